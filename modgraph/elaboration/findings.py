@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
+from itertools import accumulate
 from typing import Any
 
 from modgraph.diagnostics import Note, Report, Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import Declared
-from modgraph.elaboration.learning import above, find_unlearned
+from modgraph.elaboration.learning import find_unlearned, in_prelude
+from modgraph.elaboration.scope import join
 from modgraph.ir import (
     Decision,
     DecisionNode,
     Graph,
     Needed,
-    Node,
     OpNode,
     OutputNode,
     Part,
@@ -31,8 +32,8 @@ from modgraph.ops.along_axis import Softmax
 from modgraph.ops.choice import MaskedSoftmax
 from modgraph.ops.padding import MaskPadding
 from modgraph.ops.zeros import ANYWHERE
-from modgraph.routers.prelude import is_prelude
-from modgraph.types import Axis
+
+NORMALISE = Softmax | MaskedSoftmax
 
 
 def find_weaknesses(graph: Graph, declared: Mapping[str, Declared], growing: Set[str], report: Report) -> None:
@@ -43,59 +44,47 @@ def find_weaknesses(graph: Graph, declared: Mapping[str, Declared], growing: Set
     another, each to be learned alone: they compete with none.
     """
     outputs, losses = set(graph.outputs.values()), set(graph.losses.values())
-    dead = _dead(needed_by(outputs | losses, graph))
+    dead = _find_dead(needed_by(outputs | losses, graph))
     for name, span in dead.items():
         report.add(errors.Dead(span=span, name=name))
-    find_probabilities(graph, report)
+    _find_probabilities(graph, report)
     find_unlearned(graph, dead, report)
     if graph.losses:
         _find_unbalanced(graph, declared, growing, report)
 
 
-def _dead(parts: list[Needed]) -> dict[str, Span | None]:
-    """The owners of weights that nothing needs, each with the first place that uses it."""
-    used = [(part, node, owners) for part in parts for node, owners in _find_owners(part.graph)]
-    live = {owner for part, node, owners in used if node.name in part.nodes for owner in owners}
-    dead: dict[str, Span | None] = {}
-    for _, node, owners in used:
-        first = next((owner for owner in owners if owner not in live), None)
+def needed_by(ends: set[Result], graph: Graph) -> list[Needed]:
+    """The dependencies of some results, in the graph and in the regions of its scans."""
+    whole = needed_in(graph, ends)
+    stacked: dict[str, set[Result]] = {scan.name: set() for scan in graph.of_kind(ScanNode)}
+    for result in whole.results:
+        if isinstance(scan := graph[result.node], ScanNode):
+            stacked[scan.name] |= {scan.stacked[result.index], *scan.following}
+    return [whole, *(needed_in(scan.region.graph, stacked[scan.name]) for scan in graph.of_kind(ScanNode))]
+
+
+def _find_dead(parts: list[Needed]) -> dict[str, Span | None]:
+    """The owners of weights that nothing needs, each with the first place that uses it: an op by its name, a pool, a
+    router. Weights in the text of a router of the vocabulary are of that router, which a route of the spec uses."""
+    used, live, dead = list[tuple[Span | None, list[str]]](), set[str](), dict[str, Span | None]()
+    for part in parts:
+        graph = part.graph
+        with_weights = [node for node in graph.of_kind(OpNode) if node.op.all_weights()]
+        owners = {node.name: [node.owner] for node in with_weights if not in_prelude(node)}
+        texts = {head for node in with_weights if in_prelude(node) for head in accumulate(node.owner.split("."), join)}
+        routes: list[RouteNode | DecisionNode] = [*graph.of_kind(RouteNode), *graph.of_kind(DecisionNode)]
+        for node in (each for each in routes if not in_prelude(each)):
+            pool, router = graph.pool_of(node), graph.router_of(node)
+            in_pool = any(each.op.all_weights() for region in pool.graphs() for each in region.of_kind(OpNode))
+            in_router = isinstance(node, RouteNode) and graph.declaration_of(node).all_weights()
+            owners[node.name] = [pool.name] * in_pool + [router.name] * bool(in_router or router.name in texts)
+        used += [(each.span, owners[each.name]) for each in graph if each.name in owners]
+        live |= {owner for name in owners if name in part.nodes for owner in owners[name]}
+    for span, each in used:
+        first = next((owner for owner in each if owner not in live), None)
         if first is not None:
-            dead.setdefault(first, node.span)
+            dead.setdefault(first, span)
     return dead
-
-
-def _find_owners(graph: Graph) -> Iterator[tuple[Node, list[str]]]:
-    """The nodes that compute with weights, each with what has them."""
-    texts = {
-        name for op in graph.of_kind(OpNode) if _stands_in_text(op) and op.op.all_weights() for name in above(op.owner)
-    }
-    for node in graph:
-        owners = [] if _stands_in_text(node) else [*_owners(node, graph, texts)]
-        if owners:
-            yield node, owners
-
-
-def _stands_in_text(node: Node) -> bool:
-    """Whether a node stands in the text of a router of the vocabulary: its weights are of that router, which a route
-    of the spec uses."""
-    return node.span is not None and is_prelude(node.span.source)
-
-
-def _owners(node: Node, graph: Graph, texts: Set[str]) -> Iterator[str]:
-    """What has the weights that a node computes with: an op by its name, a pool, a router. The `texts` of some routers
-    have weights."""
-    if isinstance(node, OpNode) and node.op.all_weights():
-        yield node.owner
-    if isinstance(node, RouteNode | DecisionNode):
-        pool, router = graph.pool_of(node), graph.router_of(node)
-        if _has_weights(pool):
-            yield pool.name
-        if router.name in texts or (isinstance(node, RouteNode) and graph.declaration_of(node).all_weights()):
-            yield router.name
-
-
-def _has_weights(pool: PoolNode) -> bool:
-    return any(node.op.all_weights() for graph in pool.graphs() for node in graph.of_kind(OpNode))
 
 
 def _find_unbalanced(graph: Graph, declared: Mapping[str, Declared], growing: Set[str], report: Report) -> None:
@@ -103,15 +92,19 @@ def _find_unbalanced(graph: Graph, declared: Mapping[str, Declared], growing: Se
     routers = dict.fromkeys(each.router.name for each in graph.decisions() if each.facts.balanced)
     if not routers:
         return
-    needed = needed_by(set(graph.losses.values()), graph)
-    balanced = {*_read_records(needed), *_ruled(graph), *_along(growing, graph)}
+    balanced = {*_read_records(needed_by(set(graph.losses.values()), graph)), *_ruled(graph)}
+    balanced |= {each.router.name for each in graph.decisions() if each.pool.axis.name in growing}
     wanting: dict[Declared, list[str]] = {}
     for router in routers:
         if router not in balanced:
             wanting.setdefault(declared[router], []).append(router)
     for first, names in wanting.items():
+        where = "the model" if first.block is None else f'block "{first.block}"'
+        way_out = f"add at the end of {where}: loss 0.01 * importance({first.name})"
+        if first.in_scan:
+            way_out = f'declare it outside of block "{first.block}", in the body of the scan, where a loss can name it'
         others = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        report.add(errors.NoBalance(span=first.span, router=names[0], others=others, way_out=_balance_for(first)))
+        report.add(errors.NoBalance(span=first.span, router=names[0], others=others, way_out=way_out))
 
 
 def _read_records(parts: list[Needed]) -> Iterator[str]:
@@ -122,60 +115,27 @@ def _read_records(parts: list[Needed]) -> Iterator[str]:
             for result in each.inside.values():
                 records.setdefault(result, []).append(each)
         for name in part.nodes:
-            for result in part.graph.inputs(name).values():
-                yield from (each.router.name for each in records.get(result, ()) if not _holds(each, part.graph[name]))
+            within = part.graph[name].within
+            calls = () if within is None else [*within.chain()]
+            for each in (each for read in part.graph.inputs(name).values() for each in records.get(read, ())):
+                text = each.node.within if isinstance(each.node, DecisionNode) else None
+                if text is None or not any(call is text for call in calls):
+                    yield each.router.name
         yield from (each.router.name for result in part.ends for each in records.get(result, ()))
 
 
-def _holds(decision: Decision, node: Node) -> bool:
-    """Whether a node stands in the text of the router that decides, at the same use."""
-    text = decision.node.within if isinstance(decision.node, DecisionNode) else None
-    return node.within is not None and text is not None and any(each is text for each in node.within.chain())
-
-
 def _ruled(graph: Graph) -> Iterator[str]:
-    """The routers that a state decides on which moves by what they decided."""
+    """The routers that a state decides on which moves by what they decided, perhaps before its padding was masked."""
     rules = moved_states(graph)
     needed = needed_in(graph, set(rules.values())).results
     fed = graph.descendants(graph.inputs(rule.node)["state"].node for rule in rules.values())
     for each in Part(graph).decisions() if rules else ():
-        inputs = (result for slot, result in graph.inputs(each.name).items() if slot != "tokens")
-        made = {result for value in inputs for result in _unmasked(value, graph)}
+        made = {result for slot, result in graph.inputs(each.name).items() if slot != "tokens"}
+        for node in [graph[result.node] for result in made]:
+            if isinstance(node, OpNode) and isinstance(node.op, MaskPadding):
+                made.add(graph.inputs(node.name)["x"])
         if made & needed and each.name in fed:
             yield each.router.name
-
-
-def _unmasked(value: Result, graph: Graph) -> Iterator[Result]:
-    """A value of a decision, and what it is before its padding is masked."""
-    yield value
-    node = graph[value.node]
-    if isinstance(node, OpNode) and isinstance(node.op, MaskPadding):
-        yield graph.inputs(node.name)["x"]
-
-
-def _along(axes: Set[str], graph: Graph) -> Iterator[str]:
-    """The routers that decide for modules along some axes."""
-    yield from (each.router.name for each in graph.decisions() if each.pool.axis.name in axes)
-
-
-def _balance_for(router: Declared) -> str:
-    if router.in_scan:
-        return f'declare it outside of block "{router.block}", in the body of the scan, where a loss can name it'
-    where = "the model" if router.block is None else f'block "{router.block}"'
-    return f"add at the end of {where}: loss 0.01 * importance({router.name})"
-
-
-def needed_by(ends: set[Result], graph: Graph) -> list[Needed]:
-    """The dependencies of some results, in the graph and in the regions of its scans."""
-    whole = needed_in(graph, ends)
-    found = [whole]
-    read: dict[str, list[int]] = {}
-    for result in whole.results:
-        read.setdefault(result.node, []).append(result.index)
-    for scan in graph.of_kind(ScanNode):
-        stacked = {scan.stacked[index] for index in read.get(scan.name, ())}
-        found.append(needed_in(scan.region.graph, stacked | set(scan.following) if stacked else set()))
-    return found
 
 
 def find_leaks(graph: Graph, report: Report) -> None:
@@ -193,59 +153,39 @@ def find_leaks(graph: Graph, report: Report) -> None:
         report.add(errors.OutputReadsTarget(span=spans[output], **facts))
 
 
-NORMALISE = Softmax | MaskedSoftmax
-
-
-def find_probabilities(graph: Graph, report: Report) -> None:
+def _find_probabilities(graph: Graph, report: Report) -> None:
     """Warn of ops that apply a softmax to probabilities, and of losses of logits that get numbers between zero and
     one."""
-    for each in _graphs(graph):
-        for node in each.of_kind(OpNode):
-            made = _find_bounded(node, each)
-            if made is not None and not (node.span is not None and is_prelude(node.span.source)):
-                notes = (Note(text="made here", span=made.span),)
-                way_out = f"leave {made.op.name} out" + ", or write log_softmax" * isinstance(made.op, NORMALISE)
-                facts = {"op": node.op.name, "made": made.op.name, "way_out": way_out}
-                report.add(errors.NoLogits(span=node.span, notes=notes, **facts))
-
-
-def _graphs(graph: Graph) -> Iterator[Graph]:
-    """A graph, and those of its scans and pools."""
     for part in graph.parts():
-        yield part.graph
-        for pool in part.graph.of_kind(PoolNode):
-            yield from (region.graph for region in pool.regions)
+        inside = (region.graph for pool in part.graph.of_kind(PoolNode) for region in pool.regions)
+        for each in (part.graph, *inside):
+            for node in each.of_kind(OpNode):
+                made = _find_bounded(node, each)
+                if made is not None and not in_prelude(node):
+                    way_out = f"leave {made.op.name} out" + ", or write log_softmax" * isinstance(made.op, NORMALISE)
+                    facts: Any = {"notes": (Note(text="made here", span=made.span),), "way_out": way_out}
+                    report.add(errors.NoLogits(span=node.span, op=node.op.name, made=made.op.name, **facts))
 
 
 def _find_bounded(node: OpNode, graph: Graph) -> OpNode | None:
-    """The op that computes the logits of another op, if it gives probabilities or numbers between zero and one."""
-    inputs = graph.inputs(node.name)
-    if not node.op.takes_logits or node.op.takes_logits not in inputs:
+    """The op that computes the logits of another op, if it gives probabilities or numbers between zero and one. Ops
+    that only move axes or drop numbers may stand between the two."""
+    logits = graph.inputs(node.name).get(node.op.takes_logits)
+    if logits is None:
         return None
-    result = inputs[node.op.takes_logits]
-    axis = graph.type_of(result).shape[_position(node, graph)]
-    made = _find_source(result, graph)
-    if made is None:
-        return None
-    if isinstance(made.op, NORMALISE):
-        return made if graph.type_of(Result(made.name)).shape[_position(made, graph)] == axis else None
-    return made if node.op.objective else None
-
-
-def _position(node: OpNode, graph: Graph) -> int:
-    """The place of the axis of an op's softmax."""
-    bound: dict[str, int | Axis] = graph.signature(node).axes.bound
-    place = bound.get("position", -1)
-    return place if isinstance(place, int) else -1
-
-
-def _find_source(result: Result, graph: Graph) -> OpNode | None:
-    """The op that bounds or normalises a value, behind ops that only move axes or drop numbers."""
-    node = graph[result.node]
-    while isinstance(node, OpNode) and not isinstance(node.op, NORMALISE | Sigmoid):
-        inputs = [*graph.inputs(node.name).values()]
-        moves = len(inputs) == 1 and node.op.propagate_choices(graph.signature(node), (ANYWHERE,)) is not None
-        if not (moves or node.op.narrows or node.op.name in ("identity", "dropout")):
+    made = graph[logits.node]
+    while isinstance(made, OpNode) and not isinstance(made.op, NORMALISE | Sigmoid):
+        inputs = [*graph.inputs(made.name).values()]
+        moves = len(inputs) == 1 and made.op.propagate_choices(graph.signature(made), (ANYWHERE,)) is not None
+        if not (moves or made.op.narrows or made.op.name in ("identity", "dropout")):
             return None
-        node = graph[inputs[0].node]
-    return node if isinstance(node, OpNode) else None
+        made = graph[inputs[0].node]
+    if not isinstance(made, OpNode):
+        return None
+    if isinstance(made.op, Sigmoid):
+        return made if node.op.objective else None
+    along = [
+        graph.type_of(result).shape[graph.signature(op).axes.bound.get("position", -1)]
+        for op, result in ((node, logits), (made, Result(made.name)))
+    ]
+    return made if along[0] == along[1] else None

@@ -1,16 +1,25 @@
-"""Finds weights that training leaves unchanged, and weights that the task depends on but does not train."""
+"""Finds weights that training leaves unchanged, and weights that the task depends on but does not train.
+
+Gradients of losses are followed back to the nodes that they reach, and to the ops at which they stop.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from modgraph.declare import DISTRIBUTION
-from modgraph.diagnostics import Note, Report, Span
+from modgraph.diagnostics import Caution, Note, Report, Span
 from modgraph.elaboration import errors
-from modgraph.elaboration.gradients import Reach, Stop
+from modgraph.elaboration.sparsity import support_of
 from modgraph.ir import Graph, Node, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode, TargetNode
 from modgraph.ops import Op
+from modgraph.ops.along_axis import Sum
+from modgraph.ops.arithmetic import Add, Divide
+from modgraph.ops.axes import Expand, NewAxis
+from modgraph.ops.choice import MaskedSoftmax
+from modgraph.routers.chosen import Chosen
 from modgraph.routers.prelude import is_prelude
 
 CHOOSE_MORE = "let it choose more modules, or use a router whose weights are shares of all modules, such as linear(k=1)"
@@ -19,7 +28,83 @@ STRAIGHT = "pass a gradient through it: (soft, hard) -> straight_through"
 NO_LOSS = "add a loss that depends on it, or declare it in: frozen { … }"
 
 
-@dataclass
+@dataclass(frozen=True)
+class Stop:
+    """An op that passes no gradient to some operands; `constant` says that it weighs a single choice, always by one."""
+
+    node: OpNode
+    operands: tuple[Result, ...]
+    constant: bool
+
+
+class Reach:
+    """The nodes that gradients of some results reach in a graph and in its scans, and where the gradients stop."""
+
+    def __init__(self, graph: Graph, results: Iterable[Result]) -> None:
+        self.graph = graph
+        self.nodes: set[str] = set()
+        self.stops: list[tuple[Graph, Stop]] = []
+        pending = [*results]
+        seen = set(pending)
+        while pending:
+            read = [each for each in dict.fromkeys(self._go_back(pending.pop())) if each not in seen]
+            seen.update(read)
+            pending += read
+
+    def _go_back(self, result: Result) -> Iterable[Result]:
+        """Note the node of a result, and the operands that its gradient flows to."""
+        node, inputs = self.graph[result.node], self.graph.inputs(result.node)
+        self.nodes.add(node.name)
+        if not isinstance(node, RouteNode) or not result.index:
+            self.nodes.update(self.graph.uses(node.name).values())  # the pool and the router with the weights
+        if isinstance(node, OpNode) and node.op.is_array:
+            return ()
+        if isinstance(node, OpNode):
+            constant = _is_constant(node, self.graph)
+            every = constant or type(node.op).chosen is not Op.chosen
+            stopped = {slot for slot in inputs if every or slot in node.op.nondifferentiable}
+            if stopped:
+                self.stops.append((self.graph, Stop(node, tuple(inputs[slot] for slot in stopped), constant)))
+            return [each for slot, each in inputs.items() if slot not in stopped]
+        if isinstance(node, RouteNode) and isinstance(self.graph.declaration_of(node), Chosen):
+            return [inputs[slot] for slot in {0: ("tokens", "weights"), 1: ("weights",)}.get(result.index, ())]
+        if isinstance(node, ScanNode):
+            inside = Reach(node.region.graph, [node.stacked[result.index], *node.following])
+            self.nodes |= inside.nodes
+            self.stops += inside.stops
+        return inputs.values()
+
+
+def _is_constant(node: OpNode, graph: Graph) -> bool:
+    """Whether an op gives one for a single choice along an axis, whatever its score: a masked softmax over one place,
+    or one chosen weight divided by the sum of all. An axis of length one does not count, since it may grow."""
+    operands = [*graph.inputs(node.name).values()]
+    if isinstance(node.op, MaskedSoftmax):
+        chosen, place = operands[1], graph.signature(node).axes["position"]
+    elif isinstance(node.op, Divide) and len(operands) == 2:
+        chosen, place = operands[0], _summed_along(operands[1], operands[0], graph)
+    else:
+        return False
+    support = None if place is None else support_of(chosen, graph)
+    return support is not None and support.bound.place == place and support.bound.k == 1
+
+
+def _summed_along(result: Result, terms: Result, graph: Graph) -> int | None:
+    """The axis over which a value sums some terms, by its place in them, if it does; the sum may be broadcast, or have
+    a constant added to it."""
+    node = graph[result.node]
+    while isinstance(node, OpNode):
+        read = [*graph.inputs(node.name).values()]
+        if isinstance(node.op, Sum) and read == [terms]:
+            place: int = graph.signature(node).axes["position"]
+            return place
+        if not isinstance(node.op, NewAxis | Expand) and not (isinstance(node.op, Add) and len(read) == 1):
+            return None
+        node = graph[read[0].node]
+    return None
+
+
+@dataclass(frozen=True)
 class Owner:
     """An op, a pool, or a router with the ops in its body, that has weights to learn."""
 
@@ -28,46 +113,60 @@ class Owner:
     span: Span | None
     nodes: set[str]
 
+    def stop_in(self, reach: Reach) -> Stop | None:
+        """A stop of gradients between what they come from and the owner, if they do not reach it and there is one;
+        first one that weighs by a constant."""
+        if self.nodes & reach.nodes:
+            return None
+        ends = ((stop, graph.ancestors(each.node for each in stop.operands)) for graph, stop in reach.stops)
+        behind = [stop for stop, nodes in ends if self.nodes & nodes]
+        return next((stop for stop in behind if stop.constant), behind[0] if behind else None)
 
-def find_unlearned(graph: Graph, dead: Iterable[str], report: Report) -> None:
+
+def find_unlearned(graph: Graph, dead: Collection[str], report: Report) -> None:
     """Warn of weights that no gradient of a loss reaches, and of those that no gradient of the task reaches. Routers
-    that draw are left out: an algorithm trains them."""
+    that draw are left out: an algorithm trains them, from the distributions that they record."""
     if not graph.losses:
         return
-    logits = list(_find_logits_of_draws(graph))
-    every = Reach(graph).go_back([*graph.losses.values(), *logits])
+    drawn = (each for each in graph.decisions() if each.facts.draws)
+    logits = [each.results[record.name] for each in drawn for record in each.declared if record.role in DISTRIBUTION]
     compared = _find_compared(graph)
     task = {name: result for name, result in graph.losses.items() if result in compared}
-    of_task = every if task == graph.losses else Reach(graph).go_back([*task.values(), *logits])
-    found: dict[tuple[str, Span | None], list[tuple[Owner, Stop | None]]] = {}
-    for owner in _owners(graph):
-        if owner.name in dead:
-            continue
-        if not owner.nodes & every.nodes:
-            stop = _stop_before(owner, every)
-            if stop is not None or task:  # without a task the model is not finished
-                found.setdefault(("none", owner.span), []).append((owner, stop))
-        elif not owner.nodes & of_task.nodes:
-            stop = _stop_before(owner, of_task)
-            if stop is not None:
-                found.setdefault(("task", owner.span), []).append((owner, stop))
+    every = Reach(graph, [*graph.losses.values(), *logits])
+    of_task = every if task == graph.losses else Reach(graph, [*task.values(), *logits])
+    found: dict[tuple[type[Caution], Span | None], list[tuple[Owner, Stop | None]]] = {}
+    parts = [part.graph for part in graph.parts()]
+    for owner in _owners(parts, {router.name: router for each in parts for router in each.of_kind(RouterNode)}):
+        taught = bool(owner.nodes & every.nodes)
+        stop = owner.stop_in(of_task if taught else every)
+        if owner.name not in dead and (stop is not None or (task and not taught)):  # without a task it is not finished
+            found.setdefault((errors.NotTaught if taught else errors.NotLearned, owner.span), []).append((owner, stop))
     for path, region in graph.modules():
-        if not region.graph.of_kind(RouteNode):  # all that is in it is learned as its pool is
-            continue
-        reach = Reach(region.graph).go_back(region.results)
-        for owner in _owners_in(path, region.graph):
-            stop = None if owner.nodes & reach.nodes else _stop_before(owner, reach)
-            if stop is not None:
-                found.setdefault(("none", owner.span), []).append((owner, stop))
-    for (kind, _), owners in found.items():
-        _warn(kind, owners, report)
+        if region.graph.of_kind(RouteNode):  # else all that is in it is learned as its pool is
+            reach = Reach(region.graph, region.results)
+            for owner in _owners([region.graph], {}, f"{path}."):
+                if (stop := owner.stop_in(reach)) is not None:
+                    found.setdefault((errors.NotLearned, owner.span), []).append((owner, stop))
+    for (caution, span), owners in found.items():
+        (owner, stop), others = owners[0], len(owners) - 1
+        what = f'{owner.kind} "{owner.name}"' + (f" and {others} more" if others else "")
+        report.add(caution(span=span, what=what, **_explain(stop)))
 
 
-def _find_logits_of_draws(graph: Graph) -> Iterator[Result]:
-    """The recorded distributions of routers that draw, from which an algorithm trains them."""
-    for decision in graph.decisions():
-        if decision.facts.draws:
-            yield from (decision.results[each.name] for each in decision.declared if each.role in DISTRIBUTION)
+def _explain(stop: Stop | None) -> dict[str, Any]:
+    """Why no gradient reaches something, the way out, and where it ends."""
+    if stop is None:
+        return {"why": "", "way_out": NO_LOSS}
+    by, prelude = f'"{stop.node.op.name}"', in_prelude(stop.node)
+    why = f": {by} of a single choice is one, whatever its score" if stop.constant else f": none passes {by}"
+    way_out = (CHOOSE_MORE if prelude else SHARES) if stop.constant else STRAIGHT
+    notes = () if prelude else (Note(text="it ends here", span=stop.node.span),)
+    return {"why": why, "way_out": way_out, "notes": notes}
+
+
+def in_prelude(node: Node) -> bool:
+    """Whether a node stands in the text of a router of the vocabulary."""
+    return node.span is not None and is_prelude(node.span.source)
 
 
 def _find_compared(graph: Graph) -> set[Result]:
@@ -84,72 +183,23 @@ def _find_compared(graph: Graph) -> set[Result]:
     return found
 
 
-def _owners(graph: Graph) -> Iterator[Owner]:
-    """Everything with weights that are not frozen, in the order of the graph."""
-    routers = {router.name: router for part in graph.parts() for router in part.graph.of_kind(RouterNode)}
+def _owners(graphs: list[Graph], routers: Mapping[str, RouterNode], path: str = "") -> list[Owner]:
+    """Everything with weights that are not frozen, in the order of the graphs: the `routers` of a model, its pools and
+    its other ops; of a pool's module, whose names stand below its path, no pools."""
     found: dict[str, Owner] = {}
-    for part in graph.parts():
-        for node in part.graph:
-            if not _learns(node):
+    for graph in graphs:
+        for node in graph:
+            ops = [node] if isinstance(node, OpNode) else []
+            if isinstance(node, PoolNode) and not path:
+                ops = [each for region in node.graphs() for each in region.of_kind(OpNode)]
+            if all(each.frozen or all(weight.buffer for weight in each.op.all_weights()) for each in ops):
                 continue
-            name = node.owner if isinstance(node, OpNode) else node.name
-            router = next((routers[each] for each in above(name) if each in routers), None)
-            kind = "router" if router is not None else "pool" if isinstance(node, PoolNode) else "weights of"
-            span = node.span if router is None else router.span
-            name = name if router is None else router.name
-            found.setdefault(name, Owner(name, kind, span, set())).nodes.add(node.name)
-    yield from found.values()
-
-
-def _owners_in(path: str, graph: Graph) -> Iterator[Owner]:
-    """The same of the ops of a pool's module with routes, whose names stand below a path."""
-    found: dict[str, Owner] = {}
-    for node in graph.of_kind(OpNode):
-        calls = node.within.chain() if node.within is not None else ()
-        router = next((each for each in calls if each.kind == "router"), None)
-        if _learns(node):
-            kind, name = ("weights of", node.owner) if router is None else ("router", router.weights)
-            span = node.span if router is None else router.span
-            found.setdefault(name, Owner(f"{path}.{name}", kind, span, set())).nodes.add(node.name)
-    yield from found.values()
-
-
-def _learns(node: Node) -> bool:
-    match node:
-        case OpNode():
-            return not node.frozen and _has_weights(node.op)
-        case PoolNode():
-            ops = (each for graph in node.graphs() for each in graph.of_kind(OpNode))
-            return any(_has_weights(each.op) and not each.frozen for each in ops)
-        case _:
-            return False
-
-
-def _has_weights(op: Op) -> bool:
-    return any(not weight.buffer for weight in op.all_weights())
-
-
-def above(name: str) -> Iterator[str]:
-    """The names that a dotted name stands below, the longest first."""
-    parts = name.split(".")
-    yield from (".".join(parts[:end]) for end in range(len(parts) - 1, 0, -1))
-
-
-def _stop_before(owner: Owner, reach: Reach) -> Stop | None:
-    """A stop of gradients between the losses and an owner, if there is one; first one that weighs by a constant."""
-    behind = [stop for graph, stop in reach.stops if owner.nodes & graph.ancestors(each.node for each in stop.operands)]
-    return next((stop for stop in behind if stop.constant), behind[0] if behind else None)
-
-
-def _warn(kind: str, owners: list[tuple[Owner, Stop | None]], report: Report) -> None:
-    (owner, stop), others = owners[0], len(owners) - 1
-    what = f'{owner.kind} "{owner.name}"' + (f" and {others} more" if others else "")
-    why, way_out, notes = "", NO_LOSS, tuple[Note, ...]()
-    if stop is not None:
-        by = f'"{stop.node.op.name}"'
-        why = f": {by} of a single choice is one, whatever its score" if stop.constant else f": none passes {by}"
-        prelude = stop.node.span is not None and is_prelude(stop.node.span.source)
-        way_out = (CHOOSE_MORE if prelude else SHARES) if stop.constant else STRAIGHT
-        notes = () if prelude else (Note(text="it ends here", span=stop.node.span),)
-    caution = errors.NotLearned if kind == "none" else errors.NotTaught
-    report.add(caution(span=owner.span, notes=notes, what=what, why=why, way_out=way_out))
+            calls = () if node.within is None or isinstance(node, PoolNode) else node.within.chain()
+            router = next((each for each in calls if each.kind == "router"), None)
+            name, span = node.owner if isinstance(node, OpNode) else node.name, node.span
+            kind = "pool" if isinstance(node, PoolNode) else "weights of"
+            if router is not None:
+                kind, name, span = "router", router.weights, router.span
+                span = routers[name].span if name in routers else span
+            found.setdefault(name, Owner(path + name, kind, span, set())).nodes.add(node.name)
+    return [*found.values()]
