@@ -14,11 +14,12 @@ from modgraph.diagnostics import did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.apply import apply_op
 from modgraph.elaboration.bodies import Decision
-from modgraph.elaboration.entities import POISON, OpUse, Poison, Tensor, role_of
+from modgraph.elaboration.entities import OpUse, Poison, Tensor, role_of
 from modgraph.elaboration.messages import for_each_sender
 from modgraph.elaboration.scope import join
 from modgraph.elaboration.site import Site
 from modgraph.ir import drawn_by
+from modgraph.ops import Op
 from modgraph.ops.along_axis import Sum
 from modgraph.ops.axes import NewAxis
 from modgraph.ops.padding import MaskPadding
@@ -39,13 +40,13 @@ def bind_input(given: Tensor | Poison, statement: ast.Input, site: Site) -> Tens
     words += [f"outer{at}" for at in range(rank - len(words))]
     for at, word in enumerate(words, start=1):
         if word and not isinstance(given, Poison):
-            given = _named(given, -at, word, site)
+            given = _name_axis(given, -at, word, site)
     if first and isinstance(given, Tensor):
         decision.routed = given
     return given
 
 
-def _named(given: Tensor, place: int, word: str, site: Site) -> Tensor | Poison:
+def _name_axis(given: Tensor, place: int, word: str, site: Site) -> Tensor | Poison:
     """A value in which the axis at a place is called by the body's word for it, if it is plain or that of modules."""
     decision = site.decision
     assert decision is not None and site.call is not None
@@ -73,13 +74,11 @@ def elaborate_record(statement: ast.Record, site: Site) -> None:
         return
     for item in statement.items:
         value = item.value or ast.Name(span=item.span, name=item.name)
-        naming = site.scope.next_binding(f"record.{item.name}")
-        found = site.under(naming).tensor(value, "what a router records")
+        found = site.under(site.scope.next_binding(f"record.{item.name}")).tensor(value, "what a router records")
         role = role_of(item)
         if role is None:
             suggestion = did_you_mean(str(item.role), ROLES, "a record is one of: {known}")
-            site.tell(errors.UnknownRole(span=item.span, name=str(item.role), suggestion=suggestion))
-            found = POISON
+            found = site.tell(errors.UnknownRole(span=item.span, name=str(item.role), suggestion=suggestion))
         decision.records.setdefault(item.name, []).append((found, role))
         decision.roles.add(role)
 
@@ -94,29 +93,36 @@ def unbind(value: Tensor | Poison, decision: Decision, site: Site) -> Any:
     return value
 
 
-def record(value: Tensor | Poison, role: Role, senders: Shape, modules: Axis, site: Site) -> Any:
+def record(value: Any, role: Role, senders: Shape, modules: Axis, site: Site) -> Any:
     """A record as a decision keeps it, its axes named as in the body: a number for each sender, one if there is no axis
     of them, and module; of a router that fills slots, what it chose by has one for each of these too. One that is the
-    same for all senders is repeated for each, but for a novelty."""
+    same for all senders is repeated for each, but for a novelty, and for what a draw chose once for several senders,
+    whose probability counts once."""
     decision = site.decision
     assert decision is not None
     slots = role is Role.SLOTS or (role in RANKING and decision.records_as(Role.SLOTS))
-    if role not in (Role.OTHER, Role.NOVELTY):
-        value = _for_all_senders(value, 1 + slots, site)
+    over_modules = isinstance(value, Tensor) and value.type.shape[-1:] == (decision.modules,)
+    for_each = over_modules and role not in (Role.OTHER, Role.NOVELTY) and drawn_by(value.result, site.graph) is None
+    if for_each and decision.routed is not None:
+        beside = site.under(decision.naming)
+        repeated = for_each_sender(value, 1 + slots, decision.routed, decision.senders, value.span, beside)
+        value = value if repeated is None else repeated
     for axis in decision.lacking:
         if isinstance(value, Tensor) and axis in value.type.shape:
             value = _apply(Sum(axis=axis.name), value, decision, site)
     if role is not Role.OTHER and isinstance(value, Tensor):
-        value = _with_senders(value, role, senders, modules, slots, site)
+        value = _with_senders(value, role, senders, modules, slots, decision, site)
     return mask_padding(value, site)
 
 
-def _with_senders(value: Tensor, role: Role, senders: Shape, modules: Axis, slots: bool, site: Site) -> Any:
+def _with_senders(
+    value: Tensor, role: Role, senders: Shape, modules: Axis, slots: bool, decision: Decision, site: Site
+) -> Any:
     """A record that has the axes of its role, as the surroundings of the router name them."""
-    decision = site.decision
-    assert decision is not None
     shape = decision.shape_outside(value.type.shape)
-    if role is Role.NOVELTY and shape[-1:] == (modules,) and _are_among(shape[:-1], senders):
+    remaining = iter(senders)
+    among_senders = all(any(may_meet(axis, each) for each in remaining) for axis in shape[:-1])  # in their order
+    if role is Role.NOVELTY and shape[-1:] == (modules,) and among_senders:
         return value
     if not senders and len(shape) == 1 + slots:
         value = _apply(NewAxis(length=1, axis="", at=-2 - slots), value, decision, site)
@@ -129,33 +135,13 @@ def _with_senders(value: Tensor, role: Role, senders: Shape, modules: Axis, slot
     return site.tell(errors.RecordShape(span=value.span, **facts))
 
 
-def mask_padding(value: Tensor | Poison, site: Site) -> Any:
+def mask_padding(value: Any, site: Site) -> Any:
     """A value that leaves the body of a router, zero in padding; in a module of a pool it is told of none."""
     if isinstance(value, Tensor) and value.type.padded and not site.region and site.decision is not None:
         return _apply(MaskPadding(), value, site.decision, site)
     return value
 
 
-def _are_among(axes: Shape, senders: Shape) -> bool:
-    """Whether all axes are some of the senders', in their order."""
-    remaining = iter(senders)
-    return all(any(may_meet(axis, each) for each in remaining) for axis in axes)
-
-
-def _for_all_senders(value: Tensor | Poison, rank: int, site: Site) -> Any:
-    """A value whose last axes, so many, end with that of the modules, for every sender; what a draw chose once for
-    several stays as it is, since its probability counts once."""
-    decision = site.decision
-    assert decision is not None
-    if not isinstance(value, Tensor) or decision.routed is None or value.type.shape[-1:] != (decision.modules,):
-        return value
-    if drawn_by(value.result, site.graph) is not None:
-        return value
-    beside = site.under(decision.naming)
-    found = for_each_sender(value, rank, decision.routed, decision.senders, value.span, beside)
-    return value if found is None else found
-
-
-def _apply(op: Any, value: Tensor, decision: Decision, site: Site) -> Any:
+def _apply(op: Op, value: Tensor, decision: Decision, site: Site) -> Any:
     """What only names axes is of this use: it stands beside the body."""
     return apply_op(OpUse(op), (value,), value.span, site.under(decision.naming))

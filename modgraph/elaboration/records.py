@@ -26,55 +26,40 @@ from modgraph.elaboration.entities import (
 from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
 
-
-def evaluate_attribute(expression: ast.Attribute, site: Site) -> Any:
-    """A record of a router: `gate.gates`, of its only route, or a family of several."""
-    target = site.evaluate(expression.target)
-    if isinstance(target, Poison):
-        return POISON
-    if not isinstance(target, RouterEntity):
-        _report_no_part(expression, target, site)
-        return POISON
-    if site.region:
-        refuse_record(target, expression.span, site)
-        return POISON
-    records = target.router.record_names
-    if expression.name not in records:
-        suggestion = did_you_mean(expression.name, records, f"{target.router.name} keeps: {{known}}")
-        return site.tell(errors.UnknownName(span=expression.span, name=expression.name, suggestion=suggestion))
-    found_records = records_of(target, expression.name, expression.span, site)
-    if len(found_records) == 1:
-        return found_records[0]
-    if not found_records and site.context.incomplete:
-        return POISON
-    if not found_records:
-        what = f'"{target.path}.{expression.name}"'
-        advice = "route something by it first: x -> pool by router"
-        found = "of a router that has routed nothing yet"
-        return site.tell(errors.NotValue(span=expression.span, what=what, found=found, way_out=advice))
-    return Family(expression.name, dict(enumerate(found_records)))
-
-
-def refuse_record(router: RouterEntity, span: Span, site: Site) -> None:
-    """Report that a module of a pool reads what a router decided."""
-    advice = "compute the weights in the module: w = x -> linear(POOL) -> softmax y = x -> POOL by w"
-    site.tell(errors.NotInRegion(span=span, what=f'a record of the router "{router.path}"', way_out=advice))
-
-
 WAYS_OUT: dict[type, str] = {
     ModuleEntity: "declare a weight to read it: weight w: float[3, 8] = normal(0.02) y = (x, w) -> contract",
     PoolEntity: "name the router that chooses among its modules: r.gates",
     Tensor: "apply an op to the value: x -> transpose",
     Family: "take a member of the family with [ ]",
 }
+IN_MODULE = "compute the weights in the module: w = x -> linear(POOL) -> softmax y = x -> POOL by w"
 
 
-def _report_no_part(expression: ast.Attribute, target: Any, site: Site) -> None:
-    """Report a dot behind a value that is not a router."""
-    span, notes = site.at_fault(expression.target)
-    way_out = next((advice for kind, advice in WAYS_OUT.items() if isinstance(target, kind)), WAYS_OUT[Tensor])
-    facts = {"found": described(target), "name": expression.name, "way_out": way_out}
-    site.tell(errors.NoPart(span=span, notes=notes, **facts))
+def evaluate_attribute(expression: ast.Attribute, site: Site) -> Any:
+    """A record of a router: `gate.gates`, of its only route, or a family of several."""
+    target, name = site.evaluate(expression.target), expression.name
+    if isinstance(target, Poison):
+        return POISON
+    if not isinstance(target, RouterEntity):
+        span, notes = site.at_fault(expression.target)
+        way_out = next((advice for kind, advice in WAYS_OUT.items() if isinstance(target, kind)), WAYS_OUT[Tensor])
+        facts: Any = {"found": described(target), "name": name, "way_out": way_out}
+        return site.tell(errors.NoPart(span=span, notes=notes, **facts))
+    records = target.router.record_names
+    if not site.region and name not in records:
+        suggestion = did_you_mean(name, records, f"{target.router.name} keeps: {{known}}")
+        return site.tell(errors.UnknownName(span=expression.span, name=name, suggestion=suggestion))
+    found_records = _records_of(target, name, expression.span, site)
+    if isinstance(found_records, Poison):
+        return POISON
+    if len(found_records) == 1:
+        return found_records[0]
+    if found_records or site.context.incomplete:
+        return Family(name, dict(enumerate(found_records))) if found_records else POISON
+    found, way_out = "of a router that has routed nothing yet", "route something by it first: x -> pool by router"
+    return site.tell(
+        errors.NotValue(span=expression.span, what=f'"{target.path}.{name}"', found=found, way_out=way_out)
+    )
 
 
 def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Call, site: Site) -> Any:
@@ -94,11 +79,11 @@ def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Cal
                 found = f"this is {described(value)}"
                 advice = "name the router that chooses among its modules" if isinstance(member, PoolEntity) else ""
                 return site.tell(errors.WrongKind(span=span, needed="a value or a router", found=found, way_out=advice))
-            if site.region:
-                refuse_record(member, span, site)
-                return POISON
             read = member.router.record_as(*bound.op.reads)
-            tensors += records_of(member, read.name, span, site) if read is not None else []
+            records = _records_of(member, "" if read is None else read.name, span, site)
+            if isinstance(records, Poison):
+                return POISON
+            tensors += records
     if not tensors and routers_only:
         if site.context.incomplete:
             return POISON
@@ -108,19 +93,27 @@ def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Cal
     return apply_op(bound, tuple(tensors), call.span, site)
 
 
-def records_of(router: RouterEntity, record: str, span: Span, site: Site) -> list[Tensor]:
-    """A record of every route so far that uses a router; inside a scan, of this step and of those outside."""
+def _records_of(router: RouterEntity, record: str, span: Span, site: Site) -> list[Any] | Poison:
+    """A record of every route so far that uses a router, as the surroundings of the route see it; inside a scan, of
+    this step and of those outside. A module of a pool reads none."""
+    if site.region:
+        what = f'a record of the router "{router.path}"'
+        return site.tell(errors.NotInRegion(span=span, what=what, way_out=IN_MODULE))
     graphs = [site.graph] if site.scan is None else [site.scan.outer.graph, site.graph]
-    found = [(graph, each.name, each.results[record]) for graph in graphs for each in graph.decisions(router.path)]
+    found = [(graph, each) for graph in graphs for each in graph.decisions(router.path)] if record else []
     site.context.spend(RECORD * len(found), span)
-    return [_read(name, Tensor(result, graph.type_of(result)), span, site) for graph, name, result in found]
+    records = []
+    for graph, each in found:
+        value = Tensor(each.results[record], graph.type_of(each.results[record]))
+        decision: Decision | None = site.context.decisions.get(each.name)
+        if decision is not None:  # else of a router that Python computes
+            value = _unbind_once(each.name, value, decision, span, site)
+        records.append(value)
+    return records
 
 
-def _read(name: str, value: Tensor, span: Span, site: Site) -> Any:
-    """A record of a use of a router, by its name, as the surroundings of the use see it."""
-    decision: Decision | None = site.context.decisions.get(name)
-    if decision is None:  # of a router that Python computes
-        return value
+def _unbind_once(name: str, value: Tensor, decision: Decision, span: Span, site: Site) -> Any:
+    """A record of a use of a router, by its name, without the axes of its body."""
     known = decision.read.get((id(site.graph), value.result))
     if known is None:
         before = len(site.graph)

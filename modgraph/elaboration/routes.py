@@ -20,7 +20,7 @@ from modgraph.elaboration.entities import (
 )
 from modgraph.elaboration.message_ranks import message_ranks
 from modgraph.elaboration.regions import elaborate_module
-from modgraph.elaboration.router_text import Operands, inline_router
+from modgraph.elaboration.router_text import inline_router
 from modgraph.elaboration.scope import Naming
 from modgraph.elaboration.sending import ByRouter, ByWeights
 from modgraph.elaboration.site import Site
@@ -42,7 +42,7 @@ def apply_route(pool: PoolEntity, means: ByRouter, tokens: Tensor, span: Span, s
     if isinstance(router.router, RouterUse):
         if node.size == 1 and not pool.alone:
             _tell_single(node, router.path, span, site)
-        return inline_router((pool, *pools), router, Operands(tokens, others, span), site)
+        return inline_router((pool, *pools), router, (tokens, *others), span, site)
     if pools:
         return site.tell(errors.RouterPools(span=span, name=router.router.name, wanted="one", given=1 + len(pools)))
     if not _can_choose(node, router, span, site):

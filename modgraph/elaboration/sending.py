@@ -38,25 +38,31 @@ Means = ByRouter | ByWeights
 
 
 def means_of(sent: ast.Sent, site: Site) -> Means | Poison:
-    """What stands behind `by`; poison after a told mistake."""
+    """What stands behind `by`; poison after a reported mistake."""
     called = sent.by.callee if isinstance(sent.by, ast.Call) else sent.by
+    found: Any = None
     if isinstance(called, ast.Name) and site.scope.find(called.name) is None:
-        applied = isinstance(sent.by, ast.Call) and find_op(called.name) is not None
-        weights = site.evaluate(sent.by) if applied else None
-        if isinstance(weights, Tensor):
-            return _by_weights(weights, sent, site)
-        if not isinstance(weights, Poison):
+        if isinstance(sent.by, ast.Call) and find_op(called.name) is not None:
+            found = site.evaluate(sent.by)
+        if not isinstance(found, Tensor | Poison):
             _tell_unknown(called, site)
-        return POISON
-    found = site.evaluate(called) if isinstance(called, ast.Name | ast.Attribute | ast.Index) else None
+            return POISON
+    elif isinstance(called, ast.Name | ast.Attribute | ast.Index):
+        found = site.evaluate(called)
     if isinstance(found, RouterEntity):
         return _by_router(found, sent, site)
-    if called is not sent.by or found is None:
+    if not isinstance(found, Tensor | Poison) and (called is not sent.by or found is None):
         found = site.evaluate(sent.by)
     if isinstance(found, Poison):
         return POISON
     if isinstance(found, Tensor):
-        return _by_weights(found, sent, site)
+        match sent.over:
+            case None:
+                return ByWeights(found, None)
+            case ast.Name(name=name) | ast.Literal(value=str(name)):
+                return ByWeights(found, axis_called(name, site))
+            case place:
+                return ByWeights(found, int(site.constant(place, "the place of an axis")))
     way_out = "declare it: router NAME = …; or give weights: x -> pool by w over expert"
     span, notes = site.at_fault(called)
     if notes:
@@ -69,30 +75,15 @@ def _by_router(router: RouterEntity, sent: ast.Sent, site: Site) -> Means | Pois
     if sent.over is not None:
         found, way_out = "a router decides what is summed", f"leave it out: x -> pool by {router.path}"
         return site.tell(errors.WrongKind(span=sent.over.span, needed="nothing", found=found, way_out=way_out))
-    arguments = sent.by.arguments if isinstance(sent.by, ast.Call) else ()
-    others = [_operand(argument.value, site) for argument in arguments]
-    if POISON in others:
-        return POISON
-    pools = tuple(each for each in others if isinstance(each, PoolEntity))
-    return ByRouter(router, tuple(each for each in others if isinstance(each, Tensor)), pools)
-
-
-def _operand(expression: ast.Expression, site: Site) -> Tensor | PoolEntity | Poison:
-    if isinstance(expression, ast.Name | ast.Index):
-        found = site.evaluate(expression)
-        if isinstance(found, PoolEntity):
-            return found
-    return site.tensor(expression, "an operand of a router")
-
-
-def _by_weights(weights: Tensor, sent: ast.Sent, site: Site) -> ByWeights:
-    match sent.over:
-        case None:
-            return ByWeights(weights, None)
-        case ast.Name(name=name) | ast.Literal(value=str(name)):
-            return ByWeights(weights, axis_called(name, site))
-        case place:
-            return ByWeights(weights, int(site.constant(place, "the place of an axis")))
+    others, pools = list[Tensor | Poison](), list[PoolEntity]()
+    for value in [each.value for each in sent.by.arguments] if isinstance(sent.by, ast.Call) else ():
+        pool = site.evaluate(value) if isinstance(value, ast.Name | ast.Index) else None
+        if isinstance(pool, PoolEntity):
+            pools.append(pool)
+        else:
+            others.append(site.tensor(value, "an operand of a router"))
+    tensors = tuple(each for each in others if isinstance(each, Tensor))
+    return ByRouter(router, tensors, tuple(pools)) if len(tensors) == len(others) else POISON
 
 
 def _tell_unknown(called: ast.Name, site: Site) -> None:
@@ -115,16 +106,16 @@ def _tell_unknown(called: ast.Name, site: Site) -> None:
 
 def apply_sum(value: Tensor, means: ByWeights, span: Any, site: Site) -> Any:
     """`x by w over AXIS`: Σ w x, the sum of products over an axis that both have."""
-    over = means.over
+    over, shape = means.over, value.type.shape
     if over is None:
-        shared = [axis.name for axis in means.weights.type.shape if axis.name and axis in value.type.shape]
+        shared = [axis.name for axis in means.weights.type.shape if axis.name and axis in shape]
         if len(shared) != 1:
             found = f"{means.weights.type} and {value.type} share {' and '.join(shared) if shared else 'no named axis'}"
             way_out = f"say which is summed: by … over {shared[0] if shared else -1}"
             return site.tell(errors.WrongKind(span=span, needed="one axis to sum over", found=found, way_out=way_out))
         (over,) = shared
     if isinstance(over, str) and value.type.position(over) is None:
-        reason = f'there is no axis "{over}" in {shown(value.type.shape)}'
-        way_out = f"it has: {', '.join(axis.name for axis in value.type.shape if axis.name) or 'no named axis'}"
+        reason = f'there is no axis "{over}" in {shown(shape)}'
+        way_out = f"it has: {', '.join(axis.name for axis in shape if axis.name) or 'no named axis'}"
         return site.tell(errors.DoesNotFit(span=span, who="what is summed", reason=reason, way_out=way_out))
     return apply_op(OpUse(Contract(axis=over)), (means.weights, value), span, site)
