@@ -23,7 +23,7 @@ def message_ranks(template: Any, count: int, site: Site) -> tuple[int, ...]:
     while terms:
         term = terms.pop(0)
         if isinstance(term, OpUse):
-            rank, stays = term.op.message_rank, _stays(type(term.op))
+            rank, stays = term.op.message_rank, _keeps_rank(type(term.op))
             if rank is not None and (rank > 1 or not (said or stays)):
                 return (int(rank),) * count
             if said and not stays:
@@ -36,12 +36,12 @@ def message_ranks(template: Any, count: int, site: Site) -> tuple[int, ...]:
             seen.add(term.path)
             terms.insert(0, term.template)
         if isinstance(term, BlockUse):
-            found = tuple(max(int(said), each) for each in _of_inputs(term))
+            found = tuple(max(int(said), each) for each in _ranks_of_inputs(term))
             return found if len(found) == count else (1,) * count
     return (1,) * count
 
 
-def _of_inputs(use: BlockUse) -> Iterator[int]:
+def _ranks_of_inputs(use: BlockUse) -> Iterator[int]:
     """A block's inputs say their axes; outer named ones are those of the senders and beyond, the last is never, and
     none that the first op on an input needs."""
     body = use.block.definition.body
@@ -51,52 +51,32 @@ def _of_inputs(use: BlockUse) -> Iterator[int]:
         axes = each.type.axes
         named = [isinstance(axis, ast.Name) and axis.name not in use.parameters for axis in axes]
         outer = next((at for at, is_name in enumerate(named[:-1]) if not is_name), max(0, len(axes) - 1))
-        yield max(len(axes) - outer, min(len(axes), _needed(each.reference.name, body, scope)))
+        sent = (line for line in body.pipelines if isinstance(line.head, ast.Name) and line.head.name == each.reference.name)
+        needed = max((_needed_by(line.stages, scope)[0] for line in sent), default=1)
+        yield max(len(axes) - outer, min(len(axes), needed))
 
 
-def _needed(name: str, body: ast.Body, scope: Scope) -> int:
-    """How many axes the first ops need that a body sends an input through."""
-    sent = (each for each in body.pipelines if isinstance(each.head, ast.Name) and each.head.name == name)
-    return max((_along(each.stages, scope)[0] for each in sent), default=1)
-
-
-def _along(stages: tuple[ast.Stage, ...], scope: Scope) -> tuple[int, bool]:
-    """The axes that the first stage needs, or the first that needs several behind those that leave all axes there; and
-    whether all leave them."""
-    needed, stays = 1, True
+def _needed_by(stages: tuple[ast.Stage, ...], scope: Scope) -> tuple[int, bool]:
+    """The axes that the first stage needs, or the first that needs several behind those that leave all axes there, 1
+    where that is not known; and whether all leave them."""
     for stage in stages:
-        needed, stays = (1, False) if stage.sent is not None else _of_term(stage.term, scope)
-        if needed > 1 or not stays:
-            break
-    return needed, stays
-
-
-def _of_term(term: ast.Expression, scope: Scope) -> tuple[int, bool]:
-    """How many axes something to be applied needs, and whether its result has as many; 1 where that is not known."""
-    callee = term.callee if isinstance(term, ast.Call) else term
-    if not isinstance(callee, ast.Name):
-        return 1, False
-    match scope.find(callee.name):
-        case None:
-            op = find_op(callee.name)
-            return (1, False) if op is None else _of_op(op)
-        case OpUse(op=used):
-            return _of_op(type(used))
-        case Template(stages=stages, scope=outer):
-            return _along(stages, outer)
-        case _:
+        callee = stage.term.callee if isinstance(stage.term, ast.Call) else stage.term
+        if stage.sent is not None or not isinstance(callee, ast.Name):
             return 1, False
+        known = scope.find(callee.name)
+        op = find_op(callee.name) if known is None else type(known.op) if isinstance(known, OpUse) else None
+        needed, stays = 1, False
+        if op is not None:
+            needed = max(1, sum(axis != "..." for axis in op.operands[0].axes.split()))
+            stays = _keeps_rank(op)
+        elif isinstance(known, Template):
+            needed, stays = _needed_by(known.stages, known.scope)
+        if needed > 1 or not stays:
+            return needed, stays
+    return 1, True
 
 
-def _of_op(op: type[Op]) -> tuple[int, bool]:
-    needed = sum(axis != "..." for axis in op.operands[0].axes.split())
-    return max(1, needed), _stays(op)
-
-
-def _stays(op: type[Op]) -> bool:
-    """Whether its result has as many axes as its operand, whatever its settings."""
-    return (
-        op.infer is Declaration.infer
-        and not op.along
-        and len(op.results[0].split()) == len(op.operands[0].axes.split())
-    )
+def _keeps_rank(op: type[Op]) -> bool:
+    """Whether the result of an op has as many axes as its operand, whatever its settings."""
+    same = len(op.results[0].split()) == len(op.operands[0].axes.split())
+    return same and op.infer is Declaration.infer and not op.along

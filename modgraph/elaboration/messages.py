@@ -26,7 +26,7 @@ Types = tuple[TensorType, ...]
 Problem = tuple[str, str]  # what is wrong, and the way out
 
 
-def sent_together(pool: PoolEntity, tensors: tuple[Tensor, ...], span: Span, site: Site) -> Tensor | Poison:
+def sent_together(pool: PoolEntity, tensors: tuple[Tensor, ...], span: Span, site: Site) -> Any:
     """What is sent to a pool, as one value: several side by side, or told that its modules do not take them.
 
     A value that lacks an axis of the senders of the others is the same for each. Inside a router, what it is given is
@@ -36,36 +36,24 @@ def sent_together(pool: PoolEntity, tensors: tuple[Tensor, ...], span: Span, sit
     if len(tensors) == 1 and (known is None or len(known) == 1 or site.decision is not None):
         return tensors[0]
     if known is not None and len(known) != len(tensors):
-        return _unfit(pool, tensors, None, _other_number(pool, len(known), len(tensors)), span, site)
-    ranks = _ranks(pool, known, len(tensors), site)
+        name, several = pool.path.rpartition(".")[2], f"{len(known)} values together"
+        reason = f"its modules take {'one value' if len(known) == 1 else several}, not {len(tensors)}"
+        way_out = f"send one: x -> {name}" if len(known) == 1 else f"send them together: (x, h, …) -> {name}"
+        return _unfit(pool, tensors, None, (reason, way_out), span, site)
+    if known is not None:
+        ranks = [len(each.shape) for each in known]
+    else:
+        found = [message_ranks(template, len(tensors), site) for template in pool.templates]
+        ranks = [max(each) for each in zip(*found, strict=True)]
     for at, (tensor, rank) in enumerate(zip(tensors, ranks, strict=True)):
-        problem = _cannot_send(tensor.type, rank) or _of_other_type(tensor.type, rank, known, at)
+        problem = _cannot_send(tensor.type, rank)
+        if problem is None and known is not None and not _message(tensor.type, rank).meets(known[at]):
+            reason = f"its modules take {known[at]} there, and this value is {tensor.type}"
+            problem = reason, f"send {', '.join(map(str, known))}, in this order"
         if problem is not None:
             return _unfit(pool, tensors, at, problem, span, site)
     site.context.messages[pool.whole_path] = tuple(map(_message, (each.type for each in tensors), ranks))
-    return _side_by_side(pool, tensors, ranks, span, site)
-
-
-def _ranks(pool: PoolEntity, known: Types | None, count: int, site: Site) -> tuple[int, ...]:
-    """How many axes the modules take of each value: as many as they took first."""
-    if known is not None:
-        return tuple(len(each.shape) for each in known)
-    found = [message_ranks(template, count, site) for template in pool.templates]
-    return tuple(max(each) for each in zip(*found, strict=True))
-
-
-def _other_number(pool: PoolEntity, takes: int, given: int) -> Problem:
-    name, several = pool.path.rpartition(".")[2], f"{takes} values together"
-    reason = f"its modules take {'one value' if takes == 1 else several}, not {given}"
-    return reason, f"send one: x -> {name}" if takes == 1 else f"send them together: (x, h, …) -> {name}"
-
-
-def _of_other_type(type_: TensorType, rank: int, known: Types | None, at: int) -> Problem | None:
-    """That a value is not what the modules took in its place when they were first used."""
-    if known is None or _message(type_, rank).meets(known[at]):
-        return None
-    reason = f"its modules take {known[at]} there, and this value is {type_}"
-    return reason, f"send {', '.join(map(str, known))}, in this order"
+    return _concatenate(pool, tensors, ranks, span, site)
 
 
 def _cannot_send(type_: TensorType, rank: int) -> Problem | None:
@@ -92,12 +80,9 @@ def _unfit(
     return site.tell(errors.DoesNotFit(span=span, notes=origins(tensors, at), **facts))
 
 
-def _side_by_side(
-    pool: PoolEntity, tensors: tuple[Tensor, ...], ranks: tuple[int, ...], span: Span, site: Site
-) -> Tensor | Poison:
+def _concatenate(pool: PoolEntity, tensors: tuple[Tensor, ...], ranks: list[int], span: Span, site: Site) -> Any:
     """One vector for each sender, of all values."""
-    node, owner = site.naming.next("sent")
-    inside = site.under(Naming(node, owner, site.scope))
+    inside = site.under(Naming(*site.naming.next("sent"), site.scope))
     outer = [each.type.shape[: len(each.type.shape) - rank] for each, rank in zip(tensors, ranks, strict=True)]
     senders = max(outer, key=len)
     like = tensors[outer.index(senders)]
@@ -108,14 +93,11 @@ def _side_by_side(
             reason = f"the senders of one value are {shown(senders)}, and those of another {shown(outer[at])}"
             way_out = "give both the same axes in front of those that a module takes"
             return _unfit(pool, tensors, None, (reason, way_out), span, site)
-        vectors.append(as_vector(spread, rank, span, inside))
-    if any(isinstance(each, Poison) for each in vectors):
-        return POISON
-    found: Tensor | Poison = apply_op(OpUse(Concat()), tuple(vectors), span, inside)
-    return found
+        vectors.append(_as_vector(spread, rank, span, inside))
+    return POISON if POISON in vectors else apply_op(OpUse(Concat()), tuple(vectors), span, inside)
 
 
-def as_vector(value: Tensor | Poison, rank: int, span: Span, site: Site) -> Any:
+def _as_vector(value: Tensor | Poison, rank: int, span: Span, site: Site) -> Any:
     """A value whose last axes, so many, are one."""
     if rank == 1 or isinstance(value, Poison):
         return value
@@ -127,7 +109,7 @@ def as_one(values: tuple[Tensor, ...], span: Span, site: Site) -> Any:
     """What one module yields, several values side by side."""
     if len(values) == 1:
         return values[0]
-    vectors = tuple(as_vector(each, len(each.type.shape), span, site) for each in values)
+    vectors = tuple(_as_vector(each, len(each.type.shape), span, site) for each in values)
     return POISON if POISON in vectors else apply_op(OpUse(Concat()), vectors, span, site)
 
 
@@ -136,8 +118,7 @@ def results_of(pool: PoolEntity, value: Any, span: Span, site: Site) -> Any:
     yields = site.context.yields.get(pool.whole_path, ())
     if len(yields) < 2 or site.decision is not None or not isinstance(value, Tensor):
         return value
-    node, owner = site.naming.next("yielded")
-    found = taken_apart(value, yields, span, site.under(Naming(node, owner, site.scope)))
+    found = taken_apart(value, yields, span, site.under(Naming(*site.naming.next("yielded"), site.scope)))
     return POISON if isinstance(found, Poison) else TensorTuple(found)
 
 
@@ -147,18 +128,15 @@ def taken_apart(value: Tensor, types: Types, span: Span, site: Site) -> tuple[Te
     parts = apply_op(OpUse(Split(parts=lengths)), (value,), span, site)
     if isinstance(parts, Poison):
         return POISON
-    found = tuple(_shaped(part, each.shape, span, site) for part, each in zip(parts.tensors, types, strict=True))
-    return POISON if POISON in found else found
-
-
-def _shaped(part: Tensor, shape: Shape, span: Span, site: Site) -> Any:
-    """A vector as what it was: a number, a vector whose axis may have a name, or several axes."""
-    if shape == (Axis(part.type.shape[-1].size),):
-        return part
-    op: Any = Unmerge(sizes=tuple(axis.size or 1 for axis in shape), into=tuple(axis.name for axis in shape))
-    if len(shape) < 2:
-        op = Rename(names=("-1", shape[0].name)) if shape else Sum(axis=-1)
-    return apply_op(OpUse(op), (part,), span, site)
+    found: list[Any] = []
+    for part, shape, length in zip(parts.tensors, [each.shape for each in types], lengths, strict=True):
+        if shape != (Axis(length),):  # it was a number, a vector whose axis has a name, or has several axes
+            op: Any = Unmerge(sizes=tuple(axis.size or 1 for axis in shape), into=tuple(axis.name for axis in shape))
+            if len(shape) < 2:
+                op = Rename(names=("-1", shape[0].name)) if shape else Sum(axis=-1)
+            part = apply_op(OpUse(op), (part,), span, site)
+        found.append(part)
+    return POISON if POISON in found else tuple(found)
 
 
 def for_each_sender(value: Tensor, rank: int, like: Tensor, senders: Shape, span: Span | None, site: Site) -> Any:

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from modgraph.diagnostics import Note, Span
 from modgraph.elaboration import errors
-from modgraph.elaboration.chosen_weights import find_choice
+from modgraph.elaboration.chosen_weights import find_choice, router_of
 from modgraph.elaboration.context import FirstUse
-from modgraph.elaboration.entities import (
-    POISON,
-    Poison,
-    PoolEntity,
-    RouterEntity,
-    RouterUse,
-    Tensor,
-    origins,
-)
+from modgraph.elaboration.entities import POISON, Poison, PoolEntity, RouterEntity, RouterUse, Tensor, origins
 from modgraph.elaboration.message_ranks import message_ranks
 from modgraph.elaboration.regions import elaborate_module
 from modgraph.elaboration.router_text import inline_router
@@ -41,7 +32,7 @@ def apply_route(pool: PoolEntity, means: ByRouter, tokens: Tensor, span: Span, s
         return POISON
     if isinstance(router.router, RouterUse):
         if node.size == 1 and not pool.alone:
-            _tell_single(node, router.path, span, site)
+            site.context.tell_unless_growing(node.axis.name, errors.SingleModule(span=span, router=router.path))
         return inline_router((pool, *pools), router, (tokens, *others), span, site)
     if pools:
         return site.tell(errors.RouterPools(span=span, name=router.router.name, wanted="one", given=1 + len(pools)))
@@ -55,22 +46,18 @@ def _can_choose(pool: PoolNode, router: RouterEntity, span: Span, site: Site) ->
     declared: Any = router.router
     chosen: int = declared.active_modules(pool.size)
     decision = site.decision
+    path, where = router.path, router.span
     used: tuple[Note, ...] = (Note(text="used here", span=span),)
     if decision is not None:  # the route is that of a definition's body: what it chooses is told of the router
-        router, used = replace(router, path=decision.router, span=decision.span), ()
+        path, where, used = decision.router, decision.span, ()
+    facts: Any = {"router": path, "pool": pool.name, "size": pool.size}
     if chosen > pool.size:
-        facts: Any = {"router": router.path, "k": chosen, "pool": pool.name, "size": pool.size}
-        site.tell(errors.SelectsTooMany(span=router.span, notes=used, **facts))
-    elif pool.size == 1:
-        if decision is None:  # of a definition it is told where it is used
-            _tell_single(pool, router.path, span, site)
-    elif chosen == pool.size and declared.chooses_along is not None:
-        site.tell(errors.SelectsAll(span=router.span, router=router.path, pool=pool.name, size=pool.size))
+        site.tell(errors.SelectsTooMany(span=where, notes=used, k=chosen, **facts))
+    elif pool.size == 1 and decision is None:  # of a definition it is told where it is used
+        site.context.tell_unless_growing(pool.axis.name, errors.SingleModule(span=span, router=path))
+    elif 1 < pool.size == chosen and declared.chooses_along is not None:
+        site.tell(errors.SelectsAll(span=where, **facts))
     return chosen <= pool.size
-
-
-def _tell_single(pool: PoolNode, router: str, span: Span, site: Site) -> None:
-    site.context.tell_unless_growing(pool.axis.name, errors.SingleModule(span=span, router=router))
 
 
 def apply_every_module(pool: PoolEntity, value: Tensor, span: Span, site: Site) -> Any:
@@ -91,31 +78,27 @@ def apply_weighted(pool: PoolEntity, value: Tensor, means: ByWeights, span: Span
     if isinstance(node, Poison):
         return POISON
     name, _ = site.naming.next("weighted")
-    over = _summed(means, node)
+    over, shape = means.over, means.weights.type.shape
+    place = isinstance(over, int) and -len(shape) <= over < 0
+    if over is None or (place and shape[int(over)] == node.axis):  # that of the modules is summed by its name
+        over = node.axis.name
     beside = site.under(Naming(f"{name}_choice", f"{name}_choice", site.scope))
     found = find_choice(means.weights, value, node, span, beside) if over == node.axis.name else None
     if found is None:
         router = RouterEntity(name, Weighted(over=over), False, span, site.context.call)
         return _route(pool.word, node, router, (value, means.weights), span, site)
+    weights, support = found
+    kind, k = router_of(support)
     recorded = site.decision is not None and site.decision.shows_choice
     shows = not (recorded or site.region)  # nothing reads the records of a route in a pool's module
-    declared = found.router(k=found.k or node.size, straight=found.support.straight, shows=shows)
+    declared = kind(k=k or node.size, straight=support.straight, shows=shows)
     router = RouterEntity(name, declared, False, span, site.context.call)
-    if found.router is Chosen and found.k is not None and not _can_choose(node, router, span, site):
+    if kind is Chosen and k is not None and not _can_choose(node, router, span, site):
         return POISON
-    behind = compute_choice(found.support, found.weights, beside)
+    behind = compute_choice(support, weights, beside)
     if isinstance(behind, Poison):
         return POISON
-    return _route(pool.word, node, router, (value, found.weights, *behind), span, site)
-
-
-def _summed(means: ByWeights, pool: PoolNode) -> str | int:
-    """Which axis of the weights is summed: that of the modules by its name."""
-    shape = means.weights.type.shape
-    if means.over is None:
-        return pool.axis.name
-    place = isinstance(means.over, int) and -len(shape) <= means.over < 0
-    return pool.axis.name if place and shape[int(means.over)] == pool.axis else means.over
+    return _route(pool.word, node, router, (value, weights, *behind), span, site)
 
 
 def _route(word: str, pool: PoolNode, router: RouterEntity, values: tuple[Tensor, ...], span: Span, site: Site) -> Any:
@@ -149,15 +132,22 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
     if site.shares(pool.path):
         node = site.graph[pool.path]
         assert isinstance(node, PoolNode)
-        return node if _takes(node, tokens) else _tell_other(pool, node, tokens, span, site)
+        split = len(tokens.shape) - len(node.message.shape)
+        if split >= 0 and shapes_meet(tokens.shape[split:], node.message.shape):
+            return node
+        first = site.context.first_used[pool.whole_path]
+        notes = (Note(text=f'first used here, in "{first.within}"', span=first.span),)
+        facts: Any = {"pool": node.name, "takes": node.message, "within": site.naming.node, "found": tokens}
+        return site.tell(errors.PoolUsedOtherwise(span=span, notes=notes, **facts))
+    who = f'pool "{pool.path}"'
     if tokens.per == "batch":
         reason, advice = f"its modules run on each example, and this value is {tokens}", "send what each example has"
-        return site.tell(errors.DoesNotFit(span=span, who=f'pool "{pool.path}"', reason=reason, way_out=advice))
+        return site.tell(errors.DoesNotFit(span=span, who=who, reason=reason, way_out=advice))
     parts = site.context.messages.get(pool.whole_path, ())
     ranks = [1] if parts else [rank for each in pool.templates for rank in message_ranks(each, 1, site)]
     if len(tokens.shape) < max(ranks):
         reason = f"its modules take {max(ranks)} axes, and this value is {tokens}"
-        return site.tell(errors.DoesNotFit(span=span, who=f'pool "{pool.path}"', reason=reason))
+        return site.tell(errors.DoesNotFit(span=span, who=who, reason=reason))
     message = tokens.with_shape(tokens.shape[len(tokens.shape) - max(ranks) :])
     site.context.messages.setdefault(pool.whole_path, (message,))
     site.context.first_used[pool.whole_path] = FirstUse(site.naming.node, span)
@@ -172,25 +162,10 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
         if not result.meets(results[0]):
             reason = f"module {index} yields {result}, and module 0 yields {results[0]}"
             advice = "give the modules of a pool one type of result"
-            who = f'pool "{pool.path}"'
             return site.tell(errors.DoesNotFit(span=pool.span, who=who, reason=reason, way_out=advice))
-    facts: Any = {"grown": pool.grown, "shares": pool.shares, "inside": pool.inside}
-    facts |= {"span": pool.span, "within": pool.within}
-    node = PoolNode(name=pool.path, size=pool.size, regions=tuple(whole), **facts)
+    facts = {"grown": pool.grown, "shares": pool.shares, "inside": pool.inside, "within": pool.within}
+    node = PoolNode(name=pool.path, size=pool.size, regions=tuple(whole), span=pool.span, **facts)
     if node.alike:  # a pool inside a pool counts as if each of its modules had a weight
         tensors = max(site.context.tensors - before, bool(site.region))
         site.context.count_weights((node.size - 1) * tensors, span)
     return node if site.add(node, pool.span) else POISON
-
-
-def _takes(pool: PoolNode, tokens: TensorType) -> bool:
-    """Whether a value ends with what a pool's modules take, as its first use said."""
-    rank = len(pool.message.shape)
-    return len(tokens.shape) >= rank and shapes_meet(tokens.shape[len(tokens.shape) - rank :], pool.message.shape)
-
-
-def _tell_other(used: PoolEntity, pool: PoolNode, tokens: TensorType, span: Span, site: Site) -> Poison:
-    first = site.context.first_used[used.whole_path]
-    notes = (Note(text=f'first used here, in "{first.within}"', span=first.span),)
-    facts: Any = {"pool": pool.name, "takes": pool.message, "within": site.naming.node, "found": tokens}
-    return site.tell(errors.PoolUsedOtherwise(span=span, notes=notes, **facts))
