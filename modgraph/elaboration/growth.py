@@ -30,8 +30,10 @@ from modgraph.syntax import ast
 from modgraph.types import Axis, TensorType
 
 E = TypeVar("E", PoolEntity, RouterEntity)
+W = TypeVar("W", PoolEntity, AxisEntity)
 WORDS: dict[type[Entity], str] = {PoolEntity: "pool", RouterEntity: "router"}
 OF_TYPES = "its modules are those of an axis of a type", "give the pool a size of its own, a number"
+UNLIKE = "its modules are unlike, so a new one is none of them", "add the module to the pool's list"
 EXAMPLES: dict[type[Entity], str] = {PoolEntity: "pool NAME[2] = …", RouterEntity: "router NAME = …"}
 
 
@@ -43,24 +45,26 @@ def elaborate_grow_by(statement: ast.GrowBy, site: Site) -> None:
     by = site.constant(statement.by, "the number of modules to add")
     if pool is None or isinstance(by, Poison):
         return
-    reason = _problem(pool, by, site)
-    if reason is not None:
-        site.tell(errors.CannotGrow(span=statement.span, pool=statement.pool, reason=reason[0], way_out=reason[1]))
+    others = _along(pool.axis, PoolEntity, site.scope)
+    problem = UNLIKE if len(pool.templates) > 1 else None
+    if any(other.path in site.context.named for other in others.values()):
+        problem = "it has been used already, with the modules it had", "let it grow before its first use"
+    if _along(pool.axis, AxisEntity, site.scope):
+        problem = OF_TYPES
+    if type(by) is not int or not 0 <= by <= MOST_MODULES - pool.size:
+        most = f"from 0 to {MOST_MODULES - pool.size}, as in: grow p[1]"
+        problem = "it grows by a whole number of modules", most
+    if problem is not None:
+        site.tell(errors.CannotGrow(span=statement.span, pool=statement.pool, reason=problem[0], way_out=problem[1]))
     elif by:
-        for name, other in _pools_along(pool.axis, site.scope).items():
+        for name, other in others.items():
             site.scope.rebind(name, replace(other, size=other.size + by, grown=other.grown + by))
 
 
-def _is_of_types(axis: Axis, scope: Scope) -> bool:
-    """Whether an axis of modules is one that a type declares."""
-    known = (each for here in scope.chain() for each in here.names.values())
-    return any(isinstance(each, AxisEntity) and each.axis == axis for each in known)
-
-
-def _pools_along(axis: Axis, scope: Scope) -> dict[str, PoolEntity]:
-    """The pools whose modules have an axis, by their names in a scope."""
+def _along(axis: Axis, kind: type[W], scope: Scope) -> dict[str, W]:
+    """The pools whose modules have an axis, or what a type declares as such, by their names in a scope."""
     known = (item for here in reversed([*scope.chain()]) for item in here.names.items())
-    return {name: each for name, each in known if isinstance(each, PoolEntity) and each.axis == axis}
+    return {name: each for name, each in known if isinstance(each, kind) and each.axis == axis}
 
 
 def _declared(name: str, kind: type[E], statement: ast.GrowBy | ast.Grow, site: Site) -> E | None:
@@ -81,31 +85,27 @@ def _declared(name: str, kind: type[E], statement: ast.GrowBy | ast.Grow, site: 
     return None
 
 
-def _problem(pool: PoolEntity, by: object, site: Site) -> tuple[str, str] | None:
-    """Why a pool cannot grow by so many, and the way out."""
-    if type(by) is not int or not 0 <= by <= MOST_MODULES - pool.size:
-        return "it grows by a whole number of modules", f"from 0 to {MOST_MODULES - pool.size}, as in: grow p[1]"
-    if _is_of_types(pool.axis, site.scope):
-        return OF_TYPES
-    if any(other.path in site.context.named for other in _pools_along(pool.axis, site.scope).values()):
-        return "it has been used already, with the modules it had", "let it grow before its first use"
-    if len(pool.templates) > 1:
-        return "its modules are unlike, so a new one is none of them", "add the module to the pool's list"
-    return None
-
-
-# ---------------------------------------------------------------- growth in training
-
-
 def elaborate_grow(statement: ast.Grow, site: Site) -> None:
     """Put in when a pool is to grow, unless what stands behind `where` is false."""
-    if not _may_stand(statement, site):
+    if site.region:
+        site.tell(errors.NotInRegion(span=statement.span, what="growth"))
+        return
+    if site.decision is not None:
+        found, way_out = "this is a router's", f"a model says it: {statement.span.text.splitlines()[0]}"
+        facts: Any = {"needed": "a model's or a block's body", "found": found, "way_out": way_out}
+        site.tell(errors.WrongKind(span=statement.span, **facts))
+        return
+    if stands_in_scan(statement, "growth", "let the pool grow behind the scan", site):
         return
     pool = _declared(statement.pool, PoolEntity, statement, site)
     router = _declared(statement.router, RouterEntity, statement, site)
     if pool is not None:
         site.context.may_grow.add(pool.axis.name)
-    if not _is_wanted(statement, site):
+    wanted = True if statement.where is None else site.constant(statement.where, "where a pool grows")
+    if statement.where is not None and not isinstance(wanted, bool | Poison):
+        problem = f"where a pool grows is true or false, not {described(wanted)}"
+        site.tell(errors.Arithmetic(span=statement.where.span, problem=problem, way_out="compare it: i >= 9"))
+    if wanted is not True:
         return
     when = _condition(statement, site)
     if pool is None or router is None or when is None or not _may_grow(pool, router, statement, site):
@@ -115,30 +115,6 @@ def elaborate_grow(statement: ast.Grow, site: Site) -> None:
     assert all(map(site.shares, uses.values())), "what routes is in the graph, or in one of a scan"
     node = GrowthNode(name=f"{pool.path}.growth", span=statement.span)
     site.add(node, statement.span, {"when": when.result}, uses)
-
-
-def _may_stand(statement: ast.Grow, site: Site) -> bool:
-    """Growth stands where a model's modules do, and outside of steps."""
-    if site.region:
-        site.tell(errors.NotInRegion(span=statement.span, what="growth"))
-        return False
-    if site.decision is not None:
-        found, way_out = "this is a router's", f"a model says it: {statement.span.text.splitlines()[0]}"
-        facts: Any = {"needed": "a model's or a block's body", "found": found, "way_out": way_out}
-        site.tell(errors.WrongKind(span=statement.span, **facts))
-        return False
-    return not stands_in_scan(statement, "growth", "let the pool grow behind the scan", site)
-
-
-def _is_wanted(statement: ast.Grow, site: Site) -> bool:
-    """What stands behind `where`, which is constant."""
-    if statement.where is None:
-        return True
-    wanted = site.constant(statement.where, "where a pool grows")
-    if not isinstance(wanted, bool | Poison):
-        problem = f"where a pool grows is true or false, not {described(wanted)}"
-        site.tell(errors.Arithmetic(span=statement.where.span, problem=problem, way_out="compare it: i >= 9"))
-    return wanted is True
 
 
 def _condition(statement: ast.Grow, site: Site) -> Tensor | None:
@@ -158,25 +134,18 @@ def _condition(statement: ast.Grow, site: Site) -> Tensor | None:
 
 def _may_grow(pool: PoolEntity, router: RouterEntity, statement: ast.Grow, site: Site) -> bool:
     """Whether a pool's modules may grow by what a router tells, and nothing else says so."""
-    others = _pools_along(pool.axis, site.scope)
-    first = site.context.growing.get(pool.axis.name)
-    of_types = _is_of_types(pool.axis, site.scope)
-    if of_types or any(len(other.templates) > 1 for other in others.values()):
-        unlike = "its modules are unlike, so a new one is none of them", "declare it as modules of one kind"
-        reason, way_out = OF_TYPES if of_types else unlike
-        site.tell(errors.CannotGrow(span=statement.span, pool=statement.pool, reason=reason, way_out=way_out))
-    elif first is not None:
+    span, name, first = statement.span, statement.pool, site.context.growing.get(pool.axis.name)
+    of_types = _along(pool.axis, AxisEntity, site.scope)
+    if of_types or any(len(other.templates) > 1 for other in _along(pool.axis, PoolEntity, site.scope).values()):
+        reason, way_out = OF_TYPES if of_types else (UNLIKE[0], "declare it as modules of one kind")
+        site.tell(errors.CannotGrow(span=span, pool=name, reason=reason, way_out=way_out))
+        return False
+    if first is not None:
         notes = (Note(text="they grow by this already", span=first),)
-        site.tell(errors.GrowsTwice(span=statement.span, pool=statement.pool, notes=notes))
-    elif _routes(pool, router, site):
-        return True
-    elif not site.context.incomplete:
-        pool_name, router_name = statement.pool, statement.router
-        site.tell(errors.GrowsByAnother(span=statement.span, pool=pool_name, router=router_name))
-    return False
-
-
-def _routes(pool: PoolEntity, router: RouterEntity, site: Site) -> bool:
-    """Whether a router has sent something along the axis of a pool's modules."""
+        site.tell(errors.GrowsTwice(span=span, pool=name, notes=notes))
+        return False
     site.context.spend(len(site.graph), router.span)
-    return any(each.pool.axis == pool.axis for each in site.graph.decisions(router.path))
+    routes = any(each.pool.axis == pool.axis for each in site.graph.decisions(router.path))
+    if not routes and not site.context.incomplete:
+        site.tell(errors.GrowsByAnother(span=span, pool=name, router=statement.router))
+    return routes

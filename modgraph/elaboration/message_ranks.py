@@ -51,7 +51,9 @@ def _ranks_of_inputs(use: BlockUse) -> Iterator[int]:
         axes = each.type.axes
         named = [isinstance(axis, ast.Name) and axis.name not in use.parameters for axis in axes]
         outer = next((at for at, is_name in enumerate(named[:-1]) if not is_name), max(0, len(axes) - 1))
-        sent = (line for line in body.pipelines if isinstance(line.head, ast.Name) and line.head.name == each.reference.name)
+        sent = (
+            line for line in body.pipelines if isinstance(line.head, ast.Name) and line.head.name == each.reference.name
+        )
         needed = max((_needed_by(line.stages, scope)[0] for line in sent), default=1)
         yield max(len(axes) - outer, min(len(axes), needed))
 

@@ -25,8 +25,7 @@ def elaborate_output(statement: ast.Output, site: Site) -> None:
         return
     reference = statement.reference or _reference(statement.value)
     if reference is None:
-        found = "this is an expression"
-        advice = "give it a name: output NAME = …"
+        found, advice = "this is an expression", "give it a name: output NAME = …"
         site.tell(errors.WrongKind(span=statement.value.span, needed="a name", found=found, way_out=advice))
         return
     key = member_key(reference, site)
@@ -38,16 +37,22 @@ def elaborate_output(statement: ast.Output, site: Site) -> None:
         advice = "give it a name of its own: output NAME = …"
         site.tell(errors.DuplicateName(span=statement.span, name=label, way_out=advice))
         return
-    value = _named(f"output.{reference.name}", key, site).tensor(statement.value, "an output")
+    value = _name_member(f"output.{reference.name}", key, site).tensor(statement.value, "an output")
     if key is not POISON and isinstance(value, Tensor):
         site.add(OutputNode(name=name, label=label, span=statement.span), statement.span, {"x": value.result})
 
 
 def _give_out(statement: ast.Output, call: BlockCall, site: Site) -> None:
     """Add a result to those of a block; members of one family are one result."""
-    value = _of_block(statement, site)
-    reference = statement.reference or _reference(statement.value)
-    key = None if reference is None else member_key(reference, site)
+    reference, expression = statement.reference, statement.value
+    if reference is None:
+        name = expression.name if isinstance(expression, ast.Name) else "output"
+        value = named_after(name, site).tensor(expression, "an output")
+        reference = _reference(expression)
+        key = None if reference is None else member_key(reference, site)
+    else:
+        key = member_key(reference, site)
+        value = _name_member(reference.name, key, site).tensor(expression, "an output")
     if reference is None or key is None or isinstance(value, Poison):
         call.outputs.append(value)
         return
@@ -56,16 +61,6 @@ def _give_out(statement: ast.Output, call: BlockCall, site: Site) -> None:
     family.members[key] = value
     if not known:
         call.outputs.append(family)
-
-
-def _of_block(statement: ast.Output, site: Site) -> Tensor | Poison:
-    """A result of a block: which one is told by its place among the outputs."""
-    reference = statement.reference
-    if reference is None:
-        name = statement.value.name if isinstance(statement.value, ast.Name) else "output"
-        return named_after(name, site).tensor(statement.value, "an output")
-    key = member_key(reference, site)
-    return _named(reference.name, key, site).tensor(statement.value, "an output")
 
 
 def _reference(value: ast.Expression) -> ast.Reference | None:
@@ -79,7 +74,7 @@ def _reference(value: ast.Expression) -> ast.Reference | None:
             return None
 
 
-def _named(name: str, key: Any, site: Site) -> Site:
+def _name_member(name: str, key: Any, site: Site) -> Site:
     """Where the right side stands: a member is called by its key alone, whatever loops it stands in."""
     if key is None or isinstance(key, Poison):
         return named_after(name, site)
@@ -94,31 +89,23 @@ def elaborate_loss(statement: ast.Loss, site: Site) -> None:
         return
     reference = statement.reference
     key = member_key(reference, site) if reference is not None else None
-    inside = _named(f"loss.{name_of_loss(statement)}", key, site)
+    inside = _name_member(f"loss.{_name_of_loss(statement)}", key, site)
     if inside.naming.node in site.graph:
         advice = "give it a name of its own: loss NAME = …"
         site.tell(errors.DuplicateName(span=statement.span, name=inside.naming.node, way_out=advice))
         return
-    value = _number(statement, inside)
-    if isinstance(value, Tensor) and key is not POISON:
+    value = inside.evaluate(statement.value)
+    if isinstance(value, Poison) or value == 0.0:  # what counts as zero is no loss
+        return
+    if not isinstance(value, Tensor):
+        inside.tell(errors.NotValue(span=statement.value.span, what="a loss", found=described(value)))
+    elif value.type.shape or value.type.dtype != "float":
+        inside.tell(errors.LossIsNotNumber(span=statement.value.span, found=str(value.type)))
+    elif key is not POISON:
         site.add(LossNode(name=inside.naming.node, span=statement.span), statement.span, {"x": value.result})
 
 
-def _number(statement: ast.Loss, inside: Site) -> Tensor | None:
-    """The value of a loss; none of what counts as zero, or after a told mistake."""
-    value = inside.evaluate(statement.value)
-    if isinstance(value, Poison) or value == 0.0:
-        return None
-    if not isinstance(value, Tensor):
-        inside.tell(errors.NotValue(span=statement.value.span, what="a loss", found=described(value)))
-        return None
-    if value.type.shape or value.type.dtype != "float":
-        inside.tell(errors.LossIsNotNumber(span=statement.value.span, found=str(value.type)))
-        return None
-    return value
-
-
-def name_of_loss(statement: ast.Loss) -> str:
+def _name_of_loss(statement: ast.Loss) -> str:
     """The given name, or `importance` for `0.1 * importance(r)`.
 
     Of several ops that are made to be minimised all are named (`importance_load`); of none the last that is applied,
@@ -130,29 +117,16 @@ def name_of_loss(statement: ast.Loss) -> str:
     objectives = [name for name in applied if (op := find_op(name)) is not None and op.objective]
     if objectives:
         return "_".join(dict.fromkeys(objectives))
-    if applied:
-        return applied[-1]
-    return next(_names(statement.value), "value")
+    names = (each.name for each in ast.walk(statement.value) if isinstance(each, ast.Name))
+    return applied[-1] if applied else next(names, "value")
 
 
 def _applied(tree: ast.Tree) -> Iterator[str]:
     """The names of what is called, or stands right of an arrow, in the order of work."""
-    for child in _children(tree):
-        yield from _applied(child)
+    for value in (getattr(tree, field.name) for field in fields(tree)):
+        for child in value if isinstance(value, tuple) else (value,):
+            if isinstance(child, ast.Tree):
+                yield from _applied(child)
     term = tree.callee if isinstance(tree, ast.Call) else tree.term if isinstance(tree, ast.Stage) else None
     if isinstance(term, ast.Name):
         yield term.name
-
-
-def _names(tree: ast.Tree) -> Iterator[str]:
-    """The names in an expression, from left to right."""
-    if isinstance(tree, ast.Name):
-        yield tree.name
-    for child in _children(tree):
-        yield from _names(child)
-
-
-def _children(tree: ast.Tree) -> Iterator[ast.Tree]:
-    for field in fields(tree):
-        value = getattr(tree, field.name)
-        yield from (each for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, ast.Tree))
