@@ -8,20 +8,10 @@ from __future__ import annotations
 import inspect
 import sys
 import textwrap
-from collections.abc import Iterable
 from itertools import starmap
 from typing import Any
 
-from modgraph.declare import (
-    MISSING,
-    Declaration,
-    Operand,
-    Registered,
-    Registry,
-    Setting,
-    Weight,
-    shown_value,
-)
+from modgraph.declare import MISSING, Declaration, Registered, Registry, Setting, shown_value
 from modgraph.diagnostics import Diagnostic, Report, Source, did_you_mean
 from modgraph.elaboration import elaborate
 from modgraph.inspect.cost import cost_of
@@ -41,8 +31,13 @@ def explain(name: str) -> str | None:
         return message_page(Diagnostic.catalogue[name.upper()])
     found = (registry.get(name) for registry in registries())
     pages = [page_of(each) for each in found if each is not None]
-    pages += [written_page(definitions()[name])] if name in definitions() else []
-    pages += [word_page(name)] if name in set(keywords()) else []
+    if name in definitions():
+        pages.append(written_page(definitions()[name]))
+    if name in set(keywords()):
+        forms = forms_of(name) or ["docs/language.md shows how to write it"]
+        pages.append(
+            "\n".join([f"{name}: a word of the language", "", *(f"    {form}" for form in forms), "", LANGUAGE])
+        )
     return "\n\n".join(pages) or None
 
 
@@ -60,16 +55,16 @@ def overview() -> str:
     ops: dict[str, list[str]] = {}
     for name, op in sorted(Op.registry.items()):
         ops.setdefault(op.__module__.rpartition(".")[2].replace("_", " "), []).append(name)
+
+    def listed(title: str, names: list[str]) -> str:
+        indent = " " * 18
+        return textwrap.fill(", ".join(names), 110, initial_indent=f"  {title:16}", subsequent_indent=indent)
+
     lines = ["modgraph explain NAME explains one of these words, modgraph explain MG202 a message,"]
     lines += ["modgraph explain --all everything (docs/reference.md).", "", "the language:"]
-    lines += [_listed("words", list(keywords())), "", "ops:", *starmap(_listed, sorted(ops.items())), ""]
-    lines += ["besides:", *starmap(_listed, groups.items())]
+    lines += [listed("words", list(keywords())), "", "ops:", *starmap(listed, sorted(ops.items())), ""]
+    lines += ["besides:", *starmap(listed, groups.items())]
     return "\n".join([*lines, f"  {'messages':16}{len(Diagnostic.catalogue)} codes, which the messages show"])
-
-
-def _listed(title: str, names: list[str]) -> str:
-    indent = " " * 18
-    return textwrap.fill(", ".join(names), 110, initial_indent=f"  {title:16}", subsequent_indent=indent)
 
 
 def registries() -> list[Registry[Any]]:
@@ -81,12 +76,6 @@ def registries() -> list[Registry[Any]]:
 
 def page_of(declared: type[Registered]) -> str:
     return declaration_page(declared) if issubclass(declared, Declaration) else section_page(declared)
-
-
-def word_page(word: str) -> str:
-    """A word of the language, with the forms of its statements."""
-    forms = forms_of(word) or ["docs/language.md shows how to write it"]
-    return "\n".join([f"{word}: a word of the language", "", *(f"    {form}" for form in forms), "", LANGUAGE])
 
 
 def written_page(written: Written) -> str:
@@ -107,73 +96,64 @@ def message_page(message: type[Diagnostic]) -> str:
 
 
 def declaration_page(declaration: type[Declaration]) -> str:
-    """How an op or router is written, what it takes, gives and learns, and what it costs."""
+    """How an op or router is written, what it takes, gives and learns, and what it costs, by the declared example."""
     lines = [f"{declaration.registry.kind} {signature_of(declaration)}", "", _prose(declaration), ""]
-    lines += [f"    takes   {_operand(operand)}" for operand in declaration.operands]
-    lines += [f"    gives   [{_axes(axes)}]" for axes in declaration.results[:1]]
-    records = declaration.records if issubclass(declaration, Router) else ()
-    lines += [f"    {record.name:7} [{_axes(record.axes)}], {record.role.value}" for record in records]
-    lines += [f"    {_setting(setting)}" for setting in declaration.settings().values()]
-    lines += [f"    weight  {_weight(weight)}" for weight in declaration.weights]
-    return "\n".join([*lines, "", *_example(declaration)])
-
-
-def _example(declaration: type[Declaration]) -> list[str]:
-    """The declared example and what it costs."""
+    lines += [
+        f"    takes   {each.name}: {each.dtype}{_axes(each.axes)}{', if given' if each.optional else ''}"
+        for each in declaration.operands
+    ]
+    lines += [f"    gives   {_axes(axes)}" for axes in declaration.results[:1]]
+    for record in declaration.records if issubclass(declaration, Router) else ():
+        lines.append(f"    {record.name:7} {_axes(record.axes)}, {record.role.value}")
+    lines += map(_setting, declaration.settings().values())
+    for weight in declaration.weights:
+        shared = ", shared by the modules of a pool" if weight.shared else ""
+        state = " (state, not trained)" if weight.buffer else ""
+        condition = f", if {' and '.join(weight.when.split())}" if weight.when else ""
+        lines.append(f"    weight  {weight.name} {_axes(weight.axes)}{shared}{state}{condition}")
     report = Report()
     file = parse(Source("example", f"model example() {{ {declaration.example} }}"), report)
     graph = elaborate(file, {}, report) if file is not None else None
     assert graph is not None, f"the example of {declaration.name} is wrong: {report.errors}"
     cost = cost_of(graph)
     counts = f"{cost.parameters:,} parameters, {cost.macs:,} MACs per example"
-    return [f"    example {declaration.example}", f"    costs   {counts}"]
+    return "\n".join([*lines, "", f"    example {declaration.example}", f"    costs   {counts}"])
 
 
 def section_page(declared: type[Registered]) -> str:
     """How a section of a recipe is written, and what its keys mean."""
     settings = declared.settings().values()
-    written = ", ".join([f"name: {declared.name}", *(f"{each.name}: {_in_yaml(each)}" for each in settings)])
-    lines = [f"{declared.registry.kind} {declared.name}", "", _prose(declared), ""]
-    lines += [f"    {_setting(setting)}" for setting in settings]
-    return "\n".join([*lines, "", f"    written {{{written}}}"])
+    keys = [f"name: {declared.name}", *(f"{each.name}: {_default(each, 'null', '…')}" for each in settings)]
+    lines = [f"{declared.registry.kind} {declared.name}", "", _prose(declared), "", *map(_setting, settings)]
+    return "\n".join([*lines, "", f"    written {{{', '.join(keys)}}}"])
 
 
 def signature_of(declaration: type[Declaration]) -> str:
     """`conv(width, kernel=3, …)`."""
     given = [
-        setting.name if setting.default is MISSING else f"{setting.name}={_default(setting)}"
-        for setting in declaration.settings().values()
+        each.name if each.default is MISSING else f"{each.name}={_default(each, '…')}"
+        for each in declaration.settings().values()
     ]
     return f"{declaration.name}({', '.join(given)})" if given else declaration.name
 
 
 def reference() -> str:
     """The reference of the whole vocabulary, as Markdown."""
-    sections = [
-        line
-        for registry in registries()
-        for line in _section(f"{registry.kind.capitalize()}s", map(page_of, registry.every()))
+    lines = [
+        "# Reference",
+        "",
+        "Generated from the declarations: `modgraph explain --all > docs/reference.md`.",
+        "`modgraph explain NAME` prints one entry. Axes: `...` is any number of outer axes, N tokens, M modules.",
     ]
-    sections += _section("Routers in the language", map(written_page, definitions().values()))
-    messages = [message_page(each) for _, each in sorted(Diagnostic.catalogue.items())]
-    return "\n".join(
-        [
-            "# Reference",
-            "",
-            "Generated from the declarations: `modgraph explain --all > docs/reference.md`.",
-            "`modgraph explain NAME` prints one entry. Axes: `...` is any number of outer axes, N tokens, M modules.",
-            *sections,
-            *_section("Messages", messages),
-        ]
-    )
-
-
-def _section(title: str, pages: Iterable[str]) -> list[str]:
-    lines = ["", f"## {title}"]
-    for page in pages:
-        head, _, rest = page.partition("\n")
-        lines += ["", f"### `{head}`", rest]
-    return lines
+    sections = [(f"{each.kind.capitalize()}s", [*map(page_of, each.every())]) for each in registries()]
+    sections.append(("Routers in the language", [*map(written_page, definitions().values())]))
+    sections.append(("Messages", [message_page(each) for _, each in sorted(Diagnostic.catalogue.items())]))
+    for title, pages in sections:
+        lines += ["", f"## {title}"]
+        for page in pages:
+            head, _, rest = page.partition("\n")
+            lines += ["", f"### `{head}`", rest]
+    return "\n".join(lines)
 
 
 def _prose(declared: type) -> str:
@@ -183,31 +163,16 @@ def _prose(declared: type) -> str:
 
 
 def _axes(pattern: str) -> str:
-    return ", ".join(pattern.split())
+    return f"[{', '.join(pattern.split())}]"
 
 
-def _operand(operand: Operand) -> str:
-    return f"{operand.name}: {operand.dtype}[{_axes(operand.axes)}]{', if given' if operand.optional else ''}"
-
-
-def _default(setting: Setting) -> str:
-    return "…" if setting.default is None else shown_value(setting.default)
-
-
-def _in_yaml(setting: Setting) -> str:
+def _default(setting: Setting, none: str, missing: str = "") -> str:
     if setting.default is MISSING:
-        return "…"
-    return "null" if setting.default is None else shown_value(setting.default)
+        return missing
+    return none if setting.default is None else shown_value(setting.default)
 
 
 def _setting(setting: Setting) -> str:
     choices = setting.bounds.get("choices")
     kind = " or ".join(f'"{choice}"' for choice in choices) if choices else setting.described()
-    return f"{setting.name}: {kind}; {setting.bounds['doc']}"
-
-
-def _weight(weight: Weight) -> str:
-    shared = ", shared by the modules of a pool" if weight.shared else ""
-    state = " (state, not trained)" if weight.buffer else ""
-    condition = f", if {' and '.join(weight.when.split())}" if weight.when else ""
-    return f"{weight.name} [{_axes(weight.axes)}]{shared}{state}{condition}"
+    return f"    {setting.name}: {kind}; {setting.bounds['doc']}"

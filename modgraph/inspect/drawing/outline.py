@@ -11,19 +11,20 @@ Place = tuple[tuple[str, int], ...]  # the repeats that a box stands in, and in 
 
 
 def drawn_edges(scene: Scene) -> tuple[Edge, ...]:
-    """The edges between the boxes that are drawn, each once."""
+    """The edges between the boxes that are drawn, each once, without those that lead into a repetition that is not
+    drawn from another of the same repeat."""
     places = {id: place for box in scene.boxes for id, place in _places(box, box, ())}
-    routes = [box for box in scene.walk() if box.kind == "route"]
-    inside = {inner.id for route in routes for inner in route.walk()} - {route.id for route in routes}
-    pairs = [(edge, _drawn(edge, places)) for edge in scene.edges if not _leads_on(edge, places)]
+    routes = {box.id: box for box in scene.walk() if box.kind == "route"}
+    inside = {inner.id for route in routes.values() for inner in route.walk()} - routes.keys()
+    pairs = []
+    for edge in scene.edges:
+        (first, source), (second, target) = places[edge.source], places[edge.target]
+        apart = any(here[0] == there[0] and here[1] != there[1] for here, there in zip(source, target, strict=False))
+        if not apart or second == edge.target:
+            pairs.append((edge, replace(edge, source=first, target=second)))
     own = {(new.source, new.target) for old, new in pairs if old.target == new.target}
-    return tuple(
-        dict.fromkeys(
-            new
-            for old, new in pairs
-            if new.source != new.target and (old.target not in inside or (new.source, new.target) not in own)
-        )
-    )
+    kept = (new for old, new in pairs if old.target not in inside or (new.source, new.target) not in own)
+    return tuple(dict.fromkeys(edge for edge in kept if edge.source != edge.target))
 
 
 def _places(box: Box, model: Box, place: Place) -> Iterator[tuple[str, tuple[str, Place]]]:
@@ -37,17 +38,6 @@ def _places(box: Box, model: Box, place: Place) -> Iterator[tuple[str, tuple[str
             yield from _places(child, model.children[at % box.period], (*place, (box.id, at)))
         else:
             yield from _places(child, model.children[at], place)
-
-
-def _drawn(edge: Edge, places: dict[str, tuple[str, Place]]) -> Edge:
-    return replace(edge, source=places[edge.source][0], target=places[edge.target][0])
-
-
-def _leads_on(edge: Edge, places: dict[str, tuple[str, Place]]) -> bool:
-    """Whether an edge leads into a repetition that is not drawn from another of the same repeat."""
-    (_, source), (drawn, target) = places[edge.source], places[edge.target]
-    apart = any(here[0] == there[0] and here[1] != there[1] for here, there in zip(source, target, strict=False))
-    return apart and drawn != edge.target
 
 
 def drawn_children(box: Box) -> Iterator[Box]:

@@ -72,23 +72,17 @@ def elk() -> str:
 def _engine() -> MiniRacer:
     from py_mini_racer import MiniRacer
 
-    _check_addresses()
+    if sys.platform != "win32":
+        import resource
+
+        most, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if most != resource.RLIM_INFINITY and most < ADDRESSES:
+            raise ModgraphError([TooFewAddresses(most=most // 2**30)])
     engine = MiniRacer()
     atexit.register(engine.close)  # later, without its thread, it would wait for ever
-    engine.eval(SURROUNDINGS)
-    engine.eval(elk())
-    engine.eval("\n".join(map(text_of, RENDERER)) + DRIVER)
+    for script in (SURROUNDINGS, elk(), "\n".join(map(text_of, RENDERER)) + DRIVER):
+        engine.eval(script)
     return engine
-
-
-def _check_addresses() -> None:
-    if sys.platform == "win32":
-        return
-    import resource
-
-    most, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if most != resource.RLIM_INFINITY and most < ADDRESSES:
-        raise ModgraphError([TooFewAddresses(most=most // 2**30)])
 
 
 def rendered(pane: dict[str, Any], budget: int | None = FIRST_BOXES, routes: bool = False) -> dict[str, Any]:

@@ -1,0 +1,93 @@
+"""A scene in the languages of graphviz (groups are clusters) and of Mermaid (groups are subgraphs)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from modgraph.inspect.drawing.outline import drawn_children, drawn_edges, title_of
+from modgraph.inspect.quote import quote_dot, quote_mermaid
+from modgraph.inspect.scene import Box, Edge, Scene
+from modgraph.version import VERSION
+
+DOT_SHAPES = {"input": "oval", "target": "oval", "output": "oval", "router": "hexagon", "loss": "octagon"}
+DOT_STYLES = {"data": "solid", "length": "dotted", "uses": "dashed", "carry": "dashed"}
+MERMAID_SHAPES = dict.fromkeys(("input", "target", "output"), ("([", "])")) | {
+    "router": ("{{", "}}"),
+    "route": ("(", ")"),
+}
+FILLS = {"tokenizer": "#e2f4f1", "pool": "#fdf1dc", "router": "#f0e9fb", "route": "#f0e9fb", "loss": "#fdeaea"}
+
+Say = Callable[[Box], str]  # the line of a box that nothing is drawn in, or those around others
+
+
+def dot_of(scene: Scene) -> str:
+    """The text of a `.dot` file."""
+
+    def anchor(box: Box) -> str:
+        """The node that an edge to a box is drawn to: the box, or the first leaf in it."""
+        while children := [*drawn_children(box)]:
+            box = children[0]
+        return box.id
+
+    def leaf(box: Box) -> str:
+        name = "" if box.kind == "op" and box.label in title_of(box) else box.label
+        label = quote_dot("\n".join(dict.fromkeys(filter(None, [title_of(box), name, box.short]))))
+        return f"{quote_dot(box.id)} [label={label}, shape={DOT_SHAPES.get(box.kind, 'box')}, class={box.kind}];"
+
+    def group(box: Box) -> str:
+        style = "dashed" if box.kind == "repeat" else "rounded"
+        heading = f"label={quote_dot(title_of(box))}; class={box.kind}; style={style};"
+        return f"subgraph {quote_dot('cluster_' + box.id)} {{\n  {heading}"
+
+    def line_of(edge: Edge) -> str:
+        facts = [f"style={DOT_STYLES[edge.kind]}"] + [f"label={quote_dot(edge.short)}"] * bool(edge.short)
+        for end, key in ((edge.source, "ltail"), (edge.target, "lhead")):
+            facts += [f"{key}={quote_dot('cluster_' + end)}"] * (anchors[end] != end)
+        return f"{quote_dot(anchors[edge.source])} -> {quote_dot(anchors[edge.target])} [{', '.join(facts)}];"
+
+    anchors = {box.id: anchor(box) for box in scene.walk()}
+    lines = [f"// modgraph {VERSION}", f"digraph {quote_dot(scene.name)} {{"]
+    lines += ["  compound=true; rankdir=TB; fontname=monospace;"]
+    lines += ["  node [shape=box, fontname=monospace, fontsize=10];", "  edge [fontname=monospace, fontsize=8];"]
+    lines += [f"  {line}" for box in scene.boxes for line in _nested(box, leaf, group, "}")]
+    lines += [f"  {line_of(edge)}" for edge in drawn_edges(scene)]
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def mermaid_of(scene: Scene) -> str:
+    """The text of a `.mmd` file."""
+    ids = {box.id: f"n{at}" for at, box in enumerate(scene.walk())}
+    drawn: dict[str, list[str]] = {}
+
+    def title(box: Box) -> str:
+        drawn.setdefault(box.kind, []).append(ids[box.id])
+        return quote_mermaid(title_of(box))
+
+    def leaf(box: Box) -> str:
+        begin, end = MERMAID_SHAPES.get(box.kind, ("[", "]"))
+        return f"{ids[box.id]}{begin}{title(box)}{end}"
+
+    def group(box: Box) -> str:
+        return f"subgraph {ids[box.id]} [{title(box)}]"
+
+    lines = [f"%% modgraph {VERSION}", "flowchart TB"]
+    lines += [f"  {line}" for box in scene.boxes for line in _nested(box, leaf, group, "end")]
+    for edge in drawn_edges(scene):
+        label = f"|{quote_mermaid(edge.short)}|" if edge.short else ""
+        lines.append(f"  {ids[edge.source]} {'-->' if edge.kind == 'data' else '-.->'}{label} {ids[edge.target]}")
+    for kind, fill in FILLS.items():
+        if kind in drawn:
+            lines += [f"  classDef {kind} fill:{fill},color:#1c2430", f"  class {','.join(drawn[kind])} {kind}"]
+    return "\n".join(lines) + "\n"
+
+
+def _nested(box: Box, leaf: Say, group: Say, end: str) -> Iterator[str]:
+    """The lines of a box, those of what is in it further in."""
+    children = [*drawn_children(box)]
+    if not children:
+        yield leaf(box)
+        return
+    yield from group(box).split("\n")
+    for child in children:
+        yield from (f"  {line}" for line in _nested(child, leaf, group, end))
+    yield end
