@@ -21,9 +21,9 @@ import onnx_ir
 from numpy.typing import NDArray
 
 from modgraph.backends.errors import NothingToRound
+from modgraph.backends.onnx.optimize import trim
 from modgraph.backends.onnx.permute import axes_of_inner_modules
 from modgraph.backends.onnx.trace import Traced, cleaned, quiet
-from modgraph.backends.onnx.trim import trim
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import RouterNode

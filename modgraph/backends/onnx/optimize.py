@@ -1,4 +1,5 @@
-"""onnxscript's optimisation of a traced graph, with rules that drop an operation only where it does nothing at all.
+"""onnxscript's optimisation of a traced graph, with rules that drop an operation only where it does nothing at all;
+and what no output needs is left out, inside scans too.
 
 Its own rules take any constant up to 1e-8 for zero and any within 1e-5 of one for one, so that `h / (h + 1e-9)` becomes
 0 / 0, and `1.000005 * h` becomes h.
@@ -11,9 +12,9 @@ from typing import Any
 import onnx_ir
 from onnx_ir.passes import Sequential, common
 from onnxscript.optimizer import fold_constants
-from onnxscript.rewriter import RewritePass
+from onnxscript.rewriter import _DEFAULT_REWRITE_RULES, RewritePass
 from onnxscript.rewriter.pattern import Constant, RewriteRule, RewriteRuleSet
-from onnxscript.rewriter.rules import common as rules
+from onnxscript.rewriter.rules.common import _no_op, dropout_inference_rule, dropout_zero_rule
 
 ROUNDS = 2
 
@@ -27,24 +28,33 @@ def optimize(model: onnx_ir.Model) -> None:
     CLEANED(model)
 
 
-def _adds_zero(op: Any, x: Any) -> Any:
-    return op.Add(x, EXACT_ZERO)
+def trim(model: onnx_ir.Model) -> None:
+    """Remove nodes, weights and results of scans that no output needs."""
+    common.RemoveUnusedNodesPass()(model)
+    for node in list(model.graph):
+        if node.op_type == "Scan":
+            _trim_scan(model.graph, node)
+    common.RemoveUnusedNodesPass()(model)
 
 
-def _subtracts_zero(op: Any, x: Any) -> Any:
-    return op.Sub(x, EXACT_ZERO)
-
-
-def _multiplies_by_one(op: Any, x: Any) -> Any:
-    return op.Mul(x, EXACT_ONE)
-
-
-def _divides_by_one(op: Any, x: Any) -> Any:
-    return op.Div(x, EXACT_ONE)
-
-
-def _nothing(op: Any, x: Any, **_: Any) -> Any:
-    return op.Identity(x)
+def _trim_scan(graph: onnx_ir.Graph, node: onnx_ir.Node) -> None:
+    """A scan gives one stacked result for each output of its body after the states."""
+    states = len(node.inputs) - node.attributes["num_scan_inputs"].as_int()
+    kept = [at for at, value in enumerate(node.outputs) if at < states or value.uses() or value in graph.outputs]
+    body = node.attributes["body"].as_graph()
+    body.outputs[:] = [body.outputs[at] for at in kept]
+    directions = [0] * (len(kept) - states)
+    given = [value for name, value in node.attributes.items() if name != "scan_output_directions"]
+    trimmed = onnx_ir.node("Scan", node.inputs, num_outputs=len(kept))
+    for attribute in (*given, onnx_ir.AttrInt64s("scan_output_directions", directions)):
+        trimmed.attributes[attribute.name] = attribute
+    graph.insert_before(node, trimmed)
+    for at, value in zip(kept, trimmed.outputs, strict=True):
+        old = node.outputs[at]
+        value.name, value.type, value.shape = old.name, old.type, old.shape
+        onnx_ir.convenience.replace_all_uses_with(old, value)
+        graph.outputs[:] = [value if each is old else each for each in graph.outputs]
+    graph.remove(node, safe=True)
 
 
 class AtItsEnd:
@@ -61,58 +71,21 @@ class AtItsEnd:
         return self.rule.try_rewrite(model, graph, node, **options) if self.end.matches(node.op_type) else None
 
 
-EXACT_ZERO = Constant(0, rel_tol=0, abs_tol=0)
-EXACT_ONE = Constant(1, rel_tol=0, abs_tol=0)
+def _nothing(op: Any, x: Any, **_: Any) -> Any:
+    return op.Identity(x)
+
+
+ZERO, ONE = (Constant(number, rel_tol=0, abs_tol=0) for number in (0, 1))
 NO_OPERATION = (
-    *RewriteRule(_adds_zero, _nothing).commute(),
-    RewriteRule(_subtracts_zero, _nothing),
-    *RewriteRule(_multiplies_by_one, _nothing).commute(),
-    RewriteRule(_divides_by_one, _nothing),
-    rules.dropout_zero_rule,
-    rules.dropout_inference_rule,
+    *RewriteRule(lambda op, x: op.Add(x, ZERO), _nothing).commute(),
+    RewriteRule(lambda op, x: op.Sub(x, ZERO), _nothing),
+    *RewriteRule(lambda op, x: op.Mul(x, ONE), _nothing).commute(),
+    RewriteRule(lambda op, x: op.Div(x, ONE), _nothing),
+    dropout_zero_rule,
+    dropout_inference_rule,
 )
-SHAPES = (
-    rules.two_reshapes_matmul_reshape_rule,
-    rules.one_reshape_matmul_reshape_rule,
-    rules.collapse_slice_rule,
-    rules.collapse_slice2_rule,
-    rules.materialize_reshape_shape_rule,
-    rules.no_op_expand_rule,
-    rules.flatten_to_reshape_rule,  # before that on two reshapes
-    rules.reshape_reshape_rule,
-    rules.slice_split_rule,
-    rules.no_op_transpose_rule,
-    rules.transpose_transpose_rule,
-    rules.unsqueeze_unsqueeze_rule,
-    rules.squeeze_reshape_1d_rule,
-    rules.no_op_dynamic_scatter_nd_rule,
-    rules.no_op_static_scatter_nd_rule,
-)
-TYPES = (
-    rules.cast_constant_of_shape_rule,
-    rules.cast_constant_of_shape_without_value_rule,
-    rules.cast_cast_rule,
-    rules.no_op_cast_rule,
-)
-BOUNDS = (
-    rules.min_min_rule,
-    rules.max_max_rule,
-    rules.min_max_rule,
-    rules.max_min_rule,
-    rules.successive_clip_relu_rule,
-    rules.successive_relu_clip_rule,
-    rules.successive_relu_rule,
-    rules.successive_clip_rule,
-)
-LAYERS = (
-    rules.normalize_pad_format_conv_rule,
-    rules.fuse_pad_into_conv_rule,
-    rules.fuse_batchnorm_into_conv_rule,
-    rules.fuse_batchnorm_into_gemm_rule,
-    rules.remove_optional_bias_from_conv_rule,
-    rules.remove_optional_bias_from_gemm_rule,
-)
-EVERY: Any = [AtItsEnd(rule) for rule in (*NO_OPERATION, *SHAPES, *TYPES, *BOUNDS, *LAYERS)]
+OTHERS = [rule for rule in _DEFAULT_REWRITE_RULES if rule not in [*_no_op.rules]]
+EVERY: Any = [AtItsEnd(rule) for rule in (*NO_OPERATION, *OTHERS)]
 RULES = Sequential(
     RewritePass(RewriteRuleSet(EVERY)),
     common.RemoveUnusedNodesPass(),

@@ -21,10 +21,9 @@ from torch.onnx._internal.exporter import _core as exporter
 from modgraph.backends.errors import CannotExport
 from modgraph.backends.onnx.examples import Examples
 from modgraph.backends.onnx.operators import OPSET, operators
-from modgraph.backends.onnx.optimize import optimize
+from modgraph.backends.onnx.optimize import optimize, trim
 from modgraph.backends.onnx.permute import axes_of_inner_modules, axes_of_modules, kept_apart
 from modgraph.backends.onnx.program import NotCaptured, program_of
-from modgraph.backends.onnx.trim import trim
 from modgraph.backends.torch import Model
 from modgraph.backends.torch.construct import Namespace, attribute_path
 from modgraph.diagnostics import ModgraphError
