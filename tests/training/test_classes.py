@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from modgraph.backends.onnx.description import Description
+from modgraph.backends.onnx.manifest import Description
 from modgraph.backends.torch import build
 from modgraph.data import Arrays
 from modgraph.data.declaration import check

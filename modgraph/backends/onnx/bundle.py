@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,9 @@ from modgraph_runtime.integrity import MANIFEST_KEY, MANIFEST_KEYS, trailer
 
 from modgraph.backends.errors import NoNovelty, NothingFinite, OfWholeBatch, TooLarge, Unreached, WrongSuffix
 from modgraph.backends.onnx.change import Change, Test, change
-from modgraph.backends.onnx.chosen_outputs import LeftOut, outputs_but
-from modgraph.backends.onnx.description import Description
 from modgraph.backends.onnx.examples import Arrays, Examples
 from modgraph.backends.onnx.int8 import quantised
-from modgraph.backends.onnx.manifest import as_text, manifest_of
+from modgraph.backends.onnx.manifest import Description, LeftOut, manifest_of, outputs_but
 from modgraph.backends.onnx.trace import start_up, trace
 from modgraph.backends.onnx.verify import Verified, loads, verify, verify_bundle
 from modgraph.backends.report import told_of_routes
@@ -42,23 +40,32 @@ from modgraph.passes import (
     optimised,
     without_outputs,
 )
+from modgraph.store.records import json_text
 
 LARGEST = 2_000_000_000  # bytes of weights in one file; protobuf ends at 2 GiB
 
 
 @dataclass(frozen=True)
 class Report:
-    """What an export gave; printed, it is a short account."""
+    """What an export gave; printed, it is a short account. `seconds` are those of the export alone, without what every
+    process pays once."""
 
     path: Path
     size: int
     verified: Verified
     pools: dict[str, int]
     lowerings: dict[str, str]
-    warnings: tuple[Diagnostic, ...] = field(default=())
-    change: Change | None = None
-    left_out: LeftOut = field(default_factory=LeftOut)
-    seconds: float = 0.0  # of the export alone: what every process pays once is not in it
+    change: Change | None
+    left_out: LeftOut
+    seconds: float
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        return tuple(
+            Unreached(modules=", ".join(map(str, modules)), pool=pool)
+            for pool, modules in self.verified.unreached.items()
+            if modules
+        )
 
     def __str__(self) -> str:
         verified = self.verified
@@ -75,8 +82,7 @@ class Report:
             by_order = len(verified.permuted[name])
             how = f", {by_order} of them with the router's modules in another order" if by_order else ""
             lines.append(f"pool {name}: {size - len(verified.unreached[name])} of {size} modules reached{how}")
-        lines += told_of_routes(self.lowerings)
-        lines += [str(self.change)] if self.change else []
+        lines += [*told_of_routes(self.lowerings), *([str(self.change)] if self.change else [])]
         return "\n".join([*lines, f"exported in {self.seconds:.1f} s, without what every start takes"])
 
 
@@ -112,42 +118,41 @@ def export(
     if novelty and not novelties(apply_passes(model.graph, without_outputs(others))):
         raise ModgraphError([NoNovelty(model=model.graph.name)])
     inference = deterministic(model, export_pipeline(routing, novelty, others))
+    graph = inference.graph
     _check_model(inference)
-    stored_form(inference.graph)  # first of all: every reader of the bundle needs this graph
+    stored_form(graph)  # first of all: every reader of the bundle needs this graph
     described = Description.of(description, model.graph)
-    tried = Examples.of(inference.graph, examples)
+    tried = Examples.of(graph, examples)
     traced = trace(inference, tried)
     verified = verify(inference, traced, tried)
     changed = None
     if int8:
         exact, traced = traced, quantised(traced, inference)
-        changed = change(inference.graph, exact, traced, tests or {"examples": Test(tried.sample())})
+        changed = change(graph, exact, traced, tests or {"examples": Test(tried.sample())})
     if not routing:
-        traced = traced.only(inference.graph.outputs)
-    left_out = LeftOut.of(model.graph, inference.graph)
-    text = as_text(manifest_of(model.graph, inference, traced, verified, described, changed, left_out))
+        traced = traced.only(graph.outputs)
+    left_out = LeftOut.of(model.graph, graph)
+    manifest = manifest_of(model.graph, inference, traced, verified, described, changed, left_out)
+    text = json_text(manifest, indent=1, ensure_ascii=False)
     onnx.helper.set_model_props(traced.proto, {MANIFEST_KEY: text})
     content = traced.proto.SerializeToString()
     parts = content, trailer(content)
     check = partial(loads, examples=tried) if int8 else partial(verify_bundle, verified)
-    _write(target, parts, text, check, force)
-    pools = {name: pool.size for name, pool in inference.graph.pools().items()}
-    forms, warnings = _lowerings(inference.graph), _warnings(verified)
-    seconds = time.perf_counter() - begun
-    return Report(target, sum(map(len, parts)), verified, pools, forms, warnings, changed, left_out, seconds)
-
-
-def _write(target: Path, parts: tuple[bytes, ...], manifest: str, check: Callable[[str], object], force: bool) -> None:
-    """Put a bundle and its manifest in their place, once a check of the written file has passed."""
     target, beside = files_of_bundle(target)
-    with replacing(beside) as described, replacing(target) as file:
-        described.write(manifest.encode())
-        for part in parts:
-            file.write(part)
+    with replacing(beside) as described_in, replacing(target) as file:
+        described_in.write(text.encode())
+        file.writelines(parts)
         file.flush()
         check(file.name)
         refuse_foreign(target, beside, force=force, keys=MANIFEST_KEYS)
-        _make_room(beside)
+        # Of the two files one is replaced before the other, and whoever opens the bundle in between, or after a kill
+        # there, must not find the manifest of another beside it: there is none then.
+        with writing(beside):
+            Path(os.path.realpath(beside)).unlink(missing_ok=True)
+    pools = {name: pool.size for name, pool in graph.pools().items()}
+    forms = {name: form.reason for name, form in choices(graph).items()}
+    seconds = time.perf_counter() - begun
+    return Report(target, sum(map(len, parts)), verified, pools, forms, changed, left_out, seconds)
 
 
 def exportable(model: Model, left_out: Iterable[str] = ()) -> list[Model]:
@@ -170,14 +175,6 @@ def deterministic(model: Model, pipeline: tuple[Pass, ...] = BUNDLE) -> Model:
     return inference.eval().requires_grad_(False)
 
 
-def _make_room(beside: Path) -> None:
-    """Take an old manifest away. Of the two files one is replaced before the other, and whoever opens the bundle in
-    between, or after a kill there, must not find the manifest of another beside it: there is none then.
-    """
-    with writing(beside):
-        Path(os.path.realpath(beside)).unlink(missing_ok=True)
-
-
 def _check_place(target: Path, force: bool) -> None:
     """Raises `ModgraphError` if a bundle cannot be written there; better before the work than after."""
     if target.suffix != ".onnx":
@@ -198,10 +195,10 @@ def _check_model(model: Model) -> None:
     """Raises `ModgraphError` if there is no inference to export: no number, or none for an example alone."""
     graph, found = model.graph, list[Diagnostic]()
     for name, result in graph.outputs.items():
-        sources = sorted(needed_in(graph, [result]).nodes)
-        wide = [node for node in sources if _over_batch(graph[node], graph)]
+        needed = needed_in(graph, [result]).nodes
+        wide = next((node for node in sorted(needed) if _is_over_batch(graph, graph[node])), None)
         if wide:
-            found.append(OfWholeBatch(output=name, node=wide[0]))
+            found.append(OfWholeBatch(output=name, node=wide))
     weights = model.state_dict()
     for name, tensor in weights.items():
         if not tensor.sum().isfinite() and not tensor.isfinite().all():  # a sum is quick, and may be too large
@@ -213,23 +210,11 @@ def _check_model(model: Model) -> None:
         raise ModgraphError(found)
 
 
-def _over_batch(node: Node, graph: Graph) -> bool:
+def _is_over_batch(graph: Graph, node: Node) -> bool:
     """Whether a node, or one inside a scan, makes a statistic of the batch; a state is none, nor what is made of it."""
     if isinstance(node, ScanNode):
-        return any(_over_batch(each, node.region.graph) for each in node.region.graph)
+        return any(_is_over_batch(node.region.graph, each) for each in node.region.graph)
     if not isinstance(node, OpNode) or isinstance(node.op, State):
         return False
     of_examples = any(graph.type_of(each).per == "example" for each in graph.inputs(node.name).values())
     return of_examples and any(type_.per == "batch" for type_ in node.types)
-
-
-def _lowerings(graph: Graph) -> dict[str, str]:
-    return {name: form.reason for name, form in choices(graph).items()}
-
-
-def _warnings(verified: Verified) -> tuple[Diagnostic, ...]:
-    return tuple(
-        Unreached(modules=", ".join(map(str, modules)), pool=pool)
-        for pool, modules in verified.unreached.items()
-        if modules
-    )

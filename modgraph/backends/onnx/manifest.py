@@ -1,29 +1,100 @@
-"""What a bundle tells of itself: the whole graph, what goes in and comes out, how it was verified."""
+"""What a bundle tells of itself: the whole graph, what goes in and comes out and what is left out, how it was
+verified, and words for classes and tokens, which the graph does not know."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, TypeVar
+from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
 
 from modgraph_runtime.integrity import FORMAT
 
+from modgraph.backends.errors import BadExamples, UnknownOutput
 from modgraph.backends.onnx.change import Change
-from modgraph.backends.onnx.chosen_outputs import LeftOut
-from modgraph.backends.onnx.description import Description
 from modgraph.backends.onnx.operators import OPSET
 from modgraph.backends.onnx.trace import Traced
 from modgraph.backends.onnx.verify import TOLERANCE, Verified
 from modgraph.backends.torch import Model
-from modgraph.ir import Graph, Node, OpNode, PoolNode, Result, comparisons, longest, padded_axes, to_json
+from modgraph.diagnostics import ModgraphError, did_you_mean
+from modgraph.ir import Graph, OpNode, Result, comparisons, longest, padded_axes, to_json
 from modgraph.ops.activation import Identity
 from modgraph.ops.along_axis import LogSoftmax, Softmax
 from modgraph.ops.comparison import ACCURACY
-from modgraph.store.records import json_text
 from modgraph.store.weight_values import hash_of_values
 from modgraph.types import TensorType
 from modgraph.version import VERSION
 
-T = TypeVar("T")
+
+@dataclass(frozen=True)
+class Description:
+    """What the graph does not know: names of classes by target, and by input how it is made from what is measured and
+    which words its ids stand for."""
+
+    classes: dict[str, list[str]] = field(default_factory=dict)
+    preprocessing: dict[str, Any] = field(default_factory=dict)
+    words: dict[str, list[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any] | None, graph: Graph) -> Description:
+        """A description that fits a graph; what it tells of other targets and inputs is left out.
+
+        Raises `ModgraphError`.
+        """
+        found = dict(given or {})
+        classes = _names(found.get("classes", {}), graph.target_types, "classes")
+        words = _names(found.get("words", {}), graph.input_types, "words")
+        return cls(classes, dict(found.get("preprocessing", {})), words)
+
+
+def _names(given: Mapping[str, Any], types: Mapping[str, TensorType], what: str) -> dict[str, list[str]]:
+    """A name for each value of some inputs or targets. Raises `ModgraphError`."""
+    found = {name: [*map(str, names)] for name, names in given.items() if name in types}
+    for name, names in found.items():
+        if types[name].of:  # classes that are still to come have names already
+            names = found[name] = names[: types[name].size]
+        if types[name].size != len(names):
+            reason = f'the description names {len(names)} {what} of "{name}", which is {types[name]}'
+            raise ModgraphError([BadExamples(reason=reason)])
+    return found
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What a model has and a bundle of some of its outputs lacks: those outputs, and the inputs and targets that only
+    they go with."""
+
+    outputs: list[str] = field(default_factory=list)
+    inputs: list[str] = field(default_factory=list)
+    targets: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, trained: Graph, inference: Graph) -> LeftOut:
+        """What the graph of a bundle lacks of the model that it was made of."""
+        needed = trained.ancestors(trained.outputs[name].node for name in inference.outputs if name in trained.outputs)
+        compared = comparisons(trained)
+        kept = {each.target for each in compared if each.prediction.node in needed}
+        return cls(
+            [name for name in trained.outputs if name not in inference.outputs],
+            [name for name in trained.input_types if name not in inference.input_types],
+            [*dict.fromkeys(each.target for each in compared if each.target not in kept)],
+        )
+
+
+def outputs_but(graph: Graph, patterns: Collection[str]) -> list[str]:
+    """The outputs of a graph that no pattern means; none where there are no patterns.
+
+    Raises `ModgraphError` for patterns that mean nothing.
+    """
+    names, found = [*graph.outputs], list[UnknownOutput]()
+    meant = {each: [name for name in names if each == name or fnmatchcase(name, each)] for each in patterns}
+    for each in (pattern for pattern, outputs in meant.items() if not outputs):
+        members = [f"--only {name}" for name in names if each in name.split(".")]
+        suggestion = f"give the whole name: {', '.join(members)}" if members else did_you_mean(each, names)
+        found.append(UnknownOutput(model=graph.name, name=each, suggestion=suggestion))
+    if found:
+        raise ModgraphError(found)
+    return [name for name in names if patterns and not any(name in outputs for outputs in meant.values())]
 
 
 def manifest_of(
@@ -32,33 +103,47 @@ def manifest_of(
     traced: Traced,
     verified: Verified,
     description: Description,
-    changed: Change | None = None,
-    left_out: LeftOut | None = None,
+    changed: Change | None,
+    left_out: LeftOut,
 ) -> dict[str, Any]:
     """The manifest, ready to be written as JSON. `trained` has the targets that the inference graph lost; what was
     verified is the model before its weights were rounded, and `int8` what that changed."""
-    graph, lacks = inference.graph, left_out or LeftOut()
+    graph, targets = inference.graph, targets_of(trained)
     results = {**graph.outputs, **inference.routing_results()}
-    targets = targets_of(trained)
     ports = [_port(name, graph.type_of(results[name]), tensor) for name, tensor in traced.tensors_out.items()]
-    limits = longest(graph)
+    for port in ports:
+        port |= {"target": targets[port["name"]]} if port["name"] in targets and port["name"] in graph.outputs else {}
+    limits, classes = longest(graph), description.classes
     return {
         "format": FORMAT,
         "modgraph": VERSION,
         "model": graph.name,
         "parameters": to_json(graph)["parameters"],
         "inputs": [_port(name, graph.input_types[name], tensor) for name, tensor in traced.tensors_in.items()],
-        "outputs": [_with_target(port, targets) for port in ports if port["name"] in graph.outputs],
+        "outputs": [port for port in ports if port["name"] in graph.outputs],
         "routing": [port for port in ports if port["name"] not in graph.outputs],
         "axes": {axis: {"longest": limits[axis]} if axis in limits else {} for axis in padded_axes(graph)},
-        "targets": {name: type_.as_json() for name, type_ in _but(trained.target_types, lacks.targets).items()},
-        "classes": _classes(description, targets, graph),
-        "words": _but(description.words, lacks.inputs),
-        "preprocessing": _but(description.preprocessing, lacks.inputs),
-        "pools": {name: _pool(pool, verified) for name, pool in graph.pools().items()},
-        "verified": _verified(verified),
+        "targets": {
+            name: type_.as_json() for name, type_ in trained.target_types.items() if name not in left_out.targets
+        },
+        "classes": {
+            name: classes[target] for name, target in targets.items() if target in classes and name in graph.outputs
+        },
+        "words": {name: words for name, words in description.words.items() if name not in left_out.inputs},
+        "preprocessing": {name: how for name, how in description.preprocessing.items() if name not in left_out.inputs},
+        "pools": {
+            name: {"size": pool.size, "unreached": verified.unreached[name], "permuted": verified.permuted[name]}
+            for name, pool in graph.pools().items()
+        },
+        "verified": {
+            "batches": list(verified.batches),
+            "lengths": [dict(lengths) for lengths in verified.lengths if lengths],
+            "tolerance": TOLERANCE,
+            "worst": float(f"{verified.worst:.2g}"),
+            "replaced": verified.replaced,
+        },
         **({"int8": changed.as_json()} if changed else {}),
-        **({"left_out": lacks.as_json()} if lacks.outputs else {}),
+        **({"left_out": asdict(left_out)} if left_out.outputs else {}),
         "opset": OPSET,
         "hash": graph.hash(),
         "weights": hash_of_weights(inference),
@@ -66,42 +151,9 @@ def manifest_of(
     }
 
 
-def _but(given: Mapping[str, T], names: Collection[str]) -> dict[str, T]:
-    return {name: value for name, value in given.items() if name not in names}
-
-
-def _with_target(port: dict[str, Any], targets: Mapping[str, str]) -> dict[str, Any]:
-    """What is told of an output, the target whose classes it tells apart too."""
-    target = targets.get(port["name"])
-    return port if target is None else {**port, "target": target}
-
-
-def _classes(description: Description, targets: Mapping[str, str], graph: Graph) -> dict[str, list[str]]:
-    """The names of the classes that outputs tell apart, by the output's name."""
-    described = {name: target for name, target in targets.items() if target in description.classes}
-    return {name: description.classes[target] for name, target in described.items() if name in graph.outputs}
-
-
-def _pool(pool: PoolNode, verified: Verified) -> dict[str, Any]:
-    return {
-        "size": pool.size,
-        "unreached": verified.unreached[pool.name],
-        "permuted": verified.permuted[pool.name],
-    }
-
-
-def _verified(verified: Verified) -> dict[str, Any]:
-    return {
-        "batches": list(verified.batches),
-        "lengths": [dict(lengths) for lengths in verified.lengths if lengths],
-        "tolerance": TOLERANCE,
-        "worst": float(f"{verified.worst:.2g}"),
-        "replaced": verified.replaced,
-    }
-
-
-def as_text(manifest: Mapping[str, Any]) -> str:
-    return json_text(manifest, indent=1, ensure_ascii=False)
+def _port(name: str, type_: TensorType, tensor: str) -> dict[str, Any]:
+    known = {**type_.as_json(), "shape": [*type_.dimensions]}
+    return {"name": name, **known, **({} if tensor == name else {"tensor": tensor})}
 
 
 def hash_of_weights(model: Model) -> str:
@@ -116,26 +168,17 @@ def targets_of(trained: Graph) -> dict[str, str]:
     for each in comparisons(trained):
         if ACCURACY in each.measures:
             compared.setdefault(each.prediction, each.target)
-    found = {name: compared.get(_logits(trained, result, compared)) for name, result in trained.outputs.items()}
-    return {name: target for name, target in found.items() if target is not None}
+    found: dict[str, str] = {}
+    for name, result in trained.outputs.items():
+        while result not in compared and _keeps_largest(trained, result):
+            (result,) = trained.inputs(result.node).values()
+        found |= {name: compared[result]} if result in compared else {}
+    return found
 
 
-def _logits(graph: Graph, result: Result, compared: Mapping[Result, str]) -> Result:
-    """Back from a result to logits that were compared, as far as the largest value stays in its place."""
+def _keeps_largest(graph: Graph, result: Result) -> bool:
+    """Whether the largest value along the last axis of an operand is where the result has it."""
     node = graph[result.node]
-    while result not in compared and _keeps_largest(graph, node):
-        (result,) = graph.inputs(node.name).values()
-        node = graph[result.node]
-    return result
-
-
-def _keeps_largest(graph: Graph, node: Node) -> bool:
-    """Whether the largest value along the last axis stays where it is."""
     if not isinstance(node, OpNode) or not isinstance(node.op, Softmax | LogSoftmax | Identity):
         return False
     return isinstance(node.op, Identity) or bool(graph.signature(node).axes["position"] == -1)
-
-
-def _port(name: str, type_: TensorType, tensor: str) -> dict[str, Any]:
-    known = {**type_.as_json(), "shape": [*type_.dimensions]}
-    return {"name": name, **known, **({} if tensor == name else {"tensor": tensor})}

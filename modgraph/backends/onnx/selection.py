@@ -7,7 +7,6 @@ to module m, and may record what it ranks modules by, in the same shape.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -35,19 +34,15 @@ def choices_of(graph: Graph) -> dict[str, Decision]:
     return {f"{each.label}.{name}": each for each in choosing if (name := each.record_as(*CHOSEN)) is not None}
 
 
-@dataclass
 class Decisions:
     """What the routers of a model decided on the examples of a verification."""
 
-    model: Model
-    replaced: int = 0
-    reached: dict[str, set[int]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.choices = choices_of(self.model.graph)
-        self.gates = gate_calls(self.model.graph)
-        self.reached = {name: set() for name in self.model.graph.pools()}
-        for each in self.model.graph.decisions():
+    def __init__(self, model: Model) -> None:
+        self.model, self.replaced = model, 0
+        self.choices = choices_of(model.graph)
+        self.gates = gate_calls(model.graph)
+        self.reached: dict[str, set[int]] = {name: set() for name in model.graph.pools()}
+        for each in model.graph.decisions():
             if each.facts.chooses_along is None:
                 self.reached[each.pool.name].update(range(each.pool.size))
 
@@ -57,22 +52,20 @@ class Decisions:
         """A batch of examples whose decisions hang on no rounding, and what the model makes of it; others are replaced,
         and counted. Those of pools inside pools count where it is asked for.
         """
-        batch = examples.draw(0, size, lengths)
-        computed = self._computed(batch)
-        drawn = size
+        batch, drawn = examples.draw(0, size, lengths), size
+        computed = self._compute(batch)
         for _ in range(ROUNDS):
             close = self._close(batch, computed)
             close = close | self.close_inside(batch) if inside else close
             count = int(close.sum())
             if count == 0:
                 break
-            fresh = examples.draw(drawn, count, lengths)
-            drawn += count
-            self.replaced += count
-            for name, values in fresh.items():
+            for name, values in examples.draw(drawn, count, lengths).items():
                 batch[name] = batch[name].clone()
                 batch[name][close] = values
-            computed = self._computed(batch)
+            drawn += count
+            self.replaced += count
+            computed = self._compute(batch)
         return batch, computed
 
     @property
@@ -84,12 +77,17 @@ class Decisions:
         """Which examples have a close call in a pool inside a pool, whose routes keep no records: [B]. Each is computed
         by itself."""
         found, gaps = list[Tensor](), list[Tensor]()
+
+        def note_gap(axis: int, module: nn.Module, operands: Any, records: Any) -> None:
+            if records.scores.numel():  # else no message came
+                gaps.append(gap(records.selected[None], records.scores[None], axis))
+
         inside = [*_choices_inside(self.model)]
-        hooks = [chosen.register_forward_hook(partial(_note_gap, gaps, axis)) for chosen, axis in inside]
+        hooks = [chosen.register_forward_hook(partial(note_gap, axis)) for chosen, axis in inside]
         for at in range(len(next(iter(batch.values())))):
             gaps.clear()
-            self._computed({name: value[at : at + 1] for name, value in batch.items()})
-            found.append(smallest(gaps, 1))
+            self._compute({name: value[at : at + 1] for name, value in batch.items()})
+            found.append(_smallest(gaps, 1))
         for hook in hooks:
             hook.remove()
         return torch.cat(found) < CLOSE
@@ -105,23 +103,21 @@ class Decisions:
         pools = self.model.graph.pools()
         return {name: sorted(set(range(pool.size)) - self.reached[name]) for name, pool in pools.items()}
 
-    def _computed(self, batch: Batch) -> Computed:
+    def _compute(self, batch: Batch) -> Computed:
         return self.model.compute(batch, losses=False, routing=True)
 
     def _close(self, batch: Batch, computed: Computed) -> Tensor:
         """Which examples have a close call: [B]."""
-        routing = computed.routing
-        ranked = [
-            (choice, f"{each.label}.{ranking}", each.facts.chooses_along or "modules")
-            for choice, each in self.choices.items()
-            if (ranking := each.record_as(*RANKING)) is not None
-        ]
-        gaps = [gap(routing[choice], routing[ranking], AXES[along]) for choice, ranking, along in ranked]
+        routing, gaps = computed.routing, list[Tensor]()
+        for choice, each in self.choices.items():
+            ranking = each.record_as(*RANKING)
+            if ranking is not None:
+                axis = AXES[each.facts.chooses_along or "modules"]
+                gaps.append(gap(routing[choice], routing[f"{each.label}.{ranking}"], axis))
         compared = tuple(dict.fromkeys(each for call in self.gates for each in call.compared))
         found = dict(zip(compared, self.model.results(batch, compared), strict=True)) if compared else {}
         gaps += [call.gap(tuple(found[each] for each in call.compared), batch) for call in self.gates]
-        size = len(next(iter(batch.values())))
-        return smallest(gaps, size) < CLOSE
+        return _smallest(gaps, len(next(iter(batch.values())))) < CLOSE
 
 
 def _choices_inside(model: Model) -> Iterator[tuple[nn.Module, int]]:
@@ -134,12 +130,6 @@ def _choices_inside(model: Model) -> Iterator[tuple[nn.Module, int]]:
                 yield expert.computes[route.name].router, AXES[along]  # type: ignore[attr-defined]
 
 
-def _note_gap(gaps: list[Tensor], axis: int, module: nn.Module, operands: Any, records: Any) -> None:
-    """Note how close the call was of what selects; nothing where no message came."""
-    if records.scores.numel():
-        gaps.append(gap(records.selected[None], records.scores[None], axis))
-
-
 def gap(selected: Tensor, scores: Tensor, axis: int = -1) -> Tensor:
     """How far each example's least selected score lies above its largest other one along an axis: [B] from
     [B, ..., N, M]. Senders whose scores are zero are padding."""
@@ -150,6 +140,6 @@ def gap(selected: Tensor, scores: Tensor, axis: int = -1) -> Tensor:
     return (least - other).flatten(1).amin(1)
 
 
-def smallest(gaps: Iterable[Tensor], size: int) -> Tensor:
+def _smallest(gaps: Iterable[Tensor], size: int) -> Tensor:
     """The smallest gap of each example over all routes: [B]."""
     return torch.stack([torch.full((size,), torch.inf), *gaps]).amin(0)

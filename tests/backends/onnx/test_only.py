@@ -12,7 +12,7 @@ from modgraph_runtime import Bundle, BundleError
 
 import modgraph
 from modgraph.backends.onnx import exportable
-from modgraph.backends.onnx.chosen_outputs import outputs_but
+from modgraph.backends.onnx.manifest import outputs_but
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import weights_of
