@@ -17,6 +17,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 
 BATCH = 1024  # as a bundle computes large batches, since what else is in one has its effect
+FORMS = ("float", "int8")
 TOGETHER = 8  # examples compared with themselves alone
 
 
@@ -57,12 +58,12 @@ class Change:
     def as_json(self) -> dict[str, Any]:
         """What the manifest says of it."""
         return {
-            "bytes": _pair(self.size),
+            "bytes": dict(zip(FORMS, self.size, strict=True)),
             "examples": self.examples,
-            "metrics": {name: _pair(values) for name, values in self.metrics.items()},
-            "routes": {name: _short(share) for name, share in self.routes.items()},
-            "outputs": {name: _short(moved) for name, moved in self.outputs.items()},
-            "alone": _short(self.alone),
+            "metrics": {name: dict(zip(FORMS, values, strict=True)) for name, values in self.metrics.items()},
+            "routes": {name: float(f"{share:.3g}") for name, share in self.routes.items()},
+            "outputs": {name: float(f"{moved:.3g}") for name, moved in self.outputs.items()},
+            "alone": float(f"{self.alone:.3g}"),
         }
 
 
@@ -70,68 +71,41 @@ def change(graph: Graph, before: Traced, after: Traced, tests: Mapping[str, Test
     """Compare two forms of a model, both with the records of its routers as outputs. Raises `ModgraphError`."""
     forms = (before, after)
     sessions = [session_of(form.proto.SerializeToString()) for form in forms]
-    examples, metrics, tally = 0, dict[str, tuple[float, float]](), _Tally(graph)
+    examples, alone, metrics = 0, 0.0, dict[str, tuple[float, float]]()
+    outputs = dict.fromkeys(graph.outputs, 0.0)
+    choices = {decision.label: choice for choice, decision in choices_of(graph).items()}
+    counts = {name: np.zeros(2, int) for name in choices}  # of tokens that go elsewhere, and that go anywhere
     for name, test in tests.items():
         inputs = Examples.of(graph, test.inputs).given
         assert inputs is not None
         parts = [
             [of_runtime(session, form, batch) for session, form in zip(sessions, forms, strict=True)]
-            for batch in _batches(inputs)
+            for batch in _batches(inputs, BATCH)
         ]
         for part in parts:
-            tally.see_routes(*part)
-        was, is_ = (_joined([part[side] for part in parts], graph) for side in range(2))
-        tally.see_outputs(was, is_)
-        tally.see_alone(errors_alone(sessions[1], after, next(_batches(inputs, TOGETHER))))
-        old, new = test.metrics(was), test.metrics(is_)
-        metrics |= {f"{name}.{metric}": (old[metric], new[metric]) for metric in old}
+            for label, count in counts.items():
+                old, new = (values[choices[label]] != 0 for values in part)
+                count += (
+                    (old != new).any(-1).sum(),
+                    (old | new).any(-1).sum(),
+                )  # padding, which goes nowhere, in neither
+        was, is_ = (
+            {output: np.concatenate([part[side][output] for part in parts]) for output in outputs} for side in range(2)
+        )
+        for output, moved in relative_errors(was, is_).items():
+            if not np.isfinite(moved):
+                raise ModgraphError([NothingFinite(what=f'"{output}", with weights of eight bits,')])
+            outputs[output] = max(outputs[output], moved)
+        errors = errors_alone(sessions[1], after, next(_batches(inputs, TOGETHER)))
+        alone = max(alone, *(errors[output] for output in outputs))
+        old_metrics, new_metrics = test.metrics(was), test.metrics(is_)
+        metrics |= {f"{name}.{metric}": (old_metrics[metric], new_metrics[metric]) for metric in old_metrics}
         examples += len(next(iter(inputs.values())))
     size = len(before.proto.SerializeToString()), len(after.proto.SerializeToString())
-    return Change(size, examples, metrics, tally.routes(), tally.outputs, tally.alone)
+    routes = {name: changed / max(1, total) for name, (changed, total) in counts.items()}
+    return Change(size, examples, metrics, routes, outputs, alone)
 
 
-class _Tally:
-    """What differs, over batches and tests."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.choices = {decision.label: choice for choice, decision in choices_of(graph).items()}
-        self.counts = {name: np.zeros(2, int) for name in self.choices}
-        self.outputs = dict.fromkeys(graph.outputs, 0.0)
-        self.alone = 0.0
-
-    def see_routes(self, was: Values, is_: Values) -> None:
-        """Padding, which goes nowhere, is left out."""
-        for name, counts in self.counts.items():
-            old, new = (values[self.choices[name]] != 0 for values in (was, is_))
-            counts += (old != new).any(-1).sum(), (old | new).any(-1).sum()
-
-    def see_outputs(self, was: Values, is_: Values) -> None:
-        """Raises `ModgraphError` where int8 gives no number any more."""
-        for name, moved in relative_errors(was, is_).items():
-            if not np.isfinite(moved):
-                raise ModgraphError([NothingFinite(what=f'"{name}", with weights of eight bits,')])
-            self.outputs[name] = max(self.outputs[name], moved)
-
-    def see_alone(self, errors: Mapping[str, float]) -> None:
-        self.alone = max(self.alone, *(errors[name] for name in self.outputs))
-
-    def routes(self) -> dict[str, float]:
-        return {name: changed / max(1, total) for name, (changed, total) in self.counts.items()}
-
-
-def _batches(inputs: Arrays, size: int = BATCH) -> Iterator[Values]:
+def _batches(inputs: Arrays, size: int) -> Iterator[Values]:
     for at in range(0, len(next(iter(inputs.values()))), size):
         yield {name: array[at : at + size] for name, array in inputs.items()}
-
-
-def _joined(parts: list[Values], graph: Graph) -> Values:
-    return {name: np.concatenate([part[name] for part in parts]) for name in graph.outputs}
-
-
-def _pair(values: tuple[float, float]) -> dict[str, float]:
-    return dict(zip(("float", "int8"), values, strict=True))
-
-
-def _short(share: float) -> float:
-    return float(f"{share:.3g}")

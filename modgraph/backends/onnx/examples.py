@@ -38,7 +38,10 @@ class Examples:
         if given is None:
             return cls(graph)
         types = graph.input_types
-        ports = {name: _port(name, type_) for name, type_ in types.items()}
+        ports = {
+            name: Port(name, type_.dtype, type_.dimensions, type_.size, name, along=type_.of)
+            for name, type_ in types.items()
+        }
         wanted = {name: array for name, array in given.items() if name in types}
         try:
             arrays, lengths = Inputs(ports, longest(graph)).fitted(wanted)
@@ -53,49 +56,32 @@ class Examples:
         axes = padded_axes(self.graph)
         if not axes:
             return ({},)
-        limits = longest(self.graph) if self.given is None else self._full()
-        long = {axis: min(LONG + 2 * at, limits.get(axis, LONG + 2 * at)) for at, axis in enumerate(axes)}
-        if self.given is not None:
-            long = limits
+        if self.given is None:
+            limits = longest(self.graph)
+            long = {axis: min(LONG + 2 * at, limits.get(axis, LONG + 2 * at)) for at, axis in enumerate(axes)}
+        else:
+            shapes = ((self.given[name].shape[1:], type_.shape) for name, type_ in self.graph.input_types.items())
+            pairs = (pair for own, shape in shapes for pair in zip(shape, own, strict=True))
+            long = {axis.name: length for axis, length in pairs if axis.is_padded}
         short = {axis: max(1, min(SHORT + 2 * at, long[axis] - 1)) for at, axis in enumerate(axes)}
         return short, long
 
     def draw(self, start: int, count: int, lengths: Lengths) -> dict[str, Tensor]:
         """`count` examples from the place `start` on, axes of any length as long as asked."""
-        if self.given is not None:
-            return self._real(start, count, lengths)
-        types = self.graph.input_types
-        return {name: _random(name, type_, start, count, lengths) for name, type_ in types.items()}
+        draw = _random if self.given is None else self._given
+        return {name: draw(name, type_, start, count, lengths) for name, type_ in self.graph.input_types.items()}
 
     def sample(self) -> Arrays:
         """All that were given, or as many random ones as tell something."""
         return self.given or {name: value.numpy() for name, value in self.draw(0, SAMPLE, self.lengths()[-1]).items()}
 
-    def _full(self) -> dict[str, int]:
-        assert self.given is not None
-        types = self.graph.input_types.items()
-        return {
-            axis.name: self.given[name].shape[at]
-            for name, type_ in types
-            for at, axis in enumerate(type_.shape, 1)
-            if axis.is_padded
-        }
-
-    def _real(self, start: int, count: int, lengths: Lengths) -> dict[str, Tensor]:
-        assert self.given is not None
-        inputs = {}
-        for name, type_ in self.graph.input_types.items():
-            array = self.given[name]
-            chosen = array[np.arange(start, start + count) % len(array)]
-            if type_.dtype == "length":
-                chosen = chosen.clip(max=lengths[type_.of])
-            cut = tuple(slice(lengths[axis.name] if axis.is_padded else None) for axis in type_.shape)
-            inputs[name] = torch.from_numpy(np.ascontiguousarray(chosen[(slice(None), *cut)]))
-        return inputs
-
-
-def _port(name: str, type_: TensorType) -> Port:
-    return Port(name, type_.dtype, type_.dimensions, type_.size, name, along=type_.of)
+    def _given(self, name: str, type_: TensorType, start: int, count: int, lengths: Lengths) -> Tensor:
+        array = (self.given or {})[name]
+        chosen = array[np.arange(start, start + count) % len(array)]
+        if type_.dtype == "length":
+            chosen = chosen.clip(max=lengths[type_.of])
+        cut = tuple(slice(lengths[axis.name] if axis.is_padded else None) for axis in type_.shape)
+        return torch.from_numpy(np.ascontiguousarray(chosen[(slice(None), *cut)]))
 
 
 def _random(name: str, type_: TensorType, start: int, count: int, lengths: Lengths) -> Tensor:

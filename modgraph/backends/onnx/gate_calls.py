@@ -49,14 +49,13 @@ def gate_calls(graph: Graph) -> list[GateCall]:
     nodes = {node.name: node for node in graph.of_kind(OpNode) if node.name.startswith(bodies)}
     nodes = {name: node for name, node in nodes.items() if isinstance(node.op, Above | TopK)}
     for route in graph.of_kind(RouteNode):
-        nodes |= {node.name: node for node in _find_choosing(route, graph)}
+        if isinstance(graph.declaration_of(route), Chosen):
+            nodes |= {node.name: node for node in _find_choosing(route, graph)}
     return [found for node in nodes.values() if (found := _call(graph, node)) is not None]
 
 
 def _find_choosing(route: RouteNode, graph: Graph) -> Iterator[OpNode]:
     """The ops that compute the choice of a route without scores of its own; with such scores, comparisons alone."""
-    if not isinstance(graph.declaration_of(route), Chosen):
-        return
     inputs = graph.inputs(route.name)
     kinds = Above | TopK | Comparison if inputs["scores"] == inputs["choice"] else Above | Comparison
     pending = [inputs["choice"]]
@@ -67,30 +66,30 @@ def _find_choosing(route: RouteNode, graph: Graph) -> Iterator[OpNode]:
         before = [*graph.inputs(node.name).values()]
         if isinstance(node.op, kinds):
             yield node
-        if isinstance(node.op, Comparison) and not any(_is_exact(each, graph) for each in before):
-            continue
-        if isinstance(node.op, Comparison) or node.op.propagate is not None or node.op.zero_with():
+        follows = node.op.propagate is not None or bool(node.op.zero_with())
+        if isinstance(node.op, Comparison):
+            follows = any(_is_exact(each, graph) for each in before)
+        if follows:
             as_is = {before[at] for at in node.op.taken_as_is if at < len(before)}
             pending += [each for each in dict.fromkeys(before) if each not in {*as_is, *pending}]
 
 
 def _call(graph: Graph, node: OpNode) -> GateCall | None:
-    op, signature = node.op, graph.signature(node)
-    compared = tuple(graph.inputs(node.name).values())
-    type_ = node.types[0]
+    op, signature, type_ = node.op, graph.signature(node), node.types[0]
+    compared, padding = tuple(graph.inputs(node.name).values()), padding_of(graph, node.types[0])
     if isinstance(op, Comparison):
         measured = isinstance(op, Less | LessEqual | Greater | GreaterEqual)
         if not measured or type_.per == "batch" or any(_is_exact(each, graph) for each in compared):
             return None
         lacks = signature.axes["left_lacks"], signature.axes["right_lacks"]
-        return GateCall(compared, op, -1, padding_of(graph, type_), Arithmetic("-", *lacks, right=op.right))
+        return GateCall(compared, op, -1, padding, Arithmetic("-", *lacks, right=op.right))
     assert isinstance(op, Above | TopK)
     place = op.chosen(signature).place
     size = type_.shape[place].size if place is not None else None
     if place is None or (isinstance(op, TopK) and (size is None or op.k >= size)):
         return None
     threshold = op.threshold if isinstance(op, Above) else 0.0
-    return GateCall(compared, op, place, padding_of(graph, type_), Arithmetic("-", right=threshold))
+    return GateCall(compared, op, place, padding, Arithmetic("-", right=threshold))
 
 
 def _is_exact(result: Result, graph: Graph) -> bool:

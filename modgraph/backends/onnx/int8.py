@@ -11,6 +11,7 @@ onnxruntime computes no faster with whole numbers.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,8 +37,14 @@ def quantised(traced: Traced, model: Model) -> Traced:
     """The same model with weights of eight bits. Raises `ModgraphError` if it has none that can be rounded."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
+    # Of routers, none; nor what the exporter has computed from weights, the normalised keys of a router for one. It
+    # keeps no names of transposed weights.
+    routers = tuple(f"{node.name}." for part in model.graph.parts() for node in part.graph.of_kind(RouterNode))
+    left_out, weights = axes_of_inner_modules(model.graph), model.state_dict().items()
+    known = [each.numpy() for name, each in weights if name not in left_out and not name.startswith(routers)]
+    rounded = {_print(form) for weight in known if weight.ndim == 2 for form in (weight, weight.T)}
     graph = onnx_ir.from_proto(traced.proto)
-    products = _separated(graph, _to_round(model))
+    products = _separated(graph, rounded)
     if not products:
         raise ModgraphError([NothingToRound(model=model.graph.name)])
     trim(graph)
@@ -58,39 +65,29 @@ def quantised(traced: Traced, model: Model) -> Traced:
     return replace(traced, proto=cleaned(proto))
 
 
-def _to_round(model: Model) -> frozenset[Print]:
-    """The weights that do not belong to routers, and those transposed, since the exporter keeps no names of these.
-
-    What it has computed from weights, the normalised keys of a router for one, is not among them.
-    """
-    routers = tuple(f"{node.name}." for part in model.graph.parts() for node in part.graph.of_kind(RouterNode))
-    inner = axes_of_inner_modules(model.graph)
-    names = [name for name in model.state_dict() if name not in inner and not name.startswith(routers)]
-    weights = [model.state_dict()[name].numpy() for name in names]
-    return frozenset(_print(form) for weight in weights if weight.ndim == 2 for form in (weight, weight.T))
-
-
 def _print(array: NDArray[Any]) -> Print:
     """What tells an array from others."""
     return array.shape, hash(array.tobytes())
 
 
-def _separated(model: onnx_ir.Model, rounded: frozenset[Print]) -> list[str]:
+def _separated(model: onnx_ir.Model, rounded: Collection[Print]) -> list[str]:
     """Let every product with a weight be a `MatMul` whose matrix no other kind of node reads, as the quantisation
     needs it; the names of those to round."""
-    made: dict[tuple[str, bool], onnx_ir.Value] = {}
+    matrices: dict[tuple[str, bool], onnx_ir.Value] = {}
     products = []
     for node in list(model.graph.all_nodes()):
         source = _weight_of(node)
         if source is None:
             continue
         value, transposed = source
-        array = value.const_value.numpy()  # type: ignore[union-attr]
-        matrix = array.T if transposed else array
-        if (value.name, transposed) not in made:
+        array, key = value.const_value.numpy(), (str(value.name), transposed)  # type: ignore[union-attr]
+        if key not in matrices:
             name = f"{value.name}.{'transposed' if transposed else 'matrix'}"
-            made[str(value.name), transposed] = _initializer(model.graph, name, matrix)
-        product = _product(node, made[str(value.name), transposed])
+            tensor = onnx_ir.tensor(np.ascontiguousarray(array.T if transposed else array), name=name)
+            type_ = onnx_ir.TensorType(tensor.dtype)
+            matrices[key] = onnx_ir.Value(name=name, shape=tensor.shape, type=type_, const_value=tensor)  # type: ignore[arg-type]
+            model.graph.register_initializer(matrices[key])
+        product = _product(node, matrices[key])
         if _print(array) in rounded:
             products.append(str(product.name))
     return products
@@ -112,14 +109,6 @@ def _weight_of(node: onnx_ir.Node) -> tuple[onnx_ir.Value, bool] | None:
         return None
     known = value.const_value
     return (value, transposed) if len(known.shape) == 2 and known.dtype == onnx_ir.DataType.FLOAT else None
-
-
-def _initializer(graph: onnx_ir.Graph, name: str, array: NDArray[Any]) -> onnx_ir.Value:
-    tensor = onnx_ir.tensor(np.ascontiguousarray(array), name=name)
-    shape, type_ = onnx_ir.Shape(array.shape), onnx_ir.TensorType(tensor.dtype)
-    value = onnx_ir.Value(name=name, shape=shape, type=type_, const_value=tensor)
-    graph.register_initializer(value)
-    return value
 
 
 def _product(node: onnx_ir.Node, matrix: onnx_ir.Value) -> onnx_ir.Node:

@@ -79,19 +79,6 @@ def _einsum(equation: str, operands: Sequence[Any], path: Any = None) -> Any:
     return op.Einsum(*squeezed, equation=f"{subscripts}->{result.replace('...', ''.join(letters))}")
 
 
-def _slices(x: Any, counts: Any, parts: int) -> Any:
-    """modgraph.nn.slices, which the optimiser makes one `Split`."""
-    return op.SplitToSequence(x, counts, axis=0)
-
-
-def _subtracted_from(x: Any, other: float, alpha: float = 1.0) -> Any:
-    return op.Sub(op.CastLike(op.Constant(value_float=other), x), x)
-
-
-def _one_hot(x: Any, classes: int) -> Any:
-    return op.OneHot(x, op.Constant(value_int=classes), op.Constant(value_ints=[0, 1]))
-
-
 def _rms_norm(x: Any, shape: Sequence[int], weight: Any = None, eps: float | None = None) -> Any:
     axes = op.Constant(value_ints=list(range(-len(shape), 0)))
     square = op.ReduceMean(op.Mul(x, x), axes)
@@ -116,26 +103,12 @@ def _padded_convolution(
     return op.Conv(x, weight, bias, pads=pads, strides=[*stride], dilations=[*dilation], group=groups)
 
 
-def _batch_norm(
-    x: Any, weight: Any, bias: Any, mean: Any, variance: Any, training: bool, momentum: float, eps: float, fast: bool
-) -> Any:
-    return op.BatchNormalization(x, weight, bias, mean, variance, epsilon=eps)
-
-
-def _lstm(x: Any, weights: Sequence[Any]) -> Any:
-    """modgraph.nn.LSTM: one layer, batch first, whose state begins at zero, as ONNX's does where none is given."""
-    return _states(op.LSTM, (0, 3, 1, 2), x, weights)
-
-
-def _gru(x: Any, weights: Sequence[Any]) -> Any:
-    """modgraph.nn.GRU, likewise."""
-    return _states(op.GRU, (1, 0, 2), x, weights, linear_before_reset=1)
-
-
 def _states(layer: Any, gates: Sequence[int], x: Any, weights: Sequence[Any], **settings: Any) -> Any:
-    """The states of all steps [B, N, H]; the gates in the order of ONNX."""
+    """The states of all steps [B, N, H] of a layer, batch first, whose state begins at zero, as ONNX's does where
+    none is given. Rows of weights are blocks, one for each gate, here in the order of ONNX."""
     hidden = weights[1].shape[1]
-    weights = [_laid(each, gates, hidden) for each in weights]
+    rows = [[op.Constant(value_ints=[row]) for row in (gate * hidden, (gate + 1) * hidden, 0)] for gate in gates]
+    weights = [op.Concat(*(op.Slice(each, *block) for block in rows), axis=0) for each in weights]
     axis = op.Constant(value_ints=[0])
     maps = [op.Unsqueeze(each, axis) for each in weights[:2]]
     bias = [op.Unsqueeze(op.Concat(*weights[2:], axis=0), axis)] if len(weights) > 2 else []
@@ -143,24 +116,20 @@ def _states(layer: Any, gates: Sequence[int], x: Any, weights: Sequence[Any], **
     return op.Transpose(op.Squeeze(found, op.Constant(value_ints=[1])), perm=[1, 0, 2])
 
 
-def _laid(weight: Any, gates: Sequence[int], hidden: int) -> Any:
-    """A weight whose rows are blocks, one for each gate, with these in another order."""
-
-    def at(row: int) -> Any:
-        return op.Constant(value_ints=[row])
-
-    blocks = [op.Slice(weight, at(gate * hidden), at((gate + 1) * hidden), at(0)) for gate in gates]
-    return op.Concat(*blocks, axis=0)
-
-
 SAID: Mapping[Any, Callable[..., Any]] = {
-    torch.ops.modgraph.slices.default: _slices,
+    torch.ops.modgraph.slices.default: lambda x, counts, parts: op.SplitToSequence(
+        x, counts, axis=0
+    ),  # then one `Split`
     aten.einsum.default: _einsum,
-    aten.rsub.Scalar: _subtracted_from,
-    aten.one_hot.default: _one_hot,
+    aten.rsub.Scalar: lambda x, other, alpha=1.0: op.Sub(op.CastLike(op.Constant(value_float=other), x), x),
+    aten.one_hot.default: lambda x, classes: op.OneHot(
+        x, op.Constant(value_int=classes), op.Constant(value_ints=[0, 1])
+    ),
     aten.rms_norm.default: _rms_norm,
-    aten.batch_norm.default: _batch_norm,
+    aten.batch_norm.default: lambda x, weight, bias, mean, variance, training, momentum, eps, fast: (
+        op.BatchNormalization(x, weight, bias, mean, variance, epsilon=eps)
+    ),
     aten.conv2d.padding: _padded_convolution,
-    torch.ops.modgraph.lstm.default: _lstm,
-    torch.ops.modgraph.gru.default: _gru,
+    torch.ops.modgraph.lstm.default: lambda x, weights: _states(op.LSTM, (0, 3, 1, 2), x, weights),
+    torch.ops.modgraph.gru.default: lambda x, weights: _states(op.GRU, (1, 0, 2), x, weights, linear_before_reset=1),
 }

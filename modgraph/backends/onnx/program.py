@@ -7,8 +7,7 @@ of values their types are read off the capture.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -32,31 +31,30 @@ class NotCaptured(RuntimeError):
 
 def program_of(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], shapes: Any, known: ONNXRegistry) -> Any:
     """The program of a model for inputs whose axes are dynamic as `shapes` says. Raises `NotCaptured`."""
-    with _without_stack_traces():
-        captured = TorchExportNonStrictStrategy()(model, inputs, {}, dynamic_shapes=shapes)
-    if captured.exported_program is None:
-        raise NotCaptured from captured.exception
-    program = captured.exported_program
-    with sizes.patch(backed_size_oblivious=True):  # an axis may have length one
-        if not all(_is_known(node, known) for part in _graphs(program) for node in part.nodes):
-            program = _fx_passes.decompose_with_registry(program, known)
-        _promote(program)
-        program._graph_module = _fx_passes.remove_assertion_nodes(program.graph_module)
-    for part in _graphs(program):
-        for node in list(part.nodes):
-            _say(node)
-    return program
-
-
-@contextmanager
-def _without_stack_traces() -> Iterator[None]:
-    """A capture that notes no line of Python for its operations, which takes a tenth of its time."""
-    before = fx_config.do_not_emit_stack_traces
-    fx_config.do_not_emit_stack_traces = True
+    before, fx_config.do_not_emit_stack_traces = (
+        fx_config.do_not_emit_stack_traces,
+        True,
+    )  # they take a tenth of the time
     try:
-        yield
+        captured = TorchExportNonStrictStrategy()(model, inputs, {}, dynamic_shapes=shapes)
     finally:
         fx_config.do_not_emit_stack_traces = before
+    program = captured.exported_program
+    if program is None:
+        raise NotCaptured from captured.exception
+    with sizes.patch(backed_size_oblivious=True):  # an axis may have length one
+        if not all(_is_known(node, known) for part in _parts(program) for node in part.graph.nodes):
+            program = _fx_passes.decompose_with_registry(program, known)
+        table = type_promotion.TypePromotionTable()
+        for part in _parts(program):  # casts of operands that torch takes in several types, and ONNX in one alone
+            casts = type_promotion.InsertTypePromotion(part, table)
+            casts.interpreter = _Promotion(part, table)
+            casts.run()
+        program._graph_module = _fx_passes.remove_assertion_nodes(program.graph_module)
+    for part in _parts(program):
+        for node in list(part.graph.nodes):
+            _say(node)
+    return program
 
 
 class _Promotion(type_promotion._TypePromotionInterpreter):
@@ -72,21 +70,9 @@ class _Promotion(type_promotion._TypePromotionInterpreter):
         return n.meta["val"]
 
 
-def _promote(program: ExportedProgram) -> None:
-    """Cast operands that torch takes in several types, and ONNX in one alone."""
-    table = type_promotion.TypePromotionTable()
-    for module in program.graph_module.modules():
-        if isinstance(module, fx.GraphModule):
-            casts = type_promotion.InsertTypePromotion(module, table)
-            casts.interpreter = _Promotion(module, table)
-            casts.run()
-
-
-def _graphs(program: ExportedProgram) -> Iterator[fx.Graph]:
-    """The graph of a program, and those of steps of scans."""
-    for module in program.graph_module.modules():
-        if isinstance(module, fx.GraphModule):
-            yield module.graph
+def _parts(program: ExportedProgram) -> list[fx.GraphModule]:
+    """A program, and the steps of its scans."""
+    return [module for module in program.graph_module.modules() if isinstance(module, fx.GraphModule)]
 
 
 def _is_known(node: fx.Node, known: ONNXRegistry) -> bool:
@@ -102,7 +88,8 @@ def _say(node: fx.Node) -> None:
     """The same in an operation that the exporter knows, or nothing where nothing is done."""
     if node.target in SHAPES:
         source = node.all_input_nodes[0]
-        shape = _shape(_axes(source), _axes(node))
+        lengths = ([*each.meta["val"].shape] for each in (source, node))
+        shape = _shape(*([each if isinstance(each, int) else str(each) for each in own] for own in lengths))
         if shape == [] and not any(user.op == "output" for user in node.users):
             node.replace_all_uses_with(source)
             node.graph.erase_node(node)
@@ -113,18 +100,14 @@ def _say(node: fx.Node) -> None:
 
 
 def _shape(old: list[int | str], new: list[int | str]) -> list[int] | None:
-    """New lengths in constants: 0 keeps that of the same place, -1 is what is left. Empty where nothing changes."""
+    """New lengths in constants: 0 keeps that of the same place, -1 is what is left. Empty where nothing changes. Of
+    lengths that only a run knows there are formulas."""
     if old == new:
         return []
     kept = [isinstance(each, str) and each == before for each, before in zip(new, old, strict=False)]
     kept += [False] * (len(new) - len(kept))
     shape = [0 if keeps else -1 if isinstance(each, str) else each for each, keeps in zip(new, kept, strict=True)]
     return None if shape.count(-1) > 1 or 0 in (*old, *new) else shape
-
-
-def _axes(node: Any) -> list[int | str]:
-    """The lengths of a value, those that are known in the run alone as formulas."""
-    return [length if isinstance(length, int) else str(length) for length in node.meta["val"].shape]
 
 
 def _cast(x: Any, dtype: Any = None, *_: Any, **__: Any) -> Said:
@@ -138,30 +121,18 @@ def _moved(x: Any, source: int, target: int) -> Said:
     return aten.permute.default, (x, axes), {}
 
 
-def _turned(x: Any) -> Said:
-    return aten.permute.default, (x, list(range(x.meta["val"].dim()))[::-1]), {}
-
-
-def _added_at(x: Any, axis: int, places: Any, rows: Any) -> Said:
-    return aten.index_put.default, (x, [*[None] * axis, places], rows, True), {}
-
-
-def _both(x: Any, y: Any) -> Said:
-    return aten.bitwise_and.Tensor, (x, y), {}
-
-
-def _detached(x: Any) -> Said:
-    return aten.detach.default, (x,), {}
-
-
 SAID: Mapping[Any, Callable[..., Said]] = {
     aten.to.dtype: _cast,
     aten.to.dtype_layout: _cast,
     aten.movedim.int: _moved,
-    aten.numpy_T.default: _turned,
-    aten.index_add.default: _added_at,
-    aten.__and__.Tensor: _both,
-    aten.detach_.default: _detached,
+    aten.numpy_T.default: lambda x: (aten.permute.default, (x, [*range(x.meta["val"].dim())][::-1]), {}),
+    aten.index_add.default: lambda x, axis, places, rows: (
+        aten.index_put.default,
+        (x, [*[None] * axis, places], rows, True),
+        {},
+    ),
+    aten.__and__.Tensor: lambda x, y: (aten.bitwise_and.Tensor, (x, y), {}),
+    aten.detach_.default: lambda x: (aten.detach.default, (x,), {}),
 }
 SHAPES = {aten.reshape.default, aten.view.default, aten.flatten.using_ints, aten.unflatten.int}
 ASSERTIONS = {

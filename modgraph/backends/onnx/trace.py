@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
 
 import onnx
 import onnx_ir
@@ -28,7 +27,6 @@ from modgraph.backends.torch import Model
 from modgraph.backends.torch.construct import Namespace, attribute_path
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import padded_axes
-from modgraph.types import TensorType
 from modgraph.version import VERSION
 
 TRACED_BATCH = 2
@@ -78,20 +76,25 @@ def trace(model: Model, examples: Examples) -> Traced:
     """The ONNX form of a model in evaluation mode, the batch and axes of any length dynamic; every record of its
     routers is an output. Raises `ModgraphError`.
     """
-    graph = model.graph
-    types = graph.input_types
+    graph, types = model.graph, model.graph.input_types
     results = {**graph.outputs, **model.routing_results()}
     example = examples.draw(0, TRACED_BATCH, examples.lengths()[-1])
+    # Names of axes are the user's, and might mean something to torch: numbers.
+    batch = torch.export.Dim("batch", min=1)
+    axes = {axis: torch.export.Dim(f"axis{at}", min=1) for at, axis in enumerate(padded_axes(graph))}
+    dynamic = tuple(
+        {0: batch, **{at: axes[axis.name] for at, axis in enumerate(type_.shape, 1) if axis.is_padded}}
+        for type_ in types.values()
+    )
     with quiet():
         try:
-            program = program_of(
-                _Positional(model).eval(),
-                tuple(example[name] for name in types),
-                (_dynamic(list(types.values()), padded_axes(graph)),),
-                operators(),
-            )
+            inputs = tuple(example[name] for name in types)
+            program = program_of(_Positional(model).eval(), inputs, (dynamic,), operators())
             traced = exporter._exported_program_to_onnx_program(program, registry=operators()).model
-            _name_weights(traced.graph, model)
+            for name in model.state_dict():  # the names of the spec, where torch has weights under other attributes
+                path = attribute_path(model, name)
+                if path != name and path in traced.graph.initializers:
+                    traced.graph.initializers[path].name = name
             convert_version(traced, OPSET)
             with kept_apart(traced.graph, {**axes_of_modules(graph), **axes_of_inner_modules(graph)}):
                 optimize(traced)
@@ -99,29 +102,12 @@ def trace(model: Model, examples: Examples) -> Traced:
             raise ModgraphError([CannotExport(reason=_reason(error))]) from error
     tensors_out = {name: f"output.{name}" if name in types else name for name in results}
     _rename(traced.graph, list(types), list(tensors_out.values()))
-    _shape(traced.graph.inputs, types.values())
-    _shape(traced.graph.outputs, (graph.type_of(result) for result in results.values()))
+    ends = (*types.values(), *(graph.type_of(result) for result in results.values()))
+    for value, type_ in zip((*traced.graph.inputs, *traced.graph.outputs), ends, strict=True):
+        value.shape = onnx_ir.Shape(("batch" if "batch" not in type_.padded else "examples", *type_.dimensions))
     traced.graph.name = graph.name
     traced.producer_name, traced.producer_version = "modgraph", VERSION
     return Traced(cleaned(onnx_ir.to_proto(traced)), {name: name for name in types}, tensors_out)
-
-
-def _dynamic(types: Sequence[TensorType], axes: Sequence[str]) -> tuple[dict[int, Any], ...]:
-    """The dynamic axes of each input. Names of axes are the user's, and might mean something to torch: numbers."""
-    batch = torch.export.Dim("batch", min=1)
-    dims = {axis: torch.export.Dim(f"axis{at}", min=1) for at, axis in enumerate(axes)}
-    return tuple(
-        {0: batch, **{at: dims[axis.name] for at, axis in enumerate(type_.shape, 1) if axis.is_padded}}
-        for type_ in types
-    )
-
-
-def _name_weights(graph: onnx_ir.Graph, model: Model) -> None:
-    """Give weights the names of the spec, where torch keeps them under other attributes."""
-    for name in model.state_dict():
-        path = attribute_path(model, name)
-        if path != name and path in graph.initializers:
-            graph.initializers[path].name = name
 
 
 def _rename(graph: onnx_ir.Graph, inputs: Sequence[str], outputs: Sequence[str]) -> None:
@@ -136,42 +122,24 @@ def _rename(graph: onnx_ir.Graph, inputs: Sequence[str], outputs: Sequence[str])
             taken.add(value.name)
     for values, names in ((graph.inputs, inputs), (graph.outputs, outputs)):
         for at, (value, name) in enumerate(zip(list(values), names, strict=True)):
-            if value in graph.inputs and values is graph.outputs:
-                value = values[at] = _copied(graph, value)
+            if value in graph.inputs and values is graph.outputs:  # through a node, an input can be an output as well
+                node = onnx_ir.node("Identity", [value])
+                graph.append(node)
+                node.outputs[0].type = value.type
+                value = values[at] = node.outputs[0]
             value.name = name
-
-
-def _copied(graph: onnx_ir.Graph, value: onnx_ir.Value) -> onnx_ir.Value:
-    """An input that is an output as well, passed through a node."""
-    node = onnx_ir.node("Identity", [value])
-    graph.append(node)
-    node.outputs[0].type = value.type
-    return node.outputs[0]
-
-
-def _shape(values: Sequence[onnx_ir.Value], types: Any) -> None:
-    """Axes under the spec's names instead of the trace's."""
-    for value, type_ in zip(values, types, strict=True):
-        batch = "batch" if "batch" not in type_.padded else "examples"
-        value.shape = onnx_ir.Shape((batch, *type_.dimensions))
 
 
 def cleaned(proto: onnx.ModelProto) -> onnx.ModelProto:
     """Without stack traces, and without intermediate shapes, which the trace's sizes would fix."""
     parts = [proto.graph, *proto.functions]
-    while parts:
-        part = parts.pop()
+    for part in parts:
         del part.value_info[:]
-        del part.metadata_props[:]
-        part.doc_string = ""
-        for node in part.node:
-            del node.metadata_props[:]
-            node.doc_string = ""
-            parts += [attribute.g for attribute in node.attribute if attribute.HasField("g")]
-        if isinstance(part, onnx.GraphProto):
-            for value in (*part.input, *part.output, *part.initializer):
-                del value.metadata_props[:]
-                value.doc_string = ""
+        values = [*part.input, *part.output, *part.initializer] if isinstance(part, onnx.GraphProto) else []
+        for each in (part, *part.node, *values):
+            del each.metadata_props[:]
+            each.doc_string = ""
+        parts += [attribute.g for node in part.node for attribute in node.attribute if attribute.HasField("g")]
     return proto
 
 

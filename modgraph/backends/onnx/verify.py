@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from modgraph.backends.errors import CannotExport, DependsOnBatch, Disagrees, NothingFinite, SelectsOtherwise
-from modgraph.backends.onnx.examples import Examples
+from modgraph.backends.onnx.examples import Examples, Lengths
 from modgraph.backends.onnx.permute import axes_of_inner_modules, axes_of_modules, permuted, permuted_graph
 from modgraph.backends.onnx.selection import Decisions
 from modgraph.backends.onnx.trace import Traced
@@ -60,13 +60,15 @@ def verify(model: Model, traced: Traced, examples: Examples) -> Verified:
     """
     session = session_of(traced.proto.SerializeToString())
     comparison = _Comparison(model, traced, examples)
-    batches = batches_of(model, examples)
+    macs = cost_of(model.graph, examples.lengths()[-1]).active_macs
+    batches = 1, TOGETHER, max(LESS, min(MANY, MACS // max(1, macs)))
     for size in batches:
         for lengths in examples.lengths():
             inputs, expected, found = comparison.compare(session, size, lengths)
         if size == TOGETHER:
             together = inputs, expected
-            comparison.found += _dependence(session, traced, inputs, found)
+            errors = errors_alone(session, traced, inputs, found)
+            comparison.found += [DependsOnBatch(output=name, error=error) for name, error in _wrong(errors).items()]
     decisions = comparison.decisions
     exercised = comparison.permute(batches[-1])
     if comparison.found:
@@ -75,51 +77,35 @@ def verify(model: Model, traced: Traced, examples: Examples) -> Verified:
     return Verified(batches, examples.lengths(), comparison.worst, replaced, unreached, exercised, *together)
 
 
-def batches_of(model: Model, examples: Examples) -> tuple[int, ...]:
-    """The sizes of batches to compare: one example, as few as are compared with themselves alone, and many, fewer of a
-    large model."""
-    macs = cost_of(model.graph, examples.lengths()[-1]).active_macs
-    return 1, TOGETHER, max(LESS, min(MANY, MACS // max(1, macs)))
-
-
 class _Comparison:
     """Torch against ONNX Runtime: what was found wrong, and the worst error."""
 
     def __init__(self, model: Model, traced: Traced, examples: Examples) -> None:
-        self.model = model
-        self.traced = traced
-        self.examples = examples
+        self.model, self.traced, self.examples = model, traced, examples
         self.decisions = Decisions(model)
         self.found: list[Diagnostic] = []
         self.worst = 0.0
 
     def compare(
-        self, session: ort.InferenceSession, size: int, lengths: Mapping[str, int]
+        self, session: ort.InferenceSession, size: int, lengths: Lengths, inside: bool = False
     ) -> tuple[Values, Computed, Values]:
-        """Hold the results of one batch against each other; gives it, torch's and ONNX Runtime's."""
-        given, computed, ours, wrong, worst = self._compared(session, size, lengths)
-        if wrong and self.decisions.chooses_inside:  # perhaps by a close call there
-            given, computed, ours, wrong, worst = self._compared(session, size, lengths, inside=True)
+        """Hold the results of one batch against each other; gives it, torch's and ONNX Runtime's. What differs may hang
+        on a close call in a pool inside a pool: without these, it is compared once more."""
+        batch, computed = self.decisions.clear_calls(self.examples, size, lengths, inside)
+        expected, inputs = _arrays({**computed.outputs, **computed.routing}), _arrays(batch)
+        found = of_runtime(session, self.traced, inputs)
+        errors, wrong = relative_errors(expected, found), list[Diagnostic]()
+        for choice, route in self.decisions.choices.items():
+            theirs, ours = (values[choice].reshape(size, -1) != 0 for values in (expected, found))
+            count = int((theirs != ours).any(1).sum())
+            wrong += [SelectsOtherwise(route=route.label, count=count, batch=size)] if count else []
+        wrong = wrong or _disagreements(errors, size)
+        if wrong and not inside and self.decisions.chooses_inside:
+            return self.compare(session, size, lengths, inside=True)
         self.decisions.see(computed.routing)
         self.found += wrong
-        self.worst = max(self.worst, worst)
-        return given, computed, ours
-
-    def _compared(
-        self, session: ort.InferenceSession, size: int, lengths: Mapping[str, int], inside: bool = False
-    ) -> tuple[Values, Computed, Values, list[Diagnostic], float]:
-        """A batch, what torch and ONNX Runtime make of it, what differs, and the worst error."""
-        inputs, computed = self.decisions.clear_calls(self.examples, size, lengths, inside)
-        expected = _arrays({**computed.outputs, **computed.routing})
-        given = _arrays(inputs)
-        ours = of_runtime(session, self.traced, given)
-        errors = relative_errors(expected, ours)
-        wrong = _otherwise(self.decisions, expected, ours, size) or [
-            Disagrees(output=name, error=error, batch=size, tolerance=TOLERANCE)
-            for name, error in errors.items()
-            if not error <= TOLERANCE
-        ]
-        return given, computed, ours, wrong, max(errors.values())
+        self.worst = max(self.worst, *errors.values())
+        return inputs, computed, found
 
     def permute(self, size: int) -> dict[str, list[int]]:
         """Compare with modules in other orders, of those routers that have not reached all; gives what is reached so.
@@ -142,17 +128,24 @@ class _Comparison:
         return {name: sorted(set(modules) - set(after[name])) for name, modules in before.items()}
 
 
+def _wrong(errors: Mapping[str, float]) -> dict[str, float]:
+    return {name: error for name, error in errors.items() if not error <= TOLERANCE}
+
+
+def _disagreements(errors: Mapping[str, float], batch: int) -> list[Diagnostic]:
+    return [
+        Disagrees(output=name, error=error, batch=batch, tolerance=TOLERANCE) for name, error in _wrong(errors).items()
+    ]
+
+
 def verify_bundle(verified: Verified, path: Any) -> None:
     """Compare one batch with a written bundle, as its users will run it. Raises `ModgraphError`."""
-    bundle = Bundle(path)
+    bundle, computed = Bundle(path), verified.expected
     found = bundle.run(verified.inputs, routing=True)
-    computed = verified.expected
-    errors = relative_errors(_arrays({**computed.outputs, **(computed.routing if bundle.routing else {})}), found)
-    wrong = {name: error for name, error in errors.items() if not error <= TOLERANCE}
+    expected = _arrays({**computed.outputs, **(computed.routing if bundle.routing else {})})
+    wrong = _disagreements(relative_errors(expected, found), TOGETHER)
     if wrong:
-        raise ModgraphError(
-            Disagrees(output=name, error=error, batch=TOGETHER, tolerance=TOLERANCE) for name, error in wrong.items()
-        )
+        raise ModgraphError(wrong)
 
 
 def loads(path: Any, examples: Examples) -> None:
@@ -219,20 +212,3 @@ def errors_alone(
 
 def _arrays(tensors: Mapping[str, Tensor]) -> Values:
     return {name: value.numpy() for name, value in tensors.items()}
-
-
-def _otherwise(decisions: Decisions, expected: Values, found: Values, batch: int) -> list[Diagnostic]:
-    """Routes that choose other modules."""
-    wrong: list[Diagnostic] = []
-    for choice, route in decisions.choices.items():
-        theirs, ours = (values[choice].reshape(batch, -1) != 0 for values in (expected, found))
-        count = int((theirs != ours).any(1).sum())
-        if count:
-            wrong.append(SelectsOtherwise(route=route.label, count=count, batch=batch))
-    return wrong
-
-
-def _dependence(session: ort.InferenceSession, traced: Traced, inputs: Values, together: Values) -> list[Diagnostic]:
-    """Whether an example gives another result alone than among others."""
-    errors = errors_alone(session, traced, inputs, together)
-    return [DependsOnBatch(output=name, error=error) for name, error in errors.items() if not error <= TOLERANCE]
