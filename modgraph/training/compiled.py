@@ -116,7 +116,7 @@ def _call(unit: Instance, attempts: Attempts, compiles: Switch, *operands: Tenso
     context: Context | None = named.get("context")
     if not compiles.on or context is None:
         return type(unit).forward(unit, *operands, **named)
-    return attempts(unit, *operands, plan=named["plan"], context=Context(context.told, context.active))
+    return attempts(unit, *operands, plan=named["plan"], context=Context(context.forced, context.active))
 
 
 def say(text: str, log: TextIO | None) -> None:

@@ -1,8 +1,8 @@
-"""What a call is, among the calls of its graph: which nodes are in it, what it gives, whether another is the same."""
+"""What a call is, among the calls of its graph: which nodes are in it, and what it gives."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 
 from modgraph.ir import (
     DecisionNode,
@@ -19,8 +19,6 @@ from modgraph.ir import (
 )
 from modgraph.ir.tree import Body
 
-Content = tuple[Hashable, ...]
-
 
 def nodes_in(body: Body) -> Iterator[Node]:
     """The nodes of a body and of the calls in it, in order, without pools and routers, which compute nothing."""
@@ -29,54 +27,6 @@ def nodes_in(body: Body) -> Iterator[Node]:
             yield from nodes_in(item)
         elif isinstance(item, Node) and not isinstance(item, PoolNode | RouterNode):
             yield item
-
-
-def content_of(body: Body, graph: Graph) -> Content:
-    """What two calls of one definition have in common: their ops, the shapes of their values, and what reads what.
-
-    Names of axes and of pools are relative to the calls that they belong to.
-    """
-    assert body.call is not None
-    paths = [
-        (f"{path}.", f"^{level}.") for level, call in enumerate(body.call.chain()) for path in (call.path, call.weights)
-    ]
-    nodes = [*nodes_in(body)]
-    numbers: dict[str, int] = {node.name: at for at, node in enumerate(nodes)}
-
-    def read(result: Result) -> tuple[int, int]:
-        return numbers.setdefault(result.node, -len(numbers)), result.index
-
-    return (
-        body.call.definition,
-        *(
-            (
-                _relative(_kind(node, graph), paths),
-                *(read(each) for each in graph.inputs(node.name).values()),
-                *map(_type, node.types),
-            )
-            for node in nodes
-        ),
-    )
-
-
-def _relative(text: str, paths: Sequence[tuple[str, str]]) -> str:
-    for path, said in paths:
-        text = text.replace(path, said)
-    return text
-
-
-def _kind(node: Node, graph: Graph) -> str:
-    match node:
-        case OpNode():
-            return repr(node.op)
-        case RouteNode():
-            return f"{node.lowering} {graph.pool_of(node).size} {graph.router_of(node).router}"
-        case _:
-            return node.kind
-
-
-def _type(type_: object) -> Hashable:
-    return tuple(axis.size for axis in type_.shape), type_.dtype, type_.per  # type: ignore[attr-defined]
 
 
 Readers = dict[Result, set[str]]

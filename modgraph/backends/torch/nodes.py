@@ -10,14 +10,16 @@ from typing import Any
 from torch import nn
 
 from modgraph.backends.torch.construct import Namespace, construct, expert_module, resolve, shared_parts
-from modgraph.backends.torch.definition import Readers, content_of, nodes_in, ranks_of, readers_in, values_of
+from modgraph.backends.torch.definition import Readers, nodes_in, ranks_of, readers_in, values_of
 from modgraph.backends.torch.instance import Instance, class_of
 from modgraph.backends.torch.plan import CallSteps, Steps
 from modgraph.backends.torch.pool import CompiledPool, Expert
 from modgraph.backends.torch.route import CompiledRoute
+from modgraph.backends.torch.run import Step
 from modgraph.backends.torch.scan import CompiledScan
-from modgraph.backends.torch.steps import Step, steps_of
-from modgraph.ir import Graph, Node, OpNode, Part, PoolNode, RouteNode, ScanNode
+from modgraph.backends.torch.steps import steps_of
+from modgraph.ir import Call, Graph, Node, OpNode, Part, PoolNode, Result, RouteNode, ScanNode
+from modgraph.ir.program.outline import definitions_of
 from modgraph.ir.tree import Body, body_of
 from modgraph.nn import Parameter
 from modgraph.routers import GATHERED
@@ -36,12 +38,14 @@ class Nodes:
         self.bodies: dict[str, Body] = {}  # those of scans by name, and the model's own
         self.homes: dict[str, Namespace] = {}  # by node, the innermost call that it stands in
         self.instances: dict[str, Instance] = {}  # by the path of their weights
-        self.classes: dict[Any, type[Instance]] = {}  # by the content of definitions
+        self.definitions: dict[Call, int] = {}
+        self.classes: dict[int, type[Instance]] = {}  # by the numbers of definitions
 
     def steps(self, graph: Graph, author: Graph) -> Steps:
         """The steps of a model's graph; those of each call belong to an instance. All that has weights in the author's
         graph is registered, in its order, whatever became of the nodes."""
         self.bodies[""] = body_of(graph)
+        self.definitions = definitions_of(graph)
         self._open(graph, self.bodies[""], self.model)
         self.register(author, graph)
         steps = self._steps(Part(graph), self.bodies[""], graph.outputs.values())
@@ -86,21 +90,21 @@ class Nodes:
         """Make the instances of the calls in a body, and in the scans in it."""
         for item in body.items:
             if isinstance(item, Body):
-                self._open(graph, item, self._instance(graph, item))
+                self._open(graph, item, self._instance(item))
             elif isinstance(item, Node):
                 self.homes[item.name] = home
             if isinstance(item, ScanNode):
                 self.bodies[item.name] = body_of(item.region.graph, item.within)
                 self._open(item.region.graph, self.bodies[item.name], home)
 
-    def _instance(self, graph: Graph, body: Body) -> Instance:
+    def _instance(self, body: Body) -> Instance:
         call = body.call
         assert call is not None
         if call.weights not in self.instances:
-            content = content_of(body, graph)
-            if content not in self.classes:
-                self.classes[content] = class_of(call.definition, len(self.classes))
-            self.instances[call.weights] = self.classes[content](call)
+            number = self.definitions[call]
+            if number not in self.classes:
+                self.classes[number] = class_of(call.definition, len(self.classes))
+            self.instances[call.weights] = self.classes[number](call)
         return self.instances[call.weights]
 
     def _steps(self, part: Part, body: Body, ends: Any) -> Steps:
@@ -109,8 +113,10 @@ class Nodes:
         steps = {step.node: step for step in steps_of(graph, self.computes(part))}
         return self._steps_in(body, graph, steps, readers_in(graph, ends))
 
-    def _steps_in(self, body: Body, graph: Graph, steps: dict[str, Step], readers: Readers) -> list[Step | CallSteps]:
-        found: list[Step | CallSteps] = []
+    def _steps_in(
+        self, body: Body, graph: Graph, steps: dict[str, Step[Result]], readers: Readers
+    ) -> list[Step[Result] | CallSteps]:
+        found: list[Step[Result] | CallSteps] = []
         for item in body.items:
             if isinstance(item, Node) and item.name in steps:
                 found.append(steps[item.name])

@@ -1,27 +1,9 @@
-"""What is padding in the operands of a node, and what is put in its place while a model learns."""
+"""What stands in the place of padding while a model learns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
 import torch
 from torch import Tensor
-
-from modgraph.ir import Result
-
-
-@dataclass(frozen=True)
-class Padding:
-    """Axes of an operand [B, ...] that hold padding, counted from 1, and the results that tell its lengths."""
-
-    lengths: Mapping[int, Result]
-    name: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        """No node is called as a mask is, since no name has a space."""
-        name = f"real {', '.join(f'{axis} {length}' for axis, length in self.lengths.items())}"
-        object.__setattr__(self, "name", name)
 
 
 def refilled(x: Tensor, axis: int, length: Tensor) -> Tensor:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
-from modgraph.backends.torch.padding import Padding
-from modgraph.backends.torch.run import Action, Mask, Plan, Takes
-from modgraph.backends.torch.steps import Once, Step
+from modgraph.backends.torch.run import Plan, Step
+from modgraph.backends.torch.steps import Once
 from modgraph.ir import Result
 from modgraph.nn import Parameter
 
@@ -19,15 +18,15 @@ class CallSteps:
     gives, of all that others may read."""
 
     instance: Callable[..., Any]
-    steps: Sequence[Step | CallSteps]
+    steps: Steps
     nodes: tuple[str, ...]
     values: tuple[Result, ...]
 
 
-Steps = Sequence[Step | CallSteps]
+Steps = Sequence[Step[Result] | CallSteps]
 
 
-def all_steps(steps: Steps) -> Iterator[Step]:
+def all_steps(steps: Steps) -> Iterator[Step[Result]]:
     """The steps, those of calls too, in order."""
     for each in steps:
         if isinstance(each, CallSteps):
@@ -36,48 +35,21 @@ def all_steps(steps: Steps) -> Iterator[Step]:
             yield each
 
 
-class Narrows(Protocol):
-    """A computation of several results that can leave out unread ones outside training."""
-
-    def evaluated(self, read: Set[int]) -> tuple[Callable[..., Any], Sequence[int]]:
-        """A computation of these results alone, and the places of its operands."""
-        ...
-
-
 def needed(
     steps: Steps, wanted: Iterable[Result], training: bool = True, arguments: Sequence[str] | None = None
 ) -> Plan:
     """The plan for some results, without steps that compute nothing; an array that is learned is given for each example
     where any reads it so. Outside training, what only training reads is left out. The arguments are those named, or
     what is read and not computed."""
-    selection = _Selection(training, _same(steps, training))
+    same = {
+        Result(step.node): result
+        for step in all_steps(steps)
+        for result in (step.same if training or not step.evaluated else step.evaluated)
+    }
+    selection = _Selection(training, same)
     ends = [selection.source(result) for result in wanted]
-    selection.reads(*ends)
-    given = None if arguments is None else tuple(map(Result, arguments))
-    return selection.body(steps, ends, given)
-
-
-def _same(steps: Steps, training: bool) -> dict[Result, Result]:
-    """The results of steps that compute nothing, and what each is."""
-    found = {}
-    for step in all_steps(steps):
-        for result in step.same if training or not step.evaluated else step.evaluated:
-            found[Result(step.node)] = result
-    return found
-
-
-@dataclass(frozen=True)
-class _Chosen:
-    """A step that is needed, and which of its results are read; a call is one with an inner plan."""
-
-    step: Step
-    results: tuple[Result, ...]
-    inner: Plan | None = None
-
-    @property
-    def reads(self) -> Iterator[Result]:
-        yield from self.step.operands
-        yield from self.step.lengths
+    selection.add_read(*ends)
+    return selection.body(steps, ends, None if arguments is None else tuple(map(Result, arguments)))
 
 
 @dataclass(eq=False)
@@ -96,76 +68,55 @@ class _Selection:
             result = self.same[result]
         return result
 
-    def reads(self, *results: Result) -> None:
+    def add_read(self, *results: Result) -> None:
         for result in results:
             self.read.setdefault(result.node, set()).add(result.index)
 
-    def body(self, steps: Steps, ends: Sequence[Result], arguments: tuple[Result, ...] | None = None) -> Plan:
-        """The plan of a body for the results that are read of it, with those of its calls."""
-        found = []
+    def body(self, steps: Steps, ends: Sequence[Result], given: tuple[Result, ...] | None = None) -> Plan:
+        """The plan of a body for the results that are read of it, with those of its calls. Each value has a number:
+        arguments come first, lengths last among them."""
+        chosen: list[tuple[Step[Result], list[Result]]] = []  # from the last to the first, with its results
         for each in reversed(steps):
             if isinstance(each, CallSteps):
                 if asked := self._asked(each):
                     inner = self.body(each.steps, asked)
-                    found.append(_Chosen(Step("", inner.arguments, each.instance), tuple(asked), inner))
+                    chosen.append((Step("", each.instance, inner.arguments, inner=inner), asked))
             elif each.node in self.read and Result(each.node) not in self.same:
-                results = tuple(Result(each.node, index) for index in sorted(self.read[each.node]))
-                found.append(_Chosen(self._step(each), results))
-        return self._numbered(found[::-1], ends, arguments)
+                results = [Result(each.node, index) for index in sorted(self.read[each.node])]
+                chosen.append((self._step(each), results))
+        chosen.reverse()
+        made = [result for _, results in chosen for result in results]
+        read = dict.fromkeys((*(each for step, _ in chosen for each in (*step.operands, *step.lengths)), *ends))
+        arguments = tuple(sorted((each for each in read if each not in {*made}), key=self.lengths.__contains__))
+        assert given is None or {*arguments} <= {*given}, "a region reads what is no argument of it"
+        arguments = arguments if given is None else given
+        numbers = {result: at for at, result in enumerate((*arguments, *made))}
+        numbered = (
+            replace(
+                step.numbered(numbers),
+                results=tuple(range(len(results)) if step.inner else (each.index for each in results)),
+            )
+            for step, results in chosen
+        )
+        return Plan(arguments, tuple(numbered), tuple(numbers[result] for result in ends))
 
     def _asked(self, call: CallSteps) -> list[Result]:
         """The results of a call that are read: first those that it gives."""
         read = [Result(name, index) for name in call.nodes for index in sorted(self.read.get(name, ()))]
-        values = [self.source(value) for value in call.values]
-        return [
-            *(value for value in dict.fromkeys(values) if value in read),
-            *(each for each in read if each not in values),
-        ]
+        values = dict.fromkeys(self.source(value) for value in call.values)
+        return [*(value for value in values if value in read), *(each for each in read if each not in values)]
 
-    def _step(self, step: Step) -> Step:
-        if not self.training and hasattr(type(step.compute), "evaluated"):
-            narrow: Narrows = step.compute  # type: ignore[assignment]
-            compute, places = narrow.evaluated(self.read[step.node])
+    def _step(self, step: Step[Result]) -> Step[Result]:
+        if not self.training and hasattr(type(step.compute), "evaluated"):  # it can leave out unread results
+            compute, places = step.compute.evaluated(  # type: ignore[attr-defined]
+                self.read[step.node]
+            )
             step = replace(step, compute=compute, operands=tuple(step.operands[place] for place in places))
         step = replace(step, operands=tuple(map(self.source, step.operands)))
-        self.reads(*step.operands, *step.lengths)
+        self.add_read(*step.operands, *step.lengths)
         self.lengths.update(step.lengths)
         if isinstance(step.compute, Once):
             self.for_one.update(step.operands)
         if not isinstance(step.compute, Parameter) or 0 in self.read[step.node]:
             return step
         return step if Result(step.node, 1) in self.for_one else replace(step, compute=step.compute.bare)
-
-    def _numbered(self, found: Sequence[_Chosen], ends: Sequence[Result], given: tuple[Result, ...] | None) -> Plan:
-        """A plan of what is chosen, each value with a number: lengths are the last arguments."""
-        made = {result for each in found for result in each.results}
-        read = dict.fromkeys((*(result for each in found for result in each.reads), *ends))
-        arguments = tuple(sorted((each for each in read if each not in made), key=self.lengths.__contains__))
-        if given is not None:
-            assert {*arguments} <= {*given}, "a region reads what is no argument of it"
-            arguments = given
-        numbers = {
-            result: at for at, result in enumerate((*arguments, *(one for each in found for one in each.results)))
-        }
-        actions = tuple(_action(each, numbers) for each in found)
-        return Plan(arguments, actions, tuple(numbers[result] for result in ends))
-
-
-def _action(chosen: _Chosen, numbers: Mapping[Result, int]) -> Action:
-    step, indices = chosen.step, tuple(result.index for result in chosen.results)
-    operands = tuple(numbers[result] for result in step.operands)
-    if chosen.inner is not None:
-        return Action("", step.compute, operands, tuple(range(len(indices))), inner=chosen.inner)
-    takes = Takes(
-        masks=tuple(_mask(each, numbers) for each in step.padding),
-        each=step.each,
-        length=None if step.length is None else numbers[step.length],
-        told=step.told,
-        told_inside=step.told_inside,
-        active=step.takes_active,
-    )
-    return Action(step.node, step.compute, operands, indices, None if takes == Takes(each=step.each) else takes)
-
-
-def _mask(padding: Padding, numbers: Mapping[Result, int]) -> Mask:
-    return Mask(padding.name, tuple((axis, numbers[length]) for axis, length in padding.lengths.items()))

@@ -29,7 +29,7 @@ class Expert(Namespace):
         self.rank = len(region.argument_types[0].shape)
         self.routes = bool(region.graph.of_kind(RouteNode))
         self.computes: Mapping[str, Callable[..., Any]] = {}
-        self.plan = Plan((), (), ())
+        self.plan = Plan()
         self.computes = compile(self)
         self.plan = needed(steps_of(region.graph, self.computes), region.results, arguments=region.arguments)
 
@@ -69,7 +69,7 @@ class CompiledPool(Pool):
         taken = {name: taken_by_index(column) for name, column in self.columns.items()}
 
         def chosen(module_E: Tensor, x: Tensor) -> Tensor:
-            return run_one(self.of_one.with_computes(lambda node: partial(taken[node], module_E)), x)
+            return run_one(self.of_one.with_computes(lambda step: partial(taken[step.node], module_E)), x)
 
         return Gathered(self, chosen)
 
@@ -81,7 +81,7 @@ class CompiledPool(Pool):
 
         def all_rows(rows: SortedRows, x: Tensor) -> Tensor:
             computes = {name: partial(each, rows) for name, each in found.items() if each is not None}
-            return run_one(self.of_one.with_computes(computes.__getitem__), x)
+            return run_one(self.of_one.with_computes(lambda step: computes[step.node]), x)
 
         return all_rows
 
@@ -109,7 +109,7 @@ def _by_rows(of: Region, columns: dict[str, list[nn.Module]]) -> Plan:
 def _by_index(of: Region, columns: dict[str, list[nn.Module]]) -> Plan:
     """The steps of a region, without what computes them for modules that are taken by index."""
     if not columns:
-        return Plan((), (), ())
+        return Plan()
     steps = steps_of(of.graph, dict.fromkeys(columns, _unlike), alone=False)
     return needed(steps, of.results, arguments=of.arguments)
 

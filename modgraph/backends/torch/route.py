@@ -36,6 +36,6 @@ class CompiledRoute:
         value, *records = results
         return (value.squeeze(-self.result_rank - 1), *records)
 
-    def begun(self) -> CompiledRoute:
+    def stacked(self) -> CompiledRoute:
         """The same for all steps of a scan: weights that are stacked `once` are stacked here."""
         return replace(self, pool=self.pool.gathered()) if self.once else self

@@ -1,10 +1,10 @@
-"""Runs plans: what computes each node, on values that have numbers."""
+"""Steps that compute nodes, and plans that run them on values that have numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from torch import Tensor
 
@@ -14,137 +14,151 @@ from modgraph.nn import valid_along
 from modgraph.nn.labels import both
 
 Values = list[Any]  # tensors, and None for lengths that are not given
+V = TypeVar("V")  # what stands for a value: a result of the graph, or its number in a plan
+W = TypeVar("W")
 
 
 @dataclass(eq=False)
 class Context:
     """What the bodies of one call of a model have in common.
 
-    `told` has forced choices of draws by name. `active` says which examples [B] reach a step of a scan. `masks` are
-    kept by the first that needs them.
+    `forced` has choices of draws by name. `active` says which examples [B] reach a step of a scan. `masks` are kept by
+    the first that needs them.
     """
 
-    told: Mapping[str, Tensor] = field(default_factory=dict)
+    forced: Mapping[str, Tensor] = field(default_factory=dict)
     active: Tensor | None = None
     masks: dict[tuple[str, int], Tensor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Mask:
-    """The padding of one operand [B, ...]: its axes, counted from 1, and the numbers of the values that tell their
-    lengths; masks of one name and as many axes are the same."""
+class Padding(Generic[V]):
+    """Axes of an operand [B, ...] that hold padding, counted from 1, and the values that tell its lengths; masks of one
+    name and as many axes are the same."""
 
-    name: str
-    lengths: tuple[tuple[int, int], ...]
+    name: str = ""
+    lengths: tuple[tuple[int, V], ...] = ()
 
-    def of(self, x: Tensor, values: Values, context: Context) -> Tensor | None:
-        """Which places are real, as a mask that broadcasts against x; None where all are."""
-        name = (self.name, x.dim())
-        if name not in context.masks:
-            found = valid_along(x, {axis: values[at] for axis, at in self.lengths})
-            if found is None:
-                return None
-            context.masks[name] = found
-        return context.masks[name]
+    def numbered(self, number: Callable[[V], W]) -> Padding[W]:
+        return Padding(self.name, tuple((axis, number(length)) for axis, length in self.lengths))
 
 
-@dataclass(frozen=True)
-class Takes:
-    """What an action takes beside its operands: `masks` of these, `each` or that of the first alone; the `length` of a
-    scan; what a draw is `told`, or those within a scan; which examples
-    are `active`."""
-
-    masks: tuple[Mask, ...] = ()
-    each: bool = False
-    length: int | None = None
-    told: str = ""
-    told_inside: tuple[str, ...] = ()
-    active: bool = False
-
-    def given(self, operands: Sequence[Tensor], values: Values, context: Context) -> dict[str, Any]:
-        """The arguments by name."""
-        return self._masks(operands, values, context) | self._told(context.told)
-
-    def _masks(self, operands: Sequence[Tensor], values: Values, context: Context) -> dict[str, Any]:
-        if self.length is not None:
-            return {"length": values[self.length]}
-        active = context.active if self.active else None
-        if not self.masks and active is None:
-            return {}
-        masks = tuple(
-            mask.of(x, values, context) if mask.lengths else None
-            for mask, x in zip(self.masks or (Mask("", ()),) * len(operands), operands, strict=False)
-        )
-        if active is not None:
-            masks = tuple(both(mask, _expand_mask(active, x)) for mask, x in zip(masks, operands, strict=True))
-        return {"real": masks if self.each else masks[0]}
-
-    def _told(self, told: Mapping[str, Tensor]) -> dict[str, Any]:
-        if not told:
-            return {}
-        if self.told in told:
-            return {"told": told[self.told]}
-        inside = {name: told[name] for name in self.told_inside if name in told}
-        return {"told": inside} if inside else {}
+NO_PADDING: Padding[Any] = Padding()
 
 
-def _expand_mask(active: Tensor, x: Tensor) -> Tensor:
-    """A mask of examples [B] that broadcasts against x [B, ...]."""
-    return active.reshape(-1, *[1] * (x.dim() - 1))
+def mask_of(padding: Padding[int], x: Tensor, values: Values, context: Context) -> Tensor | None:
+    """Which places are no padding, as a mask that broadcasts against x; None where all are."""
+    name = (padding.name, x.dim())
+    if name not in context.masks and padding.lengths:
+        found = valid_along(x, {axis: values[at] for axis, at in padding.lengths})
+        if found is None:
+            return None
+        context.masks[name] = found
+    return context.masks.get(name)
 
 
 @dataclass(frozen=True, eq=False)
-class Action:
-    """Computes a node from the values of these numbers; `results` are those of its results that others read. A call
-    runs its `inner` plan."""
+class Step(Generic[V]):
+    """One node's work, or a call's, which runs its `inner` plan.
+
+    `padding` is that of each operand whose mask it takes: of `each`, or of the first alone. A scan takes the `length`
+    itself. `forced` is under what name the context may hold what a draw is to take, `forced_inside` of the draws within
+    a scan. `takes_active` says that it leaves out examples that have ended before a step of a scan. What computes
+    nothing is the `same` as its operand; `evaluated` is the one of several that it is outside training. `results` are
+    those of its results that others read.
+    """
 
     node: str
     compute: Callable[..., Any]
-    operands: tuple[int, ...]
-    results: tuple[int, ...]
-    takes: Takes | None = None
+    operands: tuple[V, ...]
+    padding: tuple[Padding[V], ...] = ()
+    each: bool = False
+    length: V | None = None
+    forced: str = ""
+    forced_inside: tuple[str, ...] = ()
+    takes_active: bool = False
+    same: tuple[Result, ...] = ()
+    evaluated: tuple[Result, ...] = ()
+    results: tuple[int, ...] = (0,)
     inner: Plan | None = None
+    plain: bool = False  # it takes nothing but operands
 
-    def run(self, values: Values, context: Context) -> Any:
-        operands = [values[at] for at in self.operands]
-        if self.inner is not None:
-            return self.compute(*operands, plan=self.inner, context=context)
-        if self.takes is None:
-            return self.compute(*operands)
-        return self.compute(*operands, **self.takes.given(operands, values, context))
+    @property
+    def lengths(self) -> list[V]:
+        """The values that tell it of padding."""
+        found = [length for each in self.padding for _, length in each.lengths]
+        return list(dict.fromkeys([*found, *([] if self.length is None else [self.length])]))
 
-    def begun(self) -> Action:
-        """The same, to be run many times with the same weights."""
-        if self.inner is not None:
-            return replace(self, inner=self.inner.begun())
-        return replace(self, compute=self.compute.begun()) if isinstance(self.compute, CompiledRoute) else self
+    def numbered(self, numbers: Mapping[V, int]) -> Step[int]:
+        """The same for values with numbers."""
+        changes: Any = {
+            "operands": tuple(numbers[each] for each in self.operands),
+            "padding": tuple(each.numbered(numbers.__getitem__) for each in self.padding),
+            "length": None if self.length is None else numbers[self.length],
+            "plain": not (self.padding or self.length or self.forced or self.forced_inside or self.takes_active),
+        }
+        step: Step[Any] = replace(self, **changes)
+        return step
+
+
+def run_step(step: Step[int], values: Values, context: Context) -> Any:
+    """What a step computes."""
+    operands = [values[at] for at in step.operands]
+    if step.inner is not None:
+        return step.compute(*operands, plan=step.inner, context=context)
+    if step.plain:
+        return step.compute(*operands)
+    named: dict[str, Any] = {}
+    if step.length is not None:
+        named["length"] = values[step.length]
+    active = context.active if step.takes_active else None
+    if step.padding or active is not None:
+        paddings = step.padding or (NO_PADDING,) * len(operands)
+        masks = tuple(mask_of(each, x, values, context) for each, x in zip(paddings, operands, strict=False))
+        if active is not None:
+            shapes = [(-1, *[1] * (x.dim() - 1)) for x in operands]
+            masks = tuple(both(mask, active.reshape(shape)) for mask, shape in zip(masks, shapes, strict=True))
+        named["real"] = masks if step.each else masks[0]
+    if context.forced and (step.forced in context.forced):
+        named["told"] = context.forced[step.forced]
+    elif context.forced and step.forced_inside:
+        inside = {name: context.forced[name] for name in step.forced_inside if name in context.forced}
+        named |= {"told": inside} if inside else {}
+    return step.compute(*operands, **named)
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What computes some results of a body from its arguments. The arguments are the first values; each action appends
+    """What computes some results of a body from its arguments. The arguments are the first values; each step appends
     those of its results that are read."""
 
-    arguments: tuple[Result, ...]
-    actions: tuple[Action, ...]
-    results: tuple[int, ...]
+    arguments: tuple[Result, ...] = ()
+    steps: tuple[Step[int], ...] = ()
+    results: tuple[int, ...] = ()
 
     def run(self, arguments: Sequence[Tensor], context: Context | None = None) -> list[Tensor]:
         """The results; arguments that are left out are lengths of full examples."""
         context = Context() if context is None else context
         values: Values = [*arguments, *[None] * (len(self.arguments) - len(arguments))]
-        for action in self.actions:
-            found = action.run(values, context)
+        for step in self.steps:
+            found = run_step(step, values, context)
             if isinstance(found, tuple):
-                values += [found[at] for at in action.results]
+                values += [found[at] for at in step.results]
             else:
                 values.append(found)
         return [values[at] for at in self.results]
 
-    def begun(self) -> Plan:
-        """The same, to be run many times with the same weights: what depends on these alone is made once."""
-        return replace(self, actions=tuple(action.begun() for action in self.actions))
+    def with_computes(self, compute: Callable[[Step[int]], Callable[..., Any]]) -> Plan:
+        """The same, each node computed by something else, in calls too."""
+        steps = []
+        for step in self.steps:
+            found = step.compute if step.inner is not None else compute(step)
+            inner = None if step.inner is None else step.inner.with_computes(compute)
+            same = found is step.compute and inner is None
+            steps.append(step if same else replace(step, compute=found, inner=inner))
+        return replace(self, steps=tuple(steps))
 
-    def with_computes(self, compute: Callable[[str], Callable[..., Any]]) -> Plan:
-        """The same, each node computed by something else."""
-        return replace(self, actions=tuple(replace(each, compute=compute(each.node)) for each in self.actions))
+
+def stacked_once(step: Step[int]) -> Callable[..., Any]:
+    """What computes a step many times with the same weights: those that are stacked once are stacked here."""
+    return step.compute.stacked() if isinstance(step.compute, CompiledRoute) else step.compute

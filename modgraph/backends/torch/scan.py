@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.backends.torch.plan import Steps, all_steps, needed
-from modgraph.backends.torch.run import Context
+from modgraph.backends.torch.run import Context, stacked_once
 from modgraph.declare import sizes
 from modgraph.ir import ScanNode
 from modgraph.nn import scan
@@ -68,7 +68,7 @@ class CompiledScan:
         given = dict(zip(self.slots, operands, strict=True))
         sequence, captured = given[self.node.variable], [given[slot] for slot in self.captured]
         states = [given[state] if state in given else self._zeros(sequence, state) for state in self.states]
-        plan, told = self.plan.begun(), told or {}
+        plan, told = self.plan.with_computes(stacked_once), told or {}
         active = [] if length is None or torch.compiler.is_exporting() else self._active(sequence, length)
 
         def step(slices: Sequence[Tensor], states: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:

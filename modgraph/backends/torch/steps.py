@@ -2,58 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
 
-from modgraph.backends.torch.padding import Padding
-from modgraph.ir import (
-    Graph,
-    Node,
-    OpNode,
-    Result,
-    RouteNode,
-    ScanNode,
-    computed_once,
-    free_draws,
-    is_free_draw,
-    told,
-)
+from modgraph.backends.torch.run import Padding, Step
+from modgraph.ir import Graph, OpNode, Result, RouteNode, ScanNode, computed_once, free_draws, is_free_draw, told
 from modgraph.nn.parameter import for_each
-from modgraph.ops import Op
 from modgraph.ops.padding import MaskPadding
 from modgraph.ops.shape import Flatten, Rename
 
-
-@dataclass(frozen=True)
-class Step:
-    """One node's work. `padding` is that of each operand whose mask it takes; a scan takes the `length` itself.
-
-    `each` says that it takes a mask for every operand, not that of the first alone. `told` is under what name the
-    values may hold what a draw is to take, `told_inside` of the draws within a scan. `takes_active` says that it leaves
-    out examples that have ended before a step of a scan. What computes nothing is the `same` as its operand;
-    `evaluated` is the one of several that it is outside training.
-    """
-
-    node: str
-    operands: tuple[Result, ...]
-    compute: Callable[..., Any]
-    padding: tuple[Padding, ...] = ()
-    each: bool = False
-    length: Result | None = None
-    told: str = ""
-    told_inside: tuple[str, ...] = ()
-    takes_active: bool = False
-    same: tuple[Result, ...] = ()
-    evaluated: tuple[Result, ...] = ()
-
-    @property
-    def lengths(self) -> list[Result]:
-        """The results that tell it of padding."""
-        found = [length for each in self.padding for length in each.lengths.values()]
-        return list(dict.fromkeys([*found, *filter(None, [self.length])]))
+Computed = OpNode | RouteNode | ScanNode
 
 
 @dataclass(frozen=True)
@@ -70,77 +31,48 @@ class Once:
         return (*(all_ for all_, _ in each), *(one for _, one in each))
 
 
-def steps_of(graph: Graph, computes: Mapping[str, Callable[..., Any]], alone: bool = True) -> list[Step]:
+def steps_of(graph: Graph, computes: Mapping[str, Callable[..., Any]], alone: bool = True) -> list[Step[Result]]:
     """The steps of a graph in order; values that are the same for every example are computed `alone`, once."""
     once = computed_once(graph) if alone else frozenset[str]()
-    nodes = [node for node in graph if isinstance(node, OpNode | RouteNode | ScanNode)]
-    return [_step(graph, node, computes[node.name], once) for node in nodes]
+    return [_step(graph, node, computes[node.name], once) for node in graph if isinstance(node, Computed)]
 
 
-def _step(graph: Graph, node: OpNode | RouteNode | ScanNode, compute: Callable[..., Any], once: Set[str]) -> Step:
+def _step(graph: Graph, node: Computed, compute: Callable[..., Any], once: Set[str]) -> Step[Result]:
     operands, lengths = _operands(graph, node, once), graph.lengths(node.name)
+    step = Step(node.name, compute, operands)
     if isinstance(node, ScanNode):
         inside = tuple(told(draw.name) for draw in free_draws(node.region.graph))
-        length = next(iter(lengths.values()), None)
-        return Step(node.name, operands, compute, length=length, told_inside=inside)
-    if isinstance(node, OpNode | RouteNode) and node.name in once:
-        return _step_once(graph, node, compute, operands)
-    step = Step(
-        node.name,
-        operands,
-        compute,
-        told=told(node.name) if is_free_draw(node, graph) else "",
-        evaluated=_evaluated(graph, node, operands),
-    )
-    if isinstance(node, OpNode) and node.op.over_batch:
-        step = replace(step, takes_active=True, each=node.op.masks_each)
+        return replace(step, length=next(iter(lengths.values()), None), forced_inside=inside)
+    op = node.op if isinstance(node, OpNode) else None
+    if node.name in once:
+        if op is not None and op.is_array:
+            return step
+        first = next(iter(graph.inputs(node.name).values()))
+        return replace(step, operands=(first, *operands), compute=Once(compute, len(graph.type_of(first).shape)))
+    if op is not None and op.outside_training and len(operands) > 1:
+        step = replace(step, evaluated=(operands[[*graph.inputs(node.name)].index(op.outside_training)],))
+    step = replace(step, forced=told(node.name) if is_free_draw(node, graph) else "")
+    if op is not None and op.over_batch:
+        step = replace(step, takes_active=True, each=op.masks_each)
     if not lengths:
-        return replace(step, same=operands if isinstance(node, OpNode) and _changes_no_number(node.op) else ())
-    each = graph.signature(node).declaration.masks_each
-    return replace(step, padding=_padding(graph, node, lengths), each=each)
+        computes_nothing = isinstance(op, Rename | MaskPadding) or (isinstance(op, Flatten) and op.axes == 1)
+        return replace(step, same=operands) if computes_nothing else step
+    signature = graph.signature(node)
+    padded = [tuple((at + 1, lengths[axis]) for at, axis in each.items()) for each in signature.padding()]
+    paddings = (Padding(", ".join(f"{axis} {length}" for axis, length in each), each) for each in padded)
+    return replace(step, padding=tuple(paddings), each=signature.declaration.masks_each)
 
 
-def _step_once(
-    graph: Graph, node: OpNode | RouteNode, compute: Callable[..., Any], operands: tuple[Result, ...]
-) -> Step:
-    """That of a value which is the same for every example, and so has no padding."""
-    if isinstance(node, OpNode) and node.op.is_array:
-        return Step(node.name, operands, compute)
-    first = next(iter(graph.inputs(node.name).values()))
-    return Step(node.name, (first, *operands), Once(compute, len(graph.type_of(first).shape)))
-
-
-def _changes_no_number(op: Op) -> bool:
-    """Whether the result of an op is its operand, where that has no padding."""
-    return isinstance(op, Rename | MaskPadding) or (isinstance(op, Flatten) and op.axes == 1)
-
-
-def _evaluated(graph: Graph, node: OpNode | RouteNode, operands: tuple[Result, ...]) -> tuple[Result, ...]:
-    """The operand that an op is outside training, where it has others, which are then not computed."""
-    if not isinstance(node, OpNode) or not node.op.outside_training or len(operands) == 1:
-        return ()
-    return (operands[list(graph.inputs(node.name)).index(node.op.outside_training)],)
-
-
-def _operands(graph: Graph, node: Node, once: Set[str]) -> tuple[Result, ...]:
+def _operands(graph: Graph, node: Computed, once: Set[str]) -> tuple[Result, ...]:
     """What flows into a node: of what is the same for every example that for one alone, where this is enough."""
     found = tuple(graph.inputs(node.name).values())
     if isinstance(node, OpNode) and node.op.is_array:  # its operand tells how many examples there are
         return found
-    broadcasts = node.op.broadcasts if isinstance(node, OpNode) else getattr(node, "lowering", "") == "factorised"
-    if node.name in once or (broadcasts and _has_examples(graph, found, once)):
-        return tuple(
-            Result(each.node, each.index + len(graph[each.node].types)) if each.node in once else each for each in found
-        )
-    return found
-
-
-def _has_examples(graph: Graph, values: Iterable[Result], once: Set[str]) -> bool:
-    """Whether any of the values differs between examples."""
-    return any(each.node not in once and graph.type_of(each).per == "example" for each in values)
-
-
-def _padding(graph: Graph, node: OpNode | RouteNode, lengths: Mapping[str, Result]) -> tuple[Padding, ...]:
-    """That of each operand, its axes counted behind that of the batch."""
-    operands = graph.signature(node).padding()
-    return tuple(Padding({at + 1: lengths[axis] for at, axis in each.items()}) for each in operands)
+    broadcasts = isinstance(node, OpNode) and node.op.broadcasts
+    broadcasts |= isinstance(node, RouteNode) and node.lowering == "factorised"
+    varies = any(each.node not in once and graph.type_of(each).per == "example" for each in found)
+    if node.name not in once and not (broadcasts and varies):
+        return found
+    return tuple(
+        Result(each.node, each.index + len(graph[each.node].types)) if each.node in once else each for each in found
+    )
