@@ -26,31 +26,37 @@ from modgraph.types import is_key
 
 
 def elaborate_binding(statement: ast.Binding, site: Site) -> None:
-    keys = [member_key(reference, site) for reference in statement.references]
-    name = "_".join(reference.name for reference in statement.references)
+    references, span = statement.references, statement.span
+    keys = [member_key(reference, site) for reference in references]
+    name = "_".join(reference.name for reference in references)
     indexed = dict.fromkeys(key for key in keys if key is not None)
     if indexed and POISON not in keys:
         inside = site.under(site.scope.next_binding(f"{name}.{'.'.join(map(str, indexed))}", is_member=True))
     else:
         inside = named_after(name, site)
     value = inside.evaluate(statement.value)
-    values = _results(value, len(keys))
+    if isinstance(value, TensorTuple):
+        values = list(value.tensors)
+    else:  # a family is one result, or as many as it has members
+        values = [value] if len(keys) == 1 else list(several(value))
+    if len(values) != len(keys) and not isinstance(value, Poison):
+        value = site.tell(errors.NamesAndResults(span=span, names=len(keys), values=len(values)))
     if isinstance(value, Poison):
         values = [POISON] * len(keys)
-    elif len(values) != len(keys):
-        site.tell(errors.NamesAndResults(span=statement.span, names=len(keys), values=len(values)))
-        values = [POISON] * len(keys)
-    for reference, key, each in zip(statement.references, keys, values, strict=True):
+    for reference, key, each in zip(references, keys, values, strict=True):
         if carried_out(reference.name, site):
             site.tell(errors.NotAState(span=reference.span, name=reference.name))
-        _bind(reference, key, each, statement, site)
-
-
-def _results(value: Any, names: int) -> list[Any]:
-    """What several names are bound to, or one; a family is one result, or as many as it has members."""
-    if isinstance(value, TensorTuple):
-        return list(value.tensors)
-    return [value] if names == 1 else list(several(value))
+        if is_callable(each):
+            advice = f"apply it to a value, or declare it: module {reference.name} = …"
+            facts: Any = {"what": "what is bound", "found": described(each), "way_out": advice}
+            each = site.tell(errors.NotValue(span=statement.value.span, **facts))
+        if isinstance(site.scope.bound(reference.name), ModuleEntity | WithAxis | RouterEntity):
+            site.tell(errors.DuplicateName(span=reference.span, name=reference.name))
+            continue
+        if isinstance(each, Family):  # as a block gives it; from here on it is called so
+            each = replace(each, name=reference.name)
+        site.context.observe(reference.span, each)
+        remember(reference, key, each, site)
 
 
 def member_key(reference: ast.Reference, site: Site) -> Any:
@@ -64,41 +70,21 @@ def member_key(reference: ast.Reference, site: Site) -> Any:
     return site.tell(errors.BadIndex(span=reference.index.span, problem=problem))
 
 
-def _bind(reference: ast.Reference, key: Any, value: Any, statement: ast.Binding, site: Site) -> None:
-    if is_callable(value):
-        advice = f"apply it to a value, or declare it: module {reference.name} = …"
-        found = described(value)
-        site.tell(errors.NotValue(span=statement.value.span, what="what is bound", found=found, way_out=advice))
-        value = POISON
-    if isinstance(site.scope.bound(reference.name), ModuleEntity | WithAxis | RouterEntity):
-        site.tell(errors.DuplicateName(span=reference.span, name=reference.name))
-        return
-    if isinstance(value, Family):  # as a block gives it; from here on it is called so
-        value = replace(value, name=reference.name)
-    site.context.observe(reference.span, value)
-    remember(reference, key, value, site)
-
-
 def remember(reference: ast.Reference, key: Any, value: Any, site: Site) -> None:
     """Bind a name, or a member of a family, which is visible in the whole body."""
+    name, body = reference.name, site.scope.body
+    family = body.names.get(name)
     if key is None or isinstance(key, Poison):
-        site.scope.rebind(reference.name, value)
+        site.scope.rebind(name, value)
+    elif isinstance(family, Poison):
         return
-    body = site.scope.body
-    family = body.names.get(reference.name)
-    if isinstance(family, Poison):
-        return
-    if not isinstance(family, Family):
-        if family is not None:
-            advice = "a family needs a name of its own"
-            site.tell(errors.DuplicateName(span=reference.span, name=reference.name, way_out=advice))
-            return
-        family = Family(reference.name, {})
-        body.declare(reference.name, family)
-    if isinstance(value, Poison):
-        body.declare(reference.name, POISON)
+    elif family is not None and not isinstance(family, Family):
+        advice = "a family needs a name of its own"
+        site.tell(errors.DuplicateName(span=reference.span, name=name, way_out=advice))
+    elif isinstance(value, Poison):
+        body.declare(name, POISON)
     else:
-        family.members[key] = value
+        body.names.setdefault(name, Family(name, {})).members[key] = value
 
 
 def named_after(name: str, site: Site) -> Site:

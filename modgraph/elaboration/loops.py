@@ -13,11 +13,11 @@ from modgraph.syntax import ast
 from modgraph.types import is_key
 
 
-def elaborate_loop(statement: ast.Repeat | ast.For, site: Site) -> None:
+def elaborate_loop(statement: ast.Loop, site: Site) -> None:
     """Iterations of a `repeat`, each in a scope with a path of its own (`blocks.8`), or of a `for`, whose names end in
     its key (`s.0`)."""
     domain: Any = POISON
-    if isinstance(statement, ast.Repeat) and isinstance(site.scope.bound(statement.name), PoolEntity):
+    if statement.name and isinstance(site.scope.bound(statement.name), PoolEntity):
         site.tell(errors.DuplicateName(span=statement.span, name=statement.name))  # its modules are called `pool.0` too
     else:
         domain = site.constant(statement.domain, "what a loop runs over")
@@ -28,12 +28,11 @@ def elaborate_loop(statement: ast.Repeat | ast.For, site: Site) -> None:
         poison_declared(statement.body, site)
         return
     families = _families((statement.body,), site)
-    rounds = Rounds(statement, site) if isinstance(statement, ast.Repeat) else None
-    keyword = "for" if rounds is None else "repeat"
+    rounds = Rounds(statement, site) if statement.name else None
+    keyword = "repeat" if statement.name else "for"
     site.context.count_iterations(domain, statement.span)
     for key, value in zip(_keys_of(domain), domain, strict=True):
-        path, suffix = ("", f".{key}") if rounds is None else (f"{rounds.statement.name}.{key}", "")
-        scope = site.scope.inside(path, suffix)
+        scope = site.scope.inside(f"{statement.name}.{key}") if statement.name else site.scope.inside(suffix=f".{key}")
         scope.declare(statement.variable, value)
         if rounds is None:
             site.within(scope).elaborate(statement.body)

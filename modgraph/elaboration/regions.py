@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from modgraph.elaboration import errors
 from modgraph.elaboration.entities import POISON, Poison, PoolEntity, Tensor, several
 from modgraph.elaboration.messages import as_one, taken_apart
@@ -13,56 +16,47 @@ from modgraph.types import TensorType
 
 def elaborate_module(pool: PoolEntity, at: int, message: TensorType, site: Site) -> Region | Poison:
     """One module of a pool, of the template at a place."""
-    graph, template, path = Graph(pool.path), pool.templates[at], pool.whole_path
+    graph, span = Graph(pool.path), pool.span
     scope = Scope(outer=site.scope, frozen=pool.frozen)
-    path = path if len(pool.templates) == 1 else f"{path}.{at}"
+    path = pool.whole_path if len(pool.templates) == 1 else f"{pool.whole_path}.{at}"
     inside = Site(site.context, site.rules, graph, scope, Naming("", "", scope), region=path)
-    inside.add(InputNode(name="x", types=(message,), span=pool.span), pool.span)
+
+    def beside(word: str) -> Site:  # the module's own ops: where what lays values side by side stands
+        return inside.under(Naming(word, word, scope))
+
+    inside.add(InputNode(name="x", types=(message,), span=span), span)
     value, parts = Tensor(Result("x"), message), site.context.messages[pool.whole_path]
-    taken = (value,) if len(parts) < 2 else taken_apart(value, parts, pool.span, _beside("sent", inside))
-    result = POISON if isinstance(taken, Poison) else inside.apply(template, taken, pool.span)
-    yielded = several(result)
-    if all(isinstance(each, Tensor) for each in yielded) and _yields_alike(yielded, pool, site):
-        whole = as_one(yielded, pool.span, _beside("yielded", inside))
-        return POISON if isinstance(whole, Poison) else _without_records(Region(graph, ("x",), (whole.result,)))
-    if not any(isinstance(each, Tensor | Poison) for each in yielded):
-        reason = "its modules must yield values"
-        site.tell(errors.DoesNotFit(span=pool.span, who=f'pool "{pool.path}"', reason=reason))
-    return POISON
-
-
-def _beside(word: str, site: Site) -> Site:
-    """Where what lays values side by side stands in a module: beside the module's own ops."""
-    return site.under(Naming(word, word, site.scope))
-
-
-def _yields_alike(values: tuple[Tensor, ...], pool: PoolEntity, site: Site) -> bool:
-    """Whether a module yields as many values as the first did, and of these types where they are several."""
-    types = tuple(each.type for each in values)
+    taken = (value,) if len(parts) < 2 else taken_apart(value, parts, span, beside("sent"))
+    yielded = several(POISON if isinstance(taken, Poison) else inside.apply(pool.templates[at], taken, span))
+    if not all(isinstance(each, Tensor) for each in yielded):
+        if not any(isinstance(each, Tensor | Poison) for each in yielded):
+            reason = "its modules must yield values"
+            site.tell(errors.DoesNotFit(span=span, who=f'pool "{pool.path}"', reason=reason))
+        return POISON
+    types = tuple(each.type for each in yielded)
     first = site.context.yields.setdefault(pool.whole_path, types)
-    if len(first) == len(types) and (len(types) == 1 or all(map(TensorType.meets, types, first))):
-        return True
-    shown = " and ".join(map(str, types)), " and ".join(map(str, first))
-    reason, advice = f"a module yields {shown[0]}, and module 0 yields {shown[1]}", "give all the same types of results"
-    site.tell(errors.DoesNotFit(span=pool.span, who=f'pool "{pool.path}"', reason=reason, way_out=advice))
-    return False
+    if len(first) != len(types) or (len(types) > 1 and not all(map(TensorType.meets, types, first))):
+        shown = " and ".join(map(str, types)), " and ".join(map(str, first))
+        reason = f"a module yields {shown[0]}, and module 0 yields {shown[1]}"
+        facts: Any = {"who": f'pool "{pool.path}"', "reason": reason, "way_out": "give all the same types of results"}
+        return site.tell(errors.DoesNotFit(span=span, **facts))
+    whole = as_one(yielded, span, beside("yielded"))
+    return POISON if isinstance(whole, Poison) else _without_records(Region(graph, ("x",), (whole.result,)))
 
 
 def _without_records(region: Region) -> Region:
     """A module without what only records of its routers need, which nothing reads; what has weights stays."""
     graph = region.graph
-    ends = [node.name for node in graph if not _is_of_router(node)]
+
+    def only_records(node: Node) -> bool:
+        calls = node.within.chain() if node.within is not None else ()
+        in_router = any(each.kind == "router" for each in calls)
+        return isinstance(node, OpNode) and not node.op.all_weights() and in_router
+
+    ends = [node.name for node in graph if not only_records(node)]
     kept = graph.ancestors([*ends, *(result.node for result in region.results)])
-    if len(kept) == len(graph):
-        return region
 
     def rule(node: Node, part: Part) -> Node | None:
         return node if part.graph is not graph or node.name in kept else None
 
-    return Region(rewritten(graph, rule), region.arguments, region.results)
-
-
-def _is_of_router(node: Node) -> bool:
-    """Whether an op without weights stands in the text of a router."""
-    calls = node.within.chain() if node.within is not None else ()
-    return isinstance(node, OpNode) and not node.op.all_weights() and any(each.kind == "router" for each in calls)
+    return region if len(kept) == len(graph) else replace(region, graph=rewritten(graph, rule))

@@ -57,7 +57,7 @@ class Round:
 class Rounds:
     """The rounds of one loop."""
 
-    def __init__(self, statement: ast.Repeat, site: Site) -> None:
+    def __init__(self, statement: ast.Loop, site: Site) -> None:
         self.statement = statement
         self.site = site
         self.keyed = frozenset(_keyed(statement))
@@ -121,7 +121,7 @@ class Rounds:
         return found if sound else None
 
 
-def _keyed(statement: ast.Repeat) -> set[str]:
+def _keyed(statement: ast.Loop) -> set[str]:
     """The names, as those of nodes begin, that a loop gives its variable as a key: `h[i] = …`."""
     found: set[str] = set()
     for each in statement.body.every_statement():

@@ -235,7 +235,7 @@ def _declarations(file: ast.File) -> Iterator[tuple[str, Span]]:
                 yield from _axes(tree.type)
             case ast.Module() | ast.Pool() | ast.Router():
                 yield tree.name, tree.span
-            case ast.Repeat() | ast.For():
+            case ast.Loop():
                 yield tree.variable, tree.span
                 pending.append(tree.body)
             case ast.If():

@@ -294,14 +294,10 @@ class Body(Tree):
         return tuple(tree for tree in walk(self) if isinstance(tree, Pipeline))
 
 
-class Repeat(Statement):
+class Loop(Statement):
+    """A `repeat`, whose rounds are called by a name, or a `for`, which has none."""
+
     name: str
-    variable: str
-    domain: Expression
-    body: Body
-
-
-class For(Statement):
     variable: str
     domain: Expression
     body: Body

@@ -126,8 +126,8 @@ class Builder:
     binding = node(ast.Binding, references=lambda them: trees(them, ast.Reference), value=-1)
     output = node(ast.Output, reference=_left_of_equals, value=-1)
     loss = node(ast.Loss, reference=_left_of_equals, value=-1)
-    repeat = node(ast.Repeat, name=1, variable=lambda them: words(them)[-1], domain=-2, body=-1)
-    for_ = node(ast.For, variable=1, domain=3, body=4)
+    repeat = node(ast.Loop, name=1, variable=lambda them: words(them)[-1], domain=-2, body=-1)
+    for_ = node(ast.Loop, name=lambda them: "", variable=1, domain=3, body=4)
 
     def if_(self, children: Children) -> ast.If:
         otherwise = children[4] if len(children) == 5 else None
