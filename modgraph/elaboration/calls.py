@@ -10,16 +10,7 @@ from modgraph.declare import Declaration, Initial, Setting
 from modgraph.diagnostics import Note, Span, closest, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import CALL
-from modgraph.elaboration.entities import (
-    POISON,
-    Entity,
-    OpUse,
-    Poison,
-    WithAxis,
-    described,
-    is_callable,
-    names_router,
-)
+from modgraph.elaboration.entities import POISON, Entity, OpUse, Poison, WithAxis, described, is_callable, names_router
 from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
 from modgraph.types import is_word, word_like, word_problem

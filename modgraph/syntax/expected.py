@@ -17,13 +17,7 @@ GOES_ON = OPERATORS | frozenset(  # what an expression goes on with
     "ARROW BY OVER DOT DOTDOT LPAR LSQB EQUALS UNEQUAL LESS GREATER AT_MOST AT_LEAST AND OR IN NOT".split()
 )
 BINDING_GOES_ON = frozenset(("COMMA", "EQUAL", "LSQB"))  # after the name that a statement begins with
-WORDS = {
-    "NAME": "a name",
-    "INTEGER": "a number",
-    "DECIMAL": "a number",
-    "STRING": "a string",
-    "$END": "the end",
-}
+WORDS = {"NAME": "a name", "INTEGER": "a number", "DECIMAL": "a number", "STRING": "a string", "$END": "the end"}
 
 
 def expected(accepted: Set[str]) -> str:
