@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 from typing import Any
 
@@ -18,7 +18,7 @@ from modgraph.elaboration.site import Site
 from modgraph.elaboration.sparsity import support_of
 from modgraph.frozen import changed
 from modgraph.ir import Call, LossNode, Node, OpNode, PoolNode, Result, RouteNode, RouterNode
-from modgraph.ir.program.relative import Naming, rename_axes
+from modgraph.ir.program.relative import rename_axes
 from modgraph.ir.program.rename import rename
 from modgraph.ops.array import NextState, State
 from modgraph.syntax import ast
@@ -84,7 +84,7 @@ class Rounds:
         before = {name: self.site.scope.find(name) for name in self.names}
         values = _moved_values(self.last.before, before, self.site) if self.last is not None else None
         if self.last is not None and values is not None:
-            _Copy(self.last, call, values, self.site).put(scope)
+            _copy(self.last, call, values, scope, self.site)
         else:
             self.last = self._recorded(before, call, scope)
 
@@ -217,90 +217,69 @@ def _computed_alike(was: Result, here: Result, site: Site) -> bool:
     return isinstance(one, RouteNode) and isinstance(other, RouteNode)
 
 
-class _Copy:
-    """A round that is put in like another."""
+def _copy(last: Round, call: Call, values: Mapping[Result, Result], scope: Scope, site: Site) -> None:
+    """Put a round in like the one before: add its nodes, and tell the scope and the context what they would know."""
+    context, graph, span, old, body = site.context, site.graph, last.call.span, last.call, site.scope.body
+    assert span is not None
+    paths = [(old.path, call.path), (old.weights, call.weights)]
+    for member in call.members:
+        named = f"{member}.{old.key}", f"{member}.{call.key}"
+        paths += [(join(path, named[0]), join(path, named[1])) for path in {body.path, body.node_path}]
+    moves = [(before, f"{before}.", after) for before, after in paths]
+    calls: dict[Call | None, Call | None] = {old: call, call.outer: call.outer}
 
-    def __init__(self, round_: Round, call: Call, values: Mapping[Result, Result], site: Site) -> None:
-        self.round = round_
-        self.values = values
-        self.site = site
-        self.names: dict[str, str] = {}
-        self.calls: dict[Call | None, Call | None] = {round_.call: call, call.outer: call.outer}
-        self.path = _below(round_.call.path, call.path)
-        scope = site.scope.body
-        self.namings = [
-            self.path,
-            _below(round_.call.weights, call.weights),
-            *(
-                _below(join(path, f"{member}.{round_.call.key}"), join(path, f"{member}.{call.key}"))
-                for member in call.members
-                for path in {scope.path, scope.node_path}
-            ),
-        ]
+    @cache
+    def name_of(name: str) -> str:
+        for before, prefix, after in moves:
+            if name == before or name.startswith(prefix):
+                name = after + name[len(before) :]
+        return name
 
-    def put(self, scope: Scope) -> None:
-        """Add the nodes, and tell the scope and the context what they would know."""
-        context, graph, span = self.site.context, self.site.graph, self.round.call.span
-        assert span is not None
-        context.count_nodes(len(self.round.nodes), span)
-        for node in self.round.nodes:
-            inputs = {slot: self._renamed(each) for slot, each in graph.inputs(node.name).items()}
-            uses = {role: self._name(name) for role, name in graph.uses(node.name).items()}
-            facts: dict[str, Any] = {"name": self._name(node.name), "within": self._call(node.within)}
-            if isinstance(node, OpNode):
-                facts["owner"] = self._name(node.owner)
-            like = rename(node, node.name, self._name) if node.name in self.round.with_own_axes else node
-            copy = graph.add(changed(like, **facts), inputs, uses, graph.lengths(node.name))
-            context.named[copy.name] = copy
-        for table, entries in zip(_tables(self.site), self.round.entries, strict=True):
-            table.update((self._renamed(key), self._renamed(value)) for key, value in entries)
-        context.used |= {self._name(name) for name in self.round.used}
-        context.count_weights(self.round.tensors, span)
-        context.spend(len(self.round.nodes), span)
-        for name, value in self.round.own.items():
-            scope.declare(name, self._renamed(value))
-        for name, value in self.round.bound.items():
-            self.site.scope.rebind(name, self._renamed(value))
+    def call_of(each: Call | None) -> Call | None:
+        if each not in calls:
+            assert each is not None
+            below = each.path == old.path or each.path.startswith(f"{old.path}.")
+            path = call.path + each.path[len(old.path) :] if below else each.path
+            calls[each] = changed(each, path=path, weights=name_of(each.weights), outer=call_of(each.outer))
+        return calls[each]
 
-    def _name(self, name: str) -> str:
-        found = self.names.get(name)
-        if found is None:
-            found = name
-            for naming in self.namings:
-                found = naming(found)
-            self.names[name] = found
-        return found
-
-    def _call(self, call: Call | None) -> Call | None:
-        if call not in self.calls:
-            assert call is not None
-            facts: Any = {"path": self.path(call.path), "weights": self._name(call.weights)}
-            self.calls[call] = changed(call, **facts, outer=self._call(call.outer))
-        return self.calls[call]
-
-    def _renamed(self, value: Any) -> Any:
+    def renamed(value: Any) -> Any:
         """What names stand for, and what a context knows, as it is of this round."""
         match value:
             case str():
-                return self._name(value)
+                return name_of(value)
             case Result():
-                moved = self.values.get(value)
-                return Result(self._name(value.node), value.index) if moved is None else moved
+                moved = values.get(value)
+                return Result(name_of(value.node), value.index) if moved is None else moved
             case Call():
-                return self._call(value)
+                return call_of(value)
             case TensorType():
-                return rename_axes(value, self._name)
+                return rename_axes(value, name_of)
             case tuple():
-                return tuple(map(self._renamed, value))
+                return tuple(map(renamed, value))
             case Family():
-                return changed(value, members={key: self._renamed(each) for key, each in value.members.items()})
+                return changed(value, members={key: renamed(each) for key, each in value.members.items()})
             case Tensor() | PoolEntity() | RouterEntity():
-                return changed(value, **{name: self._renamed(each) for name, each in vars(value).items()})
+                return changed(value, **{name: renamed(each) for name, each in vars(value).items()})
             case _:
                 return value
 
-
-def _below(old: str, new: str) -> Naming:
-    """A naming of a path and what stands below it, by another."""
-    prefix, length = f"{old}.", len(old)
-    return lambda name: new + name[length:] if name == old or name.startswith(prefix) else name
+    context.count_nodes(len(last.nodes), span)
+    for node in last.nodes:
+        inputs = {slot: renamed(each) for slot, each in graph.inputs(node.name).items()}
+        uses = {role: name_of(name) for role, name in graph.uses(node.name).items()}
+        facts: dict[str, Any] = {"name": name_of(node.name), "within": call_of(node.within)}
+        if isinstance(node, OpNode):
+            facts["owner"] = name_of(node.owner)
+        like = rename(node, node.name, name_of) if node.name in last.with_own_axes else node
+        copied = graph.add(changed(like, **facts), inputs, uses, graph.lengths(node.name))
+        context.named[copied.name] = copied
+    for table, entries in zip(_tables(site), last.entries, strict=True):
+        table.update((renamed(key), renamed(value)) for key, value in entries)
+    context.used |= {name_of(name) for name in last.used}
+    context.count_weights(last.tensors, span)
+    context.spend(len(last.nodes), span)
+    for name, value in last.own.items():
+        scope.declare(name, renamed(value))
+    for name, value in last.bound.items():
+        site.scope.rebind(name, renamed(value))
