@@ -1,10 +1,7 @@
 """Messages about what a spec means (MG2xx names and arguments, MG3xx types and shapes, MG4xx warnings)."""
 
-from modgraph.elaboration.errors.arguments import *
-from modgraph.elaboration.errors.arrays import *
 from modgraph.elaboration.errors.cautions import *
 from modgraph.elaboration.errors.names import *
 from modgraph.elaboration.errors.routers import *
 from modgraph.elaboration.errors.scans import *
-from modgraph.elaboration.errors.types import *
 from modgraph.elaboration.errors.values import *
