@@ -1,4 +1,4 @@
-"""The way out of a syntax mistake: what was most likely meant, as text that can be written."""
+"""The way out of a syntax mistake: what was most likely meant, as text that can be written; and what could stand."""
 
 from __future__ import annotations
 
@@ -7,9 +7,20 @@ from dataclasses import dataclass
 from itertools import chain
 
 from modgraph.diagnostics import closest
-from modgraph.syntax.expected import BINDING_GOES_ON, DEFINITION_KEYWORDS, OPERATORS, STATEMENT_KEYWORDS
+from modgraph.syntax.tables import literals
 from modgraph.syntax.tokens import PlacedToken
 
+STATEMENT_KEYWORDS = frozenset(
+    "INPUT TARGET TOKENIZER MODULE POOL ROUTER OUTPUT LOSS REPEAT FOR IF SCAN GROW FROZEN YIELD".split()
+) | {"CONSTANT", "MOVED", "NEXT", "RECORD", "REQUIRE", "STATE", "WEIGHT"}
+DEFINITION_KEYWORDS = frozenset(("MODEL", "BLOCK", "ROUTER", "IMPORT"))
+ATOM_START = frozenset("NAME INTEGER DECIMAL STRING LPAR LSQB TRUE FALSE".split())
+OPERATORS = frozenset("PLUS MINUS STAR SLASH FLOOR PERCENT POWER".split())
+GOES_ON = OPERATORS | frozenset(  # what an expression goes on with
+    "ARROW BY OVER DOT DOTDOT LPAR LSQB EQUALS UNEQUAL LESS GREATER AT_MOST AT_LEAST AND OR IN NOT".split()
+)
+BINDING_GOES_ON = frozenset(("COMMA", "EQUAL", "LSQB"))  # after the name that a statement begins with
+WORDS = {"NAME": "a name", "INTEGER": "a number", "DECIMAL": "a number", "STRING": "a string", "$END": "the end"}
 FORMS = {
     "INPUT": "input x: float[4]",
     "TARGET": "target label: class[10]",
@@ -202,3 +213,26 @@ def _of_values(mistake: Mistake) -> Iterator[str]:
         yield "a pool is routed by a router: y = x -> p by r"
     if last == "EQUAL" and kind == "IF":
         yield "if is a statement: if n > 1 { y = x } else { y = x -> relu }"
+
+
+def expected(accepted: Set[str]) -> str:
+    """The tokens that a parser accepts, in words, shortest useful form."""
+    rest = frozenset(accepted)
+    if rest == BINDING_GOES_ON:
+        return '"="'
+    groups = [  # tokens that are one thing to a reader, and what it is called
+        (STATEMENT_KEYWORDS | {"NAME"}, "a statement"),
+        (DEFINITION_KEYWORDS | {"$END"}, "a model, a block or an import"),
+    ]
+    if rest >= ATOM_START:
+        phrase = "an expression" if "MINUS" in rest else "an op, a module or a pool"
+        groups = [(ATOM_START | rest & {"MINUS", "NOT"}, phrase)]
+    elif rest & {"PLUS", "ARROW"}:
+        groups.append((rest & GOES_ON, "an operator" if "PLUS" in rest else "an arrow"))
+    phrases: list[str] = []
+    for group, phrase in groups:
+        if rest >= group:
+            rest -= group
+            phrases.append(phrase)
+    phrases += sorted({WORDS.get(name) or f'"{literals().get(name, name.lower())}"' for name in rest})
+    return phrases[0] if len(phrases) == 1 else ", ".join(phrases[:-1]) + " or " + phrases[-1]

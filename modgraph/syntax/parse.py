@@ -9,9 +9,9 @@ from modgraph.diagnostics import Report, Source, Span, closest, listed
 from modgraph.files import open_file, reason_of
 from modgraph.syntax import ast
 from modgraph.syntax.errors import NothingHere, NotText, TooDeep, TooLong, UnreadableFile
-from modgraph.syntax.expected import literals
 from modgraph.syntax.limits import BRACKET_DEPTH, LETTERS, REPORTED_SYNTAX_ERRORS, SOURCE_BYTES, TOKENS
 from modgraph.syntax.recovery import Recovery
+from modgraph.syntax.tables import literals
 from modgraph.syntax.tokens import PlacedToken, tokens
 
 OPENING = frozenset(("LPAR", "LSQB", "LBRACE"))

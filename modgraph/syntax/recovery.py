@@ -13,10 +13,9 @@ from lark.parsers.lalr_analysis import Shift
 
 from modgraph.diagnostics import Report, Source, Span
 from modgraph.syntax import ast
-from modgraph.syntax.advice import Mistake, advise
+from modgraph.syntax.advice import DEFINITION_KEYWORDS, STATEMENT_KEYWORDS, Mistake, advise, expected
 from modgraph.syntax.build import Rejected
 from modgraph.syntax.errors import StrayCharacter, TooDeep, UnexpectedText
-from modgraph.syntax.expected import DEFINITION_KEYWORDS, STATEMENT_KEYWORDS, expected
 from modgraph.syntax.limits import PARSER_STACK, REPORTED_SYNTAX_ERRORS, TREE_DEPTH
 from modgraph.syntax.tables import language
 from modgraph.syntax.tokens import SOFT, PlacedToken

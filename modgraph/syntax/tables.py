@@ -35,6 +35,11 @@ def language() -> Lark:
     return parser
 
 
+def literals() -> dict[str, str]:
+    """The text of every terminal, by name."""
+    return {terminal.name: str(terminal.pattern.value) for terminal in language().terminals}
+
+
 def build(grammar: str, strict: bool = False) -> Lark:
     """The parser built from the grammar's text; `strict` raises on any conflict (and needs `interegular`)."""
     builder: Any = Builder()

@@ -7,7 +7,7 @@ import pytest
 from modgraph.diagnostics import Diagnostic, Report, Source
 from modgraph.syntax import parse
 from modgraph.syntax.advice import DEFINITIONS, FORMS, OF_OTHER_LANGUAGES
-from modgraph.syntax.expected import literals
+from modgraph.syntax.tables import literals
 
 BEFORE = "model m() { input x: float[4] "
 

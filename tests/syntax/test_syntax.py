@@ -70,7 +70,9 @@ def test_the_whole_language_is_read() -> None:
     assert file is not None
     statements = file.definitions[1].body.statements
     kinds = {type(statement).__name__ for statement in statements}
-    assert kinds >= {"Scan", "Grow", "For", "Repeat", "Pool", "Router", "Target", "Loss", "Output"}
+    assert kinds >= {"Scan", "Grow", "Loop", "Pool", "Router", "Target", "Loss", "Output"}
+    loops = [bool(statement.name) for statement in statements if isinstance(statement, ast.Loop)]
+    assert {*loops} == {True, False}, "a repeat has a name, and a for has none"
     assert file.definitions[1].parameters[1].default == ast.Literal(value='a "b"', span=file.span)
 
 
