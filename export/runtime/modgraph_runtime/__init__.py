@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,15 +14,9 @@ __all__ = ["Bundle", "BundleError", "Port"]
 
 def __getattr__(name: str) -> Any:
     """Numpy and onnxruntime are imported at use: whoever needs `modgraph_runtime.files` alone does without."""
-    if name == "Bundle":
-        from modgraph_runtime.bundle import Bundle
-
-        return Bundle
-    if name in __all__:
-        from modgraph_runtime import ports
-
-        return getattr(ports, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("modgraph_runtime." + ("bundle" if name == "Bundle" else "ports")), name)
 
 
 def __dir__() -> list[str]:

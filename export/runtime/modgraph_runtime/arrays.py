@@ -37,9 +37,16 @@ def read_arrays(path: str, names: Collection[str] | None = None) -> dict[str, Ar
     Raises `BundleError`, also where they would need more memory than there is, before anything is unpacked.
     """
     with _archive(path) as archive:
-        members = _members(archive, names)
+        members, found = dict[str, zipfile.ZipInfo](), dict[str, Array]()
+        for member in archive.infolist():
+            name = member.filename.removesuffix(SUFFIX)
+            if (names is None or name in names) and members.setdefault(name, member) is not member:
+                raise ValueError(f'it has "{name}" twice')
         refuse_beyond_memory(sum(_size(archive, name, member) for name, member in members.items()))
-        return {name: _array(archive, member) for name, member in members.items()}
+        for name, member in members.items():
+            with archive.open(member) as content:
+                found[name] = np.lib.format.read_array(content, allow_pickle=False)
+        return found
 
 
 def array_names(path: str) -> list[str]:
@@ -63,19 +70,8 @@ def _archive(path: str) -> Iterator[zipfile.ZipFile]:
     except DAMAGED as error:
         raise BundleError(f'cannot read arrays from "{path}": the file is damaged') from error
     except UNREADABLE as error:
-        raise BundleError(f'cannot read arrays from "{path}": {_reason(error)}') from error
-
-
-def _members(archive: zipfile.ZipFile, names: Collection[str] | None) -> dict[str, zipfile.ZipInfo]:
-    """What is packed in a file, by the name of the array. Raises `ValueError` for one that is there twice."""
-    members: dict[str, zipfile.ZipInfo] = {}
-    for member in archive.infolist():
-        name = member.filename.removesuffix(SUFFIX)
-        if names is not None and name not in names:
-            continue
-        if members.setdefault(name, member) is not member:
-            raise ValueError(f'it has "{name}" twice')
-    return members
+        reason = str(getattr(error, "strerror", None) or (str(error).splitlines() or [type(error).__name__])[0])
+        raise BundleError(f'cannot read arrays from "{path}": {reason[:1].lower()}{reason[1:]}') from error
 
 
 def _size(archive: zipfile.ZipFile, name: str, member: zipfile.ZipInfo) -> int:
@@ -108,17 +104,6 @@ def _header(content: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype[An
     if any(axis < 0 for axis in shape):
         raise ValueError(f'"{name}" has the shape {shape}')
     return shape, dtype, content.tell()
-
-
-def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
-    with archive.open(member) as content:
-        array: Array = np.lib.format.read_array(content, allow_pickle=False)
-    return array
-
-
-def _reason(error: BaseException) -> str:
-    reason = getattr(error, "strerror", None) or (str(error).splitlines() or [type(error).__name__])[0]
-    return str(reason)[:1].lower() + str(reason)[1:]
 
 
 def refuse_foreign(path: str, force: bool) -> None:

@@ -84,22 +84,20 @@ class Bundle:
             text = self._session.get_modelmeta().custom_metadata_map.get(MANIFEST_KEY)
             if text is None:
                 raise BundleError(f'"{self.path}" is an ONNX model, but not a bundle: it has no manifest')
-            manifest = json.loads(text, parse_constant=_refuse)
+            found: dict[str, Any] = json.loads(text, parse_constant=int)  # "NaN" is no JSON, and no `int`
         except (ValueError, RecursionError) as error:
             raise BundleError(f'the manifest of "{self.path}" is damaged: it is not JSON') from error
-        if damage := other_format(manifest):
+        if damage := other_format(found):
             raise BundleError(f'the manifest of "{self.path}" {damage.reason}', damage.way_out)
-        found: dict[str, Any] = manifest
         return found
 
     def _hold_beside(self, path: Path) -> None:
         """The manifest beside the file, if there is one, against the one in it. Raises `BundleError`."""
-        if not path.exists():
-            return
-        with _reading(path) as file:
-            text = file.read()
-        if damage := damage_beside(text, self.manifest):
-            raise BundleError(f'"{path}", the manifest beside the bundle, {damage.reason}', damage.way_out)
+        if path.exists():
+            with _reading(path) as file:
+                damage = damage_beside(file.read(), self.manifest)
+            if damage:
+                raise BundleError(f'"{path}", the manifest beside the bundle, {damage.reason}', damage.way_out)
 
     def _hold(self, ports: Mapping[str, Port], tensors: Any) -> None:
         """The manifest against the model: the same tensors, of the same types. Raises `ValueError`."""
@@ -163,34 +161,24 @@ def _reading(path: Path) -> Iterator[IO[bytes]]:
 
 def _session(path: Path, threads: int, check: bool) -> ort.InferenceSession:
     """The model of a bundle, opened. Raises `BundleError`."""
-    with _reading(path) as file:
-        before, model = stamp_of(file), model_of(file)
-        if check and (damage := damage_of(model) if isinstance(model, bytes) else damage_in(file)):
-            raise BundleError(f'"{path}" {damage.reason}', damage.way_out)
-        session = _session_of(model, path, threads)
-        if isinstance(model, str) and stamp_of(file) != before:
-            raise BundleError(f'"{path}" was written to while it was opened', "open it again when it is whole")
-    return session
-
-
-def _session_of(model: str | bytes, path: Path, threads: int) -> ort.InferenceSession:
     options = ort.SessionOptions()
     options.use_deterministic_compute = True
     options.intra_op_num_threads = threads
     options.log_severity_level = 4
     for key, value in CLOSED.items():
         options.add_session_config_entry(key, value)
-    try:
-        session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"], enable_fallback=0)
-    except ORT_ERRORS as error:
-        raise BundleError(f'"{path}" is no ONNX model that can be loaded: {_first_line(error)}') from error
+    with _reading(path) as file:
+        before, model = stamp_of(file), model_of(file)
+        if check and (damage := damage_of(model) if isinstance(model, bytes) else damage_in(file)):
+            raise BundleError(f'"{path}" {damage.reason}', damage.way_out)
+        try:
+            session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"], enable_fallback=0)
+        except ORT_ERRORS as error:
+            raise BundleError(f'"{path}" is no ONNX model that can be loaded: {_first_line(error)}') from error
+        if isinstance(model, str) and stamp_of(file) != before:
+            raise BundleError(f'"{path}" was written to while it was opened', "open it again when it is whole")
     session._model_bytes = session._model_path = None  # kept for a fall-back that there is none of
     return session
-
-
-def _refuse(number: str) -> float:
-    """JSON knows no number that is infinite or none. Raises `ValueError`."""
-    raise ValueError(f"{number} is no JSON")
 
 
 def _first_line(error: BaseException) -> str:

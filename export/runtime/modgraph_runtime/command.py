@@ -61,47 +61,32 @@ def describe(bundle: Bundle) -> str:
         lines += [f"{title:8} {name}: {port}{_meaning(port)}" for name, port in ports.items()]
     if bundle.outputs_left_out:
         lines.append(f"{'left out':8} {', '.join(bundle.outputs_left_out)}")
-    made, verified = manifest.get("preprocessing"), manifest.get("verified")
-    if isinstance(made, dict):
-        lines += [f"{'made':8} {name}: {_in_words(how)}" for name, how in made.items()]
-    lines += _vocabularies(manifest.get("words"))
-    if isinstance(verified, dict):
-        worst, batches = verified.get("worst"), verified.get("batches")
+    known = {key: value for key, value in manifest.items() if isinstance(value, dict)}
+    for name, how in known.get("preprocessing", {}).items():
+        how = how["words"] if isinstance(how, dict) and "words" in how else how  # the rest is for programs
+        lines.append(f"{'made':8} {name}: {how}")
+    for name, words in known.get("words", {}).items():
+        if isinstance(words, list):
+            lines.append(f"{'words':8} {name}: {len(words)}, {_first([*map(str, words)])}")
+    if "verified" in known:
+        worst, batches = known["verified"].get("worst"), known["verified"].get("batches")
         lines.append(f"verified against torch at batch {batches}, largest relative difference {worst}")
-    return "\n".join([*lines, *_rounded(manifest.get("int8"))])
-
-
-def _in_words(how: Any) -> Any:
-    """How an input is made, for a reader; what else is told of it is for programs."""
-    return how["words"] if isinstance(how, dict) and "words" in how else how
-
-
-def _vocabularies(words: Any) -> list[str]:
-    """The first words of each input that stands for words."""
-    each = words.items() if isinstance(words, dict) else ()
-    known = [(name, list(map(str, listed))) for name, listed in each if isinstance(listed, list)]
-    return [f"{'words':8} {name}: {len(listed)}, {_first(listed)}" for name, listed in known]
+    if "int8" in known:
+        metrics = known["int8"].get("metrics")
+        pairs = [pair for pair in metrics.items() if isinstance(pair[1], dict)] if isinstance(metrics, dict) else []
+        changed = [f"{name} {each.get('int8')} instead of {each.get('float')}" for name, each in pairs]
+        lines.append("; ".join(["weights were then rounded to eight bits", *changed]))
+    return "\n".join(lines)
 
 
 def _first(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
 
 
-def _rounded(change: Any) -> list[str]:
-    """What weights of eight bits changed, in a line."""
-    if not isinstance(change, dict):
-        return []
-    metrics = change.get("metrics")
-    pairs = [pair for pair in metrics.items() if isinstance(pair[1], dict)] if isinstance(metrics, dict) else []
-    changed = [f"{name} {values.get('int8')} instead of {values.get('float')}" for name, values in pairs]
-    return ["; ".join(["weights were then rounded to eight bits", *changed])]
-
-
 def _meaning(port: Port) -> str:
-    if port.target is None:
-        return ""
+    """What an output tells apart."""
     names = f" ({_first(port.classes)})" if port.classes else ""
-    return f", the classes of {port.target}{names}"
+    return "" if port.target is None else f", the classes of {port.target}{names}"
 
 
 def summary(bundle: Bundle, name: str, array: Array) -> str:

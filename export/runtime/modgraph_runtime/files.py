@@ -46,7 +46,8 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     target = Path(os.path.realpath(path))
     permissions = _permissions(target)
     _clear(target.parent)
-    with _partial(target.parent) as file:
+    file = _new(target.parent)
+    try:
         if permissions is not None:
             Path(file.name).chmod(permissions)
         yield file
@@ -56,6 +57,9 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
             file.close()  # Windows renames no file that is open
         Path(file.name).replace(target)
         _sync(target.parent)
+    finally:
+        file.close()
+        Path(file.name).unlink(missing_ok=True)
 
 
 def _refuse_special(status: os.stat_result) -> None:
@@ -79,18 +83,8 @@ def _permissions(target: Path) -> int | None:
     return permissions
 
 
-@contextmanager
-def _partial(folder: Path) -> Iterator[IO[bytes]]:
-    """A new file in a folder, locked while its process lives; removed afterwards unless it has been renamed."""
-    file = _new(folder)
-    try:
-        yield file
-    finally:
-        file.close()
-        Path(file.name).unlink(missing_ok=True)
-
-
 def _new(folder: Path) -> IO[bytes]:
+    """A new file in a folder, locked while its process lives."""
     while True:
         file = (folder / f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}").open("x+b")
         _lock(file)
@@ -117,27 +111,21 @@ def is_partial(name: str) -> bool:
 
 def _clear(folder: Path) -> None:
     """Remove what writers left in a folder when they were killed: files of theirs that nobody owns."""
-    left: list[Path] = []
     with contextlib.suppress(PermissionError):  # of folders that may be written to, but not listed
-        left += folder.glob(f"{PREFIX}*{SUFFIX}")
-    for path in left:
-        with contextlib.suppress(OSError), path.open("rb") as file:
-            if _lock(file, wait=False):
-                path.unlink()
+        for path in [*folder.glob(f"{PREFIX}*{SUFFIX}")]:
+            with contextlib.suppress(OSError), path.open("rb") as file:
+                if _lock(file, wait=False):
+                    path.unlink()
 
 
 def _sync(folder: Path) -> None:
     """Make a rename outlast a loss of power, where the file system can."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    try:
+    with contextlib.suppress(PermissionError, AttributeError):  # Windows has no `O_DIRECTORY`
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except PermissionError:
-        return
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise
-    finally:
-        os.close(handle)
+        try:
+            os.fsync(handle)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+                raise
+        finally:
+            os.close(handle)

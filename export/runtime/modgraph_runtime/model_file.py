@@ -13,56 +13,6 @@ VARINT, FIXED_64, BYTES, FIXED_32 = 0, 1, 2, 5  # kinds of fields
 LONGEST_VARINT, LARGEST_KEY = 10, 2**32 - 1
 
 
-def may_have_external_data(file: IO[bytes]) -> bool:
-    """Whether a model's file may name another; so may one that is no model, or has a value called "location".
-
-    The bytes of weights, nearly all of a file, are passed over.
-    """
-    end = file.seek(0, 2)
-    file.seek(0)
-    try:
-        return _is_marked(file, end, MODEL)
-    except ValueError:
-        return True
-
-
-def _is_marked(file: IO[bytes], end: int, known: Mapping[int, Any]) -> bool:
-    """Whether the mark stands in the message up to `end`. Raises `ValueError` for what is no message."""
-    while file.tell() < end:
-        key = _read_varint(file)
-        number, kind = key >> 3, key & 7
-        if not 0 < number <= LARGEST_KEY >> 3:
-            raise ValueError("a field without a number")
-        if kind == VARINT:
-            _read_varint(file)
-            continue
-        length = _read_varint(file) if kind == BYTES else {FIXED_64: 8, FIXED_32: 4}.get(kind, end)
-        start = file.tell()
-        if start + length > end:
-            raise ValueError("a field that does not end")
-        inner = known.get(number, MARK) if kind == BYTES else None
-        if inner is MARK and MARK in file.read(length):
-            return True
-        if isinstance(inner, Mapping) and _is_marked(file, start + length, inner):
-            return True
-        file.seek(start + length)
-    if file.tell() > end:
-        raise ValueError("a number that does not end")
-    return False
-
-
-def _read_varint(file: IO[bytes]) -> int:
-    value = 0
-    for place in range(LONGEST_VARINT):
-        byte = file.read(1)
-        if not byte:
-            break
-        value |= (byte[0] & 0x7F) << 7 * place
-        if byte[0] < 0x80:
-            return value
-    raise ValueError("a number that does not end")
-
-
 LARGE = 2**25  # bytes of the smallest file for which copies cost too much
 OPEN_FILES = "/proc/self/fd"  # where Linux has paths of a process's open files
 
@@ -93,3 +43,50 @@ def _is_path_of(path: str, file: IO[bytes]) -> bool:
             return os.path.samestat(os.fstat(other.fileno()), os.fstat(file.fileno()))
     except OSError:
         return False
+
+
+def may_have_external_data(file: IO[bytes]) -> bool:
+    """Whether a model's file may name another; so may one that is no model, or has a value called "location".
+
+    The bytes of weights, nearly all of a file, are passed over.
+    """
+    end = file.seek(0, 2)
+    file.seek(0)
+    try:
+        return _is_marked(file, end, MODEL)
+    except ValueError:
+        return True
+
+
+def _is_marked(file: IO[bytes], end: int, known: Mapping[int, Any]) -> bool:
+    """Whether the mark stands in the message up to `end`. Raises `ValueError` for what is no message."""
+    while file.tell() < end:
+        key = _read_varint(file)
+        number, kind = key >> 3, key & 7
+        if not 0 < number <= LARGEST_KEY >> 3:
+            raise ValueError("a field without a number")
+        length = _read_varint(file) if kind in (VARINT, BYTES) else {FIXED_64: 8, FIXED_32: 4}.get(kind, end)
+        if kind == VARINT:
+            continue
+        start = file.tell()
+        if start + length > end:
+            raise ValueError("a field that does not end")
+        inner = known.get(number, MARK) if kind == BYTES else None
+        if inner is MARK and MARK in file.read(length):
+            return True
+        if isinstance(inner, Mapping) and _is_marked(file, start + length, inner):
+            return True
+        file.seek(start + length)
+    if file.tell() > end:
+        raise ValueError("a number that does not end")
+    return False
+
+
+def _read_varint(file: IO[bytes]) -> int:
+    value = 0
+    for place in range(LONGEST_VARINT):
+        byte = file.read(1)
+        value |= (byte[0] & 0x7F) << 7 * place if byte else 0
+        if byte and byte[0] < 0x80:
+            return value
+    raise ValueError("a number that does not end")

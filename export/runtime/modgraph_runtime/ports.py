@@ -54,7 +54,10 @@ class Port:
             raise ValueError("a name is no text")
         if dtype not in ("float", "token", "class", LENGTH) or not (size is None or type(size) is int):
             raise ValueError(f'"{name}" has an unknown type')
-        if not isinstance(shape, list) or not all(_is_axis(axis) for axis in shape) or (target and not shape):
+        is_shape = isinstance(shape, list) and all(
+            _is_length(each) or (isinstance(each, str) and each) for each in shape
+        )
+        if not is_shape or (target and not shape):
             raise ValueError(f'"{name}" has an unknown shape')
         return cls(name, dtype, tuple(shape), size, tensor, target, tuple(names), along)
 
@@ -65,11 +68,6 @@ class Port:
     def __str__(self) -> str:
         axes = [*self.shape] if self.size is None else [*self.shape, self.size]
         return f"{self.dtype}[{', '.join(map(str, axes))}]" if axes else self.dtype
-
-
-def _is_axis(axis: Any) -> bool:
-    """Whether it is a length or the name of an axis."""
-    return _is_length(axis) or (isinstance(axis, str) and axis != "")
 
 
 def _is_length(axis: Any) -> bool:
@@ -103,26 +101,21 @@ class Inputs:
         Behind the end of an example, whose length is given, anything may stand: what the type has not becomes zero.
         Raises `BundleError` where an array is missing, unknown or does not fit.
         """
+        ends = {name: port for name, port in self.ports.items() if port.dtype == LENGTH}
         for name in given:
             if name not in self.ports:
-                others = [each for each in self.ports if each not in self._values]
-                raise BundleError(f'the model has no input "{name}"; its inputs: {", ".join([str(self), *others])}')
-        raw: dict[str, Array] = {}
-        lengths: dict[str, int] = {}
-        for name, port in self._values.items():
-            if name not in given:
+                raise BundleError(f'the model has no input "{name}"; its inputs: {", ".join([str(self), *ends])}')
+        raw, lengths = dict[str, Array](), dict[str, int]()
+        for name, port in self.ports.items():
+            if name not in ends and name not in given:
                 raise BundleError(f'the input "{name}" is missing; the inputs: {self}')
-            raw[name] = _array(given[name], name)
-            self._check_shape(raw[name], port, lengths)
-        length_ports = [port for port in self.ports.values() if port.dtype == LENGTH]
-        ends = {port.name: _length(port, given, lengths) for port in length_ports}
-        padded = {port.along: ends[port.name] for port in length_ports if port.name in given}
+            if name not in ends:
+                raw[name] = _array(given[name], name)
+                self._check_shape(raw[name], port, lengths)
+        full = {name: _length(port, given, lengths) for name, port in ends.items()}
+        padded = {port.along: full[name] for name, port in ends.items() if name in given}
         arrays = {name: _cast(array, self.ports[name], padded) for name, array in raw.items()}
-        return arrays | ends, lengths
-
-    @property
-    def _values(self) -> dict[str, Port]:
-        return {name: port for name, port in self.ports.items() if port.dtype != LENGTH}
+        return arrays | full, lengths
 
     def _check_shape(self, array: Array, port: Port, lengths: dict[str, int]) -> None:
         wanted = (BATCH, *port.shape)
@@ -157,35 +150,21 @@ def _cast(array: Array, port: Port, padded: Mapping[str, Array]) -> Array:
         raise BundleError(f'"{port.name}" holds {array.dtype}; {port} needs {port.kind}')
     with np.errstate(over="ignore"):
         cast = np.ascontiguousarray(array, dtype=port.kind).reshape(array.shape)
-    if not array.size or (np.isfinite(cast).all() if port.size is None else _is_within(array, port.size)):
-        return cast
-    real = _real_places(array.shape, port, padded)
     wrong = ~np.isfinite(cast) if port.size is None else (array < 0) | (array >= port.size)
-    if (wrong & real).any():
-        raise BundleError(f'"{port.name}" holds {_describe_wrong(array[real], wrong & real, port)}')
-    return np.where(wrong, np.zeros((), port.kind), cast)
-
-
-def _is_within(array: Array, size: int) -> bool:
-    return bool(array.min() >= 0 and array.max() < size)
-
-
-def _real_places(shape: tuple[int, ...], port: Port, padded: Mapping[str, Array]) -> Array:
-    """Which places of an array are no padding."""
-    real = np.ones(shape, bool)
+    if not wrong.any():
+        return cast
+    real = np.ones(array.shape, bool)  # no padding
     for at, axis in enumerate(port.shape, start=1):
         if axis in padded:
-            places = np.arange(shape[at]).reshape([-1 if each == at else 1 for each in range(len(shape))])
-            real &= places < padded[str(axis)].reshape(-1, *[1] * (len(shape) - 1))
-    return real
-
-
-def _describe_wrong(values: Array, wrong: Array, port: Port) -> str:
-    """What is wrong with an array, given its values that are no padding, and the first place of it."""
-    place = ", ".join(map(str, np.argwhere(wrong)[0]))
-    if port.size is None:
-        return f"values that are infinite or not a number, first at [{place}]"
-    return f"values from {values.min()} to {values.max()}; {port} allows 0 to {port.size - 1}"
+            places = np.arange(array.shape[at]).reshape([-1 if each == at else 1 for each in range(array.ndim)])
+            real &= places < padded[str(axis)].reshape(-1, *[1] * (array.ndim - 1))
+    if (wrong & real).any():
+        place, values = ", ".join(map(str, np.argwhere(wrong & real)[0])), array[real]
+        problem = f"values that are infinite or not a number, first at [{place}]"
+        if port.size is not None:
+            problem = f"values from {values.min()} to {values.max()}; {port} allows 0 to {port.size - 1}"
+        raise BundleError(f'"{port.name}" holds {problem}')
+    return np.where(wrong, np.zeros((), port.kind), cast)
 
 
 def _length(port: Port, given: Mapping[str, Any], lengths: Mapping[str, int]) -> Array:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
@@ -22,6 +22,15 @@ LARGEST_JSON = 1 << 26  # bytes; what is larger is not ours
 ARCHIVE = b"modgraph"  # the comment of a zip file, with its length the last bytes
 SEAL = b"# modgraph: sha256 of all above "  # before the digest that a source ends in
 EITHER_END = 1 << 13  # bytes of a picture among which its maker is named
+MARKS = {
+    ".png": b"tEXtSoftware\0modgraph ",
+    ".svg": b"<dc:title>modgraph ",
+    ".html": b'<meta name="generator" content="modgraph ',
+    ".dot": b"// modgraph ",
+    ".mmd": b"%% modgraph ",
+    ".pdf": b"/Creator (modgraph ",
+}
+TEXTS = (".html", ".dot", ".mmd")  # whose maker stands at the beginning
 
 
 def is_foreign(path: str | Path, keys: Keys | None = None) -> bool:
@@ -48,15 +57,25 @@ def made_by_modgraph(path: str | Path, keys: Keys | None = None) -> bool:
     Raises `OSError`.
     """
     suffix = Path(path).suffix.lower()
-    if suffix not in (".json", *TOLD):
+    if suffix not in (".json", ".onnx", ".npz", ".py", *MARKS):
         return False
     with open_file(path) as file:
-        return _json(file, KINDS if keys is None else (keys,)) if suffix == ".json" else TOLD[suffix](file)
+        match suffix:
+            case ".json":
+                return _has_keys(file.read(LARGEST_JSON + 1), KINDS if keys is None else (keys,))
+            case ".onnx":
+                return PRODUCER in file.read(HEAD) or _end(file, LENGTH).startswith(START)
+            case ".npz":
+                return _end(file, len(ARCHIVE) + 2) == len(ARCHIVE).to_bytes(2, "little") + ARCHIVE
+            case ".py":
+                text, _, digest = file.read(LARGEST_JSON).rpartition(SEAL)
+                return hashlib.sha256(text).hexdigest().encode() == digest.strip()
+        mark = MARKS[suffix]
+        return mark in file.read(EITHER_END) or (suffix not in TEXTS and mark in _end(file, EITHER_END))
 
 
-def _json(file: IO[bytes], kinds: Iterable[Keys]) -> bool:
+def _has_keys(text: bytes, kinds: Iterable[Keys]) -> bool:
     """Whether it is JSON of one of these kinds."""
-    text = file.read(LARGEST_JSON + 1)
     try:
         record = json.loads(text) if len(text) <= LARGEST_JSON else None
     except (ValueError, RecursionError):
@@ -64,46 +83,12 @@ def _json(file: IO[bytes], kinds: Iterable[Keys]) -> bool:
     return isinstance(record, dict) and any(keys <= record.keys() for keys in kinds)
 
 
-def _bundle(file: IO[bytes]) -> bool:
-    return PRODUCER in file.read(HEAD) or _end(file, LENGTH).startswith(START)
-
-
-def _arrays(file: IO[bytes]) -> bool:
-    return _end(file, len(ARCHIVE) + 2) == len(ARCHIVE).to_bytes(2, "little") + ARCHIVE
-
-
-def _picture(mark: bytes) -> Callable[[IO[bytes]], bool]:
-    return lambda file: mark in file.read(EITHER_END) or mark in _end(file, EITHER_END)
-
-
-def _text(mark: bytes) -> Callable[[IO[bytes]], bool]:
-    return lambda file: mark in file.read(EITHER_END)
-
-
 def sealed(source: str) -> str:
     """A source with its digest at the end: once it is changed, it is its user's, and no longer overwritten."""
     return f"{source}{SEAL.decode()}{hashlib.sha256(source.encode()).hexdigest()}\n"
-
-
-def _source(file: IO[bytes]) -> bool:
-    text, _, digest = file.read(LARGEST_JSON).rpartition(SEAL)
-    return hashlib.sha256(text).hexdigest().encode() == digest.strip()
 
 
 def _end(file: IO[bytes], count: int) -> bytes:
     """The last bytes of a file."""
     file.seek(-min(count, file.seek(0, os.SEEK_END)), os.SEEK_END)
     return file.read()
-
-
-TOLD: dict[str, Callable[[IO[bytes]], bool]] = {
-    ".onnx": _bundle,
-    ".npz": _arrays,
-    ".png": _picture(b"tEXtSoftware\0modgraph "),
-    ".svg": _picture(b"<dc:title>modgraph "),
-    ".html": _text(b'<meta name="generator" content="modgraph '),
-    ".dot": _text(b"// modgraph "),
-    ".mmd": _text(b"%% modgraph "),
-    ".py": _source,
-    ".pdf": _picture(b"/Creator (modgraph "),
-}

@@ -26,8 +26,7 @@ class _Printable:
     """A stream that writes text through `printable`. `colours` keeps the codes of colours."""
 
     def __init__(self, stream: TextIO) -> None:
-        self.stream = stream
-        self.colours = False
+        self.stream, self.colours = stream, False
 
     def write(self, text: str) -> int:
         parts = COLOUR.split(text) if self.colours else [text]
@@ -54,8 +53,7 @@ class _Lasting(io.RawIOBase):
     `needed`, so it does after any failure."""
 
     def __init__(self, descriptor: int, needed: bool) -> None:
-        self.descriptor = descriptor
-        self.needed = needed
+        self.descriptor, self.needed = descriptor, needed
 
     def writable(self) -> bool:
         return True
@@ -88,7 +86,13 @@ def lasting_streams() -> Iterator[None]:
     before: Any = sys.stdout, sys.stderr
     streams = before
     if sys.stdout is sys.__stdout__ and sys.stderr is sys.__stderr__:
-        _open_closed()
+        for descriptor in range(
+            STDERR + 1
+        ):  # closed ones lead nowhere, or a file that is opened next takes their place
+            try:
+                os.fstat(descriptor)
+            except OSError:
+                os.open(os.devnull, os.O_RDWR)  # takes the lowest that is free
         streams = (_stream(STDOUT, sys.stdout, needed=True), _stream(STDERR, sys.stderr, needed=False))
     out, err = (_Printable(stream) for stream in streams)
     sys.stdout, sys.stderr = cast(TextIO, out), cast(TextIO, err)
@@ -96,16 +100,6 @@ def lasting_streams() -> Iterator[None]:
         yield
     finally:
         sys.stdout, sys.stderr = before
-
-
-def _open_closed() -> None:
-    """Standard streams that are closed lead nowhere: or else the next file that is opened would take their place, and
-    what is meant for them would be written into it."""
-    for descriptor in range(STDERR + 1):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest that is free
 
 
 def _stream(descriptor: int, like: TextIO | None, needed: bool) -> TextIO:
