@@ -10,29 +10,11 @@ from pathlib import Path
 __all__ = ["MissingWebAssembly", "available", "files"]
 
 FOLDER = Path(__file__).parent
-SCRIPTS = (
-    "modgraph.js",
-    "bundle.js",
-    "arrays.js",
-    "errors.js",
-    "integrity.js",
-    "manifest.js",
-    "ports.js",
-    "preprocess.js",
-    "source.js",
-)
-VENDOR = (
-    "ort.wasm.min.mjs",
-    "ort-wasm-simd-threaded.mjs",
-    "ort-wasm-simd-threaded.wasm",
-    "sha2.js",
-    "_md.js",
-    "_u64.js",
-    "utils.js",
-    "LICENSE-onnxruntime",
-    "LICENSE-noble-hashes",
-)
-NAMES = (*SCRIPTS, *(f"vendor/{name}" for name in VENDOR))
+SCRIPTS = [f"{name}.js" for name in "modgraph bundle arrays errors integrity manifest ports preprocess source".split()]
+WEBASSEMBLY = ["ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm"]
+DIGESTS = ["sha2.js", "_md.js", "_u64.js", "utils.js"]
+LICENCES = ["LICENSE-onnxruntime", "LICENSE-noble-hashes"]
+NAMES = [*SCRIPTS, *(f"vendor/{name}" for name in (*WEBASSEMBLY, *DIGESTS, *LICENCES))]
 
 
 class MissingWebAssembly(FileNotFoundError):
