@@ -55,7 +55,6 @@ class BadBundle(Diagnostic):
 
     code = "MG706"
     message = "{reason}"
-    help = "{way_out}"
     way_out = "modgraph run model.onnx --info tells what a model takes"
 
     @classmethod

@@ -48,7 +48,6 @@ class FileExists(Diagnostic):
 
     code = "MG118"
     message = '"{path}" is there already'
-    help = "{way_out}"
     way_out = "choose another name"
 
 

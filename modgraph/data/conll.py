@@ -18,7 +18,7 @@ from modgraph.data.preprocessing import of_words
 from modgraph.data.vocabulary import Tagging, Vocabulary
 from modgraph.declare import setting
 from modgraph.ir import Graph, length_name
-from modgraph.types.tensor import DType
+from modgraph.types.axis import DType
 
 WORDS, ENDINGS = "words", "endings"
 KEPT = "tagging.json"

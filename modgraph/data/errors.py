@@ -10,7 +10,6 @@ class BadDataFile(Diagnostic):
 
     code = "MG510"
     message = 'cannot read data from "{path}": {reason}'
-    help = "{way_out}"
     way_out = "check the file and the key of the recipe that names it"
 
 
@@ -19,7 +18,6 @@ class DataDoesNotFit(Diagnostic):
 
     code = "MG511"
     message = "the data does not fit the spec: {reason}"
-    help = "{way_out}"
     way_out = "arrays are named after the spec's inputs and targets and have their types, examples first"
 
 
@@ -60,7 +58,6 @@ class BadImageFolder(Diagnostic):
 
     code = "MG519"
     message = '"{path}" is not laid out as {layout}: {reason}'
-    help = "{way_out}"
     way_out = "name the folder that holds the domains as root"
     layout = "root/domain/class/image"
 
@@ -117,7 +114,6 @@ class DataChanged(Diagnostic):
 
     code = "MG620"
     message = 'the data of "{path}" have changed since it began: {split} {change}'
-    help = "{way_out}"
 
 
 class UnknownGrouping(Diagnostic):

@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, dataclass_transform
 
-from modgraph.declare.along import position_of
 from modgraph.declare.registry import Registered
-from modgraph.declare.setting import setting
-from modgraph.declare.signature import Signature
-from modgraph.declare.weight import Weight
+from modgraph.declare.setting import position_of, setting
+from modgraph.declare.signature import Signature, Weight
 from modgraph.declare.words import shown_count, shown_value
 from modgraph.frozen import FrozenData
-from modgraph.types.axis import Axis
-from modgraph.types.pattern import Axes, Misfit
-from modgraph.types.tensor import TensorType
+from modgraph.types import Axes, Axis, Misfit, TensorType
+
+DTYPE_HELP = {
+    "class": "a label is compared with by a loss, after the logits: cross_entropy(logits, label)",
+    "token": "tokens become vectors with: -> embedding(width)",
+}
 
 
 @dataclass(frozen=True)
@@ -91,13 +92,7 @@ class Declaration(_Declared, Registered):
         """The slots that so many operands flow into: their names, or numbers where there may be any number of them."""
         if self.variadic:
             return tuple(str(index) for index in range(max(1, count)))
-        return tuple(operand.name for operand in self.operands[: max(count, self.fewest())])
-
-    @classmethod
-    @cache
-    def fewest(cls) -> int:
-        """How many operands there are at least, where their number is said."""
-        return sum(not operand.optional for operand in cls.operands)
+        return tuple(operand.name for operand in self.operands[: max(count, _fewest(self.operands))])
 
     def bind(self, *found: TensorType, **known: Any) -> Signature:
         """Check operand types and infer the results, some axes known beforehand. Raises `Misfit`."""
@@ -106,17 +101,17 @@ class Declaration(_Declared, Registered):
         operands = self.taken(found)
         if len(found) != len(operands):
             names = ", ".join(operand.name for operand in self.operands)
-            some = f"{self.fewest()} to " if self.fewest() < len(self.operands) else ""
+            fewest = _fewest(self.operands)
+            some = f"{fewest} to " if fewest < len(self.operands) else ""
             raise Misfit(f"it takes {some}{shown_count(len(self.operands), 'operand')} ({names}), not {len(found)}")
         for at, (operand, type_) in enumerate(zip(operands, found, strict=True)):
             what = "its operand" if len(operands) == 1 else f'operand "{operand.name}"'
             if type_.dtype != operand.dtype:
-                raise Misfit(f"{what} must be {operand.dtype}, not {type_}", _dtype_help(type_), at)
+                raise Misfit(f"{what} must be {operand.dtype}, not {type_}", DTYPE_HELP.get(type_.dtype, ""), at)
             axes.match(operand.axes, type_, at, what, operand.help)
-            if type_.size is not None:
-                axes.bound.setdefault("size", type_.size)
-            if type_.classes is not None:
-                axes.bound.setdefault("classes", type_.classes)
+            for name, each in (("size", type_.size), ("classes", type_.classes)):
+                if each is not None:
+                    axes.bound.setdefault(name, each)
         axes.bound["rank"] = len(found[0].shape) if found else 0
         if self.along:
             axes.bound["position"] = position_of(vars(self)["axis"], found[0], self.name)
@@ -129,15 +124,14 @@ class Declaration(_Declared, Registered):
         """The operands that these values are."""
         if self.variadic:
             return self.operands[:1] * len(found)
-        return self.operands[: max(len(found), self.fewest())]
+        return self.operands[: max(len(found), _fewest(self.operands))]
 
     def check(self, axes: Axes) -> None:
         """Raise `Misfit` where settings and axes do not go together."""
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The types of the results, by default read from the `results` patterns; over the batch if all operands are."""
-        over_batch = bool(found) and all(type_.per == "batch" for type_ in found)
-        per: Any = "batch" if over_batch else "example"
+        per: Any = "batch" if {type_.per for type_ in found} == {"batch"} else "example"
         return tuple(TensorType("float", axes.shape(pattern), per=per) for pattern in self.results)
 
     def masked(self, signature: Signature) -> tuple[Axis, ...]:
@@ -157,7 +151,7 @@ def check_one_kind(found: tuple[TensorType, ...]) -> None:
         raise Misfit("it takes values of each example or values over the batch, not both")
 
 
-def _dtype_help(found: TensorType) -> str:
-    if found.dtype == "class":
-        return "a label is compared with by a loss, after the logits: cross_entropy(logits, label)"
-    return "tokens become vectors with: -> embedding(width)" if found.dtype == "token" else ""
+@cache
+def _fewest(operands: tuple[Operand, ...]) -> int:
+    """How many operands there are at least, where their number is said."""
+    return sum(not operand.optional for operand in operands)

@@ -75,18 +75,14 @@ def load_extensions() -> tuple[BrokenExtension, ...]:
 def _fault_of(entry: EntryPoint) -> BrokenExtension | None:
     """Import one package's declarations; what came of it if it failed."""
     known = {id(declared) for registry in Registry.all.values() for declared in registry.values()}
+    module = entry.module.partition(".")[0]
     try:
         entry.load()
     except (Exception, SystemExit) as error:  # code of others, which can fail in any way
-        _take_back(known, entry.module.partition(".")[0])
-        package = entry.dist.name if entry.dist is not None else entry.module.partition(".")[0]
+        for registry in Registry.all.values():  # what it declared before it failed is forgotten
+            for name, declared in [*registry.items()]:
+                if id(declared) not in known and declared.__module__.partition(".")[0] == module:
+                    del registry[name]
+        package = entry.dist.name if entry.dist is not None else module
         return BrokenExtension(package=package, entry=entry.value, problem=failure(error))
     return None
-
-
-def _take_back(known: set[int], package: str) -> None:
-    """Forget what a package declared before it failed."""
-    for registry in Registry.all.values():
-        for name, declared in [*registry.items()]:
-            if id(declared) not in known and declared.__module__.partition(".")[0] == package:
-                del registry[name]

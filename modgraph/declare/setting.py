@@ -13,9 +13,14 @@ from functools import cache
 from typing import Any, Self
 
 from modgraph.declare.words import shown_briefly, shown_value
-from modgraph.types import is_path, word_problem
+from modgraph.types import Misfit, TensorType, is_path, shown, word_problem
 
 MISSING = dataclasses.MISSING
+LIMITS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
+    "min": ("at least", lambda value, limit: limit is not None and value < limit),
+    "max": ("at most", lambda value, limit: limit is not None and value > limit),
+    "below": ("below", lambda value, limit: limit is not None and value >= limit),
+}
 
 
 def setting(
@@ -71,29 +76,20 @@ class Setting:
         """What is wrong with a value, or None."""
         if not self._is_of_kind(value):
             return f"must be {self.described()}, not {shown_briefly(value)}"
-        bounds = self.bounds
-        members = value if isinstance(value, tuple) else (value,)
-        for text in (each for each in members if isinstance(each, str)):
-            if problem := self._text_problem(text):
-                return problem
-        for number in (each for each in members if not isinstance(each, str)):
-            if isinstance(number, float) and not math.isfinite(number):
-                return f"must be a finite number, not {number}"
-            if bounds.get("min") is not None and number < bounds["min"]:
-                return f"must be at least {bounds['min']}, not {number}"
-            if bounds.get("max") is not None and number > bounds["max"]:
-                return f"must be at most {bounds['max']}, not {number}"
-            if bounds.get("below") is not None and number >= bounds["below"]:
-                return f"must be below {bounds['below']}, not {number}"
-        return None
+        problems = map(self._member_problem, value if isinstance(value, tuple) else (value,))
+        return next(filter(None, problems), None)
 
-    def _text_problem(self, text: str) -> str | None:
-        choices = self.bounds.get("choices", ())
-        if choices and text not in choices:
-            return f"must be one of {', '.join(map(shown_value, choices))}, not {shown_briefly(text)}"
-        if self.names_axis and text and not is_path(text):
-            return f"{word_problem(text)}, not {shown_briefly(text)}"
-        return None
+    def _member_problem(self, value: Any) -> str | None:
+        bounds, choices = self.bounds, self.bounds.get("choices", ())
+        if isinstance(value, str):
+            if choices and value not in choices:
+                return f"must be one of {', '.join(map(shown_value, choices))}, not {shown_briefly(value)}"
+            is_name = not self.names_axis or not value or is_path(value)
+            return None if is_name else f"{word_problem(value)}, not {shown_briefly(value)}"
+        if isinstance(value, float) and not math.isfinite(value):
+            return f"must be a finite number, not {value}"
+        outside = ((each, words) for each, (words, is_outside) in LIMITS.items() if is_outside(value, bounds.get(each)))
+        return next((f"must be {words} {bounds[each]}, not {value}" for each, words in outside), None)
 
     def convert(self, value: Any) -> Any:
         """A whole number where a real one is meant becomes one."""
@@ -112,27 +108,19 @@ class Setting:
         return isinstance(value, self.kinds)
 
     def described(self) -> str:
+        """What may be given, in words; a section of a recipe is one of those declared by name, or a mapping."""
         words = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
         items = {int: "whole numbers", float: "numbers", str: "strings"}
         words[tuple] = f"a list of {' or '.join(items[item] for item in self.items)}"
-        return " or ".join(words.get(kind) or _section_word(kind) for kind in self.kinds)
-
-
-def _section_word(kind: type) -> str:
-    """What a section of a recipe is called: one of those declared by name, or a mapping."""
-    registry = getattr(kind, "registry", None)
-    return "a mapping" if registry is None else f"a {registry.kind}"
-
-
-def _type_of(cls: type, field: str) -> Any:
-    """What a field is annotated with. Evaluating all annotations of a class, those of no fields too, takes longer than
-    a small spec."""
-    kind = next(each for each in cls.__mro__ if field in vars(each).get("__annotations__", {}))
-    return _evaluated(vars(kind)["__annotations__"][field], kind.__module__)
+        registries = {kind: getattr(kind, "registry", None) for kind in self.kinds}
+        sections = {kind: "a mapping" if each is None else f"a {each.kind}" for kind, each in registries.items()}
+        return " or ".join({**sections, **words}[kind] for kind in self.kinds)
 
 
 @cache
 def _evaluated(annotation: Any, module: str) -> Any:
+    """What a field is annotated with. Evaluating all annotations of a class, those of no fields too, takes longer than
+    a small spec."""
     holder = types.SimpleNamespace(__annotations__={"field": annotation})
     return typing.get_type_hints(holder, vars(sys.modules[module]))["field"]
 
@@ -151,9 +139,12 @@ class Configurable:
     @cache
     def settings(cls) -> dict[str, Setting]:
         """The settings by name, in order, those that must be given before the others."""
-        fields = dataclasses.fields(typing.cast(Any, cls))
-        fields = tuple(sorted(fields, key=lambda field: field.default is not MISSING))
-        return {field.name: Setting.of(field, _type_of(cls, field.name)) for field in fields}
+        found = {}
+        for field in sorted(dataclasses.fields(typing.cast(Any, cls)), key=lambda field: field.default is not MISSING):
+            annotated = next(each for each in cls.__mro__ if field.name in vars(each).get("__annotations__", {}))
+            hint = _evaluated(vars(annotated)["__annotations__"][field.name], annotated.__module__)
+            found[field.name] = Setting.of(field, hint)
+        return found
 
     def with_extent(self, axis: str, size: int | None) -> Self:
         """The same with another size for the axis of a name, where a setting says how long that is."""
@@ -172,3 +163,25 @@ class Configurable:
         return {
             name: value for name, known in self.settings().items() if (value := getattr(self, name)) != known.default
         }
+
+
+def position_of(axis: int | str, type_: TensorType, who: str) -> int:
+    """The place of an axis in a value, counted from the last (−1, −2, …). Raises `Misfit`."""
+    rank = len(type_.shape)
+    if isinstance(axis, int):
+        if -axis <= rank:
+            return axis
+        advice = f"write {who}(axis=-1)" if rank else "it is a single number already"
+        raise Misfit(f"there is no axis {axis} in {shown(type_.shape)}", advice)
+    position = type_.position(axis)
+    if position is None:
+        names = [each.name for each in type_.shape if each.name]
+        advice = "count from the last: axis=-1"
+        advice = f"it has: {', '.join(names)}; or {advice}" if names else f"its axes have no names: {advice}"
+        raise Misfit(f'there is no axis "{axis}" in {shown(type_.shape)}', advice)
+    return position - rank
+
+
+def axis_setting(default: int) -> Any:
+    """The setting that says which axis an op works along."""
+    return setting(default, max=-1, axis=True, doc="which axis, by name or counted from the last: -1, -2, …")

@@ -1,4 +1,4 @@
-"""A declaration at one use."""
+"""A declaration at one use, and its weights: axes by pattern, and how they start."""
 
 from __future__ import annotations
 
@@ -7,10 +7,50 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from modgraph.declare.weight import Initial
-from modgraph.types.axis import Shape
+from modgraph.types.axis import Shape, TensorType
 from modgraph.types.pattern import Axes, Misfit
-from modgraph.types.tensor import TensorType
+
+
+@dataclass(frozen=True)
+class Initial:
+    """How a weight starts: `zeros`, `ones`, `constant`, `normal` or `uniform`; the scale is the value, the standard
+    deviation, the bound."""
+
+    kind: str
+    scale: float = 1.0
+    fan: str = ""  # axes whose product n makes the bound 1/√n
+
+    def __str__(self) -> str:
+        return f"{self.kind}({self.scale})"
+
+
+ZEROS = Initial("zeros")
+ONES = Initial("ones")
+
+
+def normal(deviation: float) -> Initial:
+    return Initial("normal", deviation)
+
+
+def uniform(fan: str) -> Initial:
+    """U(−1/√n, 1/√n), n the product of the axes in `fan`; Kaiming-uniform with a = √5 is this with n the fan-in."""
+    return Initial("uniform", fan=fan)
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A weight: its name in the state dict, its axes, how it starts.
+
+    A `shared` weight belongs to a pool as a whole, others to each of its modules. A `buffer` is state that no
+    gradient moves. `when` names settings without which the weight is absent, if one is false or not given.
+    """
+
+    name: str
+    axes: str
+    initial: Initial = ZEROS
+    when: str = ""
+    shared: bool = False
+    buffer: bool = False
 
 
 @dataclass(frozen=True)
@@ -34,12 +74,9 @@ class Signature:
             found[weight.name] = shape
         return found
 
+    @cached_property
     def weight_shapes(self) -> dict[str, tuple[int, ...]]:
         """Their lengths. Raises `Misfit` where an axis has no fixed length."""
-        return self._weight_shapes
-
-    @cached_property
-    def _weight_shapes(self) -> dict[str, tuple[int, ...]]:
         return {name: sizes(shape) for name, shape in self.weight_axes().items()}
 
     def padding(self) -> tuple[dict[int, str], ...]:
@@ -49,12 +86,9 @@ class Signature:
             {at: axis.name for at, axis in enumerate(type_.shape) if axis.name in names} for type_ in self.operands
         )
 
+    @cached_property
     def padded(self) -> tuple[str, ...]:
         """The names of these axes, each once."""
-        return self._padded
-
-    @cached_property
-    def _padded(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for operand in self.padding() for name in operand.values()))
 
     def scale_of(self, initial: Initial) -> float:

@@ -1,4 +1,4 @@
-"""What a message is: words on the class, facts in its fields.
+"""Sources and places in them; what a message is: words on the class, facts in its fields.
 
 A mistake of the user's is a value: it is collected in a `Report`, and shown with all others. One class is one
 code; its docstring is the page that `modgraph explain` prints, and its `example` is a spec that provokes it.
@@ -6,12 +6,68 @@ code; its docstring is the page that `modgraph explain` prints, and its `example
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import PurePath
 from string import Formatter
 from typing import Any, ClassVar, Self
 
-from modgraph.diagnostics.source import Span
+
+@dataclass(frozen=True)
+class Source:
+    """A text and its name, a path or `<string>`.
+
+    `label` is the name in pages, which leave the machine: it holds no folder above the spec's. It is the file's name
+    unless given.
+    """
+
+    name: str
+    text: str = field(repr=False)
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label", self.label or PurePath(self.name).name)
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        return [0] + [at + 1 for at, char in enumerate(self.text) if char == "\n"]
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column of a character, both counted from 1."""
+        line = bisect.bisect_right(self._line_starts, offset)
+        return line, offset - self._line_starts[line - 1] + 1
+
+    def line(self, number: int) -> str:
+        start = self._line_starts[number - 1]
+        end = self.text.find("\n", start)
+        return self.text[start : len(self.text) if end < 0 else end].rstrip("\r")
+
+
+@dataclass(frozen=True)
+class Span:
+    """The characters `start` to `end` (half-open) of a source."""
+
+    source: Source
+    start: int
+    end: int
+
+    def to(self, other: Span) -> Span:
+        """The stretch from here to the end of `other`."""
+        return Span(self.source, self.start, other.end if other.end > self.end else self.end)
+
+    @property
+    def text(self) -> str:
+        return self.source.text[self.start : self.end]
+
+    def holds(self, other: Span) -> bool:
+        """Whether another stretch lies in this one."""
+        return self.source is other.source and self.start <= other.start and other.end <= self.end
+
+    def __str__(self) -> str:
+        line, column = self.source.position(self.start)
+        return f"{self.source.name}:{line}:{column}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +89,7 @@ class Diagnostic:
     code: ClassVar[str]
     severity: ClassVar[str] = "error"
     message: ClassVar[str]
-    help: ClassVar[str] = ""
+    help: ClassVar[str] = "{way_out}"
     example: ClassVar[str] = ""
     ours: ClassVar[bool] = False  # whether the fault is modgraph's
 
@@ -64,33 +120,24 @@ class Diagnostic:
         return f"<{self.code}: {self.text()}>"
 
     def text(self) -> str:
-        return self.message.format_map(_Facts(self))
+        return self._fill(self.message)
 
     def advice(self) -> str:
-        return self.help.format_map(_Facts(self))
+        return self._fill(self.help)
+
+    def _fill(self, text: str) -> str:
+        """A format string with the facts in it: fields and properties."""
+        return text.format_map({name: getattr(self, name) for name in self.facts()})
 
     def as_json(self) -> dict[str, Any]:
         """The message for tools: code, severity, texts, and place (line and column from 1)."""
-        record: dict[str, Any] = {"code": self.code, "severity": self.severity, "message": self.text()}
-        record["help"] = self.advice()
+        place: dict[str, Any] = {}
         if self.span is not None:
-            line, column = self.span.source.position(self.span.start)
-            end_line, end_column = self.span.source.position(self.span.end)
-            record |= {"file": self.span.source.name, "line": line, "column": column}
-            record |= {"end_line": end_line, "end_column": end_column}
-        record["notes"] = [note.text for note in self.notes]
-        return record
-
-
-class _Facts(dict[str, Any]):
-    """Format arguments read from a diagnostic's fields and properties."""
-
-    def __init__(self, diagnostic: Diagnostic) -> None:
-        super().__init__()
-        self._diagnostic = diagnostic
-
-    def __missing__(self, name: str) -> Any:
-        return getattr(self._diagnostic, name)
+            (line, column), (end_line, end_column) = map(self.span.source.position, (self.span.start, self.span.end))
+            place = {"file": self.span.source.name, "line": line, "column": column}
+            place |= {"end_line": end_line, "end_column": end_column}
+        said = {"code": self.code, "severity": self.severity, "message": self.text(), "help": self.advice()}
+        return {**said, **place, "notes": [note.text for note in self.notes]}
 
 
 class Caution(Diagnostic):
@@ -123,8 +170,8 @@ class Report:
 
     @property
     def errors(self) -> list[Diagnostic]:
-        return [diagnostic for diagnostic in self.diagnostics if diagnostic.severity == "error"]
+        return [each for each in self.diagnostics if each.severity == "error"]
 
     @property
     def warnings(self) -> list[Diagnostic]:
-        return [diagnostic for diagnostic in self.diagnostics if diagnostic.severity == "warning"]
+        return [each for each in self.diagnostics if each.severity == "warning"]

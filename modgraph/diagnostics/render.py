@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 from modgraph_runtime.streams import printable
 
-from modgraph.diagnostics.diagnostic import Diagnostic
-from modgraph.diagnostics.source import Span
+from modgraph.diagnostics.diagnostic import Diagnostic, Span
 
 WIDEST_LINE = 160
 
@@ -30,8 +29,9 @@ def render_all(diagnostics: Iterable[Diagnostic]) -> str:
     """All messages, a blank line between them, and a count at the end."""
     found = list(diagnostics)
     errors = sum(diagnostic.severity == "error" for diagnostic in found)
-    counts = [f"{n} {word}{'s' if n > 1 else ''}" for n, word in _counts(errors, len(found) - errors)]
-    return "\n\n".join([*map(render, found), ", ".join(counts)])
+    counts = (errors, "error"), (len(found) - errors, "warning")
+    words = [f"{n} {word}{'s' if n > 1 else ''}" for n, word in counts if n]
+    return "\n\n".join([*map(render, found), ", ".join(words)])
 
 
 class ModgraphError(Exception):
@@ -40,10 +40,6 @@ class ModgraphError(Exception):
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)
         super().__init__("\n" + render_all(self.diagnostics))
-
-
-def _counts(errors: int, warnings: int) -> list[tuple[int, str]]:
-    return [(n, word) for n, word in ((errors, "error"), (warnings, "warning")) if n]
 
 
 def _excerpt(span: Span) -> list[str]:
@@ -55,14 +51,10 @@ def _excerpt(span: Span) -> list[str]:
     before = "".join(char if char == "\t" else " " for char in line[first : column - 1])
     carets = "^" * max(1, min(end - (column - 1), WIDEST_LINE))
     gutter = " " * len(str(number))
+    place = printable(str(span)).replace("\n", "\ufffd").replace("\t", "\ufffd")  # names of files may hold these
     return [
-        f"{gutter}--> {_on_one_line(str(span))}",
+        f"{gutter}--> {place}",
         f"{gutter} |",
         f"{number} | {printable(shown)}",
         f"{gutter} | {before}{carets}",
     ]
-
-
-def _on_one_line(text: str) -> str:
-    """A name within a line: names of files may hold line feeds and tabs."""
-    return printable(text).replace("\n", "\ufffd").replace("\t", "\ufffd")

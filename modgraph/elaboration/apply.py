@@ -37,7 +37,7 @@ def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, site: Site) -
     context.spend(OPERAND * len(tensors), span)
     try:
         signature = context.signature(op, tuple([tensor.type for tensor in tensors]))
-        shapes = signature.weight_shapes()
+        shapes = signature.weight_shapes
     except Misfit as misfit:
         notes = origins(tensors, misfit.operand)
         facts: Any = {"who": op.name, "reason": misfit.reason, "way_out": misfit.help}
@@ -52,7 +52,7 @@ def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, site: Site) -
     inputs = {slot: tensor.result for slot, tensor in zip(op.slots_of(len(tensors)), tensors, strict=True)}
     facts = {"op": op, "owner": owner, "initial": bound.initial, "frozen": site.scope.frozen, "within": context.call}
     node = OpNode(name=name, types=signature.results, span=span, **facts)
-    if not site.add(node, span, inputs, padded=signature.padded()):
+    if not site.add(node, span, inputs, padded=signature.padded):
         return POISON
     results = tuple([Tensor(Result(name, at), type_, span) for at, type_ in enumerate(signature.results)])
     return results[0] if len(results) == 1 else TensorTuple(results)

@@ -108,7 +108,7 @@ def _route(word: str, pool: PoolNode, router: RouterEntity, values: tuple[Tensor
     assert isinstance(router.router, Router)
     try:
         signature = bind_route(router.router, pool, *(value.type for value in values))
-        shapes = signature.weight_shapes()
+        shapes = signature.weight_shapes
     except Misfit as misfit:
         notes = origins(values, misfit.operand)
         return site.tell(errors.DoesNotFit(span=span, notes=notes, who=who, reason=misfit.reason, way_out=misfit.help))
@@ -122,7 +122,7 @@ def _route(word: str, pool: PoolNode, router: RouterEntity, values: tuple[Tensor
     slots = router.router.slots_of(len(values))
     inputs = {slot: value.result for slot, value in zip(slots, values, strict=True)}
     route = RouteNode(name=name, types=signature.results, span=span)
-    if not site.add(route, span, inputs, {"pool": pool.name, "router": router.path}, signature.padded()):
+    if not site.add(route, span, inputs, {"pool": pool.name, "router": router.path}, signature.padded):
         return POISON
     return Tensor(Result(name), signature.results[0], span)
 

@@ -35,7 +35,6 @@ class DoesNotFitLength(Diagnostic):
 
     code = "MG129"
     message = '"{node}" does not fit these lengths: {reason}'
-    help = "{way_out}"
     way_out = "ask for shorter lengths"
 
 

@@ -161,7 +161,7 @@ class _Copy:
         graph = self.part.graph
         lengths = {axis: self.now(result) for axis, result in graph.lengths(before.name).items()}
         if _is_another_op(node, before):
-            padded = node.op.bind(*map(self.graph.type_of, inputs.values())).padded()
+            padded = node.op.bind(*map(self.graph.type_of, inputs.values())).padded
             lengths = {axis: result for axis, result in lengths.items() if axis in padded}
         self.graph.add(node, inputs, graph.uses(before.name), lengths)
         if isinstance(node, OpNode | RouteNode):

@@ -75,7 +75,7 @@ def _split(node: Node, part: Part) -> Change:
                 sizes, names = tuple(axis.size or 0 for axis in shape), tuple(axis.name for axis in shape)
                 zero = Constant(sizes=sizes, names=names, numbers=(0.0,))
                 sent = _add_op(graph, f"{name}.zero", zero, _like(graph, sent))
-            elif padded := {axis: lengths[axis] for axis in MaskPadding().bind(graph.type_of(sent)).padded()}:
+            elif padded := {axis: lengths[axis] for axis in MaskPadding().bind(graph.type_of(sent)).padded}:
                 sent = _add_op(graph, f"{name}.masked", MaskPadding(), sent, padded)
             router = graph.add(RouterNode(name=f"{name}.every_module", router=EveryModule(rows=rows)))
             route = RouteNode(name=name, lowering="every_module")

@@ -105,7 +105,6 @@ class NotABundle(Diagnostic):
 
     code = "MG632"
     message = 'cannot open the bundle "{path}": {reason}'
-    help = "{way_out}"
     way_out = "modgraph export RUN -o model.onnx makes one"
 
 

@@ -10,7 +10,6 @@ class UnreadableFile(Diagnostic):
 
     code = "MG101"
     message = 'cannot read "{path}": {reason}'
-    help = "{way_out}"
     way_out = ""
 
 
@@ -27,7 +26,6 @@ class StrayCharacter(Diagnostic):
 
     code = "MG103"
     message = "{shown} does not begin any word or sign of the language"
-    help = "{way_out}"
     example = "model m() { input x: float[4] output x ? }"
 
 
@@ -36,7 +34,6 @@ class UnexpectedText(Diagnostic):
 
     code = "MG104"
     message = "{found} cannot stand here; expected {expected}"
-    help = "{way_out}"
     example = "model m() { input x float[4] output x }"
     way_out = ""
 
@@ -73,7 +70,6 @@ class TooLong(Diagnostic):
 
     code = "MG115"
     message = "too many {what}: at most {limit}"
-    help = "{way_out}"
     example = "model m(sizes=[" + "1, " * 4097 + "]) { input x: float[4] output x }"
     way_out = "generate less: repeat and for write many layers in a few lines"
 

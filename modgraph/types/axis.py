@@ -1,10 +1,12 @@
-"""An axis of a value: what it is called, and how long it is."""
+"""Axes and types of values: what an axis is called and how long it is, and what one example holds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+DType = Literal["float", "token", "class", "length"]
 
 
 @dataclass(frozen=True)
@@ -79,27 +81,16 @@ def laid(inner: Shape, outer: Shape) -> tuple[int, ...] | None:
     Of equal ranks each axis stands in its place. In a larger value one with a name stands where that name does, any
     other next to the axis that follows it, from the last.
     """
-    positions = range(len(outer)) if len(inner) == len(outer) else _positions_by_name(inner, outer)
-    if positions is None or not all(_may_broadcast(axis, outer[at]) for axis, at in zip(inner, positions, strict=True)):
-        return None
-    return tuple(positions)
-
-
-def _positions_by_name(inner: Shape, outer: Shape) -> list[int] | None:
-    names = [axis.name for axis in outer]
+    names = [axis.name for axis in outer] if len(inner) < len(outer) else []
     positions: list[int] = []
     free = len(outer)  # the positions before this are free
     for axis in reversed(inner):
         at = names.index(axis.name) if axis.name and axis.name in names else free - 1
-        if not 0 <= at < free:
+        if not 0 <= at < free or not (may_meet(axis, outer[at]) or ONE in (axis, outer[at])):
             return None
         positions.insert(0, at)
         free = at
-    return positions
-
-
-def _may_broadcast(left: Axis, right: Axis) -> bool:
-    return may_meet(left, right) or ONE in (left, right)
+    return tuple(positions)
 
 
 def broadcast(left: Axis, right: Axis) -> Axis:
@@ -107,3 +98,67 @@ def broadcast(left: Axis, right: Axis) -> Axis:
     if left == ONE:
         return right
     return left if right == ONE else met(left, right)
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """`float[N, D]`, `token[time, vocabulary]`, `class[n]`, `length[time]`.
+
+    `size` is the vocabulary of a token or the number of classes. `of` is the name of the axis along which a `length`
+    tells how long each example is, or of that of a label's classes, if it has one: `class[kind=10]`. `per` says
+    whether each example has a value of its own or the batch has one (a balance statistic over a batch).
+    """
+
+    dtype: DType
+    shape: Shape = ()
+    size: int | None = None
+    per: Literal["example", "batch"] = "example"
+    of: str = ""
+
+    def __str__(self) -> str:
+        rest = [str(Axis(self.size, self.of))] if self.size is not None or self.of else []
+        inside = [*map(str, self.shape), *rest]
+        axes = f"[{', '.join(inside)}]" if inside else ""
+        return f"{self.dtype}{axes}{' over batch' if self.per == 'batch' else ''}"
+
+    @property
+    def padded(self) -> tuple[str, ...]:
+        """The names of its axes of any length."""
+        return tuple(axis.name for axis in self.shape if axis.is_padded)
+
+    @property
+    def classes(self) -> Axis | None:
+        """The axis of the values that a label takes, of a label."""
+        return Axis(self.size, self.of) if self.dtype == "class" else None
+
+    @property
+    def dimensions(self) -> tuple[int | str, ...]:
+        """How long its axes are, and the names of those of any length."""
+        return tuple(axis.name if axis.size is None else axis.size for axis in self.shape)
+
+    def with_shape(self, shape: Sequence[Axis | int]) -> TensorType:
+        return TensorType(self.dtype, shape_of(shape), self.size, self.per, self.of)
+
+    def position(self, name: str) -> int | None:
+        """Where an axis of a name stands, from 0, or None."""
+        return next((at for at, axis in enumerate(self.shape) if axis.name == name), None)
+
+    def meets(self, other: TensorType) -> bool:
+        """Whether a value of one type may stand where one of the other is meant."""
+        if self.classes is not None and other.classes is not None and may_meet(self.classes, other.classes):
+            other = replace(other, of=self.of)
+        return replace(self, shape=()) == replace(other, shape=()) and shapes_meet(self.shape, other.shape)
+
+    def as_json(self) -> dict[str, Any]:
+        record: dict[str, Any] = {"dtype": self.dtype, "shape": [axis.as_json() for axis in self.shape]}
+        if self.size is not None:
+            record["size"] = self.size
+        if self.per != "example":
+            record["per"] = self.per
+        if self.of:
+            record["of"] = self.of
+        return record
+
+
+def floats(*axes: Axis | int) -> TensorType:
+    return TensorType("float", shape_of(axes))

@@ -7,8 +7,18 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
-from modgraph.types.axis import Axis, Shape, may_meet, met, met_shapes, repeated, shape_of, shapes_meet, shown
-from modgraph.types.tensor import TensorType
+from modgraph.types.axis import (
+    Axis,
+    Shape,
+    TensorType,
+    may_meet,
+    met,
+    met_shapes,
+    repeated,
+    shape_of,
+    shapes_meet,
+    shown,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,25 +53,23 @@ class Axes:
         Raises `Misfit`, with some help where the axes are not as many.
         """
         names = pattern.split()
-        open_ended = bool(names) and names[0] == "..."
-        trailing = names[1:] if open_ended else names
+        open_ended = names[:1] == ["..."]
+        trailing = names[open_ended:]
         shape = found.shape
         if len(shape) < len(trailing) or (not open_ended and len(shape) != len(trailing)):
             wanted = f"[{', '.join(names)}]"
             raise Misfit(f"{what} must have the axes {wanted}, not {shown(shape)}", help, operand)
         split = len(shape) - len(trailing)
         if open_ended:
-            self._match_lead(shape[:split], operand, what)
+            lead = shape[:split]
+            if self.lead is not None and not shapes_meet(self.lead, lead):
+                raise Misfit(f"{what} has outer axes {shown(lead)}, not {shown(self.lead)}", "", operand)
+            self.lead = lead if self.lead is None else met_shapes(self.lead, lead)
         for name, axis in zip(trailing, shape[split:], strict=True):
             known = self.bound.setdefault(name, axis)
             if not may_meet(known, axis):
                 raise Misfit(f"axis {name} of {what} is {axis}, but it is {known} elsewhere", "", operand)
             self.bound[name] = met(known, axis)
-
-    def _match_lead(self, lead: Shape, operand: int, what: str) -> None:
-        if self.lead is not None and not shapes_meet(self.lead, lead):
-            raise Misfit(f"{what} has outer axes {shown(lead)}, not {shown(self.lead)}", "", operand)
-        self.lead = lead if self.lead is None else met_shapes(self.lead, lead)
 
     def __getitem__(self, name: str) -> Any:
         """A bound axis as an `Axis`; a setting or a derived length as its value."""
@@ -100,13 +108,8 @@ class Axes:
 
     def listed(self, pattern: str) -> Shape:
         """The axes that a pattern names, in order."""
-        shape: list[Axis | int] = []
-        for name in pattern.split():
-            if name == "...":
-                shape.extend(self.lead or ())
-            else:
-                shape.append(self[name])
-        return shape_of(shape)
+        named = ((self.lead or ()) if name == "..." else (self[name],) for name in pattern.split())
+        return shape_of([axis for axes in named for axis in axes])
 
 
 def once_each(shape: Shape) -> Shape:
@@ -115,9 +118,8 @@ def once_each(shape: Shape) -> Shape:
     if twice is not None:
         reason = f'the result would be {shown(shape)}, where the axis "{twice.name}" occurs twice'
         padded = any(axis.is_padded and axis.name == twice.name for axis in shape)
-        advice = (
-            "give one of the two another name" if padded else f'give one another name: -> rename({twice.name}="other")'
-        )
+        advice = f'give one another name: -> rename({twice.name}="other")'
+        advice = "give one of the two another name" if padded else advice
         raise Misfit(reason, advice)
     return shape
 
@@ -134,6 +136,7 @@ def replaced(x: TensorType, place: int, new: Sequence[Axis | int] = (), count: i
 @cache
 def _needs(function: Callable[..., Any]) -> list[str]:
     """The names a method takes."""
-    parameters = inspect.signature(function).parameters
-    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [name for name, each in parameters.items() if name != "self" and each.kind not in variable]
+    parameters = inspect.signature(function).parameters.items()
+    return [
+        name for name, each in parameters if name != "self" and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+    ]

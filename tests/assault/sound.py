@@ -307,7 +307,7 @@ class _Model:
             settings = drawn(Op.registry[name], self.rng)
             try:
                 signature = Op.registry[name](**settings).bind(type_)
-                signature.weight_shapes()
+                signature.weight_axes()
             except Misfit:
                 continue
             if len(signature.results) == 1:

@@ -61,7 +61,6 @@ class NoBalance(Caution):
 
     code = "MG407"
     message = 'nothing keeps router "{router}"{others} from using few of its modules'
-    help = "{way_out}"
     example = (
         "model m() { input x: float[5, 4] pool p[2] = linear(4) router r = agreement(1) "
         "y = x -> p by r -> mean output y loss mse(y, y) }"
@@ -92,7 +91,6 @@ class EmptyFamily(Caution):
 
     code = "MG402"
     message = 'no router called "{name}" was declared: {statistic} of none is 0'
-    help = "{way_out}"
     way_out = "check the condition under which it is declared"
 
 
@@ -103,7 +101,6 @@ class ChoiceLost(Caution):
 
     code = "MG411"
     message = 'a choice of modules ends at "{op}", which does not keep its zeros: every module runs'
-    help = "{way_out}"
     example = (
         "model m() { input x: float[5, 4] pool p[3] = linear(4) s = x -> linear(p) "
         "y = x -> p by (s * (s -> top_k) -> softmax) output y }"
@@ -117,7 +114,6 @@ class NoLogits(Caution):
 
     code = "MG412"
     message = '"{op}" takes logits, but gets numbers between zero and one from "{made}"'
-    help = "{way_out}"
     example = (
         "model m() { input x: float[4] target label: class[3] p = x -> linear(3) -> softmax output p "
         "loss cross_entropy(p, label) }"
@@ -131,7 +127,6 @@ class NotLearned(Caution):
 
     code = "MG413"
     message = "no gradient of a loss reaches {what}{why}"
-    help = "{way_out}"
     example = (
         "model m() { input x: float[4] target y: float[3] z = x -> linear(3) loss mse(z, y) output z "
         "output aside = x -> linear(2) }"
@@ -145,7 +140,6 @@ class NotTaught(Caution):
 
     code = "MG414"
     message = "no gradient of the task reaches {what}, only that of other losses{why}"
-    help = "{way_out}"
     example = (
         "model m() { input x: float[5, 4] target y: float[5, 4] pool p[3] = linear(4) router r = noisy_top_k(1) "
         "z = x -> p by r output z loss mse(z, y) loss 0.01 * load(r) }"

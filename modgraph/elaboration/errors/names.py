@@ -28,7 +28,6 @@ class AxisOfAnyLength(Diagnostic):
 
     code = "MG262"
     message = '"{name}" is an axis of any length here, and not a number'
-    help = "{way_out}"
     example = (
         "block b() { input x: float[tokens, dim] y = x -> linear(dim) output y } "
         "model m() { input x: float[5, 4] y = x -> b output y }"
@@ -51,7 +50,6 @@ class DuplicateName(Diagnostic):
 
     code = "MG208"
     message = '"{name}" is declared twice'
-    help = "{way_out}"
     example = "model m() { input x: float[4] input x: float[4] output x }"
     way_out = "choose another name"
 
@@ -71,7 +69,6 @@ class WrongKind(Diagnostic):
 
     code = "MG218"
     message = "{needed} is needed here, and {found}"
-    help = "{way_out}"
     example = "model m() { input x: float[4] pool p[2] = linear(3) y = x -> p by p output y }"
     way_out = ""
 
@@ -105,7 +102,6 @@ class NotInRegion(Diagnostic):
 
     code = "MG226"
     message = "{what} cannot stand inside the modules of a pool"
-    help = "{way_out}"
     example = (
         "model m() { input x: float[4] module shared = linear(4) router r = agreement(1) "
         "pool p[2] = shared y = x -> p by r output y }"
@@ -200,7 +196,6 @@ class NotRequired(Diagnostic):
 
     code = "MG250"
     message = "{name} of {callee} {problem}"
-    help = "{way_out}"
     example = (
         "block b(k=1) { input x: float[4] require k >= 1 y = x -> linear(k) output y } "
         "model m() { input x: float[4] y = x -> b(k=0) output y }"
@@ -221,7 +216,6 @@ class BlockOperands(Diagnostic):
 
     code = "MG223"
     message = '{kind} "{name}" has {inputs} inputs, not {given}'
-    help = "{way_out}"
     example = "block b() { input x: float[4] output x } model m() { input x: float[4] y = (x, x) -> b output y }"
     name: str
     kind = "block"

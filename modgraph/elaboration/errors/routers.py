@@ -88,7 +88,6 @@ class CannotGrow(Diagnostic):
 
     code = "MG228"
     message = 'pool "{pool}" cannot grow here: {reason}'
-    help = "{way_out}"
     example = "model m() { input x: float[4] pool p[2] = linear(3) y = x -> p -> mean grow p[1] output y }"
 
 

@@ -37,7 +37,6 @@ class NotInScan(Diagnostic):
 
     code = "MG233"
     message = "{what} cannot stand inside a scan"
-    help = "{way_out}"
     example = "model m() { input x: float[5, 4] scan x as v { yield v loss v -> mean(axis=-1) } as y output y }"
 
 
@@ -56,7 +55,6 @@ class NoTimeAxis(Diagnostic):
 
     code = "MG310"
     message = "a scan runs over the first axis of a value, and this is {found}"
-    help = "{way_out}"
     example = "model m() { input x: float scan x as v { yield v } as y output y }"
     way_out = "scan a value that has an axis, such as float[time, 8]"
 
@@ -67,7 +65,6 @@ class StateType(Diagnostic):
 
     code = "MG311"
     message = 'state "{name}" is {declared}, and {found}'
-    help = "{way_out}"
     example = (
         "model m() { input x: float[5, 4] scan x as v with h: float[3] { h = (h, v) -> concat yield h } as y output y }"
     )

@@ -10,7 +10,6 @@ class DoesNotFit(Diagnostic):
 
     code = "MG301"
     message = "{who}: {reason}"
-    help = "{way_out}"
     example = "model m() { input x: float[4] y = x -> conv(8) output y }"
     way_out = ""
 
@@ -29,7 +28,6 @@ class BadAxis(Diagnostic):
 
     code = "MG303"
     message = "{problem}"
-    help = "{way_out}"
     example = "model m() { input x: float[0] output x }"
     way_out = "an axis is a whole number from 1, or a new name for any length"
 
@@ -50,7 +48,6 @@ class OneAxisForTwo(Diagnostic):
 
     code = "MG306"
     message = "{who} keeps {words} apart, and this use sends the axis {axis} for both"
-    help = "{way_out}"
     example = (
         "block pairs() { input a: float[one, 4] input b: float[other, 4] y = (a, b) -> contract output y } "
         "model m() { input x: float[time, 4] y = (x, x) -> pairs output y }"
@@ -95,7 +92,6 @@ class NotConstant(Diagnostic):
 
     code = "MG213"
     message = "{what} must be a constant, and this is {found}"
-    help = "{way_out}"
     example = "model m() { input x: float[4] if x { output x } }"
     way_out = "constants are numbers, strings, lists, parameters and loop variables"
 
@@ -105,7 +101,6 @@ class NotValue(Diagnostic):
 
     code = "MG214"
     message = "{what} must be a value of the network, and this is {found}"
-    help = "{way_out}"
     example = "model m() { input x: float[4] y = 3 -> linear(2) output y }"
     way_out = "a value is an input, or what a pipeline yields"
 
@@ -115,7 +110,6 @@ class Arithmetic(Diagnostic):
 
     code = "MG215"
     message = "{problem}"
-    help = "{way_out}"
     example = "model m(k=0) { input x: float[4] y = x -> linear(4 / k) output y }"
     way_out = ""
 
@@ -125,7 +119,6 @@ class TooLarge(Diagnostic):
 
     code = "MG216"
     message = "{what}: at most {limit}"
-    help = "{way_out}"
     example = "model m() { input x: float[4] repeat i in 0..10**9 { x = x -> relu } output x }"
     way_out = "lower the number"
 
@@ -135,7 +128,6 @@ class BadIndex(Diagnostic):
 
     code = "MG219"
     message = "{problem}"
-    help = "{way_out}"
     example = "model m(widths=[1, 2]) { input x: float[4] y = x -> linear(widths[2]) output y }"
     way_out = ""
 
@@ -166,7 +158,6 @@ class OutputReadsTarget(Diagnostic):
 
     code = "MG264"
     message = 'output "{output}" reads the target "{target}" in inference, where there is none: {path}'
-    help = "{way_out}"
     example = "model m() { input x: float[4] target t: float[4] y = x + t -> linear(4) output y loss mse(y, t) }"
     way_out = "give inference another value, (WITH_TARGET, WITHOUT) -> training_or_inference, or read it in a loss"
 
@@ -240,7 +231,6 @@ class GrowthCondition(Diagnostic):
 
     code = "MG251"
     message = "growth is decided by one number for the whole batch, and this is {found}"
-    help = "{way_out}"
     example = f"{SENT} grow p by r when y -> mean(axis=-1){LOSS}"
 
 

@@ -226,8 +226,8 @@ class _Flat:
             return ()
         try:
             if isinstance(declared, Op):
-                return tuple(declared.bind(*types.values()).padded())
-            return tuple(bind_route(declared, pool, *types.values()).padded()) if isinstance(pool, PoolNode) else ()
+                return tuple(declared.bind(*types.values()).padded)
+            return tuple(bind_route(declared, pool, *types.values()).padded) if isinstance(pool, PoolNode) else ()
         except Misfit:
             return ()
 

@@ -150,12 +150,12 @@ def _signature(graph: Graph, node: OpNode | RouteNode, declared: Op | Router) ->
     ask(slots == known, f"it takes {', '.join(known)}, in this order", node.name, "inputs")
     try:
         signature = graph.signature(node)
-        signature.weight_shapes()
+        signature.weight_axes()
     except Misfit as misfit:
         raise InvalidGraph(misfit.reason, node.name, "inputs") from misfit
     follow = ", ".join(map(str, signature.results))
     ask(signature.results == node.types, f"what it reads gives {follow}", node.name, "types")
-    verify_lengths(graph, node, signature.padded())
+    verify_lengths(graph, node, signature.padded)
 
 
 def _decision(graph: Graph, node: DecisionNode) -> None:

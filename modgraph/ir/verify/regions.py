@@ -108,12 +108,12 @@ def owners_of(part: Part) -> Iterator[Owner]:
             case OpNode(op=op):
                 known = op.settings()  # axes are each use's own
                 settings = {word: value for word, value in op.values().items() if not known[word].bounds.get("axis")}
-                weights = tuple(graph.signature(node).weight_shapes().items())
+                weights = tuple(graph.signature(node).weight_shapes.items())
                 yield Owner(node.owner, node.name, (op.name, settings, weights, node.initial, node.frozen))
             case PoolNode():
                 yield Owner(node.name, node.name, ("pool",))
             case RouteNode():
-                weights = tuple(graph.signature(node).weight_shapes().items())
+                weights = tuple(graph.signature(node).weight_shapes.items())
                 yield Owner(graph.router_of(node).name, node.name, ("router", weights))
 
 

@@ -10,7 +10,6 @@ class CannotStart(Diagnostic):
 
     code = "MG516"
     message = 'the weights of "{path}" do not fit: {reason}'
-    help = "{way_out}"
 
 
 class BadWeightRule(Diagnostic):

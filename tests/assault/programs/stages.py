@@ -54,7 +54,7 @@ def results_of(name: str, settings: dict[str, Any], *types: TensorType) -> tuple
     """What an op makes of values of some types; nothing where they do not fit."""
     try:
         signature = Op.registry[name](**settings).bind(*types)
-        signature.weight_shapes()
+        signature.weight_axes()
     except (Misfit, TypeError, ValueError):
         return ()
     return signature.results
