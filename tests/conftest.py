@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from modgraph.ir import Graph, verify
 from modgraph.passes import Pass
+from tests.passes.ensured import ensures
 
 if TYPE_CHECKING:
     from tests.traces import Trace
@@ -102,7 +103,7 @@ def verifying(run: Callable[[Any, Graph], Graph]) -> Callable[[Any, Graph], Grap
     def verified(self: Any, graph: Graph) -> Graph:
         after = run(self, graph)
         verify(after)
-        assert self.ensures(after), f"{self} left undone what it ensures"
+        assert ensures(self, after), f"{self} left undone what it ensures"
         return after
 
     return verified

@@ -1,6 +1,6 @@
 """The one typed graph that every stage after the parser reads."""
 
-from modgraph.ir.analysis.batch_invariant import batch_invariant, computed_once, is_function
+from modgraph.ir.analysis.batch_invariant import batch_invariant, computed_once, is_array, is_function
 from modgraph.ir.analysis.comparisons import Compared, compared_in, comparisons, ignored_labels, with_missing_labels
 from modgraph.ir.analysis.learnt import (
     ModuleAxis,
@@ -124,6 +124,7 @@ __all__ = [
     "heading",
     "ignored_labels",
     "in_order",
+    "is_array",
     "is_free_draw",
     "is_function",
     "learnt_weights",

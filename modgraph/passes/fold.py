@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 from modgraph.ir import Built, Change, Graph, Node, OpNode, Part, Result, rewritten_with_moves
+from modgraph.ops import Op
 from modgraph.ops.along_axis import Softmax
 from modgraph.ops.arithmetic import Add, Arithmetic, Divide, Multiply, Subtract
 from modgraph.ops.array import Constant
@@ -14,8 +16,8 @@ from modgraph.ops.padding import MaskPadding
 from modgraph.ops.shape import Flatten, Rename
 from modgraph.passes.infrastructure import Moved, Pass
 
-NEUTRAL: dict[tuple[type[Arithmetic], str], int]
-NEUTRAL = {(Add, "left"): 0, (Add, "right"): 0, (Subtract, "right"): 0}  # the constant that leaves the other operand
+# the constants that leave the other operand
+NEUTRAL: dict[tuple[type[Op], str], int] = {(Add, "left"): 0, (Add, "right"): 0, (Subtract, "right"): 0}
 NEUTRAL |= {(Multiply, "left"): 1, (Multiply, "right"): 1, (Divide, "right"): 1}
 
 
@@ -30,13 +32,10 @@ class Fold(Pass):
     name: ClassVar[str] = "fold"
 
     def rewrite(self, graph: Graph) -> Moved:
-        return Moved(*rewritten_with_moves(graph, _folded))
-
-    def ensures(self, graph: Graph) -> bool:
-        return all(_folded(node, part) is node for part in graph.parts() for node in part.graph)
+        return Moved(*rewritten_with_moves(graph, folded))
 
 
-def _folded(node: Node, part: Part) -> Change:
+def folded(node: Node, part: Part) -> Change:
     graph = part.graph
     ends = part.scan.region.results if part.scan is not None else ()
     if not isinstance(node, OpNode) or part.place or Result(node.name) in ends:
@@ -51,18 +50,12 @@ def _folded(node: Node, part: Part) -> Change:
 
 def _unchanged(node: OpNode, graph: Graph) -> Result | None:
     """The operand that the result of an op is equal to, in number and type."""
-    inputs = [*graph.inputs(node.name).values()]
+    inputs, op = [*graph.inputs(node.name).values()], node.op
     if len(inputs) != 1 or graph.lengths(node.name) or graph.type_of(inputs[0]) != node.types[0]:
         return None
-    return inputs[0] if isinstance(node.op, Rename | MaskPadding | Flatten) or _is_neutral(node) else None
-
-
-def _is_neutral(node: OpNode) -> bool:
-    op = node.op
-    if not isinstance(op, Arithmetic):
-        return False
-    given = {side: value for side, value in zip(("left", "right"), op.constants, strict=True) if value is not None}
-    return any((type(op), side) in NEUTRAL and NEUTRAL[type(op), side] == value for side, value in given.items())
+    sides = zip(("left", "right"), op.constants, strict=True) if isinstance(op, Arithmetic) else ()
+    neutral = any(NEUTRAL.get((type(op), side), math.nan) == value for side, value in sides)
+    return inputs[0] if neutral or isinstance(op, Rename | MaskPadding | Flatten) else None
 
 
 def _constant(node: OpNode, graph: Graph) -> tuple[Result, Constant] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from modgraph.ir import (
@@ -17,8 +17,10 @@ from modgraph.ir import (
     Region,
     Result,
     RouteNode,
+    Rule,
     ScanNode,
     batch_invariant,
+    is_array,
     is_function,
     rewritten,
 )
@@ -36,13 +38,10 @@ class Hoist(Pass):
     name: ClassVar[str] = "hoist"
 
     def __call__(self, graph: Graph) -> Graph:
-        return graph if self.ensures(graph) else rewritten(graph, _hoist)
-
-    def ensures(self, graph: Graph) -> bool:
-        return not any(map(_invariant_ops, graph.of_kind(ScanNode)))
+        return rewritten(graph, _hoist) if any(map(invariant_ops, graph.of_kind(ScanNode))) else graph
 
 
-def _invariant_ops(scan: ScanNode) -> dict[str, OpNode]:
+def invariant_ops(scan: ScanNode) -> dict[str, OpNode]:
     """The ops of a scan's region that no step changes, in order."""
     graph, found = scan.region.graph, dict[str, OpNode]()
     for node in graph.of_kind(OpNode):
@@ -53,7 +52,7 @@ def _invariant_ops(scan: ScanNode) -> dict[str, OpNode]:
 
 
 def _hoist(node: Node, part: Part) -> Change:
-    if not isinstance(node, ScanNode) or not (hoisted := _invariant_ops(node)):
+    if not isinstance(node, ScanNode) or not (hoisted := invariant_ops(node)):
         return node
     old, graph = node.region.graph, Graph(node.region.graph.name, node.region.graph.parameters)
     arguments: dict[Result, Result] = {}  # inside, of hoisted ops that are read there
@@ -91,24 +90,19 @@ class ComputeOnce(Pass):
     name: ClassVar[str] = "once"
 
     def __call__(self, graph: Graph) -> Graph:
-        return rewritten(graph, _Mark())
-
-    def ensures(self, graph: Graph) -> bool:
-        mark = _Mark()
-        parts = [*graph.parts(), *(Part(region.graph) for _, region in graph.modules())]
-        return all(mark(node, part) == node for part in parts for node in part.graph)
+        return rewritten(graph, mark_once())
 
 
-@dataclass(frozen=True)
-class _Mark:
-    """The rule that marks nodes; `invariant` has what no example changes of each graph, by identity."""
+def mark_once() -> Rule:
+    """The rule that marks nodes."""
+    invariant: dict[int, frozenset[str]] = {}  # what no example changes of each graph, by identity
 
-    invariant: dict[int, frozenset[str]] = field(default_factory=dict)
-
-    def __call__(self, node: Node, part: Part) -> Change:
-        if not isinstance(node, OpNode | RouteNode) or (isinstance(node, OpNode) and node.op.is_array):
+    def rule(node: Node, part: Part) -> Change:
+        if not isinstance(node, OpNode | RouteNode) or is_array(node):
             return node
-        if id(part.graph) not in self.invariant:
-            self.invariant[id(part.graph)] = batch_invariant(part.graph)
+        if id(part.graph) not in invariant:
+            invariant[id(part.graph)] = batch_invariant(part.graph)
         stacks = isinstance(node, RouteNode) and node.lowering == GATHERED and part.scan is not None
-        return replace(node, once=stacks or node.name in self.invariant[id(part.graph)])
+        return replace(node, once=stacks or node.name in invariant[id(part.graph)])
+
+    return rule

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import ClassVar
 
 from modgraph.ir import Graph, Result
@@ -24,8 +24,9 @@ class Moved:
         return Moved(after.graph, {**after.results, **results})
 
 
-class Pass(ABC):
-    """A pure function from graph to graph. Applied to what it gave, it changes nothing."""
+class Pass:
+    """A pure function from graph to graph: subclasses say how to `rewrite` one, or how to call it where nothing moves.
+    Applied to what it gave, it changes nothing."""
 
     name: ClassVar[str]
 
@@ -36,21 +37,12 @@ class Pass(ABC):
         """The graph after this pass, and what has moved in it."""
         return Moved(self(graph))
 
-    @abstractmethod
-    def ensures(self, graph: Graph) -> bool:
-        """Whether a graph is as this pass leaves every graph."""
-
 
 def apply_passes(graph: Graph, passes: Iterable[Pass]) -> Graph:
     """The graph after each pass in turn."""
-    for each in passes:
-        graph = each(graph)
-    return graph
+    return reduce(lambda found, each: each(found), passes, graph)
 
 
 def optimised(graph: Graph, passes: Iterable[Pass]) -> Moved:
     """The graph after each pass in turn, and where its results are to be had."""
-    found = Moved(graph)
-    for each in passes:
-        found = found.then(each)
-    return found
+    return reduce(Moved.then, passes, Moved(graph))

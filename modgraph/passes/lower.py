@@ -57,11 +57,6 @@ class Lower(Pass):
     def _lowered(self, node: Node, part: Part) -> Node:
         return replace(node, lowering=self.choice(part, node).form) if isinstance(node, RouteNode) else node
 
-    def ensures(self, graph: Graph) -> bool:
-        """Every route has the asked form, or one that is offered."""
-        routes = routes_by_path(graph).values()
-        return all(self.choice(part, route).form == route.lowering for part, route in routes)
-
     def offered(self, part: Part, route: RouteNode) -> list[Lowering]:
         """The forms that a route may have, the best first."""
         forms = part.graph.declaration_of(route).lowerings(part.facts_of(route))

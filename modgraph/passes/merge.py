@@ -22,7 +22,7 @@ class Merge(Pass):
     name: ClassVar[str] = "merge"
 
     def rewrite(self, graph: Graph) -> Moved:
-        moved, equal = _equal(graph)
+        moved, equal = equal_nodes(graph)
         if not moved:
             return Moved(graph)
         order, within = _places(graph, moved, equal)
@@ -36,11 +36,8 @@ class Merge(Pass):
             found.add(node, inputs, graph.uses(name), lengths)
         return Moved(found, moved)
 
-    def ensures(self, graph: Graph) -> bool:
-        return not _equal(graph)[0]
 
-
-def _equal(graph: Graph) -> tuple[dict[Result, Result], dict[str, list[Node]]]:
+def equal_nodes(graph: Graph) -> tuple[dict[Result, Result], dict[str, list[Node]]]:
     """The results that others stand for, and the nodes that compute alike by the name of the first."""
     first, moved, equal = dict[Hashable, str](), dict[Result, Result](), dict[str, list[Node]]()
     for node in graph:

@@ -19,15 +19,10 @@ class NoveltyAsOutputs(Pass):
 
     def __call__(self, graph: Graph) -> Graph:
         found = rewritten(graph)
-        for label, result in self._missing(graph).items():
-            found.add(OutputNode(name=f"output.{label}", label=label), {"x": result})
+        for label, result in novelties(graph).items():
+            if label not in graph.outputs:
+                found.add(OutputNode(name=f"output.{label}", label=label), {"x": result})
         return found
-
-    def ensures(self, graph: Graph) -> bool:
-        return not self._missing(graph)
-
-    def _missing(self, graph: Graph) -> dict[str, Result]:
-        return {label: result for label, result in novelties(graph).items() if label not in graph.outputs}
 
 
 @dataclass(frozen=True)
@@ -37,11 +32,14 @@ class WithoutNovelty(Pass):
     name: ClassVar[str] = "without_novelty"
 
     def __call__(self, graph: Graph) -> Graph:
-        left_out = _unread(graph)
-        return InferenceOnly()(rewritten(graph, _Without(left_out))) if left_out else graph
+        left_out = unread_novelties(graph)
 
-    def ensures(self, graph: Graph) -> bool:
-        return not _unread(graph)
+        def rule(node: Node, part: Part) -> Change:
+            if not isinstance(node, DecisionNode) or part.graph.router_of(node).name not in left_out:
+                return node
+            return replace(node, records=tuple(each for each in node.records if each.role is not Role.NOVELTY))
+
+        return InferenceOnly()(rewritten(graph, rule)) if left_out else graph
 
 
 def novelties(graph: Graph) -> dict[str, Result]:
@@ -54,7 +52,7 @@ def _names(decision: Decision) -> list[str]:
     return [record.name for record in decision.declared if record.role is Role.NOVELTY]
 
 
-def _unread(graph: Graph) -> frozenset[str]:
+def unread_novelties(graph: Graph) -> frozenset[str]:
     """The routers whose records of novelty nothing reads, in any of their routes."""
     readers = (node.name for node in graph if not isinstance(node, DecisionNode))
     read = {result for name in readers for result in graph.inputs(name).values()}
@@ -64,15 +62,3 @@ def _unread(graph: Graph) -> frozenset[str]:
         if each.part.graph is not graph or not names or any(records[name] in read for name in names):
             kept.add(each.router.name)
     return frozenset({each.router.name for each in decisions} - kept)
-
-
-@dataclass(frozen=True)
-class _Without:
-    """The rule that takes the records of novelty from what some routers decide."""
-
-    routers: frozenset[str]
-
-    def __call__(self, node: Node, part: Part) -> Change:
-        if isinstance(node, DecisionNode) and part.graph.router_of(node).name in self.routers:
-            return replace(node, records=tuple(each for each in node.records if each.role is not Role.NOVELTY))
-        return node

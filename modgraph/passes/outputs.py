@@ -36,15 +36,12 @@ class WithoutOutputs(Pass):
     def __call__(self, graph: Graph) -> Graph:
         if not self.labels & graph.outputs.keys():
             return graph
-        left = _arrays_like_what_is_read(InferenceOnly()(rewritten(graph, self._without_these)))
+        without = rewritten(
+            graph, lambda node, _: None if isinstance(node, OutputNode) and node.label in self.labels else node
+        )
+        left = _ask_read_inputs(InferenceOnly()(without))
         unread = _unread_inputs(left)
         return rewritten(left, lambda node, part: None if part.graph is left and node.name in unread else node)
-
-    def ensures(self, graph: Graph) -> bool:
-        return not self.labels & graph.outputs.keys()
-
-    def _without_these(self, node: Node, part: Part) -> Node | None:
-        return None if isinstance(node, OutputNode) and node.label in self.labels else node
 
 
 def without_outputs(labels: Iterable[str]) -> tuple[Pass, ...]:
@@ -53,17 +50,23 @@ def without_outputs(labels: Iterable[str]) -> tuple[Pass, ...]:
     return (WithoutOutputs(found),) if found else ()
 
 
-def _arrays_like_what_is_read(graph: Graph) -> Graph:
-    """Arrays, which ask an input only how many examples there are, ask one that outputs need."""
-    read = _read_inputs(graph)
+def _ask_read_inputs(graph: Graph) -> Graph:
+    """Arrays, which ask an input only how many examples there are, ask one that outputs need for more."""
+    pending, read = [each.name for each in (*graph.of_kind(OutputNode), *graph.of_kind(DecisionNode))], set[str]()
+    while pending:
+        node = graph[pending.pop()]
+        if node.name not in read and not _counts_examples(node):
+            pending += (result.node for result in graph.inputs(node.name).values())
+        read.add(node.name)
+    inputs = [each.name for each in graph.of_kind(InputNode) if each.types[0].dtype != "length" and each.name in read]
 
     def rule(node: Node, part: Part) -> Change:
         if part.graph is not graph or not isinstance(node, OpNode) or not _counts_examples(node):
             return node
         ((slot, asked),) = graph.inputs(node.name).items()
         before = itertools.takewhile(lambda each: each != node, graph)
-        known = [each.name for each in before if each.name in read]
-        return node if asked.node in read or not known else Built(((node, {slot: Result(known[0])}),))
+        known = [each.name for each in before if each.name in inputs]
+        return node if asked.node in inputs or not known else Built(((node, {slot: Result(known[0])}),))
 
     return rewritten(graph, rule)
 
@@ -72,26 +75,11 @@ def _counts_examples(node: Node) -> bool:
     return isinstance(node, OpNode) and (node.op.is_array or isinstance(node.op, State))
 
 
-def _read_inputs(graph: Graph) -> list[str]:
-    """The inputs that outputs need for more than the number of examples, lengths left out."""
-    ends = (*graph.of_kind(OutputNode), *graph.of_kind(DecisionNode))  # of what outputs need
-    pending, found = [node.name for node in ends], set[str]()
-    while pending:
-        node = graph[pending.pop()]
-        if node.name not in found and not _counts_examples(node):
-            pending += (result.node for result in graph.inputs(node.name).values())
-        found.add(node.name)
-    inputs = (node for node in graph.of_kind(InputNode) if node.types[0].dtype != "length")
-    return [node.name for node in inputs if node.name in found]
-
-
 def _unread_inputs(graph: Graph) -> set[str]:
     """The inputs that no output needs, and lengths along axes that no other input has any more; none if outputs need
     no input at all, since it is an input that says how many examples there are."""
     needed = needed_in(graph, graph.outputs.values()).nodes
-    inputs = {node.name: node.types[0] for node in graph.of_kind(InputNode)}
-    read = {name: type_ for name, type_ in inputs.items() if name in needed}
-    if not read:
-        return set()
-    axes = {axis for type_ in read.values() for axis in type_.padded}
-    return {name for name, type_ in inputs.items() if name not in read and type_.of not in axes}
+    inputs = graph.input_types
+    axes = {axis for name, type_ in inputs.items() if name in needed for axis in type_.padded}
+    unread = {name for name, type_ in inputs.items() if name not in needed and type_.of not in axes}
+    return unread if needed & inputs.keys() else set()

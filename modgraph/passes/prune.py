@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -31,15 +32,14 @@ class Prune(Pass):
     asked: frozenset[str] = frozenset()
 
     def __call__(self, graph: Graph) -> Graph:
-        dead = self._dead(graph)
+        dead = dead_nodes(graph, self.asked)
         if not dead:
             return graph
         return rewritten(graph, lambda node, part: None if part.graph is graph and node.name in dead else node)
 
-    def ensures(self, graph: Graph) -> bool:
-        return not self._dead(graph)
 
-    def _dead(self, graph: Graph) -> set[str]:
-        results = (*graph.records().values(), *moved_states(graph).values())
-        ends = [node.name for node in graph if isinstance(node, ENDS) or node.name in self.asked]
-        return {node.name for node in graph} - graph.ancestors([*ends, *(result.node for result in results)])
+def dead_nodes(graph: Graph, asked: Set[str]) -> set[str]:
+    """The nodes that nothing needs."""
+    results = (*graph.records().values(), *moved_states(graph).values())
+    ends = [node.name for node in graph if isinstance(node, ENDS) or node.name in asked]
+    return {node.name for node in graph} - graph.ancestors([*ends, *(result.node for result in results)])

@@ -71,9 +71,6 @@ class Reassociate(Pass):
 
         return rewritten(graph, rule) if found else graph
 
-    def ensures(self, graph: Graph) -> bool:
-        return not images(graph)
-
 
 def images(graph: Graph) -> list[Image]:
     """The images that need not be made. Those in scans stay, where the square of a map would be made at each step."""

@@ -39,11 +39,9 @@ class Split(Pass):
     name: ClassVar[str] = "split"
 
     def __call__(self, graph: Graph) -> Graph:
-        return graph if self.ensures(graph) else rewritten(graph, _split)
-
-    def ensures(self, graph: Graph) -> bool:
         graphs = [part.graph for part in graph.parts()] + [region.graph for _, region in graph.modules()]
-        return not any(_is_whole(node, each) for each in graphs for node in each.of_kind(RouteNode))
+        whole = any(is_whole(node, each) for each in graphs for node in each.of_kind(RouteNode))
+        return rewritten(graph, _split) if whole else graph
 
 
 def split_routes(route: RouteNode, graph: Graph) -> list[RouteNode]:
@@ -53,7 +51,7 @@ def split_routes(route: RouteNode, graph: Graph) -> list[RouteNode]:
     return [user for user in users if isinstance(user, RouteNode)] or [route]
 
 
-def _is_whole(route: RouteNode, graph: Graph) -> bool:
+def is_whole(route: RouteNode, graph: Graph) -> bool:
     """Whether a route could be split; lengths of a message's own axes are not known."""
     is_weighted = isinstance(graph.declaration_of(route), Weighted) and "messages" not in graph.inputs(route.name)
     padded = any(axis.is_padded for axis in graph.pool_of(route).message.shape)
@@ -61,7 +59,7 @@ def _is_whole(route: RouteNode, graph: Graph) -> bool:
 
 
 def _split(node: Node, part: Part) -> Change:
-    if not isinstance(node, RouteNode) or not _is_whole(node, part.graph):
+    if not isinstance(node, RouteNode) or not is_whole(node, part.graph):
         return node
     uses, pool, of_zero = part.graph.uses(node.name), part.graph.pool_of(node), node.lowering == "factorised"
     name = f"{_first(node, part)}~messages"
@@ -97,7 +95,7 @@ def _first(route: RouteNode, part: Part) -> str:
         sent = each.lowering == "factorised" or graph.inputs(each.name)["tokens"]
         return each.lowering, graph.pool_of(each).name, sent
 
-    return next(each.name for each in graph.of_kind(RouteNode) if _is_whole(each, graph) and key(each) == key(route))
+    return next(each.name for each in graph.of_kind(RouteNode) if is_whole(each, graph) and key(each) == key(route))
 
 
 def _like(graph: Graph, otherwise: Result) -> Result:

@@ -26,6 +26,7 @@ from modgraph.store.opened import opened
 from modgraph.training.losses import learnt_from, losses_called, weighing_losses
 from modgraph.training.start.weight_map import read_map
 from tests.papers.sema_in_numpy import Sema
+from tests.passes.ensured import ensures
 from tests.training.timm_vit import PARAMETERS, SIZE, timm_forward, timm_tensors
 
 SPEC, TIMM = "specs/sema.mod", "specs/sema_timm.yaml"
@@ -268,7 +269,7 @@ def test_without_it_descriptors_are_left_out() -> None:
     image = images_of(2).float()
     torch.testing.assert_close(plain(image), model.float().eval()(image))
     for each in (WithoutNovelty(), NoveltyAsOutputs()):
-        assert each.ensures(after := each(plain.graph)) and after == plain.graph
+        assert ensures(each, after := each(plain.graph)) and after == plain.graph
     (one,) = exportable(model_of(expands=[]))
     assert one.graph == apply_passes(model_of(expands=[]).graph, INFERENCE)
 

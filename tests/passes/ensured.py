@@ -1,0 +1,70 @@
+"""What each pass leaves behind: whether a graph is as a pass leaves every graph."""
+
+from __future__ import annotations
+
+from modgraph.ir import Graph, InputNode, OutputNode, Part, RouteNode, Rule, ScanNode, needed_in
+from modgraph.passes import (
+    ComputeOnce,
+    Determinize,
+    Fold,
+    Hoist,
+    InferenceOnly,
+    Lower,
+    Merge,
+    NoveltyAsOutputs,
+    Pass,
+    Prune,
+    Reassociate,
+    Split,
+    WithoutNovelty,
+    WithoutOutputs,
+    images,
+    novelties,
+    routes_by_path,
+)
+from modgraph.passes.determinize import deterministic
+from modgraph.passes.fold import folded
+from modgraph.passes.hoist import invariant_ops, mark_once
+from modgraph.passes.merge import equal_nodes
+from modgraph.passes.novelty import unread_novelties
+from modgraph.passes.prune import dead_nodes
+from modgraph.passes.split import is_whole
+
+
+def ensures(each: Pass, graph: Graph) -> bool:
+    """Whether a graph is as this pass leaves every graph."""
+    parts = [*graph.parts(), *(Part(region.graph) for _, region in graph.modules())]
+    match each:
+        case InferenceOnly():  # no losses, and nothing that is not an input and that no output needs
+            needed = needed_in(graph, graph.outputs.values()).nodes
+            return all(isinstance(node, InputNode | OutputNode) or node.name in needed for node in graph)
+        case Determinize():
+            return _stays(deterministic(), parts)
+        case Lower():  # every route has the asked form, or one that is offered
+            routes = routes_by_path(graph).values()
+            return all(each.choice(part, route).form == route.lowering for part, route in routes)
+        case Split():
+            return not any(is_whole(node, part.graph) for part in parts for node in part.graph.of_kind(RouteNode))
+        case Fold():
+            return _stays(folded, graph.parts())
+        case Merge():
+            return not equal_nodes(graph)[0]
+        case Reassociate():
+            return not images(graph)
+        case Hoist():
+            return not any(map(invariant_ops, graph.of_kind(ScanNode)))
+        case Prune():
+            return not dead_nodes(graph, each.asked)
+        case ComputeOnce():
+            return _stays(mark_once(), parts)
+        case NoveltyAsOutputs():
+            return novelties(graph).keys() <= graph.outputs.keys()
+        case WithoutNovelty():
+            return not unread_novelties(graph)
+        case WithoutOutputs():
+            return not each.labels & graph.outputs.keys()
+    raise AssertionError(f"nothing says what {each.name} ensures")
+
+
+def _stays(rule: Rule, parts: list[Part]) -> bool:
+    return all(rule(node, part) == node for part in parts for node in part.graph)
