@@ -20,20 +20,20 @@ def compare(before: Graph, after: Graph, moved: Mapping[str, str] | None = None)
     matched = [*_match(Level(before, palette=palette), Level(after, palette=palette), moved or {})]
     added, removed = list[Unmatched](), list[Unmatched]()
     for each in matched:
-        for found, level, names in zip((removed, added), (each.before, each.after), each.left(), strict=True):
+        for found, level, names in zip((removed, added), each.levels, each.left(), strict=True):
             found += (Unmatched(level.place + name, level.graph) for name in names)
     moves = [*_moves(matched, before)]
-    taken = {each.before.place + name for each in matched for name in each.back}
+    taken = {each.levels[0].place + name for each in matched for name in each.before}
     gone = [(each.kind, each.place) for each in removed if each.place in taken]
     renamed = Level(Renames(moves, before, gone).graph(Level(before)))
     homes = {level.place: level.graph for level in renamed.walk()}
-    changed = (change for each in matched for change in _changes(each, homes[each.after.place]))
+    changed = (change for each in matched for change in _changes(each, homes[each.levels[1].place]))
     return Diff(
         added=tuple(sorted(added, key=lambda each: natural(each.place))),
         removed=tuple(sorted(removed, key=lambda each: natural(each.place))),
         moved=tuple(moves),
         changed=tuple(sorted(changed, key=lambda each: natural(each.after))),
-        doubts=tuple(doubt for each in matched if not each.before.scope for doubt in each.doubts()),
+        doubts=tuple(doubt for each in matched if not each.levels[0].scope for doubt in each.doubts()),
         model=differences(model_of(before), model_of(after)),
     )
 
@@ -51,9 +51,9 @@ def _changes(each: Matching, renamed: Graph) -> Iterator[Changed]:
     """What differs of the nodes of a level; `renamed` is that before, in names after."""
     for old, new in each.nodes():
         shared = min(len(regions_of(old)), len(regions_of(new)))
-        graph = each.after.graph
-        if attributes := differences(facts_of(renamed, new.name, shared), facts_of(graph, new.name, shared)):
-            yield Changed(new.kind, each.before.place + old.name, each.after.place + new.name, attributes, graph)
+        before, after = each.levels
+        if attributes := differences(facts_of(renamed, new.name, shared), facts_of(after.graph, new.name, shared)):
+            yield Changed(new.kind, before.place + old.name, after.place + new.name, attributes, after.graph)
 
 
 def _moves(matched: list[Matching], before: Graph) -> Iterator[Moved]:
@@ -61,25 +61,23 @@ def _moves(matched: list[Matching], before: Graph) -> Iterator[Moved]:
     pool's, and those by which users know decisions."""
     pairs = [(each, old, new) for each in matched for old, new in each.nodes()]
     nodes = [
-        Moved(old.kind, each.before.place + old.name, each.after.place + new.name)
+        Moved(old.kind, each.levels[0].place + old.name, each.levels[1].place + new.name)
         for each, old, new in pairs
         if old.name != new.name
     ]
     yield from sorted(nodes, key=lambda each: natural(each.after))
     usual = Renames(nodes, before)
-    for scope in dict.fromkeys(each.before.scope for each in matched):
+    for scope in dict.fromkeys(each.levels[0].scope for each in matched):
         owners = [
             (old.owner, new.owner)
             for each, old, new in pairs
-            if each.before.scope == scope and isinstance(old, OpNode) and isinstance(new, OpNode)
+            if each.levels[0].scope == scope and isinstance(old, OpNode) and isinstance(new, OpNode)
         ]
         elected, named = _elect(owners), usual.naming(WEIGHTS, scope)
         for name in sorted({name for name, _ in owners}, key=natural):
             if named(name) != (other := elected.get(name, name)):
                 yield Moved(WEIGHTS, scope + name, scope + other)
-    pools = {
-        pool.name for each in matched for level in (each.before, each.after) for pool in level.graph.of_kind(PoolNode)
-    }
+    pools = {pool.name for each in matched for level in each.levels for pool in level.graph.of_kind(PoolNode)}
     for name, other in sorted(_elect(vote for _, old, new in pairs for vote in _axes(old, new)).items()):
         if name != other and not pools & {name, other}:
             yield Moved(AXIS, name, other)

@@ -6,9 +6,9 @@ are paired in bodies that are, by their names, then in order where their definit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from modgraph.inspect.diff.level import Level, calls_around
 from modgraph.ir import OUTSIDE, Call, name_in_call
@@ -17,6 +17,46 @@ LIKE = 0.5  # of the nodes that two definitions have, as many are the same
 MOST_PAIRS = 10_000  # of definitions whose nodes are counted
 
 T = TypeVar("T")
+Key = Callable[[int, T], object]  # of what stands on side 0, before, or 1, after; None for what has none
+Lines = frozenset[tuple[str, int, tuple[object, ...]]]
+
+
+class Pairs(Generic[T]):
+    """What is before and after, and what of it is the same: `after` by what is before, `before` by what is after."""
+
+    def __init__(self, before: Iterable[T], after: Iterable[T]) -> None:
+        self._sides = [*before], [*after]
+        self.after: dict[T, T] = {}
+        self.before: dict[T, T] = {}
+
+    def left(self) -> tuple[list[T], list[T]]:
+        """What has no other yet."""
+        before, after = self._sides
+        return [each for each in before if each not in self.after], [each for each in after if each not in self.before]
+
+    def add(self, old: T, new: T) -> None:
+        """Pair two of which neither has another yet."""
+        if old not in self.after and new not in self.before:
+            self.after[old], self.before[new] = new, old
+
+    def groups(self, key: Key[T]) -> list[tuple[list[T], list[T]]]:
+        """What of the rest has one key before and after, for each key that both sides have."""
+        found: dict[object, tuple[list[T], list[T]]] = {}
+        for side, left in enumerate(self.left()):
+            for each in left:
+                if (value := key(side, each)) is not None:
+                    found.setdefault(value, ([], []))[side].append(each)
+        return [group for group in found.values() if all(group)]
+
+    def unique(self, key: Key[T]) -> list[tuple[T, T]]:
+        """Those of the rest whose key no other has."""
+        return [(old[0], new[0]) for old, new in self.groups(key) if len(old) == 1 == len(new)]
+
+    def add_in_order(self, key: Key[T]) -> None:
+        """Pair what of the rest has one key, the first with the first."""
+        for old, new in self.groups(key):
+            for pair in zip(old, new, strict=False):
+                self.add(*pair)
 
 
 @dataclass(frozen=True)
@@ -26,7 +66,7 @@ class Definition:
 
     kind: str
     author: str
-    lines: frozenset[tuple[str, int, tuple[object, ...]]]
+    lines: Lines
 
     @property
     def nodes(self) -> set[tuple[str, int]]:
@@ -56,58 +96,28 @@ class Definitions:
 
 def pair_calls(before: Definitions, after: Definitions) -> Iterator[tuple[Call, Call]]:
     """The calls of two graphs, each after the one around it."""
-    definitions = _pair_definitions([*dict.fromkeys(before.of.values())], [*dict.fromkeys(after.of.values())])
+    definitions = _pair_definitions(before, after).after
     pending: list[tuple[Call | None, Call | None]] = [(None, None)]
     while pending:
         outer, other = pending.pop()
-        old, new = before.inside.get(outer, []), after.inside.get(other, [])
-        pairs = _in_order(old, new, lambda call: (call.kind, name_in_call(call.outer, call.path)))
-        old, new = [call for call in old if call not in pairs], [call for call in new if call not in pairs.values()]
-        pairs |= _in_order(
-            old, new, lambda call: definitions.get(before.of[call]) if call in before.of else after.of[call]
-        )
-        yield from pairs.items()
-        pending += pairs.items()
+        pairs = Pairs(before.inside.get(outer, []), after.inside.get(other, []))
+        pairs.add_in_order(lambda side, call: (call.kind, name_in_call(call.outer, call.path)))
+        pairs.add_in_order(lambda side, call: after.of[call] if side else definitions.get(before.of[call]))
+        yield from pairs.after.items()
+        pending += pairs.after.items()
 
 
-def _pair_definitions(before: list[Definition], after: list[Definition]) -> dict[Definition, Definition]:
+def _pair_definitions(before: Definitions, after: Definitions) -> Pairs[Definition]:
     """Equal definitions by each other, those of one name, then the most similar."""
-    pairs: dict[Definition, Definition] = {}
-    keys: list[Callable[[Definition], object]] = [
-        lambda each: each,
-        lambda each: (each.kind, each.lines),
-        lambda each: (each.kind, each.author),
-    ]
-    for key in keys:
-        taken = {*pairs.values()}
-        left = [each for each in before if each not in pairs], [each for each in after if each not in taken]
-        pairs |= _in_order(*left, key)
-    before, after = (
-        [each for each in before if each not in pairs],
-        [each for each in after if each not in pairs.values()],
-    )
-    if len(before) * len(after) <= MOST_PAIRS:
-        likely = [(old, new) for old in before for new in after if old.kind == new.kind]
+    pairs = Pairs(dict.fromkeys(before.of.values()), dict.fromkeys(after.of.values()))
+    pairs.add_in_order(lambda side, each: each)
+    pairs.add_in_order(lambda side, each: (each.kind, each.lines))
+    pairs.add_in_order(lambda side, each: (each.kind, each.author))
+    left, others = pairs.left()
+    if len(left) * len(others) <= MOST_PAIRS:
+        likely = [(old, new) for old in left for new in others if old.kind == new.kind]
         scored = [(len(old.nodes & new.nodes) / len(old.nodes | new.nodes), old, new) for old, new in likely]
         for score, old, new in sorted(scored, key=lambda each: -each[0]):
-            if score >= LIKE and old not in pairs and new not in pairs.values():
-                pairs[old] = new
+            if score >= LIKE:
+                pairs.add(old, new)
     return pairs
-
-
-def groups(before: Mapping[T, object], after: Mapping[T, object]) -> list[tuple[list[T], list[T]]]:
-    """What has one key before and after, for each key that both sides have."""
-    found: dict[object, tuple[list[T], list[T]]] = {}
-    for each, key in before.items():
-        found.setdefault(key, ([], []))[0].append(each)
-    for each, key in after.items():
-        if key in found:
-            found[key][1].append(each)
-    return [group for group in found.values() if group[1]]
-
-
-def _in_order(before: list[T], after: list[T], key: Callable[[T], object]) -> dict[T, T]:
-    """What has one key, the first with the first."""
-    found = groups({each: key(each) for each in before}, {each: key(each) for each in after})
-    pairs = {each: other for old, new in found for each, other in zip(old, new, strict=False)}
-    return {each: pairs[each] for each in before if each in pairs}

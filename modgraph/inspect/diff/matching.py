@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from modgraph.inspect.cost import natural
 from modgraph.inspect.diff.changes import Doubt, declaration_of
-from modgraph.inspect.diff.definitions import Definitions, groups, pair_calls
+from modgraph.inspect.diff.definitions import Definitions, Key, Pairs, pair_calls
 from modgraph.inspect.diff.level import Level
 from modgraph.ir import Node, OpNode
 
@@ -24,22 +24,18 @@ MOST_MOVES = 16  # declarations that follow each other
 MOST_ROUNDS = 4
 BOTH = ("sources", "users")
 
-Pair = tuple[str, str]
-Kinds = Mapping[str, object]
 
-
-class Matching:
+class Matching(Pairs[str]):
     """The nodes of two levels by each other's names."""
 
     def __init__(self, before: Level, after: Level, moves: Mapping[str, str]) -> None:
-        self.before, self.after = before, after
-        self.pairs: dict[str, str] = {}
-        self.back: dict[str, str] = {}
+        super().__init__(before.sources, after.sources)
+        self.levels = before, after
         if moves:
             self._match_declared(moves)
         self._match_contexts()
         self._match((name, name) for name in before.sources)
-        if len(self.pairs) < len(before.sources):
+        if len(self.after) < len(before.sources):
             old, new = Definitions(before), Definitions(after)
             for call, other in pair_calls(old, new):
                 names = new.names[other]
@@ -47,28 +43,25 @@ class Matching:
         self._match_surroundings()
 
     def nodes(self) -> Iterator[tuple[Node, Node]]:
-        for old, new in self.pairs.items():
-            yield self.before.graph[old], self.after.graph[new]
+        before, after = self.levels
+        yield from ((before.graph[old], after.graph[new]) for old, new in self.after.items())
 
-    def left(self) -> tuple[list[str], list[str]]:
-        """The nodes that have no other yet."""
-        old = [name for name in self.before.sources if name not in self.pairs]
-        return old, [name for name in self.after.sources if name not in self.back]
-
-    def _match(self, pairs: Iterable[Pair]) -> None:
-        """Match those pairs that are there, are of one kind, and of which neither has another yet."""
-        known, others = self.before.graph, self.after.graph
+    def _match(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Match those pairs that are there and are of one kind."""
+        before, after = (level.graph for level in self.levels)
         for old, new in pairs:
-            free = old in known and new in others and old not in self.pairs and new not in self.back
-            if free and type(known[old]) is type(others[new]):
-                self.pairs[old], self.back[new] = new, old
+            if old in before and new in after and type(before[old]) is type(after[new]):
+                self.add(old, new)
 
     def _match_declared(self, moves: Mapping[str, str]) -> None:
         """What a name stands for with what one that it has become does, where that is one node each: nodes, then the
         ops that use weights."""
-        sides = self.before, self.after
-        nodes = [{name: [name] for name in side.sources} for side in sides]
-        for named, others in (nodes, [_by_owner(side) for side in sides]):
+        nodes = [{name: [name] for name in level.sources} for level in self.levels]
+        owners: list[dict[str, list[str]]] = [{}, {}]
+        for level, found in zip(self.levels, owners, strict=True):
+            for node in level.graph.of_kind(OpNode):
+                found.setdefault(node.owner, []).append(node.name)
+        for named, others in (nodes, owners):
             for name, old in named.items():
                 for new in (others.get(each, []) for each in _moved_names(name, moves)):
                     if len(old) == len(new) == 1:
@@ -76,10 +69,7 @@ class Matching:
 
     def _match_contexts(self) -> None:
         """Twins, which have one context, are matched by name where all are called as they were, else in order."""
-        old, new = self.left()
-        contexts = groups(
-            {name: self.before.context[name] for name in old}, {name: self.after.context[name] for name in new}
-        )
+        contexts = self.groups(lambda side, name: self.levels[side].context[name])
         same = [(old, new) for old, new in contexts if len(old) == len(new)]
         named = all({*old} == {*new} for old, new in same if len(old) > 1)
         for old, new in same:
@@ -88,59 +78,45 @@ class Matching:
     def _match_surroundings(self) -> None:
         """Of what is left, what alone has its content where it stands."""
         for _ in range(MOST_ROUNDS):
-            known = len(self.pairs)
+            known = len(self.after)
             for around in (BOTH, ("sources",), ("users",)):
-                self._match(self._between(self.before.content, self.after.content, *around))
-            if len(self.pairs) == known:
+                self._match(self.unique(self._between(self._content, around)))
+            if len(self.after) == known:
                 break
 
-    def _between(self, before: Kinds, after: Kinds, *around: str) -> list[Pair]:
-        """What alone is of its kind between nodes that are known: what it reads, what reads it, or both."""
-        old, new = self.left()
-        same = {name: name for name in self.back}
-        sides = (self.before, before, old, self.pairs), (self.after, after, new, same)
-        found = [
-            {name: (kinds[name], key) for name in names if (key := _surroundings(level, name, known, around))}
-            for level, kinds, names, known in sides
-        ]
-        return _unique(*found)
+    def _content(self, side: int, name: str) -> object:
+        return self.levels[side].content[name]
+
+    def _between(self, kind: Key[str], around: tuple[str, ...]) -> Key[str]:
+        """What is of a kind between nodes that are known: what it reads, what reads it, or both."""
+
+        def known(side: int, name: str) -> str:
+            return (name if name in self.before else "") if side else self.after.get(name, "")
+
+        def key(side: int, name: str) -> object:
+            edges = [(relation, edge) for relation in around for edge in getattr(self.levels[side], relation)[name]]
+            found = sorted((at, edge.relation, edge.slot, known(side, edge.node), edge.result) for at, edge in edges)
+            return (kind(side, name), *found) if any(each[3] for each in found) else None
+
+        return key
 
     def doubts(self) -> list[Doubt]:
         """Pairs among what is left that may be meant, each the only one for both: of equal content, or of one kind
         between the same. Only what has weights or a name that others know is worth a doubt."""
-        levels = self.before, self.after
-        left = zip(levels, self.left(), strict=True)
-        found = dict(_unique(*({name: level.content[name] for name in names} for level, names in left)))
-        old, new = ({node.name: (node.kind, _name(node)) for node in level.graph} for level in levels)
-        likely = [pair for pair in self._between(old, new, *BOTH) if pair[0] not in found]
+
+        def kind(side: int, name: str) -> object:
+            node = self.levels[side].graph[name]
+            return node.kind, getattr(declaration_of(node), "name", None)
+
+        found = dict(self.unique(self._content))
+        likely = [pair for pair in self.unique(self._between(kind, BOTH)) if pair[0] not in found]
         found |= {name: other for name, other in likely if other not in found.values()}
-        graph = self.before.graph
-        worth = sorted((name for name in found if _is_worth_moving(graph[name])), key=natural)
-        return [Doubt(graph[name].kind, name, found[name]) for name in worth]
-
-
-def _surroundings(level: Level, name: str, known: Mapping[str, str], around: tuple[str, ...]) -> tuple[object, ...]:
-    """The nodes that are known around one, by their names after; nothing where there are none."""
-    edges = [(side, edge) for side in around for edge in getattr(level, side)[name]]
-    found = sorted((side, edge.relation, edge.slot, known.get(edge.node, ""), edge.result) for side, edge in edges)
-    return tuple(found) if any(each[3] for each in found) else ()
-
-
-def _name(node: Node) -> object:
-    return getattr(declaration_of(node), "name", None)
-
-
-def _is_worth_moving(node: Node) -> bool:
-    """Whether a node has weights, or a name that others know."""
-    return bool(getattr(declaration_of(node), "weights", ())) or node.kind in ("pool", "input", "target", "output")
-
-
-def _by_owner(level: Level) -> dict[str, list[str]]:
-    """The ops that use weights, by the name of their owner."""
-    found: dict[str, list[str]] = {}
-    for node in level.graph.of_kind(OpNode):
-        found.setdefault(node.owner, []).append(node.name)
-    return found
+        doubts = []
+        for node in (self.levels[0].graph[name] for name in sorted(found, key=natural)):
+            has_weights = bool(getattr(declaration_of(node), "weights", ()))
+            if has_weights or node.kind in ("pool", "input", "target", "output"):
+                doubts.append(Doubt(node.kind, node.name, found[node.name]))
+        return doubts
 
 
 def _moved_names(name: str, moves: Mapping[str, str]) -> Iterator[str]:
@@ -153,8 +129,3 @@ def _moved_names(name: str, moves: Mapping[str, str]) -> Iterator[str]:
             return
         name = moves[head] + name[len(head) :]
         yield name
-
-
-def _unique(before: Kinds, after: Kinds) -> list[Pair]:
-    """The pairs of nodes whose key no other node has."""
-    return [(old[0], new[0]) for old, new in groups(before, after) if len(old) == 1 == len(new)]
