@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from modgraph.files import read_file
-from modgraph.inspect.diff import Side, compared, without_marks
+from modgraph.inspect.diff import Side, compared
+from modgraph.inspect.diff.comparison import without_marks
 from modgraph.inspect.diff.html import panes_of
 from modgraph.inspect.growth_sections import growth_section
 from modgraph.inspect.page import Curve, Curves, Pane, Section, page_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from modgraph.inspect.diff import Fate, Trained, Values, Weight
+from modgraph.inspect.diff import Fate, Weight
+from modgraph.inspect.diff.comparison import Values
 from modgraph.ir import Graph, weights_of
 from modgraph.passes import apply_passes, pipeline_behind
 from modgraph.store.opened import Kind, Opened
@@ -26,7 +27,7 @@ def values_of(before: Opened, after: Opened, weights: tuple[Weight, ...]) -> Val
         hashes = [_hash_of(each, other) for each, other in ((before, after), (after, before))]
         if None in hashes:
             return NONE_YET
-        return Values(Trained.EQUAL if hashes[0] == hashes[1] else Trained.DIFFERENT)
+        return Values("equal" if hashes[0] == hashes[1] else "different")
     old, new = _weights_of(before), _weights_of(after)
     if old is None or new is None:
         return NONE_YET
@@ -38,8 +39,12 @@ def values_of(before: Opened, after: Opened, weights: tuple[Weight, ...]) -> Val
         first = new[other][tuple(map(slice, old[name].shape))]
         if _are_equal(old[name], first.copy()):
             longer.append(other)
-    trained = Trained.DIFFERENT if different or len(kept) < len(weights) else Trained.EQUAL
-    return Values(trained, len(kept) - len(different), different, tuple(longer))
+    return Values(
+        "different" if different or len(kept) < len(weights) else "equal",
+        len(kept) - len(different),
+        different,
+        tuple(longer),
+    )
 
 
 def _weights_of(found: Opened) -> Mapping[str, ndarray] | None:

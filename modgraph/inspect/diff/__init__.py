@@ -1,17 +1,7 @@
 """What two architectures differ in, and what that means for costs and trained weights. Needs no torch."""
 
 from modgraph.inspect.diff.compare import compare
-from modgraph.inspect.diff.comparison import (
-    Comparison,
-    Fate,
-    Side,
-    Trained,
-    Values,
-    Weight,
-    compared,
-    weights_after,
-    without_marks,
-)
+from modgraph.inspect.diff.comparison import Comparison, Fate, Side, Weight, compared, weights_after
 from modgraph.inspect.diff.json_form import as_json
 from modgraph.inspect.diff.renames import applied
 from modgraph.inspect.diff.text import text_of
@@ -20,8 +10,6 @@ __all__ = [
     "Comparison",
     "Fate",
     "Side",
-    "Trained",
-    "Values",
     "Weight",
     "applied",
     "as_json",
@@ -29,5 +17,4 @@ __all__ = [
     "compared",
     "text_of",
     "weights_after",
-    "without_marks",
 ]

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from modgraph.declare import Declaration
-from modgraph.inspect.diff.level import EMPTY, regions_of, split_place
+from modgraph.inspect.diff.level import regions_of, split_place
 from modgraph.ir import DecisionNode, Graph, Node, OpNode, RouterNode
 from modgraph.routers import RouterFacts, RouterText
 
@@ -145,7 +145,7 @@ def facts_of(graph: Graph, name: str, shared: int) -> Facts:
         facts |= {f"{relation}.{slot}": source for slot, source in edges.items()}
     facts |= {f"uses.{role}": used for role, used in graph.uses(name).items()}
     for at, region in enumerate(regions_of(node)):
-        facts[f"regions.{at}"] = region if at >= shared else replace(region, graph=EMPTY.graph)
+        facts[f"regions.{at}"] = region if at >= shared else replace(region, graph=Graph(""))
     return facts
 
 

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
+from typing import Literal
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.inspect.cost import Cost, check_lengths, cost_of
 from modgraph.inspect.diff.changes import Diff
 from modgraph.inspect.diff.compare import compare
 from modgraph.inspect.diff.keys import Keys
-from modgraph.inspect.diff.level import Level, split_place
+from modgraph.inspect.diff.level import Level, is_below, split_place
 from modgraph.inspect.diff.renames import GONE, Renames
 from modgraph.inspect.diff.router_bodies import without_bodies
 from modgraph.ir import Graph, GraphWeight, OpNode, ScanNode, node_weights, weights_of
@@ -49,14 +50,9 @@ class Weight:
         return Fate.KEPT if self.before.name == self.after.name else Fate.MOVED
 
     @property
-    def name(self) -> str:
-        """Its name after, or before where it is gone."""
-        return next(each.name for each in (self.after, self.before) if each is not None)
-
-    @property
-    def count(self) -> int:
-        """How many values it has, after where it is there."""
-        return next(each.count for each in (self.after, self.before) if each is not None)
+    def latest(self) -> GraphWeight:
+        """It after, or before where it is gone."""
+        return next(each for each in (self.after, self.before) if each is not None)
 
     def reshaped(self, say: Callable[[str], str] = str) -> list[str]:
         """The axes that have another length: `expert 6→8`; one without a name by its place, from 0."""
@@ -68,20 +64,12 @@ class Weight:
         ]
 
 
-class Trained(StrEnum):
-    """What is known of the values of two sets of trained weights."""
-
-    UNKNOWN = "unknown"
-    EQUAL = "equal"
-    DIFFERENT = "different"
-
-
 @dataclass(frozen=True)
 class Values:
     """Whether trained weights have the same values: of runs and checkpoints name by name, in all others as a whole.
     `longer` are those that have grown, whose old part is as it was."""
 
-    trained: Trained = Trained.UNKNOWN
+    trained: Literal["unknown", "equal", "different"] = "unknown"
     equal: int = 0
     different: tuple[str, ...] = ()
     longer: tuple[str, ...] = ()
@@ -113,7 +101,7 @@ class Comparison:
 
     @property
     def is_different(self) -> bool:
-        return bool(self.diff) or self.values.trained is Trained.DIFFERENT
+        return bool(self.diff) or self.values.trained == "different"
 
     @cached_property
     def reported(self) -> Diff:
@@ -125,9 +113,10 @@ class Comparison:
         """The keys of rounds and modules of both."""
         return Keys(self.before.graph, self.after.graph)
 
-    def fates(self) -> dict[Fate, list[Weight]]:
-        """The weights by what becomes of them."""
-        return {fate: [weight for weight in self.weights if weight.fate is fate] for fate in Fate}
+    def fates(self) -> list[tuple[Fate, list[Weight], int]]:
+        """The weights by what becomes of them, and how many values they have."""
+        weights = {fate: [weight for weight in self.weights if weight.fate is fate] for fate in Fate}
+        return [(fate, each, sum(weight.latest.count for weight in each)) for fate, each in weights.items()]
 
 
 def without_marks(found: Comparison) -> Comparison:
@@ -163,12 +152,7 @@ def _costs_by_place(graph: Graph, cost: Cost) -> Callable[[str], Cost]:
     """The counts by the places of nodes: of an op that is whose weights it uses; the modules of a pool are counted
     under the pool."""
     owners = {node.name: node.owner for part in graph.parts() for node in part.graph.of_kind(OpNode)}
-
-    def cost_at(place: str) -> Cost:
-        name = split_place(place)[1]
-        return cost.nodes.get(owners.get(name, name), NOTHING)
-
-    return cost_at
+    return lambda place: cost.nodes.get(owners.get(name := split_place(place)[1], name), NOTHING)
 
 
 def weights_after(diff: Diff, before: Graph, after: Graph) -> list[Weight]:
@@ -190,10 +174,8 @@ def _names_of_weights(diff: Diff, before: Graph) -> Iterator[tuple[str, str]]:
     gone = [(each.kind, each.place) for each in diff.removed]
     gone += [(each.kind, each.before) for each in diff.changed if each.names & IDENTITY]
     heads = {split_place(place)[1] for _, place in gone}
-    for level in levels:
-        for node in level.graph.of_kind(OpNode):
-            if any(node.owner[:at] in heads for at, sign in enumerate(node.owner) if sign == "."):
-                gone.append((node.kind, level.place + node.name))
+    ops = [(level.place + node.name, node) for level in levels for node in level.graph.of_kind(OpNode)]
+    gone += [(node.kind, place) for place, node in ops if is_below(heads, node.owner)]
     renames = Renames(diff.moved, before, gone)
     for level in levels:
         renamed = renames.graph(level)

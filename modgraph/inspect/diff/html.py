@@ -30,7 +30,8 @@ def html_of(found: Comparison, sources: Sources) -> str:
     count = next((count for count in range(1, most) if paths[0][-count:] != paths[1][-count:]), 1)
     first, second = ("/".join(path[-count:]) for path in paths)
     labels = f"before: {first} ({found.before.kind})", f"after: {second} ({found.after.kind})"
-    return page_of(f"{first} → {second}", panes_of(found, sources, labels), [*_sections(found)])
+    panes = panes_of(found, sources, labels)
+    return page_of(f"{first} → {second}", panes, [*_sections(found)])
 
 
 def panes_of(found: Comparison, sources: Sources, labels: Sequence[str]) -> tuple[Pane, Pane]:
@@ -103,8 +104,7 @@ def _sections(found: Comparison) -> Iterator[Section]:
 
 
 def _weights(found: Comparison) -> Iterator[Table | Text]:
-    fates = found.fates().items()
-    rows = [(str(fate), len(weights), sum(each.count for each in weights)) for fate, weights in fates]
+    rows = [(str(fate), len(weights), count) for fate, weights, count in found.fates()]
     yield Table(("", "weights", "values"), rows)
     others = [
         (str(each.fate), *(side.name if side else "" for side in (each.before, each.after)), ", ".join(each.reshaped()))

@@ -53,10 +53,10 @@ def as_json(found: Comparison) -> dict[str, Any]:
         "weights": {
             fate: {
                 "weights": len(weights),
-                "values": sum(each.count for each in weights),
+                "values": count,
                 "list": [_weight(each) for each in weights if fate is not Fate.KEPT],
             }
-            for fate, weights in found.fates().items()
+            for fate, weights, count in found.fates()
         },
         "values": _plain(asdict(found.values)),
     }

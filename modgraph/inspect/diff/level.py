@@ -7,20 +7,18 @@ by all that is made of it too, `context`, its place in the graph. Each is found 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from modgraph.ir import Call, DecisionNode, Graph, Node, PoolNode, Region, Result, ScanNode, rename
-from modgraph.routers import RouterFacts
 
 Colours = dict[str, int]
 Palette = dict[Hashable, int]  # numbers of keys, in the order in which they occur in both graphs
 
-EMPTY = Region(Graph(""), (), ())
-UNNAMED: dict[str, Any] = {"owner": "", "label": "", "shares": "", "inside": "", "regions": (), "region": EMPTY}
-OF_A_TEXT: dict[str, Any] = {"records": (), "rounds": 1, "facts": RouterFacts()}  # these follow from a router's text
+NAMED = {"name", "owner", "label", "shares", "inside", "regions", "region", "span", "within"}
+OF_A_TEXT = {"records", "rounds", "facts"}  # of a decision: these follow from its router's text
 
 
 class Edge(NamedTuple):
@@ -98,9 +96,12 @@ class Level:
         arguments = {name: at for at, name in enumerate(self.arguments)}
         found: Colours = {}
         for node in self.graph:
-            facts = node.kind, repr(_unnamed(node)), bool(getattr(node, "shares", ""))
+            plain = rename(node, "", lambda name: "*" if name else "")  # without names of axes either
+            left_out = NAMED | OF_A_TEXT if isinstance(node, DecisionNode) else NAMED
+            facts = [repr(getattr(plain, each.name)) for each in fields(plain) if each.name not in left_out]
             regions = tuple(inner._colour() for inner in self.inner(node))
-            found[node.name] = self._number("content", arguments.get(node.name), *facts, regions)
+            shares = bool(getattr(node, "shares", ""))
+            found[node.name] = self._number("content", arguments.get(node.name), node.kind, shares, regions, *facts)
         return found
 
     @cached_property
@@ -132,14 +133,6 @@ def _coloured(edges: Iterable[Edge], colours: Mapping[str, int]) -> list[tuple[s
     return sorted((edge.relation, edge.slot, edge.result, colours[edge.node]) for edge in edges)
 
 
-def _unnamed(node: Node) -> Node:
-    """A node without names, those of axes too."""
-    plain = rename(node, "", lambda name: "*" if name else "")
-    known = UNNAMED | (OF_A_TEXT if isinstance(node, DecisionNode) else {})
-    blank: dict[str, Any] = {each.name: known[each.name] for each in fields(plain) if each.name in known}
-    return replace(plain, **blank)
-
-
 def regions_of(node: Node) -> tuple[Region, ...]:
     return node.regions if isinstance(node, PoolNode) else (node.region,) if isinstance(node, ScanNode) else ()
 
@@ -159,3 +152,8 @@ def split_place(place: str) -> tuple[str, str]:
     """What the places of all nodes of a graph begin with, and the name of a node in it."""
     name = place.rpartition("/")[2]
     return place[: len(place) - len(name)], name
+
+
+def is_below(heads: Container[str], name: str) -> bool:
+    """Whether a name lies below one of some others."""
+    return any(name[:at] in heads for at, sign in enumerate(name) if sign == ".")

@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from modgraph.inspect.diff.changes import Changed, Moved, Unmatched
+from modgraph.inspect.diff.changes import Moved, Unmatched
 from modgraph.inspect.diff.comparison import Comparison
 from modgraph.inspect.diff.definitions import Definitions
 from modgraph.inspect.diff.keys import Key, Keys, Say, fill
 from modgraph.inspect.diff.level import Level, Palette, calls_around
 from modgraph.inspect.diff.words import details, shown_node
 from modgraph.ir import Call, Graph, Node
-
-Words = tuple[str, tuple[str, ...]]  # behind a place, and below it
 
 ADDED, REMOVED, CHANGED, MOVED = "+", "−", "~", "→"
 
@@ -34,12 +32,16 @@ class Line:
 
 @dataclass(frozen=True)
 class Item:
-    """What a line says of one place; `words` gives what stands behind it and the details, given how names are said."""
+    """What a line says of one place: what stands behind it, and the details, given how names are said."""
 
     sign: str
     kind: str
     place: str
-    words: Callable[[Say], Words]
+    what: Callable[[Say], str] = lambda say: ""
+    details: Callable[[Say], Iterable[str]] = lambda say: ()
+
+    def line(self, place: str, say: Say) -> Line:
+        return Line(self.sign, self.kind, place, self.what(say), tuple(self.details(say)))
 
 
 @dataclass(frozen=True)
@@ -53,25 +55,16 @@ class Move:
 
 def lines_of(found: Comparison) -> list[Line]:
     """A line for each thing that differs but for moves."""
-    diff = found.reported
-    lines = fold(
-        (Item(CHANGED, each.kind, each.after, partial(_change, each)) for each in diff.changed if not each.follows),
-        found.keys,
-    )
-    graphs = found.before.graph, found.after.graph
+    diff, graphs = found.reported, (found.before.graph, found.after.graph)
+    changed = [each for each in diff.changed if not each.follows]
+    items = [Item(CHANGED, each.kind, each.after, details=partial(details, each.attributes)) for each in changed]
+    lines = fold(items, found.keys)
     for sign, unmatched, graph, other in ((ADDED, diff.added, *graphs[::-1]), (REMOVED, diff.removed, *graphs)):
-        items, left = _whole_calls(sign, unmatched, graph, other)
-        items += [Item(sign, each.kind, each.place, partial(_node, each)) for each in left]
-        lines += fold(items, found.keys)
+        calls, left = _whole_calls(sign, unmatched, graph, other)
+        lines += fold(
+            [*calls, *(Item(sign, each.kind, each.place, partial(shown_node, each)) for each in left)], found.keys
+        )
     return lines
-
-
-def _change(each: Changed, say: Say) -> Words:
-    return "", tuple(details(each.attributes, say))
-
-
-def _node(each: Unmatched, say: Say) -> Words:
-    return shown_node(each, say), ()
 
 
 def fold(items: Iterable[Item], keys: Keys) -> list[Line]:
@@ -79,14 +72,13 @@ def fold(items: Iterable[Item], keys: Keys) -> list[Line]:
     groups: dict[Line, list[tuple[Item, tuple[Key, ...]]]] = {}
     for item in items:
         pattern, own = keys.split(item.place)
-        line = Line(item.sign, item.kind, pattern, *item.words(keys.seen_from(item.place)))
-        groups.setdefault(line, []).append((item, own))
-    return [
-        replace(line, place=fill(line.place, [own for _, own in group]), count=len(group))
-        if len(group) > 1
-        else Line(line.sign, line.kind, group[0][0].place, *group[0][0].words(str))
-        for line, group in groups.items()
-    ]
+        groups.setdefault(item.line(pattern, keys.seen_from(item.place)), []).append((item, own))
+    lines = []
+    for line, group in groups.items():
+        first = group[0][0]
+        filled = replace(line, place=fill(line.place, [own for _, own in group]), count=len(group))
+        lines.append(filled if len(group) > 1 else first.line(first.place, str))
+    return lines
 
 
 def moves_of(moved: Iterable[Moved], keys: Keys) -> list[Move]:
@@ -130,13 +122,14 @@ def _whole_calls(
         for call, count in counts.items():
             like = known.get((definitions[call].kind, definitions[call].lines)) if call else None
             if call and like and count > 1:
-                items.append(Item(sign, call.kind, level.place + call.path, partial(_call, like, count)))
+                text = f"as {like} ({count} nodes)"
+                items.append(Item(sign, call.kind, level.place + call.path, partial(_constant, text)))
                 said |= {level.place + node.name for node in level.graph if call in calls_around(node)}
     return items, [each for each in unmatched if each.place not in said]
 
 
-def _call(like: str, count: int, say: Say) -> Words:
-    return f"as {like} ({count} nodes)", ()
+def _constant(text: str, say: Say) -> str:
+    return text
 
 
 def _outermost(node: Node, calls: set[Call]) -> Call | None:

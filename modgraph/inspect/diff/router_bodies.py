@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from modgraph.inspect.diff.changes import Changed, Diff, Moved
-from modgraph.inspect.diff.level import Level, calls_around, split_place
+from modgraph.inspect.diff.level import Level, calls_around, is_below, split_place
 from modgraph.inspect.diff.renames import AXIS, LABEL, WEIGHTS
 from modgraph.ir import Call, DecisionNode, Graph, Result
 
@@ -78,5 +78,4 @@ class _Bodies:
         """Whether a place, or a name of weights or of an axis, is in one of these bodies."""
         if kind not in (WEIGHTS, AXIS):
             return place in self.inside
-        name = split_place(place)[1]
-        return any(name[:at] in self._names for at, sign in enumerate(name) if sign == ".")
+        return is_below(self._names, split_place(place)[1])

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from modgraph.inspect.cost import COUNTS
 from modgraph.inspect.cost_text import aligned
-from modgraph.inspect.diff.comparison import Comparison, Fate, Trained, Weight
+from modgraph.inspect.diff.comparison import Comparison, Fate, Weight
 from modgraph.inspect.diff.lines import ADDED, CHANGED, MOVED, REMOVED, Item, fold, lines_of, moves_of
 from modgraph.inspect.diff.words import details, shown_place, shown_type
 
@@ -88,24 +88,23 @@ def _costs(found: Comparison) -> list[str]:
 
 def _weights(found: Comparison) -> Iterator[str]:
     """What becomes of the weights, and whether what was learnt is the same."""
-    fates, values = found.fates(), found.values
+    values, reshaped = found.values, [each for each in found.weights if each.fate is Fate.RESHAPED]
     if found.diff:
-        counts = {fate: _counted(sum(each.count for each in weights), "value") for fate, weights in fates.items()}
-        fated = [f"{len(weights):,} {fate} ({counts[fate]})" for fate, weights in fates.items() if weights]
-        yield f"trained weights: {', '.join(fated) or 'there are none'}"
-        lines = fold(map(_item, fates[Fate.RESHAPED]), found.keys)
+        fates = [f"{len(each):,} {fate} ({_counted(count, 'value')})" for fate, each, count in found.fates() if each]
+        yield f"trained weights: {', '.join(fates) or 'there are none'}"
+        lines = fold(map(_item, reshaped), found.keys)
         yield from _listed(f"  {line.place}{_times(line.count)}: {line.what}" for line in lines)
-    if values.trained is Trained.UNKNOWN:
+    if values.trained == "unknown":
         yield from [f"values of weights: {values.reason}"] * bool(values.reason)
         return
     some = f" ({values.equal} equal, {len(values.different)} different)" if values.equal or values.different else ""
     yield f"values of weights: {values.trained}{some}"
-    if resized := len(fates[Fate.RESHAPED]):
-        yield f"  of {resized:,} reshaped, {len(values.longer):,} have every old value at its old place"
+    if reshaped:
+        yield f"  of {len(reshaped):,} reshaped, {len(values.longer):,} have every old value at its old place"
 
 
 def _item(weight: Weight) -> Item:
-    return Item(CHANGED, "weight", weight.name, lambda say: (", ".join(weight.reshaped(say)), ()))
+    return Item(CHANGED, "weight", weight.latest.name, lambda say: ", ".join(weight.reshaped(say)))
 
 
 def _times(count: int) -> str:

@@ -184,12 +184,12 @@ def test_declared_moves_go_for_all_that_lies_below_and_follow_each_other() -> No
 def test_weights_are_kept_moved_reshaped_new_or_dropped() -> None:
     before = spec("module a = linear(3) h = x -> a pool p[3] = linear(2) y = h -> p -> flatten -> linear(5)")
     after = spec("module b = linear(3) h = x -> b pool p[4] = linear(2) y = h -> p -> flatten -> linear(5)")
-    fates = {each.name: each.fate for each in weights_after(compare(before, after), before, after)}
+    fates = {each.latest.name: each.fate for each in weights_after(compare(before, after), before, after)}
     assert fates["b.linear.weight"] is Fate.MOVED
     assert fates["p.2.linear.weight"] is Fate.KEPT
     assert fates["p.3.linear.weight"] is Fate.NEW
     assert fates["y.linear.weight"] is Fate.RESHAPED and fates["y.linear.bias"] is Fate.KEPT
-    back = {each.name: each.fate for each in weights_after(compare(after, before), after, before)}
+    back = {each.latest.name: each.fate for each in weights_after(compare(after, before), after, before)}
     assert back["p.3.linear.weight"] is Fate.DROPPED
 
 
@@ -230,7 +230,7 @@ def test_what_is_the_same_but_for_keys_is_told_once() -> None:
     read = {place: graph.inputs(place)["x"].node for place in places}
 
     def item(place: str) -> Item:
-        return Item("+", "op", place, lambda say: (say(read[place]), ()))
+        return Item("+", "op", place, lambda say: say(read[place]))
 
     lines = fold(map(item, places), Keys(graph))
     assert [(line.place, line.count, line.what) for line in lines] == [
