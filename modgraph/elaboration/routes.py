@@ -19,8 +19,7 @@ from modgraph.elaboration.sparsity import compute_choice
 from modgraph.ir import PoolNode, Region, Result, RouteNode, RouterNode, bind_route
 from modgraph.routers import Router
 from modgraph.routers.chosen import Chosen
-from modgraph.routers.every_module import EveryModule
-from modgraph.routers.weighted import Weighted
+from modgraph.routers.weighted import EveryModule, Weighted
 from modgraph.types import Misfit, TensorType, shapes_meet
 
 

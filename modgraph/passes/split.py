@@ -24,8 +24,7 @@ from modgraph.ops import Op
 from modgraph.ops.array import Constant
 from modgraph.ops.padding import MaskPadding
 from modgraph.passes.infrastructure import Pass
-from modgraph.routers.every_module import EveryModule
-from modgraph.routers.weighted import Weighted
+from modgraph.routers.weighted import EveryModule, Weighted
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from modgraph.declare import Operand, Record, Role, Signature, TorchModule, product, setting, tokens
-from modgraph.routers.choice_forms import SELECTED, choice_forms
+from modgraph.declare import Operand, Record, Role, Signature, own_module, product, setting, tokens
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, RecordsOf, Router, definition
 from modgraph.types import Axis, Misfit, TensorType, once_each
 
+# Of a module: in a scan, copying so many for every token is less than sorting tokens at every step.
+FEW_WEIGHTS = 2**14
+FEW_IN_BUNDLE = 2**12  # ONNX Runtime sorts in less time
+
+GATHERED = "gathered"  # the form of a choice in which weights are taken by index
+MASKED = "masked"  # the form of a choice in which every module runs
+SELECTED = "modgraph.nn.message_passing.SelectedMessagePassing"
 EVERY_EDGE = "modgraph.nn.message_passing.EveryEdgeMessagePassing"
 OF_CHOICE = (
     Record("gates", "... N M", Role.GATES),
@@ -17,6 +23,27 @@ OF_CHOICE = (
     Record("selected", "... N M", Role.CHOICE),
 )
 OF_PAIRS = tuple(Operand(name, "... N M") for name in ("weights", "scores", "choice"))
+
+
+def choice_forms(pool: PoolFacts) -> tuple[Lowering, ...]:
+    """The forms that compute a route of which each token reaches some modules only, the best first."""
+    sorted_ = "edges are sorted by module, and each module runs once, on its slice"
+    each = "each module runs once, on the tokens that chose it"
+    grouped = Lowering("grouped", "modgraph.nn.SelectedGrouped", sorted_, exportable=pool.in_scan)
+    per_module = Lowering("per_module", "modgraph.nn.SelectedPerModule", each)
+    every = "every module runs and is masked, selection saves nothing"
+    masked = Lowering(MASKED, "modgraph.nn.SelectedMasked", every, exportable=False)
+    reference = definition(SELECTED)
+    every_module = () if pool.over_batch else (masked,)  # with other messages than its own, a module's results change
+    if not pool.in_scan:
+        return grouped, per_module, *every_module, reference
+    rest = (*every_module, *(replace(form, exportable=False) for form in (per_module, reference)))
+    if not pool.gathers:
+        return (grouped, *rest)
+    by_index = "the weights of the chosen modules are taken by index, at each step of the scan"
+    few = pool.weights <= FEW_IN_BUNDLE
+    gathered = Lowering(GATHERED, "modgraph.nn.SelectedGathered", by_index, exportable=few)
+    return (gathered, grouped, *rest) if pool.weights <= FEW_WEIGHTS else (grouped, gathered, *rest)
 
 
 class Chosen(Router):
@@ -33,7 +60,7 @@ class Chosen(Router):
         "w = (s, s -> top_k(2)) -> masked_softmax y = x -> p by w output y"
     )
     operands = (tokens("tokens"), *OF_PAIRS)
-    module = TorchModule("modgraph.nn.Chosen", "k", "straight", "message_rank", "shows")
+    module = own_module("k", "straight", "message_rank", "shows")
     masks = "... N"
     reference = SELECTED
     takes_one = True
@@ -86,7 +113,6 @@ class ChosenSenders(Chosen):
         "input x: float[5, 6] pool p[3] = linear(4) s = x -> linear(p) "
         "w = (s -> softmax) * (s -> top_k(2, axis=-2)) y = x -> p by w output y"
     )
-    module = TorchModule("modgraph.nn.ChosenSenders", "k", "straight", "message_rank", "shows")
     chooses_along = "senders"
 
     def active_modules(self, size: int) -> int:

@@ -1,4 +1,4 @@
-"""The base of all routers, and the registry that their declarations fill.
+"""The base of all routers, the registry that their declarations fill, and routers that are written in the language.
 
 Axis letters: N senders (tokens), M modules of the pool, D width of a token, V width of a module's result.
 """
@@ -10,10 +10,37 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from modgraph.declare import Declaration, Record, Registry, Role, Signature, record_as
-from modgraph.routers.text import RouterFacts
 from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, once_each, shapes_meet
 
 DEFINITION = "message_passing"  # the form that all others must equal
+
+
+@dataclass(frozen=True)
+class RouterText:
+    """A router that is written in the language: the name of its definition and its arguments, each with its value as a
+    spec writes it, those that differ from their default and those that do not."""
+
+    name: str
+    given: tuple[tuple[str, str], ...] = ()
+    defaults: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        """The router as a spec writes it."""
+        written = ", ".join(f"{name}={value}" for name, value in self.given)
+        return f"{self.name}({written})" if written else self.name
+
+
+@dataclass(frozen=True)
+class RouterFacts:
+    """How a router decides: what a route's value has vectors for, along what it chooses (None: every module takes
+    part), how many modules a sender reaches at most (0: any number), whether it wants a balance loss, whether it
+    draws."""
+
+    one_for_each: Literal["sender", "module", "pair"] = "sender"
+    chooses_along: Literal["modules", "senders"] | None = None
+    k: int = 0
+    balanced: bool = False
+    draws: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,11 +117,7 @@ class Router(Declaration):
     one_for_each: ClassVar[Literal["sender", "module", "pair"]] = "sender"  # what a route's value has vectors for
     records: ClassVar[tuple[Record, ...]] = ()
     reference: ClassVar[str]
-    chooses_along: ClassVar[Literal["modules", "senders"] | None] = (
-        "modules"  # None: every module takes part in every decision
-    )
-    balanced: ClassVar[bool] = False  # left alone it may come to use few modules: it wants a balance loss
-    draws: ClassVar[bool] = False  # it chooses by chance in training, and no gradient passes the choice
+    chooses_along: ClassVar[Literal["modules", "senders"] | None] = "modules"  # None: every module takes part
     masks_each: ClassVar[bool] = False  # its torch forms take a mask for each operand, where others take the first's
     senders: ClassVar[bool] = True  # the axis before a message is that of the senders; size 1 if absent
     takes_one: ClassVar[bool] = False  # its torch forms take a single sender without that axis, all else without it too
@@ -106,7 +129,7 @@ class Router(Declaration):
     @property
     def facts(self) -> RouterFacts:
         """How it decides."""
-        return RouterFacts(self.one_for_each, self.chooses_along, balanced=self.balanced, draws=self.draws)
+        return RouterFacts(self.one_for_each, self.chooses_along)
 
     def record_as(self, *roles: Role) -> Record | None:
         """What it records in the first of these roles that it has a record for."""
@@ -124,13 +147,10 @@ class Router(Declaration):
         single = not self.outer(pool, tokens)
         if single:
             tokens = tokens.with_shape((1, *tokens.shape))
-        known: dict[str, Axis] = {"M": pool.axis}
-        if len(pool.result.shape) == 1:
-            known["V"] = pool.result.shape[0]
-        else:
+        if len(pool.result.shape) != 1:
             reason = f'it needs modules that yield vectors, and those of "{pool.name}" yield {pool.result}'
             raise Misfit(reason, "end the pool's modules with: -> flatten")
-        signature = self.bind(tokens, *others, **known)
+        signature = self.bind(tokens, *others, M=pool.axis, V=pool.result.shape[0])
         return replace(signature, results=self._for_one(signature.results)) if single else signature
 
     def outer(self, pool: PoolTypes, tokens: TensorType) -> Shape:
@@ -150,8 +170,13 @@ class Router(Declaration):
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The types of the value and of the records. Senders that are modules' results themselves are plain beside the
         axis of modules."""
-        patterns = (*self.results, *(record.axes for record in self.records))
-        return tuple(TensorType("float", once_each(_beside(axes["M"], axes.listed(pattern)))) for pattern in patterns)
+        modules, results = axes["M"], []
+        for pattern in (*self.results, *(record.axes for record in self.records)):
+            shape = axes.listed(pattern)
+            last = max((at for at, axis in enumerate(shape) if axis == modules), default=-1)
+            plain = (Axis(axis.size) if axis == modules and at != last else axis for at, axis in enumerate(shape))
+            results.append(TensorType("float", once_each(tuple(plain))))
+        return tuple(results)
 
     def senders_in(self, signature: Signature) -> Any:
         """How many senders a route has, outer axes left out."""
@@ -181,10 +206,3 @@ class Router(Declaration):
 def definition(route: str) -> Lowering:
     """The form that all others must equal, by the import path of its torch module."""
     return Lowering(DEFINITION, route, "torch_geometric message passing, the definition")
-
-
-def _beside(modules: Axis, shape: Shape) -> Shape:
-    """A shape in which the axis of modules occurs once, last of all: where it is one of senders too, that is plain."""
-    twice = shape.count(modules) > 1
-    last = len(shape) - 1 - shape[::-1].index(modules) if twice else -1
-    return tuple(Axis(axis.size) if twice and axis == modules and at != last else axis for at, axis in enumerate(shape))

@@ -7,7 +7,7 @@ from modgraph.ir.node import Node, OpNode, PoolNode, RouteNode
 from modgraph.ops import Op
 from modgraph.ops.array import NextState, State
 from modgraph.routers import GATHERED
-from modgraph.routers.every_module import EveryModule
+from modgraph.routers.weighted import EveryModule
 
 
 def batch_invariant(graph: Graph) -> frozenset[str]:
