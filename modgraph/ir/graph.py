@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -59,7 +58,7 @@ class Graph:
         self._nodes: dict[str, Node] = {}
         self._sources: dict[str, _Sources] = {}
         self._users: dict[str, dict[str, None]] = {}
-        self._kinds: defaultdict[type[Node], dict[str, Any]] = defaultdict(dict)
+        self._kinds: dict[type[Node], dict[str, Any]] = {}
         self._signatures: dict[str, Signature] = {}
 
     # ------------------------------------------------------------ building
@@ -82,7 +81,7 @@ class Graph:
         self._sources[node.name] = _Sources(inputs, lengths, uses, names)
         self._nodes[node.name] = node
         self._users.setdefault(node.name, {})
-        self._kinds[type(node)][node.name] = node
+        self._kinds.setdefault(type(node), {})[node.name] = node
         return node
 
     def replace(self, node: Node) -> None:
@@ -108,7 +107,7 @@ class Graph:
 
     def of_kind(self, kind: type[N]) -> list[N]:
         """The nodes of one kind, sources first."""
-        return [*self._kinds[kind].values()] if kind in self._kinds else []
+        return [*self._kinds.get(kind, {}).values()]
 
     def inputs(self, name: str) -> Mapping[str, Result]:
         """What flows into a node, by slot, in the order of its operands."""
@@ -168,10 +167,9 @@ class Graph:
         assert isinstance(router, Router), f"{route.name} is no route of a router that is written in the language"
         return router
 
-    def users_of(self, router: str) -> list[RouteNode | DecisionNode]:
-        """The routes by a router, and the decisions of one that is written in the language."""
-        users = (self[name] for name in self._users[router])
-        return [node for node in users if isinstance(node, RouteNode | DecisionNode)]
+    def users_of(self, name: str) -> list[Node]:
+        """The nodes that read a node or use it, in the order of the graph; none of one that is not there."""
+        return [self[user] for user in self._users.get(name, ())]
 
     def growths(self) -> list[GrowthNode]:
         """Where and when pools are to grow, in the order of the graph."""
@@ -188,7 +186,7 @@ class Graph:
     def modules(self) -> list[tuple[str, Region]]:
         """The regions of all pools' modules, those of pools inside pools too, with the paths of these modules; one for
         all that are alike."""
-        return [found for pool in self.pools().values() for found in _modules(pool)]
+        return [found for pool in self.pools().values() for found in pool.modules()]
 
     def decisions(self, router: str | None = None) -> list[Decision]:
         """What routers decide, those of scans last: at each route, and at each use of one that is written in the
@@ -226,11 +224,10 @@ class Graph:
         found: networkx.DiGraph[str] = networkx.DiGraph(name=self.name)
         found.add_nodes_from((node.name, {"node": node}) for node in self)
         for name, sources in self._sources.items():
-            read = [*((each.node, slot) for slot, each in (*sources.inputs.items(), *sources.lengths.items()))]
-            for source, slot in (*read, *((each, role) for role, each in sources.uses.items())):
-                if not found.has_edge(source, name):
-                    found.add_edge(source, name, slots=())
-                found.edges[source, name]["slots"] += (slot,)
+            slots = (*sources.inputs, *sources.lengths, *sources.uses)
+            for source, slot in zip(sources.names, slots, strict=True):
+                known = found.edges[source, name]["slots"] if found.has_edge(source, name) else ()
+                found.add_edge(source, name, slots=(*known, slot))
         return found
 
     def canonical(self) -> list[str]:
@@ -254,9 +251,7 @@ class Graph:
         return nodes_to_json(self)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Graph):
-            return NotImplemented
-        return self._content() == other._content()
+        return self._content() == other._content() if isinstance(other, Graph) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.hash())
@@ -280,10 +275,3 @@ def _reach(names: Iterable[str], following: Callable[[str], Iterable[str]]) -> s
         found.update(new)
         pending += new
     return found
-
-
-def _modules(pool: PoolNode) -> Iterator[tuple[str, Region]]:
-    for at, region in enumerate(pool.regions):
-        yield pool.path_of(at), region
-        for inner in region.graph.of_kind(PoolNode):
-            yield from _modules(inner)

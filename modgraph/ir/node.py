@@ -83,12 +83,11 @@ class PoolNode(Node):
     @property
     def axis(self) -> Axis:
         """The axis of its modules: its own, or that of the pool it shares."""
-        name = self.shares or self.name
-        return Axis(self.size, f"{self.inside}.{name}" if self.inside else name)
+        return Axis(self.size, ".".join(filter(None, (self.inside, self.shares or self.name))))
 
     def path_of(self, region: int) -> str:
         """The path of a region, below which the axes of pools in it stand: one of its unlike modules is numbered."""
-        path = f"{self.inside}.{self.name}" if self.inside else self.name
+        path = ".".join(filter(None, (self.inside, self.name)))
         return path if self.alike else f"{path}.{region}"
 
     @property
@@ -104,12 +103,17 @@ class PoolNode(Node):
         """Whether its modules have pools of their own."""
         return any(region.graph.of_kind(PoolNode) for region in self.regions)
 
-    def graphs(self) -> Iterator[Graph]:
-        """The graphs of its regions, and of those of pools inside them."""
-        for region in self.regions:
-            yield region.graph
+    def modules(self) -> Iterator[tuple[str, Region]]:
+        """The regions of its modules, those of pools inside them too, with the paths of these modules; one for all that
+        are alike."""
+        for at, region in enumerate(self.regions):
+            yield self.path_of(at), region
             for pool in region.graph.of_kind(PoolNode):
-                yield from pool.graphs()
+                yield from pool.modules()
+
+    def graphs(self) -> list[Graph]:
+        """The graphs of its regions, and of those of pools inside them."""
+        return [region.graph for _, region in self.modules()]
 
     @property
     def over_batch(self) -> bool:
@@ -119,14 +123,12 @@ class PoolNode(Node):
     @property
     def message(self) -> TensorType:
         """The type that each module takes."""
-        (message,) = self.regions[0].argument_types
-        return message
+        return self.regions[0].argument_types[0]
 
     @property
     def result(self) -> TensorType:
         """The type that each module yields."""
-        (result,) = self.regions[0].result_types
-        return result
+        return self.regions[0].result_types[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,9 +177,8 @@ class DecisionNode(Node):
     @property
     def slots(self) -> tuple[str, ...]:
         """What flows in, in order."""
-        last, before = (self.rounds,), range(1, self.rounds)
-        of_rounds = (self.slot(each.name, at) for at in (*last, *before) for each in self.records)
-        return ("tokens", "value", *of_rounds)
+        rounds = (self.rounds, *range(1, self.rounds))
+        return ("tokens", "value", *(self.slot(each.name, at) for at in rounds for each in self.records))
 
     def slot(self, record: str, at: int) -> str:
         """The slot of a record in a round, counted from 1."""

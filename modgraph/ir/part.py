@@ -31,11 +31,8 @@ class Part:
 
     def decisions(self, router: str | None = None) -> list[Decision]:
         """What routers decide in this very graph, or one router alone."""
-        if router is not None:
-            nodes = self.graph.users_of(router) if router in self.graph else []
-        else:
-            nodes = [node for node in self.graph if isinstance(node, RouteNode | DecisionNode)]
-        return [Decision(self, node) for node in nodes]
+        nodes = self.graph if router is None else self.graph.users_of(router)
+        return [Decision(self, node) for node in nodes if isinstance(node, RouteNode | DecisionNode)]
 
     def facts_of(self, route: RouteNode) -> PoolFacts:
         """What a router may know of the pool of a route."""
@@ -51,13 +48,12 @@ def bind_route(router: Router, pool: PoolNode, tokens: TensorType, *others: Tens
 def facts_of(pool: PoolNode, in_scan: bool = False) -> PoolFacts:
     """What a router may know of a pool."""
     ops = [node.op for region in pool.regions for node in region.graph.of_kind(OpNode)]
-    gathers = pool.alike and not pool.has_pools and all(op.gathers or not op.all_weights() for op in ops)
-    affine = not pool.has_pools and all(op.affine for op in ops)
+    plain = not pool.has_pools
     return PoolFacts(
         size=pool.size,
-        affine=affine,
+        affine=plain and all(op.affine for op in ops),
         axis=pool.axis.name,
-        gathers=gathers,
+        gathers=plain and pool.alike and all(op.gathers or not op.all_weights() for op in ops),
         weights=_weights(pool.region(0).graph),
         in_scan=in_scan,
         over_batch=pool.over_batch,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeGuard
 
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import DecisionNode, InputNode, Node, OpNode, PoolNode, Result, RouteNode, ScanNode
@@ -81,12 +80,16 @@ class _Copy:
     def now(self, result: Result) -> Result:
         return self.moved.get(result, result)
 
+    def _all_now(self, results: Mapping[str, Result]) -> dict[str, Result]:
+        return {slot: self.now(result) for slot, result in results.items()}
+
     def region(self, region: Region) -> Region:
         """What the old region, whose graph this copies, has become."""
         arguments = tuple(name for name in region.arguments if name in self.graph)
         return Region(self.graph, arguments, tuple(map(self.now, region.results)))
 
     def _take(self, node: Node) -> None:
+        inputs, lengths = self.part.graph.inputs(node.name), self.part.graph.lengths(node.name)
         match self.rule(node, self.part):
             case Result() as source:
                 self.moved[Result(node.name)] = self.now(source)
@@ -94,33 +97,49 @@ class _Copy:
                 self._add(changed, node)
                 self.moved |= {Result(node.name, old): Result(changed.name, new) for new, old in enumerate(kept)}
             case Expanded(put):
-                graph = self.part.graph
-                edges = graph.inputs(node.name), graph.lengths(node.name)
-                now = [{slot: self.now(result) for slot, result in each.items()} for each in edges]
                 before = len(self.graph)
-                for index, result in enumerate(put(self.graph, *now)):
+                for index, result in enumerate(put(self.graph, self._all_now(inputs), self._all_now(lengths))):
                     self.moved[Result(node.name, index)] = result
                 for added in list(self.graph)[before:]:
                     self.graph.replace(replace(added, within=node.within))
             case Built(nodes):
-                for each, inputs in nodes:
-                    self._build(each, inputs, node)
+                for each, read in nodes:  # new ones, or the old one as it was
+                    told = self._all_now(lengths) if each == node else {}
+                    self._put(replace(each, within=node.within), self._all_now(read), {}, told)
             case Node() as changed:
                 self._add(changed, node)
 
-    def _build(self, node: OpNode, inputs: Mapping[str, Result], before: Node) -> None:
-        """Add an op that is new, or the old one as it was."""
-        lengths = self.part.graph.lengths(before.name) if node == before else {}
-        now = {slot: self.now(result) for slot, result in inputs.items()}
-        node = replace(node, within=before.within)
-        self.graph.add(node, now, {}, {axis: self.now(result) for axis, result in lengths.items()})
-        self.graph.replace(replace(node, types=self.graph.signature(node).results))
+    def _add(self, node: Node, before: Node) -> None:
+        """Add what a node has become. A scan may have fewer arguments than before, an op fewer operands, a decision
+        fewer rounds and records."""
+        graph = self.part.graph
+        inputs, lengths = self._all_now(graph.inputs(before.name)), self._all_now(graph.lengths(before.name))
+        if isinstance(node, ScanNode):
+            inputs = {slot: result for slot, result in inputs.items() if slot in node.region.arguments}
+        if isinstance(node, DecisionNode) and isinstance(before, DecisionNode):
+            assert node.rounds in (1, before.rounds), "a decision keeps all rounds, or the last alone"
+            inputs = {slot: inputs[slot] for slot in node.slots}
+        if isinstance(node, OpNode) and isinstance(before, OpNode) and node.op != before.op:
+            inputs = {slot: result for slot, result in inputs.items() if slot in node.op.slots_of(len(inputs))}
+            padded = node.op.bind(*map(self.graph.type_of, inputs.values())).padded
+            lengths = {axis: result for axis, result in lengths.items() if axis in padded}
+        node = replace(self._with_regions(node, inputs), within=before.within)
+        self._put(node, inputs, graph.uses(before.name), lengths)
+
+    def _put(
+        self, node: Node, inputs: Mapping[str, Result], uses: Mapping[str, str], lengths: Mapping[str, Result]
+    ) -> None:
+        self.graph.add(node, inputs, uses, lengths)
+        if isinstance(node, OpNode | RouteNode):
+            self.graph.replace(replace(node, types=self.graph.signature(node).results))
 
     def _with_regions(self, node: Node, inputs: Mapping[str, Result]) -> Node:
         """A node whose regions are rewritten, for what flows into it here."""
         match node:
             case PoolNode():
-                return replace(node, regions=tuple(self._module(node, at) for at in range(len(node.regions))))
+                place = f"{self.part.place}{node.name}"
+                parts = [Part(each.graph, place=f"{place}/{at}/") for at, each in enumerate(node.regions)]
+                return replace(node, regions=tuple(map(self._inside, parts, node.regions)))
             case ScanNode():
                 types = {slot: self.graph.type_of(result) for slot, result in inputs.items()}
                 sequence = types[node.variable]
@@ -133,40 +152,7 @@ class _Copy:
             case _:
                 return node
 
-    def _module(self, pool: PoolNode, at: int) -> Region:
-        region = pool.regions[at]
-        return self._inside(Part(region.graph, place=f"{self.part.place}{pool.name}/{at}/"), region)
-
     def _inside(self, part: Part, region: Region, arguments: Mapping[str, TensorType] | None = None) -> Region:
         found = _Copy(part, self.rule, arguments).region(region)
         assert found.arguments == region.arguments, "a rule leaves arguments of a region to the node that has it"
         return found
-
-    def _inputs(self, node: Node, before: Node) -> dict[str, Result]:
-        """What flows into a node of the copy; a scan may have fewer arguments than before, an op fewer operands, a
-        decision fewer rounds and records."""
-        inputs = {slot: self.now(result) for slot, result in self.part.graph.inputs(before.name).items()}
-        if isinstance(node, ScanNode):
-            return {slot: result for slot, result in inputs.items() if slot in node.region.arguments}
-        if _is_another_op(node, before):
-            return {slot: result for slot, result in inputs.items() if slot in node.op.slots_of(len(inputs))}
-        if isinstance(node, DecisionNode) and isinstance(before, DecisionNode):
-            assert node.rounds in (1, before.rounds), "a decision keeps all rounds, or the last alone"
-            return {slot: inputs[slot] for slot in node.slots}
-        return inputs
-
-    def _add(self, node: Node, before: Node) -> None:
-        inputs = self._inputs(node, before)
-        node = replace(self._with_regions(node, inputs), within=before.within)
-        graph = self.part.graph
-        lengths = {axis: self.now(result) for axis, result in graph.lengths(before.name).items()}
-        if _is_another_op(node, before):
-            padded = node.op.bind(*map(self.graph.type_of, inputs.values())).padded
-            lengths = {axis: result for axis, result in lengths.items() if axis in padded}
-        self.graph.add(node, inputs, graph.uses(before.name), lengths)
-        if isinstance(node, OpNode | RouteNode):
-            self.graph.replace(replace(node, types=self.graph.signature(node).results))
-
-
-def _is_another_op(node: Node, before: Node) -> TypeGuard[OpNode]:
-    return isinstance(node, OpNode) and isinstance(before, OpNode) and node.op != before.op

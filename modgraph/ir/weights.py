@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from modgraph.declare import Initial, Signature, sizes
 from modgraph.ir.graph import Graph
@@ -47,20 +48,18 @@ def weights_of(graph: Graph) -> list[GraphWeight]:
     return list(found.values())
 
 
-def node_weights(graph: Graph, node: Node) -> Iterable[GraphWeight]:
+def node_weights(graph: Graph, node: Node) -> Iterator[GraphWeight]:
     """The weights and buffers of one node of a graph."""
     match node:
         case OpNode():
-            return _declared(graph.signature(node), node.name, node.owner, node.initial, node.frozen)
+            yield from _declared(graph.signature(node), node.name, node.owner, node.initial, node.frozen)
         case RouteNode():
             router = graph.router_of(node)
-            return _declared(graph.signature(node), router.name, router.name, None, router.frozen)
+            yield from _declared(graph.signature(node), router.name, router.name, None, router.frozen)
         case PoolNode():
-            return _pooled(node)
+            yield from _pooled(node)
         case ScanNode():
-            return weights_of(node.region.graph)
-        case _:
-            return ()
+            yield from weights_of(node.region.graph)
 
 
 def _declared(
@@ -68,25 +67,21 @@ def _declared(
 ) -> Iterator[GraphWeight]:
     """The weights of one declaration below its owner; `initial` replaces the start of the first."""
     axes = signature.weight_axes()
-    for weight in signature.declaration.all_weights():
-        start = initial or weight.initial
-        initial = None
-        yield GraphWeight(
-            name=below(owner, weight.name),
-            owner=owner,
-            axes=axes[weight.name],
-            initial=start,
-            scale=signature.scale_of(start),
-            buffer=weight.buffer,
-            place=place,
-            frozen=frozen,
-            shared=weight.shared,
-        )
+    for at, weight in enumerate(signature.declaration.all_weights()):
+        start = initial if initial and not at else weight.initial
+        name, scale = below(owner, weight.name), signature.scale_of(start)
+        facts = place, frozen, weight.shared
+        yield GraphWeight(name, owner, axes[weight.name], start, scale, weight.buffer, *facts)
 
 
 def _pooled(pool: PoolNode) -> Iterator[GraphWeight]:
     """`pool.3.linear.weight` for each module, `pool.shared.…` for what modules of one kind have in common. What the
     modules of a pool inside share is each outer module's own."""
+
+    def below_pool(key: object, weight: GraphWeight, **others: Any) -> GraphWeight:
+        owner = f"{pool.name}.{key}"
+        return replace(weight, name=f"{owner}.{weight.name}", owner=owner, **others)
+
     regions = [
         [
             replace(weight, place=f"{pool.name}/{at}/{weight.place}", shared=weight.shared and isinstance(node, OpNode))
@@ -96,19 +91,14 @@ def _pooled(pool: PoolNode) -> Iterator[GraphWeight]:
         for at, region in enumerate(pool.regions)
     ]
     if pool.alike:
-        yield from (_below(f"{pool.name}.shared", weight) for weight in regions[0] if weight.shared)
+        yield from (below_pool("shared", weight) for weight in regions[0] if weight.shared)
     for module in range(pool.size):
-        own = regions[0 if pool.alike else module]
-        new = module >= pool.size - pool.grown
-        for each in own:
+        old = module < pool.size - pool.grown
+        for each in regions[0 if pool.alike else module]:
             if not (pool.alike and each.shared):
-                yield _below(f"{pool.name}.{module}", replace(each, frozen=each.frozen and not new))
+                yield below_pool(module, each, frozen=each.frozen and old)
 
 
 def below(owner: str, name: str) -> str:
     """A weight's name in the whole model; a learned array is called as it is declared."""
     return f"{owner}.{name}" if name else owner
-
-
-def _below(owner: str, weight: GraphWeight) -> GraphWeight:
-    return replace(weight, name=f"{owner}.{weight.name}", owner=owner)

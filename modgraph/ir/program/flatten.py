@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+from modgraph.frozen import changed
 from modgraph.ir.call import Call
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import ask
-from modgraph.ir.node import (
-    DecisionNode,
-    InputNode,
-    Node,
-    OpNode,
-    OutputNode,
-    PoolNode,
-    Result,
-    RouteNode,
-    RouterNode,
-    ScanNode,
-)
+from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode
 from modgraph.ir.part import bind_route
 from modgraph.ir.program.outline import captured_name
 from modgraph.ir.program.program import CallNode, DeferredNode, PlaceNode, Program
@@ -41,22 +32,17 @@ MOST_NODES = 200_000  # of a graph, so that a small stored program cannot fill t
 
 def flatten(program: Program) -> Graph:
     """The graph of a program. Raises `InvalidGraph` where the program's calls do not fit its definitions."""
-    _check_extent(program)
-    graph, shared = Graph(program.body.name, program.body.parameters), _Shared(program.weights)
-    _Flat(graph, shared).put(program.body, Place(), None, {})
-    for place in program.weights.keys() - shared.marked:
-        ask(False, "no node stands there", place, "weights")
-    return graph
-
-
-def _check_extent(program: Program) -> None:
-    """Refuse a program whose graph would be too large, or whose calls are nested too deep, before it is made."""
     known: dict[str, tuple[int, int]] = {}
-    for definition in program.definitions:
+    for definition in program.definitions:  # before any of a graph is made, which would be too large
         known[definition.name] = size, depth = _extent(definition.graph, known)
         ask(size <= MOST_NODES, f"its graph has more than {MOST_NODES} nodes", definition.name, "nodes")
         ask(depth <= DEEPEST_CALL, f"its calls are nested more than {DEEPEST_CALL} deep", definition.name, "nodes")
     ask(_extent(program.body, known)[0] <= MOST_NODES, f"the graph has more than {MOST_NODES} nodes", field="nodes")
+    flat = _Flat(Graph(program.body.name, program.body.parameters), program.weights, set())
+    flat.put(program.body, Place(), None, {}, {})
+    for place in program.weights.keys() - flat.marked:
+        ask(False, "no node stands there", place, "weights")
+    return flat.graph
 
 
 def _extent(body: Graph, known: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
@@ -72,41 +58,19 @@ def _extent(body: Graph, known: Mapping[str, tuple[int, int]]) -> tuple[int, int
 
 
 @dataclass
-class _Shared:
-    """What all graphs of a program share: what differs from definitions, where that was found, and how many nodes there
-    are."""
-
-    weights: Mapping[str, Mapping[str, Any]]
-    marked: set[str] = field(default_factory=set)
-
-    def mark(self, node: Node, place: str) -> Node:
-        """A node with what a program says otherwise of it."""
-        if place not in self.weights:
-            return node
-        marks = self.weights[place]
-        self.marked.add(place)
-        ask(marks.keys() <= marks_of(node).keys(), f"a {node.kind} has no such marks", place, "weights")
-        ask(marks.get("grown", 0) <= most_grown(node), f"not so many of {node.name} can be added", place, "weights")
-        return with_marks(node, marks)
-
-
-@dataclass
 class _Flat:
-    """One graph while definitions are put into it: the model's, or that of a region. `pending` are the pools and
-    routers that a call will place, with the bodies that declare them."""
+    """One graph while definitions are put into it: the model's, or that of a region, whose marks stand below `pool`.
+    `weights` are the marks of all graphs of the program by place, `marked` those that were found; `pending` are the
+    pools and routers that a call will place, with the bodies that declare them."""
 
     graph: Graph
-    shared: _Shared
+    weights: Mapping[str, Mapping[str, Any]]
+    marked: set[str]
     pool: str = ""
     pending: dict[str, Node] = field(default_factory=dict)
 
     def put(
-        self,
-        body: Graph,
-        place: Place,
-        call: Call | None,
-        given: Mapping[str, Result],
-        captured: Mapping[str, str] | None = None,
+        self, body: Graph, place: Place, call: Call | None, given: Mapping[str, Result], captured: Mapping[str, str]
     ) -> dict[Result, Result]:
         """Add the nodes of a body that stands at a place; what its results are in the graph."""
         found: dict[Result, Result] = {}
@@ -126,33 +90,27 @@ class _Flat:
                     if name in self.pending:
                         self._add(self.pending.pop(name), {}, {})
                 case CallNode():
-                    self._call(node, place, call, inputs, found)
+                    found |= self._call(node, place, call, inputs)
                 case _:
-                    added = self._node(node, place, call, inputs, captured or {})
+                    added = self._node(node, place, call, inputs, captured)
                     uses = {role: place.owner(name) for role, name in body.uses(node.name).items()}
                     shared = isinstance(node, PoolNode | RouterNode)
-                    ask(
-                        shared or node.name not in deferred,
-                        "only a pool or a router is deferred",
-                        node.name,
-                        "deferred",
-                    )
+                    deferrable = shared or node.name not in deferred
+                    ask(deferrable, "only a pool or a router is deferred", node.name, "deferred")
                     if node.name in deferred and added.name not in self.graph:
                         self.pending[added.name] = added
                     elif added.name not in self.graph or not shared:
-                        slots = _slots(node, added, inputs)
-                        self._add(added, slots, uses)
-                    for index in range(len(node.types)):
-                        found[Result(node.name, index)] = Result(added.name, index)
+                        self._add(added, _slots(node, added, inputs), uses)
+                    found |= {Result(node.name, at): Result(added.name, at) for at in range(len(node.types))}
         for name in deferred:
             ask(place.owner(name) not in self.pending, "it is deferred, and no call places it", name, "deferred")
         return found
 
     def _call(
-        self, node: CallNode, place: Place, call: Call | None, inputs: Mapping[str, Result], found: dict[Result, Result]
-    ) -> None:
-        definition = node.definition
-        path = place.node(node.path)
+        self, node: CallNode, place: Place, call: Call | None, inputs: Mapping[str, Result]
+    ) -> dict[Result, Result]:
+        """Put the definition of a call in its place; what the results of the call are in the graph."""
+        definition, path = node.definition, place.node(node.path)
         weights = place.owner(node.weights) if node.weights else place.weight(node.path)
         names = {name: place.owner(here) for name, here in zip(definition.takes, node.names, strict=True)}
         inside = Place(path, weights, node.key, place, names, definition.axes)
@@ -162,89 +120,77 @@ class _Flat:
             ask(fits, f"{definition.name} takes {operand}: {type_}, and this is {given}", node.name, "inputs")
         facts: Any = {"key": node.key, "members": definition.members, "span": node.span}
         inlined = Call(definition.kind, definition.author, path, weights, call, **facts)
-        results = self.put(definition.graph, inside, inlined, inputs)
-        for index, result in enumerate(definition.results):
-            found[Result(node.name, index)] = results[result]
+        results = self.put(definition.graph, inside, inlined, inputs, {})
+        return {Result(node.name, index): results[result] for index, result in enumerate(definition.results)}
 
     def _node(
         self, node: Node, place: Place, call: Call | None, inputs: Mapping[str, Result], captured: Mapping[str, str]
     ) -> Node:
-        """A node as the graph has it, with its regions."""
+        """A node as the graph has it, with its marks and regions."""
         name = captured.get(node.name) or make_absolute(node, place).name
-        added = make_absolute(self.shared.mark(node, self.pool + name), place)
-        added = replace(added, name=name, within=call)
+        at = self.pool + name
+        if at in self.weights:
+            marks = self.weights[at]
+            self.marked.add(at)
+            ask(marks.keys() <= marks_of(node).keys(), f"a {node.kind} has no such marks", at, "weights")
+            ask(marks.get("grown", 0) <= most_grown(node), f"not so many of {node.name} can be added", at, "weights")
+            node = with_marks(node, marks)
+        added = changed(make_absolute(node, place), name=name, within=call)
         match added:
             case PoolNode():
-                regions = (self._module(added, at, each, place) for at, each in enumerate(added.regions))
-                return replace(added, regions=tuple(regions))
+                place = Place("", "", None, place, region=True)
+                regions = (self._region(each, place, None, {}, f"{at}/{no}/") for no, each in enumerate(added.regions))
+                return changed(added, regions=tuple(regions))
             case ScanNode():
-                return replace(added, region=self._step(added, place, call, inputs))
+                called = {name: CAPTURED.fullmatch(name) for name in added.captured if name in inputs}
+                words = {name: captured_name(inputs[name]) + match[1] for name, match in called.items() if match}
+                return changed(added, region=self._region(added.region, place, call, words, self.pool))
             case _:
                 return added
 
-    def _module(self, pool: PoolNode, at: int, region: Region, place: Place) -> Region:
-        inside = Place("", "", None, place, region=True)
-        flat = _Flat(Graph(pool.name), self.shared, f"{self.pool}{pool.name}/{at}/")
-        found = flat.put(region.graph, inside, None, {})
-        return Region(flat.graph, region.arguments, tuple(found[each] for each in region.results))
-
-    def _step(self, scan: ScanNode, place: Place, call: Call | None, inputs: Mapping[str, Result]) -> Region:
-        region, called = scan.region, {name: CAPTURED.fullmatch(name) for name in scan.captured if name in inputs}
-        captured = {name: captured_name(inputs[name]) + match[1] for name, match in called.items() if match}
-        flat = _Flat(Graph(""), self.shared, self.pool)
-        found = flat.put(region.graph, place, call, {}, captured=captured)
+    def _region(
+        self, region: Region, place: Place, call: Call | None, captured: Mapping[str, str], pool: str
+    ) -> Region:
+        flat = _Flat(Graph(""), self.weights, self.marked, pool)
+        found = flat.put(region.graph, place, call, {}, captured)
         arguments = tuple(found[Result(name)].node for name in region.arguments)
         return Region(flat.graph, arguments, tuple(found[each] for each in region.results))
 
     def _add(self, node: Node, inputs: Mapping[str, Result], uses: Mapping[str, str]) -> None:
         ask(node.name not in self.graph, "another node is called so", node.name, "name")
-        for name in _names_of(node):
+        names = [node.name, *(name for type_ in node.types for name in (*(a.name for a in type_.shape), type_.of))]
+        names += [getattr(node, field, "") for field in ("owner", "shares", "inside", "label")]
+        for name in names:
             ask(not name or NAME.fullmatch(name) is not None, f"{name} is no name", node.name, "name")
         for name in uses.values():
             ask(name in self.graph, f"it uses {name}, which is not there before it", node.name, "uses")
-        self.graph.add(node, inputs, uses, self._lengths(node, inputs, uses))
-
-    def _lengths(self, node: Node, inputs: Mapping[str, Result], uses: Mapping[str, str]) -> dict[str, Result]:
-        """What tells a node the lengths of the padded axes that it must leave out."""
         types = {slot: self.graph.type_of(each) for slot, each in inputs.items()}
-        if not any(type_.padded for type_ in types.values()):
-            return {}
-        known, axes = self.graph.length_inputs(), self._padded(node, types, uses)
+        axes = self._padded(node, types, uses) if any(type_.padded for type_ in types.values()) else ()
+        known = self.graph.length_inputs() if axes else {}
         ask({*axes} <= known.keys(), f"nothing tells the lengths of {', '.join(axes)}", node.name, "inputs")
-        return {axis: Result(known[axis]) for axis in axes}
+        self.graph.add(node, inputs, uses, {axis: Result(known[axis]) for axis in axes})
 
     def _padded(self, node: Node, types: Mapping[str, TensorType], uses: Mapping[str, str]) -> tuple[str, ...]:
         """The axes whose padding a node must leave out; none where it is not as its declaration says."""
-        declared: Op | Router | None = node.op if isinstance(node, OpNode) else None
         pool, router = (self.graph[uses[role]] if role in uses else None for role in ("pool", "router"))
-        if isinstance(node, RouteNode) and isinstance(router, RouterNode) and isinstance(router.router, Router):
-            declared = router.router
-        if isinstance(node, ScanNode):
-            sequence = types.get(node.variable)
-            return sequence.padded[:1] if sequence and sequence.shape[:1] and sequence.shape[0].is_padded else ()
-        if declared is None or (*types,) != declared.slots_of(len(types)):
-            return ()
+        declared: Op | Router
+        match node:
+            case ScanNode():
+                sequence = types.get(node.variable)
+                padded = sequence is not None and bool(sequence.shape) and sequence.shape[0].is_padded
+                return sequence.padded[:1] if sequence is not None and padded else ()
+            case OpNode():
+                declared, bind = node.op, node.op.bind
+            case RouteNode() if isinstance(router, RouterNode) and isinstance(router.router, Router):
+                if not isinstance(pool, PoolNode):
+                    return ()
+                declared, bind = router.router, partial(bind_route, router.router, pool)
+            case _:
+                return ()
         try:
-            if isinstance(declared, Op):
-                return tuple(declared.bind(*types.values()).padded)
-            return tuple(bind_route(declared, pool, *types.values()).padded) if isinstance(pool, PoolNode) else ()
+            return tuple(bind(*types.values()).padded) if (*types,) == declared.slots_of(len(types)) else ()
         except Misfit:
             return ()
-
-
-def _names_of(node: Node) -> Iterator[str]:
-    """Every name that a node has, of itself, of weights and of axes."""
-    yield node.name
-    for type_ in node.types:
-        yield from (axis.name for axis in type_.shape)
-        yield type_.of
-    match node:
-        case OpNode():
-            yield node.owner
-        case PoolNode():
-            yield from (node.shares, node.inside)
-        case OutputNode() | RouteNode() | DecisionNode():
-            yield node.label
 
 
 def _slots(node: Node, added: Node, inputs: Mapping[str, Result]) -> Mapping[str, Result]:
