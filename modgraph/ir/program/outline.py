@@ -174,21 +174,12 @@ class _Outline:
         captured: Mapping[str, str] | None = None,
     ) -> None:
         self.graph, self.drafts, self.pool, self.captured = graph, drafts, pool, captured or {}
-        self.homes: dict[str, Body] = {}
-        self.names: dict[Body, dict[str, str]] = {}
+        self.names: dict[str, str] = {}  # what bodies call their nodes
         self.calls: dict[Body, tuple[str, _Draft]] = {}
         root = body_of(graph, base)
-        self._settle(root)
+        self.homes = dict(_homes(root))
         self.lines = self._lines(root, level, None)
         self.read = lambda result: self._read(result, root, None)
-
-    def _settle(self, body: Body) -> None:
-        self.names[body] = {}
-        for item in body.items:
-            if isinstance(item, Body):
-                self._settle(item)
-            elif isinstance(item, Node):
-                self.homes.setdefault(item.name, body)
 
     def _lines(self, body: Body, level: Level, operands: Operands) -> _Lines:
         nodes = [item.name for item in body.items if isinstance(item, Node)]
@@ -208,7 +199,7 @@ class _Outline:
     def _line(self, node: Node, body: Body, level: Level, operands: Operands) -> _Line:
         said = make_relative(node, level)
         said = changed(said, name=self.captured.get(node.name) or said.name)
-        self.names[body][node.name] = said.name
+        self.names[node.name] = said.name
         inputs = {slot: self._read(each, body, operands) for slot, each in self.graph.inputs(node.name).items()}
         regions: tuple[_Lines, ...] = ()
         if isinstance(node, PoolNode):
@@ -252,9 +243,8 @@ class _Outline:
 
     def _word(self, result: Result) -> str:
         """What the author calls a value: the first word of its node's name in its body."""
-        home = self.homes[result.node]
-        name = self.names[home][result.node]
-        return home.call.definition if name == SELF and home.call else name.lstrip(OUTER).partition(".")[0]
+        name, call = self.names[result.node], self.homes[result.node].call
+        return call.definition if name == SELF and call else name.lstrip(OUTER).partition(".")[0]
 
     def _read(self, result: Result, body: Body, operands: Operands) -> Result:
         """What a body calls a value: its own, a result of a call in it, or one that it takes."""
@@ -266,11 +256,20 @@ class _Outline:
         if home is None:
             assert operands is not None, f"{result} is not there"
             return Result(f"{VALUE}{operands.setdefault(result, len(operands))}")
-        found = Result(self.names[self.homes[result.node]][result.node], result.index)
+        found = Result(self.names[result.node], result.index)
         for each in path:
             name, draft = self.calls[each]
             found = Result(name, draft.request(found))
         return found
+
+
+def _homes(body: Body) -> Iterator[tuple[str, Body]]:
+    """The body that each node stands in."""
+    for item in body.items:
+        if isinstance(item, Body):
+            yield from _homes(item)
+        elif isinstance(item, Node):
+            yield item.name, body
 
 
 # ------------------------------------------------------------ drafts made into graphs

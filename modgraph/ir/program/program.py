@@ -75,15 +75,11 @@ class CallNode(Node):
     def path(self) -> str:
         return self.name.partition("~")[0]
 
-    def place(self) -> Place:
-        """How the caller says the names of the definition."""
-        names = dict(zip(self.definition.takes, self.names, strict=True))
-        return Place(self.path, self.weights or self.path, self.key, None, names, self.definition.axes)
-
     def yields(self) -> tuple[TensorType, ...]:
         """The types of its results, as the caller says them."""
-        types, owner = map(self.definition.graph.type_of, self.definition.results), self.place().owner
-        return tuple(rename_axes(type_, owner) for type_ in types)
+        definition, names = self.definition, dict(zip(self.definition.takes, self.names, strict=True))
+        place = Place(self.path, self.weights or self.path, self.key, None, names, definition.axes)
+        return tuple(rename_axes(definition.graph.type_of(each), place.owner) for each in definition.results)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ belongs to the body around a call begins with `^`, and `@` is the path of the ca
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from modgraph.frozen import changed
@@ -60,16 +61,16 @@ class CallLevel(Level):
     own: set[str] = field(default_factory=set)
 
     def node(self, name: str) -> str:
-        if name == self.call.path:
-            return SELF
-        below = _below(self.call.path, name)
-        return self._keyed(below) if below is not None else OUTER + self._keyed(_raised(self.outer.node(name)))
+        return self._below(self.call.path, name, self.outer.node)
 
     def weights(self, name: str) -> str:
-        if name == self.call.weights:
+        return self._below(self.call.weights, name, self.outer.weights)
+
+    def _below(self, path: str, name: str, outer: Naming) -> str:
+        if name == path:
             return SELF
-        below = _below(self.call.weights, name)
-        return self._keyed(below) if below is not None else OUTER + self._keyed(_raised(self.outer.weights(name)))
+        below = _below(path, name)
+        return self._keyed(below) if below is not None else OUTER + self._keyed(_raised(outer(name)))
 
     def owner(self, name: str) -> str:
         if name == self.call.weights:
@@ -89,20 +90,14 @@ class CallLevel(Level):
         return f"{TAKEN}{[*self.takes].index(name)}"
 
     def _keyed(self, name: str) -> str:
-        """A name in which the key of the round, where the loop's variable gives it, is a mark."""
-        for call, mark in self._rounds():
+        """A name in which the keys of this round and those around it, where a loop's variable gives them, are marks."""
+        rounds = takewhile(lambda call: call.kind == "round", self.call.chain())
+        for depth, call in enumerate(rounds, start=1):
             for member in call.members:
                 path = f"{member}.{call.key}"
                 if name == path or name.startswith(f"{path}."):
-                    return f"{member}.{mark}{name[len(path) :]}"
+                    return f"{member}.{KEY * depth}{name[len(path) :]}"
         return name
-
-    def _rounds(self) -> Iterator[tuple[Call, str]]:
-        """This round and those around it, with the mark of the key of each."""
-        for depth, call in enumerate(self.call.chain(), start=1):
-            if call.kind != "round":
-                return
-            yield call, KEY * depth
 
 
 def name_in_call(call: Call | None, name: str) -> str:
@@ -178,15 +173,17 @@ class Place:
         return str(self.key) if found[0] == KEY else found[0][1:]
 
     def _keyed(self, name: str) -> str:
-        if KEY not in name:
-            return name
-        place, keys = self, list[str]()
-        while place is not None:
+        place: Place | None = self
+        keys = list[str]()
+        while place is not None and KEY in name:
             keys.append(str(place.key))
-            place = place.outer  # type: ignore[assignment]
-        return MARKS.sub(
-            lambda found: (*keys, KEY * (len(found[0]) - len(keys)))[min(len(found[0]) - 1, len(keys))], name
-        )
+            place = place.outer
+
+        def key(found: re.Match[str]) -> str:
+            beyond = len(found[0]) - len(keys)  # marks of rounds that are not known
+            return KEY * beyond if beyond > 0 else keys[len(found[0]) - 1]
+
+        return MARKS.sub(key, name)
 
 
 def make_plain(value: Any) -> Any:
