@@ -33,6 +33,8 @@ from modgraph.syntax import ast, keywords, parse, read
 from modgraph.syntax.tokens import PlacedToken
 from modgraph.vocabulary import find_all, find_op, find_router
 
+NAMED = ast.Parameter | ast.NamedAxis | ast.Array | ast.Module | ast.Pool | ast.Router | ast.Carry
+
 
 @dataclass(frozen=True)
 class Suggestion:
@@ -53,7 +55,8 @@ def complete(analysis: Analysis, offset: int) -> list[Suggestion]:
         return [Suggestion(name, "router") for name, kind in declared.items() if kind == "ROUTER"]
     parameters = [Suggestion(name, "parameter") for name in parameters_around(before)]
     if last == "ARROW":
-        return [*_named(declared, CALLABLE), *parameters, *_ops()]
+        callables = [Suggestion(name, kind.lower()) for name, kind in declared.items() if kind in CALLABLE]
+        return [*callables, *parameters, *_ops()]
     if len(before) >= 2 and last == "DOT":
         return _records(str(before[-2]), analysis)
     if len(before) >= 3 and last == "EQUAL" and before[-3].type == "ROUTER":
@@ -77,53 +80,36 @@ def _ops() -> list[Suggestion]:
 
 def _routers(analysis: Analysis) -> list[Suggestion]:
     """Kinds of routers: the text's own, and those of the vocabulary."""
-    here = [Suggestion(each.name, "router") for each in _definitions(analysis)]
+    here = [Suggestion(each.name, "router") for each in (analysis.file.routers if analysis.file else ())]
     written = [Suggestion(each.name, "router", each.signature) for each in definitions().values()]
     return [*here, *written, *(Suggestion(each.name, "router", signature_of(each)) for each in Router.registry.every())]
 
 
-def _named(declared: dict[str, str], kinds: tuple[str, ...]) -> list[Suggestion]:
-    return [Suggestion(name, kind.lower()) for name, kind in declared.items() if kind in kinds]
-
-
-def _definitions(analysis: Analysis) -> list[ast.Definition]:
-    """The routers that a text defines, as far as it can be read."""
-    return [] if analysis.file is None else [*analysis.file.routers]
-
-
 def _block(name: str, analysis: Analysis) -> ast.Definition | None:
     """A block that the text defines or imports."""
-    if analysis.file is None:
-        return None
-    imported = _imported(analysis.file, name, Path(analysis.source.name))
-    blocks = (*analysis.file.blocks, *((imported,) if imported is not None and imported.keyword == "block" else ()))
+    own = analysis.file.blocks if analysis.file else ()
+    imported = _imported(name, analysis)
+    blocks = (*own, *((imported,) if imported is not None and imported.keyword == "block" else ()))
     return next((each for each in blocks if each.name == name), None)
 
 
 def _definition_of(name: str, analysis: Analysis) -> ast.Definition | None:
     """The text's own definition of a router, or that of the vocabulary."""
-    own = next((each for each in _definitions(analysis) if each.name == name), None)
+    own = analysis.file.routers if analysis.file else ()
     known = prelude_router(name)
-    return own or (known.definition if known is not None else None)
-
-
-def _records_of(router: str, analysis: Analysis) -> list[Suggestion]:
-    """What a kind of router records."""
-    defined = _definition_of(router, analysis)
-    if defined is not None:
-        found = {each.name: role_of(each) for each in recorded_in(defined.body)}
-        return [Suggestion(name, "record", role.value if role else "") for name, role in found.items()]
-    kind = find_router(router)
-    return [Suggestion(each.name, "record", each.role.value) for each in (kind.records if kind is not None else ())]
+    return next((each for each in own if each.name == name), known.definition if known is not None else None)
 
 
 def _records(name: str, analysis: Analysis) -> list[Suggestion]:
     """What the router that a name is declared as records."""
     tokens = analysis.tokens
-    for at, token in enumerate(tokens[:-3]):
-        if token.type == "ROUTER" and str(tokens[at + 1]) == name:
-            return _records_of(str(tokens[at + 3]), analysis)
-    return []
+    declared = (at for at, token in enumerate(tokens[:-3]) if token.type == "ROUTER" and str(tokens[at + 1]) == name)
+    router = next((str(tokens[at + 3]) for at in declared), "")
+    defined, kind = _definition_of(router, analysis), find_router(router)
+    roles = {each.name: role_of(each) for each in recorded_in(defined.body)} if defined is not None else {}
+    if defined is None and kind is not None:
+        roles = {each.name: each.role for each in kind.records}
+    return [Suggestion(name, "record", role.value if role else "") for name, role in roles.items()]
 
 
 def _arguments(before: list[PlacedToken], analysis: Analysis) -> list[Suggestion]:
@@ -135,12 +121,8 @@ def _arguments(before: list[PlacedToken], analysis: Analysis) -> list[Suggestion
             name = str(before[at - 1])
             of_router = at >= 4 and before[at - 4].type == "ROUTER"
             defined = _definition_of(name, analysis) if of_router else None
-            names = (
-                parameters_of(name, analysis.source, analysis.tokens)
-                if defined is None
-                else [each.name for each in defined.parameters]
-            )
-            if names:
+            names = [each.name for each in defined.parameters] if defined is not None else []
+            if names := names or parameters_of(name, analysis.source, analysis.tokens):
                 return [*(Suggestion(f"{each}=", "argument") for each in names), *_routers(analysis)]
             declaration = (find_router if of_router else find_op)(name)
             settings = declaration.settings().values() if declaration is not None else ()
@@ -191,62 +173,39 @@ def definition(analysis: Analysis, offset: int) -> Span | None:
     word = analysis.word_at(offset)
     if word is None or word.type != "NAME" or analysis.file is None:
         return None
-    imported = _imported(analysis.file, str(word), Path(analysis.source.name))
+    imported, known = _imported(str(word), analysis), prelude_router(str(word))
     if imported is not None:
         return imported.name_span
     found = [span for name, span in _declarations(analysis.file) if name == str(word)]
-    known = prelude_router(str(word))
     if not found and known is not None:
         return known.definition.name_span
     earlier = [span for span in found if span.start <= offset]
-    return max(earlier, key=lambda span: span.start) if earlier else (found[0] if found else None)
+    return max(earlier, key=lambda span: span.start) if earlier else next(iter(found), None)
 
 
-def _imported(file: ast.File, name: str, importer: Path) -> ast.Definition | None:
+def _imported(name: str, analysis: Analysis) -> ast.Definition | None:
     """What a name means that the file imports, read where it is defined."""
-    for statement in file.imports:
+    for statement in analysis.file.imports if analysis.file else ():
         if name in statement.names:
-            source = read(resolved(importer.parent / statement.path), Report())
+            source = read(resolved(Path(analysis.source.name).parent / statement.path), Report())
             other = parse(source, Report()) if source is not None else None
-            blocks = other.definitions if other is not None else ()
-            return next((block for block in blocks if block.name == name), None)
+            return next((each for each in other.definitions if each.name == name), None) if other else None
     return None
 
 
 def _declarations(file: ast.File) -> Iterator[tuple[str, Span]]:
     """Every name that the file declares or binds, with its place."""
-    pending: list[Any] = list(file.definitions)
-    while pending:
-        tree = pending.pop()
+    for tree in ast.walk(file):
         match tree:
             case ast.Definition():
                 yield tree.name, tree.name_span
-                yield from ((parameter.name, parameter.span) for parameter in tree.parameters)
-                pending.append(tree.body)
-            case ast.Body():
-                pending += tree.statements
             case ast.Binding():
                 yield from ((reference.name, reference.span) for reference in tree.references)
             case ast.Input() | ast.Target():
                 yield tree.reference.name, tree.span
-                yield from _axes(tree.type)
-            case ast.Array():
-                yield tree.name, tree.span
-                yield from _axes(tree.type)
-            case ast.Module() | ast.Pool() | ast.Router():
-                yield tree.name, tree.span
             case ast.Loop():
                 yield tree.variable, tree.span
-                pending.append(tree.body)
-            case ast.If():
-                pending += [body for body in (tree.then, tree.otherwise) if body is not None]
             case ast.Scan():
-                yield from ((carry.name, carry.span) for carry in tree.carries)
                 yield from ((name, tree.sequence.span) for name in (tree.variable, *tree.names))
-                pending.append(tree.body)
-            case ast.Frozen():
-                pending.append(tree.body)
-
-
-def _axes(type_: ast.TypeOf) -> Iterator[tuple[str, Span]]:
-    yield from ((axis.name, axis.span) for axis in type_.named)
+            case _ if isinstance(tree, NAMED):
+                yield tree.name, tree.span
