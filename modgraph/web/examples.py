@@ -60,10 +60,9 @@ def _truth(bundle: Bundle, rows: Mapping[str, NDArray[Any]]) -> dict[str, str]:
 
 def _packed(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     """Arrays in JSON: shapes, and numbers as base64 of their bytes, little end first."""
-    return {name: _pack(array) for name, array in arrays.items()}
-
-
-def _pack(array: NDArray[Any]) -> dict[str, Any]:
-    kind = "float32" if array.dtype.kind == "f" else "int32"  # ids and lengths, all of them small
-    data = np.ascontiguousarray(array, np.dtype(kind).newbyteorder("<"))
-    return {"dtype": kind, "shape": list(array.shape), "data": base64.b64encode(data.tobytes()).decode()}
+    found = {}
+    for name, array in arrays.items():
+        kind = "float32" if array.dtype.kind == "f" else "int32"  # ids and lengths, all of them small
+        data = np.ascontiguousarray(array, np.dtype(kind).newbyteorder("<"))
+        found[name] = {"dtype": kind, "shape": list(array.shape), "data": base64.b64encode(data.tobytes()).decode()}
+    return found

@@ -1,18 +1,22 @@
-"""A folder of files, written whole or not at all."""
+"""A folder of files, written whole or not at all, which knows its own files by the record that names them."""
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from modgraph.diagnostics import ModgraphError
-from modgraph.files import CannotWrite, NotOurs, writing
-from modgraph.web.record import files_in, recorded_in
+from modgraph_runtime.provenance import made_by_modgraph
 
+from modgraph.diagnostics import ModgraphError
+from modgraph.files import CannotWrite, NotOurs, read_file, writing
+
+FORMAT = 1
+PAGE, RECORD = "index.html", "page.json"
 MOST_NAMED = 3  # files in the way that a message names
 
 
@@ -71,11 +75,30 @@ def _put(new: Path, target: Path) -> None:
     except OSError:
         old.rename(target)
         raise
-    _move(kept, old, target)
+    for name in sorted(kept):
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (old / name).rename(target / name)
     shutil.rmtree(old)
 
 
-def _move(names: Iterable[str], source: Path, target: Path) -> None:
-    for name in sorted(names):
-        (target / name).parent.mkdir(parents=True, exist_ok=True)
-        (source / name).rename(target / name)
+def files_in(folder: Path) -> set[str]:
+    """The paths of all files below a folder, links among them, from there. Raises `OSError`."""
+
+    def raise_error(error: OSError) -> None:
+        raise error
+
+    found = set[str]()
+    for place, folders, files in os.walk(folder, onerror=raise_error):
+        links = [name for name in folders if (Path(place) / name).is_symlink()]
+        found |= {(Path(place) / name).relative_to(folder).as_posix() for name in (*files, *links)}
+    return found
+
+
+def recorded_in(folder: Path) -> set[str]:
+    """The files that a page wrote there; none where the folder holds no page of modgraph's."""
+    try:
+        record = json.loads(read_file(folder / RECORD)) if made_by_modgraph(folder / PAGE) else {}
+    except (OSError, ValueError, RecursionError):
+        return set()
+    names = record.get("files", []) if isinstance(record, dict) else []
+    return {name for name in names if isinstance(name, str)} if isinstance(names, list) else set()

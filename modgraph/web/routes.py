@@ -47,6 +47,10 @@ def _describe(route: Decision, graph: Graph, outputs: Mapping[str, Port], places
 
     gates = str(output(Role.GATES))
     senders = outputs[gates].shape[:-1] if gates in outputs else ()
+    place = places.get(route.tokens.node)
+    one_of_tokens = place is not None and senders == (place.tokens,) and route.part.scan is None
+    along = [axis for axis in senders if axis != 1]
+    types = graph.input_types.items()
     return ShownRoute(
         route.label,
         route.name,
@@ -57,19 +61,6 @@ def _describe(route: Decision, graph: Graph, outputs: Mapping[str, Port], places
         gates,
         output(Role.CHOICE),
         output(Role.SLOTS),
-        None if route.part.scan is not None else _places(route, senders, places),
-        _words(graph, senders),
+        place if one_of_tokens else None,
+        next((name for name, type_ in types if type_.dtype == "token" and [*type_.dimensions] == along), None),
     )
-
-
-def _places(route: Decision, senders: tuple[int | str, ...], places: Mapping[str, Places]) -> Places | None:
-    """Where senders lie on an image, if each is one of the tokens: one may also hold them all."""
-    found = places.get(route.tokens.node)
-    return found if found is not None and senders == (found.tokens,) else None
-
-
-def _words(graph: Graph, senders: tuple[int | str, ...]) -> str | None:
-    """The input of tokens along whose axis of any length there is one decision for each."""
-    along = [axis for axis in senders if axis != 1]
-    types = graph.input_types.items()
-    return next((name for name, type_ in types if type_.dtype == "token" and [*type_.dimensions] == along), None)

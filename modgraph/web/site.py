@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -15,16 +15,16 @@ from modgraph.backends.onnx import Report
 from modgraph.data import Arrays
 from modgraph.diagnostics import ModgraphError
 from modgraph.inspect.page import Pane
+from modgraph.inspect.page.document import style_of_drawing
 from modgraph.inspect.page.engine import ELK_NOTICE, elk, rendered, text_of
+from modgraph.inspect.quote import escape_html
 from modgraph.inspect.scene import scene_of
 from modgraph.ir import Graph, OpNode, Result, from_json
 from modgraph.ops.along_axis import Softmax
 from modgraph.version import VERSION
-from modgraph.web.document import html_of, style
 from modgraph.web.errors import NoFolder, NoWebModule
 from modgraph.web.examples import examples_of
-from modgraph.web.folder import check_place, replacing_folder
-from modgraph.web.record import FORMAT, PAGE, RECORD, files_in
+from modgraph.web.folder import FORMAT, PAGE, RECORD, check_place, files_in, replacing_folder
 from modgraph.web.routes import ShownRoute, shown_routes
 
 GRAPH_SCRIPTS = ("scene.js", "layout.js", "draw.js", "dom.js", "zoom.js", "source.js", "pane.js", "charts.js")
@@ -33,6 +33,11 @@ WIDEST = 1100  # pixels, before the drawing is made to fit
 MODULE = "modgraph_web"  # the folder of what runs a bundle, as the scripts of the page name it
 MODEL, EXAMPLES = "model.onnx", "examples.json"
 COMPILED = ".wasm"
+# Everything comes from the page's own folder; WebAssembly is compiled, and nothing is evaluated.
+POLICY = (
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; worker-src 'self' blob:; base-uri 'none'; form-action 'none'"
+)
 
 
 @dataclass(frozen=True)
@@ -78,12 +83,13 @@ def write_site(
     with replacing_folder(target, force) as new:
         report = export(new / MODEL)
         bundle = Bundle(new / MODEL)
-        _copy(module_files(), new / MODULE)
-        _write_scripts(new / "page")
+        for name, path in module_files().items():
+            (new / MODULE / name).parent.mkdir(parents=True, exist_ok=True)
+            (new / MODULE / name).write_bytes(path.read_bytes())
+        _write_page(new, bundle.manifest["model"])
         split, arrays = next(iter(splits.items()), ("", None))
         tried = {"split": "", "examples": []} if arrays is None else examples_of(bundle, arrays, split)
         (new / EXAMPLES).write_text(_json(tried))
-        (new / PAGE).write_text(html_of(bundle.manifest["model"]), encoding="utf-8")
         names = sorted({*files_in(new), RECORD})
         (new / RECORD).write_text(_json({"files": names, **_record(bundle)}), encoding="utf-8")
         sizes = {name: (new / name).stat().st_size for name in names}
@@ -115,25 +121,16 @@ def _record(bundle: Bundle) -> dict[str, Any]:
 
 
 def _pane(graph: Graph, routes: list[ShownRoute]) -> dict[str, Any]:
-    """The graph, laid out with room for what each route does, and without the places in a spec that is not there."""
+    """The graph, laid out with room for what each route does, folded until it is not too wide, and without the places
+    in a spec that is not there."""
     pane = Pane(scene_of(graph), loads={route.node: [0.0] * route.modules for route in routes}).as_json()
-    for box in pane["scene"]["boxes"]:
-        _without_lines(box)
-    drawn = next(
-        each for each in _drawings(pane, bool(routes)) if each["laid"]["width"] <= WIDEST or not each["state"]["open"]
-    )
+    pending = [*pane["scene"]["boxes"]]
+    for box in pending:
+        box.pop("lines", None)
+        pending += box.get("children", ())
+    drawings = (rendered(pane, budget, bool(routes)) for budget in BUDGETS)
+    drawn = next(each for each in drawings if each["laid"]["width"] <= WIDEST or not each["state"]["open"])
     return pane | {"sources": [], "state": drawn["state"], "laid": drawn["laid"]}
-
-
-def _drawings(pane: dict[str, Any], routes: bool) -> Iterator[dict[str, Any]]:
-    """The graph, folded more and more, at last whole."""
-    return (rendered(pane, budget, routes) for budget in BUDGETS)
-
-
-def _without_lines(box: dict[str, Any]) -> None:
-    box.pop("lines", None)
-    for child in box.get("children", ()):
-        _without_lines(child)
 
 
 def _is_distribution(graph: Graph, result: Result) -> bool:
@@ -142,22 +139,22 @@ def _is_distribution(graph: Graph, result: Result) -> bool:
     return isinstance(node, OpNode) and isinstance(node.op, Softmax)
 
 
-def _write_scripts(folder: Path) -> None:
-    """The scripts of the page and of the graph's drawing, the layout library, the style sheet."""
+def _write_page(new: Path, title: str) -> None:
+    """The page's frame, its scripts and those of the graph's drawing, the layout library, the style sheet: that of
+    drawings, in the dark too where the system has it so, and the page's own."""
+    own, folder = files("modgraph.web").joinpath("page"), new / "page"
     folder.mkdir()
-    own = files("modgraph.web").joinpath("page")
     for each in own.iterdir():
         if each.name.endswith(".js"):
             (folder / each.name).write_bytes(each.read_bytes())
     (folder / "graph.js").write_text("\n".join(map(text_of, GRAPH_SCRIPTS)), encoding="utf-8")
     (folder / "elk.js").write_text(f"/* {ELK_NOTICE} */\n{elk()}", encoding="utf-8")
-    (folder / "page.css").write_text(style(own.joinpath("page.css").read_text(encoding="utf-8")), encoding="utf-8")
-
-
-def _copy(found: Mapping[str, Path], folder: Path) -> None:
-    for name, path in found.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(path.read_bytes())
+    dark = f"@media (prefers-color-scheme: dark) {{ :root:not([data-theme]) {{\n{text_of('dark.css')}}} }}\n"
+    style = style_of_drawing() + dark + own.joinpath("page.css").read_text(encoding="utf-8")
+    (folder / "page.css").write_text(style, encoding="utf-8")
+    frame = own.joinpath("index.html").read_text(encoding="utf-8")
+    page = frame.format(policy=escape_html(POLICY), version=VERSION, title=escape_html(title))
+    (new / PAGE).write_text(page, encoding="utf-8")
 
 
 def _json(value: Any) -> str:

@@ -11,8 +11,7 @@ import pytest
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.version import VERSION
-from modgraph.web.folder import check_place, replacing_folder
-from modgraph.web.record import PAGE, RECORD, files_in
+from modgraph.web.folder import PAGE, RECORD, check_place, files_in, replacing_folder
 
 
 def write(folder: Path, *names: str, force: bool = False) -> None:
