@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,41 +20,43 @@ from modgraph.store.metrics import read_metrics
 from modgraph.store.opened import Kind, Opened, opened
 from modgraph.store.run_directory import RunDirectory
 from modgraph.store.sealed_logs import check_logs
-from modgraph.store.stored_trace import StoredTrace, read_trace
+from modgraph.store.stored_trace import read_trace
 
 ABOUT = ("step", "epoch", "split", "task", "phase")  # what a line of metrics tells beside them
 
 
 def page_of_opened(shown: Opened) -> str:
     """The page of a spec, a run or a bundle. Raises `ModgraphError` where a run's records are damaged."""
-    if shown.run is None or shown.kind is not Kind.RUN:
-        scene = scene_of(shown.graph)
-        return page_of(scene.name, [Pane(scene, shown.source)])
-    check_logs(shown.run)
-    trace, growth = read_trace(shown.run), growth_of(shown.run)
-    measured = list(_charts(read_metrics(shown.run)))
+    run, pane = shown.run, Pane(scene_of(shown.graph), shown.source)
+    if run is None or shown.kind is not Kind.RUN:
+        return page_of(pane.scene.name, [pane])
+    check_logs(run)
+    trace, growth = read_trace(run), growth_of(run)
+    measured = list(_charts(read_metrics(run)))
     sections = [Section("Training", measured)] if measured else []
     sections += [growth_section(growth)] if growth is not None else []
     if trace is not None:
         pictures = {view: read_file(path) for view, path in trace.pictures.items()}
         sections += sections_of(trace.content, pictures, trace.stale)
+    grown = " ".join(f"-s {name}={value}" for name, value in (run.read_record().get("grown") or {}).items())
+    notes = [f"the grown model is the spec with {grown}"] if grown else []
+    if trace is None and shown.graph.records():
+        notes.append(f"What its routers do on real data is shown here after: modgraph trace {shown.label}")
+    if trace is not None and trace.stale:
+        notes.append(f"The trace is of an older model; make it anew: modgraph trace {shown.label}")
+    *earlier, now = _panes(shown, run) or [pane]
     loads = {} if trace is None else loads_of(trace.content)
-    *earlier, now = _panes(shown, shown.run)
-    return page_of(
-        shown.graph.name, [*earlier, replace(now, loads=loads, notes=_notes(shown, shown.run, trace))], sections
-    )
+    return page_of(shown.graph.name, [*earlier, replace(now, loads=loads, notes=notes)], sections)
 
 
-def _panes(shown: Opened, run: RunDirectory) -> list[Pane]:
-    """The graph of a run; where it has grown, the graph that it began with before it, what was added marked."""
+def _panes(shown: Opened, run: RunDirectory) -> Sequence[Pane]:
+    """Where the graph of a run has grown, the one that it began with and what it is now, what was added marked."""
     if run.read_graph() == shown.graph:
-        return [Pane(scene_of(shown.graph), shown.source)]
+        return ()
     began = opened(run.ir)
     sides = Side(run.ir.name, began.kind, began.graph), Side(shown.label, shown.kind, shown.graph)
     found = without_marks(compared(*sides, {}, {}))
-    if not found.diff:
-        return [Pane(scene_of(shown.graph), shown.source)]
-    return [*panes_of(found, (began.source, shown.source), ("as it began", "as it is now"))]
+    return panes_of(found, (began.source, shown.source), ("as it began", "as it is now")) if found.diff else ()
 
 
 def page_of_run(path: str) -> str:
@@ -67,19 +69,6 @@ def in_notebook(page: str) -> str:
     content = escape_html(page)
     style = "width: 100%; height: 640px; border: 1px solid #d3d8df; border-radius: 6px"
     return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{content}"></iframe>'
-
-
-def _notes(shown: Opened, run: RunDirectory, trace: StoredTrace | None) -> list[str]:
-    grown = " ".join(f"-s {name}={value}" for name, value in (run.read_record().get("grown") or {}).items())
-    return [f"the grown model is the spec with {grown}"] * bool(grown) + _notes_of_trace(shown, trace)
-
-
-def _notes_of_trace(shown: Opened, trace: StoredTrace | None) -> list[str]:
-    if trace is None and not shown.graph.records():
-        return []
-    if trace is None:
-        return [f"What its routers do on real data is shown here after: modgraph trace {shown.label}"]
-    return [f"The trace is of an older model; make it anew: modgraph trace {shown.label}"] if trace.stale else []
 
 
 # ------------------------------------------------------------ metrics over time

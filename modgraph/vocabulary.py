@@ -45,7 +45,14 @@ def op_meant(name: str, in_scope: Iterable[str]) -> str:
         return f'did you mean "{match}"?'
     if name in Router.registry or name in definitions():
         return f"it is a router: declare it, router r = {name}, and write x -> pool by r"
-    return _idiom(name) or _other_word(name, OPS) or _op_or_name(name, here)
+    if known := _idiom(name) or _other_word(name, OPS):
+        return known
+    match = closest(name, [*here, *OPS], ONE_LETTER)
+    holds_more = match is not None and len(name) > len(match) + 1 and match in name.lower()  # as masked_mean does
+    if match is not None and not holds_more:
+        return f'did you mean "{match}"?'
+    declared = f"declared here: {', '.join(nearest(name, here))}; " if here else ""
+    return f"no op is called so; {declared}all ops: modgraph explain"
 
 
 def value_meant(name: str, in_scope: Iterable[str]) -> str:
@@ -68,19 +75,6 @@ def router_meant(name: str, here: Iterable[str]) -> str:
 def other_word(name: str) -> str | None:
     """The help line for another word of the field for an op or a router, or for what is written otherwise."""
     return _idiom(name) or _other_word(name, OPS) or _other_word(name, _routers())
-
-
-def _op_or_name(name: str, here: list[str]) -> str:
-    match = closest(name, [*here, *Op.registry], ONE_LETTER)
-    if match is not None and not _is_longer(name, match):
-        return f'did you mean "{match}"?'
-    declared = f"declared here: {', '.join(nearest(name, here))}; " if here else ""
-    return f"no op is called so; {declared}all ops: modgraph explain"
-
-
-def _is_longer(name: str, known: str) -> bool:
-    """Whether a name holds a known one and more, as `masked_mean` does, and so is no misspelling of it."""
-    return len(name) > len(known) + 1 and known in name.lower()
 
 
 def _idiom(name: str) -> str | None:
