@@ -9,6 +9,7 @@ from modgraph.diagnostics import Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import OPERAND
 from modgraph.elaboration.entities import POISON, ModuleEntity, OpUse, Poison, Tensor, TensorTuple, origins, several
+from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.site import Site
 from modgraph.ir import Graph, OpNode, Result
 from modgraph.ops import Op
@@ -25,8 +26,9 @@ def apply_module(module: ModuleEntity, tensors: tuple[Tensor, ...], span: Span, 
     """A named instance: its nodes stand below this statement, its weights below the module."""
     if not site.is_own(module, span):
         return POISON
-    naming = site.naming.module(module.word, module.path, module.frozen)
-    site.context.shorter[naming.node] = site.naming.shorter(naming.node)
+    node, _ = site.naming.next(module.word)
+    naming = Naming(node, module.path, Scope(module.path, node, frozen=module.frozen))
+    site.context.shorter[node] = site.naming.shorter(node)
     with site.context.using("module", module.word, naming, span):
         return site.under(naming).within(naming.scope).apply(module.template, tensors, span)
 

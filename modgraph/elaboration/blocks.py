@@ -36,7 +36,7 @@ def use_block(block: BlockEntity, arguments: list[CallArgument], site: Site, spa
     """A block with its arguments bound to its parameters; told mistakes give poison."""
     definition = block.definition
     callee, names = definition.name, [parameter.name for parameter in definition.parameters]
-    if id(definition) in site.defining or site.context.nested(definition) >= MOST_NESTED:
+    if id(definition) in site.defining or site.context.active_blocks.count(id(definition)) >= MOST_NESTED:
         return site.tell(errors.RecursiveBlock(span=span, name=callee))
     site.context.spend(len(names), span)
     values: dict[str, Any] = {}
@@ -97,7 +97,8 @@ def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, site: Si
     node, owner = site.naming.next(definition.name, use.label)
     context.shorter[node] = site.naming.shorter(node)
     scope = Scope(owner, node, use.block.scope, frozen=site.scope.frozen)
-    scope.declare_parameters(use.parameters, use.spans)
+    scope.names |= use.parameters
+    scope.arguments |= use.spans
     call = BlockCall(definition.name, list(tensors), span=span, defining=(*site.defining, id(definition)))
     context.spend(BLOCK + len(definition.parameters) + 2 * len(tensors), span)
     naming = Naming(node, owner, scope)

@@ -92,7 +92,7 @@ class Context:
         self.declared: dict[str, Declared] = {}  # every module, pool and router of the whole model, by path
         self.nodes = self.iterations = self.tensors = self.steps = self.depth = 0
         self.pools = 0  # whose modules are being elaborated, each inside another
-        self.active_blocks: list[int] = []
+        self.active_blocks: list[int] = []  # definitions whose uses are being put in, each inside another
         self.uses: list[Span] = []  # of routers whose bodies are put in
         self.applied: list[tuple[Span, Span]] = []  # where something is written, and where it is being applied
 
@@ -174,10 +174,6 @@ class Context:
         with self.within(None):
             yield
         self.pools -= 1
-
-    def nested(self, definition: ast.Definition) -> int:
-        """How many uses of a definition are being put in, each inside another."""
-        return self.active_blocks.count(id(definition))
 
     @contextmanager
     def applying(self, written: Span, applied: Span) -> Iterator[None]:

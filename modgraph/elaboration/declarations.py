@@ -132,7 +132,7 @@ def _settled_router(
     if isinstance(known, Poison):
         return POISON
     if known is None or site.given_at(callee) is None:
-        suggestion = router_meant(callee.name, site.scope.router_names())
+        suggestion = router_meant(callee.name, [name for scope in site.scope.chain() for name in scope.routers])
         return site.tell(errors.UnknownOp(span=callee.span, name=callee.name, kind="router", suggestion=suggestion))
     way_out = f"give a kind of router, for example: {callee.name}=agreement(2)"
     if isinstance(known, RouterEntity):

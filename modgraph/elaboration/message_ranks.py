@@ -45,8 +45,7 @@ def _ranks_of_inputs(use: BlockUse) -> Iterator[int]:
     """A block's inputs say their axes; outer named ones are those of the senders and beyond, the last is never, and
     none that the first op on an input needs."""
     body = use.block.definition.body
-    scope = Scope(outer=use.block.scope)
-    scope.declare_parameters(use.parameters, use.spans)
+    scope = Scope(outer=use.block.scope, names=dict(use.parameters), arguments=dict(use.spans))
     for each in (statement for statement in body.statements if isinstance(statement, ast.Input)):
         axes = each.type.axes
         named = [isinstance(axis, ast.Name) and axis.name not in use.parameters for axis in axes]

@@ -75,7 +75,8 @@ def _enter_body(
     node, _ = site.naming.next(pools[0].word)
     site.context.shorter[node] = site.naming.shorter(node)
     scope = Scope(router.path, node, use.block.scope, frozen=router.frozen or site.scope.frozen)
-    scope.declare_parameters(use.parameters, use.spans)
+    scope.names |= use.parameters
+    scope.arguments |= use.spans
     for name, pool in zip(definition.pools, pools, strict=True):
         scope.declare(name, pool)
     message = site.graph_node(pools[0].path)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 from modgraph.diagnostics import Span
-
-MOST_SUGGESTED = 1000
 
 
 @dataclass(eq=False, repr=False)
@@ -48,11 +45,6 @@ class Scope:
         """The scope of the whole body that this one lies in."""
         return self if self.is_body or self.outer is None else self.outer.body
 
-    @property
-    def is_repeated(self) -> bool:
-        """Whether it is, or lies in, an iteration of a loop of its body."""
-        return (self.path, self.suffix) != (self.body.path, self.body.suffix)
-
     def chain(self) -> Iterator[Scope]:
         """This scope and those around it, from the inside."""
         scope: Scope | None = self
@@ -80,10 +72,6 @@ class Scope:
         """The definition of a router that the file of this scope has or imports."""
         return next((scope.routers[name] for scope in self.chain() if name in scope.routers), None)
 
-    def router_names(self) -> list[str]:
-        """The routers that the file of this scope defines or imports."""
-        return [name for scope in self.chain() for name in scope.routers]
-
     def bound(self, name: str) -> Any | None:
         """What a name is bound to in this body, or None."""
         return next((scope.names[name] for scope in self.of_body() if name in scope.names), None)
@@ -95,15 +83,6 @@ class Scope:
         """Remember the names that were bound in an inner body, which ends here."""
         self.ended |= dict.fromkeys(names, body)
 
-    def body_of(self, name: str) -> str | None:
-        """The kind of the inner body in which alone a name was bound, or None."""
-        return next((scope.ended[name] for scope in self.of_body() if name in scope.ended), None)
-
-    def declare_parameters(self, values: Mapping[str, Any], spans: Mapping[str, Span]) -> None:
-        """Parameters of a definition, and where a use gave them."""
-        self.names |= values
-        self.arguments |= spans
-
     def given_at(self, name: str) -> Span | None:
         """Where the argument stands that a name means here, if it is a parameter's and an argument was given."""
         return next((scope.arguments.get(name) for scope in self.chain() if name in scope.names), None)
@@ -111,11 +90,6 @@ class Scope:
     def rebind(self, name: str, value: Any) -> None:
         """Bind a value: where the name is bound already in this body, or else here."""
         next((scope for scope in self.of_body() if name in scope.names), self).names[name] = value
-
-    def visible(self, wanted: Callable[[Any], bool] = lambda value: True) -> list[str]:
-        """The names to suggest for a misspelt one: of each scope the latest."""
-        latest = (islice(reversed(scope.names.items()), MOST_SUGGESTED) for scope in self.chain())
-        return [name for names in latest for name, value in names if wanted(value)]
 
     def weights_below(self, name: str) -> str:
         """Where the weights of a thing declared here stand."""
@@ -165,11 +139,6 @@ class Naming:
             return name, name
         word = name[len(self.node) + 1 :]
         return join(self.scope.node_path, word), join(self.plain or self.node, word)
-
-    def module(self, word: str, path: str, frozen: bool) -> Naming:
-        """Names inside a module that this statement uses."""
-        node, _ = self.next(word)
-        return Naming(node, path, Scope(path, node, frozen=frozen))
 
 
 def join(path: str, name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from math import prod
 from typing import Any
 
@@ -31,6 +32,7 @@ from modgraph.routers.prelude import is_prelude
 from modgraph.syntax import ast
 from modgraph.types import Axis, TensorType
 
+MOST_SUGGESTED = 1000
 MOST_AXES = 16
 MOST_NUMBERS = 2**50  # in a value of one example, so that sizes of batches stay below 2**63
 KEPT_BY = {  # how to use a value after the body that binds it
@@ -216,14 +218,15 @@ class Site:
 
     def report_ended(self, name: str, span: Span) -> bool:
         """Report a name that was bound only in an inner body; whether it was."""
-        body = self.scope.body_of(name)
+        body = next((scope.ended[name] for scope in self.scope.of_body() if name in scope.ended), None)
         if body is not None:
             self.tell(errors.BoundInside(span=span, name=name, body=body, suggestion=KEPT_BY[body].format(name=name)))
         return body is not None
 
     def visible(self, span: Span, wanted: Callable[[Any], bool] = lambda value: True) -> list[str]:
-        """The names to suggest for a misspelt one; to compare it with many is work."""
-        names = self.scope.visible(wanted)
+        """The names to suggest for a misspelt one, of each scope the latest; to compare it with many is work."""
+        latest = (islice(reversed(scope.names.items()), MOST_SUGGESTED) for scope in self.scope.chain())
+        names = [name for names in latest for name, value in names if wanted(value)]
         self.context.spend(NAME * min(len(names), MOST_CANDIDATES), span)
         return names
 

@@ -52,7 +52,7 @@ def _input(statement: ast.Input, site: Site) -> None:
         value = bind_input(value, statement, site)
     elif stands_in_scan(statement, "an input", "declare it before the scan", site):
         pass
-    elif statement.reference.index is None and site.scope.is_repeated:
+    elif key is None and (site.scope.path, site.scope.suffix) != (site.scope.body.path, site.scope.body.suffix):
         found, way_out = "this is inside a loop", f"a member of a family may stand there: input {name}[k]: …"
         needed = "a body that is no loop's"
         site.tell(errors.WrongKind(span=statement.span, needed=needed, found=found, way_out=way_out))

@@ -35,8 +35,6 @@ class Name(Expression):
 
 
 class Literal(Expression):
-    """A number, a string or a boolean."""
-
     value: int | float | str | bool
 
 
@@ -207,8 +205,6 @@ class Array(Statement):
 
 
 class Next(Statement):
-    """What a state is after a step of training."""
-
     name: str
     name_span: Span = field(compare=False, repr=False)
     value: Expression
@@ -224,14 +220,10 @@ class Recorded(Tree):
 
 
 class Record(Statement):
-    """What a router shows of its decision."""
-
     items: tuple[Recorded, ...]
 
 
 class Require(Statement):
-    """What must hold of a definition's parameters."""
-
     condition: Expression
 
 
