@@ -9,12 +9,11 @@ from modgraph.diagnostics import Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.entities import (
     POISON,
+    AxisEntity,
+    DeclaredEntity,
     Family,
-    ModuleEntity,
     Poison,
-    RouterEntity,
     TensorTuple,
-    WithAxis,
     described,
     is_callable,
     several,
@@ -50,7 +49,7 @@ def elaborate_binding(statement: ast.Binding, site: Site) -> None:
             advice = f"apply it to a value, or declare it: module {reference.name} = …"
             facts: Any = {"what": "what is bound", "found": described(each), "way_out": advice}
             each = site.tell(errors.NotValue(span=statement.value.span, **facts))
-        if isinstance(site.scope.bound(reference.name), ModuleEntity | WithAxis | RouterEntity):
+        if isinstance(site.scope.bound(reference.name), DeclaredEntity | AxisEntity):
             site.tell(errors.DuplicateName(span=reference.span, name=reference.name))
             continue
         if isinstance(each, Family):  # as a block gives it; from here on it is called so

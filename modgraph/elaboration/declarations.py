@@ -32,7 +32,7 @@ from modgraph.vocabulary import find_router, router_meant
 def declare_module(statement: ast.Module, site: Site) -> None:
     value = site.evaluate(statement.value)
     template = _template(value, statement.value, f'{statement.keyword} "{statement.name}"', site)
-    _declare(statement, ModuleEntity, site, template=template, word=statement.name)
+    _declare(statement, ModuleEntity, site, template=template)
 
 
 def declare_pool(statement: ast.Pool, site: Site) -> None:
@@ -48,7 +48,7 @@ def declare_pool(statement: ast.Pool, site: Site) -> None:
     made_of = listed if is_list else [(site.evaluate(value), value)]
     templates = tuple(_template(each, written, f'pool "{statement.name}"', site) for each, written in made_of)
     axis = site.scope.find(size.name) if isinstance(size, ast.Name) and not is_list else None
-    facts: dict[str, Any] = {"alone": isinstance(size, ast.Literal), "word": statement.name}
+    facts: dict[str, Any] = {"alone": isinstance(size, ast.Literal)}
     if size is None or not isinstance(axis, WithAxis):
         facts["size"] = _size(statement, len(listed) if is_list else None, site)
     elif site.region and not (isinstance(axis, PoolEntity) and axis.inside == site.region):
@@ -59,8 +59,7 @@ def declare_pool(statement: ast.Pool, site: Site) -> None:
         facts |= {"size": axis.size, "shares": axis.path}
         if isinstance(axis, PoolEntity):
             facts |= {"alone": axis.alone, "grown": axis.grown, "shares": axis.shares or axis.path}
-    facts |= {"templates": POISON if POISON in templates else templates, "within": site.context.call}
-    _declare(statement, PoolEntity, site, **facts)
+    _declare(statement, PoolEntity, site, templates=POISON if POISON in templates else templates, **facts)
 
 
 def _size(statement: ast.Pool, listed: int | None, site: Site) -> int | Poison:
@@ -99,8 +98,7 @@ def _template(value: Any, expression: ast.Expression, what: str, site: Site) -> 
 
 
 def declare_router(statement: ast.Router, site: Site) -> None:
-    router = _settled_router(statement.value, (), site)
-    _declare(statement, RouterEntity, site, router=router, within=site.context.call)
+    _declare(statement, RouterEntity, site, router=_settled_router(statement.value, (), site))
 
 
 def _settled_router(
@@ -157,5 +155,6 @@ def _declare(statement: Any, kind: Any, site: Site, **facts: Any) -> None:
     if not site.region and site.context.declared.setdefault(path, declared) != declared:
         site.tell(errors.DuplicateName(span=span, name=path))
         sound = False
-    facts |= {"path": path, "frozen": site.scope.frozen, "inside": site.region, "span": span}
+    facts |= {"path": path, "word": name, "frozen": site.scope.frozen, "span": span}
+    facts |= {"inside": site.region, "within": site.context.call}
     site.scope.declare(name, kind(**facts) if sound else POISON)

@@ -14,7 +14,7 @@ from modgraph.elaboration import constants, errors
 from modgraph.elaboration.bodies import BlockCall, Decision
 from modgraph.elaboration.calls import given
 from modgraph.elaboration.context import Abandoned, Context, Observer, observe_nothing
-from modgraph.elaboration.entities import POISON, WORDS, Family, Poison
+from modgraph.elaboration.entities import POISON, DeclaredEntity, Family, Poison
 from modgraph.elaboration.findings import find_leaks, find_weaknesses
 from modgraph.elaboration.imports import Imports, Standalone
 from modgraph.elaboration.labels import label_decisions
@@ -124,8 +124,8 @@ def _warn_of_unused(scope: Scope, context: Context) -> None:
     for entity in pending:
         if isinstance(entity, Family):
             pending.extend(entity.members.values())
-        elif type(entity) in WORDS and entity.path not in context.used:
-            context.report.add(errors.Unused(span=entity.span, what=WORDS[type(entity)], name=entity.path))
+        elif isinstance(entity, DeclaredEntity) and entity.path not in context.used:
+            context.report.add(errors.Unused(span=entity.span, what=entity.kind, name=entity.path))
 
 
 OF_SHAPES: tuple[type[Diagnostic], ...] = (

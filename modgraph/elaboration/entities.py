@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from modgraph.declare import ROLES, Initial, Record, Role, record_as, shown_briefly
 from modgraph.diagnostics import Note, Span
@@ -111,42 +111,45 @@ class Template(Entity):
         return " ".join(self.span.text.split())
 
 
-@dataclass(frozen=True)
-class ModuleEntity(Entity):
-    """A named instance: one set of weights, wherever it is used; `inside` a pool's module of this path, one for each.
+@dataclass(frozen=True, kw_only=True)
+class DeclaredEntity(Entity):
+    """A module, a pool or a router, which is declared by a name.
 
-    `word` is what nodes are called where it is used: the name that it is declared by, without the key of a member.
+    `inside` is the path of the pool's module whose body declares it, `within` the call that does. `word` is what nodes
+    are called where it is used: the name that it is declared by, without the key of a member.
     """
 
+    kind: ClassVar[str]
     path: str
-    template: Any
     frozen: bool
-    inside: str
     span: Span = field(compare=False)
+    inside: str = ""
+    within: Call | None = field(default=None, compare=False)
     word: str = field(default="", compare=False)
 
 
-@dataclass(frozen=True)
-class PoolEntity(Entity):
+@dataclass(frozen=True, kw_only=True)
+class ModuleEntity(DeclaredEntity):
+    """One set of weights, wherever it is used; inside a pool's module, one for each."""
+
+    kind = "module"
+    template: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolEntity(DeclaredEntity):
     """Modules of one kind (`templates` has one, applied `size` times) or unlike ones (as many templates).
 
     The last `grown` were added to those it was declared with. `shares` is the path of the pool whose axis its modules
-    have too, if not one of their own. `alone` says that the text itself says that there is one: `pool p[1]`. `word` is
-    what nodes are called where it is used: the name that it is declared by, without the key of a member. `within` is
-    the call that declares it, `inside` the path of the pool's module whose body does.
+    have too, if not one of their own. `alone` says that the text itself says that there is one: `pool p[1]`.
     """
 
-    path: str
+    kind = "pool"
     size: int
     templates: tuple[Any, ...]
-    frozen: bool
-    span: Span = field(compare=False)
     grown: int = 0
     shares: str = ""
     alone: bool = False
-    word: str = field(default="", compare=False)
-    within: Call | None = field(default=None, compare=False)
-    inside: str = ""
 
     @property
     def axis(self) -> Axis:
@@ -215,14 +218,10 @@ class RouterUse(BlockUse):
         return str(self.text)
 
 
-@dataclass(frozen=True)
-class RouterEntity(Entity):
-    path: str
+@dataclass(frozen=True, kw_only=True)
+class RouterEntity(DeclaredEntity):
+    kind = "router"
     router: Router | RouterUse
-    frozen: bool
-    span: Span = field(compare=False)
-    within: Call | None = field(default=None, compare=False)
-    inside: str = ""
 
 
 @dataclass(frozen=True)
@@ -235,9 +234,6 @@ class Family(Entity):
     @property
     def of_values(self) -> bool:
         return bool(self.members) and all(isinstance(each, Tensor) for each in self.members.values())
-
-
-WORDS: dict[type, str] = {ModuleEntity: "module", PoolEntity: "pool", RouterEntity: "router"}
 
 
 def several(value: Any) -> tuple[Any, ...]:
@@ -277,7 +273,7 @@ def shown_given(value: Any) -> str:
         return str(value)
     if isinstance(value, tuple) and any(isinstance(each, Entity) for each in value):
         return f"[{', '.join(map(shown_given, value))}]"
-    return str(value.path) if isinstance(value, ModuleEntity | WithAxis | RouterEntity) else shown_briefly(value)
+    return str(value.path) if isinstance(value, DeclaredEntity | AxisEntity) else shown_briefly(value)
 
 
 def described(value: Any) -> str:
@@ -295,8 +291,8 @@ def described(value: Any) -> str:
             return f'the axis "{value.axis}"'
         case Family():
             return f'the family "{value.name}"'
-        case ModuleEntity() | PoolEntity() | RouterEntity():
-            return f'the {WORDS[type(value)]} "{value.path}"'
+        case DeclaredEntity():
+            return f'the {value.kind} "{value.path}"'
         case tuple() if any(isinstance(each, Entity) for each in value):
             return f"the list {shown_given(value)}"
         case _:

@@ -10,12 +10,12 @@ from modgraph.elaboration import errors
 from modgraph.elaboration.apply import ADD, MULTIPLY, apply_op
 from modgraph.elaboration.entities import (
     POISON,
+    DeclaredEntity,
     Family,
     ModuleEntity,
     OpUse,
     Poison,
     PoolEntity,
-    RouterEntity,
     Template,
     Tensor,
     TensorTuple,
@@ -115,7 +115,7 @@ def _apply_to_tensors(term: Any, means: Means | None, tensors: tuple[Tensor, ...
 
 
 def _apply_pool(pool: PoolEntity, means: Means | None, tensors: tuple[Tensor, ...], span: Span, site: Site) -> Any:
-    used: tuple[PoolEntity | RouterEntity, ...] = (pool,)
+    used: tuple[DeclaredEntity, ...] = (pool,)
     if isinstance(means, ByRouter):
         used = (pool, means.router, *means.pools)
     if not all(site.is_own(each, span) for each in used):

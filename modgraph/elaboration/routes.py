@@ -67,7 +67,7 @@ def apply_every_module(pool: PoolEntity, value: Tensor, span: Span, site: Site) 
     outer = value.type.shape[: len(value.type.shape) - len(node.message.shape)]
     rows = bool(outer) and outer[-1] == pool.axis
     name, _ = site.naming.next("every_module")
-    router = RouterEntity(name, EveryModule(rows=rows), False, span, site.context.call)
+    router = RouterEntity(path=name, router=EveryModule(rows=rows), frozen=False, span=span, within=site.context.call)
     return _route(pool.word, node, router, (value,), span, site)
 
 
@@ -84,14 +84,14 @@ def apply_weighted(pool: PoolEntity, value: Tensor, means: ByWeights, span: Span
     beside = site.under(Naming(f"{name}_choice", f"{name}_choice", site.scope))
     found = find_choice(means.weights, value, node, span, beside) if over == node.axis.name else None
     if found is None:
-        router = RouterEntity(name, Weighted(over=over), False, span, site.context.call)
+        router = RouterEntity(path=name, router=Weighted(over=over), frozen=False, span=span, within=site.context.call)
         return _route(pool.word, node, router, (value, means.weights), span, site)
     weights, support = found
     kind, k = router_of(support)
     recorded = site.decision is not None and site.decision.shows_choice
     shows = not (recorded or site.region)  # nothing reads the records of a route in a pool's module
     declared = kind(k=k or node.size, straight=support.straight, shows=shows)
-    router = RouterEntity(name, declared, False, span, site.context.call)
+    router = RouterEntity(path=name, router=declared, frozen=False, span=span, within=site.context.call)
     if kind is Chosen and k is not None and not _can_choose(node, router, span, site):
         return POISON
     behind = compute_choice(support, weights, beside)

@@ -10,12 +10,11 @@ from modgraph.diagnostics import Note
 from modgraph.elaboration import errors
 from modgraph.elaboration.entities import (
     POISON,
+    AxisEntity,
+    DeclaredEntity,
     Family,
-    ModuleEntity,
     Poison,
-    RouterEntity,
     Tensor,
-    WithAxis,
     described,
     several,
 )
@@ -49,7 +48,7 @@ def elaborate_scan(statement: ast.Scan, site: Site) -> None:
         poison_declared(statement.body, site)
         results = [POISON] * len(statement.names)
     for name, result in zip(statement.names, results, strict=True):
-        if isinstance(site.scope.names.get(name), ModuleEntity | WithAxis | RouterEntity):
+        if isinstance(site.scope.names.get(name), DeclaredEntity | AxisEntity):
             site.tell(errors.DuplicateName(span=span, name=name))
         else:
             site.scope.rebind(name, result)

@@ -16,12 +16,10 @@ from modgraph.elaboration.context import NAME, STATEMENT, Context, in_own_words
 from modgraph.elaboration.entities import (
     POISON,
     AxisEntity,
+    DeclaredEntity,
     Entity,
     Family,
-    ModuleEntity,
     Poison,
-    PoolEntity,
-    RouterEntity,
     Template,
     Tensor,
     described,
@@ -326,7 +324,7 @@ class Site:
             self.context.lengths[axis] = name
         return Result(self.context.lengths[axis])
 
-    def is_own(self, entity: ModuleEntity | PoolEntity | RouterEntity, span: Span) -> bool:
+    def is_own(self, entity: DeclaredEntity, span: Span) -> bool:
         """Whether what is used is declared in the same module of a pool, or none; else report it."""
         self.context.used.add(join(entity.inside, entity.path))
         if entity.inside != self.region:
