@@ -119,15 +119,10 @@ def _predicting(graph: Graph, results: tuple[Result, ...] = ()) -> list[Node]:
     ends = (node.name for node in graph if node.name not in read and not isinstance(node, GrowthNode))
     wanted = {*ends} | {result.node for result in results}
     for node in reversed(list(graph)):
-        if node.name in wanted:
-            wanted |= {result.node for slot, result in graph.inputs(node.name).items() if _predicts_with(node, slot)}
+        if node.name in wanted and not (isinstance(node, OpNode) and node.op.zero_outside_training):
+            only = node.op.outside_training if isinstance(node, OpNode) else ""
+            wanted |= {result.node for slot, result in graph.inputs(node.name).items() if only in ("", slot)}
     return [node for node in graph if node.name in wanted or not graph.inputs(node.name)]
-
-
-def _predicts_with(node: Node, slot: str) -> bool:
-    if not isinstance(node, OpNode):
-        return True
-    return not node.op.zero_outside_training and node.op.outside_training in ("", slot)
 
 
 def _macs_of(graph: Graph, lengths: Mapping[str, int], results: tuple[Result, ...] = ()) -> Iterator[tuple[str, Cost]]:

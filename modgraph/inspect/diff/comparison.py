@@ -126,11 +126,7 @@ def without_marks(found: Comparison) -> Comparison:
 
 
 def compared(
-    before: Side,
-    after: Side,
-    moved: Mapping[str, str],
-    lengths: Mapping[str, int],
-    notes: tuple[str, ...] = (),
+    before: Side, after: Side, moved: Mapping[str, str], lengths: Mapping[str, int], notes: tuple[str, ...] = ()
 ) -> Comparison:
     """Two architectures beside each other. Raises `ModgraphError` for lengths of axes that neither has."""
     graphs = before.graph, after.graph

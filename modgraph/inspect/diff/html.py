@@ -9,14 +9,13 @@ from pathlib import PurePath
 from modgraph.diagnostics import Source
 from modgraph.inspect.cost import COUNTS
 from modgraph.inspect.diff.comparison import Comparison, Fate
-from modgraph.inspect.diff.level import Level
 from modgraph.inspect.diff.lines import lines_of, moves_of
 from modgraph.inspect.diff.renames import AXIS, LABEL, WEIGHTS
 from modgraph.inspect.diff.text import summary
 from modgraph.inspect.diff.words import details, shown_node, shown_place
 from modgraph.inspect.page import Mark, MarkKind, Pane, Section, Table, Text, page_of
 from modgraph.inspect.scene import scene_of
-from modgraph.ir import PoolNode
+from modgraph.inspect.scene.edges import ids_of_nodes
 
 Marks = dict[str, Mark]
 Sources = tuple[Source | None, Source | None]
@@ -34,22 +33,22 @@ def html_of(found: Comparison, sources: Sources) -> str:
     return page_of(f"{first} → {second}", panes, [*_sections(found)])
 
 
-def panes_of(found: Comparison, sources: Sources, labels: Sequence[str]) -> tuple[Pane, Pane]:
+def panes_of(found: Comparison, sources: Sources, labels: Sequence[str]) -> list[Pane]:
     """Both graphs, each with its label, what became of each node marked."""
 
-    def pane(at: int) -> Pane:
-        scene = scene_of((found.before, found.after)[at].graph)
+    panes = []
+    for side, marks, source, label in zip((found.before, found.after), _marks(found), sources, labels, strict=True):
+        scene = scene_of(side.graph)
         known = {box.id for box in scene.walk()}
-        marks = {id: mark for id, mark in _marks(found)[at].items() if id in known}
-        return Pane(scene, sources[at], marks, label=labels[at], notes=found.notes)
-
-    return pane(0), pane(1)
+        drawn = {id: mark for id, mark in marks.items() if id in known}
+        panes.append(Pane(scene, source, drawn, label=label, notes=found.notes))
+    return panes
 
 
 def _marks(found: Comparison) -> tuple[Marks, Marks]:
     """What became of the boxes of both graphs, types that only follow left out."""
     diff = found.reported
-    old, new = (dict(_ids(Level(side.graph))) for side in (found.before, found.after))
+    old, new = (dict(ids_of_nodes(side.graph)) for side in (found.before, found.after))
     before = {old[each.place]: Mark(MarkKind.REMOVED, (shown_node(each),)) for each in diff.removed}
     after = {new[each.place]: Mark(MarkKind.ADDED, (shown_node(each),)) for each in diff.added}
     lines: dict[tuple[str, str], tuple[MarkKind, tuple[str, ...]]] = {}
@@ -65,15 +64,6 @@ def _marks(found: Comparison) -> tuple[Marks, Marks]:
         before[old[first]] = Mark(kind, words, new[second])
         after[new[second]] = Mark(kind, words, old[first])
     return before, after
-
-
-def _ids(level: Level, holder: str = "") -> Iterator[tuple[str, str]]:
-    """The ids of boxes by the places of nodes: steps of scans have names of the whole model, modules their own."""
-    for node in level.graph:
-        yield level.place + node.name, holder + node.name
-        for at, inner in enumerate(level.inner(node)):
-            module = "" if isinstance(node, PoolNode) and node.alike else f"{at}/"
-            yield from _ids(inner, f"{holder}{node.name}/{module}" if isinstance(node, PoolNode) else holder)
 
 
 def _sections(found: Comparison) -> Iterator[Section]:

@@ -13,7 +13,7 @@ from modgraph.inspect.diff.definitions import Definitions
 from modgraph.inspect.diff.keys import Key, Keys, Say, fill
 from modgraph.inspect.diff.level import Level, Palette, calls_around
 from modgraph.inspect.diff.words import details, shown_node
-from modgraph.ir import Call, Graph, Node
+from modgraph.ir import Graph
 
 ADDED, REMOVED, CHANGED, MOVED = "+", "−", "~", "→"
 
@@ -37,11 +37,12 @@ class Item:
     sign: str
     kind: str
     place: str
-    what: Callable[[Say], str] = lambda say: ""
+    what: Callable[[Say], str] | str = ""
     details: Callable[[Say], Iterable[str]] = lambda say: ()
 
     def line(self, place: str, say: Say) -> Line:
-        return Line(self.sign, self.kind, place, self.what(say), tuple(self.details(say)))
+        what = self.what if isinstance(self.what, str) else self.what(say)
+        return Line(self.sign, self.kind, place, what, tuple(self.details(say)))
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,8 @@ def lines_of(found: Comparison) -> list[Line]:
     lines = fold(items, found.keys)
     for sign, unmatched, graph, other in ((ADDED, diff.added, *graphs[::-1]), (REMOVED, diff.removed, *graphs)):
         calls, left = _whole_calls(sign, unmatched, graph, other)
-        lines += fold(
-            [*calls, *(Item(sign, each.kind, each.place, partial(shown_node, each)) for each in left)], found.keys
-        )
+        nodes = [Item(sign, each.kind, each.place, partial(shown_node, each)) for each in left]
+        lines += fold([*calls, *nodes], found.keys)
     return lines
 
 
@@ -110,27 +110,19 @@ def _whole_calls(
     palette: Palette = {}
     known: dict[object, str] = {}
     for level in Level(other, palette=palette).walk():
-        first = {definition: call for call, definition in reversed(Definitions(level).of.items())}
-        known |= {(each.kind, each.lines): level.place + call.path for each, call in reversed(first.items())}
+        for first, each in Definitions(level).of.items():
+            known.setdefault((each.kind, each.lines), level.place + first.path)
     items, said = list[Item](), set[str]()
     for level in Level(graph, palette=palette).walk():
         if not any(level.place + node.name in places for node in level.graph):
             continue
         definitions = Definitions(level).of
         missing = {call for node in level.graph if level.place + node.name not in places for call in calls_around(node)}
-        counts = Counter(_outermost(node, definitions.keys() - missing) for node in level.graph)
-        for call, count in counts.items():
+        whole = definitions.keys() - missing
+        outermost = (next(filter(whole.__contains__, reversed(calls_around(node))), None) for node in level.graph)
+        for call, count in Counter(outermost).items():
             like = known.get((definitions[call].kind, definitions[call].lines)) if call else None
             if call and like and count > 1:
-                text = f"as {like} ({count} nodes)"
-                items.append(Item(sign, call.kind, level.place + call.path, partial(_constant, text)))
+                items.append(Item(sign, call.kind, level.place + call.path, f"as {like} ({count} nodes)"))
                 said |= {level.place + node.name for node in level.graph if call in calls_around(node)}
     return items, [each for each in unmatched if each.place not in said]
-
-
-def _constant(text: str, say: Say) -> str:
-    return text
-
-
-def _outermost(node: Node, calls: set[Call]) -> Call | None:
-    return next((call for call in reversed(calls_around(node)) if call in calls), None)

@@ -7,12 +7,15 @@ from collections.abc import Iterable, Iterator
 
 from modgraph.inspect.cost import COUNTS
 from modgraph.inspect.cost_text import aligned
+from modgraph.inspect.diff.changes import Changed
 from modgraph.inspect.diff.comparison import Comparison, Fate, Weight
+from modgraph.inspect.diff.keys import Say
 from modgraph.inspect.diff.lines import ADDED, CHANGED, MOVED, REMOVED, Item, fold, lines_of, moves_of
 from modgraph.inspect.diff.words import details, shown_place, shown_type
 
 COLOURS = {ADDED: "32", REMOVED: "31", CHANGED: "33", MOVED: "36"}
 BOLD, DIM = "1", "2"
+DOUBTFUL = "removed and added may be the same under another name; if so, say in the model that comes after:"
 MOST_LISTED = 12  # reshaped weights, doubts, types that follow
 
 
@@ -33,9 +36,22 @@ def text_of(found: Comparison, coloured: bool = False) -> str:
     for move in moves_of(found.reported.moved, found.keys):
         many = f" ({_counted(move.count, 'node')})" if move.count > 1 else ""
         changes.append(paint(f"{MOVED} {shown_place(move.before)} → {shown_place(move.after)}{many}", COLOURS[MOVED]))
-    following = [*_following(found)]
-    blocks = [heading, changes, [paint(following[0], DIM), *following[1:]] if following else [], _doubts(found)]
-    blocks += [_costs(found) if found.diff else [], [*_weights(found)]]
+    doubts = [*_listed(f"  {each.declaration}" for each in found.reported.doubts)]
+    if doubts:
+        doubts.insert(
+            0, "removed and added may be the same under another name; if so, say in the model that comes after:"
+        )
+    costs = [("", "before", "after", "")]
+    for name in COUNTS:
+        old, new = (getattr(cost, name) for cost in found.costs)
+        change = "=" if old == new else f"{new - old:+,}" + (f" ({(new - old) / old:+.1%})" if old else "")
+        costs.append((name.replace("_", " "), f"{old:,}", f"{new:,}", change))
+    types = Counter(_first_type(each, found.keys.star) for each in found.reported.changed if each.follows)
+    following = [f"  {change}{_times(count)}" for change, count in types.most_common()]
+    if following:
+        title = paint(f"types that follow from these ({types.total():,}):", DIM)
+        following = [title, *_listed(following)]
+    blocks = [heading, changes, following, doubts, aligned(costs) if found.diff else [], [*_weights(found)]]
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
@@ -43,29 +59,13 @@ def summary(found: Comparison) -> str:
     """How many things differ, in words."""
     diff = found.reported
     counts = {"added": diff.added, "removed": diff.removed, "changed": diff.changed, "moved": diff.moved}
-    return (
-        ", ".join(f"{len(each):,} {what}" for what, each in counts.items() if each) or "the architectures are the same"
-    )
+    words = [f"{len(each):,} {what}" for what, each in counts.items() if each]
+    return ", ".join(words) or "the architectures are the same"
 
 
-def _following(found: Comparison) -> Iterator[str]:
-    """Types that are others since what flows in is, said once where they are the same but for keys."""
-    types: Counter[str] = Counter()
-    for first in (each.attributes[0] for each in found.reported.changed if each.follows):
-        sides = (
-            shown_type(each, found.keys.star) if each is not None else "none" for each in (first.before, first.after)
-        )
-        types[" → ".join(sides)] += 1
-    if types:
-        yield f"types that follow from these ({types.total():,}):"
-        yield from _listed(f"  {change}{_times(count)}" for change, count in types.most_common())
-
-
-def _doubts(found: Comparison) -> list[str]:
-    if not (doubts := found.reported.doubts):
-        return []
-    title = "removed and added may be the same under another name; if so, say in the model that comes after:"
-    return [title, *_listed(f"  {each.declaration}" for each in doubts)]
+def _first_type(change: Changed, say: Say) -> str:
+    first = change.attributes[0]
+    return " → ".join(shown_type(each, say) if each is not None else "none" for each in (first.before, first.after))
 
 
 def _listed(lines: Iterable[str]) -> Iterator[str]:
@@ -74,16 +74,6 @@ def _listed(lines: Iterable[str]) -> Iterator[str]:
     yield from found[:MOST_LISTED]
     if len(found) > MOST_LISTED:
         yield f"  … and {len(found) - MOST_LISTED} more (--json has all)"
-
-
-def _costs(found: Comparison) -> list[str]:
-    """A table of the counts."""
-    rows = [("", "before", "after", "")]
-    for name in COUNTS:
-        old, new = (getattr(cost, name) for cost in found.costs)
-        share = f" ({(new - old) / old:+.1%})" if old else ""
-        rows.append((name.replace("_", " "), f"{old:,}", f"{new:,}", "=" if old == new else f"{new - old:+,}{share}"))
-    return aligned(rows)
 
 
 def _weights(found: Comparison) -> Iterator[str]:

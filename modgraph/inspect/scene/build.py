@@ -53,7 +53,7 @@ class _Builder:
         for weight in weights_of(graph):
             self.weights.setdefault(weight.owner, []).append(weight)
         self.first_use: dict[str, str] = {}  # of the weights of an owner
-        self.taken = {*ids_of_nodes(graph)}
+        self.taken = {id for _, id in ids_of_nodes(graph)}
         self.drawn: set[str] = set()
         self.sources: dict[str, Source] = {}
 

@@ -44,14 +44,16 @@ def prefixes(pool: PoolNode, box: str) -> list[str]:
     return [f"{box}/"] if pool.alike else [f"{box}/{module}/" for module in range(pool.size)]
 
 
-def ids_of_nodes(graph: Graph, prefix: str = "") -> Iterator[str]:
+def ids_of_nodes(graph: Graph, prefix: str = "", place: str = "") -> Iterator[tuple[str, str]]:
+    """The places of nodes (`expert/0/fc1`) with the ids of their boxes: steps of scans have names of the whole model,
+    modules their own."""
     for node in graph:
-        yield prefix + node.name
+        yield place + node.name, prefix + node.name
         if isinstance(node, ScanNode):
-            yield from ids_of_nodes(node.region.graph, prefix)
+            yield from ids_of_nodes(node.region.graph, prefix, f"{place}{node.name}/0/")
         elif isinstance(node, PoolNode):
-            for region, inner in zip(node.regions, prefixes(node, prefix + node.name), strict=True):
-                yield from ids_of_nodes(region.graph, inner)
+            for at, inner in enumerate(prefixes(node, prefix + node.name)):
+                yield from ids_of_nodes(node.regions[at].graph, inner, f"{place}{node.name}/{at}/")
 
 
 def short_type(type_: TensorType) -> str:
