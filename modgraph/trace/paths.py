@@ -6,8 +6,8 @@ Axis letters: D decisions, one for each token at each route; M, L modules of one
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,26 +41,9 @@ def choices_of(routes: list[RouteTrace]) -> list[NDArray[np.bool_]]:
 # ------------------------------------------------------------ paths
 
 
-@dataclass(frozen=True)
-class Path:
-    """The modules chosen at each route, and the share of decisions that took this path."""
-
-    modules: list[list[int]]
-    share: float
-
-
-@dataclass(frozen=True)
-class Paths:
-    """The most frequent paths through successive routes that decide for the same tokens, and how many there are."""
-
-    routes: list[str]
-    decisions: int
-    different: int
-    paths: list[Path]
-
-
-def paths_of(trace: Trace) -> list[Paths]:
-    """The paths through each group of successive routes."""
+def paths_of(trace: Trace) -> list[dict[str, Any]]:
+    """The paths through each group of successive routes, as trace.json has them: how many there are, and of the most
+    frequent the modules at each route and the share of decisions."""
     found = []
     for routes in successive(trace):
         chosen = choices_of(routes)
@@ -69,8 +52,9 @@ def paths_of(trace: Trace) -> list[Paths]:
         order = np.argsort(-counts, kind="stable")[:MOST]
         modules = [[np.flatnonzero(part).tolist() for part in np.split(rows[at], cuts)] for at in order]
         shares = (counts / counts.sum())[order].tolist()
-        paths = [Path(*each) for each in zip(modules, shares, strict=True)]
-        found.append(Paths([route.name for route in routes], len(chosen[0]), len(rows), paths))
+        paths = [{"modules": each, "share": share} for each, share in zip(modules, shares, strict=True)]
+        names = [route.name for route in routes]
+        found.append({"routes": names, "decisions": len(chosen[0]), "different": len(rows), "paths": paths})
     return found
 
 
@@ -78,10 +62,10 @@ def paths_tables(trace: Trace) -> list[str]:
     """The paths to read: a text for each group of routes."""
     tables = []
     for found in paths_of(trace):
-        lines = [f"paths through {', '.join(found.routes)}: {found.different} different"]
-        for path in found.paths[:SHOWN]:
-            modules = ("+".join(map(str, each)) for each in path.modules)
-            lines.append(f"  {path.share:6.1%}  {' → '.join(modules)}")
+        lines = [f"paths through {', '.join(found['routes'])}: {found['different']} different"]
+        for path in found["paths"][:SHOWN]:
+            modules = ("+".join(map(str, each)) for each in path["modules"])
+            lines.append(f"  {path['share']:6.1%}  {' → '.join(modules)}")
         tables.append("\n".join(lines))
     return tables
 
@@ -89,30 +73,17 @@ def paths_tables(trace: Trace) -> list[str]:
 # ------------------------------------------------------------ modules chosen together
 
 
-@dataclass(frozen=True)
-class Coactivation:
-    """How a token's modules at one route go with those at another: `joint` [M, L] sums to one.
-
-    `mutual_information` is in nats; `normalised`, it is divided by the mean of both routes' entropies: 1 where each
-    follows from the other, 0 where neither predicts the other or a route always chooses the same.
-    """
-
-    routes: tuple[str, str]
-    decisions: int
-    joint: list[list[float]]
-    mutual_information: float
-    normalised: float
-
-
-def coactivations(trace: Trace) -> list[Coactivation]:
-    """Of all pairs of routes that choose for the same tokens; of many, of each and the next."""
+def coactivations(trace: Trace) -> list[dict[str, Any]]:
+    """How a token's modules at one route go with those at another, as trace.json has it: of all pairs of routes that
+    choose for the same tokens; of many, of each and the next."""
     found = []
     for routes in successive(trace):
         for first, second in combinations(routes, 2) if len(routes) <= FEW else pairwise(routes):
             chosen_DM, chosen_DL = choices_of([first, second])
             joint_ML = joint(chosen_DM, chosen_DL)
-            names, information = (first.name, second.name), mutual_information(joint_ML)
-            found.append(Coactivation(names, len(chosen_DM), joint_ML.tolist(), *information))
+            information, normalised = mutual_information(joint_ML)
+            told = {"routes": (first.name, second.name), "decisions": len(chosen_DM), "joint": joint_ML.tolist()}
+            found.append({**told, "mutual_information": information, "normalised": normalised})
     return found
 
 
@@ -125,7 +96,8 @@ def joint(chosen_DM: NDArray[np.bool_], chosen_DL: NDArray[np.bool_]) -> NDArray
 
 
 def mutual_information(joint_ML: NDArray[np.float64]) -> tuple[float, float]:
-    """That of a joint distribution in nats, and divided by the mean of both entropies."""
+    """That of a joint distribution in nats, and divided by the mean of both entropies: 1 where each route follows from
+    the other, 0 where neither predicts the other or a route always chooses the same."""
     first, second = float(entropy_of(joint_ML.sum(1))), float(entropy_of(joint_ML.sum(0)))
     information = max(0.0, first + second - float(entropy_of(joint_ML.reshape(-1))))
     mean = (first + second) / 2

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,42 +54,28 @@ def senders_of(route: RouteTrace, at: int) -> Senders:
     return Senders(np.asarray(gates[real], np.float64), chosen, shares_of(weights))
 
 
-@dataclass(frozen=True)
-class RouteStatistics:
-    """What the senders of all examples came to after the last round.
+def statistics_of(route: RouteTrace) -> dict[str, Any]:
+    """What the senders of all examples came to after the last round, as trace.json has it.
 
     `importance` is the sum of gates of each module, `load` how often it was chosen (of routers that choose nothing, the
     sum of gates again); both with their squared coefficient of variation over modules. `entropies` are in nats: the
     mean `of_a_decision` (H_a), that `of_the_mean` decision (H_b), and that `of_use`, of the load. `dead` are the
     modules that were never chosen.
     """
-
-    importance: list[float]
-    importance_cv2: float
-    load: list[float]
-    load_cv2: float
-    largest_gate: float
-    entropies: dict[str, float]
-    dead: list[int]
-    collapsed: bool
-
-
-def statistics_of(route: RouteTrace) -> RouteStatistics:
-    """The statistics of a route."""
     senders = senders_of(route, -1)
     importance_M, load_M = senders.gates.sum(0), senders.chosen.sum(0)
     of_use = float(entropy_of(load_M))
     of_the_mean = float(entropy_of(senders.decided.mean(0)).mean()) if len(senders.decided) else 0.0
-    return RouteStatistics(
-        importance=importance_M.tolist(),
-        importance_cv2=squared_variation(importance_M),
-        load=load_M.tolist(),
-        load_cv2=squared_variation(load_M),
-        largest_gate=senders.largest_gate,
-        entropies={"of_a_decision": senders.entropy, "of_the_mean": of_the_mean, "of_use": of_use},
-        dead=np.flatnonzero(load_M == 0).tolist(),
-        collapsed=bool(load_M.any()) and of_use < LEAST_SPREAD * math.log(route.modules),
-    )
+    return {
+        "importance": importance_M.tolist(),
+        "importance_cv2": squared_variation(importance_M),
+        "load": load_M.tolist(),
+        "load_cv2": squared_variation(load_M),
+        "largest_gate": senders.largest_gate,
+        "entropies": {"of_a_decision": senders.entropy, "of_the_mean": of_the_mean, "of_use": of_use},
+        "dead": np.flatnonzero(load_M == 0).tolist(),
+        "collapsed": bool(load_M.any()) and of_use < LEAST_SPREAD * math.log(route.modules),
+    }
 
 
 def squared_variation(values: NDArray[np.float64]) -> float:

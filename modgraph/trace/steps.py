@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,22 +62,13 @@ def step_axes(trace: Trace) -> dict[str, StepAxis]:
 # ------------------------------------------------------------ positions
 
 
-@dataclass(frozen=True)
-class Positions:
-    """Each module's share of what each position selected, or of its gates, [positions, modules]; zero where no example
-    has such a position. Of places on an image [rows, columns], some tokens `in_front` come first.
+def positions_of(trace: Trace) -> dict[str, dict[str, Any]]:
+    """Each module's share of what each position selected, or of its gates, as trace.json has it, of each route that
+    decides more than once for an example; zero where no example has such a position.
+
+    Positions are the steps of a scan or of senders that are a pool's, or else the senders; where there is one alone,
+    the last axis before it that is longer. Of places on an image [rows, columns], some tokens `in_front` come first.
     """
-
-    of: str
-    use: Shares
-    rows: int | None = None
-    columns: int | None = None
-    in_front: int = 0
-
-
-def positions_of(trace: Trace) -> dict[str, Positions]:
-    """The positions of each route that decides more than once for an example, by its name: the steps of a scan or of
-    senders that are a pool's, or else the senders; where there is one alone, the last axis before it that is longer."""
     known, steps, found = places_of_routes(trace), step_axes(trace), {}
     for route in trace.routes:
         chosen, along, places = route.chosen[-1], steps.get(route.name), known.get(route.name)
@@ -87,10 +79,10 @@ def positions_of(trace: Trace) -> dict[str, Positions]:
         if chosen.shape[axis] > 1:
             by_position = np.moveaxis(chosen, axis, 0).reshape(chosen.shape[axis], -1, route.modules)
             use = shares_of(by_position.sum(1, dtype=np.float64)).tolist()
-            if by_step or places is None or places.tokens != len(use):
-                found[route.name] = Positions("step" if by_step else "token", use)
-            else:
-                found[route.name] = Positions("place", use, places.rows, places.columns, places.in_front)
+            of, image = "step" if by_step else "token", {"rows": None, "columns": None, "in_front": 0}
+            if not by_step and places is not None and places.tokens == len(use):
+                of, image = "place", {"rows": places.rows, "columns": places.columns, "in_front": places.in_front}
+            found[route.name] = {"of": of, "use": use, **image}
     return found
 
 

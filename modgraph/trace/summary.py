@@ -30,8 +30,8 @@ def as_json(trace: Trace) -> dict[str, Any]:
         "split": trace.split,
         "examples": len(trace),
         "routes": _routes(trace, steps),
-        "coactivation": [asdict(each) for each in coactivations(trace)],
-        "paths": [asdict(each) for each in paths_of(trace)],
+        "coactivation": coactivations(trace),
+        "paths": paths_of(trace),
         "tasks": {target: list(routes) for target, routes in tasks_of(trace).items()},
         "by_task": use_by_task(trace),
         "by_step": None if by_step is None else asdict(by_step),
@@ -54,11 +54,11 @@ def _routes(trace: Trace, steps: dict[str, StepUse]) -> dict[str, dict[str, Any]
             "together": together(route),
             "training": trace.history[name].tolist() if name in trace.history else [],
             "controller": trace.entropies[name].tolist() if name in trace.entropies else [],
-            **asdict(statistics_of(route)),
+            **statistics_of(route),
         }
-        summary |= {key: asdict(of[name]) for key, of in (("positions", positions), ("steps", steps)) if name in of}
-        if name in words:
-            summary["words"] = [[asdict(word) for word in of_module] for of_module in words[name]]
+        summary |= {"positions": positions[name]} if name in positions else {}
+        summary |= {"steps": asdict(steps[name])} if name in steps else {}
+        summary |= {"words": words[name]} if name in words else {}
         found[name] = summary
     return found
 
@@ -94,10 +94,10 @@ def _route_table(route: RouteTrace) -> str:
     rows += [["largest gate", *(f"{each['largest_gate']:.3f}" for each in rounds)]]
     rows += [["entropy (nats)", *(f"{each['entropy']:.3f}" for each in rounds)]]
     lines = [f"{route.name}: {route.pool} by {route.router}", *_aligned(rows, 10)]
-    if statistics.dead:
-        lines.append(f"  dead: {route.short_pool}.{', '.join(map(str, statistics.dead))} (never chosen)")
-    if statistics.collapsed:
-        spread = statistics.entropies["of_use"]
+    if statistics["dead"]:
+        lines.append(f"  dead: {route.short_pool}.{', '.join(map(str, statistics['dead']))} (never chosen)")
+    if statistics["collapsed"]:
+        spread = statistics["entropies"]["of_use"]
         lines.append(f"  collapsed: the entropy of use is {spread:.3f}, less than half of log {route.modules}")
     return "\n".join(lines)
 

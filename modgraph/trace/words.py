@@ -6,7 +6,7 @@ Axis letters: B examples, T time, M modules, W words.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,20 +18,13 @@ MOST = 6  # words of a module
 BEFORE, BEHIND = 3, 2  # words of context
 
 
-@dataclass(frozen=True)
-class TypicalWord:
-    """A word, p(word | module) / p(word), how often the module was chosen for it, and once what stood around it."""
-
-    word: str
-    lift: float
-    count: int
-    before: str
-    behind: str
+Words = list[dict[str, Any]]  # of a module, each as trace.json has it
 
 
-def typical_words(trace: Trace) -> dict[str, list[list[TypicalWord]]]:
+def typical_words(trace: Trace) -> dict[str, list[Words]]:
     """For each module of a route that decides at every place of an input of tokens, each module chosen or not, the
-    words of the largest lift."""
+    words of the largest lift: p(word | module) / p(word), how often the module was chosen for it, and once what stood
+    around it."""
     inputs, found = trace.graph.input_types.items(), {}
     for route in trace.routes:
         shape = route.decision.senders[:1]
@@ -44,9 +37,7 @@ def typical_words(trace: Trace) -> dict[str, list[list[TypicalWord]]]:
     return found
 
 
-def _of_module(
-    ids_BT: NDArray[np.int64], chosen_BTM: NDArray[np.bool_], module: int, names: Sequence[str]
-) -> list[TypicalWord]:
+def _of_module(ids_BT: NDArray[np.int64], chosen_BTM: NDArray[np.bool_], module: int, names: Sequence[str]) -> Words:
     real_BT, here_BT = np.asarray(chosen_BTM.any(-1)), np.asarray(chosen_BTM[:, :, module])
     counts_W, all_W = (np.bincount(ids_BT[places], minlength=len(names)) for places in (here_BT, real_BT))
     lift_W = (counts_W / max(1, counts_W.sum()) * all_W.sum() / np.maximum(1, all_W)).round(6)
@@ -56,8 +47,8 @@ def _of_module(
         example, time = np.argwhere(here_BT & (ids_BT == word))[0]
         row = [names[id_] for id_ in ids_BT[example][: real_BT[example].sum()]]
         before, behind = row[max(0, time - BEFORE) : time], row[time + 1 : time + 1 + BEHIND]
-        lift, count = float(lift_W[word]), int(counts_W[word])
-        found.append(TypicalWord(names[word], lift, count, " ".join(before), " ".join(behind)))
+        numbers = {"word": names[word], "lift": float(lift_W[word]), "count": int(counts_W[word])}
+        found.append({**numbers, "before": " ".join(before), "behind": " ".join(behind)})
     return found
 
 
@@ -68,8 +59,10 @@ def words_tables(trace: Trace) -> list[str]:
         lines = [f"{name}: typical words, p(word | module) / p(word), times chosen, once in context"]
         for module, words in enumerate(modules):
             head = f"{pools[name]}.{module}"
-            contexts = (f"{each.before} [{each.word}] {each.behind}".strip() for each in words)
-            rows = [f"{e.word:14} {e.lift:6.2f} {e.count:6}   {c}" for e, c in zip(words, contexts, strict=True)]
+            rows = []
+            for each in words:
+                context = "{before} [{word}] {behind}".format(**each).strip()
+                rows.append("{word:14} {lift:6.2f} {count:6}   ".format(**each) + context)
             for row in rows or ["no word often enough"]:
                 lines.append(f"  {head:{len(pools[name]) + 3}}  {row}")
                 head = ""

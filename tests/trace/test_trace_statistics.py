@@ -94,16 +94,16 @@ def test_importance_and_load_are_sums_over_senders(graph: Graph, k: int, padding
                 p = np.exp(values["scores"][0, b, n])
                 entropies.append(-sum(each * math.log(each) for each in p / p.sum()))
                 total += p / p.sum()
-    np.testing.assert_allclose(found.importance, importance)
-    np.testing.assert_allclose(found.load, load)
-    assert found.importance_cv2 == pytest.approx((np.std(importance) / np.mean(importance)) ** 2)
-    assert found.load_cv2 == pytest.approx((np.std(load) / np.mean(load)) ** 2)
+    np.testing.assert_allclose(found["importance"], importance)
+    np.testing.assert_allclose(found["load"], load)
+    assert found["importance_cv2"] == pytest.approx((np.std(importance) / np.mean(importance)) ** 2)
+    assert found["load_cv2"] == pytest.approx((np.std(load) / np.mean(load)) ** 2)
     mean, use = total / total.sum(), load / load.sum()
-    assert found.entropies["of_a_decision"] == pytest.approx(np.mean(entropies))
-    assert found.entropies["of_the_mean"] == pytest.approx(-(mean * np.log(mean)).sum())
-    assert found.entropies["of_use"] == pytest.approx(-(use * np.log(use)).sum())
-    assert found.dead == []
-    assert not found.collapsed
+    assert found["entropies"]["of_a_decision"] == pytest.approx(np.mean(entropies))
+    assert found["entropies"]["of_the_mean"] == pytest.approx(-(mean * np.log(mean)).sum())
+    assert found["entropies"]["of_use"] == pytest.approx(-(use * np.log(use)).sum())
+    assert found["dead"] == []
+    assert not found["collapsed"]
 
 
 def test_a_module_that_is_never_chosen_is_dead_and_few_that_take_all_are_a_collapse(graph: Graph) -> None:
@@ -115,8 +115,9 @@ def test_a_module_that_is_never_chosen_is_dead_and_few_that_take_all_are_a_colla
         alone[name][..., 1] = 1
     trace = traced(graph, [values, alone])
     first, second = map(statistics_of, trace.routes)
-    assert (first.dead, first.collapsed) == ([2], False)
-    assert (second.dead, second.collapsed, second.load_cv2) == ([0, 2, 3], True, pytest.approx(M - 1))
+    assert (first["dead"], first["collapsed"]) == ([2], False)
+    assert (second["dead"], second["collapsed"]) == ([0, 2, 3], True)
+    assert second["load_cv2"] == pytest.approx(M - 1)
     told = as_table(trace)
     assert "dead: expert.2 (never chosen)" in told
     assert "dead: expert.0, 2, 3 (never chosen)" in told
@@ -146,9 +147,9 @@ def test_two_routes_meet_as_often_as_counted(graph: Graph) -> None:
                 for i in first:
                     for j in second:
                         expected[i, j] += 1 / len(first) / len(second)
-    assert found.decisions == decisions
-    np.testing.assert_allclose(found.joint, expected / decisions)
-    assert found.routes == ("blocks.0.expert", "blocks.1.expert")
+    assert found["decisions"] == decisions
+    np.testing.assert_allclose(found["joint"], expected / decisions)
+    assert found["routes"] == ("blocks.0.expert", "blocks.1.expert")
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), min_size=1, max_size=40))
@@ -193,8 +194,8 @@ def test_choice_by_position_is_counted(graph: Graph) -> None:
     found = positions_of(trace)["blocks.0.expert"]
     chosen = trace.routes[0].chosen[0]
     for n in range(N):
-        np.testing.assert_allclose(found.use[n], chosen[:, n].sum(0) / max(1, chosen[:, n].sum()))
-    assert (found.of, found.rows, found.columns, found.in_front) == ("place", 2, 3, 1)
+        np.testing.assert_allclose(found["use"][n], chosen[:, n].sum(0) / max(1, chosen[:, n].sum()))
+    assert (found["of"], found["rows"], found["columns"], found["in_front"]) == ("place", 2, 3, 1)
 
 
 def test_choice_by_task_is_that_of_the_routes_that_serve_it() -> None:

@@ -181,15 +181,15 @@ def test_typical_words_are_counted_right(run: Path) -> None:
             for word in words
             if pairs[word, module] >= LEAST
         }
-        assert [each.lift for each in found] == pytest.approx(sorted(lifts.values(), reverse=True)[:MOST], abs=1e-5)
+        assert [each["lift"] for each in found] == pytest.approx(sorted(lifts.values(), reverse=True)[:MOST], abs=1e-5)
         text = [
             " ".join(vocabulary[w] for w in row[:n])
             for row, n in zip(values["words"], values["time_length"], strict=True)
         ]
         for each in found:
-            assert each.count == pairs[each.word, module]
-            assert each.lift == pytest.approx(lifts[each.word], abs=1e-5)
-            assert any(f"{each.before} {each.word} {each.behind}".strip() in line for line in text)
+            assert each["count"] == pairs[each["word"], module]
+            assert each["lift"] == pytest.approx(lifts[each["word"]], abs=1e-5)
+            assert any("{before} {word} {behind}".format(**each).strip() in line for line in text)
 
 
 def test_words_stand_in_the_table_and_the_summary(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -210,7 +210,7 @@ def test_ids_stand_for_words_that_have_no_name(tmp_path: Path) -> None:
     np.savez(tmp_path / "data.npz", words=words, next=words[:, ::-1])
     text = LANGUAGE.replace("ROUTER", "categorical(1)").replace("vocabulary=60", "vocabulary=9")
     trace = traced(trained(tmp_path, text, f"{{name: npz, train: {tmp_path}/data.npz}}"), split="train")
-    named = [word.word for of_module in typical_words(trace)[ROUTE] for word in of_module]
+    named = [word["word"] for of_module in typical_words(trace)[ROUTE] for word in of_module]
     assert named
     assert set(named) <= set("012345678")
 
@@ -227,14 +227,16 @@ def test_paths_are_counted_right(layers: Path, capsys: pytest.CaptureFixture[str
         for example in range(len(trace))
     )
     (found,) = paths_of(trace)
-    assert found.routes == [f"layer.{i}.expert" for i in range(3)]
-    assert (found.decisions, found.different) == (len(trace), len(taken))
-    for path in found.paths:
-        assert path.share == pytest.approx(taken[tuple(map(tuple, path.modules))] / len(trace))
-    assert [path.share for path in found.paths] == sorted((path.share for path in found.paths), reverse=True)
+    assert found["routes"] == [f"layer.{i}.expert" for i in range(3)]
+    assert (found["decisions"], found["different"]) == (len(trace), len(taken))
+    for path in found["paths"]:
+        assert path["share"] == pytest.approx(taken[tuple(map(tuple, path["modules"]))] / len(trace))
+    assert [path["share"] for path in found["paths"]] == sorted(
+        (path["share"] for path in found["paths"]), reverse=True
+    )
     assert as_json(trace)["paths"][0]["different"] == len(taken)
     assert main(["trace", str(layers)]) == 0
-    assert f"paths through {', '.join(found.routes)}: {len(taken)} different" in capsys.readouterr().out
+    assert f"paths through {', '.join(found['routes'])}: {len(taken)} different" in capsys.readouterr().out
 
 
 def test_a_single_route_has_no_paths(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
