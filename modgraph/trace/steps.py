@@ -89,40 +89,18 @@ def positions_of(trace: Trace) -> dict[str, dict[str, Any]]:
 # ------------------------------------------------------------ steps
 
 
-@dataclass(frozen=True)
-class Rows:
-    """A row for each module of a pool: `steps` [modules, steps] is the share of examples, real at that step, in which
-    it is active, or its mean gate; `mean` [modules] is that over all real steps, shown or not."""
-
-    pool: str
-    steps: Shares
-    mean: list[float]
-
-
-@dataclass(frozen=True)
-class StepUse:
-    """What a route decided at the first steps along an `axis`, `of` how many `examples` at each step.
-
-    `modules` are those that it sends to, active where any sender's message goes there; `senders` those it sends from,
-    where they are a pool's, active where any module takes their message; `connections` [senders, modules, steps] are
-    the gates between them. Routers whose gates are neither zero nor one, and that choose nothing, have mean gates.
-    """
-
-    axis: str
-    of: str
-    examples: list[int]
-    modules: Rows
-    senders: Rows | None
-    connections: list[Shares] | None
-
-    @property
-    def sub_networks(self) -> Rows:
-        """What is drawn on: the senders where they are modules, else the modules."""
-        return self.modules if self.senders is None else self.senders
+StepUse = dict[str, Any]  # what a route decided at the steps of an axis, as trace.json has it
 
 
 def use_by_steps(trace: Trace) -> dict[str, StepUse]:
-    """What each route that decides at the steps of a time axis did at the first of them, by its name."""
+    """What each route that decides at the steps of a time axis did at the first of them, by its name, padding left out.
+
+    `modules` are those that it sends to, active where any sender's message goes there; `senders` those it sends from,
+    where they are a pool's, active where any module takes their message; of both `steps` [modules, steps] is the share
+    of examples, or the mean gate, and `mean` [modules] that over all steps, shown or not. `connections` [senders,
+    modules, steps] are the gates between them. Routers whose gates are neither zero nor one, and that choose nothing,
+    have mean gates.
+    """
     along = step_axes(trace)
     found = {route.name: _use(trace, route, along[route.name]) for route in trace.routes if route.name in along}
     return {name: use for name, use in found.items() if use is not None}
@@ -150,19 +128,19 @@ def _use(trace: Trace, route: RouteTrace, along: StepAxis) -> StepUse | None:
         found: NDArray[np.float64] = sums / np.maximum(1, real_BT.sum(0)).reshape(-1, *ones)
         return found[:shown]
 
-    def rows(pool: str, axis: int) -> Rows:
+    def rows(pool: str, axis: int) -> dict[str, Any]:
         values = over(values_BTSM, axis=axis).mean(2)
-        return Rows(pool, by_step(values).T.tolist(), values[real_BT].mean(0).tolist())
+        return {"pool": pool, "steps": by_step(values).T.tolist(), "mean": values[real_BT].mean(0).tolist()}
 
     few = along.senders is not None and values_BTSM.shape[-1] * values_BTSM.shape[-2] <= MOST_CONNECTIONS
-    return StepUse(
-        axis.name or "step",
-        ACTIVE if opens else GATE,
-        real_BT.sum(0)[:shown].tolist(),
-        rows(route.pool, -2),
-        None if along.senders is None else rows(along.senders, -1),
-        np.moveaxis(by_step(values_BTSM.mean(2)), 0, -1).tolist() if few else None,
-    )
+    return {
+        "axis": axis.name or "step",
+        "of": ACTIVE if opens else GATE,
+        "examples": real_BT.sum(0)[:shown].tolist(),
+        "modules": rows(route.pool, -2),
+        "senders": None if along.senders is None else rows(along.senders, -1),
+        "connections": np.moveaxis(by_step(values_BTSM.mean(2)), 0, -1).tolist() if few else None,
+    }
 
 
 def without_common(names: Iterable[str]) -> dict[str, str]:

@@ -12,7 +12,7 @@ import numpy as np
 from modgraph.trace.errors import NoSteps
 from modgraph.trace.sheet import Part, Sheet, colours_of, file_of, shortened
 from modgraph.trace.steps import ACTIVE, Shares, StepUse, use_by_steps, without_common
-from modgraph.trace.tasks import TaskSteps, names_of, steps_by_task
+from modgraph.trace.tasks import names_of, steps_by_task
 from modgraph.trace.trace import Trace
 
 MOST_ROWS = 400
@@ -81,21 +81,21 @@ def _write_heads(sheet: Sheet, left: float, top: float) -> None:
 # ------------------------------------------------------------ tasks
 
 
-def _tasks(use: TaskSteps, split: str) -> Part:
+def _tasks(use: StepUse, split: str) -> Part:
     """The heat maps of all tasks, as many abreast as fit, and the share of each task in every sub-network."""
     bands: dict[tuple[str, int], list[str]] = {}
-    for (pool, time), row in zip(names_of(use.sub_networks), use.sub_networks, strict=True):
-        bands.setdefault((pool + time, 0), []).append(_name(row.pool, row.module))
-    grid, tasks = Grid(bands), [*use.use]
+    for (pool, time), row in zip(names_of(use["sub_networks"]), use["sub_networks"], strict=True):
+        bands.setdefault((pool + time, 0), []).append(_name(row["pool"], row["module"]))
+    grid, tasks = Grid(bands), [*use["use"]]
     abreast = 2 if len(tasks) == 4 else min(ABREAST, len(tasks))
     lines = [tasks[at : at + abreast] for at in range(0, len(tasks), abreast)]
-    width, line_height = STEP * max(map(len, use.examples.values())), HEAD + grid.height + LINES
-    most = 1.0 if use.of == ACTIVE else max(max(map(max, values)) for values in use.use.values()) or 1.0
+    width, line_height = STEP * max(map(len, use["examples"].values())), HEAD + grid.height + LINES
+    most = 1.0 if use["of"] == ACTIVE else max(max(map(max, values)) for values in use["use"].values()) or 1.0
     left = MARGIN + grid.names
     right = left + abreast * (width + BETWEEN) + grid.names
 
     def draw(sheet: Sheet, _: float, top: float) -> None:
-        sheet.title(top + 0.28, f"{_measured(use.of, 'sub-network')} by {_along(use.axis)}, {split}")
+        sheet.title(top + 0.28, f"{_measured(use, 'sub-network')}, {split}")
         for at, line in enumerate(lines):
             down = top + TITLE + at * line_height + HEAD
             grid.write_names(sheet, left, down)
@@ -103,17 +103,17 @@ def _tasks(use: TaskSteps, split: str) -> Part:
             for column, task in enumerate(line):
                 across, name = left + column * (width + BETWEEN), shortened(task, int(width / LETTER))
                 sheet.write(across, down - HEAD + 0.12, name, weight="bold", va="center")
-                grid.draw(sheet, across, down, use.use[task], use.examples[task], most)
+                grid.draw(sheet, across, down, use["use"][task], use["examples"][task], most)
         _draw_shares(sheet, right, top + TITLE, grid, use)
 
     height = TITLE + len(lines) * line_height + MARGIN - LINES
     return Part(right + BARS + LEGEND + MARGIN, height, draw, grid.rows * len(lines))
 
 
-def _draw_shares(sheet: Sheet, left: float, top: float, grid: Grid, use: TaskSteps) -> None:
+def _draw_shares(sheet: Sheet, left: float, top: float, grid: Grid, use: StepUse) -> None:
     """Bars as wide as their tasks' shares, beside each other; nothing where no task takes a sub-network."""
     sheet.write(left, top + 0.12, "share of tasks", weight="bold", va="center")
-    colours, shares, first = colours_of(len(use.use)), np.array(use.shares), top + HEAD
+    colours, shares, first = colours_of(len(use["use"])), np.array(use["shares"]), top + HEAD
     grid.write_names(sheet, left, first)
     for _, down, rows, names in grid.bands:
         axes = sheet.axes(left, first + down, BARS, ROW * len(names))
@@ -123,7 +123,7 @@ def _draw_shares(sheet: Sheet, left: float, top: float, grid: Grid, use: TaskSte
             before += own
         axes.set(xlim=(0, 1), ylim=(len(before) - 0.5, -0.5))
         axes.set_axis_off()
-    for at, (task, colour) in enumerate(zip(use.use, colours, strict=True)):
+    for at, (task, colour) in enumerate(zip(use["use"], colours, strict=True)):
         middle = first + GROUP + (at + 0.5) * ROW
         box = sheet.axes(left + BARS + 0.2, middle - 0.06, 0.12, 0.12)
         box.set(facecolor=colour, xticks=[], yticks=[])
@@ -136,25 +136,25 @@ def _draw_shares(sheet: Sheet, left: float, top: float, grid: Grid, use: TaskSte
 def _route(name: str, use: StepUse) -> Part:
     """One route: a row for each connection, or for each sender and module where they are many."""
     bands: dict[tuple[str, int], Any]
-    if use.senders is None or use.connections is None:
-        parts = [use.modules] if use.senders is None else [use.senders, use.modules]
-        bands = {(rows.pool, at): _names(rows.pool, len(rows.steps)) for at, rows in enumerate(parts)}
-        values, what = [steps for rows in parts for steps in rows.steps], "module"
+    if use["senders"] is None or use["connections"] is None:
+        parts = [use["modules"]] if use["senders"] is None else [use["senders"], use["modules"]]
+        bands = {(rows["pool"], at): _names(rows["pool"], len(rows["steps"])) for at, rows in enumerate(parts)}
+        values, what = [steps for rows in parts for steps in rows["steps"]], "module"
     else:
-        senders = _names(use.senders.pool, len(use.senders.steps))
-        modules = _names(use.modules.pool, len(use.modules.steps))
+        senders = _names(use["senders"]["pool"], len(use["senders"]["steps"]))
+        modules = _names(use["modules"]["pool"], len(use["modules"]["steps"]))
         bands = {(f"to {module} from", at): senders for at, module in enumerate(modules)}
-        values, what = [of[at] for at in range(len(modules)) for of in use.connections], "connection"
-    grid, most = Grid(bands), 1.0 if use.of == ACTIVE else max(map(max, values)) or 1.0
-    width = max(MARGIN + grid.names + STEP * len(use.examples), LEAST) + BETWEEN
+        values, what = [of[at] for at in range(len(modules)) for of in use["connections"]], "connection"
+    grid, most = Grid(bands), 1.0 if use["of"] == ACTIVE else max(map(max, values)) or 1.0
+    width = max(MARGIN + grid.names + STEP * len(use["examples"]), LEAST) + BETWEEN
 
     def draw(sheet: Sheet, across: float, top: float) -> None:
         left, down = across + MARGIN + grid.names, top + TITLE + HEAD
         sheet.write(across + 0.15, top + 0.28, shortened(name, int((width - MARGIN) / LETTER)), weight="bold")
-        sheet.write(across + 0.15, top + 0.47, f"{_measured(use.of, what)} by {_along(use.axis)}", color="0.35")
+        sheet.write(across + 0.15, top + 0.47, _measured(use, what), color="0.35")
         _write_heads(sheet, left, down)
         grid.write_names(sheet, left, down)
-        grid.draw(sheet, left, down, values, use.examples, most)
+        grid.draw(sheet, left, down, values, use["examples"], most)
 
     return Part(width, TITLE + HEAD + grid.height + MARGIN, draw, grid.rows)
 
@@ -167,9 +167,6 @@ def _name(pool: str, module: int) -> str:
     return f"{shortened(pool.rpartition('.')[2], 30)}.{module}"
 
 
-def _measured(of: str, what: str) -> str:
-    return f"% of examples with a {what} active" if of == ACTIVE else f"mean gate of a {what} in %"
-
-
-def _along(axis: str) -> str:
-    return axis if axis == "step" else f"step of {axis}"
+def _measured(use: StepUse, what: str) -> str:
+    measured = f"% of examples with a {what} active" if use["of"] == ACTIVE else f"mean gate of a {what} in %"
+    return f"{measured} by {use['axis'] if use['axis'] == 'step' else 'step of ' + use['axis']}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from modgraph.store.stored_trace import FORMAT
@@ -11,7 +10,7 @@ from modgraph.trace.paths import coactivations, paths_of, paths_tables, together
 from modgraph.trace.routes import RouteTrace
 from modgraph.trace.statistics import senders_of, shares_of, shown_rounds, statistics_of, use_by_groups
 from modgraph.trace.steps import ACTIVE, Shares, StepUse, positions_of, use_by_steps, without_common
-from modgraph.trace.tasks import TaskSteps, names_of, steps_by_task, tasks_of, use_by_task
+from modgraph.trace.tasks import names_of, steps_by_task, tasks_of, use_by_task
 from modgraph.trace.trace import Trace
 from modgraph.trace.words import typical_words, words_tables
 from modgraph.version import VERSION
@@ -34,7 +33,7 @@ def as_json(trace: Trace) -> dict[str, Any]:
         "paths": paths_of(trace),
         "tasks": {target: list(routes) for target, routes in tasks_of(trace).items()},
         "by_task": use_by_task(trace),
-        "by_step": None if by_step is None else asdict(by_step),
+        "by_step": by_step,
         "growth": trace.growth,
     }
 
@@ -57,7 +56,7 @@ def _routes(trace: Trace, steps: dict[str, StepUse]) -> dict[str, dict[str, Any]
             **statistics_of(route),
         }
         summary |= {"positions": positions[name]} if name in positions else {}
-        summary |= {"steps": asdict(steps[name])} if name in steps else {}
+        summary |= {"steps": steps[name]} if name in steps else {}
         summary |= {"words": words[name]} if name in words else {}
         found[name] = summary
     return found
@@ -102,30 +101,30 @@ def _route_table(route: RouteTrace) -> str:
     return "\n".join(lines)
 
 
-def _task_tables(by_task: TaskSteps) -> Iterator[str]:
-    rows = by_task.sub_networks
-    names = [f"{pool}.{row.module}{use}" for (pool, use), row in zip(names_of(rows), rows, strict=True)]
-    for task, use in by_task.use.items():
-        yield _by_step(f"{task}: {_measured(by_task.of, 'sub-networks')} by step of {by_task.axis}", names, use)
-    shares = [[name, *(f"{share:.0%}" for share in each)] for name, each in zip(names, by_task.shares, strict=True)]
-    yield "\n".join(["share of tasks in what is taken of a sub-network", *_aligned([["", *by_task.use], *shares], 5)])
+def _task_tables(by_task: StepUse) -> Iterator[str]:
+    rows = by_task["sub_networks"]
+    names = [f"{pool}.{row['module']}{use}" for (pool, use), row in zip(names_of(rows), rows, strict=True)]
+    for task, use in by_task["use"].items():
+        yield _by_step(task, "sub-networks", by_task, names, use)
+    shares = [[name, *(f"{share:.0%}" for share in each)] for name, each in zip(names, by_task["shares"], strict=True)]
+    yield "\n".join(
+        ["share of tasks in what is taken of a sub-network", *_aligned([["", *by_task["use"]], *shares], 5)]
+    )
 
 
 def _steps_table(name: str, use: StepUse) -> str:
-    parts = [("", use.modules)] if use.senders is None else [("from ", use.senders), ("to ", use.modules)]
-    short = without_common(part.pool for _, part in parts)
-    names = [f"{which}{short[part.pool]}.{module}" for which, part in parts for module in range(len(part.steps))]
-    shares = [steps for _, part in parts for steps in part.steps]
-    return _by_step(f"{name}: {_measured(use.of, 'modules')} by step of {use.axis}", names, shares)
+    senders, modules = use["senders"], use["modules"]
+    parts = [("", modules)] if senders is None else [("from ", senders), ("to ", modules)]
+    short = without_common(part["pool"] for _, part in parts)
+    names = [f"{which}{short[part['pool']]}.{module}" for which, part in parts for module in range(len(part["steps"]))]
+    return _by_step(name, "modules", use, names, [steps for _, part in parts for steps in part["steps"]])
 
 
-def _measured(of: str, what: str) -> str:
-    return f"% of examples with {what} active" if of == ACTIVE else f"mean gates of {what} in %"
-
-
-def _by_step(title: str, names: Sequence[str], shares: Shares) -> str:
-    rows = [[name, *(f"{100 * share:.0f}" for share in row)] for name, row in zip(names, shares, strict=True)]
-    return "\n".join([title, *_aligned([["", *map(str, range(len(shares[0])))], *rows], 5)])
+def _by_step(name: str, what: str, use: StepUse, names: Sequence[str], shares: Shares) -> str:
+    measured = f"% of examples with {what} active" if use["of"] == ACTIVE else f"mean gates of {what} in %"
+    rows = [[row, *(f"{100 * share:.0f}" for share in each)] for row, each in zip(names, shares, strict=True)]
+    table = _aligned([["", *map(str, range(len(shares[0])))], *rows], 5)
+    return "\n".join([f"{name}: {measured} by step of {use['axis']}", *table])
 
 
 def _aligned(rows: Sequence[Sequence[str]], least: int) -> Iterator[str]:

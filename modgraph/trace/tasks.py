@@ -7,14 +7,14 @@ outputs of no other depend on it; the outputs of one family belong to as many ta
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from modgraph.ir import Result
 from modgraph.trace.routes import routes_behind
 from modgraph.trace.statistics import shares_of
-from modgraph.trace.steps import GATE, Shares, StepUse, without_common
+from modgraph.trace.steps import ACTIVE, GATE, StepUse, without_common
 from modgraph.trace.trace import Trace
 
 
@@ -48,33 +48,7 @@ def use_by_task(trace: Trace) -> dict[str, dict[str, list[float]]]:
 # ------------------------------------------------------------ steps
 
 
-@dataclass(frozen=True)
-class SubNetwork:
-    """A module of a pool, and how many routes of a task have come to that pool before."""
-
-    pool: str
-    round: int
-    module: int
-
-
-@dataclass(frozen=True)
-class TaskSteps:
-    """What each task takes: `use` [sub-networks, steps] by task, `mean` [sub-networks] over all steps that are real,
-    and the share of each task in what is taken of a sub-network, `shares` [sub-networks, tasks]."""
-
-    axis: str
-    of: str
-    examples: dict[str, list[int]]
-    sub_networks: list[SubNetwork]
-    use: dict[str, Shares]
-    mean: dict[str, list[float]]
-    shares: Shares
-
-
-def names_of(rows: Sequence[SubNetwork]) -> list[tuple[str, str]]:
-    """What to call the pool of each sub-network beside the others, and which of its uses it is if not the first."""
-    short = without_common(row.pool for row in rows)
-    return [(short[row.pool], f", use {row.round + 1}" if row.round else "") for row in rows]
+SubNetwork = tuple[str, int, int]  # a pool, how many routes of a task came to it before, and one of its modules
 
 
 def outputs_behind(trace: Trace) -> dict[str, tuple[str, ...]]:
@@ -86,8 +60,13 @@ def outputs_behind(trace: Trace) -> dict[str, tuple[str, ...]]:
     return {route.name: tuple(task for task, names in behind.items() if route.name in names) for route in trace.routes}
 
 
-def steps_by_task(trace: Trace, use: Mapping[str, StepUse]) -> tuple[TaskSteps | None, dict[str, StepUse]]:
-    """What each task takes by routes of its own, None where not two tasks have any; and the other routes, by name."""
+def steps_by_task(trace: Trace, use: Mapping[str, StepUse]) -> tuple[StepUse | None, dict[str, StepUse]]:
+    """What each task takes by routes of its own, as trace.json has it, None where not two tasks have any; and the other
+    routes, by name.
+
+    Of what is taken, sub-networks, `use` [sub-networks, steps] is by task, `mean` [sub-networks] over all steps that
+    are real, and `shares` [sub-networks, tasks] those of the tasks.
+    """
     own: dict[str, list[StepUse]] = {}
     shared = dict(use)
     for name, tasks in outputs_behind(trace).items():
@@ -97,23 +76,35 @@ def steps_by_task(trace: Trace, use: Mapping[str, StepUse]) -> tuple[TaskSteps |
         return None, dict(use)
     taken = {task: _numbered(routes) for task, routes in own.items()}
     rows = list(dict.fromkeys(row for each in taken.values() for row in each))
-    examples = {task: max((each.examples for each in routes), key=len) for task, routes in own.items()}
-    steps = {
-        task: [each.get(row, ([0.0] * len(examples[task]), 0.0))[0] for row in rows] for task, each in taken.items()
-    }
-    means = {task: [each[row][1] if row in each else 0.0 for row in rows] for task, each in taken.items()}
-    shares = shares_of(np.array([*means.values()], np.float64).T).tolist()
+    examples = {task: max((each["examples"] for each in routes), key=len) for task, routes in own.items()}
+    none = {task: ([0.0] * len(each), 0.0) for task, each in examples.items()}
+    means = {task: [each.get(row, none[task])[1] for row in rows] for task, each in taken.items()}
     every = [each for routes in own.values() for each in routes]
-    of = next((each.of for each in every if each.of == GATE), every[0].of)
-    return TaskSteps(every[0].axis, of, examples, rows, steps, means, shares), shared
+    return {
+        "axis": every[0]["axis"],
+        "of": GATE if any(each["of"] == GATE for each in every) else ACTIVE,
+        "examples": examples,
+        "sub_networks": [{"pool": pool, "round": time, "module": module} for pool, time, module in rows],
+        "use": {task: [each.get(row, none[task])[0] for row in rows] for task, each in taken.items()},
+        "mean": means,
+        "shares": shares_of(np.array([*means.values()], np.float64).T).tolist(),
+    }, shared
 
 
 def _numbered(routes: list[StepUse]) -> dict[SubNetwork, tuple[list[float], float]]:
-    """The shares of each sub-network by step, and over all, of the routes of one task."""
+    """The shares of each sub-network by step, and over all, of the routes of one task: senders where they are modules,
+    else the modules that it sends to."""
     seen: dict[str, int] = {}
     found = {}
-    for rows in (route.sub_networks for route in routes):
-        times = seen[rows.pool] = seen.get(rows.pool, -1) + 1
-        for module, (steps, mean) in enumerate(zip(rows.steps, rows.mean, strict=True)):
-            found[SubNetwork(rows.pool, times, module)] = steps, mean
+    for rows in (route["senders"] or route["modules"] for route in routes):
+        pool = rows["pool"]
+        seen[pool] = seen.get(pool, -1) + 1
+        for module, share in enumerate(zip(rows["steps"], rows["mean"], strict=True)):
+            found[pool, seen[pool], module] = share
     return found
+
+
+def names_of(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """What to call the pool of each sub-network beside the others, and which of its uses it is if not the first."""
+    short = without_common(row["pool"] for row in rows)
+    return [(short[row["pool"]], f", use {row['round'] + 1}" if row["round"] else "") for row in rows]

@@ -153,13 +153,13 @@ def test_senders_modules_and_connections_are_counted_without_padding(trace: Trac
 
 def test_tokens_of_a_time_axis_tell_their_modules_and_soft_gates_their_means(trace: Trace, recorded: Any) -> None:
     found = use_by_steps(trace)
-    (top,) = (name for name, each in found.items() if each.modules.pool == "expert" and each.of == "active")
-    (soft,) = (name for name, each in found.items() if each.of == "gate")
+    (top,) = (name for name, each in found.items() if each["modules"]["pool"] == "expert" and each["of"] == "active")
+    (soft,) = (name for name, each in found.items() if each["of"] == "gate")
     for step in range(5):
         shares = [counted(recorded[top], step, lambda each, at=module: each[at]) for module in range(3)]
-        assert [row[step] for row in found[top].modules.steps] == pytest.approx(shares)
-        assert [row[step] for row in found[soft].modules.steps] == pytest.approx(recorded[soft][:, step].mean(0))
-    assert (found[soft].axis, found[soft].examples, found[soft].senders) == ("step", [10] * 5, None)
+        assert [row[step] for row in found[top]["modules"]["steps"]] == pytest.approx(shares)
+        assert [row[step] for row in found[soft]["modules"]["steps"]] == pytest.approx(recorded[soft][:, step].mean(0))
+    assert (found[soft]["axis"], found[soft]["examples"], found[soft]["senders"]) == ("step", [10] * 5, None)
 
 
 def test_a_route_belongs_to_the_task_whose_outputs_depend_on_it(trace: Trace, recorded: Any) -> None:
@@ -167,7 +167,7 @@ def test_a_route_belongs_to_the_task_whose_outputs_depend_on_it(trace: Trace, re
     assert {each for each in tasks.values() if len(each) == 1} == {("upos",), ("gender",)}
     told, _ = steps_by_task(trace, use_by_steps(trace))
     assert told is not None
-    assert [(row.pool, row.round, row.module) for row in told.sub_networks] == [
+    assert [(row["pool"], row["round"], row["module"]) for row in told["sub_networks"]] == [
         ("encoder", times, module) for times in (0, 1) for module in (0, 1)
     ]
     for task in ("upos", "gender"):
@@ -176,9 +176,9 @@ def test_a_route_belongs_to_the_task_whose_outputs_depend_on_it(trace: Trace, re
         for row, (name, module) in enumerate((name, module) for name in own for module in (0, 1)):
             gates = recorded[name]
             shares = [counted(gates, step, lambda each, at=module: any(each[at])) for step in range(5)]
-            assert told.use[task][row] == pytest.approx(shares)
-    for row, shares in enumerate(told.shares):
-        taken = [told.mean[task][row] for task in ("upos", "gender")]
+            assert told["use"][task][row] == pytest.approx(shares)
+    for row, shares in enumerate(told["shares"]):
+        taken = [told["mean"][task][row] for task in ("upos", "gender")]
         assert shares == pytest.approx([each / max(sum(taken), 1e-9) for each in taken])
     for_inference = replace(trace, graph=apply_passes(trace.graph, INFERENCE))
     assert steps_by_task(for_inference, use_by_steps(for_inference))[0] == told
@@ -195,11 +195,11 @@ def test_the_picture_has_what_is_told(trace: Trace) -> None:
     assert told is not None
     sheet = sheet_of(steps_picture.parts_of(trace), page=steps_picture.PAGE)
     maps = [np.asarray(axes.images[0].get_array()) for axes in sheet.figure.axes if axes.images]
-    for use_of_task in told.use.values():
+    for use_of_task in told["use"].values():
         for rows in (use_of_task[:2], use_of_task[2:]):
             assert any(each.shape == (2, 5) and np.allclose(each, rows) for each in maps)
     bars = [[bar.get_width() for bar in axes.patches] for axes in sheet.figure.axes if len(axes.patches) > 1]
-    shares = [np.ravel(told.shares[rows], "F") for rows in (slice(2), slice(2, 4))]
+    shares = [np.ravel(told["shares"][rows], "F") for rows in (slice(2), slice(2, 4))]
     assert np.allclose(np.concatenate(bars), np.concatenate(shares))
     words = {text.get_text() for text in sheet.figure.texts}
     assert {"upos", "gender", "encoder, use 2", "to encoder.1 from", "cell.2"} <= words
