@@ -14,11 +14,12 @@ from modgraph.nn.choice import (
     Dispatch,
     FirstPlaces,
     MaskedSoftmax,
+    StopGradient,
     StraightThrough,
     TopKMask,
+    TrainingOrInference,
 )
 from modgraph.nn.elementwise import Clamp, Elementwise
-from modgraph.nn.every_module import EveryModule, EveryModuleRoute
 from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool2d, PatchEmbed, Tokens
 from modgraph.nn.linear import Linear, ModulatedLinear, ModulatedMLP, Scale
 from modgraph.nn.loss import MSE, CrossEntropy, Entropy, Gaussian, Importance, squared_cv
@@ -38,8 +39,7 @@ from modgraph.nn.selected import (
 from modgraph.nn.sequence import ClassToken, Position, Select
 from modgraph.nn.shape import Concat, Expand, Flatten, Merge, NewAxis, Split, Stack, Transpose, Unmerge
 from modgraph.nn.shard import Dropout, Shard, sharded, standard_gumbel, standard_normal, whole_batch_sum
-from modgraph.nn.situation import StopGradient, TrainingOrInference
-from modgraph.nn.weighted import Weighted, WeightedDense, WeightedFactorised
+from modgraph.nn.weighted import EveryModule, EveryModuleRoute, Weighted, WeightedDense, WeightedFactorised
 
 __all__ = [
     "DRAW",

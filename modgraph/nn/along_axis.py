@@ -7,7 +7,6 @@ import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
 from modgraph.nn.padding import cleared
-from modgraph.nn.unit import unit
 
 
 class AlongAxis(nn.Module):
@@ -38,7 +37,7 @@ class Unit(AlongAxis):
     """Vectors of length one along an axis, the zero vector left; zero in padding."""
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        return unit(cleared(x, real), self.axis)
+        return F.normalize(cleared(x, real), dim=self.axis, eps=1e-8)
 
 
 def _among_real(x: Tensor, real: Tensor) -> Tensor:

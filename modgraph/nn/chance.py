@@ -7,18 +7,17 @@ import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
 from modgraph.nn.along_axis import AlongAxis
+from modgraph.nn.layer import Layer
 from modgraph.nn.padding import cleared
 from modgraph.nn.shard import standard_gumbel, standard_normal
 
 DRAW = -1  # in the place of a number: draw it
 
 
-class NormalNoise(nn.Module):
+class NormalNoise(Layer):
     """Normal noise of a deviation, a number or a value, in training; nothing is drawn where that is the number zero."""
 
-    def __init__(self, deviation: float | None = None) -> None:
-        super().__init__()
-        self.deviation = deviation
+    deviation: float | None = None
 
     def forward(self, x: Tensor, deviation: Tensor | None = None) -> Tensor:
         """x of any shape, and a deviation of the same, give that shape."""

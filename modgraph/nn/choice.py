@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.nn.along_axis import AlongAxis
+from modgraph.nn.layer import Layer
 from modgraph.nn.order import exact
 from modgraph.nn.padding import cleared
 
@@ -45,24 +46,20 @@ class MaskedSoftmax(AlongAxis):
         return cleared(found, chosen)
 
 
-class Above(nn.Module):
+class Above(Layer):
     """One where a value is larger than a number."""
 
-    def __init__(self, threshold: float) -> None:
-        super().__init__()
-        self.threshold = threshold
+    threshold: float
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         """x of any shape gives the same shape; zero in padding."""
         return cleared((x.detach() > self.threshold).to(x.dtype), real)
 
 
-class FirstPlaces(nn.Module):
+class FirstPlaces(Layer):
     """Slot i takes place i of the last axis, whatever stands there."""
 
-    def __init__(self, slots: int) -> None:
-        super().__init__()
-        self.slots = slots
+    slots: int
 
     def forward(self, x: Tensor) -> Tensor:
         """x [..., M] gives [..., slots, M]."""
@@ -107,23 +104,37 @@ class StraightThrough(nn.Module):
         return found
 
 
+class StopGradient(nn.Module):
+    """The value itself, through which no gradient flows."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.detach()
+
+
+class TrainingOrInference(nn.Module):
+    """The first value in training, the second otherwise."""
+
+    def forward(self, training: Tensor, inference: Tensor) -> Tensor:
+        return training if self.training else inference
+
+
 class ChosenRecords(NamedTuple):
     gates: Tensor
     scores: Tensor
     selected: Tensor
 
 
-class Chosen(nn.Module):
-    """A router that is told its gates, its choice, and what this ranks modules by."""
+class Chosen(Layer):
+    """A router that gets its gates, its choice, and what this ranks modules by.
 
-    def __init__(self, k: int, straight: bool = False, rank: int = 1, shows: bool = True) -> None:
-        """`straight` says that the gradient reaches the gates of what was not chosen too; `rank` is that of a token.
-        If it `shows` its choice, that is one where it is not zero."""
-        super().__init__()
-        self.k = k
-        self.straight = straight
-        self.rank = rank
-        self.shows = shows
+    `straight` says that the gradient reaches the gates of what was not chosen too; `rank` is that of a token. If it
+    `shows` its choice, that is one where it is not zero.
+    """
+
+    k: int
+    straight: bool = False
+    rank: int = 1
+    shows: bool = True
 
     def forward(
         self, tokens: Tensor, weights: Tensor, scores: Tensor, choice: Tensor, real: Tensor | None = None

@@ -12,35 +12,32 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from modgraph.nn.layer import Layer
+
 
 def _selected(gradient: Tensor, flowing: Tensor) -> Tensor:
     """A gradient where one arrives, zero elsewhere."""
     return torch.where(gradient == 0, 0.0, flowing)
 
 
-class _Log(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        ctx.save_for_backward(x)
-        return x.log()
+class _OfOne(torch.autograd.Function):
+    """The logarithm, the square root or a power of each number."""
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:
-        (x,) = ctx.saved_tensors
-        return _selected(gradient, gradient / x)
-
-
-class _Sqrt(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        result = x.sqrt()
-        ctx.save_for_backward(result)
+    def forward(ctx: Any, x: Tensor, name: str, exponent: float = 0.0) -> Tensor:
+        result: Tensor = x.log() if name == "log" else x.sqrt() if name == "sqrt" else x**exponent
+        ctx.save_for_backward(result if name == "sqrt" else x)
+        ctx.name, ctx.exponent = name, exponent
         return result
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        (result,) = ctx.saved_tensors
-        return _selected(gradient, gradient / (2 * result))
+        (saved,) = ctx.saved_tensors
+        if ctx.name == "log":
+            return _selected(gradient, gradient / saved), None, None
+        if ctx.name == "sqrt":
+            return _selected(gradient, gradient / (2 * saved)), None, None
+        return _selected(gradient, gradient * ctx.exponent * saved ** (ctx.exponent - 1)), None, None
 
 
 class _Quotient(torch.autograd.Function):
@@ -63,20 +60,6 @@ class _Quotient(torch.autograd.Function):
         return of_left, of_right
 
 
-class _Power(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, exponent: float) -> Tensor:
-        ctx.save_for_backward(x)
-        ctx.exponent = exponent
-        result: Tensor = x**exponent
-        return result
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:
-        (x,) = ctx.saved_tensors
-        return _selected(gradient, gradient * ctx.exponent * x ** (ctx.exponent - 1)), None
-
-
 def _learns(*values: Any) -> bool:
     """Whether a gradient may be asked for, of what is traced for export never."""
     return torch.is_grad_enabled() and any(isinstance(each, Tensor) and each.requires_grad for each in values)
@@ -84,13 +67,13 @@ def _learns(*values: Any) -> bool:
 
 def log(x: Tensor) -> Tensor:
     """The natural logarithm."""
-    result: Tensor = _Log.apply(x) if _learns(x) else x.log()  # type: ignore[no-untyped-call]
+    result: Tensor = _OfOne.apply(x, "log") if _learns(x) else x.log()  # type: ignore[no-untyped-call]
     return result
 
 
 def sqrt(x: Tensor) -> Tensor:
     """The square root."""
-    result: Tensor = _Sqrt.apply(x) if _learns(x) else x.sqrt()  # type: ignore[no-untyped-call]
+    result: Tensor = _OfOne.apply(x, "sqrt") if _learns(x) else x.sqrt()  # type: ignore[no-untyped-call]
     return result
 
 
@@ -106,7 +89,7 @@ def divide(left: Any, right: Any) -> Tensor:
 def power(left: Any, right: Any) -> Tensor:
     """left ** right, one of them perhaps a number."""
     if isinstance(right, float) and right < 1 and right != 0 and _learns(left):  # whose derivative at zero is infinite
-        result: Tensor = _Power.apply(left, right)  # type: ignore[no-untyped-call]
+        result: Tensor = _OfOne.apply(left, "power", right)  # type: ignore[no-untyped-call]
         return result
     plain: Tensor = left**right
     return plain
@@ -135,13 +118,11 @@ class Elementwise(nn.Module):
         return self.function(x)
 
 
-class Clamp(nn.Module):
+class Clamp(Layer):
     """Each number, but no less than `least` and no more than `largest`, where there are such bounds."""
 
-    def __init__(self, least: float | None, largest: float | None) -> None:
-        super().__init__()
-        self.least = least
-        self.largest = largest
+    least: float | None
+    largest: float | None
 
     def forward(self, x: Tensor) -> Tensor:
         return x.clamp(self.least, self.largest)

@@ -9,8 +9,8 @@ import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
 from modgraph.nn.device import constant
-from modgraph.nn.labels import both, labelled
-from modgraph.nn.padding import cleared
+from modgraph.nn.layer import Layer
+from modgraph.nn.padding import both, cleared, labelled
 from modgraph.nn.shard import whole_batch_sum
 
 
@@ -31,7 +31,7 @@ def _of_positions(real: Tensor | None) -> Tensor | None:
     return None if real is None else real.squeeze(-1)
 
 
-class CrossEntropy(nn.Module):
+class CrossEntropy(Layer):
     """−w[label] log softmax(logits)[label]: logits [B, ..., C], label [B, ...].
 
     The label `ignore` does not count, nor does a negative one where labels may be `missing`: an example's mean is over
@@ -39,20 +39,11 @@ class CrossEntropy(nn.Module):
     them.
     """
 
-    def __init__(
-        self,
-        weights: tuple[float, ...] = (),
-        ignore: int | None = None,
-        reduce: str = "mean",
-        since: int = 0,
-        missing: bool = False,
-    ) -> None:
-        super().__init__()
-        self.since = since
-        self.weights = weights
-        self.ignore = ignore
-        self.reduce = reduce
-        self.missing = missing
+    weights: tuple[float, ...] = ()
+    ignore: int | None = None
+    reduce: str = "mean"
+    since: int = 0
+    missing: bool = False
 
     def forward(self, logits: Tensor, label: Tensor, real: Tensor | None = None) -> Tensor:
         label = label.long()
@@ -68,17 +59,15 @@ class CrossEntropy(nn.Module):
         return per_example(loss, there, self.reduce)
 
 
-class Gaussian(nn.Module):
+class Gaussian(Layer):
     """−log N(target; prediction, variance·I): prediction and target [B, ..., D], each vector a position.
 
     Where numbers may be `missing`, a position's likelihood is that of the others, and one without any does not count.
     """
 
-    def __init__(self, variance: float, reduce: str = "mean", missing: bool = False) -> None:
-        super().__init__()
-        self.variance = variance
-        self.reduce = reduce
-        self.missing = missing
+    variance: float
+    reduce: str = "mean"
+    missing: bool = False
 
     def forward(self, prediction: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
         there = labelled(target, missing=self.missing)
@@ -89,12 +78,10 @@ class Gaussian(nn.Module):
         return per_example((squares / self.variance + constant) / 2, both(known, _of_positions(real)), self.reduce)
 
 
-class MSE(nn.Module):
+class MSE(Layer):
     """Mean of the squared error over everything an example holds, and has where numbers may be `missing`."""
 
-    def __init__(self, missing: bool = False) -> None:
-        super().__init__()
-        self.missing = missing
+    missing: bool = False
 
     def forward(self, prediction: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
         counts = both(labelled(target, missing=self.missing), real)
@@ -109,12 +96,10 @@ class Entropy(nn.Module):
         return per_example(-(log_p.exp() * log_p).sum(-1), _of_positions(real))
 
 
-class Importance(nn.Module):
+class Importance(Layer):
     """Σ over routes of CV²(Σ gates): gates [B, ..., N, M]; [B] over the example, a single number over the batch."""
 
-    def __init__(self, over: str) -> None:
-        super().__init__()
-        self.over = over
+    over: str
 
     def forward(self, *gates: Tensor, real: tuple[Tensor | None, ...] | None = None) -> Tensor:
         masks = real or (None,) * len(gates)

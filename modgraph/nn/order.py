@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from modgraph.nn.along_axis import AlongAxis
+from modgraph.nn.layer import Layer
 from modgraph.nn.padding import cleared
 
 
@@ -62,13 +63,11 @@ class KthLargest(AlongAxis):
         return torch.where(real.any(self.axis), found, 0.0)
 
 
-class Positions(nn.Module):
+class Positions(Layer):
     """0, 1, 2, … along an axis of values of `rank` axes, for each example."""
 
-    def __init__(self, axis: int, rank: int) -> None:
-        super().__init__()
-        self.axis = axis
-        self.rank = rank
+    axis: int
+    rank: int
 
     def forward(self, x: Tensor) -> Tensor:
         length = x.shape[self.axis]

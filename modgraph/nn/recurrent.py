@@ -13,8 +13,6 @@ from torch import Tensor, nn
 
 from modgraph.nn.padding import cleared
 
-fused: Any = torch._VF
-
 
 class Recurrent(nn.Module):
     """One layer from the first step to the last, or in reverse, its state zero before: [..., N, D] to [..., N, H]."""
@@ -49,12 +47,14 @@ class Recurrent(nn.Module):
     def _read(self, x: Tensor) -> Tensor:
         if x.dim() == 3:
             return self.layer(x)
-        outer = x.shape[:-1]
-        return self.layer(x.reshape(-1, *x.shape[-2:])).reshape(*outer, self.hidden)
+        return self.layer(x.reshape(-1, *x.shape[-2:])).reshape(*x.shape[:-1], self.hidden)
 
     def layer(self, x: Tensor) -> Tensor:
         """All states [B, N, H] of x [B, N, D]."""
-        raise NotImplementedError
+        if torch.compiler.is_exporting():
+            each: Tensor = TRACED[self.gates](x, self.weights)
+            return each
+        return fused(x, self.weights, self.training)
 
 
 class LSTM(Recurrent):
@@ -63,12 +63,8 @@ class LSTM(Recurrent):
     gates = 4
 
     def layer(self, x: Tensor) -> Tensor:
-        if torch.compiler.is_exporting():
-            each: Tensor = traced_lstm(x, self.weights)
-            return each
-        if torch.compiler.is_compiling():
-            return self._stepwise(x)
-        return fused_lstm(x, self.weights, self.training)
+        traced = torch.compiler.is_compiling() and not torch.compiler.is_exporting()
+        return self._stepwise(x) if traced else super().layer(x)
 
     def _stepwise(self, x: Tensor) -> Tensor:
         """The equations: `torch.compile` takes the fused kernel for one of inference where x needs no gradient, and
@@ -88,43 +84,36 @@ class GRU(Recurrent):
 
     gates = 3
 
-    def layer(self, x: Tensor) -> Tensor:
-        if torch.compiler.is_exporting():
-            each: Tensor = traced_gru(x, self.weights)
-            return each
-        return fused_gru(x, self.weights, self.training)
 
-
-def fused_lstm(x: Tensor, weights: list[Tensor], training: bool) -> Tensor:
-    """All states of x by torch's kernel, both states zero before."""
+def fused(x: Tensor, weights: list[Tensor], training: bool) -> Tensor:
+    """All states of x by torch's kernel, the states zero before."""
     state = x.new_zeros(1, x.shape[0], weights[1].shape[1])
-    found: Tensor = fused.lstm(x, (state, state), weights, len(weights) > 2, 1, 0.0, training, False, True)[0]
-    return found
-
-
-def fused_gru(x: Tensor, weights: list[Tensor], training: bool) -> Tensor:
-    """A GRU likewise."""
-    state = x.new_zeros(1, x.shape[0], weights[1].shape[1])
-    found: Tensor = fused.gru(x, state, weights, len(weights) > 2, 1, 0.0, training, False, True)[0]
+    is_lstm = len(weights[1]) == LSTM.gates * weights[1].shape[1]
+    kernel: Any = torch._VF.lstm if is_lstm else torch._VF.gru
+    states = (state, state) if is_lstm else state
+    found: Tensor = kernel(x, states, weights, len(weights) > 2, 1, 0.0, training, False, True)[0]
     return found
 
 
 @torch.library.custom_op("modgraph::lstm", mutates_args=())
 def traced_lstm(x: Tensor, weights: list[Tensor]) -> Tensor:
     """An LSTM as one operation of a traced graph: torch traces its own step by step, which takes half of an export."""
-    return fused_lstm(x, weights, training=False).clone(memory_format=torch.contiguous_format)
+    return fused(x, weights, training=False).clone(memory_format=torch.contiguous_format)
 
 
 @torch.library.custom_op("modgraph::gru", mutates_args=())
 def traced_gru(x: Tensor, weights: list[Tensor]) -> Tensor:
     """A GRU likewise."""
-    return fused_gru(x, weights, training=False).clone(memory_format=torch.contiguous_format)
+    return fused(x, weights, training=False).clone(memory_format=torch.contiguous_format)
 
 
 @traced_lstm.register_fake
 @traced_gru.register_fake
 def _(x: Tensor, weights: list[Tensor]) -> Tensor:
     return x.new_empty(*x.shape[:-1], weights[1].shape[1])
+
+
+TRACED = {LSTM.gates: traced_lstm, GRU.gates: traced_gru}
 
 
 def turned(real: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ A router gives `Records` of all modules for tokens [..., N, D], in the order in 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -30,43 +30,8 @@ class Records(Protocol):
     def __iter__(self) -> Iterator[Tensor]: ...
 
 
-class SelectedGrouped(nn.Module):
-    """Edges sorted by module, each module once on its slice, results added back: fast, and backwards too."""
-
-    def forward(
-        self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, real: Tensor | None = None
-    ) -> tuple[Tensor, ...]:
-        """Tokens [..., N, message] give results [..., N, result], and the router's records."""
-        tokens = cleared(tokens, real)
-        records: Records = router(tokens, *others, real=real)
-        total = grouped(*flat(tokens, records, pool), pool)
-        return total.reshape(*records.gates.shape[:-1], *total.shape[1:]), *records
-
-
-class SelectedPerModule(nn.Module):
-    """Each module once, on the tokens that chose it, all results added back together: only what is chosen is computed.
-
-    Adding each module's results by itself would pass over all tokens once for each module.
-    """
-
-    def forward(
-        self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, real: Tensor | None = None
-    ) -> tuple[Tensor, ...]:
-        """Tokens [..., N, message] give results [..., N, result], and the router's records."""
-        tokens = cleared(tokens, real)
-        records: Records = router(tokens, *others, real=real)
-        tokens_S, gates_SM, selected_SM = flat(tokens, records, pool)
-        tokens_of = [selected_SM[:, j].nonzero().squeeze(1) for j in range(len(pool))]
-        values = torch.cat([pool.expert(j)(tokens_S.index_select(0, at)) for j, at in enumerate(tokens_of)])
-        weight = torch.cat([gates_SM[:, j].index_select(0, at) for j, at in enumerate(tokens_of)])
-        weighted = values.flatten(1) * weight.unsqueeze(-1)
-        total = weighted.new_zeros(tokens_S.shape[0], weighted.shape[1]).index_add(0, torch.cat(tokens_of), weighted)
-        return total.reshape(*records.gates.shape[:-1], *values.shape[1:]), *records
-
-
-class SelectedGathered(nn.Module):
-    """The weights of the chosen modules taken by index: only what is chosen is computed, by operations whose sizes do
-    not depend on the choice. For modules of one kind that can be stacked."""
+class Selected(nn.Module):
+    """A route by a router's choice: what a form says becomes of tokens and records."""
 
     def forward(
         self, tokens: Tensor, pool: Pool | Gathered, router: nn.Module, *others: Tensor, real: Tensor | None = None
@@ -74,37 +39,62 @@ class SelectedGathered(nn.Module):
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
         tokens = cleared(tokens, real)
         records: Records = router(tokens, *others, real=real)
+        return self.total(tokens, records, pool, router), *records
+
+    def total(self, tokens: Tensor, records: Records, pool: Any, router: Any) -> Tensor:
+        """The sum of the messages to each token [..., N, result]."""
+        raise NotImplementedError
+
+
+class SelectedGrouped(Selected):
+    """Edges sorted by module, each module once on its slice, results added back: fast, and backwards too."""
+
+    def total(self, tokens: Tensor, records: Records, pool: Any, router: Any) -> Tensor:
+        found = grouped(*flat(tokens, records, pool), pool)
+        return found.reshape(*records.gates.shape[:-1], *found.shape[1:])
+
+
+class SelectedPerModule(Selected):
+    """Each module once, on the tokens that chose it, all results added back together: only what is chosen is computed.
+
+    Adding each module's results by itself would pass over all tokens once for each module.
+    """
+
+    def total(self, tokens: Tensor, records: Records, pool: Any, router: Any) -> Tensor:
+        tokens_S, gates_SM, selected_SM = flat(tokens, records, pool)
+        tokens_of = [selected_SM[:, j].nonzero().squeeze(1) for j in range(len(pool))]
+        values = torch.cat([pool.expert(j)(tokens_S.index_select(0, at)) for j, at in enumerate(tokens_of)])
+        weight = torch.cat([gates_SM[:, j].index_select(0, at) for j, at in enumerate(tokens_of)])
+        found = added(values, weight, torch.cat(tokens_of), tokens_S.shape[0])
+        return found.reshape(*records.gates.shape[:-1], *found.shape[1:])
+
+
+class SelectedGathered(Selected):
+    """The weights of the chosen modules taken by index: only what is chosen is computed, by operations whose sizes do
+    not depend on the choice. For modules of one kind that can be stacked."""
+
+    def total(self, tokens: Tensor, records: Records, pool: Any, router: Any) -> Tensor:
         by_index = pool if isinstance(pool, Gathered) else pool.gathered()
-        total = gathered(*flat(tokens, records, pool), by_index, int(router.k))  # type: ignore[arg-type]
-        return total.reshape(*records.gates.shape[:-1], *total.shape[1:]), *records
+        found = gathered(*flat(tokens, records, pool), by_index, router.k)
+        return found.reshape(*records.gates.shape[:-1], *found.shape[1:])
 
 
-class SelectedMasked(nn.Module):
+class SelectedMasked(Selected):
     """Every module on every token, what was not chosen weighted by zero: for modules that cannot be taken by index."""
 
-    def forward(
-        self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, real: Tensor | None = None
-    ) -> tuple[Tensor, ...]:
-        """Tokens [..., N, message] give results [..., N, result], and the router's records."""
-        tokens = cleared(tokens, real)
-        records: Records = router(tokens, *others, real=real)
-        values = pool.all(tokens)
-        shape = (*records.gates.shape, *[1] * pool.result_rank)
+    def total(self, tokens: Tensor, records: Records, pool: Any, router: Any) -> Tensor:
+        values, shape = pool.all(tokens), (*records.gates.shape, *[1] * pool.result_rank)
         values = cleared(values, records.selected.reshape(shape) != 0)
-        return (values * records.gates.reshape(shape)).sum(-pool.result_rank - 1), *records
+        return (values * records.gates.reshape(shape)).sum(-pool.result_rank - 1)
 
 
-class SelectedDense(nn.Module):
+class SelectedDense(Selected):
     """Every module on every token, weighted by its gate, which may learn where it is zero."""
 
-    def forward(
-        self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, real: Tensor | None = None
-    ) -> tuple[Tensor, ...]:
-        """Tokens [..., N, message] give results [..., N, result], and the router's records."""
-        tokens = cleared(tokens, real)
-        records: Records = router(tokens, *others, real=real)
+    def total(self, tokens: Tensor, records: Records, pool: Any, router: Any) -> Tensor:
         gates = records.gates.reshape(*records.gates.shape, *[1] * pool.result_rank)
-        return (pool.all(tokens) * gates).sum(-pool.result_rank - 1), *records
+        found: Tensor = (pool.all(tokens) * gates).sum(-pool.result_rank - 1)
+        return found
 
 
 def grouped(tokens_S: Tensor, gates_SM: Tensor, selected_SM: Tensor, pool: Pool) -> Tensor:
@@ -118,9 +108,14 @@ def grouped(tokens_S: Tensor, gates_SM: Tensor, selected_SM: Tensor, pool: Pool)
     else:
         values = at_once(SortedRows(module_E, counts_M.cumsum(0)), sent_E)
     weight = gates_SM.flatten().index_select(0, token_E * len(pool) + module_E)
-    weighted = values.flatten(1) * weight.unsqueeze(-1)
-    total = weighted.new_zeros(tokens_S.shape[0], weighted.shape[1]).index_add(0, token_E, weighted)
-    return total.reshape(-1, *values.shape[1:])
+    return added(values, weight, token_E, tokens_S.shape[0])
+
+
+def added(values_E: Tensor, weight_E: Tensor, token_E: Tensor, tokens: int) -> Tensor:
+    """The weighted sum of the values of all edges to each token [S, result]."""
+    weighted = values_E.flatten(1) * weight_E.unsqueeze(-1)
+    total = weighted.new_zeros(tokens, weighted.shape[1]).index_add(0, token_E, weighted)
+    return total.reshape(-1, *values_E.shape[1:])
 
 
 def gathered(tokens_S: Tensor, gates_SM: Tensor, selected_SM: Tensor, pool: Gathered, k: int) -> Tensor:
@@ -143,3 +138,10 @@ def flat(tokens: Tensor, records: Records, pool: Pool | Gathered) -> tuple[Tenso
     M = len(pool)
     tokens_S = tokens.reshape(-1, *tokens.shape[-pool.rank :])
     return tokens_S, records.gates.reshape(-1, M), records.selected.reshape(-1, M)
+
+
+def edge_messages(tokens_ED: Tensor, module_E: Tensor, pool: Pool) -> Tensor:
+    """f_j(s_i) on every edge E, each module on the edges that lead to it."""
+    edges_of = [(module_E == j).nonzero().squeeze(1) for j in range(len(pool))]
+    results = [pool.expert(j)(tokens_ED[edges]) for j, edges in enumerate(edges_of)]
+    return torch.cat(results)[torch.cat(edges_of).argsort()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from modgraph.nn.layer import Layer
 from modgraph.nn.padding import cleared
 
 
@@ -31,13 +32,11 @@ class Position(nn.Module):
         return x + self.weight[: x.shape[-2]]
 
 
-class Select(nn.Module):
+class Select(Layer):
     """One place along an axis, by default a token: [..., N, D] to [..., D]; of padding it is zero."""
 
-    def __init__(self, index: int, axis: int = -2) -> None:
-        super().__init__()
-        self.index = index
-        self.axis = axis
+    index: int
+    axis: int = -2
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         if real is not None and x.shape[self.axis] == 0:

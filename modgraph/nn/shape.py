@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from modgraph.nn.layer import Layer
 
-class Flatten(nn.Module):
+
+class Flatten(Layer):
     """The last `rank` axes as one."""
 
-    def __init__(self, rank: int) -> None:
-        super().__init__()
-        self.rank = rank
+    rank: int
 
     def forward(self, x: Tensor) -> Tensor:
         return x.flatten(-self.rank) if self.rank else x.unsqueeze(-1)
@@ -26,12 +26,10 @@ class Concat(nn.Module):
         return torch.cat(values, dim=-1)
 
 
-class Stack(nn.Module):
+class Stack(Layer):
     """Values of `rank` axes, beside the batch's, along a new axis before these."""
 
-    def __init__(self, rank: int) -> None:
-        super().__init__()
-        self.rank = rank
+    rank: int
 
     def forward(self, *values: Tensor) -> Tensor:
         return torch.stack(values, dim=-1 - self.rank)
@@ -59,13 +57,11 @@ class Transpose(nn.Module):
         return x.permute(*range(x.dim() - len(self.order)), *self.order)
 
 
-class Merge(nn.Module):
+class Merge(Layer):
     """Neighbouring axes, the first and the last counted from the last of all, as one."""
 
-    def __init__(self, first: int, last: int) -> None:
-        super().__init__()
-        self.first = first
-        self.last = last
+    first: int
+    last: int
 
     def forward(self, x: Tensor) -> Tensor:
         return x.flatten(self.first, self.last)
@@ -83,13 +79,11 @@ class Unmerge(nn.Module):
         return torch.unflatten(x, self.axis, self.sizes)
 
 
-class NewAxis(nn.Module):
+class NewAxis(Layer):
     """A value repeated along a new axis, whose place in the result is counted from the last."""
 
-    def __init__(self, place: int, length: int) -> None:
-        super().__init__()
-        self.place = place
-        self.length = length
+    place: int
+    length: int
 
     def forward(self, x: Tensor) -> Tensor:
         x = x.unsqueeze(self.place)
@@ -100,13 +94,11 @@ class NewAxis(nn.Module):
         return x.expand(shape)
 
 
-class Expand(nn.Module):
+class Expand(Layer):
     """A value repeated along an axis of another, whose place in either is counted from the last."""
 
-    def __init__(self, place: int, axis: int) -> None:
-        super().__init__()
-        self.place = place
-        self.axis = axis
+    place: int
+    axis: int
 
     def forward(self, x: Tensor, like: Tensor) -> Tensor:
         x = x.unsqueeze(self.place)

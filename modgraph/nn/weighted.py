@@ -1,4 +1,4 @@
-"""Routes by weights with matrices instead of edges.
+"""Routes to every module: without weights, and by weights with matrices instead of edges.
 
 Axes have letters, as in an equation of Einstein's: `z` that of examples, `m` that of modules.
 """
@@ -8,11 +8,25 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from modgraph.nn.layer import Layer
 from modgraph.nn.padding import cleared
 from modgraph.nn.pool import Pool
 
 EXAMPLES, MODULE = "z", "m"
 Masks = tuple[Tensor | None, ...]
+
+
+class EveryModule(Layer):
+    """Whether a value has an axis of modules already."""
+
+    rows: bool
+
+
+class EveryModuleRoute(nn.Module):
+    """[..., message], or [..., M, message] row by row, gives [..., M, result]."""
+
+    def forward(self, tokens: Tensor, pool: Pool, router: EveryModule, real: Tensor | None = None) -> Tensor:
+        return pool.rows(tokens) if router.rows else pool.all(tokens)
 
 
 class Weighted(nn.Module):

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from modgraph.ir import Compared, Graph, Padding, compared_in, comparisons, padding_of, with_missing_labels
-from modgraph.nn.labels import both, labelled
-from modgraph.nn.padding import cleared, valid_along
+from modgraph.nn.padding import both, cleared, labelled, valid_along
 
 Batch = Mapping[str, Tensor]
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from modgraph.backends.torch.route import CompiledRoute
 from modgraph.ir import Result
 from modgraph.nn import valid_along
-from modgraph.nn.labels import both
+from modgraph.nn.padding import both
 
 Values = list[Any]  # tensors, and None for lengths that are not given
 V = TypeVar("V")  # what stands for a value: a result of the graph, or its number in a plan

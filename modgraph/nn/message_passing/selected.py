@@ -9,10 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.nn.message_passing.base import MessagePassing
-from modgraph.nn.messages import edge_messages
 from modgraph.nn.padding import cleared
 from modgraph.nn.pool import Pool
-from modgraph.nn.selected import Records, flat
+from modgraph.nn.selected import Records, edge_messages, flat
 
 
 class SelectedMessagePassing(MessagePassing):

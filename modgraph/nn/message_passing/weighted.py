@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from modgraph.nn.message_passing.base import MessagePassing
-from modgraph.nn.messages import edge_messages
 from modgraph.nn.pool import Pool
+from modgraph.nn.selected import edge_messages
 from modgraph.nn.weighted import Masks, Weighted, in_order, laid, without_padding
 
 

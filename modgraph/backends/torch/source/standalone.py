@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from modgraph.nn.labels import both, labelled
+from modgraph.nn.padding import both, labelled
 
 Tensors = Sequence[Tensor]
 
