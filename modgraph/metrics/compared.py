@@ -18,7 +18,7 @@ from modgraph.ir import Compared, Graph, Result, comparisons
 from modgraph.metrics.means import Means
 from modgraph.nn import CrossEntropy
 from modgraph.nn.padding import cleared
-from modgraph.ops.comparison import ACCURACY, PERPLEXITY, SQUARED_ERROR, Measure
+from modgraph.ops.op import ACCURACY, PERPLEXITY, SQUARED_ERROR, Measure
 from modgraph.types import TensorType
 
 Batch = Mapping[str, Tensor]

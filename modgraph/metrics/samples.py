@@ -15,7 +15,7 @@ from torch import Tensor
 from modgraph.ir import Graph
 from modgraph.metrics.compared import Batch, Metric, metrics_of_kind
 from modgraph.metrics.means import Means
-from modgraph.ops.comparison import Measure
+from modgraph.ops.op import Measure
 
 Array = NDArray[Any]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from modgraph.declare import TorchModule, setting
 from modgraph.ops.compared import LessEqual
-from modgraph.ops.op import Op
+from modgraph.ops.op import Op, function
 
 
 class ReLU(Op):
@@ -29,58 +31,22 @@ class LeakyReLU(Op):
     slope: float = setting(0.01, min=0, doc="slope below zero")
 
 
-class GELU(Op):
-    """x Φ(x), Φ the normal distribution function (exact, not the tanh approximation)."""
+declare = partial(function, __name__, None)
 
-    name = "gelu"
-    module = TorchModule("torch.nn.GELU")
-    keeps_zeros = True
-
-
-class SiLU(Op):
-    """x σ(x)."""
-
-    name = "silu"
-    synonyms = ("swish",)
-    module = TorchModule("torch.nn.SiLU")
-    keeps_zeros = True
-
-
-class ELU(Op):
-    """x where it is positive, exp(x) − 1 elsewhere."""
-
-    name = "elu"
-    module = TorchModule("torch.nn.ELU")
-    keeps_zeros = True
-
-
-class Softplus(Op):
-    """log(1 + exp(x))."""
-
-    name = "softplus"
-    module = TorchModule("torch.nn.Softplus")
-
-
-class Tanh(Op):
-    """Hyperbolic tangent."""
-
-    name = "tanh"
-    module = TorchModule("torch.nn.Tanh")
-    keeps_zeros = True
-
-
-class Sigmoid(Op):
-    """1 / (1 + exp(−x))."""
-
-    name = "sigmoid"
-    module = TorchModule("torch.nn.Sigmoid")
-
-
-class Identity(Op):
-    """The value itself."""
-
-    name = "identity"
-    synonyms = ("noop", "passthrough")
-    module = TorchModule("torch.nn.Identity")
-    keeps_zeros = True
-    affine = True
+GELU = declare(
+    "GELU",
+    "x Φ(x), Φ the normal distribution function (exact, not the tanh approximation).",
+    keeps_zeros=True,
+)
+SiLU = declare("SiLU", "x σ(x).", "swish", keeps_zeros=True)
+ELU = declare("ELU", "x where it is positive, exp(x) − 1 elsewhere.", keeps_zeros=True)
+Softplus = declare(
+    "Softplus",
+    "log(1 + exp(x)).",
+)
+Tanh = declare("Tanh", "Hyperbolic tangent.", keeps_zeros=True)
+Sigmoid = declare(
+    "Sigmoid",
+    "1 / (1 + exp(−x)).",
+)
+Identity = declare("Identity", "The value itself.", "noop passthrough", keeps_zeros=True, affine=True)

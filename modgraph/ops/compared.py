@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -78,54 +79,23 @@ class Comparison(_Compared):
         return None if held[-1] and counted != size else ChosenRanks(sum(held), all(held[: sum(held)]))
 
 
-class Less(Comparison):
-    """One where the first value is less than the second, zero elsewhere, without gradient."""
-
-    name, symbol, holds = "less", "<", operator.lt
-    synonyms = ("lt", "less_than")
-    example = "input x: float[5, 6] y = x < 0.5 output y"
-
-
-class LessEqual(Comparison):
-    """One where the first value is at most the second, zero elsewhere, without gradient."""
-
-    name, symbol, holds = "less_equal", "<=", operator.le
-    synonyms = ("le", "at_most")
-    example = "input x: float[5, 6] y = x <= 0 output y"
+def _compare(name: str, symbol: str, holds: Any, one_where: str, words: str, example: str) -> type[Comparison]:
+    """Declare a comparison, as a class of this name; the example is an expression of x."""
+    facts = {"name": "_".join(re.findall("[A-Z][a-z]+", name)).lower(), "symbol": symbol, "holds": holds}
+    facts |= {"example": f"input x: float[5, 6] y = {example} output y", "synonyms": tuple(words.split())}
+    says = f"One where {one_where}, without gradient."
+    return type(name, (Comparison,), {"__module__": __name__, "__doc__": says, **facts})
 
 
-class Greater(Comparison):
-    """One where the first value is more than the second, zero elsewhere, without gradient."""
-
-    name, symbol, holds = "greater", ">", operator.gt
-    synonyms = ("gt", "greater_than")
-    example = "input x: float[5, 6] y = x > x ** 2 output y"
-
-
-class GreaterEqual(Comparison):
-    """One where the first value is at least the second, zero elsewhere, without gradient."""
-
-    name, symbol, holds = "greater_equal", ">=", operator.ge
-    synonyms = ("ge", "at_least")
-    example = "input x: float[5, 6] y = x >= 0 output y"
-
-
-class Equal(Comparison):
-    """One where two values are equal, zero elsewhere, without gradient."""
-
-    name, symbol, holds = "equal", "==", operator.eq
-    synonyms = ("eq", "equals")
-    example = "input x: float[5, 6] y = (x -> relu) == 0 output y"
-
-
-class NotEqual(Comparison):
-    """One where two values differ, zero where they are equal, without gradient."""
-
-    name, symbol, holds = "not_equal", "!=", operator.ne
-    synonyms = ("ne", "differs")
-    example = "input x: float[5, 6] y = (x -> relu) != x output y"
-
-
+FIRST = "the first value is {} the second, zero elsewhere"
+Less = _compare("Less", "<", operator.lt, FIRST.format("less than"), "lt less_than", "x < 0.5")
+LessEqual = _compare("LessEqual", "<=", operator.le, FIRST.format("at most"), "le at_most", "x <= 0")
+Greater = _compare("Greater", ">", operator.gt, FIRST.format("more than"), "gt greater_than", "x > x ** 2")
+GreaterEqual = _compare("GreaterEqual", ">=", operator.ge, FIRST.format("at least"), "ge at_least", "x >= 0")
+Equal = _compare("Equal", "==", operator.eq, "two values are equal, zero elsewhere", "eq equals", "(x -> relu) == 0")
+NotEqual = _compare(
+    "NotEqual", "!=", operator.ne, "two values differ, zero where they are equal", "ne differs", "(x -> relu) != x"
+)
 COMPARISONS: dict[str, type[Comparison]] = {
     op.symbol: op for op in (Less, LessEqual, Greater, GreaterEqual, Equal, NotEqual)
 }

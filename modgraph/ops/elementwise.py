@@ -2,78 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from modgraph.declare import TorchModule, own_module, setting
 from modgraph.ops.compared import Greater, Less
-from modgraph.ops.op import Op
+from modgraph.ops.op import Op, function
 from modgraph.types import Axes, Misfit
 
+declare = partial(function, __name__, TorchModule("modgraph.nn.Elementwise", "name"))
 
-class Function(Op):
-    """Base of those that torch has as functions of the same name."""
-
-    module = TorchModule("modgraph.nn.Elementwise", "name")
-
-
-class Exp(Function):
-    """e to the power of x."""
-
-    name = "exp"
-    synonyms = ("exponential",)
-
-
-class Log(Function):
-    """The natural logarithm; where nothing depends on it, no gradient flows, even at zero."""
-
-    name = "log"
-    synonyms = ("logarithm",)
-    example = "input x: float[5, 6] y = x ** 2 + 0.1 -> log output y"
-
-
-class Sqrt(Function):
-    """The square root; where nothing depends on it, no gradient flows, even at zero."""
-
-    name = "sqrt"
-    synonyms = ("square_root",)
-    example = "input x: float[5, 6] y = x ** 2 + 0.1 -> sqrt output y"
-    keeps_zeros = True
-
-
-class Sin(Function):
-    """The sine of x, in radians."""
-
-    name = "sin"
-    synonyms = ("sine",)
-    keeps_zeros = True
-
-
-class Cos(Function):
-    """The cosine of x, in radians."""
-
-    name = "cos"
-
-
-class Abs(Function):
-    """x where it is positive, −x elsewhere."""
-
-    name = "abs"
-    synonyms = ("absolute", "fabs")
-    keeps_zeros = True
-
-
-class Sign(Function):
-    """−1, 0 or 1, without gradient."""
-
-    name = "sign"
-    synonyms = ("sgn",)
-    nondifferentiable = ("x",)
-    keeps_zeros = True
-
-
-class Erf(Function):
-    """The error function: 2/√π times the integral of exp(−t²) from 0 to x."""
-
-    name = "erf"
-    keeps_zeros = True
+Exp = declare("Exp", "e to the power of x.", "exponential")
+NO_GRADIENT = "where nothing depends on it, no gradient flows, even at zero."
+POSITIVE = "input x: float[5, 6] y = x ** 2 + 0.1 -> {} output y"
+Log = declare("Log", f"The natural logarithm; {NO_GRADIENT}", "logarithm", example=POSITIVE.format("log"))
+Sqrt = declare(
+    "Sqrt", f"The square root; {NO_GRADIENT}", "square_root", keeps_zeros=True, example=POSITIVE.format("sqrt")
+)
+Sin = declare("Sin", "The sine of x, in radians.", "sine", keeps_zeros=True)
+Cos = declare("Cos", "The cosine of x, in radians.")
+Abs = declare("Abs", "x where it is positive, −x elsewhere.", "absolute fabs", keeps_zeros=True)
+Sign = declare("Sign", "−1, 0 or 1, without gradient.", "sgn", keeps_zeros=True, nondifferentiable=("x",))
+Erf = declare("Erf", "The error function: 2/√π times the integral of exp(−t²) from 0 to x.", keeps_zeros=True)
 
 
 class Clamp(Op):

@@ -9,8 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from modgraph.declare import Operand, Role, Signature, TorchModule, own_module, setting
-from modgraph.ops.comparison import ACCURACY, PERPLEXITY, SQUARED_ERROR, Comparison
-from modgraph.ops.op import Op
+from modgraph.ops.op import ACCURACY, PERPLEXITY, SQUARED_ERROR, Comparison, Op
 from modgraph.types import Axes, Axis, Misfit, TensorType, may_meet
 
 MISSING_LABELS = "whether a label may be missing, as a negative one says"

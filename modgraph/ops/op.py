@@ -2,11 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from modgraph.declare import Declaration, Registry, Role, Signature, own_module
-from modgraph.ops.comparison import Comparison
+from modgraph.declare import Declaration, Registry, Role, Signature, TorchModule, own_module
 from modgraph.ops.zeros import Bound, Bounds, ChosenRanks, Propagated, Ranking
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Something measured of a prediction and a target, by the name that its metric has."""
+
+    name: str
+    larger_is_better: bool = False
+
+
+ACCURACY = Measure("accuracy", larger_is_better=True)  # of logits over classes, and a label
+PERPLEXITY = Measure("perplexity")  # of logits and several labels an example, by an op that is their cross-entropy
+SQUARED_ERROR = Measure("mse")  # of numbers
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Which operands of an op are the prediction and the target, and what is measured of them.
+
+    `ignore`, `class_weights` and `since` name the settings that say which label does not count, how much each class
+    does, and which is the first that has a share, `missing` that which says whether a label may be missing, of an op
+    that has them.
+    """
+
+    prediction: str
+    target: str
+    measures: tuple[Measure, ...]
+    ignore: str | None = None
+    class_weights: str | None = None
+    since: str | None = None
+    missing: str | None = None
 
 
 class Op(Declaration):
@@ -96,3 +127,16 @@ class Op(Declaration):
     def message_rank(self) -> int | None:
         """How many trailing axes make one message, or None where any shape will do."""
         return sum(axis != "..." for axis in self.operands[0].axes.split()) or None
+
+
+def function(home: str, module: TorchModule | None, name: str, says: str, words: str = "", **traits: Any) -> type[Op]:
+    """Declare a function of each number that has no settings, as a class of this name in the file of the path `home`.
+
+    Without a module it is the one of torch with its name. `words` are its synonyms.
+    """
+    facts = {
+        "name": name.lower(),
+        "synonyms": tuple(words.split()),
+        "module": module or TorchModule(f"torch.nn.{name}"),
+    }
+    return type(name, (Op,), {"__module__": home, "__doc__": says, **facts, **traits})

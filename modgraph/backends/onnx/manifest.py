@@ -20,7 +20,7 @@ from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph, OpNode, Result, comparisons, longest, padded_axes, to_json
 from modgraph.ops.activation import Identity
 from modgraph.ops.along_axis import LogSoftmax, Softmax
-from modgraph.ops.comparison import ACCURACY
+from modgraph.ops.op import ACCURACY
 from modgraph.store.weight_values import hash_of_values
 from modgraph.types import TensorType
 from modgraph.version import VERSION
