@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 
-from modgraph.cli.common import add_json, add_overrides, overrides
+from modgraph.cli.common import add_json, add_overrides, read_overrides
 from modgraph.declare.words import shown_count
 from modgraph.diagnostics import Diagnostic, Report, render_all
 from modgraph.elaboration import diagnose, elaborate_blocks
@@ -20,7 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    values = overrides(options)
+    values = read_overrides(options.set)
     found: list[Diagnostic] = []
     for path in options.specs:
         report = Report()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, render_all
 
 if TYPE_CHECKING:
+    from modgraph.backends.onnx import Report
     from modgraph.program import Program
     from modgraph.store.opened import Opened
 
@@ -60,11 +60,6 @@ def add_unchecked(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--unchecked", action="store_true", help="whether or not the bundle is as it was exported")
 
 
-def overrides(options: argparse.Namespace) -> dict[str, Any]:
-    """The values of all `-s`, by name. Raises `ModgraphError`."""
-    return read_overrides(options.set)
-
-
 def read_overrides(texts: list[str]) -> dict[str, Any]:
     """The values of texts NAME=VALUE, by name. Raises `ModgraphError`."""
     from modgraph.elaboration import read_value
@@ -100,30 +95,16 @@ def is_count(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0
 
 
-def load_spec(path: str, options: argparse.Namespace) -> Program:
-    """The program of a spec under the command's `-s`, its warnings printed. Raises `ModgraphError`."""
-    from modgraph.program import load
-
-    program = load(path, **overrides(options))
-    warn(program)
-    return program
-
-
 def open_architecture(path: str, options: argparse.Namespace) -> Opened:
     """What stands at a path, under the command's `-s`, its warnings printed. Raises `ModgraphError`."""
     from modgraph.store.opened import opened
 
-    found = opened(path, overrides(options))
+    found = opened(path, read_overrides(options.set))
     warn(found)
     return found
 
 
-class HasWarnings(Protocol):
-    @property
-    def warnings(self) -> Sequence[Diagnostic]: ...
-
-
-def warn(found: HasWarnings) -> None:
+def warn(found: Program | Opened | Report) -> None:
     """Print the warnings of what was read or written."""
     if found.warnings:
         print(render_all(found.warnings), file=sys.stderr)

@@ -9,11 +9,12 @@ from pathlib import Path
 from modgraph_runtime.integrity import MANIFEST_KEYS
 from modgraph_runtime.provenance import GRAPH_KEYS, sealed
 
-from modgraph.cli.common import add_force, add_overrides, load_spec, warn
+from modgraph.cli.common import add_force, add_overrides, read_overrides, warn
 from modgraph.diagnostics import Diagnostic, ModgraphError, Note, did_you_mean, listed
 from modgraph.files import files_of_bundle, refuse_foreign, write_output
 from modgraph.ir import stored_form
 from modgraph.passes import NoSuchLowering
+from modgraph.program import load
 from modgraph.routers import MASKED
 
 
@@ -53,7 +54,8 @@ def run(options: argparse.Namespace) -> int:
         refuse_foreign(*files_of_bundle(options.output), force=options.force, keys=MANIFEST_KEYS)
     elif suffix is not None:
         refuse_foreign(options.output, force=options.force, keys=GRAPH_KEYS)
-    program = load_spec(options.spec, options)
+    program = load(options.spec, **read_overrides(options.set))
+    warn(program)
     graph = stored_form(program.ir) if suffix == ".json" else None
     from modgraph.backends.report import compile_report
 

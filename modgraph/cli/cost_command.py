@@ -15,8 +15,8 @@ from modgraph.cli.common import (
     add_overrides,
     is_count,
     open_architecture,
-    overrides,
     read_lengths,
+    read_overrides,
 )
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.files import exists
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     origin = str(found.path) if found.kind is Kind.SPEC else f"the {found.kind} {found.path}"
     # a bundle does not say which parameters were set
-    parameters: Mapping[str, Any] = overrides(options) if found.kind is Kind.SPEC else found.graph.parameters
+    parameters: Mapping[str, Any] = read_overrides(options.set) if found.kind is Kind.SPEC else found.graph.parameters
     if found.run is not None:
         parameters = read_parameters(found.run.recipe)
     heading = heading_lines(f"{found.graph.name}, from {origin}", parameters, lengths, asked)

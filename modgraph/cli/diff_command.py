@@ -16,7 +16,6 @@ from modgraph.cli.common import (
     add_json,
     add_lengths,
     add_overrides,
-    overrides,
     read_lengths,
     read_overrides,
     warn,
@@ -72,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
         raise ModgraphError([TooFew()])
     if options.html:
         refuse_foreign(options.html, force=options.force)
-    common, paths = overrides(options), (options.before, options.after)
+    common, paths = read_overrides(options.set), (options.before, options.after)
     specs = [kind_of(path) is Kind.SPEC for path in paths]
     own = [read_overrides(options.set_before), read_overrides(options.set_after)]
     own = [{**(common if spec or not any(specs) else {}), **given} for spec, given in zip(specs, own, strict=True)]

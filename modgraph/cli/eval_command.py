@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from modgraph.cli.common import add_json, add_overrides, add_unchecked, overrides
+from modgraph.cli.common import add_json, add_overrides, add_unchecked, read_overrides
 from modgraph.store.records import json_text
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
     from modgraph.training.run import threads
     from modgraph.training.stored_run import data_overrides, load_run
 
-    run = load_run(options.run_directory, **data_overrides(overrides(options)))
+    run = load_run(options.run_directory, **data_overrides(read_overrides(options.set)))
     with threads(run.recipe.train.threads):
         measured, found = _measure(run, options)
     metrics = {f"{split}.{name}": value for split, each in measured.items() for name, value in each.items()}

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modgraph.cli.common import add_json, add_overrides, overrides, warn
+from modgraph.cli.common import add_json, add_overrides, read_overrides, warn
 from modgraph.cli.diff_command import comparison
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, did_you_mean
 from modgraph.files import exists
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     for path, wanted in ((options.run_folder, Kind.RUN), (options.to, Kind.SPEC)):
         if exists(path) and kind_of(path) is not wanted:
             raise ModgraphError([NotToMigrate(path=path, found=kind_of(path), wanted=f"a {wanted}")])
-    given = overrides(options)
+    given = read_overrides(options.set)
     from modgraph.training.carried import Edit
     from modgraph.training.run import migrated
     from modgraph.training.stored_run import load_run

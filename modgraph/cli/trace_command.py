@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from modgraph_runtime.provenance import SUMMARY_KEYS
 
-from modgraph.cli.common import add_force, add_json, add_overrides, is_count, overrides
+from modgraph.cli.common import add_force, add_json, add_overrides, is_count, read_overrides
 from modgraph.diagnostics import ModgraphError, render_all
 from modgraph.files import CannotWrite, refuse_foreign, write_output
 from modgraph.store.records import json_text
@@ -20,9 +20,7 @@ from modgraph.trace.errors import NoData, NotAPicture, NotForThisTrace, NotKept,
 from modgraph.trace.views import EXAMPLES, VIEWS, draw, pictures_of
 
 if TYPE_CHECKING:
-    from modgraph.data import Arrays
     from modgraph.store.run_directory import RunDirectory
-    from modgraph.trace.of_bundle import TraceableBundle
     from modgraph.trace.trace import Trace
 
 Pictures = Callable[[], dict[str, bytes]]  # every view that a trace has something for
@@ -141,7 +139,7 @@ def _trace_run(options: argparse.Namespace, examples: int) -> tuple[Trace, RunDi
         if value is not None:
             instead = "other data of its kind: -s data.test=FILE"
             raise ModgraphError([NotForThisTrace(option=option, what="a run, which has its data", instead=instead)])
-    run = load_run(options.path, **data_overrides(overrides(options)))
+    run = load_run(options.path, **data_overrides(read_overrides(options.set)))
     refuse_foreign(run.directory.trace, force=options.force, keys=SUMMARY_KEYS)
     with threads(run.recipe.train.threads):
         trace = trace_run(run, options.split, options.route, examples)
@@ -153,17 +151,14 @@ def _trace_bundle(options: argparse.Namespace, examples: int) -> tuple[Trace, Ru
     from modgraph.trace.of_bundle import TraceableBundle, trace_bundle
 
     traceable = TraceableBundle.read(options.path)
-    splits = _splits_for(traceable, options)
-    return trace_bundle(traceable, splits, options.split, options.route, examples), None
-
-
-def _splits_for(traceable: TraceableBundle, options: argparse.Namespace) -> dict[str, Arrays]:
     if options.recipe is None and options.input is None:
         raise ModgraphError([NoData(path=options.path)])
     if options.input is None:
-        return traceable.splits_of_recipe(options.recipe, overrides(options))
-    for option, value in (("--recipe", options.recipe), ("-s", options.set)):
-        if value:
-            instead = "--input alone has all that is traced"
-            raise ModgraphError([NotForThisTrace(option=option, what="data from a file", instead=instead)])
-    return traceable.splits_of_file(options.input)
+        splits = traceable.splits_of_recipe(options.recipe, read_overrides(options.set))
+    else:
+        for option, value in (("--recipe", options.recipe), ("-s", options.set)):
+            if value:
+                instead = "--input alone has all that is traced"
+                raise ModgraphError([NotForThisTrace(option=option, what="data from a file", instead=instead)])
+        splits = traceable.splits_of_file(options.input)
+    return trace_bundle(traceable, splits, options.split, options.route, examples), None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from modgraph.cli.common import add_overrides, overrides
+from modgraph.cli.common import add_overrides, read_overrides
 from modgraph.cli.surroundings import imports_frozen
 from modgraph.diagnostics import Diagnostic, ModgraphError
 
@@ -27,7 +27,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     with imports_frozen():
-        values = overrides(options)
+        values = read_overrides(options.set)
     if options.resume is None and options.spec is None:
         raise ModgraphError([SpecOrResume(problem="there is no spec to train")])
     if options.resume is not None and (values or options.recipe or options.out):
