@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 
 import torch
-from torch import Tensor, nn
+from modgraph_runtime.memory import SMALL, free_memory, in_words
+from torch import nn
 
-from modgraph.ir import GraphWeight
+from modgraph.backends.errors import WeightsBeyondMemory
+from modgraph.diagnostics import ModgraphError
+from modgraph.ir import Graph, GraphWeight, weights_of
 
 
 def generator_for(*parts: object) -> torch.Generator:
@@ -21,20 +24,38 @@ def initialise(module: nn.Module, weights: list[GraphWeight], seed: int) -> None
     """Set every weight of a module to its start."""
     tensors = module.state_dict(keep_vars=True)
     for weight in weights:
-        _fill(tensors[weight.name], weight, generator_for(seed, weight.name))
+        tensor, scale, generator = tensors[weight.name], weight.scale, generator_for(seed, weight.name)
+        match weight.initial.kind:
+            case "zeros":
+                tensor.zero_()
+            case "ones":
+                tensor.fill_(1)
+            case "constant":
+                tensor.fill_(scale)
+            case "uniform":
+                tensor.uniform_(-scale, scale, generator=generator)
+            case "normal":
+                tensor.normal_(0, scale, generator=generator)
+            case kind:
+                raise AssertionError(f"no such start: {kind}")
 
 
-def _fill(tensor: Tensor, weight: GraphWeight, generator: torch.Generator) -> None:
-    match weight.initial.kind:
-        case "zeros":
-            tensor.zero_()
-        case "ones":
-            tensor.fill_(1)
-        case "constant":
-            tensor.fill_(weight.scale)
-        case "uniform":
-            tensor.uniform_(-weight.scale, weight.scale, generator=generator)
-        case "normal":
-            tensor.normal_(0, weight.scale, generator=generator)
-        case kind:
-            raise AssertionError(f"no such start: {kind}")
+def refuse_large_weights(graph: Graph) -> None:
+    """Raises `ModgraphError` where the weights of a graph need more memory than is free."""
+    weights = weights_of(graph)
+    needed = 4 * sum(weight.count for weight in weights)
+    free = free_memory() if needed > SMALL else None
+    if free is None or needed <= free:
+        return
+    largest = max(weights, key=lambda weight: weight.count)
+    owners = {getattr(node, "owner", node.name): node.span for part in graph.parts() for node in part.graph}
+    path = largest.owner.split(".")
+    above = (".".join(path[:end]) for end in range(len(path), 0, -1))  # where a spec declares its op or pool
+    fault = WeightsBeyondMemory(
+        span=next((owners[each] for each in above if owners.get(each) is not None), None),
+        needed=in_words(needed),
+        free=in_words(free),
+        name=largest.name,
+        shape=str([*largest.shape]),
+    )
+    raise ModgraphError([fault])

@@ -12,9 +12,8 @@ from torch import Tensor
 
 from modgraph.backends.torch.batch_types import BatchTypes
 from modgraph.backends.torch.construct import Namespace
-from modgraph.backends.torch.initial import initialise
+from modgraph.backends.torch.initial import initialise, refuse_large_weights
 from modgraph.backends.torch.labelled import labelled_examples, labels_of_losses, mean_of_loss
-from modgraph.backends.torch.memory import refuse_large_weights
 from modgraph.backends.torch.nodes import Nodes
 from modgraph.backends.torch.padding import refilled
 from modgraph.backends.torch.parts import WeightInParts

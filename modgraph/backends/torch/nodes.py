@@ -14,8 +14,7 @@ from modgraph.backends.torch.definition import Readers, nodes_in, ranks_of, read
 from modgraph.backends.torch.instance import Instance, class_of
 from modgraph.backends.torch.plan import CallSteps, Steps
 from modgraph.backends.torch.pool import CompiledPool, Expert
-from modgraph.backends.torch.route import CompiledRoute
-from modgraph.backends.torch.run import Step
+from modgraph.backends.torch.run import CompiledRoute, Step
 from modgraph.backends.torch.scan import CompiledScan
 from modgraph.backends.torch.steps import steps_of
 from modgraph.ir import Call, Graph, Node, OpNode, Part, PoolNode, Result, RouteNode, ScanNode

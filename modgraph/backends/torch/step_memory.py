@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.modules.module import register_module_forward_pre_hook
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from modgraph.backends.errors import StepIsUnmeasured
-from modgraph.backends.torch.live_bytes import PAGE, LiveBytes
 from modgraph.backends.torch.model import empty_model
 from modgraph.declare import CHOSEN, DISTRIBUTION
 from modgraph.diagnostics import ModgraphError
 from modgraph.inspect.cost import cost_of, fixed
 from modgraph.inspect.memory import Memory, TrainingStep, last_below
-from modgraph.ir import Decision, Graph, OpNode, Result, ScanNode, weights_of
+from modgraph.ir import Graph, OpNode, Result, ScanNode, weights_of
+from modgraph.nn import Chosen, ChosenSenders
+from modgraph.nn.selected import SelectedGrouped, SelectedPerModule
 from modgraph.ops.recurrent import Recurrent
 from modgraph.passes.likelihoods import with_likelihoods
 
 BYTES = {"float32": 4, "bfloat16": 4, "float64": 8}  # of a number of a weight: bfloat16 is of the arithmetic alone
+ops: Any = torch.ops.aten
+PAGE = 4096
 SHORTER = (8, 12, 16)  # steps of a loop that are measured; what more of them take follows
 
 
@@ -57,7 +63,11 @@ class Rehearsal:
 
     def __init__(self, graph: Graph, precision: str, lowering: str | None = None) -> None:
         self.graph, self.half = graph, precision == "bfloat16"
-        self.sampled = [pair for each in graph.decisions() if each.facts.draws for pair in _sampled(each)]
+        self.sampled: list[tuple[Result, Result]] = []  # what choices are sampled from, and the choices
+        for each in graph.decisions():
+            distribution, choice = each.record_as(*DISTRIBUTION), each.record_as(*CHOSEN)
+            if each.facts.draws and distribution is not None and choice is not None:
+                self.sampled.append((each.results[distribution], each.results[choice]))
         judged, likelihoods = with_likelihoods(graph) if self.sampled else (graph, {})
         self.ends: tuple[Result, ...] = (*likelihoods.values(), *(graph.losses or graph.outputs).values())
         self.loops = {*_unrolled_axes(graph)}
@@ -87,21 +97,18 @@ class Rehearsal:
         self.model.train(learns).zero_grad()
         half: AbstractContextManager[object] = torch.autocast("cpu", torch.bfloat16) if self.half else nullcontext()
         live = LiveBytes([*self.model.parameters(), *self.model.buffers(), *batch.values()], page)
+        saved = torch.autograd.graph.saved_tensors_hooks(live.keep, lambda tensor: tensor)
         with live, register_module_forward_pre_hook(live.enter_module):
-            with torch.set_grad_enabled(learns), half:
-                loss = self._loss(batch, live)
+            with torch.set_grad_enabled(learns), half, saved:
+                pairs = (result for pair in self.sampled for result in pair)
+                found = iter(self.model.results(batch, (*self.ends, *pairs)))
+                ends = [each.mean() for each in islice(found, len(self.ends)) if each.is_floating_point()]
+                means = [*ends, *((one * other).mean() for one, other in zip(found, found, strict=True))]
+                loss = torch.stack(means).sum() if means else torch.zeros(())
             kept, forward = sum(storage.nbytes() for storage in live.kept), live.most
             if loss.requires_grad:
                 loss.backward()  # type: ignore[no-untyped-call]
         return Moments(sum(each.nbytes for each in batch.values()), kept, forward, live.most)
-
-    def _loss(self, batch: Mapping[str, Tensor], live: LiveBytes) -> Tensor:
-        """What a step descends on; autograd's tensors are noted."""
-        with torch.autograd.graph.saved_tensors_hooks(live.keep, lambda tensor: tensor):
-            found = iter(self.model.results(batch, (*self.ends, *(result for pair in self.sampled for result in pair))))
-            ends = [each.mean() for each in islice(found, len(self.ends)) if each.is_floating_point()]
-            means = [*ends, *((one * other).mean() for one, other in zip(found, found, strict=True))]
-            return torch.stack(means).sum() if means else torch.zeros(())
 
     def _examples(self, batch: int, lengths: Mapping[str, int]) -> dict[str, Tensor]:
         types = {**self.graph.input_types, **self.graph.target_types}
@@ -127,13 +134,6 @@ def _memory(rehearsal: Rehearsal, step: TrainingStep, lengths: Mapping[str, int]
     return Memory(step.batch, held, gradients, state, found.examples, found.kept, state + peak)
 
 
-def _sampled(decision: Decision) -> Iterator[tuple[Result, Result]]:
-    """What choices are sampled from, and the choices."""
-    distribution, choice = decision.record_as(*DISTRIBUTION), decision.record_as(*CHOSEN)
-    if distribution is not None and choice is not None:
-        yield decision.results[distribution], decision.results[choice]
-
-
 def _unrolled_axes(graph: Graph) -> Iterator[str]:
     """The axes of any length along which torch computes one step after another."""
     for part in graph.parts():
@@ -148,3 +148,87 @@ def _continued(found: tuple[int, ...], length: int) -> int:
     first, second, third = found
     at, gap = (length - SHORTER[0]) / (SHORTER[1] - SHORTER[0]), third - 2 * second + first
     return round(first + at * (second - first) + at * (at - 1) / 2 * gap)
+
+
+class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts the bytes of the storages that are alive, the most at once, and those that autograd keeps, but for some
+    that are there before.
+
+    It answers for numbers that are not there: choices are spread evenly over modules, whatever else is looked
+    for is found everywhere, and any other number is zero.
+    """
+
+    def __init__(self, known: Iterable[Tensor], page: int = PAGE) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.page = page
+        self.live = self.most = 0
+        self.seen, self.kept = weakref.WeakSet[Any](), weakref.WeakSet[Any]()
+        self.share = 1.0
+        self.counts: Iterator[int] = iter(())
+        for tensor in known:
+            self.note(tensor)
+        self.known = weakref.WeakSet(self.seen)
+
+    def note(self, tensor: Tensor) -> None:
+        """Count the storage of a tensor, once."""
+        storage = tensor.untyped_storage()
+        if storage in self.seen:
+            return
+        self.seen.add(storage)
+        self.live += storage.nbytes()
+        self.most = max(self.most, self.live)
+        weakref.finalize(storage, self._forget, storage.nbytes())
+
+    def _forget(self, size: int) -> None:
+        self.live -= size
+
+    def keep(self, tensor: Tensor) -> Tensor:
+        """Note a tensor that autograd saves."""
+        if tensor.untyped_storage() not in self.known:
+            self.kept.add(tensor.untyped_storage())
+        return tensor
+
+    def enter_module(self, module: nn.Module, given: tuple[Any, ...]) -> None:
+        """Note what share of all pairs of senders and modules a route will look for."""
+        if isinstance(module, SelectedGrouped | SelectedPerModule):
+            tokens, pool, router = given[:3]
+            all_ = tokens.shape[-1 - pool.rank] if isinstance(router, ChosenSenders) else len(pool)
+            self.share = min(1.0, router.k / all_) if isinstance(router, Chosen) else 1.0
+        elif not isinstance(module, Chosen):
+            self.share = 1.0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is ops._local_scalar_dense.default:
+            dtype = args[0].dtype
+            return False if dtype == torch.bool else 0.0 if dtype.is_floating_point else next(self.counts, 0)
+        found = self._pairs(args[0]) if func is ops.nonzero.default else func(*args, **(kwargs or {}))
+        if func is ops.mkldnn_rnn_layer.default:  # torch leaves its workspace out
+            size = _workspace(args[0].shape, args[10], self.page)
+            found = (*found[:3], found[0].new_empty(size, dtype=torch.uint8))
+        for each in tree_leaves(found):
+            if isinstance(each, Tensor):
+                self.note(each)
+        return found
+
+    def _pairs(self, x: Tensor) -> Tensor:
+        """Where x is not zero, as the share says: of modules in rows, as many for each."""
+        total = round(x.numel() * self.share)
+        rows = x.shape[0]
+        self.counts = iter([total // rows + (row < total % rows) for row in range(rows)])
+        return x.new_empty((total, x.dim()), dtype=torch.int64)
+
+
+def _workspace(shape: Sequence[int], hidden: int, page: int) -> int:
+    """Bytes that oneDNN's LSTM kernel keeps: gates, states, cells and what goes into each step, of two layers where one
+    reads the other, their rows laid out by 64 bytes, each array by pages."""
+    steps, examples, width = shape
+    of_step = [examples * steps * row for row in (_padded(4 * hidden), _padded(hidden))]
+    rows = hidden, hidden, *[_padded(max(width, hidden))] * 3
+    of_states = [2 * examples * (steps + 1) * row for row in rows]
+    return sum(-(-4 * count // page) * page for count in (*of_step, *of_states))
+
+
+def _padded(numbers: int) -> int:
+    """The length of a row: a multiple of 16, but not of 256, which would fall into the same places of a cache."""
+    found = -(-numbers // 16) * 16
+    return found if found % 256 else found + 16
