@@ -10,11 +10,11 @@ from modgraph.data.declaration import Arrays as Arrays
 from modgraph.data.declaration import DataSet as DataSet
 from modgraph.data.declaration import OnDisk as OnDisk
 from modgraph.data.digits import Digits as Digits
+from modgraph.data.digits import MinMaxDigits as MinMaxDigits
 from modgraph.data.digits import RotatedDigits as RotatedDigits
 from modgraph.data.fashion_mnist import FashionMnist as FashionMnist
 from modgraph.data.image_folders import ClassFolders as ClassFolders
 from modgraph.data.image_folders import ImageFolders as ImageFolders
-from modgraph.data.min_max_digits import MinMaxDigits as MinMaxDigits
 from modgraph.data.npz import Npz as Npz
 from modgraph.data.task_sequence import TaskSequence as TaskSequence
 from modgraph.data.text import Text as Text

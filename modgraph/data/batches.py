@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -17,9 +20,13 @@ from modgraph.data.declaration import Arrays
 from modgraph.data.errors import NothingToBucket, UnknownGrouping
 from modgraph.diagnostics import ModgraphError, did_you_mean
 
+T = TypeVar("T")
 Batch = dict[str, Tensor]
 Indices = slice | NDArray[Any]
 EXAMPLES = 256  # a batch of an evaluation
+READER = "modgraph reads ahead"  # the thread's name begins so
+AHEAD = 2  # batches that are read, or being read, before they are asked for
+END: Any = object()
 
 
 def batch_of(arrays: Arrays, indices: Indices, among: Indices | None = None) -> Batch:
@@ -126,3 +133,27 @@ def lengths_of(arrays: Arrays) -> Tensor:
     if lengths is None:
         raise ModgraphError([NothingToBucket()])
     return torch.from_numpy(lengths)
+
+
+# ------------------------------------------------------------ reading ahead
+
+
+@contextmanager
+def ahead(items: Iterator[T], reads: bool = True) -> Iterator[Iterator[T]]:
+    """Within it, the items of an iterator as a thread makes them, some before they are asked for; without `reads` as
+    they are asked for. What making one raises comes in its turn; the thread has ended when this ends."""
+    if not reads:
+        yield items
+        return
+    reader = ThreadPoolExecutor(1, READER)
+    made = deque(reader.submit(next, items, END) for _ in range(AHEAD))
+
+    def taken() -> Iterator[T]:
+        while (item := made.popleft().result()) is not END:
+            made.append(reader.submit(next, items, END))
+            yield item
+
+    try:
+        yield taken()
+    finally:
+        reader.shutdown(cancel_futures=True)

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.data.declaration import TRAIN, Arrays, DataSet, Scale, check
+from modgraph.data.declaration import TRAIN, Arrays, DataSet, Scale, check_splits
 from modgraph.data.files import reading
-from modgraph.data.images import StoredImages, shape_of_images
-from modgraph.data.preprocessing import describe_images
+from modgraph.data.images import StoredImages, describe_images, shape_of_images
 from modgraph.declare import setting
 from modgraph.files import read_file
 from modgraph.ir import Graph
@@ -80,17 +79,16 @@ class Cifar10(DataSet):
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         train = CIFAR10.read_all(self.folder, *(f"data_batch_{batch}.bin" for batch in range(1, 6)))
         records = {TRAIN: train[: self.limit], "test": CIFAR10.read_all(self.folder, "test_batch.bin")}
-        return {split: check(self._arrays(found), graph, split) for split, found in records.items()}
+        pixels = {split: found[:, 1:].reshape(-1, *SHAPE).astype(np.float32) for split, found in records.items()}
+        images = {split: self.scale().scaled(each / np.float32(255)) for split, each in pixels.items()}
+        made = {split: Arrays({"image": images[split], "label": records[split][:, 0]}) for split in records}
+        return check_splits(made, graph)
 
     def scale(self) -> Scale:
         return Scale((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))  # of the training images' channels
 
     def description(self) -> dict[str, Any]:
         return describe_images(TEN, PREPARED, self.scale())
-
-    def _arrays(self, records: NDArray[np.uint8]) -> Arrays:
-        light = records[:, 1:].reshape(-1, *SHAPE).astype(np.float32) / np.float32(255)
-        return Arrays({"image": self.scale().scaled(light), "label": records[:, 0]})
 
 
 class Cifar100(DataSet):
@@ -118,9 +116,8 @@ class Cifar100(DataSet):
             records = CIFAR100.read_all(self.folder, f"{split}.bin")[:limit]
             images = StoredImages(shape, records[:, 2:].reshape(-1, *SHAPE), self.scale())
             superclasses = np.array(COARSE)[records[:, 0]]
-            arrays = Arrays({"label": records[:, at]}, {"superclass": superclasses}, {"image": images})
-            splits[split] = check(arrays, graph, split)
-        return splits
+            splits[split] = Arrays({"label": records[:, at]}, {"superclass": superclasses}, {"image": images})
+        return check_splits(splits, graph)
 
     def scale(self) -> Scale:
         return Scale(self.mean, self.deviation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modgraph.data.conll_file import NONE, Tokens, is_universal, read_tokens, unknown_column
-from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, check
+from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, check_splits
 from modgraph.data.errors import bad_file, does_not_fit
 from modgraph.data.files import cut_off, spread
-from modgraph.data.preprocessing import of_words
-from modgraph.data.vocabulary import Tagging, Vocabulary
+from modgraph.data.vocabulary import Tagging, Vocabulary, of_words
 from modgraph.declare import setting
 from modgraph.ir import Graph, length_name
 from modgraph.types.axis import DType
@@ -71,10 +71,15 @@ class Conll(DataSet):
         sentences = self._sentences(graph)
         tagging = self._tagging(graph, sentences[TRAIN])
         _check_sizes(graph, tagging)
-        length, train = _length(graph), sentences[TRAIN]
+        type_ = graph.input_types.get(WORDS)
+        if type_ is None or type_.dtype != "token" or len(type_.padded) != 1 or len(type_.shape) != 1:
+            given = type_ or "nothing of that name"
+            reason = f'sentences give "{WORDS}", token[time, vocabulary]; the spec has {given}'
+            raise does_not_fit(reason, "declare: input words: token[time, 10000], its axis of any length")
+        length, train = length_name(graph, type_.padded[0]), sentences[TRAIN]
         sentences[TRAIN] = train.take(spread(len(train.lengths), self.limit))
         made = {split: self._arrays(each, tagging, graph, length) for split, each in sentences.items()}
-        return {split: check(arrays, graph, split) for split, arrays in made.items()}
+        return check_splits(made, graph)
 
     def keeps(self, graph: Graph) -> dict[str, bytes]:
         return {KEPT: self._tagging(graph, self._sentences(graph)[TRAIN]).as_json()}
@@ -134,16 +139,14 @@ class Conll(DataSet):
                 if name not in kept.words and name not in kept.classes:
                     raise bad_file(self.tagging, f'it knows nothing of "{name}"')
             return kept
-        texts = self._texts(train)
+        texts, classes = self._texts(train), {}
         words = {name: Vocabulary.most_frequent(texts[name], graph.input_types[name].size or 1) for name in inputs}
-        return Tagging(words, {name: self._classes(train.labels[columns[name]]) for name in graph.target_types})
-
-    def _classes(self, labels: Sequence[str]) -> tuple[str, ...]:
-        """The names that occur often enough in a column; for the rest a class of its own, unless that is missing."""
-        names, counts = np.unique(np.array(labels), return_counts=True)
-        kept = {str(name) for name, count in zip(names, counts, strict=True) if count >= self.least and name != NONE}
-        rest = self.without != "missing" and len(kept) < len(names)
-        return tuple(sorted({*kept, NONE} if rest else kept))
+        for target in graph.target_types:  # names that occur often enough; the rest is a class, unless it is missing
+            counts = Counter(train.labels[columns[target]])
+            often = {name for name, count in counts.items() if count >= self.least and name != NONE}
+            rest = self.without != "missing" and len(often) < len(counts)
+            classes[target] = tuple(sorted({*often, NONE} if rest else often))
+        return Tagging(words, classes)
 
     def _texts(self, tokens: Tokens) -> dict[str, Sequence[str]]:
         """What stands at each token, by input."""
@@ -175,15 +178,6 @@ class Conll(DataSet):
             arrays[name] = np.zeros((len(lengths), int(lengths.max())), np.int64)
             arrays[name][np.arange(arrays[name].shape[1]) < lengths[:, None]] = ids
         return Arrays(arrays)
-
-
-def _length(graph: Graph) -> str:
-    """What the lengths of sentences are called. Raises `ModgraphError` unless the spec's inputs and targets fit."""
-    type_ = graph.input_types.get(WORDS)
-    if type_ is None or type_.dtype != "token" or len(type_.padded) != 1 or len(type_.shape) != 1:
-        reason = f'sentences give "{WORDS}", token[time, vocabulary]; the spec has {type_ or "nothing of that name"}'
-        raise does_not_fit(reason, "declare: input words: token[time, 10000], its axis of any length")
-    return length_name(graph, type_.padded[0])
 
 
 def _check_sizes(graph: Graph, tagging: Tagging) -> None:

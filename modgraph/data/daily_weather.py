@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, check
+from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, check_splits
 from modgraph.data.errors import does_not_fit
 from modgraph.data.weather_file import SKY, Weather, day_of, read_weather, seattle
 from modgraph.declare import setting
 from modgraph.diagnostics import did_you_mean
 from modgraph.ir import Graph, length_name
-from modgraph.types import Axis, TensorType
+from modgraph.types import Axis
 
 NUMBERS = {"precipitation": "log(1 + mm)", "warmest": "°C", "coldest": "°C", "wind": "sqrt(m/s)"}
 CLASSES = {"sky": SKY, "wet": ("dry", "wet")}
@@ -56,21 +56,18 @@ class DailyWeather(DataSet):
             if name not in FEATURES:
                 return f"has no feature {name}; {did_you_mean(name, FEATURES)}"
         cuts = [self.test_from] if self.validation_from is None else [self.validation_from, self.test_from]
-        wrong = next((each for each in cuts if day_of(each) is None), None)
-        if wrong is not None:
-            return f"has {wrong!r}, which is no date, as 2014-01-31"
-        if not self.features or cuts != sorted(set(cuts)):
-            return "has no features" if not self.features else "has a validation_from that is not before test_from"
-        return None
+        for each in cuts:
+            if day_of(each) is None:
+                return f"has {each!r}, which is no date, as 2014-01-31"
+        if not self.features:
+            return "has no features"
+        return None if cuts == sorted(set(cuts)) else "has a validation_from that is not before test_from"
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         weather = read_weather(self._path())
         days = self._days(weather)
-        series, _ = series_of(weather, days[TRAIN])
-        self._check_input(graph)
-        targets = {target: self._series(target, type_, graph) for target, type_ in graph.target_types.items()}
-        made = {split: self._windows(series, targets, graph, split, part) for split, part in days.items()}
-        return {split: check(arrays, graph, split) for split, arrays in made.items()}
+        (series, _), targets = series_of(weather, days[TRAIN]), self._targets(graph)
+        return check_splits({split: self._windows(series, targets, graph, split, days[split]) for split in days}, graph)
 
     def files(self) -> tuple[str, ...]:
         return (self._path(),)
@@ -101,53 +98,38 @@ class DailyWeather(DataSet):
                 raise does_not_fit(reason, "set data.validation_from and data.test_from")
         return found
 
-    # ------------------------------------------------------------ what a spec asks for
-
-    def _check_input(self, graph: Graph) -> None:
-        """Raises `ModgraphError` where the input does not fit."""
-        name, type_, width = (
-            self.input,
-            graph.input_types.get(self.input),
-            sum(FEATURES[each] for each in self.features),
-        )
-        if type_ is None or type_.dtype != "float" or len(type_.shape) != 2 or type_.shape[1].size != width:
-            reason = f'"{name}" is to be float[time, {width}]; the spec has {type_ or "no such input"}'
+    def _targets(self, graph: Graph) -> dict[str, str]:
+        """The series of each target. Raises `ModgraphError` where there is none, or the input or a target does not
+        fit."""
+        name, width = self.input, sum(FEATURES[each] for each in self.features)
+        input_, found = graph.input_types.get(name), {}
+        if input_ is None or input_.dtype != "float" or len(input_.shape) != 2 or input_.shape[1].size != width:
+            reason = f'"{name}" is to be float[time, {width}]; the spec has {input_ or "no such input"}'
             way_out = f"declare: input {name}: float[time, {width}]; or choose others: data.features, data.input"
             raise does_not_fit(reason, way_out)
-
-    def _series(self, target: str, type_: TensorType, graph: Graph) -> str:
-        """The series of a target. Raises `ModgraphError` where there is none, or it does not fit."""
-        series, days = (self.targets or {}).get(target, target), self._axis(graph)
-        if series not in (*NUMBERS, *CLASSES):
-            way_out = f"name one: -s data.targets.{target}=SERIES; they are {', '.join((*NUMBERS, *CLASSES))}"
-            raise does_not_fit(f'there is no series "{series}" for the target "{target}"', way_out)
-        beside = type_.shape[type_.shape[:1] == (days,) :]
-        if series in NUMBERS:
-            fits, wanted, names = (
-                type_.dtype == "float" and beside in ((), (Axis(1),)),
-                f"float[{days.name or days}]",
-                "",
-            )
-        else:
-            classes = CLASSES[series]
-            fits = type_.dtype == "class" and type_.size == len(classes) and not beside
-            wanted, names = f"class[{days}, {len(classes)}]", f" ({', '.join(classes)})"
-        if not fits:
-            reason = (
-                f'the target "{target}" is {type_}, and {series} is {wanted}{names}, or that without the axis of days'
-            )
-            raise does_not_fit(reason, f"declare: target {target}: {wanted}")
-        return series
-
-    def _axis(self, graph: Graph) -> Axis:
-        """That of days."""
-        return graph.input_types[self.input].shape[0]
+        days = input_.shape[0]
+        for target, type_ in graph.target_types.items():
+            series = found[target] = (self.targets or {}).get(target, target)
+            if series not in (*NUMBERS, *CLASSES):
+                way_out = f"name one: -s data.targets.{target}=SERIES; they are {', '.join((*NUMBERS, *CLASSES))}"
+                raise does_not_fit(f'there is no series "{series}" for the target "{target}"', way_out)
+            beside, classes = type_.shape[type_.shape[:1] == (days,) :], CLASSES.get(series, ())
+            if classes:
+                fits = type_.dtype == "class" and type_.size == len(classes) and not beside
+            else:
+                fits = type_.dtype == "float" and beside in ((), (Axis(1),))
+            if not fits:
+                wanted = f"class[{days}, {len(classes)}]" if classes else f"float[{days.name or days}]"
+                names = f" ({', '.join(classes)})" if classes else ""
+                reason = f'the target "{target}" is {type_}, and {series} is {wanted}{names}'
+                raise does_not_fit(f"{reason}, or that without the axis of days", f"declare: target {target}: {wanted}")
+        return found
 
     def _windows(
         self, series: Mapping[str, NDArray[Any]], targets: Mapping[str, str], graph: Graph, split: str, part: range
     ) -> Arrays:
         """The windows of a split, targets in it too. Raises `ModgraphError` where it has none."""
-        axis = self._axis(graph)
+        axis = graph.input_types[self.input].shape[0]
         with_days = {target for target in targets if graph.target_types[target].shape[:1] == (axis,)}
         count = len(part) - self.ahead  # days that have a target
         step = self.stride if split == TRAIN else self.window if len(with_days) == len(targets) else 1
@@ -160,14 +142,15 @@ class DailyWeather(DataSet):
         lengths = np.minimum(self.window, count - starts)
         days = part.start + np.minimum(starts[:, None] + np.arange(self.window), count - 1)
         real = np.arange(self.window) < lengths[:, None]
-        features = np.concatenate([_columns(series, name) for name in self.features], axis=1).astype(np.float32)
+        columns = [(np.eye(len(SKY))[series[each]] if each == "sky" else series[each]) for each in self.features]
+        columns = [each.reshape(len(each), -1) for each in columns]  # [days, numbers of a feature]
+        features = np.concatenate(columns, axis=1).astype(np.float32)
         values = {self.input: features[days] * real[..., None]}
         for target, name in targets.items():
             found = series[name][days + self.ahead] * real
             found = found if target in with_days else found[:, -1]
-            values[target] = found.reshape(
-                *found.shape, *[1] * (len(graph.target_types[target].shape) + 1 - found.ndim)
-            )
+            ones = [1] * (len(graph.target_types[target].shape) + 1 - found.ndim)
+            values[target] = found.reshape(*found.shape, *ones)
         return Arrays({**values, length_name(graph, axis.name): lengths} if axis.is_padded else values)
 
 
@@ -188,9 +171,3 @@ def series_of(weather: Weather, learnt: range) -> tuple[dict[str, NDArray[Any]],
     turn = 2 * np.pi * of_year / 365.25
     wet = (measured["precipitation"] > 0).astype(np.int64)
     return {**series, "sky": weather.sky, "wet": wet, "season": np.stack([np.sin(turn), np.cos(turn)], 1)}, scales
-
-
-def _columns(series: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]:
-    """A feature as numbers of each day, [days, numbers]."""
-    found = np.eye(len(SKY))[series[name]] if name == "sky" else series[name]
-    return found.reshape(len(found), -1)

@@ -211,6 +211,11 @@ def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
     return replace(arrays, values=checked, padded=padding_in(graph, checked))
 
 
+def check_splits(splits: Mapping[str, Arrays], graph: Graph) -> dict[str, Arrays]:
+    """The same of every split. Raises `ModgraphError`."""
+    return {split: check(arrays, graph, split) for split, arrays in splits.items()}
+
+
 def _types(graph: Graph) -> dict[str, TensorType]:
     return {**graph.input_types, **graph.target_types}
 

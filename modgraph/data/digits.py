@@ -1,21 +1,32 @@
-"""scikit-learn's digits in the size of a spec's images, as they are, or turned with a domain for each angle, after
-RotatedMNIST in DomainBed (Gulrajani and Lopez-Paz, ICLR 2021).
+"""Handwritten digits: in the size of a spec's images; turned, with a domain for each angle, after RotatedMNIST in
+DomainBed (Gulrajani and Lopez-Paz, ICLR 2021); two on a canvas, the min-max digit game (Hu et al., ICLR 2024, 4.1).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.data.declaration import HELD_OUT, TRAIN, Arrays, DataSet, check, mixed
-from modgraph.data.images import resized, shape_of_images
-from modgraph.data.preprocessing import describe_images
+from modgraph.data.declaration import HELD_OUT, TRAIN, Arrays, DataSet, check, check_splits, mixed
+from modgraph.data.errors import bad_file
+from modgraph.data.fashion_mnist import read_images
+from modgraph.data.images import describe_images, resized, shape_of_images
 from modgraph.declare import setting
+from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
+from modgraph.recipes.errors import MissingKey
+
+Images = tuple[NDArray[np.float32], NDArray[np.int64]]  # [count, height, width] from 0 to 1, and labels [count]
 
 ANGLES = (0, 15, 30, 45, 60, 75)
+SIDE = 14  # of a digit; the canvas has twice as much
+TRAIN_PAIRS = "13 37 78 38 02 05 15 89 36 17 35 14 04 16 58 28 48 59 24 69 34 12 68 25 79 67 39 29 26 57 "
+TRAIN_PAIRS += "00 11 22 33 44 55 66 77 88 99"
+CORNERS = ((0, 0, 0.5, 0.5), (0.5, 0.5, 0.5, 0.5))  # of the canvas, where the digits are
+TEST_PAIRS = "49 03 01 06 18 08 45 09 46 56 07 23 27 47 19"
 
 
 class Digits(DataSet):
@@ -32,12 +43,9 @@ class Digits(DataSet):
     seed: int = setting(0, min=0, doc="of the split")
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
-        from sklearn.datasets import load_digits
-
-        data = load_digits()
         channels, *size = shape_of_images(graph, channels=None)
-        images = resized(data.images / 16, (size[0], size[1]))[:, None].repeat(channels, 1)
-        arrays = check(Arrays({"image": images, "label": data.target}), graph, "the data")
+        images, labels = load_digits(size)
+        arrays = check(Arrays({"image": images[:, None].repeat(channels, 1), "label": labels}), graph, "the data")
         order = np.random.default_rng((self.seed, 0)).permutation(len(arrays))
         kept = round(self.test_fraction * len(arrays))
         return {TRAIN: arrays.take(order[kept:][: self.limit]), "test": arrays.take(order[:kept])}
@@ -66,22 +74,17 @@ class RotatedDigits(DataSet):
         return "holds out every domain" if self._held_out() == set(ANGLES) else None
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
-        from sklearn.datasets import load_digits
-
-        size = shape_of_images(graph, channels=1)[1:]
-        data = load_digits()
-        order = np.random.default_rng((self.seed, 0)).permutation(len(data.target))[: self.images]
-        images, labels = resized(data.images[order] / 16, size), data.target[order]
-        held, splits = self._held_out(), {}
+        images, labels = load_digits(shape_of_images(graph, channels=1)[1:])
+        order = np.random.default_rng((self.seed, 0)).permutation(len(labels))[: self.images]
+        images, labels, held, splits = images[order], labels[order], self._held_out(), {}
         for split, angles in ((TRAIN, sorted(set(ANGLES) - held)), (HELD_OUT, sorted(held))):
             if angles:
                 parts = [(slice(ANGLES.index(angle), None, len(ANGLES)), angle) for angle in angles]
                 image = np.concatenate([rotated(images[part], angle)[:, None] for part, angle in parts])
                 label = np.concatenate([labels[part] for part, _ in parts])
                 words = np.concatenate([np.full(len(labels[part]), str(angle)) for part, angle in parts])
-                arrays = Arrays({"image": image, "label": label}, {"domain": words})
-                splits[split] = check(mixed(arrays, self.seed), graph, split)
-        return splits
+                splits[split] = mixed(Arrays({"image": image, "label": label}, {"domain": words}), self.seed)
+        return check_splits(splits, graph)
 
     def description(self) -> dict[str, Any]:
         return describe_images("0123456789", "a digit, ink 1, paper 0, turned counter-clockwise about the middle")
@@ -90,9 +93,103 @@ class RotatedDigits(DataSet):
         return set(self.held_out) if isinstance(self.held_out, tuple) else {self.held_out}
 
 
+class MinMaxDigits(DataSet):
+    """Two handwritten digits, top left and bottom right of a 28 × 28 canvas; 40 pairs to learn from, 15 unseen.
+
+    The label is the asked digit, or for the task `parity` whether that digit has an odd number of ones in binary.
+    """
+
+    name = "min_max_digits"
+    exact = False
+
+    source: str = setting("digits", choices=("digits", "idx"), doc="scikit-learn's digits, or MNIST's IDX files")
+    images: str | None = setting(None, path=True, doc="the IDX file of images")
+    labels: str | None = setting(None, path=True, doc="the IDX file of labels")
+    task: str = setting("min_max", choices=("min_max", "parity"), doc="what the label tells of the asked digit")
+    train: int = setting(20_000, min=1, max=10_000_000, doc="compositions of the train pairs to learn from")
+    labelled: int | None = setting(None, min=1, doc="learn from so many of the compositions only")
+    labelled_seed: int = setting(0, min=0, doc="of the choice of those")
+    in_distribution: int = setting(4_000, min=1, max=10_000_000, doc="compositions of the train pairs to test on")
+    per_test_pair: int = setting(200, min=1, max=1_000_000, doc="compositions of each unseen pair to test on")
+    test_fraction: float = setting(0.2, min=0.01, max=0.9, doc="share of the digit images kept for the tests")
+    seed: int = setting(0, min=0, doc="of the split and of the compositions")
+
+    def splits(self, graph: Graph) -> dict[str, Arrays]:
+        images, labels = self._digits()
+        order = np.random.default_rng((self.seed, 0)).permutation(len(labels))
+        kept = round(self.test_fraction * len(labels))
+        test = images[order[:kept]], labels[order[:kept]]
+        train = images[order[kept:]], labels[order[kept:]]
+        seen, unseen = pairs_of(TRAIN_PAIRS), pairs_of(TEST_PAIRS)
+        composed = {
+            TRAIN: self._compose(train, seen, self.train, 1),
+            "in_distribution": self._compose(test, seen, self.in_distribution, 2),
+            "out_of_distribution": self._compose(test, unseen, self.per_test_pair * len(unseen), 3),
+        }
+        if self.labelled is not None:
+            chosen = np.random.default_rng((self.seed, 4, self.labelled_seed)).permutation(self.train)[: self.labelled]
+            composed[TRAIN] = composed[TRAIN].take(chosen)
+        return check_splits(composed, graph)
+
+    def files(self) -> tuple[str, ...]:
+        return tuple(path for path in (self.images, self.labels) if path is not None and self.source == "idx")
+
+    def description(self) -> dict[str, Any]:
+        digits = "two 14 × 14 digits, top left and bottom right of a black 28 × 28 canvas, ink 1, paper 0"
+        return describe_images(("even", "odd") if self.task == "parity" else "0123456789", digits, places=CORNERS)
+
+    def _compose(self, digits: Images, pairs: NDArray[np.int64], count: int, stream: int) -> Arrays:
+        """Compositions of pairs in turn, each with digit images, order and label: image [count, 1, 28, 28]."""
+        rng = np.random.default_rng((self.seed, stream))
+        images, labels = digits
+        chosen = rng.permuted(pairs[np.arange(count) % len(pairs)], axis=1)
+        canvas = np.zeros((count, 1, 2 * SIDE, 2 * SIDE), np.float32)
+        for index, digit in np.ndindex(2, 10):
+            corner = slice(index * SIDE, (index + 1) * SIDE)
+            here, pool = np.flatnonzero(chosen[:, index] == digit), np.flatnonzero(labels == digit)
+            if len(here):
+                if not len(pool):
+                    raise bad_file(self.images or self.source, f"there is no image of a {digit} in it")
+                canvas[here, 0, corner, corner] = images[rng.choice(pool, len(here))]
+        asked = label_of(chosen[:, 0], chosen[:, 1])
+        odd = np.array([digit.bit_count() % 2 for digit in range(10)])
+        label = odd[asked] if self.task == "parity" else asked
+        names = np.array([f"{a},{b}" for a, b in np.sort(chosen, axis=1)])
+        return Arrays({"image": canvas, "label": label}, {"composition": names})
+
+    def _digits(self) -> Images:
+        """Images [count, 14, 14] from 0 to 1, and labels [count]."""
+        if self.source == "digits":
+            return load_digits((SIDE, SIDE))
+        if self.images is None or self.labels is None:
+            meaning = "the IDX files to read (source is idx)"
+            raise ModgraphError([MissingKey(section="data", key="images and labels", meaning=meaning)])
+        images, labels = read_images(self.images, self.labels, classes=10)
+        return resized(images / 255, (SIDE, SIDE)), labels.astype(np.int64)
+
+
 def rotated(images: NDArray[np.float32], angle: float) -> NDArray[np.float32]:
     """Images [count, height, width] turned counter-clockwise by degrees, black where nothing was."""
     from scipy.ndimage import rotate
 
     turned: NDArray[np.float32] = rotate(images, angle, axes=(2, 1), reshape=False, order=1)
     return turned
+
+
+def pairs_of(text: str) -> NDArray[np.int64]:
+    """Unordered pairs of digits, [P, 2]."""
+    return np.array([[int(digit) for digit in pair] for pair in text.split()])
+
+
+def label_of(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
+    """The larger digit if the two sum to less than ten, or else the smaller."""
+    chosen: NDArray[Any] = np.where(first + second < 10, np.maximum(first, second), np.minimum(first, second))
+    return chosen
+
+
+def load_digits(size: Sequence[int]) -> Images:
+    """scikit-learn's images [count, height, width] from 0 to 1 in a size, and their labels [count]."""
+    from sklearn import datasets
+
+    data = datasets.load_digits()
+    return resized(data.images / 16, (size[0], size[1])), data.target.astype(np.int64)

@@ -13,11 +13,10 @@ import numpy as np
 from modgraph_runtime.memory import refuse_beyond_memory
 from numpy.typing import NDArray
 
-from modgraph.data.declaration import TRAIN, Arrays, DataSet, check
+from modgraph.data.declaration import TRAIN, Arrays, DataSet, check_splits
 from modgraph.data.errors import bad_file
 from modgraph.data.files import reading
-from modgraph.data.images import StoredImages, shape_of_images
-from modgraph.data.preprocessing import describe_images
+from modgraph.data.images import StoredImages, describe_images, shape_of_images
 from modgraph.declare import setting
 from modgraph.files import exists, open_file
 from modgraph.ir import Graph
@@ -43,8 +42,8 @@ class FashionMnist(DataSet):
             files = self._file(f"{part}-images-idx3-ubyte"), self._file(f"{part}-labels-idx1-ubyte")
             pixels, label = read_images(*files, len(CLASSES))
             images = StoredImages(shape, pixels[:limit, None], self.scale())
-            splits[split] = check(Arrays({"label": label[:limit]}, on_disk={"image": images}), graph, split)
-        return splits
+            splits[split] = Arrays({"label": label[:limit]}, on_disk={"image": images})
+        return check_splits(splits, graph)
 
     def description(self) -> dict[str, Any]:
         return describe_images(CLASSES, "clothes 1, what is behind them 0, the same in every channel")

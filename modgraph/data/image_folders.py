@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from modgraph.data.declaration import HELD_OUT, TRAIN, Arrays, DataSet, Scale, check, mixed
+from modgraph.data.declaration import HELD_OUT, TRAIN, Arrays, DataSet, Scale, check_splits, mixed
 from modgraph.data.errors import BadImageFolder, does_not_fit
-from modgraph.data.images import ImageFiles, shape_of_images
-from modgraph.data.preprocessing import describe_images
+from modgraph.data.images import ImageFiles, describe_images, shape_of_images
 from modgraph.declare import setting
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.files import is_not_utf8, reason_of
@@ -56,8 +55,8 @@ class ImagesInFolders(DataSet):
             ]
             paths, labels, words = (np.array(column) for column in zip(*rows, strict=True))
             groups, images = {"domain": words} if domains else {}, ImageFiles(shape, paths, self.scale())
-            made[split] = Arrays({"label": labels}, groups, {"image": images})
-        return {split: check(mixed(arrays), graph, split) for split, arrays in made.items()}
+            made[split] = mixed(Arrays({"label": labels}, groups, {"image": images}))
+        return check_splits(made, graph)
 
 
 class ImageFolders(ImagesInFolders):

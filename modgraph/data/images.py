@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -42,6 +42,18 @@ def shape_of_images(graph: Graph, channels: int | None) -> tuple[int, int, int]:
     given = "no such input" if type_ is None else str(type_)
     reason = f'the input "image" is to be float[{channels}, height, width]; the spec has {given}'
     raise does_not_fit(reason, f"declare: input image: float[{channels}, HEIGHT, WIDTH]")
+
+
+def describe_images(
+    classes: Iterable[str], words: str, scale: Scale | None = None, places: Sequence[Sequence[float]] = ()
+) -> dict[str, Any]:
+    """Of a data set of images in colour on a `scale`; without, of grey light from 0 for black to 1 for white on a dark
+    ground. `places` are where each of several things stands: left, top, width, height, as shares of an
+    image. In words for those who deploy a model, in facts for programs."""
+    how: dict[str, Any] = {"words": words, "channels": "grey" if scale is None else "red, green, blue"}
+    how |= {"ground": "dark"} if scale is None else {"mean": list(scale.mean), "deviation": list(scale.deviation)}
+    how |= {"places": [list(each) for each in places]} if places else {}
+    return {"classes": {"label": list(classes)}, "preprocessing": {"image": how}}
 
 
 def resized(images: NDArray[Any], size: tuple[int, ...]) -> NDArray[np.float32]:

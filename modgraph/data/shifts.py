@@ -101,40 +101,24 @@ class Noisy(Shift):
         return np.clip(light + np.float32(self.deviation) * noise, 0, 1)
 
 
-# ------------------------------------------------------------ images that are shifted
-
-
-@dataclass(frozen=True)
-class InMemory(OnDisk):
-    """Images in memory; their values tell them from others where they are `exact`, or else their shape does."""
-
-    values: NDArray[np.float32]
-    exact: bool
-
-    def read(self, indices: NDArray[Any] | slice) -> NDArray[np.float32]:
-        return self.values[indices]
-
-    def digest(self) -> bytes:
-        little = np.ascontiguousarray(self.values, "<f4")
-        return sha256(little.data if self.exact else str(little.shape).encode()).digest()
-
-
 @dataclass(frozen=True)
 class Shifted(OnDisk):
     """Images, each with the task that it belongs to; those of a task that has no shift stay as they are.
 
-    `examples` [N, 2] are the numbers by which what is random of each is drawn.
+    Of images in memory their values tell them from others where they are `exact`, or else their shape does. `examples`
+    [N, 2] are the numbers by which what is random of each is drawn.
     """
 
-    images: OnDisk
+    images: OnDisk | NDArray[np.float32]
+    exact: bool
     scale: Scale
     shifts: Mapping[str, Shift]  # by task
     tasks: NDArray[np.str_]
     examples: NDArray[np.int64]
 
     def read(self, indices: NDArray[Any] | slice) -> NDArray[np.float32]:
-        found, tasks, examples = self.images.read(indices), self.tasks[indices], self.examples[indices]
-        read = np.array(found, np.float32)
+        found = self.images.read(indices) if isinstance(self.images, OnDisk) else self.images[indices]
+        read, tasks, examples = np.array(found, np.float32), self.tasks[indices], self.examples[indices]
         for task, shift in self.shifts.items():
             rows = tasks == task
             if rows.any():
@@ -145,7 +129,11 @@ class Shifted(OnDisk):
     def digest(self) -> bytes:
         """What is read, and what is done with it: what comes of that differs in its last bits elsewhere."""
         plan = {task: shift.plain() for task, shift in sorted(self.shifts.items())}
-        whole = sha256(self.images.digest())
+        if isinstance(self.images, OnDisk):
+            whole = sha256(self.images.digest())
+        else:
+            little = np.ascontiguousarray(self.images, "<f4")
+            whole = sha256(sha256(little.data if self.exact else str(little.shape).encode()).digest())
         whole.update(json.dumps([plan, self.tasks.tolist()]).encode())
         whole.update(np.ascontiguousarray(self.examples, "<i8").data)
         return whole.digest()

@@ -11,9 +11,9 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.data.declaration import TRAIN, Arrays, DataSet, OnDisk, check, mixed
+from modgraph.data.declaration import TRAIN, Arrays, DataSet, OnDisk, check_splits, mixed
 from modgraph.data.errors import CannotShift, ClassTwice, NoExamples, UnknownClass, does_not_fit
-from modgraph.data.shifts import InMemory, Shift, Shifted, Unshifted
+from modgraph.data.shifts import Shift, Shifted, Unshifted
 from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph, InputNode, TargetNode
@@ -108,7 +108,7 @@ class TaskSequence(DataSet):
         classes = self._classes(found[TRAIN].values[self.target])
         parts = self._parts(classes)
         dealt = {split: self._dealt(arrays, split, parts, classes) for split, arrays in found.items()}
-        return {split: check(mixed(arrays), graph, split) for split, arrays in dealt.items()}
+        return check_splits({split: mixed(arrays) for split, arrays in dealt.items()}, graph)
 
     def is_exact(self) -> bool:
         return self.of.is_exact()
@@ -177,7 +177,9 @@ class TaskSequence(DataSet):
         if shifts:
             images = self._images(taken, next(iter(shifts)))
             numbers = np.stack(np.broadcast_arrays(crc32(split.encode()), indices), axis=1)
-            on_disk[self.input] = Shifted(images.shape, images, self.of.scale(), shifts, words, numbers)
+            shape = images.shape if isinstance(images, OnDisk) else images.shape[1:]
+            exact, scale = self.of.is_exact(), self.of.scale()
+            on_disk[self.input] = Shifted(shape, images, exact, scale, shifts, words, numbers)
             values.pop(self.input, None)
         orders = {**taken.orders, TASK: tuple(part.name for part in parts)}
         return replace(taken, values=values, groups={**taken.groups, TASK: words}, on_disk=on_disk, orders=orders)
@@ -193,14 +195,13 @@ class TaskSequence(DataSet):
             raise ModgraphError([NoExamples(key=part.key, split=split, what=what)])
         return found
 
-    def _images(self, arrays: Arrays, task: str) -> OnDisk:
+    def _images(self, arrays: Arrays, task: str) -> OnDisk | NDArray[Any]:
         """The images that shifts move; those on disk have the scale that they say. Raises `ModgraphError`."""
-        values, images = arrays.values.get(self.input), arrays.on_disk.get(self.input)
-        if values is not None:
-            images = InMemory(values.shape[1:], values, self.of.is_exact())
-        reason = "is nothing that the data have"
-        if images is not None and len(images.shape) != 3:
-            reason = f"has the shape {list(images.shape)}, not [channels, height, width]"
+        values = arrays.values.get(self.input)
+        images = arrays.on_disk.get(self.input) if values is None else values
+        reason, shape = "is nothing that the data have", () if images is None else images.shape[values is not None :]
+        if images is not None and len(shape) != 3:
+            reason = f"has the shape {list(shape)}, not [channels, height, width]"
         elif images is not None:
             light = np.zeros(1) if values is None else self.of.scale().light(values)
             least, most = float(light.min()), float(light.max())

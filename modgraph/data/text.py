@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, check
+from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, check_splits
 from modgraph.data.errors import VocabularyDoesNotFit, bad_file, does_not_fit
 from modgraph.data.files import cut_off, file_of_package, read_text, spread
-from modgraph.data.preprocessing import of_words
-from modgraph.data.vocabulary import Vocabulary
+from modgraph.data.vocabulary import Vocabulary, of_words
 from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, length_name
@@ -80,7 +79,7 @@ class Text(DataSet):
         vocabulary = self._vocabulary(graph, texts[TRAIN])
         made = {split: self._windows(words, vocabulary, graph) for split, words in texts.items()}
         made[TRAIN] = made[TRAIN].take(spread(len(made[TRAIN]), self.limit))
-        return {split: check(arrays, graph, split) for split, arrays in made.items()}
+        return check_splits(made, graph)
 
     def keeps(self, graph: Graph) -> dict[str, bytes]:
         return {KEPT: self._vocabulary(graph, self._texts()[TRAIN]).as_json()}

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from modgraph.data.declaration import TRAIN, Arrays, DataSet, check
+from modgraph.data.declaration import TRAIN, Arrays, DataSet, check_splits
 from modgraph.declare import setting
 from modgraph.ir import Graph
 
@@ -34,8 +33,7 @@ class TwoGaussians(DataSet):
         return wrong and f"needs two numbers for {wrong}: points lie in the plane"
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
-        made = {TRAIN: self._points(self.train, 0), "test": self._points(self.test, 1)}
-        return {split: check(arrays, graph, split) for split, arrays in made.items()}
+        return check_splits({TRAIN: self._points(self.train, 0), "test": self._points(self.test, 1)}, graph)
 
     def _points(self, count: int, stream: int) -> Arrays:
         """x and y [count, 2], and which of the two made each."""
@@ -43,10 +41,7 @@ class TwoGaussians(DataSet):
         component = rng.integers(0, 2, count)
         means = np.array([self.rotated_mean, self.scaled_mean])
         x = means[component] + self.spread * rng.standard_normal((count, 2))
-        y = np.einsum("nij,nj->ni", self._maps()[component], x)
-        return Arrays({"x": x, "y": y}, {"component": COMPONENTS[component]})
-
-    def _maps(self) -> NDArray[np.float64]:
-        """R and S, [2, 2, 2]."""
         cosine, sine = np.cos(np.radians(self.angle)), np.sin(np.radians(self.angle))
-        return np.array([[[cosine, -sine], [sine, cosine]], np.diag(self.scales)])
+        maps = np.array([[[cosine, -sine], [sine, cosine]], np.diag(self.scales)])
+        y = np.einsum("nij,nj->ni", maps[component], x)
+        return Arrays({"x": x, "y": y}, {"component": COMPONENTS[component]})

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,3 +98,12 @@ def _wrong_tagging(record: Any) -> str | None:
 
 def _is_list_of_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def of_words(
+    words: str, split: Literal["blanks", "signs"], lower: bool, end: str | None = None, letters: int | None = None
+) -> dict[str, Any]:
+    """How ids were made of texts, for those who deploy a model: `split` at blanks alone, or signs apart too; `end` is
+    the word that ends a line, `letters` how many of each word count, its last, where not all do."""
+    more = {**({"end": end} if end else {}), **({"letters": letters} if letters else {})}
+    return {"words": words, "split": split, "lower": lower, "unknown": UNKNOWN, **more}

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from modgraph.backends.torch import Model
 from modgraph.data import Arrays
-from modgraph.data.ahead import ahead
-from modgraph.data.batches import Batch, batches
+from modgraph.data.batches import Batch, ahead, batches
 from modgraph.data.known_classes import refuse_labels_beyond
 from modgraph.ir import Graph, Result
 from modgraph.metrics.means import Means

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from modgraph.backends.torch import generator_for
 from modgraph.data import Arrays
-from modgraph.data.ahead import ahead
-from modgraph.data.batches import Batch, batch_of
+from modgraph.data.batches import Batch, ahead, batch_of
 from modgraph.nn.device import Sender, Sent
 from modgraph.training.augment import DRAWS, augmented
 from modgraph.training.processes import Processes

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from modgraph.data.ahead import AHEAD, READER, ahead
+from modgraph.data.batches import AHEAD, READER, ahead
 from modgraph.diagnostics import ModgraphError
 from modgraph.training.run import finish, started
 from tests.small_runs import begin, final_weights, go_on, interrupt_at

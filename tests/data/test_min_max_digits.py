@@ -11,7 +11,7 @@ import pytest
 
 import modgraph
 from modgraph.data import MinMaxDigits
-from modgraph.data.min_max_digits import TEST_PAIRS, TRAIN_PAIRS, label_of, pairs_of
+from modgraph.data.digits import TEST_PAIRS, TRAIN_PAIRS, label_of, pairs_of
 
 GRAPH = modgraph.load("specs/smn.mod").ir
 

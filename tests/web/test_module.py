@@ -15,7 +15,7 @@ import pytest
 from modgraph_runtime import Bundle, BundleError
 
 import modgraph
-from modgraph.data.min_max_digits import MinMaxDigits
+from modgraph.data.digits import MinMaxDigits
 from tests.examples import SEQUENCE
 from tests.runtime.test_runtime import LIES, sealed, tampered
 from tests.traces import shared_traces

@@ -14,10 +14,9 @@ from PIL import Image
 from modgraph.data.cifar import Cifar100
 from modgraph.data.conll import LETTERS, Conll
 from modgraph.data.declaration import DataSet, Scale
-from modgraph.data.digits import Digits
+from modgraph.data.digits import Digits, MinMaxDigits
 from modgraph.data.fashion_mnist import FashionMnist
 from modgraph.data.images import resized
-from modgraph.data.min_max_digits import MinMaxDigits
 from modgraph.data.text import END, WORD_OR_SIGN, Text, king_james, words_of_file
 from modgraph.data.vocabulary import Tagging, Vocabulary
 from tests.web.test_module import all_pass, needs_node
