@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.inspect.cost import Cost, cost_of
-from modgraph.inspect.cost_parts import Part, parts_of, ranges
-from modgraph.inspect.cost_text import aligned, readable
+from modgraph.inspect.cost_text import Part, aligned, parts_of, ranges, readable
 from modgraph.ir import Graph, RouterNode
 from modgraph.program import load, loads
 from tests.assault.sound import sound

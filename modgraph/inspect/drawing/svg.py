@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from modgraph.inspect.page.content import Pane
 from modgraph.inspect.page.engine import FIRST_BOXES, rendered, text_of
-from modgraph.inspect.page.pane import Pane
 from modgraph.inspect.scene import Scene
 from modgraph.version import VERSION
 

@@ -1,8 +1,20 @@
 """Self-contained HTML pages: graphs with their specs, and sections of data. `docs/visualize.md` describes them."""
 
-from modgraph.inspect.page.content import Bars, Content, Curve, Curves, Heatmap, Picture, Section, Table, Text
+from modgraph.inspect.page.content import (
+    Bars,
+    Content,
+    Curve,
+    Curves,
+    Heatmap,
+    Mark,
+    MarkKind,
+    Pane,
+    Picture,
+    Section,
+    Table,
+    Text,
+)
 from modgraph.inspect.page.document import page_of
-from modgraph.inspect.page.pane import Mark, MarkKind, Pane
 
 __all__ = [
     "Bars",

@@ -1,14 +1,26 @@
-"""What a page shows beside graphs: plain data, drawn in the browser in the colours of the page."""
+"""What a page shows: graphs with what is known of their boxes, and data, drawn in the browser in its colours."""
 
 from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from enum import StrEnum
 from typing import Any
 
+from modgraph.diagnostics import Source
+from modgraph.inspect.scene import Scene
+
 Cell = str | int | float | None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A named series of points (x, y)."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -16,14 +28,21 @@ class Content:
     """A thing that `charts.js` draws: in JSON its kind and its fields, zero for what is no finite number."""
 
     def as_json(self) -> dict[str, Any]:
-        record = {each.name: self.plain(getattr(self, each.name)) for each in fields(self)}
+        record = {each.name: self._plain(getattr(self, each.name)) for each in fields(self)}
         return {"kind": type(self).__name__.lower(), **record}
 
-    def plain(self, value: Any) -> Any:
-        """A value that JSON has."""
-        if isinstance(value, list | tuple):
-            return [self.plain(each) for each in value]
-        return 0.0 if isinstance(value, float) and not math.isfinite(value) else value
+    def _plain(self, value: Any) -> Any:
+        match value:
+            case list() | tuple():
+                return [self._plain(each) for each in value]
+            case Curve(name, points):
+                return {"name": name, "points": [point for point in points if all(map(math.isfinite, point))]}
+            case bytes():
+                return "data:image/png;base64," + base64.b64encode(value).decode()
+            case float() if not math.isfinite(value):
+                return str(value) if isinstance(self, Table) else 0.0
+            case _:
+                return value
 
 
 @dataclass(frozen=True)
@@ -40,9 +59,6 @@ class Table(Content):
     header: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     title: str = ""
-
-    def plain(self, value: Any) -> Any:
-        return str(value) if isinstance(value, float) and not math.isfinite(value) else super().plain(value)
 
 
 @dataclass(frozen=True)
@@ -67,25 +83,12 @@ class Heatmap(Content):
 
 
 @dataclass(frozen=True)
-class Curve:
-    """A named series of points (x, y)."""
-
-    name: str
-    points: Sequence[tuple[float, float]]
-
-
-@dataclass(frozen=True)
 class Curves(Content):
     """Curves in one chart; points that are no finite numbers are left out."""
 
     series: Sequence[Curve]
     title: str = ""
     x_label: str = ""
-
-    def plain(self, value: Any) -> Any:
-        if isinstance(value, Curve):
-            return {"name": value.name, "points": [point for point in value.points if all(map(math.isfinite, point))]}
-        return super().plain(value)
 
 
 @dataclass(frozen=True)
@@ -94,9 +97,6 @@ class Picture(Content):
 
     data: bytes
     title: str = ""
-
-    def plain(self, value: Any) -> Any:
-        return "data:image/png;base64," + base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
 
 @dataclass(frozen=True)
@@ -111,3 +111,57 @@ class Section:
     def as_json(self) -> dict[str, Any]:
         content = [each.as_json() for each in self.content]
         return {"title": self.title, "content": content, "nodes": list(self.nodes)}
+
+
+class MarkKind(StrEnum):
+    """What became of a box between two graphs."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    CHANGED = "changed"
+    MOVED = "moved"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What became of a box: a coloured frame, and `lines` of text in the panel.
+
+    `counterpart` is the id of the box in the other pane that it is selected and unfolded with; without one, that of the
+    same id.
+    """
+
+    kind: MarkKind
+    lines: tuple[str, ...] = ()
+    counterpart: str = ""
+
+
+@dataclass(frozen=True)
+class Pane:
+    """A scene beside its source; without a source the drawing alone.
+
+    `marks` are those of boxes by id. `loads` are the shares of a pool's modules, which sum to one, by the id of the
+    pool or of a route through it. `label` says which graph it is where there are several; `notes` are shown with it.
+    """
+
+    scene: Scene
+    source: Source | None = None
+    marks: Mapping[str, Mark] = field(default_factory=dict)
+    loads: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    label: str = ""
+    notes: Sequence[str] = ()
+
+    def sources(self) -> list[Source]:
+        """The texts beside the drawing: the pane's own, then what its nodes come from else."""
+        own = [] if self.source is None else [self.source]
+        known = {source.label for source in own}
+        return own + [source for source in self.scene.sources if source.label not in known]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "scene": self.scene.as_json() | {"sources": []},
+            "sources": [{"name": source.label, "text": source.text} for source in self.sources()],
+            "marks": {id: asdict(mark) for id, mark in self.marks.items()},
+            "loads": {id: [float(share) for share in shares] for id, shares in self.loads.items()},
+            "label": self.label,
+            "notes": list(self.notes),
+        }

@@ -6,9 +6,8 @@ import base64
 import hashlib
 from collections.abc import Sequence
 
-from modgraph.inspect.page.content import Section
+from modgraph.inspect.page.content import Pane, Section
 from modgraph.inspect.page.engine import ELK_NOTICE, elk, packed_elk, rendered, text_of
-from modgraph.inspect.page.pane import Pane
 from modgraph.inspect.quote import escape_html, script_json
 from modgraph.version import VERSION
 
