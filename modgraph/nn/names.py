@@ -31,13 +31,8 @@ def _replace_names(module: nn.Module, state: dict[str, Any], prefix: str, *_: An
 
 def _rename(state: dict[str, Any], prefix: str, others: Mapping[str, str]) -> None:
     """Rename the first part of keys behind a prefix; the order of the state dict stays."""
-    found = {_renamed(key, prefix, others): value for key, value in state.items()}
+    items = [*state.items()]
     state.clear()
-    state.update(found)
-
-
-def _renamed(key: str, prefix: str, others: Mapping[str, str]) -> str:
-    if not key.startswith(prefix):
-        return key
-    first, dot, rest = key[len(prefix) :].partition(".")
-    return f"{prefix}{others.get(first, first)}{dot}{rest}"
+    for key, value in items:
+        first, dot, rest = key[len(prefix) :].partition(".")
+        state[f"{prefix}{others.get(first, first)}{dot}{rest}" if key.startswith(prefix) else key] = value

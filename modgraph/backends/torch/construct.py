@@ -42,7 +42,8 @@ class Namespace(nn.Module):
     """A name with modules and arrays below it, so that state dicts have hierarchical names.
 
     `namespace[key]` is what it has below it by name. A name that torch uses for an attribute of its own, such as
-    `type`, gets another attribute, `type_`. Subclasses set their own attributes before they register anything here.
+    `type`, gets another attribute, `type_`, and stays in state dicts. Subclasses set their own attributes before they
+    register anything here.
     `functions` are modules without weights that it calls, and that follow it into training.
     """
 
@@ -87,7 +88,7 @@ class Namespace(nn.Module):
     def is_free(self, path: str) -> bool:
         """Whether nothing is registered under a dotted path, and something can be."""
         first, _, rest = path.partition(".")
-        inner = child(self, first)
+        inner = self._modules.get(attribute(self, first))
         if inner is None or not rest:
             return inner is None and attribute(self, first) not in self._parameters
         return isinstance(inner, Namespace) and inner.is_free(rest)
@@ -113,8 +114,8 @@ class Namespace(nn.Module):
 
     def _attribute_for(self, name: str) -> str:
         """The attribute under which to register a name."""
-        is_known = name in self.renamed or (attribute(self, name) == name and _holds(self, name))
-        if is_known or not hasattr(self, name):
+        holds = (name in self._modules or name in self._parameters) and name not in self.renamed.values()
+        if name in self.renamed or holds or not hasattr(self, name):
             return attribute(self, name)
         if not self.renamed:
             keep_names(self, self.renamed)
@@ -135,30 +136,6 @@ def attribute_path(root: nn.Module, path: str) -> str:
         found.append(attribute(here, name))
         here = here._modules.get(found[-1], here)  # type: ignore[assignment]
     return ".".join(found)
-
-
-def _holds(module: Namespace, name: str) -> bool:
-    own = name in module._modules or name in module._parameters
-    return own and name not in module.renamed.values()
-
-
-def child(module: nn.Module, name: str) -> nn.Module | None:
-    """The module that another one has directly under a name."""
-    return module._modules.get(attribute(module, name))
-
-
-def paths_of(root: nn.Module) -> dict[int, str]:
-    """The dotted path of names of each module within a module, by identity."""
-    found, waiting = dict[int, str](), [("", root)]
-    while waiting:
-        prefix, module = waiting.pop()
-        if id(module) in found:
-            continue
-        found[id(module)] = prefix.removesuffix(".")
-        names = {each: name for name, each in module.renamed.items()} if isinstance(module, Namespace) else {}
-        below = [(f"{prefix}{names.get(each, each)}.", inner) for each, inner in module._modules.items() if inner]
-        waiting += reversed(below)
-    return found
 
 
 def shared_parts(pool: PoolNode) -> Namespace | None:

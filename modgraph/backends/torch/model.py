@@ -60,13 +60,14 @@ class Model(Namespace):
         computed = moved.graph
         self.graph, self.computed, self._moved = graph, computed, moved.results
         self._plans: dict[bool, dict[tuple[Result, ...], tuple[Plan, tuple[str, ...]]]] = {True: {}, False: {}}
-        self._told = {told(draw.name) for part in graph.parts() for draw in free_draws(part.graph)}
-        self._batch_types = BatchTypes.of(graph, self._told)
+        self._forced = {told(draw.name) for part in graph.parts() for draw in free_draws(part.graph)}
+        self._batch_types = BatchTypes.of(graph, self._forced)
         self.moved_states = MovedStates.of(computed)
         self._pending: dict[str, Tensor] = {}  # values that states take at the next call
         self._inputs, self._targets = graph.input_types, graph.target_types  # a traced call looks into no graph
         self._groups = {"outputs": computed.outputs, "losses": computed.losses, "routing": computed.records()}
-        self._padded = _padded_inputs(graph)
+        types = graph.input_types.items()  # an axis of each input [B, ...] with padding, and the input of its lengths
+        self._padded = [(name, *each) for name, type_ in types for each in padding_of(graph, type_)]
         self._labels = labels_of_losses(graph)
         self.in_parts: list[WeightInParts] = []
         self.steps: Steps = ()
@@ -186,10 +187,10 @@ class Model(Namespace):
         for name in reads:
             if name not in values:
                 raise TypeError(self._batch_types.describe_missing(name))
-        told = {name: values[name] for name in self._told if name in values}
+        forced = {name: values[name] for name in self._forced if name in values}
         for weight in self.in_parts:
             weight.join()
-        found = plan.run([values[name] for name in reads], Context(told))
+        found = plan.run([values[name] for name in reads], Context(forced))
         for weight in self.in_parts:
             weight.part()
         return found
@@ -200,49 +201,36 @@ class Model(Namespace):
         if len(inputs) > len(names):
             raise TypeError(f"{self.graph.name} takes {len(names)} inputs ({', '.join(names)}), not {len(inputs)}")
         given = dict(zip(names, inputs, strict=False))
-        for name, value in named.items():
+        for name in named:
             if name not in names or name in given:
                 raise TypeError(f'{self.graph.name} has no input "{name}" left; its inputs: {", ".join(names)}')
-            given[name] = value
-        return given
+        return given | named
 
     def _values(self, given: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Values of inputs and targets; lengths that are not given are those of full examples."""
-        known = (self._inputs, self._targets, self._told)
+        """Values of inputs and targets; lengths that are not given are those of full examples. In training the padding
+        of inputs is filled as it is to be learnt from."""
+        known = (self._inputs, self._targets, self._forced)
         values = {name: ids(each) for name, each in given.items() if any(name in names for names in known)}
         for name, type_ in self._inputs.items():
-            if name in values:
-                continue
-            if type_.dtype != "length":
-                raise TypeError(f'{self.graph.name} needs the input "{name}": {type_}')
-            values[name] = self._full_length(name, type_.of, given)
-        return values | self._refilled(given) if self.training else values
-
-    def _full_length(self, name: str, axis: str, given: dict[str, Tensor]) -> Tensor:
-        for source, type_ in self._inputs.items():
-            at = type_.position(axis)
-            if at is not None and source in given:
-                x = given[source]
-                return torch.full(x.shape[:1], x.shape[1 + at], device=x.device)
-        raise TypeError(f'{self.graph.name} needs the input "{name}"')
-
-    def _refilled(self, given: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The inputs that have padding, as they are to be learnt from."""
+            if name not in values and type_.dtype == "length":
+                places = ((source, other.position(type_.of)) for source, other in self._inputs.items())
+                full = next(((given[source], at) for source, at in places if at is not None and source in given), None)
+                if full is not None:
+                    x, at = full
+                    values[name] = torch.full(x.shape[:1], x.shape[1 + at], device=x.device)
+            if name not in values:
+                described = "" if type_.dtype == "length" else f": {type_}"
+                raise TypeError(f'{self.graph.name} needs the input "{name}"{described}')
         found: dict[str, Tensor] = {}
-        for name, axis, length in self._padded:
+        for name, axis, length in self._padded if self.training else ():
             if length in given:
                 found[name] = refilled(found.get(name, given[name]), axis, given[length])
-        return found
+        return values | found
 
 
 def ids(x: Tensor) -> Tensor:
     """Whole numbers as torch's ops take them, whatever their width; floats as they are."""
     return x if x.is_floating_point() or x.dtype == torch.int64 else x.long()
-
-
-def _padded_inputs(graph: Graph) -> list[tuple[str, int, str]]:
-    """The inputs [B, ...] that hold padding, an axis of each, from 1, and the input that tells its lengths."""
-    return [(name, *each) for name, type_ in graph.input_types.items() for each in padding_of(graph, type_)]
 
 
 def build(

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from modgraph.backends.torch.construct import Namespace
 from modgraph.backends.torch.plan import needed
-from modgraph.backends.torch.run import Plan
+from modgraph.backends.torch.run import Plan, Step
 from modgraph.backends.torch.shown import show
 from modgraph.backends.torch.steps import steps_of
-from modgraph.ir import Graph, OpNode, PoolNode, Region, RouteNode
+from modgraph.ir import OpNode, PoolNode, Region, RouteNode
 from modgraph.nn import Gathered, Pool
 from modgraph.nn.grouped import SortedRows, Together, together
 from modgraph.nn.pool import taken_by_index
@@ -49,12 +49,24 @@ class CompiledPool(Pool):
     def __init__(self, node: PoolNode, experts: list[Expert], shared: Namespace | None) -> None:
         super().__init__(experts, shared, len(node.message.shape), len(node.result.shape))
         self.region = node.region(0)
-        self.columns = _columns(self.region.graph, experts) if node.alike and not node.has_pools else {}
-        self.together = _by_rows(self.region, self.columns) if shared is not None and self.columns else None
-        self.of_one = _by_index(self.region, self.columns)
+        ops = self.region.graph.of_kind(OpNode) if node.alike and not node.has_pools else []
+        self.columns: dict[str, list[Any]] = {op.name: [each.computes[op.name] for each in experts] for op in ops}
+        self.of_one = Plan()
+        self.together: Plan | None = None
+        if self.columns:
+            steps = steps_of(self.region.graph, dict.fromkeys(self.columns, _unlike), alone=False)
+            self.of_one = needed(steps, self.region.results, arguments=self.region.arguments)
+            self.together = None if shared is None else self.of_one.with_computes(self._by_rows)
 
     def __repr__(self) -> str:
         return show(self, Namespace)
+
+    def _by_rows(self, step: Step[int]) -> Callable[..., Any]:
+        """An op done for all modules, each on its row."""
+        op = self.region.graph[step.node]
+        assert isinstance(op, OpNode)
+        rank = len(self.region.graph.signature(op).operands[0].shape)
+        return partial(rows_of, self.columns[op.name], rank, len(op.types[0].shape))
 
     def rows(self, x: Tensor) -> Tensor:
         """Module j on row j of x [..., M, message]: [..., M, result]."""
@@ -89,29 +101,6 @@ class CompiledPool(Pool):
 def run_one(plan: Plan, x: Tensor) -> Tensor:
     """The result of a module's region for its argument."""
     return plan.run((x,))[0]
-
-
-def _columns(region: Graph, experts: list[Expert]) -> dict[str, list[Any]]:
-    """The same op of every module, by its name."""
-    return {op.name: [expert.computes[op.name] for expert in experts] for op in region.of_kind(OpNode)}
-
-
-def _by_rows(of: Region, columns: dict[str, list[nn.Module]]) -> Plan:
-    """The steps of a region, each op done for all modules."""
-    region = of.graph
-    computes: dict[str, Callable[..., Any]] = {}
-    for op in region.of_kind(OpNode):
-        ranks = len(region.signature(op).operands[0].shape), len(op.types[0].shape)
-        computes[op.name] = partial(rows_of, columns[op.name], *ranks)
-    return needed(steps_of(region, computes, alone=False), of.results, arguments=of.arguments)
-
-
-def _by_index(of: Region, columns: dict[str, list[nn.Module]]) -> Plan:
-    """The steps of a region, without what computes them for modules that are taken by index."""
-    if not columns:
-        return Plan()
-    steps = steps_of(of.graph, dict.fromkeys(columns, _unlike), alone=False)
-    return needed(steps, of.results, arguments=of.arguments)
 
 
 def _unlike(*values: Tensor) -> Tensor:
