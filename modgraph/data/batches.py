@@ -135,9 +135,6 @@ def lengths_of(arrays: Arrays) -> Tensor:
     return torch.from_numpy(lengths)
 
 
-# ------------------------------------------------------------ reading ahead
-
-
 @contextmanager
 def ahead(items: Iterator[T], reads: bool = True) -> Iterator[Iterator[T]]:
     """Within it, the items of an iterator as a thread makes them, some before they are asked for; without `reads` as

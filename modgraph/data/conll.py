@@ -95,10 +95,8 @@ class Conll(DataSet):
         case = ", in lower case" if self.lower else ""
         of_token = f"the place of each token in the list of words{case}; <unk> is any other"
         of_ending = f"the place of the last three letters of each token{case} in the list; <unk> is any other"
-        how = {
-            WORDS: of_words(of_token, "signs", self.lower),
-            ENDINGS: of_words(of_ending, "signs", self.lower, letters=LETTERS),
-        }
+        how = {WORDS: of_words(of_token, "signs", self.lower)}
+        how[ENDINGS] = of_words(of_ending, "signs", self.lower, letters=LETTERS)
         return {
             "classes": {name: list(each) for name, each in known.classes.items()},
             "words": {name: list(each.words) for name, each in known.words.items()},
@@ -109,8 +107,7 @@ class Conll(DataSet):
         return {target: str(column) for target, column in self.targets.items()}
 
     def _sentences(self, graph: Graph) -> dict[str, Tokens]:
-        """The sentences of each split; what has no file is cut off the end of the training file. Raises
-        `ModgraphError`."""
+        """Those of each split; what has no file is cut off the end of the training file. Raises `ModgraphError`."""
         columns = self._columns()
         wanted = list(dict.fromkeys(columns[name] for name in graph.target_types if name in columns))
         whole = read_tokens(self.train, wanted, self.word)
@@ -126,8 +123,7 @@ class Conll(DataSet):
         return {split: each for split, each in parts.items() if len(each.lengths)}
 
     def _tagging(self, graph: Graph, train: Tokens) -> Tagging:
-        """What is known of words and classes. Raises `ModgraphError` where a target has no column, or a run has kept
-        nothing of it."""
+        """What is known of words and classes. Raises `ModgraphError` where a target has no column, or none was kept."""
         columns, inputs = self._columns(), [name for name in (WORDS, ENDINGS) if name in graph.input_types]
         for target in graph.target_types:
             if target not in columns:
@@ -154,8 +150,8 @@ class Conll(DataSet):
         return {WORDS: words, ENDINGS: [word[-LETTERS:] for word in words]}
 
     def _arrays(self, tokens: Tokens, tagging: Tagging, graph: Graph, length: str) -> Arrays:
-        """Sentences in rows, [sentences, longest], those that are longer in several; zero behind their ends. Raises
-        `ModgraphError` for a label that is no class."""
+        """Sentences in rows, [sentences, longest], those that are longer in several. Raises `ModgraphError` for a label
+        that is no class."""
         found: dict[str, NDArray[np.int64]] = {}
         for name, texts in self._texts(tokens).items():
             if name in tagging.words and name in graph.input_types:

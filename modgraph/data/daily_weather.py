@@ -1,22 +1,31 @@
-"""Daily weather: what will tomorrow be like, in several respects at once?"""
+"""Daily weather: what will tomorrow be like, in several respects at once?
+
+A file has for each day date, precipitation (mm), temp_max and temp_min (°C), wind (m/s), and a word for the sky.
+"""
 
 from __future__ import annotations
 
+import csv
+import math
 from collections.abc import Mapping
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, check_splits
-from modgraph.data.errors import does_not_fit
-from modgraph.data.weather_file import SKY, Weather, day_of, read_weather, seattle
+from modgraph.data.errors import bad_file, does_not_fit
+from modgraph.data.files import file_of_package, read_text
 from modgraph.declare import setting
-from modgraph.diagnostics import did_you_mean
+from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph, length_name
 from modgraph.types import Axis
 
+SKY = ("drizzle", "fog", "rain", "snow", "sun")
+LEAST = {"precipitation": 0.0, "temp_max": -math.inf, "temp_min": -math.inf, "wind": 0.0}  # and the least of each
+COLUMNS = ("date", *LEAST, "weather")
 NUMBERS = {"precipitation": "log(1 + mm)", "warmest": "°C", "coldest": "°C", "wind": "sqrt(m/s)"}
 CLASSES = {"sky": SKY, "wet": ("dry", "wet")}
 FEATURES = {**dict.fromkeys(NUMBERS, 1), "wet": 1, "season": 2, "sky": len(SKY)}  # how many numbers a day
@@ -171,3 +180,87 @@ def series_of(weather: Weather, learnt: range) -> tuple[dict[str, NDArray[Any]],
     turn = 2 * np.pi * of_year / 365.25
     wet = (measured["precipitation"] > 0).astype(np.int64)
     return {**series, "sky": weather.sky, "wet": wet, "season": np.stack([np.sin(turn), np.cos(turn)], 1)}, scales
+
+
+# ------------------------------------------------------------ the file
+
+
+@dataclass(frozen=True)
+class Weather:
+    """Days that follow each other, the numbers of each by the file's columns, and the sky as a number of `SKY`."""
+
+    first: date
+    numbers: dict[str, NDArray[np.float64]]
+    sky: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.sky)
+
+
+def seattle() -> str:
+    """Where the weather of Seattle, 2012 to 2015, is. Raises `ModgraphError` if the package with it is missing."""
+    path = "vega_datasets/_data/seattle-weather.csv"  # read as it lies: importing the package would import pandas
+    return file_of_package("vega_datasets", path, "name a file: data.file")
+
+
+def read_weather(path: str) -> Weather:
+    """The weather of a file. Raises `ModgraphError` with the first line that is wrong."""
+    lines = read_text(path).splitlines()
+    head = _cells(lines[0]) if lines else []
+    missing = [name for name in COLUMNS if name not in head]
+    if missing:
+        raise _bad(path, f"it has no column {', '.join(missing)}")
+    days: list[date] = []
+    rows: list[list[float]] = []
+    for number, line in enumerate(lines[1:], start=2):
+        cells = _cells(line)
+        if len(cells) != len(head):
+            raise _bad(path, f"line {number} has {len(cells)} cells, the first {len(head)}")
+        named = dict(zip(head, cells, strict=True))
+        day = day_of(named["date"])
+        if day is None:
+            raise _bad(path, f'line {number}: "{named["date"]}" is no date')
+        if days and day != days[-1] + timedelta(days=1):
+            raise _bad(path, f"line {number}: {day} does not follow {days[-1]}")
+        days.append(day)
+        rows.append([_number(path, number, name, named[name]) for name in LEAST])
+        if named["weather"] not in SKY:
+            raise _bad(path, f'line {number}: weather is "{named["weather"]}", not one of {", ".join(SKY)}')
+        rows[-1].append(SKY.index(named["weather"]))
+    if not rows:
+        raise _bad(path, "it has no days")
+    *numbers, sky = np.array(rows, np.float64).T
+    return Weather(days[0], dict(zip(LEAST, numbers, strict=True)), sky.astype(np.int64))
+
+
+def _number(path: str, line: int, name: str, text: str) -> float:
+    """Raises `ModgraphError` where it is none, or too small."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value >= LEAST[name]):
+        least = "" if math.isinf(LEAST[name]) else f" from {LEAST[name]:g}"
+        raise _bad(path, f'line {line}: {name} is "{text}", not a number{least}')
+    return value
+
+
+def day_of(text: str) -> date | None:
+    """The day of a date such as 2012-01-31 or 2012/01/31."""
+    try:
+        return date.fromisoformat(text.replace("/", "-"))
+    except ValueError:
+        return None
+
+
+def _cells(line: str) -> list[str]:
+    """What stands between commas, perhaps in quotes; nothing where that is no line of a CSV file."""
+    try:
+        return next(csv.reader([line]), [])
+    except csv.Error:
+        return []
+
+
+def _bad(path: str, reason: str) -> ModgraphError:
+    layout = f"a CSV file with the columns {', '.join(COLUMNS)}, a line a day, dates as 2012-01-31"
+    return bad_file(path, reason, f"it is {layout}")

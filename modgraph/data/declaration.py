@@ -224,12 +224,11 @@ def _way_out(name: str, array: NDArray[Any], graph: Graph) -> str:
     """What can be done about an array that does not fit: where labels of a target seem to be missing, the key of the
     recipe that says they may be, where values do behind the end of an example, the array that tells the ends."""
     absent = np.isnan(array) if array.dtype.kind == "f" else array < 0 if array.dtype.kind == "i" else np.zeros(1)
-    may_miss = {each.target for each in comparisons(graph) if each.may_miss} - with_missing_labels(graph)
-    ends = [length_name(graph, axis) for axis in _types(graph)[name].padded]
-    if absent.any() and name in may_miss:
-        return f"where labels are missing, say that they may be: train.labels: {{{name}: {{missing: true}}}}"
-    if absent.any() and ends:
-        return f"if that is behind the end of an example, give its length: the array {' and the array '.join(ends)}"
+    if absent.any():
+        if name in {each.target for each in comparisons(graph) if each.may_miss} - with_missing_labels(graph):
+            return f"where labels are missing, say that they may be: train.labels: {{{name}: {{missing: true}}}}"
+        if ends := [length_name(graph, axis) for axis in _types(graph)[name].padded]:
+            return f"if that is behind the end of an example, give its length: the array {' and the array '.join(ends)}"
     return DataDoesNotFit.way_out
 
 
@@ -270,11 +269,11 @@ def _wrong_values(array: NDArray[Any], type_: TensorType, ignored: int | None, m
     array = array if ignored is None else array[array != ignored]
     if not array.size:
         return None if missing else f"holds nothing but {ignored}, which is ignored"
-    if type_.size is None or (array.min() >= 0 and (type_.of or array.max() < type_.size)):
+    least, most = array.min(), array.max()
+    if type_.size is None or (least >= 0 and (type_.of or most < type_.size)):
         return None
-    if type_.of:
-        return f"holds values from {array.min()}; {type_} allows 0 and more"
-    return f"holds values from {array.min()} to {array.max()}; {type_} allows 0 to {type_.size - 1}"
+    to, allowed = ("", "and more") if type_.of else (f" to {most}", f"to {type_.size - 1}")
+    return f"holds values from {least}{to}; {type_} allows 0 {allowed}"
 
 
 @np.errstate(over="ignore")  # larger numbers become infinite in float32

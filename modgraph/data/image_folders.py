@@ -23,7 +23,7 @@ from modgraph.ir import Graph
 SUFFIXES = (".jpg", ".jpeg", ".png")
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet's channels
 Layout = tuple[str, str]  # how folders are to lie, and what someone can do whose folders lie otherwise
-Files = Mapping[str, list[Path]]  # images by class
+Files = dict[str, list[Path]]  # images by class
 CLASSES: Layout = "folder/class/image", "name the folder that holds a folder for each class"
 DOMAINS: Layout = BadImageFolder.layout, BadImageFolder.way_out
 
@@ -114,7 +114,22 @@ class ClassFolders(ImagesInFolders):
         shape_of_images(graph, channels=3)
         files = _files_in(Path(self.train), CLASSES)
         _check_classes(graph, files)
-        parts = self._parted(files) if self.test is None else {TRAIN: files, "test": self._others(files)}
+        parts: dict[str, dict[str, list[Path]]] = {TRAIN: {}, "test": {}}
+        if self.test is not None:
+            parts = {TRAIN: files, "test": _files_in(Path(self.test), CLASSES)}
+            for name in sorted(parts["test"].keys() ^ files.keys())[:1]:
+                lacking = self.test if name in files else self.train
+                reason = f'it has no class "{name}", but the other folder has'
+                raise _fault(CLASSES, Path(lacking), reason, "add it, or take it out")
+        else:
+            for at, (name, paths) in enumerate(files.items()):
+                kept = max(1, round(self.test_fraction * len(paths)))
+                if kept >= len(paths):
+                    reason = "it has too few images to keep some for the test"
+                    raise _fault(CLASSES, Path(self.train) / name, reason)
+                order = np.random.default_rng((self.seed, at)).permutation(len(paths))
+                parts["test"][name] = [paths[index] for index in sorted(order[:kept])]
+                parts[TRAIN][name] = [paths[index] for index in sorted(order[kept:])]
         return self._checked(graph, {split: {"": part} for split, part in parts.items()}, domains=False)
 
     def scale(self) -> Scale:
@@ -122,30 +137,6 @@ class ClassFolders(ImagesInFolders):
 
     def _classes(self) -> list[str]:
         return list(_files_in(Path(self.train), CLASSES))
-
-    def _parted(self, files: Files) -> dict[str, Files]:
-        """The images of each class, a share of them kept for the test. Raises `ModgraphError`."""
-        train, test = {}, {}
-        for at, (name, paths) in enumerate(files.items()):
-            kept = max(1, round(self.test_fraction * len(paths)))
-            if kept >= len(paths):
-                reason = "it has too few images to keep some for the test"
-                raise _fault(CLASSES, Path(self.train) / name, reason)
-            order = np.random.default_rng((self.seed, at)).permutation(len(paths))
-            test[name] = [paths[index] for index in sorted(order[:kept])]
-            train[name] = [paths[index] for index in sorted(order[kept:])]
-        return {TRAIN: train, "test": test}
-
-    def _others(self, files: Files) -> Files:
-        """The images to test on of the same classes. Raises `ModgraphError`."""
-        folder = Path(str(self.test))
-        found = _files_in(folder, CLASSES)
-        different = sorted(found.keys() ^ files.keys())
-        if different:
-            lacking = folder if different[0] in files else Path(self.train)
-            reason = f'it has no class "{different[0]}", but the other folder has'
-            raise _fault(CLASSES, lacking, reason, "add it, or take it out")
-        return found
 
 
 # ------------------------------------------------------------ folders
@@ -156,10 +147,9 @@ def folders_of(root: Path) -> dict[str, Files]:
     domains = {each.name: _files_in(each, DOMAINS) for each in _folders_in(root, "domain", DOMAINS)}
     first, classes = next(iter(domains.items()))
     for name, found in domains.items():
-        different = sorted(found.keys() ^ classes.keys())
-        if different:
-            lacking, having = (first, name) if different[0] in found else (name, first)
-            reason = f'"{lacking}" has no class "{different[0]}", but "{having}" has'
+        for different in sorted(found.keys() ^ classes.keys())[:1]:
+            lacking, having = (first, name) if different in found else (name, first)
+            reason = f'"{lacking}" has no class "{different}", but "{having}" has'
             raise _fault(DOMAINS, root, reason, "give every domain the same classes")
     return domains
 
@@ -185,10 +175,14 @@ def _folders_in(path: Path, what: str, layout: Layout) -> list[Path]:
             is_folder = each.is_dir()
         except OSError as error:
             raise _fault(layout, each, reason_of(error)) from error
-        if is_folder and not each.name.startswith("."):
-            found.append(each)
-            if (reason := _wrong_name(each.name)) is not None:
-                faults += _fault(layout, each, reason, f"rename the folder of the {what}").diagnostics
+        if not is_folder or each.name.startswith("."):
+            continue
+        found.append(each)
+        wrong = "is not UTF-8" if is_not_utf8(each.name) else None
+        if wrong is None and any(unicodedata.category(letter) in ("Cc", "Zl", "Zp") for letter in each.name):
+            wrong = "has characters that end a line or control a terminal"
+        if wrong is not None:
+            faults += _fault(layout, each, f"its name {wrong}", f"rename the folder of the {what}").diagnostics
     if faults:
         raise ModgraphError(faults)
     if not found:
@@ -203,17 +197,7 @@ def _entries(path: Path, layout: Layout) -> list[Path]:
         raise _fault(layout, path, reason_of(error)) from error
 
 
-def _wrong_name(name: str) -> str | None:
-    """Why the name of a folder cannot be that of a class or a group, or None."""
-    if is_not_utf8(name):
-        return "its name is not UTF-8"
-    if any(unicodedata.category(letter) in ("Cc", "Zl", "Zp") for letter in name):
-        return "its name has characters that end a line or control a terminal"
-    return None
-
-
 def _fault(layout: Layout, path: Path, reason: str, way_out: str | None = None) -> ModgraphError:
-    """The message that a folder is not laid out so."""
     words, usual = layout
     return ModgraphError([BadImageFolder(path=str(path), reason=reason, way_out=way_out or usual, layout=words)])
 

@@ -145,7 +145,6 @@ def _opened(path: str) -> Iterator[Image.Image]:
 
 
 def _in_colour(image: Image.Image) -> Image.Image:
-    """An image in RGB. Raises `ValueError` and what Pillow raises."""
     from PIL import Image
 
     image.load()

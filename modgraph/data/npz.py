@@ -38,7 +38,6 @@ class Npz(DataSet):
 
 
 def _read_for(path: str, graph: Graph) -> Arrays:
-    """The arrays of a file, each of which the spec must know. Raises `ModgraphError`."""
     known = {*graph.input_types, *graph.target_types}
     refuse_unknown(path, known)
     return check(read_npz(path, known), graph, path)

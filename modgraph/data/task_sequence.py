@@ -126,11 +126,9 @@ class TaskSequence(DataSet):
         found, classes = self.of.description(), self._classes(None)
         named = dict(found.get("classes", {}))
         if classes.names:
-            shown = [(part, classes.word(number)) for part in self._parts(classes) for number in part.classes]
-            unshifted = Unshifted()
-            named[self.target] = [
-                word if part.shift == unshifted else f"{word} ({part.shift.name})" for part, word in shown
-            ]
+            parts = [(part, number) for part in self._parts(classes) for number in part.classes]
+            shifts = ["" if part.shift == Unshifted() else f" ({part.shift.name})" for part, _ in parts]
+            named[self.target] = [classes.word(each) + shift for (_, each), shift in zip(parts, shifts, strict=True)]
         return {**found, "classes": named}
 
     def _classes(self, labels: NDArray[Any] | None) -> Classes:
@@ -164,8 +162,7 @@ class TaskSequence(DataSet):
         return parts
 
     def _dealt(self, arrays: Arrays, split: str, parts: Sequence[Part], classes: Classes) -> Arrays:
-        """The examples of each task after those of the one before, numbered anew, images that are shifted read through
-        their shift. Raises `ModgraphError`."""
+        """The examples of each task after those of the one before, their images shifted. Raises `ModgraphError`."""
         rows = [self._rows(arrays.values[self.target], part, split, classes) for part in parts]
         indices = np.concatenate([each for of_part in rows for each in of_part])
         sizes = [len(each) for of_part in rows for each in of_part]
@@ -185,8 +182,7 @@ class TaskSequence(DataSet):
         return replace(taken, values=values, groups={**taken.groups, TASK: words}, on_disk=on_disk, orders=orders)
 
     def _rows(self, labels: NDArray[Any], part: Part, split: str, classes: Classes) -> list[NDArray[np.int64]]:
-        """The examples of each class of a task, of each class some to learn from, of the task some to measure. Raises
-        `ModgraphError`."""
+        """The examples of each class of a task. Raises `ModgraphError` where there are too few."""
         most = self.per_class if split == TRAIN else None
         found = [np.flatnonzero(labels == number)[:most] for number in part.classes]
         empty = [number for number, rows in zip(part.classes, found, strict=True) if not len(rows)]

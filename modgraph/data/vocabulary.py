@@ -75,7 +75,6 @@ class Tagging:
 
 
 def _wrong_words(words: Any) -> str | None:
-    """What is wrong with a list of words, or None."""
     if not _is_list_of_texts(words):
         return "it is no list of words"
     if UNKNOWN not in words:
@@ -87,7 +86,6 @@ def _wrong_words(words: Any) -> str | None:
 
 
 def _wrong_tagging(record: Any) -> str | None:
-    """What is wrong with the content of a file of words and classes, or None."""
     words, classes = (record.get(key) for key in ("words", "classes")) if isinstance(record, dict) else (None, None)
     if not isinstance(words, dict) or not isinstance(classes, dict):
         return "it holds no words and classes"

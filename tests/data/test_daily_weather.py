@@ -14,7 +14,7 @@ import pytest
 import modgraph
 from modgraph.cli import main
 from modgraph.data import DailyWeather
-from modgraph.data.weather_file import SKY, read_weather, seattle
+from modgraph.data.daily_weather import SKY, read_weather, seattle
 from modgraph.diagnostics import ModgraphError
 from modgraph.training import load_run
 from tests.small_runs import begin

@@ -23,6 +23,7 @@ from safetensors.torch import save_file
 import modgraph
 from modgraph.data.cifar import CIFAR10
 from modgraph.data.conll_file import read_tokens
+from modgraph.data.daily_weather import read_weather
 from modgraph.data.declaration import check
 from modgraph.data.fashion_mnist import read_idx
 from modgraph.data.image_folders import ImageFolders, folders_of
@@ -30,7 +31,6 @@ from modgraph.data.images import read_image
 from modgraph.data.npz import read_npz
 from modgraph.data.text import words_of_file
 from modgraph.data.vocabulary import Tagging, Vocabulary
-from modgraph.data.weather_file import read_weather
 from modgraph.diagnostics import ModgraphError
 from modgraph.training.recipe import read_recipe
 from modgraph.training.start.weight_file import read_tensors
