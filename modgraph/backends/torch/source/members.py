@@ -102,13 +102,18 @@ class Tree:
         inner = {self.attribute(path, name): f"{path}.{name}" if path else name for name in self.children(path)}
         parts = {name: self._made(each) for name, each in inner.items()}
         if self.is_list(path):
-            return _as_list([parts[str(at)] for at in range(len(parts))])
-        said = ", ".join(f"{literal(name)}: {each}" for name, each in parts.items())
+            runs = [(one, len([*same])) for one, same in groupby(parts[str(at)] for at in range(len(parts)))]
+            lists = [f"[{one} for _ in range({times})]" if times > 1 else f"[{one}]" for one, times in runs]
+            return (
+                f"nn.ModuleList({' + '.join(lists)})"
+                if len(runs) < len(parts)
+                else f"nn.ModuleList([{', '.join(dict(runs))}])"
+            )
         arrays = {self.kinds.get(each) is nn.Parameter for each in inner.values()}
         kind = nn.ParameterDict if all(arrays) else nn.ModuleDict
-        if len(arrays) == 1 and all(is_plain_name(name) and not hasattr(kind(), name) for name in parts):
-            return f"nn.{kind.__name__}({{{said}}})"
-        return f"{self.copied.needed((STANDALONE, 'Named'))}({{{said}}})"
+        is_plain = len(arrays) == 1 and all(is_plain_name(name) and not hasattr(kind(), name) for name in parts)
+        called = f"nn.{kind.__name__}" if is_plain else self.copied.needed((STANDALONE, "Named"))
+        return f"{called}({{{', '.join(f'{literal(name)}: {each}' for name, each in parts.items())}}})"
 
     def starts(self, root: str, said: str = "self") -> Iterator[str]:
         """A line for each weight of the layers of a class that torch would begin otherwise."""
@@ -116,15 +121,17 @@ class Tree:
             if kind in (nn.Parameter, "pool") or not is_below(root, path) or self._in_instance(path, root):
                 continue
             weights = self.below(path)
-            shape = weights[f"{path}.weight"].shape if f"{path}.weight" in weights else ()
+            fan = math.prod(weights[f"{path}.weight"].shape[1:]) if f"{path}.weight" in weights else 1
             for name, weight in weights.items():
-                is_bias = name.endswith(".bias")
-                if not weight.buffer and not _starts_as_in_torch(kind, is_bias, weight, math.prod(shape[1:])):
-                    told = ", ".join([self.at(name, root, said), *_numbers(weight)])
-                    yield f"nn.init.{weight.initial.kind}_({told})"
-
-    def _in_instance(self, path: str, root: str) -> bool:
-        return any(is_below(each, path) and is_below(root, each) for each in self.instances)
+                start, is_bias = weight.initial.kind, name.endswith(".bias")
+                if issubclass(kind, nn.Linear | nn.Conv2d):
+                    is_torchs = start == "uniform" and math.isclose(weight.scale, 1 / math.sqrt(fan))
+                elif issubclass(kind, nn.Embedding):
+                    is_torchs = start == "normal" and weight.scale == 1
+                else:
+                    is_torchs = issubclass(kind, NORMS) and start == ("zeros" if is_bias else "ones")
+                if not weight.buffer and not is_torchs:
+                    yield f"nn.init.{start}_({', '.join([self.at(name, root, said), *_numbers(weight)])})"
 
     def frozen(self) -> Iterator[str]:
         """A line for each part of a model that does not learn, the largest without a weight that does."""
@@ -141,9 +148,6 @@ def is_below(path: str, name: str) -> bool:
     return not path or name.startswith(f"{path}.")
 
 
-# ------------------------------------------------------------ how weights begin
-
-
 def parameter(weight: GraphWeight) -> str:
     """The call that makes an array that is learnt."""
     shape, kind = ", ".join(map(str, weight.shape)) or "()", weight.initial.kind
@@ -158,19 +162,3 @@ def _numbers(weight: GraphWeight) -> list[str]:
     """The numbers that torch's function for the start of a weight takes."""
     scale = str(weight.scale)
     return {"uniform": [f"-{scale}", scale], "normal": ["0", scale], "constant": [scale]}.get(weight.initial.kind, [])
-
-
-def _starts_as_in_torch(module: Any, is_bias: bool, weight: GraphWeight, fan: int) -> bool:
-    kind, scale = weight.initial.kind, weight.scale
-    if issubclass(module, nn.Linear | nn.Conv2d):
-        return kind == "uniform" and math.isclose(scale, 1 / math.sqrt(fan))
-    if issubclass(module, nn.Embedding):
-        return kind == "normal" and scale == 1
-    return issubclass(module, NORMS) and kind == ("zeros" if is_bias else "ones")
-
-
-def _as_list(parts: list[str]) -> str:
-    """A list of modules, those that are made equally by a comprehension."""
-    runs = [(one, len([*same])) for one, same in groupby(parts)]
-    lists = [f"[{one} for _ in range({times})]" if times > 1 else f"[{one}]" for one, times in runs]
-    return f"nn.ModuleList({' + '.join(lists) if len(runs) < len(parts) else '[' + ', '.join(parts) + ']'})"

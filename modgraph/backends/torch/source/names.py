@@ -11,6 +11,7 @@ from itertools import count
 
 from torch import nn
 
+from modgraph.backends.torch.source.copied import definitions
 from modgraph.ir import Call, Graph
 
 WRITTEN = {"self", "torch", "nn", "F", "math", "Tensor", "losses", "module", "row", "shared"}  # in lines
@@ -19,15 +20,11 @@ WRITTEN = {"self", "torch", "nn", "F", "math", "Tensor", "losses", "module", "ro
 @cache
 def reserved() -> frozenset[str]:
     """Names that no variable and no class may have: those in written lines, and definitions that these may call."""
-    from modgraph.backends.torch.source.copied import definitions
-
     return frozenset({*WRITTEN, *dir(builtins), *keyword.kwlist, *definitions()})
 
 
 def argument(name: str) -> str:
     """The argument for an input or a target. It may have the name of a builtin that no line calls."""
-    from modgraph.backends.torch.source.copied import definitions
-
     name = re.sub(r"\W", "_", name)
     name = f"value{name}" if name.startswith("__") else name  # Python mangles such names in a class
     used = {*WRITTEN, *keyword.kwlist, *definitions(), "len", "zip", "range", "super", "float", "__debug__"}

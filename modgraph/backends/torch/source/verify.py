@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -28,45 +27,41 @@ def verified_source(model: Model, batch: Mapping[str, Tensor]) -> str:
 
     Raises `ModgraphError` for a layer that cannot be copied, and where the file computes something else.
     """
-    source = source_of(model)
+    source, mode, problems = source_of(model), model.training, list[str]()
     inputs = {name: value for name, value in batch.items() if name in model.graph.input_types}
-    differing: list[str] = []
-    with torch.no_grad(), torch.random.fork_rng(devices=[]), _restore_mode(model), _load(source) as names:
-        for given in (batch, inputs):
-            expected = _compute_seeded(partial(_run_model, model, given))
-            try:
-                found = _compute_seeded(partial(_run_file, names, model, given))
-            except Exception as error:  # our own text: any exception means that it is wrong
-                raise ModgraphError([WrongSource(problem=f"does not run: {failure(error)}")]) from error
-            differing += _differences(expected, {name: found[name] for name in found if name in expected})
-            model.eval()
-    if differing:
-        raise ModgraphError(WrongSource(problem=problem) for problem in differing)
+    module = sys.modules[MODULE] = ModuleType(MODULE)  # which `dataclass` needs
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            with _reporting():
+                exec(compile(source, MODULE, "exec"), vars(module))  # our own text, with all texts of the spec quoted
+            for given in (batch, inputs):
+                torch.manual_seed(0)
+                losses = model.graph.target_types.keys() <= given.keys()
+                computed = model.compute(given, losses=losses, moves=False)
+                expected = {f"output {name}": each for name, each in computed.outputs.items()} | computed.losses
+                torch.manual_seed(0)
+                with _reporting():
+                    found = _run(vars(module), model, given)
+                problems += _differences(expected, {name: each for name, each in found.items() if name in expected})
+                model.eval()
+    finally:
+        model.train(mode)
+        del sys.modules[MODULE]
+    if problems:
+        raise ModgraphError(WrongSource(problem=problem) for problem in problems)
     return source
 
 
-def _compute_seeded(compute: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
-    torch.manual_seed(0)
-    return compute()
-
-
 @contextmanager
-def _restore_mode(model: Model) -> Iterator[None]:
-    """Restore the model's training mode afterwards."""
-    before = model.training
+def _reporting() -> Iterator[None]:
+    """Any exception of our own text means that it is wrong."""
     try:
         yield
-    finally:
-        model.train(before)
+    except Exception as error:
+        raise ModgraphError([WrongSource(problem=f"does not run: {failure(error)}")]) from error
 
 
-def _run_model(model: Model, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Outputs, and losses where targets are given."""
-    computed = model.compute(given, losses=model.graph.target_types.keys() <= given.keys(), moves=False)
-    return {**{f"output {name}": each for name, each in computed.outputs.items()}, **computed.losses}
-
-
-def _run_file(definitions: Mapping[str, Any], model: Model, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _run(definitions: Mapping[str, Any], model: Model, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The results of the last class of a file with the model's weights."""
     with torch.device("meta"):
         last = [each for each in definitions.values() if isinstance(each, type) and each.__module__ == MODULE][-1]
@@ -76,23 +71,8 @@ def _run_file(definitions: Mapping[str, Any], model: Model, given: Mapping[str, 
     called = arguments(model.graph)
     found = other(**{called[name]: value for name, value in given.items()})
     outputs, losses = found if isinstance(found, tuple) else (found, {})
-    outputs = outputs if len(model.graph.outputs) > 1 else {name: outputs for name in model.graph.outputs}
+    outputs = outputs if len(model.graph.outputs) > 1 else dict.fromkeys(model.graph.outputs, outputs)
     return {**{f"output {name}": each for name, each in outputs.items()}, **losses}
-
-
-@contextmanager
-def _load(source: str) -> Iterator[Mapping[str, Any]]:
-    """The definitions of a file, as a module of Python while they are used, which `dataclass` needs."""
-    module = ModuleType(MODULE)
-    sys.modules[MODULE] = module
-    try:
-        try:
-            exec(compile(source, MODULE, "exec"), vars(module))  # our own text, with all texts of the spec quoted
-        except Exception as error:
-            raise ModgraphError([WrongSource(problem=f"does not run: {failure(error)}")]) from error
-        yield vars(module)
-    finally:
-        del sys.modules[MODULE]
 
 
 def _differences(expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> Iterator[str]:
