@@ -104,11 +104,8 @@ class Tree:
         if self.is_list(path):
             runs = [(one, len([*same])) for one, same in groupby(parts[str(at)] for at in range(len(parts)))]
             lists = [f"[{one} for _ in range({times})]" if times > 1 else f"[{one}]" for one, times in runs]
-            return (
-                f"nn.ModuleList({' + '.join(lists)})"
-                if len(runs) < len(parts)
-                else f"nn.ModuleList([{', '.join(dict(runs))}])"
-            )
+            lists = lists if len(runs) < len(parts) else [f"[{', '.join(one for one, _ in runs)}]"]
+            return f"nn.ModuleList({' + '.join(lists)})"
         arrays = {self.kinds.get(each) is nn.Parameter for each in inner.values()}
         kind = nn.ParameterDict if all(arrays) else nn.ModuleDict
         is_plain = len(arrays) == 1 and all(is_plain_name(name) and not hasattr(kind(), name) for name in parts)
@@ -132,6 +129,9 @@ class Tree:
                     is_torchs = issubclass(kind, NORMS) and start == ("zeros" if is_bias else "ones")
                 if not weight.buffer and not is_torchs:
                     yield f"nn.init.{start}_({', '.join([self.at(name, root, said), *_numbers(weight)])})"
+
+    def _in_instance(self, path: str, root: str) -> bool:
+        return any(is_below(each, path) and is_below(root, each) for each in self.instances)
 
     def frozen(self) -> Iterator[str]:
         """A line for each part of a model that does not learn, the largest without a weight that does."""
