@@ -8,7 +8,7 @@ from random import Random
 
 from torch import nn
 
-from modgraph.backends.torch.source.names import reserved
+from modgraph.backends.torch.source.text import reserved
 from modgraph.ops import Op
 from modgraph.syntax import keywords
 from modgraph.vocabulary import router_names

@@ -19,7 +19,7 @@ import modgraph
 from modgraph.backends.report import random_batch
 from modgraph.backends.torch import Model
 from modgraph.backends.torch.source import source_of, verified_source
-from modgraph.backends.torch.source.names import argument
+from modgraph.backends.torch.source.text import argument
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from tests.assault.sound import sound

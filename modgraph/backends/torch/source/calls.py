@@ -238,7 +238,15 @@ def _write_scan(writer: Writer, node: ScanNode) -> None:
         raise ModgraphError([NoSource(path=f'scan "{node.name}"', reason=reason)])
     items = step.items(inner.root, wanted)
     x = given.pop(node.variable)
-    starts = [given.pop(state) if state in given else _zeros(step, node, x, state) for state in node.states]
+    # The state before the first step is zero where none is given.
+    learns = any(not each.buffer for each in step.tree.below(step.root).values())
+    weight = "next(self.parameters()).dtype" if learns or not step.root else "torch.get_default_dtype()"
+    dtype = f"{x}.dtype" if step.type_of(Result(node.variable)).dtype == "float" else weight
+    shapes = {state: ", ".join(map(str, sizes(step.type_of(Result(state)).shape))) for state in node.states}
+    starts = [
+        given.pop(state, f"torch.zeros(len({x}), {shape}, dtype={dtype}, device={x}.device)")
+        for state, shape in shapes.items()
+    ]
     step.lines.values |= {Result(slot): name(said) for slot, said in given.items()}
     function = step.lines.named("step")
     takes = [step.lines.named(each.rpartition(".")[2]) for each in (node.variable, *node.states)]
@@ -258,13 +266,3 @@ def _write_scan(writer: Writer, node: ScanNode) -> None:
     lines.line("")
     along = writer.copied.needed((STANDALONE, "scan"))
     lines.set_all(kept, name(f"{along}({function}, {x}, [{', '.join(starts)}]{length})"))
-
-
-def _zeros(step: Writer, node: ScanNode, sequence: str, state: str) -> str:
-    """The state before the first step where none is given."""
-    shape = ", ".join(map(str, sizes(step.type_of(Result(state)).shape)))
-    kind = step.type_of(Result(node.variable)).dtype
-    learns = any(not each.buffer for each in step.tree.below(step.root).values())
-    weight = "next(self.parameters()).dtype" if learns or not step.root else "torch.get_default_dtype()"
-    dtype = f"{sequence}.dtype" if kind == "float" else weight
-    return f"torch.zeros(len({sequence}), {shape}, dtype={dtype}, device={sequence}.device)"

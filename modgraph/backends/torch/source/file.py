@@ -18,10 +18,9 @@ from modgraph.backends.torch.source.copied import STANDALONE, Copied
 from modgraph.backends.torch.source.formulas import expanded, name
 from modgraph.backends.torch.source.layout import Layout
 from modgraph.backends.torch.source.members import Tree, parameter
-from modgraph.backends.torch.source.names import class_name, free, last_word, reserved
-from modgraph.backends.torch.source.text import LINE, literal, prose
+from modgraph.backends.torch.source.text import LINE, class_name, free, last_word, literal, prose, reserved
 from modgraph.backends.torch.source.writer import Writer
-from modgraph.ir import Body, Graph, OpNode, PoolNode, Region, Result, RouteNode, outline, weights_of
+from modgraph.ir import Body, Graph, OpNode, PoolNode, Region, Result, RouteNode, weights_of
 
 Made = tuple[Any, Sequence[Any], Mapping[str, Any]]  # a class, or the path of one, and what makes an instance
 PLAIN = ("Linear", "Conv2d", "GroupNorm")  # modules of ours that are torch's own in a file
@@ -44,17 +43,11 @@ class File:
         """What a model, or the module of a pool, holds; `shared` is what the modules of the pool have in common."""
         weights = (weight for weight in weights_of(graph) if shared is None or not weight.shared)
         tree = Tree(weights, self.copied, lambda key: self.known[key].name)
-        self._hold(tree, graph, layout, shared)
+        self.hold(tree, graph, layout, shared)
         return tree
 
-    def hold_others(self, tree: Tree, graph: Graph) -> None:
-        """Let a model hold the weights of what passes removed from the author's graph."""
-        weights = {weight.name: weight for weight in weights_of(graph)}
-        if weights.keys() != tree.weights.keys():
-            tree.weights = weights | tree.weights
-            self._hold(tree, graph, Layout(graph, outline(graph).body, ()))
-
-    def _hold(self, tree: Tree, graph: Graph, layout: Layout, shared: Tree | None = None) -> None:
+    def hold(self, tree: Tree, graph: Graph, layout: Layout, shared: Tree | None = None) -> None:
+        """Let a tree hold what stands in a graph."""
         for part in graph.parts():
             programs: dict[str, Any] = layout.programs
             if part.scan is not None:
@@ -71,18 +64,16 @@ class File:
                 elif isinstance(node, RouteNode) and part.graph.router_of(node).weights:
                     self._leaf(tree, part.graph.router_of(node).name, part.graph.signature(node).constructor())
                 elif isinstance(node, OpNode) and node.op.all_weights():
-                    self._op_leaf(tree, part.graph, node, shared)
-
-    def _op_leaf(self, tree: Tree, graph: Graph, node: OpNode, shared: Tree | None) -> None:
-        path, positional, named = graph.signature(node).constructor()
-        if node.op.is_array:
-            tree.kinds.setdefault(node.owner, nn.Parameter)
-            tree.leaves.setdefault(node.owner, partial(parameter, tree.weights[node.owner]))
-        elif shared is not None and any(weight.shared for weight in node.op.all_weights()):
-            width = graph.signature(node).axes["code_width"]
-            self._leaf(tree, node.owner, (resolve(path).Own, [name(shared.at(node.owner, "", "shared")), width], {}))
-        else:
-            self._leaf(tree, node.owner, (path, positional, named))
+                    path, positional, named = part.graph.signature(node).constructor()
+                    if node.op.is_array:
+                        tree.kinds.setdefault(node.owner, nn.Parameter)
+                        tree.leaves.setdefault(node.owner, partial(parameter, tree.weights[node.owner]))
+                        continue
+                    if shared is not None and any(weight.shared for weight in node.op.all_weights()):
+                        given = name(shared.at(node.owner, "", "shared"))
+                        path, named = resolve(path).Own, {}
+                        positional = [given, part.graph.signature(node).axes["code_width"]]
+                    self._leaf(tree, node.owner, (path, positional, named))
 
     def _leaf(self, tree: Tree, path: str, made: Made) -> None:
         """A layer at a path."""

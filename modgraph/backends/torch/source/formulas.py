@@ -28,10 +28,6 @@ class Value:
     is_bare: bool = False
     is_apart: bool = False
 
-    @property
-    def is_number(self) -> bool:
-        return self.is_bare and not self.rank
-
 
 Template = str | None  # an expression with `_0`, `_1`, … for values and `{axis}` for a setting of the module
 Rule = str | Callable[[Any, Sequence[Value], Copied], Template]
@@ -100,23 +96,17 @@ def is_apart(module: Any, values: Sequence[Value]) -> bool:
     return isinstance(module, library.Elementwise) and module.function is elementwise.sqrt and values[0].is_apart
 
 
-def _sides(constants: Sequence[float | None], values: Sequence[Value], lacks: Sequence[Sequence[int]]) -> list[str]:
-    """Values, and numbers in the place of some, with the axes that they lack, counted from the last."""
-    found, at = list[str](), 0
-    for number, axes in zip(constants, lacks, strict=True):
-        if number is not None:
-            found.append(literal(number) if number >= 0 else f"({literal(number)})")
-            continue
-        widened = "".join(f".unsqueeze({axis})" for axis in reversed(axes))
-        found.append(f"_{at}" + ("" if values[at].is_number else widened))
-        at += 1
-    return found
-
-
 def arithmetic_of(module: library.Arithmetic, values: Sequence[Value], copied: Copied) -> Template:
     """left ∘ right."""
-    symbol = SYMBOLS[module.function]
-    left, right = _sides((module.left, module.right), values, module.lacks)
+    symbol, sides, remaining = SYMBOLS[module.function], list[str](), iter(enumerate(values))
+    for number, axes in zip((module.left, module.right), module.lacks, strict=True):
+        if number is not None:
+            sides.append(literal(number) if number >= 0 else f"({literal(number)})")
+            continue
+        at, value = next(remaining)
+        lacks = reversed(() if value.is_bare and not value.rank else axes)  # a number has no axes
+        sides.append(f"_{at}" + "".join(f".unsqueeze({axis})" for axis in lacks))
+    left, right = sides
     if symbol in ("minimum", "maximum"):
         bound = "max" if symbol == "minimum" else "min"
         return f"torch.{symbol}({left}, {right})" if module.right is None else f"{left}.clamp({bound}={right})"
@@ -129,22 +119,10 @@ def arithmetic_of(module: library.Arithmetic, values: Sequence[Value], copied: C
     return f"{left} {symbol} {right}"
 
 
-def where_of(module: library.Where, values: Sequence[Value], copied: Copied) -> Template:
-    constants, lacks = (None, *module.constants), iter(module.lacks)
-    condition, *sides = _sides(constants, values, [next(lacks) if each is None else () for each in constants])
-    return f"torch.where({condition} != 0, {', '.join(sides)})" if None in module.constants else None
-
-
 def elementwise_of(module: library.Elementwise, values: Sequence[Value], copied: Copied) -> Template:
     if module.function in (elementwise.log, elementwise.sqrt) and not values[0].is_apart:
         return f"{copied.name_of(module.function)}(_0)"
     return f"_0.{module.function.__name__}()"
-
-
-def joined_of(module: library.Concat | library.Stack, values: Sequence[Value], copied: Copied) -> Template:
-    """Any number of values in one, along an axis or a new one before their last axes."""
-    function, rank = ("stack", module.rank) if isinstance(module, library.Stack) else ("cat", 0)
-    return f"torch.{function}(({''.join(f'_{at}, ' for at in range(len(values)))}), dim={-1 - rank})"
 
 
 def transposed(module: library.Transpose, values: Sequence[Value], copied: Copied) -> Template:
@@ -178,11 +156,6 @@ def importance_of(module: library.Importance, values: Sequence[Value], copied: C
     return " + ".join(f"{copied.name_of(loss.squared_cv)}(_{at}.{flat})" for at in range(len(values)))
 
 
-def pooled_of(module: library.MaxPool2d | library.AvgPool2d, values: Sequence[Value], copied: Copied) -> Template:
-    function = "max_pool2d" if isinstance(module, library.MaxPool2d) else "avg_pool2d"
-    return f"F.{function}(_0, {{kernel_size}}" + (")" if module.kernel_size == module.stride else ", {stride})")
-
-
 def noise_of(module: library.NormalNoise, values: Sequence[Value], copied: Copied) -> Template:
     """Normal noise of a deviation, a number or a value."""
     if module.deviation == 0:
@@ -192,62 +165,48 @@ def noise_of(module: library.NormalNoise, values: Sequence[Value], copied: Copie
     return f"{sample}(_0) * {scale} if self.training else torch.zeros_like(_0)"
 
 
-def gumbel_of(module: library.GumbelNoise, values: Sequence[Value], copied: Copied) -> Template:
-    return f"{copied.needed((STANDALONE, 'standard_gumbel'))}(_0) if self.training else torch.zeros_like(_0)"
-
-
-def top_k_of(module: library.TopKMask, values: Sequence[Value], copied: Copied) -> Template:
-    return f"{copied.name_of(choice.top_k_mask)}(_0.detach(), {{k}}).to(_0.dtype)" if module.axis == -1 else None
-
-
 SYMBOLS = {function: symbol for symbol, function in library.Arithmetic.OPERATORS.items()}
-PLACES = "torch.arange(_0.shape[{axis}], dtype=torch.promote_types(_0.dtype, torch.float32), device=_0.device)"
 FORMULAS: Mapping[type, Rule] = {
     nn.ReLU: "F.relu(_0)",
     nn.GELU: "F.gelu(_0)",
     nn.SiLU: "F.silu(_0)",
     nn.Tanh: "torch.tanh(_0)",
     nn.Sigmoid: "torch.sigmoid(_0)",
-    nn.Softplus: "F.softplus(_0)",
     nn.Identity: "_0",
-    nn.ELU: "F.elu(_0, {alpha})",
-    nn.LeakyReLU: "F.leaky_relu(_0, {negative_slope})",
     library.Arithmetic: arithmetic_of,
-    library.Where: where_of,
     library.Elementwise: elementwise_of,
     library.Clamp: "_0.clamp({least}, {largest})",
     library.Softmax: "_0.softmax({axis})",
     library.LogSoftmax: "_0.log_softmax({axis})",
-    library.Max: "_0.amax({axis})",
-    library.Min: "_0.amin({axis})",
     library.Mean: "_0.mean({axis})",
-    library.Last: "_0.select({axis}, -1)",
     library.Flatten: lambda module, values, copied: "_0.flatten(-{rank})" if module.rank else "_0.unsqueeze(-1)",
     library.Merge: "_0.flatten({first}, {last})",
     library.Unmerge: "_0.unflatten({axis}, {sizes})",
     library.Transpose: transposed,
     library.CrossEntropy: cross_entropy_of,
     library.Importance: importance_of,
-    library.Concat: joined_of,
-    library.Stack: joined_of,
+    library.Concat: lambda module, values, copied: (
+        f"torch.cat(({''.join(f'_{at}, ' for at in range(len(values)))}), dim=-1)"
+    ),
     library.Split: "_0.split({lengths}, dim=-1)",
     library.Tokens: "_0.flatten(-2).transpose(-1, -2)",
-    library.Positions: f"{PLACES}.expand(*_0.shape[:-{{rank}}], -1)",
     library.StopGradient: "_0.detach()",
-    library.NextState: "_1.detach()",
     library.StraightThrough: "_1.detach() + (_0 - _0.detach()) if self.training else _1",
-    library.TopKMask: top_k_of,
-    library.TrainingOrInference: "_0 if self.training else _1",
-    library.MaxPool2d: pooled_of,
-    library.AvgPool2d: pooled_of,
+    library.TopKMask: lambda module, values, copied: (
+        f"{copied.name_of(choice.top_k_mask)}(_0.detach(), {{k}}).to(_0.dtype)" if module.axis == -1 else None
+    ),
+    library.MaxPool2d: lambda module, values, copied: (
+        f"F.max_pool2d(_0, {'{kernel_size}' if module.kernel_size == module.stride else '{kernel_size}, {stride}'})"
+    ),
     library.NormalNoise: noise_of,
-    library.GumbelNoise: gumbel_of,
+    library.GumbelNoise: lambda module, values, copied: (
+        f"{copied.needed((STANDALONE, 'standard_gumbel'))}(_0) if self.training else torch.zeros_like(_0)"
+    ),
 }
 MASKED: Mapping[type, Rule] = {  # of operands whose padding is zero; of `Above` that of the result is
     library.Above: "(_0.detach() > {threshold}).to(_0.dtype)",
     library.Unit: "F.normalize(_0, dim={axis}, eps=1e-08)",
     library.Sum: "_0.sum({axis})",
-    library.CumulativeSum: "_0.cumsum({axis})",
     library.Select: "_0.select({axis}, {index})",
     library.Contract: contracted,
     library.MaskPadding: "_0",

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from functools import cached_property
 
-from modgraph.backends.torch.source.names import variable
+from modgraph.backends.torch.source.text import variable
 from modgraph.ir import (
     Body,
     CallNode,
@@ -180,19 +180,23 @@ class Layout:
     def main(self) -> set[tuple[str, Place]]:
         """The results of definitions that outputs need."""
         given = ((body, place) for body, places in self.gives.items() for place in places)
-        return {
-            (self.definitions[body].name, place)
-            for body, place in given
-            if self.nodes[body][place[0]].name in self.first
-        }
+        needed = ((body, place) for body, place in given if self.nodes[body][place[0]].name in self.first)
+        return {(self.definitions[body].name, place) for body, place in needed}
 
     def _given(self) -> dict[Body, set[Place]]:
         """What each body gives: calls of a definition the same, unless one would draw for it what nothing reads."""
         while True:
-            found = {body: self._read_of(body) for body in self.definitions}
-            groups: dict[str, set[Place]] = defaultdict(set)
-            for body, places in found.items():
-                groups[self.definitions[body].name] |= places
+            found, groups = dict[Body, set[Place]](), defaultdict[str, set[Place]](set)
+            for body, definition in self.definitions.items():
+                own = {node.name for node in self.nodes[body]}
+                found[body] = {
+                    (at, index)
+                    for at, node in enumerate(self.nodes[body])
+                    for index in range(len(node.types) if node.name in self.live else 0)
+                    if (each := Result(node.name, index)) in self.wanted
+                    or any(name in self.live and name not in own for name in self.readers[each])
+                }
+                groups[definition.name] |= found[body]
             before = len(self.live)
             for body, places in found.items():
                 all_ = groups[self.definitions[body].name]
@@ -202,18 +206,6 @@ class Layout:
                     self.live |= more
             if len(self.live) == before:
                 return found
-
-    def _read_of(self, body: Body) -> set[Place]:
-        own = {node.name for node in self.nodes[body]}
-        return {
-            (at, index)
-            for at, node in enumerate(self.nodes[body])
-            for index in range(len(node.types) if node.name in self.live else 0)
-            if (each := Result(node.name, index)) in self.wanted or not own.issuperset(self._live_readers(each))
-        }
-
-    def _live_readers(self, result: Result) -> list[str]:
-        return [name for name in self.readers[result] if name in self.live]
 
     def is_chance(self, item: Item) -> bool:
         """Whether an item draws, in a module of its pool or a step of it too."""

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from modgraph.backends.torch.source.formulas import Expression, name
-from modgraph.backends.torch.source.names import free, numbered
-from modgraph.backends.torch.source.text import prose
+from modgraph.backends.torch.source.text import free, numbered, prose
 from modgraph.ir import Result
 
 DEEP = 60  # an expression that is longer has a name of its own

@@ -10,8 +10,7 @@ from typing import Any
 from torch import nn
 
 from modgraph.backends.torch.source.copied import STANDALONE, Copied
-from modgraph.backends.torch.source.names import is_attribute, is_plain_name, numbered
-from modgraph.backends.torch.source.text import literal
+from modgraph.backends.torch.source.text import is_attribute, is_plain_name, literal, numbered
 from modgraph.ir import GraphWeight
 
 CLAIMED = frozenset({*vars(nn.Module()), "renamed"})  # the attributes that torch itself, or `keep_names`, sets
@@ -106,10 +105,9 @@ class Tree:
             lists = [f"[{one} for _ in range({times})]" if times > 1 else f"[{one}]" for one, times in runs]
             lists = lists if len(runs) < len(parts) else [f"[{', '.join(one for one, _ in runs)}]"]
             return f"nn.ModuleList({' + '.join(lists)})"
-        arrays = {self.kinds.get(each) is nn.Parameter for each in inner.values()}
-        kind = nn.ParameterDict if all(arrays) else nn.ModuleDict
-        is_plain = len(arrays) == 1 and all(is_plain_name(name) and not hasattr(kind(), name) for name in parts)
-        called = f"nn.{kind.__name__}" if is_plain else self.copied.needed((STANDALONE, "Named"))
+        arrays = any(self.kinds.get(each) is nn.Parameter for each in inner.values())
+        is_plain = all(is_plain_name(name) and not hasattr(nn.ModuleDict(), name) for name in parts)
+        called = "nn.ModuleDict" if is_plain and not arrays else self.copied.needed((STANDALONE, "Named"))
         return f"{called}({{{', '.join(f'{literal(name)}: {each}' for name, each in parts.items())}}})"
 
     def starts(self, root: str, said: str = "self") -> Iterator[str]:

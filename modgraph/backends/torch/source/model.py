@@ -1,16 +1,22 @@
-"""A model as one file of PyTorch: what it imports and copies, and the class of the model.
-
-Its `forward` gives the outputs, and the losses where targets are given.
-"""
+"""A model as one file of PyTorch: what it imports and copies, and the class of the model, whose `forward` gives the
+outputs, and the losses where targets are given. The file runs beside its model before it is written."""
 
 from __future__ import annotations
 
 import ast
 import re
+import sys
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
 
+import torch
+from torch import Tensor, nn
+
+from modgraph.backends.errors import WrongSource
 from modgraph.backends.torch.labelled import TargetLabels, labels_of_losses
 from modgraph.backends.torch.model import Model
 from modgraph.backends.torch.source.calls import write_items
@@ -18,11 +24,12 @@ from modgraph.backends.torch.source.copied import STANDALONE
 from modgraph.backends.torch.source.file import File, function
 from modgraph.backends.torch.source.formulas import expanded, name, text
 from modgraph.backends.torch.source.layout import Item, Layout
-from modgraph.backends.torch.source.names import arguments, class_name
-from modgraph.backends.torch.source.text import LINE, laid_out, literal, prose
+from modgraph.backends.torch.source.text import LINE, arguments, class_name, laid_out, literal, prose
 from modgraph.backends.torch.source.writer import Writer
 from modgraph.declare import shown_value
-from modgraph.ir import Graph, Result, outline, padding_of
+from modgraph.declare.errors import failure
+from modgraph.diagnostics import ModgraphError
+from modgraph.ir import Graph, Result, outline, padding_of, weights_of
 from modgraph.version import VERSION
 
 HEAD = '''"""{title}
@@ -35,6 +42,8 @@ B is the axis of examples, "..." stands for any axes before those of one message
 from __future__ import annotations
 
 '''
+TOLERANCE = 1e-5  # of the largest magnitude; most files agree to the last bit
+MODULE = "a file that modgraph writes"  # the module's name while it runs: no import can name it
 IMPORTS = {  # what texts speak of without a definition that says so
     "import math": r"\bmath\.",
     "import torch": r"\btorch\.",
@@ -52,7 +61,10 @@ def source_of(model: Model) -> str:
     file, graph = File(), model.computed
     layout = Layout(graph, outline(graph).body, [*graph.outputs.values(), *graph.losses.values()])
     tree = file.tree(graph, layout)
-    file.hold_others(tree, model.graph)
+    weights = {weight.name: weight for weight in weights_of(model.graph)}
+    if weights.keys() != tree.weights.keys():  # passes removed what these belong to
+        tree.weights = weights | tree.weights
+        file.hold(tree, model.graph, Layout(model.graph, outline(model.graph).body, ()))
     writer = Writer(file, layout, tree, "")
     forward = _forward(writer, model.graph)
     file.define_pools(tree)
@@ -171,3 +183,74 @@ def _examples(writer: Writer, labels: TargetLabels, names: Mapping[str, str]) ->
         real = " & ".join(f"{place}({target}, {axis}, {names[length]})" for axis, length in labels.padding)
     function = writer.copied.needed((STANDALONE, "with_labels"))
     return f"{function}({target}, {real}, {labels.ignored!r}, {labels.missing!r})"
+
+
+# ------------------------------------------------------------ verified
+
+
+def verified_source(model: Model, batch: Mapping[str, Tensor]) -> str:
+    """The file of a model, checked on a batch: the same outputs and losses with targets, the same outputs without.
+
+    Raises `ModgraphError` for a layer that cannot be copied, and where the file computes something else.
+    """
+    source, mode, problems = source_of(model), model.training, list[str]()
+    inputs = {name: value for name, value in batch.items() if name in model.graph.input_types}
+    module = sys.modules[MODULE] = ModuleType(MODULE)  # which `dataclass` needs
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            with _reporting():
+                exec(compile(source, MODULE, "exec"), vars(module))  # our own text, with all texts of the spec quoted
+            for given in (batch, inputs):
+                torch.manual_seed(0)
+                losses = model.graph.target_types.keys() <= given.keys()
+                computed = model.compute(given, losses=losses, moves=False)
+                expected = {f"output {name}": each for name, each in computed.outputs.items()} | computed.losses
+                torch.manual_seed(0)
+                with _reporting():
+                    found = _run(vars(module), model, given)
+                problems += _differences(expected, {name: each for name, each in found.items() if name in expected})
+                model.eval()
+    finally:
+        model.train(mode)
+        del sys.modules[MODULE]
+    if problems:
+        raise ModgraphError(WrongSource(problem=problem) for problem in problems)
+    return source
+
+
+@contextmanager
+def _reporting() -> Iterator[None]:
+    """Any exception of our own text means that it is wrong."""
+    try:
+        yield
+    except Exception as error:
+        raise ModgraphError([WrongSource(problem=f"does not run: {failure(error)}")]) from error
+
+
+def _run(definitions: Mapping[str, Any], model: Model, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The results of the last class of a file with the model's weights."""
+    with torch.device("meta"):
+        last = [each for each in definitions.values() if isinstance(each, type) and each.__module__ == MODULE][-1]
+        other: nn.Module = last()
+    other.load_state_dict(model.state_dict(), assign=True)
+    other.train(model.training)
+    called = arguments(model.graph)
+    found = other(**{called[name]: value for name, value in given.items()})
+    outputs, losses = found if isinstance(found, tuple) else (found, {})
+    outputs = outputs if len(model.graph.outputs) > 1 else dict.fromkeys(model.graph.outputs, outputs)
+    return {**{f"output {name}": each for name, each in outputs.items()}, **losses}
+
+
+def _differences(expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> Iterator[str]:
+    """What is wrong with each value that differs."""
+    if expected.keys() != found.keys():
+        yield f"gives {', '.join(found)} in place of {', '.join(expected)}"
+        return
+    for output, value in expected.items():
+        other = found[output]
+        if value.shape != other.shape:
+            yield f"computes {output} of shape {list(other.shape)} in place of {list(value.shape)}"
+            continue
+        size = max(1.0, value.nan_to_num(0, 0, 0).abs().max().item()) if value.numel() else 1.0
+        if not torch.allclose(other, value, rtol=0, atol=TOLERANCE * size, equal_nan=True):
+            yield f"computes {output} with a difference of {(other - value).abs().max().item():.1e}"

@@ -31,8 +31,8 @@ def write_route(writer: Writer, node: RouteNode) -> None:
         found = _every(modules, said[0], pool, graph.signature(node).constructor()[1][0])
     elif form in ("WeightedDense", "WeightedFactorised"):
         found = _weighted(writer, node, modules, said, real)
-    elif isinstance(router, Chosen):
-        found = _chosen(writer, node, form, modules, said, real[0])
+    elif isinstance(router, Chosen) and form in SENT:
+        found = _chosen(writer, node, modules, said, real[0])
     else:
         _by_form(writer, node, path, modules, said, real[0])
         return
@@ -70,38 +70,28 @@ def _weighted(writer: Writer, node: RouteNode, modules: str, said: Sequence[Expr
 
 
 def _chosen(
-    writer: Writer, node: RouteNode, form: str, modules: str, said: Sequence[Expression], real: Expression | None
+    writer: Writer, node: RouteNode, modules: str, said: Sequence[Expression], real: Expression | None
 ) -> Expression:
     """Tokens sent to the modules chosen for them, and what is recorded of the choice."""
     lines, pool = writer.lines, writer.graph.pool_of(node)
     router: Any = writer.graph.declaration_of(node)
-    x, weights, scores, choice = said
+    x, gates, scores, choice = said
     mask = None if real is None else text("_0" + "[..., 0]" * (len(pool.message.shape) - 1), real)
     records = [Result(node.name, at) for at in range(1, len(node.types))]
     if real is not None:
         choice = lines.held(cleared(choice, mask), "choice")
-    gates = weights
-    if any(lines.left[each] for each in records[:1]) or form not in SENT:
+    if any(lines.left[each] for each in records[:1]):
         choice = lines.held(choice, "choice")
-        straight = router.straight or ast.unparse(weights) == ast.unparse(choice)
-        gates = cleared(weights if straight else text("_0.masked_fill(_1 == 0, 0.0)", weights, choice), mask)
+        straight = router.straight or ast.unparse(gates) == ast.unparse(choice)
+        gates = cleared(gates if straight else text("_0.masked_fill(_1 == 0, 0.0)", gates, choice), mask)
         gates = lines.held(gates, "gates")
-    if form in SENT:
-        function = writer.copied.needed((STANDALONE, "by_choice"))
-        found = called(function, [x, gates, choice, name(modules)])
-    else:
-        wide = "[..., " + ", ".join(["None"] * len(pool.result.shape)) + "]" if pool.result.shape else ""
-        values = _every(modules, cleared(x, real), pool, rows=False)
-        if form == "SelectedMasked":
-            values = text(f"_0.masked_fill(_1{wide} == 0, 0.0)", values, choice)
-        found = text(f"(_0 * _1{wide}).sum({-1 - len(pool.result.shape)})", values, gates)
     shown = [gates, scores, choice]
     if router.shows:
         shown[1:] = cleared(text("_0.detach()", scores), mask), text("(_0 != 0).to(_0.dtype)", choice)
     for each, record in zip(records, shown, strict=False):
         if lines.left[each]:
             lines.assign(each, text("_0.unsqueeze(-2)", record) if _is_single(writer, node) else record)
-    return found
+    return called(writer.copied.needed((STANDALONE, "by_choice")), [x, gates, choice, name(modules)])
 
 
 def _is_single(writer: Writer, node: RouteNode) -> bool:

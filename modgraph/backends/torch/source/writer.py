@@ -26,8 +26,7 @@ from modgraph.backends.torch.source.formulas import (
 from modgraph.backends.torch.source.layout import Item, Layout
 from modgraph.backends.torch.source.lines import DEEP, Lines
 from modgraph.backends.torch.source.members import Tree
-from modgraph.backends.torch.source.names import last_word, numbered
-from modgraph.backends.torch.source.text import literal
+from modgraph.backends.torch.source.text import last_word, literal, numbered
 from modgraph.ir import Body, OpNode, Result, RouteNode, ScanNode
 from modgraph.ops.array import Array, State
 from modgraph.types import TensorType
@@ -35,7 +34,6 @@ from modgraph.types import TensorType
 if TYPE_CHECKING:
     from modgraph.backends.torch.source.file import File
 
-IMAGES = (library.MaxPool2d, library.AvgPool2d)  # torch's own functions take [B, C, H, W] alone
 LONGEST = 200  # of an expression that is returned
 
 
@@ -204,7 +202,8 @@ class Writer:
         """The expression for what an op gives: a formula, or a call of its module."""
         bare, module = node.name in self.layout.alike, self._module(node)
         values, real = self.operands(node)
-        outside = isinstance(module, IMAGES) and (self.inside or values[0].rank != 3)
+        # torch's own function takes [B, C, H, W] alone
+        outside = isinstance(module, library.MaxPool2d) and (self.inside or values[0].rank != 3)
         if module is not None and not outside and not (bare and isinstance(module, NOT_BARE)):
             found = formula(module, values, real, self.copied)
             if found is not None:
