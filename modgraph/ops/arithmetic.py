@@ -25,7 +25,15 @@ def aligned(found: tuple[TensorType, ...], sign: str) -> tuple[TensorType, list[
     shapes = [type_.shape for type_ in found]
     whole = shapes[0]
     for each in shapes[1:]:
-        whole = _together(whole, each, sign)
+        inner, outer = sorted((whole, each), key=len)
+        positions = laid(inner, outer)
+        if positions is None:
+            reason = f'the shapes {shown(whole)} and {shown(each)} do not fit together under "{sign}"'
+            raise Misfit(reason, _way_out(whole, each))
+        joined = list(outer)
+        for axis, at in zip(inner, positions, strict=True):
+            joined[at] = broadcast(joined[at], axis)
+        whole = tuple(joined)
     whole, lacks = once_each(whole), []
     for each in shapes:
         positions = laid(each, whole)
@@ -34,19 +42,6 @@ def aligned(found: tuple[TensorType, ...], sign: str) -> tuple[TensorType, list[
         lacks.append(tuple(at - len(whole) for at in range(len(whole)) if at not in positions))
     over_batch = all(type_.per == "batch" for type_ in found)
     return TensorType("float", whole, per="batch" if over_batch else "example"), lacks
-
-
-def _together(left: Shape, right: Shape, sign: str) -> Shape:
-    """The shape that two give."""
-    inner, outer = sorted((left, right), key=len)
-    positions = laid(inner, outer)
-    if positions is None:
-        reason = f'the shapes {shown(left)} and {shown(right)} do not fit together under "{sign}"'
-        raise Misfit(reason, _way_out(left, right))
-    result = list(outer)
-    for axis, at in zip(inner, positions, strict=True):
-        result[at] = broadcast(result[at], axis)
-    return tuple(result)
 
 
 def _way_out(left: Shape, right: Shape) -> str:

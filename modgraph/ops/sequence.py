@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modgraph.declare import Operand, Signature, TorchModule, Weight, axis_setting, normal, own_module, setting, tokens
+from modgraph.declare import Operand, Signature, TorchModule, Weight, normal, own_module, setting, tokens
+from modgraph.ops.along_axis import Reduction
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import drop_axis
-from modgraph.types import Axes, Axis, Misfit, TensorType, derived, replaced
+from modgraph.types import Axes, Axis, Misfit, derived
 
 TOKENS = (tokens("x"),)
 
@@ -70,7 +71,7 @@ class Position(Op):
         axes.bound["positions"] = axes["N"] if self.length is None else Axis(self.length)
 
 
-class Select(Op):
+class Select(Reduction):
     """Take one place along an axis, by default one of the tokens of [N, D]; of an axis of any length the first alone,
     since an example may have no other. The first of nothing is zero."""
 
@@ -78,20 +79,14 @@ class Select(Op):
     synonyms = ("index",)
     example = "input x: float[5, 6] y = x -> select(1) output y"
     module = own_module("index", "position")
-    masks = "position"
-    along = True
     affine = True
     propagate = drop_axis
 
     index: int = setting(min=0, doc="the place, from 0")
-    axis: int | str = axis_setting(-2)
 
     @property
     def message_rank(self) -> int | None:
         return -self.axis if isinstance(self.axis, int) else None
-
-    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        return (replaced(found[0], axes["position"]),)
 
     def check(self, axes: Axes) -> None:
         along = (axes.lead or ())[axes["position"]]

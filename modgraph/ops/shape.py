@@ -11,7 +11,7 @@ from modgraph.declare import Signature, TorchModule, check_one_kind, own_module,
 from modgraph.ops.linear import VECTORS
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import Bound, Bounds, Propagated, either_bound, join_bounds, keep_bound, lose_bound
-from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, is_path, met_shapes, once_each, shapes_meet, shown
+from modgraph.types import Axes, Axis, Misfit, TensorType, is_path, met_shapes, once_each, shapes_meet, shown
 
 MOST_PARTS = 256
 PLACE = re.compile(r"-[1-9]\d*")  # of an axis, counted from the last
@@ -54,33 +54,25 @@ class Concat(Op):
         if not found or any(type_.dtype != "float" for type_ in found):
             raise Misfit("it joins float values", "write (a, b) -> concat")
         check_one_kind(found)
-        return Signature(self, found, Axes(self), (found[0].with_shape(self._joined(found)),))
+        outer, total = found[0].shape[:-1], 0
+        for at, type_ in enumerate(found):
+            if not type_.shape or not shapes_meet(type_.shape[:-1], outer):
+                single = next((place for place, each in enumerate(found) if not each.shape), None)
+                if single is not None:
+                    raise Misfit(f"operand {single + 1} is a single number, without an axis to join along", "", single)
+                shapes = f"{shown(found[0].shape)} and {shown(type_.shape)}"
+                raise Misfit(f"cannot join {shapes} along the last axis, since other axes differ", "", at)
+            outer, last = met_shapes(outer, type_.shape[:-1]), type_.shape[-1]
+            if last.size is None:
+                raise Misfit(f'cannot join along the axis "{last}", which has no fixed length', "", at)
+            total += last.size
+        return Signature(self, found, Axes(self), (found[0].with_shape((*outer, total)),))
 
     def propagate(self, signature: Signature, known: Bounds) -> Propagated:
         if all(bound is None or bound.place == -1 for bound in known):
             whole = (Bound(-1, type_.shape[-1].size) for type_ in signature.operands)
             return self, either_bound(tuple(bound or all_ for bound, all_ in zip(known, whole, strict=True)), sum)
         return self, either_bound(known)
-
-    def _joined(self, found: tuple[TensorType, ...]) -> Shape:
-        outer, total = found[0].shape[:-1], 0
-        for at, type_ in enumerate(found):
-            if not type_.shape or not shapes_meet(type_.shape[:-1], outer):
-                raise _cannot_join(found, at)
-            outer, last = met_shapes(outer, type_.shape[:-1]), type_.shape[-1]
-            if last.size is None:
-                raise Misfit(f'cannot join along the axis "{last}", which has no fixed length', "", at)
-            total += last.size
-        return (*outer, Axis(total))
-
-
-def _cannot_join(found: tuple[TensorType, ...], at: int) -> Misfit:
-    """Of an operand that does not fit the first, or of a first one that has no axis at all."""
-    single = next((place for place, type_ in enumerate(found) if not type_.shape), None)
-    if single is not None:
-        return Misfit(f"operand {single + 1} is a single number, without an axis to join along", "", single)
-    shapes = f"{shown(found[0].shape)} and {shown(found[at].shape)}"
-    return Misfit(f"cannot join {shapes} along the last axis, since other axes differ", "", at)
 
 
 class Stack(Op):

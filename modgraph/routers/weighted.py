@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 from string import ascii_lowercase
 from typing import Any
@@ -55,23 +53,6 @@ class EveryModule(Router):
         return Lowering("every_module", self.reference, reason)
 
 
-@dataclass(frozen=True)
-class Letters:
-    """The axes of a route by weights, a letter each: of what is routed, of the weights, the one that is summed, and
-    those of the result before a module's own."""
-
-    senders: str
-    weights: str
-    over: str
-    axes: dict[str, Axis]
-
-    @property
-    def result(self) -> str:
-        """What is routed keeps its axes, and those of the weights follow; the modules', where they have none, last."""
-        letters = dict.fromkeys(self.senders + self.weights + MODULE)
-        return "".join(letter for letter in letters if letter != self.over)
-
-
 class Weighted(Router):
     """Send a value through modules and sum over an axis of the weights: y = Σ_over w ⊙ f_j(x).
 
@@ -104,12 +85,19 @@ class Weighted(Router):
         check_padding(pool, outer)
         rows = outer[-1:] == (pool.axis,)
         axes.lead, axes.bound["N"], axes.bound["rows_"] = outer[: len(outer) - rows], 1, rows
-        letters = self._letters(pool, axes.lead, weights)
-        axes.bound |= {"senders_": letters.senders, "weights_": letters.weights, "over_": letters.over}
-        axes.bound["result_"] = letters.result
-        axes.bound["summed"] = tuple(letters.axes[letter] for letter in letters.result if letter not in letters.senders)
-        axes.bound["message"] = pool.result.shape
-        kept = tuple(letters.axes[letter] for letter in letters.result)
+        first, second, named = self._align(pool, axes.lead, weights)
+        over = second[position_of(self.over, weights, "by w over")]
+        if over == MODULE and self.over != pool.axis.name:
+            raise Misfit("its modules are summed by their axis' name", f'write over "{pool.axis.name}"')
+        if over not in (*first, MODULE):
+            reason = f'neither the value nor the pool "{pool.name}" has the axis {named[over]} of the weights'
+            raise Misfit(reason, "sum the weights over it first: w -> sum(axis=…)", 1)
+        # what is routed keeps its axes, and those of the weights follow; the modules', where they have none, last
+        result = [letter for letter in dict.fromkeys((*first, *second, MODULE)) if letter != over]
+        axes.bound |= {"senders_": "".join(first), "weights_": "".join(second), "over_": over}
+        axes.bound |= {"result_": "".join(result), "message": pool.result.shape}
+        axes.bound["summed"] = tuple(named[letter] for letter in result if letter not in first)
+        kept = tuple(named[letter] for letter in result)
         value = pool.result.with_shape(once_each((*kept, *pool.result.shape)))
         self._check_messages(pool, (*axes.lead, pool.axis), messages)
         return Signature(self, (tokens, *others), axes, (value,))
@@ -120,8 +108,11 @@ class Weighted(Router):
         if messages and messages[0].shape not in fits[: 1 + (self.over != pool.axis.name)]:
             raise Misfit(f"it takes what the modules make of the value, {shown(fits[0])}, not {messages[0]}", "", 2)
 
-    def _letters(self, pool: PoolTypes, senders: tuple[Axis, ...], weights: TensorType) -> Letters:
-        """A letter for each axis, the same for those that are aligned. Raises `Misfit`."""
+    def _align(
+        self, pool: PoolTypes, senders: Shape, weights: TensorType
+    ) -> tuple[list[str], list[str], dict[str, Axis]]:
+        """A letter for each axis of what is routed and of the weights, the same for those that are aligned; and the
+        axes by letter. Raises `Misfit`."""
         if self.over == pool.axis.name and pool.axis not in weights.shape:
             reason = f'the weights {shown(weights.shape)} have no axis of the modules of "{pool.name}"'
             raise Misfit(reason, f"make one, x -> linear({pool.name}), or say what is summed: by w over AXIS", 1)
@@ -129,36 +120,24 @@ class Weighted(Router):
             raise Misfit(f"the axis {pool.axis} must stand last before a message, to be dealt row by row", operand=0)
         free = iter(ascii_lowercase.replace(MODULE, ""))
         first = [next(free) for _ in senders]
-        axes: dict[str, Axis] = {MODULE: pool.axis, **dict(zip(first, senders, strict=True))}
-        second = list(self._aligned(pool, dict(zip(first, senders, strict=True)), weights))
+        named = dict(zip(first, senders, strict=True))
+        plain = [letter for letter, axis in named.items() if not axis.name]
+        second: list[str] = []
+        for axis in reversed(weights.shape):
+            letter = MODULE if axis == pool.axis else ""
+            if axis.name and not letter:
+                letter = next((each for each in first if named[each] == axis), "")
+            elif plain and not letter:
+                if not may_meet(named[plain[-1]], axis):
+                    reason = f"the weights have an axis of length {axis}, and the value one of {named[plain[-1]]}"
+                    raise Misfit(reason, f"weights for {shown(senders)} begin with these axes", 1)
+                letter = plain.pop()
+            second.insert(0, letter)
+        named[MODULE] = pool.axis
         for at, axis in enumerate(weights.shape):
             second[at] = second[at] or next(free)
-            axes[second[at]] = met(axes.get(second[at], axis), axis)
-        over = second[position_of(self.over, weights, "by w over")]
-        if over == MODULE and self.over != pool.axis.name:
-            raise Misfit("its modules are summed by their axis' name", f'write over "{pool.axis.name}"')
-        if over not in (*first, MODULE):
-            reason = f'neither the value nor the pool "{pool.name}" has the axis {axes[over]} of the weights'
-            raise Misfit(reason, "sum the weights over it first: w -> sum(axis=…)", 1)
-        return Letters("".join(first), "".join(second), over, axes)
-
-    def _aligned(self, pool: PoolTypes, senders: dict[str, Axis], weights: TensorType) -> Iterator[str]:
-        """For each axis of the weights the letter of the same axis elsewhere, or nothing."""
-        plain = [letter for letter, axis in senders.items() if not axis.name]
-        found: list[str] = []
-        for axis in reversed(weights.shape):
-            if axis == pool.axis:
-                found.append(MODULE)
-            elif axis.name:
-                found.append(next((letter for letter, other in senders.items() if other == axis), ""))
-            elif plain and may_meet(senders[plain[-1]], axis):
-                found.append(plain.pop())
-            elif plain:
-                reason = f"the weights have an axis of length {axis}, and the value one of {senders[plain[-1]]}"
-                raise Misfit(reason, f"weights for {shown(tuple(senders.values()))} begin with these axes", 1)
-            else:
-                found.append("")
-        return reversed(found)
+            named[second[at]] = met(named.get(second[at], axis), axis)
+        return first, second, named
 
     def masked(self, signature: Signature) -> tuple[Axis, ...]:
         return (*(signature.axes.lead or ()), *signature.operands[1].shape)
