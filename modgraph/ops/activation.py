@@ -33,20 +33,11 @@ class LeakyReLU(Op):
 
 declare = partial(function, __name__, None)
 
-GELU = declare(
-    "GELU",
-    "x Φ(x), Φ the normal distribution function (exact, not the tanh approximation).",
-    keeps_zeros=True,
-)
+NORMAL = "x Φ(x), Φ the normal distribution function (exact, not the tanh approximation)."
+GELU = declare("GELU", NORMAL, keeps_zeros=True)
 SiLU = declare("SiLU", "x σ(x).", "swish", keeps_zeros=True)
 ELU = declare("ELU", "x where it is positive, exp(x) − 1 elsewhere.", keeps_zeros=True)
-Softplus = declare(
-    "Softplus",
-    "log(1 + exp(x)).",
-)
+Softplus = declare("Softplus", "log(1 + exp(x)).")
 Tanh = declare("Tanh", "Hyperbolic tangent.", keeps_zeros=True)
-Sigmoid = declare(
-    "Sigmoid",
-    "1 / (1 + exp(−x)).",
-)
+Sigmoid = declare("Sigmoid", "1 / (1 + exp(−x)).")
 Identity = declare("Identity", "The value itself.", "noop passthrough", keeps_zeros=True, affine=True)

@@ -48,6 +48,5 @@ class Clamp(Op):
         if self.min is None and self.max is None:
             raise Misfit("it has no bound", "say one or both: clamp(min=0, max=1)")
         if self.min is not None and self.max is not None and self.min > self.max:
-            raise Misfit(
-                f"its min, {self.min}, is more than its max, {self.max}", "min comes first: clamp(min=0, max=1)"
-            )
+            reason = f"its min, {self.min}, is more than its max, {self.max}"
+            raise Misfit(reason, "min comes first: clamp(min=0, max=1)")

@@ -20,6 +20,11 @@ def extent(length: int, kernel: int, stride: int, padding: int, what: str) -> in
     return (padded - kernel) // stride + 1
 
 
+def filters(window: str, when: str = "") -> tuple[Weight, ...]:
+    """The weights of `width` filters over a window of these axes; the bias is there `when` a setting is."""
+    return Weight("weight", f"width {window}", uniform(window)), Weight("bias", "width", uniform(window), when=when)
+
+
 class Conv(Op):
     """Convolve an image: `width` filters of `kernel` × `kernel`."""
 
@@ -28,13 +33,8 @@ class Conv(Op):
     example = "input x: float[4, 8, 6] y = x -> conv(6, kernel=3, stride=2, padding=1, groups=2) output y"
     operands = IMAGE
     results = ("... width H_out W_out",)
-    weights = (
-        Weight("weight", "width C_group kernel kernel", uniform("C_group kernel kernel")),
-        Weight("bias", "width", uniform("C_group kernel kernel"), when="bias"),
-    )
-    module = TorchModule(
-        "modgraph.nn.Conv2d", "C", "width", "kernel", "stride", "padding", groups="groups", bias="bias"
-    )
+    weights = filters("C_group kernel kernel", when="bias")
+    module = TorchModule("modgraph.nn.Conv2d", *"C width kernel stride padding".split(), groups="groups", bias="bias")
 
     width: int = setting(min=1, doc="number of filters")
     kernel: int = setting(3, min=1, doc="side of the window")
@@ -135,10 +135,7 @@ class PatchEmbed(Op):
     example = "input x: float[4, 8, 6] y = x -> patch_embed(2, 5) output y"
     operands = IMAGE
     results = ("... N width",)
-    weights = (
-        Weight("weight", "width C patch patch", uniform("C patch patch")),
-        Weight("bias", "width", uniform("C patch patch")),
-    )
+    weights = filters("C patch patch")
     module = own_module("C", "width", "patch")
     tokenizes = True
 

@@ -41,6 +41,18 @@ class Linear(Op):
         return D * self.width
 
 
+CODE = Weight("code", "code_width", uniform("code_width"))
+
+
+def modulated(before: str, after: str, path: str = "") -> tuple[Weight, ...]:
+    """The weights of a linear map from one axis to another, and of the map from codes to its input, below a path."""
+    return (
+        Weight(f"{path}weight", f"{after} {before}", uniform(before), shared=True),
+        Weight(f"{path}bias", after, ZEROS, shared=True),
+        Weight(f"{path}code_weight", f"{before} code_width", CODE.initial, shared=True),
+    )
+
+
 class ModulatedLinear(Op):
     """A linear map whose input is scaled by a learned code: y = W (x ⊙ LayerNorm(Wc c)) + b.
 
@@ -54,12 +66,7 @@ class ModulatedLinear(Op):
     example = "input x: float[5, 6] y = x -> modulated_linear(3) output y"
     operands = VECTORS
     results = ("... width",)
-    weights = (
-        Weight("weight", "width D", uniform("D"), shared=True),
-        Weight("bias", "width", ZEROS, shared=True),
-        Weight("code_weight", "D code_width", uniform("code_width"), shared=True),
-        Weight("code", "code_width", uniform("code_width")),
-    )
+    weights = (*modulated("D", "width"), CODE)
     module = own_module("D", "width", "code_width")
     affine = True
     gathers = True
@@ -105,15 +112,8 @@ class ModulatedMLP(Op):
             raise Misfit("it needs at least one width", "for example: modulated_mlp([64, 384])")
 
     def all_weights(self) -> tuple[Weight, ...]:
-        found: list[Weight] = []
-        for layer, width in enumerate(self.widths):
-            before = "D" if layer == 0 else str(self.widths[layer - 1])
-            found += (
-                Weight(f"{layer}.weight", f"{width} {before}", uniform(before), shared=True),
-                Weight(f"{layer}.bias", str(width), ZEROS, shared=True),
-                Weight(f"{layer}.code_weight", f"{before} code_width", uniform("code_width"), shared=True),
-            )
-        return (*found, Weight("code", "code_width", uniform("code_width")))
+        layers = enumerate(pairwise(("D", *map(str, self.widths))))
+        return (*(weight for layer, widths in layers for weight in modulated(*widths, f"{layer}.")), CODE)
 
     def macs(self, D: int) -> int:
         widths = (D, *self.widths)

@@ -134,9 +134,5 @@ def function(home: str, module: TorchModule | None, name: str, says: str, words:
 
     Without a module it is the one of torch with its name. `words` are its synonyms.
     """
-    facts = {
-        "name": name.lower(),
-        "synonyms": tuple(words.split()),
-        "module": module or TorchModule(f"torch.nn.{name}"),
-    }
-    return type(name, (Op,), {"__module__": home, "__doc__": says, **facts, **traits})
+    facts = {"__module__": home, "__doc__": says, "name": name.lower(), "synonyms": tuple(words.split())}
+    return type(name, (Op,), {**facts, "module": module or TorchModule(f"torch.nn.{name}"), **traits})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from modgraph.diagnostics import Caution
 
+HEAD = "model m() { input x: float[5, 4] "
+
 
 class Unused(Caution):
     """Something is declared and never used, so it is left out of the graph."""
@@ -49,9 +51,7 @@ class SelectsAll(Caution):
     code = "MG408"
     message = 'router "{router}" selects all {size} modules of "{pool}"'
     help = "lower k, or take a router that mixes all modules"
-    example = (
-        "model m() { input x: float[5, 4] pool p[2] = linear(4) router r = noisy_top_k(k=2) y = x -> p by r output y }"
-    )
+    example = HEAD + "pool p[2] = linear(4) router r = noisy_top_k(k=2) y = x -> p by r output y }"
 
 
 class NoBalance(Caution):
@@ -61,10 +61,7 @@ class NoBalance(Caution):
 
     code = "MG407"
     message = 'nothing keeps router "{router}"{others} from using few of its modules'
-    example = (
-        "model m() { input x: float[5, 4] pool p[2] = linear(4) router r = agreement(1) "
-        "y = x -> p by r -> mean output y loss mse(y, y) }"
-    )
+    example = HEAD + "pool p[2] = linear(4) router r = agreement(1) y = x -> p by r -> mean output y loss mse(y, y) }"
 
 
 class NamesWouldShift(Caution):
@@ -101,10 +98,7 @@ class ChoiceLost(Caution):
 
     code = "MG411"
     message = 'a choice of modules ends at "{op}", which does not keep its zeros: every module runs'
-    example = (
-        "model m() { input x: float[5, 4] pool p[3] = linear(4) s = x -> linear(p) "
-        "y = x -> p by (s * (s -> top_k) -> softmax) output y }"
-    )
+    example = HEAD + "pool p[3] = linear(4) s = x -> linear(p) y = x -> p by (s * (s -> top_k) -> softmax) output y }"
 
 
 class NoLogits(Caution):

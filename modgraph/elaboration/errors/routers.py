@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from modgraph.diagnostics import Diagnostic
 
+HEAD = "model m() { input x: float[5, 4] "
 R = "router r() for p { input x: float[tokens, 4] "
 M = " } model m() { input x: float[5, 4] pool p[2] = linear(3) router g = r y = x -> p by g output y }"
 
@@ -69,9 +70,7 @@ class SelectsTooMany(Diagnostic):
     code = "MG203"
     message = 'router "{router}" selects k={k} of a pool of {size}'
     help = 'lower k, or raise the size of "{pool}"'
-    example = (
-        "model m() { input x: float[5, 4] pool p[2] = linear(4) router r = noisy_top_k(k=3) y = x -> p by r output y }"
-    )
+    example = HEAD + "pool p[2] = linear(4) router r = noisy_top_k(k=3) y = x -> p by r output y }"
 
 
 class PoolWithoutSize(Diagnostic):
@@ -98,7 +97,4 @@ class PoolUsedOtherwise(Diagnostic):
     code = "MG320"
     message = 'pool "{pool}" takes {takes} since its first use, and "{within}" gives it {found}'
     help = "give it {takes} each time, its own results in a loop too, or declare a pool for each use"
-    example = (
-        "model m() { input x: float[5, 4] pool p[2] = linear(3) "
-        "repeat round[t] in 0..2 { x = x -> p -> mean } output x }"
-    )
+    example = HEAD + "pool p[2] = linear(3) repeat round[t] in 0..2 { x = x -> p -> mean } output x }"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from modgraph.diagnostics import Diagnostic
 
+HEAD = "model m() { input x: float[5, 4] "
+
 
 class YieldOutsideScan(Diagnostic):
     """`yield` says what each step of a scan gives; it stands in the scan's own body, not in a block that it uses."""
@@ -65,7 +67,5 @@ class StateType(Diagnostic):
 
     code = "MG311"
     message = 'state "{name}" is {declared}, and {found}'
-    example = (
-        "model m() { input x: float[5, 4] scan x as v with h: float[3] { h = (h, v) -> concat yield h } as y output y }"
-    )
+    example = HEAD + "scan x as v with h: float[3] { h = (h, v) -> concat yield h } as y output y }"
     way_out = "make the two equal"
