@@ -20,6 +20,7 @@ from modgraph.elaboration.arithmetic import (
 )
 from modgraph.elaboration.blocks import use_block
 from modgraph.elaboration.calls import CallArgument, arguments_of, settle
+from modgraph.elaboration.decisions import apply_statistic, evaluate_attribute
 from modgraph.elaboration.entities import (
     POISON,
     BlockEntity,
@@ -37,7 +38,6 @@ from modgraph.elaboration.entities import (
     is_value,
 )
 from modgraph.elaboration.pipelines import evaluate_pipeline
-from modgraph.elaboration.records import apply_statistic, evaluate_attribute
 from modgraph.elaboration.site import Site
 from modgraph.ops import Op
 from modgraph.syntax import ast
