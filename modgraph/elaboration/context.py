@@ -14,7 +14,7 @@ from modgraph.elaboration.entities import WithAxis
 from modgraph.elaboration.errors import TooLarge
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.ir import Call, Node
-from modgraph.ir.call import Kind
+from modgraph.ir.node import Kind
 from modgraph.ops import Op
 from modgraph.routers.prelude import is_prelude
 from modgraph.syntax import ast

@@ -18,8 +18,7 @@ from modgraph.elaboration.site import Site
 from modgraph.elaboration.sparsity import support_of
 from modgraph.frozen import changed
 from modgraph.ir import Call, LossNode, Node, OpNode, PoolNode, Result, RouteNode, RouterNode
-from modgraph.ir.program.relative import rename_axes
-from modgraph.ir.program.rename import rename
+from modgraph.ir.program.relative import rename, rename_axes
 from modgraph.ops.array import NextState, State
 from modgraph.syntax import ast
 from modgraph.types import TensorType

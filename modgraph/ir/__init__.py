@@ -1,6 +1,5 @@
 """The one typed graph that every stage after the parser reads."""
 
-from modgraph.ir.analysis.batch_invariant import batch_invariant, computed_once, is_array, is_function
 from modgraph.ir.analysis.comparisons import Compared, compared_in, comparisons, ignored_labels, with_missing_labels
 from modgraph.ir.analysis.learnt import (
     ModuleAxis,
@@ -13,22 +12,25 @@ from modgraph.ir.analysis.learnt import (
 from modgraph.ir.analysis.reach import Needed, decisions_by_result, needed_in, paths_from_targets
 from modgraph.ir.analysis.values import (
     Padding,
+    batch_invariant,
+    computed_once,
     drawn_by,
     free_draws,
     free_length_name,
+    is_array,
     is_free_draw,
+    is_function,
     length_name,
     longest,
     padded_axes,
     padding_of,
     told,
 )
-from modgraph.ir.call import Call
-from modgraph.ir.decision import Decision
 from modgraph.ir.edits import Edit, Freeze, Grow, Mark, Shrink, class_axes, edit_from_json, grow, replayed
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
 from modgraph.ir.node import (
+    Call,
     DecisionNode,
     GrowthNode,
     InputNode,
@@ -43,13 +45,11 @@ from modgraph.ir.node import (
     ScanNode,
     TargetNode,
 )
-from modgraph.ir.part import Part, bind_route, facts_of
+from modgraph.ir.part import Decision, Part, Region, bind_route, facts_of
 from modgraph.ir.program.flatten import flatten
 from modgraph.ir.program.outline import outline
 from modgraph.ir.program.program import CallNode, Definition, Program
-from modgraph.ir.program.relative import OUTSIDE, name_in_call, rename_axes
-from modgraph.ir.program.rename import rename
-from modgraph.ir.region import Region
+from modgraph.ir.program.relative import OUTSIDE, name_in_call, rename, rename_axes
 from modgraph.ir.rewrite import Built, Change, Expanded, Narrowed, Rule, pruned, rewritten, rewritten_with_moves
 from modgraph.ir.stored.fields import MOST_MODULES
 from modgraph.ir.stored.nodes import flat_to_json, node_with_edges

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from modgraph.declare import Signature
-from modgraph.ir.decision import Decision
 from modgraph.ir.node import (
     DecisionNode,
     GrowthNode,
@@ -24,14 +23,14 @@ from modgraph.ir.node import (
     ScanNode,
     TargetNode,
 )
-from modgraph.ir.part import Part, bind_route
+from modgraph.ir.part import Decision, Part, bind_route
 from modgraph.routers import Router
 from modgraph.types import TensorType
 
 if TYPE_CHECKING:
     import networkx
 
-    from modgraph.ir.region import Region
+    from modgraph.ir.part import Region
 
 N = TypeVar("N", bound=Node)
 

@@ -1,4 +1,4 @@
-"""One graph of a model: the whole, the step of a scan, a module of a pool; and what routers may know in it."""
+"""One graph of a model: the whole, a scan's step, a pool's module; what routers decide in it, and what they know."""
 
 from __future__ import annotations
 
@@ -6,14 +6,44 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from modgraph.declare import Signature
-from modgraph.ir.decision import Decision
-from modgraph.ir.node import DecisionNode, OpNode, PoolNode, Result, RouteNode, ScanNode
-from modgraph.routers import PoolFacts, PoolTypes, Router
-from modgraph.types import TensorType
+from modgraph.declare import CHOSEN, Record, Role, Signature, record_as
+from modgraph.ir.node import DecisionNode, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode
+from modgraph.routers import PoolFacts, PoolTypes, Router, RouterFacts
+from modgraph.types import Axis, Misfit, Shape, TensorType
 
 if TYPE_CHECKING:
     from modgraph.ir.graph import Graph
+
+
+@dataclass(frozen=True)
+class Region:
+    """A graph that a node runs: `arguments` are names of its inputs, `results` values of its nodes, both in order."""
+
+    graph: Graph
+    arguments: tuple[str, ...]
+    results: tuple[Result, ...]
+
+    @property
+    def argument_types(self) -> tuple[TensorType, ...]:
+        return tuple(self.graph[name].types[0] for name in self.arguments)
+
+    @property
+    def result_types(self) -> tuple[TensorType, ...]:
+        return tuple(map(self.graph.type_of, self.results))
+
+
+def scan_types(scan: ScanNode, time: Axis) -> tuple[TensorType, ...]:
+    """The types of a scan's results over a sequence of some length.
+
+    Raises `Misfit` where a state's next value is of another type than the state.
+    """
+    region = scan.region
+    for state, following in zip(scan.states, scan.following, strict=True):
+        before, after = region.graph[state].types[0], region.graph.type_of(following)
+        if not before.meets(after):
+            raise Misfit(f'state "{state}" is {before}, and its next value would be {after}')
+    steps = map(region.graph.type_of, scan.stacked)
+    return tuple(step.with_shape((time, *step.shape)) for step in steps)
 
 
 @dataclass(frozen=True)
@@ -66,3 +96,89 @@ def _weights(region: Graph) -> int:
     shapes = [shape for node in nodes for shape in region.signature(node).weight_shapes.values()]
     inner = sum(_weights(pool.region(at).graph) for pool in region.of_kind(PoolNode) for at in range(pool.size))
     return sum(map(math.prod, shapes)) + inner
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a router decides at one place: a route, or a use of a router that is written in the language."""
+
+    part: Part
+    node: RouteNode | DecisionNode
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
+    def label(self) -> str:
+        """What users know it by."""
+        return self.node.label or self.node.name
+
+    @property
+    def pool(self) -> PoolNode:
+        return self.part.graph.pool_of(self.node)
+
+    @property
+    def router(self) -> RouterNode:
+        return self.part.graph.router_of(self.node)
+
+    @property
+    def tokens(self) -> Result:
+        """What is routed."""
+        return self.part.graph.inputs(self.name)["tokens"]
+
+    @property
+    def facts(self) -> RouterFacts:
+        """How the router decides."""
+        node = self.node
+        return node.facts if isinstance(node, DecisionNode) else self.part.graph.declaration_of(node).facts
+
+    @property
+    def declared(self) -> tuple[Record, ...]:
+        """The records that there are, with their roles."""
+        node = self.node
+        return node.records if isinstance(node, DecisionNode) else self.part.graph.declaration_of(node).records
+
+    def record_as(self, *roles: Role) -> str | None:
+        """The record in the first of these roles that there is one for."""
+        found = record_as(self.declared, *roles)
+        return None if found is None else found.name
+
+    @property
+    def rounds(self) -> dict[str, tuple[Result, ...]]:
+        """Each record after each round, by its name, in the graph that the router decides in."""
+        node = self.node
+        if isinstance(node, RouteNode):
+            return {each.name: (Result(node.name, at),) for at, each in enumerate(self.declared, start=1)}
+        inputs, rounds = self.part.graph.inputs(node.name), range(1, node.rounds + 1)
+        return {each.name: tuple(inputs[node.slot(each.name, at)] for at in rounds) for each in node.records}
+
+    @property
+    def inside(self) -> dict[str, Result]:
+        """Each record after the last round, in the graph that the router decides in."""
+        return {name: results[-1] for name, results in self.rounds.items()}
+
+    @property
+    def results(self) -> dict[str, Result]:
+        """Each record after the last round, outside of a scan: those of all its steps."""
+        return {name: self.part.outside(result) for name, result in self.inside.items()}
+
+    @property
+    def value(self) -> Result:
+        """What the route yields."""
+        return Result(self.name) if isinstance(self.node, RouteNode) else self.part.graph.inputs(self.name)["value"]
+
+    @property
+    def senders(self) -> Shape:
+        """The axes that gates and choices have before that of modules, as the surroundings of a router name them.
+
+        They are those of what is routed before a message, one of length 1 if there are none; inside a scan, that of its
+        steps comes first.
+        """
+        graph, steps = self.part.graph, () if self.part.scan is None else self.part.scan.types[0].shape[:1]
+        if isinstance(self.node, RouteNode):
+            gates = self.record_as(Role.GATES, *CHOSEN)
+            return () if gates is None else (*steps, *graph.type_of(self.inside[gates]).shape[:-1])
+        tokens, own = graph.type_of(self.tokens).shape, self.pool.axis
+        outer = tokens[: len(tokens) - len(self.pool.message.shape)] or (Axis(1),)
+        return (*steps, *(Axis(axis.size) if axis == own else axis for axis in outer))

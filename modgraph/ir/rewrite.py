@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import DecisionNode, InputNode, Node, OpNode, PoolNode, Result, RouteNode, ScanNode
-from modgraph.ir.part import Part
-from modgraph.ir.region import Region, scan_types
+from modgraph.ir.part import Part, Region, scan_types
 from modgraph.types import TensorType
 
 

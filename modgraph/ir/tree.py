@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
-from modgraph.ir.call import Call
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, RouterNode, ScanNode, TargetNode
-from modgraph.ir.region import Region
+from modgraph.ir.node import Call, InputNode, Node, OpNode, PoolNode, RouterNode, ScanNode, TargetNode
+from modgraph.ir.part import Region
 from modgraph.ops.shape import Rename
 
 Chain = tuple[Call, ...]  # calls, each in the one before

@@ -24,8 +24,7 @@ from modgraph.elaboration.entities import (
 )
 from modgraph.elaboration.imports import prelude_router
 from modgraph.inspect.reference import declaration_page, signature_of
-from modgraph.lsp.analysis import Analysis
-from modgraph.lsp.names import CALLABLE, declared_names, parameters_around, parameters_of
+from modgraph.lsp.analysis import CALLABLE, Analysis, declared_names, parameters_around, parameters_of
 from modgraph.ops import Op
 from modgraph.routers import Router
 from modgraph.routers.prelude import definitions

@@ -9,16 +9,13 @@ from functools import partial
 from typing import Any
 
 from modgraph.frozen import changed
-from modgraph.ir.call import Call
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import ask
-from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode
-from modgraph.ir.part import bind_route
+from modgraph.ir.node import Call, InputNode, Node, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode
+from modgraph.ir.part import Region, bind_route
 from modgraph.ir.program.outline import captured_name
 from modgraph.ir.program.program import CallNode, DeferredNode, PlaceNode, Program
-from modgraph.ir.program.relative import Place, rename_axes
-from modgraph.ir.program.rename import make_absolute, marks_of, with_marks
-from modgraph.ir.region import Region
+from modgraph.ir.program.relative import Place, make_absolute, marks_of, rename_axes, with_marks
 from modgraph.ir.stored.fields import NAME
 from modgraph.ir.stored.nodes import most_grown
 from modgraph.ops import Op

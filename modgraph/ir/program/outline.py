@@ -11,13 +11,24 @@ from functools import cached_property
 from typing import Any
 
 from modgraph.frozen import changed
-from modgraph.ir.call import Call
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, Result, ScanNode
+from modgraph.ir.node import Call, InputNode, Node, OpNode, PoolNode, Result, ScanNode
+from modgraph.ir.part import Region
 from modgraph.ir.program.program import CallNode, DeferredNode, Definition, PlaceNode, Program
-from modgraph.ir.program.relative import OUTER, SELF, TAKEN, CallLevel, Level, Naming, RegionLevel, rename_axes
-from modgraph.ir.program.rename import make_relative, marks_of, rename, without_marks
-from modgraph.ir.region import Region
+from modgraph.ir.program.relative import (
+    OUTER,
+    SELF,
+    TAKEN,
+    CallLevel,
+    Level,
+    Naming,
+    RegionLevel,
+    make_relative,
+    marks_of,
+    rename,
+    rename_axes,
+    without_marks,
+)
 from modgraph.ir.stored.nodes import node_to_json
 from modgraph.ir.tree import Body, Placed, body_of
 from modgraph.types import TensorType

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from modgraph.ir.call import Kind
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import Node, Result
+from modgraph.ir.node import Kind, Node, Result
 from modgraph.ir.program.relative import Place, rename_axes
 from modgraph.types import TensorType
 

@@ -26,9 +26,9 @@ from modgraph.ir.node import (
     ScanNode,
     TargetNode,
 )
+from modgraph.ir.part import Region
 from modgraph.ir.program.program import CallNode, DeferredNode, Definition, PlaceNode
 from modgraph.ir.program.relative import make_plain
-from modgraph.ir.region import Region
 from modgraph.ir.stored.fields import (
     MISSING,
     MOST_MODULES,

@@ -8,10 +8,9 @@ from dataclasses import asdict
 from typing import Any, cast
 
 from modgraph.declare import Initial
-from modgraph.ir.call import Kind
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph, ask
-from modgraph.ir.node import InputNode
+from modgraph.ir.node import InputNode, Kind
 from modgraph.ir.program.flatten import flatten
 from modgraph.ir.program.outline import outline
 from modgraph.ir.program.program import DeferredNode, Definition, PlaceNode, Program

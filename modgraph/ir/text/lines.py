@@ -23,9 +23,9 @@ from modgraph.ir.node import (
     RouterNode,
     ScanNode,
 )
+from modgraph.ir.part import Region
 from modgraph.ir.program.program import CallNode, DeferredNode, PlaceNode
 from modgraph.ir.program.relative import join
-from modgraph.ir.region import Region
 from modgraph.ir.stored.nodes import facts_to_json
 from modgraph.ir.text.runs import Run, fold, reference, runs_of
 from modgraph.routers import RouterText

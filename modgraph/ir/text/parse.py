@@ -16,7 +16,7 @@ from modgraph.declare import shown_value
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
 from modgraph.ir.stored.program import FORMAT, from_json
-from modgraph.ir.text.references import resolve
+from modgraph.ir.text.runs import resolve
 
 Rule = Callable[..., Any]  # what a rule of the grammar gives for what it holds
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from modgraph.ir.analysis.batch_invariant import is_computed_once, varies_with_sources
 from modgraph.ir.analysis.reach import paths_from_targets
+from modgraph.ir.analysis.values import is_computed_once, varies_with_sources
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, ask
 from modgraph.ir.node import (

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, ask
 from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, RouteNode, RouterNode, ScanNode
-from modgraph.ir.part import Part
-from modgraph.ir.region import Region, scan_types
+from modgraph.ir.part import Part, Region, scan_types
 from modgraph.types import Misfit, TensorType
 
 Check = Callable[[Part, Node], None]
