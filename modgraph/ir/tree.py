@@ -8,7 +8,6 @@ from itertools import takewhile
 
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import Call, InputNode, Node, OpNode, PoolNode, RouterNode, ScanNode, TargetNode
-from modgraph.ir.part import Region
 from modgraph.ops.shape import Rename
 
 Chain = tuple[Call, ...]  # calls, each in the one before
@@ -81,18 +80,16 @@ def in_order(graph: Graph, base: Call | None = None) -> Graph:
                 continue
             node = item.node if isinstance(item, Placed) else item
             deferred.difference_update([node.name] if isinstance(item, Placed) else [])
-            if node.name not in found and node.name not in deferred:
-                found.add(_with_order(node), graph.inputs(node.name), graph.uses(node.name), graph.lengths(node.name))
+            if node.name in found or node.name in deferred:
+                continue
+            edges = graph.inputs(node.name), graph.uses(node.name), graph.lengths(node.name)
+            if isinstance(node, ScanNode):
+                region = replace(node.region, graph=in_order(node.region.graph, node.within))
+                node = replace(node, region=region)
+            found.add(node, *edges)
 
     add(body_of(graph, base))
     return found
-
-
-def _with_order(node: Node) -> Node:
-    if not isinstance(node, ScanNode):
-        return node
-    region = node.region
-    return replace(node, region=Region(in_order(region.graph, node.within), region.arguments, region.results))
 
 
 def _may_move(node: Node) -> bool:
@@ -123,7 +120,11 @@ def _around(nodes: list[Node], chains: dict[str, Chain]) -> Iterator[Chain]:
 
 def _chains(graph: Graph, base: Call | None) -> dict[str, Chain]:
     """The calls that each node stands in, as far as these stand together."""
-    known = {within: _chain_of(within, base) for within in {node.within for node in graph}}
+    known: dict[Call | None, Chain] = {None: ()}
+    for within in {node.within for node in graph} - {None}:
+        calls = [*within.chain()] if within else []  # from the inside
+        inner = calls if base is None else calls[: calls.index(base)] if base in calls else []
+        known[within] = tuple(reversed(inner))
     chains = {node.name: () if isinstance(node, InputNode | TargetNode) else known[node.within] for node in graph}
     fixed = [chains[node.name] for node in graph if not _may_move(node)]
     first, last, count = dict[Call, int](), dict[Call, int](), dict[Call, int]()
@@ -134,14 +135,6 @@ def _chains(graph: Graph, base: Call | None) -> dict[str, Chain]:
             count[call] = count.get(call, 0) + 1
     apart = {call for call in first if last[call] - first[call] + 1 != count[call]}
     return {name: tuple(call for call in chain if call not in apart) for name, chain in chains.items()}
-
-
-def _chain_of(call: Call | None, base: Call | None) -> Chain:
-    """A call and those that it stands in, from the outside, within another call."""
-    calls = [*call.chain()] if call is not None else []
-    if base is not None:
-        calls = calls[: calls.index(base)] if base in calls else []
-    return tuple(reversed(calls))
 
 
 def _declare_again(used: Node, body: Body) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import Any
 
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, ask
 from modgraph.ir.node import Node, Result
-from modgraph.ir.program.program import CallNode
+from modgraph.ir.program.program import CallNode, Definition
 
+ROUND = re.compile(r"([^/]+)\.(\d+)/(.+)", re.S)
 KEYS = re.compile(r"([^/\[]+)\[([0-9.,]+)\]/(.*)", re.S)
 VALUES = re.compile(r"(.*)/\{(.*)\}", re.S)
 MOST_ROUNDS = 100_000  # in one reference
@@ -24,10 +25,11 @@ class Run:
     """Rounds of one loop, by what they have in common: `first` is one of them, and `last` is the key of the last."""
 
     loop: str
+    definition: Definition
+    names: tuple[str, ...]
+    operands: tuple[str, ...]
     first: CallNode
     last: int
-    operands: tuple[str, ...]
-    names: tuple[str, ...]
 
 
 def reference(graph: Graph, result: Result) -> str:
@@ -41,34 +43,41 @@ def reference(graph: Graph, result: Result) -> str:
 def runs_of(graph: Graph) -> Iterator[Node | Run]:
     """The nodes of a body, in order; rounds that follow each other as one."""
     pending: Run | None = None
-    for node in graph:
+    for node in (*graph, None):
         here = _round(node, graph)
-        if pending is not None and here is not None and _follows(here, pending):
-            pending = Run(pending.loop, pending.first, here.last, here.operands, here.names)
+        if (
+            pending is not None
+            and here is not None
+            and here == replace(pending, first=here.first, last=pending.last + 1)
+        ):
+            pending = replace(pending, last=here.last)
             continue
         if pending is not None:
             yield pending if pending.last != pending.first.key else pending.first
         pending = here
-        if here is None:
+        if here is None and node is not None:
             yield node
-    if pending is not None:
-        yield pending if pending.last != pending.first.key else pending.first
 
 
 def fold(references: Sequence[str]) -> list[str]:
     """References, with one for those that follow each other of one value in several rounds, `blocks[0..4]/x.add` and
     `blocks[8,10]/x.add`, or of several values of one call, `x.ffn/{y.add, z.relu}`."""
     found: list[str] = []
-    for (loop, rest), same in groupby(references, _of_round):
-        texts = [*same]
-        keys = [*map(_key_of, texts)] if rest else []
-        rising = len(keys) > 1 and all(one < other for one, other in pairwise(keys))
-        found += [f"{loop}[{_say_keys(keys)}]/{rest}"] if rising else texts
+    rounds = [(ROUND.fullmatch(text), text) for text in references]
+    for _, same in groupby(rounds, lambda each: each[0].group(1, 3) if each[0] else each[1]):
+        of_rounds, texts = zip(*same, strict=True)
+        keys = [int(each[2]) for each in of_rounds if each]
+        if len(keys) > 1 and all(one < other for one, other in pairwise(keys)):
+            follow = len(keys) > 2 and keys == [*range(keys[0], keys[-1] + 1)]
+            shown = f"{keys[0]}..{keys[-1] + 1}" if follow else ",".join(map(str, keys))
+            found.append(f"{of_rounds[0][1]}[{shown}]/{of_rounds[0][3]}")
+        else:
+            found += texts
     folded: list[str] = []
-    for call, same in groupby(found, _call_of):
-        texts = [*same]
-        values = ", ".join(text.rpartition("/")[2] for text in texts)
-        folded += [f"{call}/{{{values}}}"] if call and len(texts) > 1 else texts
+    for call, group in groupby(found, lambda text: text.rpartition("/")[0]):
+        values = [*group]
+        listed = ", ".join(text.rpartition("/")[2] for text in values)
+        folded += [f"{call}/{{{listed}}}"] if call and len(values) > 1 else values
     return folded
 
 
@@ -81,12 +90,6 @@ def unfold(text: str) -> list[str]:
     return [text]
 
 
-def _say_keys(keys: list[int]) -> str:
-    """`0..4` for keys that follow each other, else `8,10`."""
-    follow = keys == [*range(keys[0], keys[0] + len(keys))]
-    return f"{keys[0]}..{keys[-1] + 1}" if follow and len(keys) > 2 else ",".join(map(str, keys))
-
-
 def _keys_of(text: str) -> Sequence[int]:
     first, dots, last = text.partition("..")
     if not dots:
@@ -96,22 +99,7 @@ def _keys_of(text: str) -> Sequence[int]:
     return range(int(first), int(last))
 
 
-def _of_round(text: str) -> tuple[str, str]:
-    """The loop and the value of a reference to a value of a round; of another itself and nothing."""
-    call, _, rest = text.partition("/")
-    loop, _, key = call.rpartition(".")
-    return (loop, rest) if rest and loop and key.isdecimal() else (text, "")
-
-
-def _call_of(text: str) -> str:
-    return text.rpartition("/")[0]
-
-
-def _key_of(text: str) -> int:
-    return int(text.partition("/")[0].rpartition(".")[2])
-
-
-def _round(node: Node, graph: Graph) -> Run | None:
+def _round(node: Node | None, graph: Graph) -> Run | None:
     """A round by itself, if the one before and the one after would be called by the keys next to its own."""
     if not isinstance(node, CallNode) or not isinstance(node.key, int) or node.weights:
         return None
@@ -119,23 +107,13 @@ def _round(node: Node, graph: Graph) -> Run | None:
     if not loop or key != str(node.key):
         return None
     before = f"{loop}.{node.key - 1}"
+
+    def shifted(text: str, mark: str) -> str:
+        return f"{loop}{BEFORE}{text[len(before) :]}" if text.startswith(before + mark) else text
+
     operands = (reference(graph, each) for each in graph.inputs(node.name).values())
-    return Run(
-        loop,
-        node,
-        node.key,
-        tuple(_shifted(each, before, f"{loop}{BEFORE}", "/") for each in operands),
-        tuple(_shifted(each, before, f"{loop}{BEFORE}", ".") for each in node.names),
-    )
-
-
-def _shifted(text: str, before: str, shown: str, mark: str) -> str:
-    return shown + text[len(before) :] if text.startswith(before + mark) else text
-
-
-def _follows(here: Run, run: Run) -> bool:
-    same = (here.loop, here.first.definition) == (run.loop, run.first.definition)
-    return same and here.last == run.last + 1 and (here.operands, here.names) == (run.operands, run.names)
+    names = tuple(shifted(each, ".") for each in node.names)
+    return Run(loop, node.definition, names, tuple(shifted(each, "/") for each in operands), node, node.key)
 
 
 def resolve(record: Any) -> None:
