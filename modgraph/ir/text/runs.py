@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import Any
 
 from modgraph.ir.graph import Graph
-from modgraph.ir.invalid import InvalidGraph, ask
+from modgraph.ir.invalid import ask
 from modgraph.ir.node import Node, Result
 from modgraph.ir.program.program import CallNode, Definition
 
@@ -82,21 +82,18 @@ def fold(references: Sequence[str]) -> list[str]:
 
 
 def unfold(text: str) -> list[str]:
-    """The references that one stands for. Raises `ValueError` for one that names too many rounds."""
+    """The references that one stands for. Raises `InvalidGraph` for one that names too many rounds."""
     if match := VALUES.fullmatch(text):
         return [each for value in match[2].split(",") for each in unfold(f"{match[1]}/{value.strip()}")]
-    if match := KEYS.fullmatch(text):
-        return [f"{match[1]}.{key}/{match[3]}" for key in _keys_of(match[2])]
-    return [text]
-
-
-def _keys_of(text: str) -> Sequence[int]:
-    first, dots, last = text.partition("..")
-    if not dots:
-        return [*map(int, text.split(","))]
-    if not 0 <= int(last) - int(first) <= MOST_ROUNDS:
-        raise ValueError(f"{text} are too many rounds")
-    return range(int(first), int(last))
+    match = KEYS.fullmatch(text)
+    if match is None:
+        return [text]
+    first, dots, last = match[2].partition("..")
+    keys: Iterable[str | int] = first.split(",")
+    if dots:
+        ask(0 <= int(last) - int(first) <= MOST_ROUNDS, f"{match[2]} are too many rounds")
+        keys = range(int(first), int(last))
+    return [f"{match[1]}.{int(key)}/{match[3]}" for key in keys]
 
 
 def _round(node: Node | None, graph: Graph) -> Run | None:
@@ -117,7 +114,8 @@ def _round(node: Node | None, graph: Graph) -> Run | None:
 
 
 def resolve(record: Any) -> None:
-    """Replace the texts of references, in definitions and in the model. Raises `InvalidGraph` for one to nothing."""
+    """Replace the texts of references, in definitions and in the model, by nodes and places of their results. Raises
+    `InvalidGraph` for one to nothing."""
     known: dict[str, Any] = {}
     for definition in record["definitions"]:
         _resolve_body(definition["nodes"], known)
@@ -126,32 +124,30 @@ def resolve(record: Any) -> None:
 
 
 def _resolve_body(nodes: list[Any], known: dict[str, Any]) -> None:
-    calls = {node["name"]: node for node in nodes if node["kind"] == "call"}
+    calls = _calls_in(nodes)
     for node in nodes:
         for region in [*node.get("regions", ()), *([node["region"]] if "region" in node else [])]:
             _resolve_body(region["nodes"], known)
-            inner = {each["name"]: each for each in region["nodes"] if each["kind"] == "call"}
-            region["results"] = [_result(each, inner, known) for text in region["results"] for each in _unfold(text)]
+            inner = _calls_in(region["nodes"])
+            region["results"] = [_result(each, inner, known) for text in region["results"] for each in unfold(text)]
         if node["kind"] == "decision":
             node["inputs"] = _decided(node)
         if "inputs" in node:
-            node["inputs"] = [each for given in node["inputs"] for each in _inputs(given, calls, known)]
+            given = (each if isinstance(each, list) else [each] for each in node["inputs"])  # behind a slot, or several
+            texts = [(slot, text) for *slot, texts in given for text in (unfold(texts) if not slot else [texts])]
+            node["inputs"] = [[*slot, *_result(text, calls, known)] for slot, text in texts]
         if node["kind"] == "call":
             _bind(node, known)
 
 
-def _inputs(given: Any, calls: dict[str, Any], known: dict[str, Any]) -> list[Any]:
-    """One operand with its slot, or several without."""
-    if isinstance(given, list):
-        slot, text = given
-        return [[slot, *_result(text, calls, known)]]
-    return [_result(each, calls, known) for each in _unfold(given)]
+def _calls_in(nodes: list[Any]) -> dict[str, Any]:
+    return {node["name"]: node for node in nodes if node["kind"] == "call"}
 
 
 def _decided(node: dict[str, Any]) -> list[Any]:
     """The operands of a decision with their slots: those of the last round are called as their record."""
     records = node.pop("records", ())
-    given = {name: [each for text in texts for each in _unfold(text)] for name, _, texts in records}
+    given = {name: [each for text in texts for each in unfold(text)] for name, _, texts in records}
     rounds = {len(texts) for texts in given.values()} or {1}
     ask(len(rounds) == 1, "its records have as many rounds as each other", node["name"], "records")
     ask(len(node["inputs"]) == 2, "it takes what is routed, and the value", node["name"], "inputs")
@@ -162,13 +158,6 @@ def _decided(node: dict[str, Any]) -> list[Any]:
     return slots + [[f"{name}.{at + 1}", texts[at]] for at in range(last - 1) for name, texts in given.items()]
 
 
-def _unfold(text: str) -> list[str]:
-    try:
-        return unfold(text)
-    except ValueError as error:
-        raise InvalidGraph(str(error)) from error
-
-
 def _result(text: str, calls: dict[str, Any], known: dict[str, Any]) -> list[Any]:
     call, _, inner = text.partition("/")
     if not inner:
@@ -176,19 +165,17 @@ def _result(text: str, calls: dict[str, Any], known: dict[str, Any]) -> list[Any
         return [name, int(index or 0)]
     ask(call in calls and calls[call]["is"] in known, f"{text} is a value of a call that is not there")
     definition = known[calls[call]["is"]]
-    within = {each["name"]: each for each in definition["nodes"] if each["kind"] == "call"}
-    result = _result(inner, within, known)
-    if result not in definition["results"]:
-        definition["results"].append(result)
-    return [call, definition["results"].index(result)]
+    results, result = definition["results"], _result(inner, _calls_in(definition["nodes"]), known)
+    if result not in results:
+        results.append(result)
+    return [call, results.index(result)]
 
 
 def _bind(call: dict[str, Any], known: dict[str, Any]) -> None:
     """Give the operands of a call their slots, and every name that it takes what it is there."""
     ask(call["is"] in known, f"{call['is']} is no definition before it", call["name"], "is")
-    definition, given = known[call["is"]], call["names"]
+    definition, given, inputs = known[call["is"]], call["names"], call.get("inputs", [])
     formals = [each["name"] for each in definition["nodes"] if each["kind"] == "input"]
-    inputs = call.setdefault("inputs", [])
     ask(len(formals) == len(inputs), f"it takes {len(formals)} values", call["name"], "inputs")
     ask(given.keys() <= {*definition["takes"]}, f"it takes no {', '.join(given)}", call["name"], "names")
     call["inputs"] = [[slot, *each] for slot, each in zip(formals, inputs, strict=True)]
