@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from modgraph.declare import Initial
+from modgraph.declare import ROLES, Initial, Record
 from modgraph.ir.invalid import InvalidGraph, ask
+from modgraph.routers import RouterFacts
 from modgraph.types import Axis, TensorType, repeated, shown
 
 T = TypeVar("T")
@@ -21,6 +22,13 @@ LARGEST = sys.float_info.max
 MOST_MODULES = 65_536  # of a pool
 MOST_PLACES = 2**31  # results of a node, or arguments of a region
 MISSING: Any = object()
+FACTS: Mapping[str, tuple[Any, ...]] = {
+    "one_for_each": ("sender", "module", "pair"),
+    "chooses_along": ("modules", "senders"),
+    "k": (),
+    "balanced": (True,),
+    "draws": (True,),
+}
 
 
 class Fields:
@@ -192,3 +200,27 @@ def _constant(value: Any) -> Any:
         expect(len(bounds) == 2 and all(type(each) is int for each in bounds), value, "is no range")
         return range(*bounds)
     return value if isinstance(value, bool | str) else _number(value)
+
+
+def texts_of(value: Any) -> tuple[tuple[str, str], ...]:
+    """Names, each with a text."""
+    pairs = [*map(list_of, list_of(value))]
+    written = all(len(pair) == 2 and all(isinstance(each, str) for each in pair) for pair in pairs)
+    ask(written, "it is no list of names, each with a text")
+    return tuple((name_of(name), text) for name, text in pairs)
+
+
+def records_of(value: Any) -> tuple[Record, ...]:
+    roles = texts_of(value)
+    unknown = next((role for _, role in roles if role not in ROLES), None)
+    ask(unknown is None, f'"{unknown}" is no role of a record')
+    return tuple(Record(name, "...", ROLES[role]) for name, role in roles)
+
+
+def facts_of(value: Any) -> RouterFacts:
+    facts = constants_of(value)
+    for name, each in facts.items():
+        ask(name in FACTS, f'a decision has no fact "{name}"')
+        known = type(each) is int and each > 0 if name == "k" else each in FACTS[name]
+        ask(known and (name == "k" or isinstance(each, type(FACTS[name][0]))), f'"{name}" is not {each!r}')
+    return RouterFacts(**facts)

@@ -7,25 +7,11 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from modgraph.declare import ROLES, Declaration, Record, load_extensions
+from modgraph.declare import Declaration, load_extensions
 from modgraph.diagnostics import ModgraphError, Note
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, ask
-from modgraph.ir.node import (
-    DecisionNode,
-    GrowthNode,
-    InputNode,
-    LossNode,
-    Node,
-    OpNode,
-    OutputNode,
-    PoolNode,
-    Result,
-    RouteNode,
-    RouterNode,
-    ScanNode,
-    TargetNode,
-)
+from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode, TargetNode
 from modgraph.ir.part import Region
 from modgraph.ir.program.program import CallNode, DeferredNode, Definition, PlaceNode
 from modgraph.ir.program.relative import make_plain
@@ -36,13 +22,16 @@ from modgraph.ir.stored.fields import (
     Fields,
     constants_of,
     expect,
+    facts_of,
     flag_of,
     initial_of,
     list_of,
     name_of,
     name_or_none_of,
+    records_of,
     relative_name_of,
     relative_names_of,
+    texts_of,
     types_of,
     whole_of,
 )
@@ -51,15 +40,6 @@ from modgraph.types import Misfit, is_key
 from modgraph.vocabulary import find_op, find_router
 
 MOST_ROUNDS = 1_000_000
-SLOTS = {"loss": ("x",), "output": ("x",), "growth": ("when",)}
-FACTS: Mapping[str, tuple[Any, ...]] = {
-    "one_for_each": ("sender", "module", "pair"),
-    "chooses_along": ("modules", "senders"),
-    "k": (),
-    "balanced": (True,),
-    "draws": (True,),
-}
-
 Definitions = dict[str, Definition]  # those read so far, by name
 
 
@@ -75,30 +55,6 @@ class Field(NamedTuple):
     write: Callable[[Any], Any] = lambda value: value
 
 
-def _written(value: Any) -> tuple[tuple[str, str], ...]:
-    """Names, each with a text."""
-    pairs = [*map(list_of, list_of(value))]
-    written = all(len(pair) == 2 and all(isinstance(each, str) for each in pair) for pair in pairs)
-    ask(written, "it is no list of names, each with a text")
-    return tuple((name_of(name), text) for name, text in pairs)
-
-
-def _records(value: Any) -> tuple[Record, ...]:
-    roles = _written(value)
-    unknown = next((role for _, role in roles if role not in ROLES), None)
-    ask(unknown is None, f'"{unknown}" is no role of a record')
-    return tuple(Record(name, "...", ROLES[role]) for name, role in roles)
-
-
-def _facts(value: Any) -> RouterFacts:
-    facts = constants_of(value)
-    for name, each in facts.items():
-        ask(name in FACTS, f'a decision has no fact "{name}"')
-        known = type(each) is int and each > 0 if name == "k" else each in FACTS[name]
-        ask(known and (name == "k" or isinstance(each, type(FACTS[name][0]))), f'"{name}" is not {each!r}')
-    return RouterFacts(**facts)
-
-
 def facts_to_json(facts: RouterFacts) -> dict[str, Any]:
     """Facts that are not at their default."""
     defaults = asdict(RouterFacts())
@@ -110,31 +66,29 @@ ONCE = Field("once", flag_of, False)
 GROWN = Field("grown", whole_of(0, MOST_PLACES), 0)
 LABEL = Field("label", relative_name_of, "")
 OWNER = Field("owner", name_or_none_of)  # by default the name of the node
-FIELDS: Mapping[type[Node], tuple[Field, ...]] = {
-    InputNode: (),
-    TargetNode: (GROWN,),
-    OpNode: (OWNER, Field("initial", initial_of, None, asdict), FROZEN, ONCE),
-    RouterNode: (FROZEN,),
-    DecisionNode: (
+FIELDS: Mapping[str, tuple[Field, ...]] = {  # by the kind of node
+    "target": (GROWN,),
+    "op": (OWNER, Field("initial", initial_of, None, asdict), FROZEN, ONCE),
+    "router": (FROZEN,),
+    "decision": (
         Field("rounds", whole_of(1, MOST_ROUNDS), 1),
         LABEL,
-        Field("records", _records, (), lambda records: [[each.name, each.role.name.lower()] for each in records]),
-        Field("facts", _facts, RouterFacts(), facts_to_json),
+        Field("records", records_of, (), lambda records: [[each.name, each.role.name.lower()] for each in records]),
+        Field("facts", facts_of, RouterFacts(), facts_to_json),
     ),
-    PoolNode: (
+    "pool": (
         Field("size", whole_of(1, MOST_MODULES)),
         GROWN,
         Field("shares", relative_name_of, ""),
         Field("inside", relative_name_of, ""),
     ),
-    RouteNode: (Field("lowering", name_of, None), ONCE, LABEL),
-    ScanNode: (Field("carried", whole_of(0, MOST_PLACES)),),
-    GrowthNode: (),
-    OutputNode: (Field("label", relative_name_of),),
-    LossNode: (),
+    "route": (Field("lowering", name_of, None), ONCE, LABEL),
+    "scan": (Field("carried", whole_of(0, MOST_PLACES)),),
+    "output": (Field("label", relative_name_of),),
 }
-KINDS: Mapping[str, Any] = {each.kind: each for each in FIELDS}
-VALUES: Mapping[type[Node], int] = {InputNode: 1, TargetNode: 1, GrowthNode: 0, LossNode: 0}
+KINDS: Mapping[str, Any] = {each.kind: each for each in Node.__subclasses__() if each.__module__ == Node.__module__}
+VALUES = {"input": 1, "target": 1, "growth": 0, "loss": 0}  # how many types nodes have
+SLOTS = {"loss": "x", "output": "x", "growth": "when"}  # into which one value flows
 
 
 def most_grown(node: Node) -> int:
@@ -204,7 +158,7 @@ def node_to_json(node: Node) -> dict[str, Any]:
         case OpNode(op=declared) | RouterNode(router=declared):
             assert isinstance(declared, Declaration)
             entry |= {"is": declared.name, "settings": plain(declared.values())}
-    for field in FIELDS[type(node)]:
+    for field in FIELDS.get(node.kind, ()):
         value = getattr(node, field.name)
         if value != (node.name if field is OWNER else field.default):
             entry[field.name] = field.write(value)
@@ -258,32 +212,33 @@ def fill(graph: Graph, records: list[Any], known: Definitions) -> None:
 
 def _node(fields: Fields, known: Definitions) -> Node:
     facts: dict[str, Any] = {"name": fields.node, "types": fields.read("types", types_of, ())}
-    word = fields.read("kind", name_of)
-    ask(word in KINDS, f'"{word}" is no kind of node', fields.node, "kind")
-    kind = KINDS[word]
+    kind = fields.read("kind", name_of)
+    ask(kind in KINDS, f'"{kind}" is no kind of node', fields.node, "kind")
     if kind in VALUES:
         reason = "it has one type" if VALUES[kind] else "it has no value"
         ask(len(facts["types"]) == VALUES[kind], reason, fields.node, "types")
-    for field in FIELDS[kind]:
-        reader = whole_of(0, most_grown(kind(**facts))) if field is GROWN else field.read
+    for field in FIELDS.get(kind, ()):
+        reader = whole_of(0, most_grown(KINDS[kind](**facts))) if field is GROWN else field.read
         facts[field.name] = fields.read(field.name, reader, fields.node if field is OWNER else field.default)
         if field.name == "size":
             facts["regions"] = fields.read(
                 "regions", lambda each: tuple(_region(fields.node, one, known) for one in list_of(each))
             )
-    if kind is OpNode:
+    if kind == "op":
         facts["op"] = _declared(fields, find_op)
-    if kind is RouterNode:
-        facts["router"] = _text(fields) if fields.has("text") else _declared(fields, find_router)
-    if kind is ScanNode:
+    if kind == "router" and fields.has("text"):
+        given = (
+            fields.read("text", name_of),
+            fields.read("given", texts_of, ()),
+            fields.read("defaults", texts_of, ()),
+        )
+        facts["router"] = RouterText(*given)
+    elif kind == "router":
+        facts["router"] = _declared(fields, find_router)
+    if kind == "scan":
         facts["region"] = fields.read("region", lambda each: _region(fields.node, each, known))
-    node: Node = kind(**facts)
+    node: Node = KINDS[kind](**facts)
     return node
-
-
-def _text(fields: Fields) -> RouterText:
-    name = fields.read("text", name_of)
-    return RouterText(name, fields.read("given", _written, ()), fields.read("defaults", _written, ()))
 
 
 def _call(fields: Fields, known: Definitions) -> CallNode:
@@ -312,7 +267,7 @@ def _inputs(node: Node, router: Node | None, value: Any) -> dict[str, Result]:
     """What flows into a node, by slot, which may be left out where its declaration says it."""
     edges = [*map(list_of, list_of(value))]
     if edges and all(len(edge) == 2 for edge in edges):
-        slots: tuple[str, ...] = SLOTS.get(node.kind, ())
+        slots: tuple[str, ...] = (SLOTS[node.kind],) if node.kind in SLOTS else ()
         if isinstance(node, OpNode):
             slots = node.op.slots_of(len(edges))
         if isinstance(node, RouteNode) and isinstance(router, RouterNode) and isinstance(router.router, Router):

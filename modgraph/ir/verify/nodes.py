@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from modgraph.ir.analysis.reach import paths_from_targets
 from modgraph.ir.analysis.values import is_computed_once, varies_with_sources
 from modgraph.ir.graph import Graph
@@ -23,28 +21,22 @@ from modgraph.ir.node import (
     TargetNode,
 )
 from modgraph.ir.part import Part
+from modgraph.ir.stored.nodes import SLOTS
 from modgraph.ir.verify.regions import owners_of, verify_lengths, verify_owners, verify_pool, verify_scan
 from modgraph.ops import Op
 from modgraph.ops.array import NextState, State
 from modgraph.routers import GATHERED, Router, RouterText
 from modgraph.types import Axis, Misfit, TensorType
 
-NOT_IN_STEPS: Mapping[type[Node], str] = {
-    TargetNode: "a step has no target",
-    OutputNode: "a step has no outputs and losses",
-    LossNode: "a step has no outputs and losses",
-    GrowthNode: "a step has no growth",
-    ScanNode: "a scan stands in a scan",
+NOT_IN_STEPS = {
+    "target": "a step has no target",
+    "output": "a step has no outputs and losses",
+    "loss": "a step has no outputs and losses",
+    "growth": "a step has no growth",
+    "scan": "a scan stands in a scan",
 }
-SLOT: Mapping[type[Node], str] = {OutputNode: "x", LossNode: "x", GrowthNode: "when"}  # into which one value flows
-NO_TYPES: Mapping[type[Node], str] = {
-    RouterNode: "it has no value",
-    PoolNode: "it has no value",
-    DecisionNode: "nothing comes out of it",
-    OutputNode: "nothing comes out of it",
-    LossNode: "nothing comes out of it",
-    GrowthNode: "nothing comes out of it",
-}
+NO_TYPES = {"router": "it has no value", "pool": "it has no value"}
+NO_TYPES |= dict.fromkeys(("decision", "output", "loss", "growth"), "nothing comes out of it")
 
 
 def verify(graph: Graph) -> None:
@@ -61,7 +53,7 @@ def verify(graph: Graph) -> None:
 
 
 def verify_node(part: Part, node: Node) -> None:
-    graph, kind, name = part.graph, type(node), node.name
+    graph, kind, name = part.graph, node.kind, node.name
     inputs = graph.inputs(name)
     ask(part.scan is None or kind not in NOT_IN_STEPS, NOT_IN_STEPS.get(kind, ""), name, "kind")
     if isinstance(node, RouteNode | DecisionNode | GrowthNode):
@@ -73,8 +65,8 @@ def verify_node(part: Part, node: Node) -> None:
         ask(not graph.uses(name), "only a route, a decision or a growth uses a pool and a router", name, "uses")
     if isinstance(node, InputNode | TargetNode | RouterNode | PoolNode):
         ask(not inputs, "nothing flows into it", name, "inputs")
-    if kind in SLOT:
-        ask([*inputs] == [SLOT[kind]], f"one value flows into it, in the slot {SLOT[kind]}", name, "inputs")
+    if kind in SLOTS:
+        ask([*inputs] == [SLOTS[kind]], f"one value flows into it, in the slot {SLOTS[kind]}", name, "inputs")
     ask(not node.types or kind not in NO_TYPES, NO_TYPES.get(kind, ""), name, "types")
     match node:
         case InputNode() | TargetNode():
