@@ -7,8 +7,10 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from modgraph.declare import ROLES, Initial, Record
+from modgraph.declare import ROLES, Declaration, Initial, Record, load_extensions
+from modgraph.diagnostics import ModgraphError, Note
 from modgraph.ir.invalid import InvalidGraph, ask
+from modgraph.ir.program.relative import make_plain
 from modgraph.routers import RouterFacts
 from modgraph.types import Axis, TensorType, repeated, shown
 
@@ -224,3 +226,23 @@ def facts_of(value: Any) -> RouterFacts:
         known = type(each) is int and each > 0 if name == "k" else each in FACTS[name]
         ask(known and (name == "k" or isinstance(each, type(FACTS[name][0]))), f'"{name}" is not {each!r}')
     return RouterFacts(**facts)
+
+
+def declared_of(fields: Fields, find: Any) -> Any:
+    """The op or router of a node, with its settings."""
+    name = fields.read("is", name_of)
+    known: type[Declaration] | None = find(name)
+    if known is None:
+        if faults := load_extensions():  # one of which may declare it
+            raise ModgraphError([fault.changed(notes=(Note(text=f'the graph uses "{name}"'),)) for fault in faults])
+        raise InvalidGraph(f'this installation does not know "{name}"', fields.node, "is")
+    declared, values = known.settings(), {}
+    for key, value in fields.read("settings", constants_of).items():
+        ask(key in declared, f'"{name}" has no setting "{key}"', fields.node, "settings")
+        setting = declared[key]
+        problem = setting.problem(make_plain(value) if setting.names_axis else value)
+        ask(not problem, f'setting "{key}" {problem}', fields.node, "settings")
+        values[key] = setting.convert(value)
+    missing = [key for key, setting in declared.items() if setting.required and key not in values]
+    ask(not missing, f'"{name}" needs the setting "{", ".join(missing)}"', fields.node, "settings")
+    return known(**values)

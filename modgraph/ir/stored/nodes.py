@@ -7,34 +7,14 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from modgraph.declare import Declaration, load_extensions
-from modgraph.diagnostics import ModgraphError, Note
+from modgraph.declare import Declaration
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, ask
 from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode, TargetNode
 from modgraph.ir.part import Region
 from modgraph.ir.program.program import CallNode, DeferredNode, Definition, PlaceNode
-from modgraph.ir.program.relative import make_plain
-from modgraph.ir.stored.fields import (
-    MISSING,
-    MOST_MODULES,
-    MOST_PLACES,
-    Fields,
-    constants_of,
-    expect,
-    facts_of,
-    flag_of,
-    initial_of,
-    list_of,
-    name_of,
-    name_or_none_of,
-    records_of,
-    relative_name_of,
-    relative_names_of,
-    texts_of,
-    types_of,
-    whole_of,
-)
+from modgraph.ir.stored import fields as readers
+from modgraph.ir.stored.fields import Fields
 from modgraph.routers import Router, RouterFacts, RouterText
 from modgraph.types import Misfit, is_key
 from modgraph.vocabulary import find_op, find_router
@@ -51,7 +31,7 @@ class Field(NamedTuple):
 
     name: str
     read: Callable[[Any], Any]
-    default: Any = MISSING
+    default: Any = readers.MISSING
     write: Callable[[Any], Any] = lambda value: value
 
 
@@ -61,30 +41,32 @@ def facts_to_json(facts: RouterFacts) -> dict[str, Any]:
     return {name: value for name, value in asdict(facts).items() if value != defaults[name]}
 
 
-FROZEN = Field("frozen", flag_of, False)
-ONCE = Field("once", flag_of, False)
-GROWN = Field("grown", whole_of(0, MOST_PLACES), 0)
-LABEL = Field("label", relative_name_of, "")
-OWNER = Field("owner", name_or_none_of)  # by default the name of the node
+FROZEN = Field("frozen", readers.flag_of, False)
+ONCE = Field("once", readers.flag_of, False)
+GROWN = Field("grown", readers.whole_of(0, readers.MOST_PLACES), 0)
+LABEL = Field("label", readers.relative_name_of, "")
+OWNER = Field("owner", readers.name_or_none_of)  # by default the name of the node
 FIELDS: Mapping[str, tuple[Field, ...]] = {  # by the kind of node
     "target": (GROWN,),
-    "op": (OWNER, Field("initial", initial_of, None, asdict), FROZEN, ONCE),
+    "op": (OWNER, Field("initial", readers.initial_of, None, asdict), FROZEN, ONCE),
     "router": (FROZEN,),
     "decision": (
-        Field("rounds", whole_of(1, MOST_ROUNDS), 1),
+        Field("rounds", readers.whole_of(1, MOST_ROUNDS), 1),
         LABEL,
-        Field("records", records_of, (), lambda records: [[each.name, each.role.name.lower()] for each in records]),
-        Field("facts", facts_of, RouterFacts(), facts_to_json),
+        Field(
+            "records", readers.records_of, (), lambda records: [[each.name, each.role.name.lower()] for each in records]
+        ),
+        Field("facts", readers.facts_of, RouterFacts(), facts_to_json),
     ),
     "pool": (
-        Field("size", whole_of(1, MOST_MODULES)),
+        Field("size", readers.whole_of(1, readers.MOST_MODULES)),
         GROWN,
-        Field("shares", relative_name_of, ""),
-        Field("inside", relative_name_of, ""),
+        Field("shares", readers.relative_name_of, ""),
+        Field("inside", readers.relative_name_of, ""),
     ),
-    "route": (Field("lowering", name_of, None), ONCE, LABEL),
-    "scan": (Field("carried", whole_of(0, MOST_PLACES)),),
-    "output": (Field("label", relative_name_of),),
+    "route": (Field("lowering", readers.name_of, None), ONCE, LABEL),
+    "scan": (Field("carried", readers.whole_of(0, readers.MOST_PLACES)),),
+    "output": (Field("label", readers.relative_name_of),),
 }
 KINDS: Mapping[str, Any] = {each.kind: each for each in Node.__subclasses__() if each.__module__ == Node.__module__}
 VALUES = {"input": 1, "target": 1, "growth": 0, "loss": 0}  # how many types nodes have
@@ -182,14 +164,14 @@ def _thawed(value: Any) -> Any:
 def fill(graph: Graph, records: list[Any], known: Definitions) -> None:
     """Add the nodes that a body lists."""
     for record in records:
-        fields = Fields.named(record, relative_name_of)
+        fields = Fields.named(record, readers.relative_name_of)
         name, kind = fields.node, record.get("kind")
         if kind == "place":
-            fields.read("kind", name_of)
+            fields.read("kind", readers.name_of)
             fields.close()
             graph.add(PlaceNode(name=f"place.{len(graph)}", placed=name))
             continue
-        if fields.read("deferred", flag_of, False):
+        if fields.read("deferred", readers.flag_of, False):
             graph.add(DeferredNode(name=f"deferred.{len(graph)}", placed=name))
         node: Node = _call(fields, known) if kind == "call" else _node(fields, known)
         uses = fields.read("uses", _uses, {})
@@ -211,30 +193,30 @@ def fill(graph: Graph, records: list[Any], known: Definitions) -> None:
 
 
 def _node(fields: Fields, known: Definitions) -> Node:
-    facts: dict[str, Any] = {"name": fields.node, "types": fields.read("types", types_of, ())}
-    kind = fields.read("kind", name_of)
+    facts: dict[str, Any] = {"name": fields.node, "types": fields.read("types", readers.types_of, ())}
+    kind = fields.read("kind", readers.name_of)
     ask(kind in KINDS, f'"{kind}" is no kind of node', fields.node, "kind")
     if kind in VALUES:
         reason = "it has one type" if VALUES[kind] else "it has no value"
         ask(len(facts["types"]) == VALUES[kind], reason, fields.node, "types")
     for field in FIELDS.get(kind, ()):
-        reader = whole_of(0, most_grown(KINDS[kind](**facts))) if field is GROWN else field.read
+        reader = readers.whole_of(0, most_grown(KINDS[kind](**facts))) if field is GROWN else field.read
         facts[field.name] = fields.read(field.name, reader, fields.node if field is OWNER else field.default)
         if field.name == "size":
             facts["regions"] = fields.read(
-                "regions", lambda each: tuple(_region(fields.node, one, known) for one in list_of(each))
+                "regions", lambda each: tuple(_region(fields.node, one, known) for one in readers.list_of(each))
             )
     if kind == "op":
-        facts["op"] = _declared(fields, find_op)
+        facts["op"] = readers.declared_of(fields, find_op)
     if kind == "router" and fields.has("text"):
         given = (
-            fields.read("text", name_of),
-            fields.read("given", texts_of, ()),
-            fields.read("defaults", texts_of, ()),
+            fields.read("text", readers.name_of),
+            fields.read("given", readers.texts_of, ()),
+            fields.read("defaults", readers.texts_of, ()),
         )
         facts["router"] = RouterText(*given)
     elif kind == "router":
-        facts["router"] = _declared(fields, find_router)
+        facts["router"] = readers.declared_of(fields, find_router)
     if kind == "scan":
         facts["region"] = fields.read("region", lambda each: _region(fields.node, each, known))
     node: Node = KINDS[kind](**facts)
@@ -242,30 +224,30 @@ def _node(fields: Fields, known: Definitions) -> Node:
 
 
 def _call(fields: Fields, known: Definitions) -> CallNode:
-    fields.read("kind", name_of)
-    called = fields.read("is", name_of)
+    fields.read("kind", readers.name_of)
+    called = fields.read("is", readers.name_of)
     ask(called in known, f"{called} is no definition before it", fields.node, "is")
-    names = fields.read("names", lambda each: tuple(map(relative_name_of, list_of(each))))
+    names = fields.read("names", lambda each: tuple(map(readers.relative_name_of, readers.list_of(each))))
     definition = known[called]
     ask(len(names) == len(definition.takes), f"it takes {', '.join(definition.takes)}", fields.node, "names")
-    weights, key = fields.read("weights", relative_name_of, ""), fields.read("key", _key, None)
+    weights, key = fields.read("weights", readers.relative_name_of, ""), fields.read("key", _key, None)
     node = CallNode(name=fields.node, definition=definition, names=names, weights=weights, key=key)
     return replace(node, types=node.yields())
 
 
 def _key(value: Any) -> Any:
-    expect(is_key(value), value, "is no key of a round")
+    readers.expect(is_key(value), value, "is no key of a round")
     return value
 
 
 def _uses(value: Any) -> dict[str, str]:
     ask(isinstance(value, dict), "is no object")
-    return {name_of(role): relative_name_of(used) for role, used in value.items()}
+    return {readers.name_of(role): readers.relative_name_of(used) for role, used in value.items()}
 
 
 def _inputs(node: Node, router: Node | None, value: Any) -> dict[str, Result]:
     """What flows into a node, by slot, which may be left out where its declaration says it."""
-    edges = [*map(list_of, list_of(value))]
+    edges = [*map(readers.list_of, readers.list_of(value))]
     if edges and all(len(edge) == 2 for edge in edges):
         slots: tuple[str, ...] = (SLOTS[node.kind],) if node.kind in SLOTS else ()
         if isinstance(node, OpNode):
@@ -275,14 +257,14 @@ def _inputs(node: Node, router: Node | None, value: Any) -> dict[str, Result]:
         ask(len(slots) == len(edges), f"it takes {', '.join(slots) or 'nothing without a slot'}")
         edges = [[slot, *edge] for slot, edge in zip(slots, edges, strict=True)]
     ask(all(len(edge) == 3 for edge in edges), "it is no list of slots, each with a node and a number")
-    inputs = {relative_name_of(slot): _result(source) for slot, *source in edges}
+    inputs = {readers.relative_name_of(slot): _result(source) for slot, *source in edges}
     ask(len(inputs) == len(edges), "two slots have one name")
     return inputs
 
 
 def _result(value: Any) -> Result:
     ask(isinstance(value, list) and len(value) == 2, "a source is no node with a number")
-    return Result(relative_name_of(value[0]), whole_of(0, MOST_PLACES)(value[1]))
+    return Result(readers.relative_name_of(value[0]), readers.whole_of(0, readers.MOST_PLACES)(value[1]))
 
 
 def _is_there(graph: Graph, result: Result) -> bool:
@@ -291,7 +273,7 @@ def _is_there(graph: Graph, result: Result) -> bool:
 
 def results_of(value: Any, graph: Graph) -> tuple[Result, ...]:
     """Values of a body."""
-    results = tuple(map(_result, list_of(value)))
+    results = tuple(map(_result, readers.list_of(value)))
     for result in results:
         ask(_is_there(graph, result), f"it gives {result}, which is not there")
     return results
@@ -299,31 +281,11 @@ def results_of(value: Any, graph: Graph) -> tuple[Result, ...]:
 
 def _region(holder: str, value: Any, known: Definitions) -> Region:
     fields, graph = Fields(value, holder), Graph(holder)
-    fill(graph, fields.read("nodes", list_of), known)
-    arguments = fields.read("arguments", relative_names_of)
+    fill(graph, fields.read("nodes", readers.list_of), known)
+    arguments = fields.read("arguments", readers.relative_names_of)
     for name in arguments:
         there = name in graph and isinstance(graph[name], InputNode)
         ask(there, f"it has no input {name}", holder, "arguments")
     results = fields.read("results", lambda each: results_of(each, graph))
     fields.close()
     return Region(graph, arguments, results)
-
-
-def _declared(fields: Fields, find: Any) -> Any:
-    """The op or router of a node, with its settings."""
-    name = fields.read("is", name_of)
-    known: type[Declaration] | None = find(name)
-    if known is None:
-        if faults := load_extensions():  # one of which may declare it
-            raise ModgraphError([fault.changed(notes=(Note(text=f'the graph uses "{name}"'),)) for fault in faults])
-        raise InvalidGraph(f'this installation does not know "{name}"', fields.node, "is")
-    declared, values = known.settings(), {}
-    for key, value in fields.read("settings", constants_of).items():
-        ask(key in declared, f'"{name}" has no setting "{key}"', fields.node, "settings")
-        setting = declared[key]
-        problem = setting.problem(make_plain(value) if setting.names_axis else value)
-        ask(not problem, f'setting "{key}" {problem}', fields.node, "settings")
-        values[key] = setting.convert(value)
-    missing = [key for key, setting in declared.items() if setting.required and key not in values]
-    ask(not missing, f'"{name}" needs the setting "{", ".join(missing)}"', fields.node, "settings")
-    return known(**values)

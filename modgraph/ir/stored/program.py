@@ -14,17 +14,8 @@ from modgraph.ir.node import InputNode, Kind
 from modgraph.ir.program.flatten import flatten
 from modgraph.ir.program.outline import outline
 from modgraph.ir.program.program import DeferredNode, Definition, PlaceNode, Program
-from modgraph.ir.stored.fields import (
-    Fields,
-    check_depth,
-    constants_of,
-    expect,
-    initial_of,
-    list_of,
-    name_of,
-    one_of,
-    relative_names_of,
-)
+from modgraph.ir.stored import fields as readers
+from modgraph.ir.stored.fields import Fields
 from modgraph.ir.stored.nodes import (
     FROZEN,
     GROWN,
@@ -40,7 +31,7 @@ from modgraph.ir.stored.nodes import (
 from modgraph.ir.verify.nodes import verify
 
 FORMAT = 3
-INITIAL = Field("initial", lambda value: None if value is None else initial_of(value))
+INITIAL = Field("initial", lambda value: None if value is None else readers.initial_of(value))
 
 
 class NotReadBack(AssertionError):
@@ -110,7 +101,7 @@ def _marks_to_json(marks: Mapping[str, Any]) -> dict[str, Any]:
 def from_json(record: Any) -> Graph:
     """The graph whose program `to_json` described. Raises `UnreadableGraph`, for anything else whatever."""
     try:
-        check_depth(record)
+        readers.check_depth(record)
         graph = flatten(_read_program(record))
         verify(graph)
     except InvalidGraph as error:
@@ -122,13 +113,13 @@ def _read_program(record: Any) -> Program:
     """The program that a record describes: what is not as its declaration says is left to `verify`."""
     fields = Fields(record)
     fields.read("format", _check_format)
-    name = fields.read("name", lambda value: "" if value == "" else name_of(value))
-    body, known = Graph(name, fields.read("parameters", constants_of)), Definitions()
-    for each in fields.read("definitions", list_of):
+    name = fields.read("name", lambda value: "" if value == "" else readers.name_of(value))
+    body, known = Graph(name, fields.read("parameters", readers.constants_of)), Definitions()
+    for each in fields.read("definitions", readers.list_of):
         definition = _read_definition(each, known)
         ask(definition.name not in known, "another definition is called so", definition.name, "name")
         known[definition.name] = definition
-    fill(body, fields.read("nodes", list_of), known)
+    fill(body, fields.read("nodes", readers.list_of), known)
     weights = fields.read("weights", _read_weights)
     fields.close()
     return Program(body, tuple(known.values()), weights)
@@ -136,15 +127,20 @@ def _read_program(record: Any) -> Program:
 
 def _check_format(number: Any) -> None:
     known = type(number) is int and number == FORMAT
-    expect(known, number, f"is not {FORMAT}, the format that this version reads: train or export the model anew")
+    readers.expect(
+        known, number, f"is not {FORMAT}, the format that this version reads: train or export the model anew"
+    )
 
 
 def _read_definition(record: Any, known: Definitions) -> Definition:
-    fields = Fields.named(record, name_of)
-    kind, author = fields.read("kind", one_of("block", "router", "module", "round")), fields.read("is", name_of)
-    takes, axes, members = (fields.read(each, relative_names_of) for each in ("takes", "axes", "members"))
+    fields = Fields.named(record, readers.name_of)
+    kind, author = (
+        fields.read("kind", readers.one_of("block", "router", "module", "round")),
+        fields.read("is", readers.name_of),
+    )
+    takes, axes, members = (fields.read(each, readers.relative_names_of) for each in ("takes", "axes", "members"))
     graph = Graph(fields.node)
-    fill(graph, fields.read("nodes", list_of), known)
+    fill(graph, fields.read("nodes", readers.list_of), known)
     results = fields.read("results", lambda each: results_of(each, graph))
     fields.close()
     return Definition(fields.node, cast(Kind, kind), author, graph, results, takes, frozenset(axes), frozenset(members))
