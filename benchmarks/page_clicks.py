@@ -17,7 +17,8 @@ from pathlib import Path
 from options import parse_options
 from playwright.sync_api import Page, sync_playwright
 
-from modgraph.inspect.page import Pane, page_of
+from modgraph.inspect.page.content import Pane
+from modgraph.inspect.page.document import page_of
 from modgraph.inspect.scene import scene_of
 from modgraph.program import load
 

@@ -10,7 +10,8 @@ from modgraph.files import read_file
 from modgraph.inspect.diff import Side, compared
 from modgraph.inspect.diff.comparison import without_marks
 from modgraph.inspect.diff.html import panes_of
-from modgraph.inspect.page import Curve, Curves, Pane, Section, page_of
+from modgraph.inspect.page.content import Curve, Curves, Pane, Section
+from modgraph.inspect.page.document import page_of
 from modgraph.inspect.quote import escape_html
 from modgraph.inspect.scene import scene_of
 from modgraph.inspect.trace_sections import growth_section, loads_of, sections_of

@@ -44,7 +44,8 @@ class Program:
 
     def _repr_html_(self) -> str:
         """The graph as a notebook shows it: the page of `modgraph visualize`."""
-        from modgraph.inspect.page import Pane, page_of
+        from modgraph.inspect.page.content import Pane
+        from modgraph.inspect.page.document import page_of
         from modgraph.inspect.scene import scene_of
         from modgraph.pages import in_notebook
 

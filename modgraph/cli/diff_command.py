@@ -11,15 +11,7 @@ from dataclasses import replace
 
 from modgraph_runtime.streams import allow_colours
 
-from modgraph.cli.common import (
-    add_force,
-    add_json,
-    add_lengths,
-    add_overrides,
-    read_lengths,
-    read_overrides,
-    warn,
-)
+from modgraph.cli.common import add_force, add_json, add_lengths, add_overrides, read_lengths, read_overrides, warn
 from modgraph.cli.diff_values import as_in_bundle, left_out_of, values_of
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, render_all
 from modgraph.files import refuse_foreign, write_output

@@ -101,7 +101,8 @@ def _suffix(path: str) -> str:
 
 def _page(path: str, summary: dict[str, Any], pictures: Pictures) -> str:
     """The graph, and all that was traced of it."""
-    from modgraph.inspect.page import Pane, page_of
+    from modgraph.inspect.page.content import Pane
+    from modgraph.inspect.page.document import page_of
     from modgraph.inspect.scene import scene_of
     from modgraph.inspect.trace_sections import growth_section, loads_of, sections_of
     from modgraph.store.opened import opened

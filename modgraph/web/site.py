@@ -14,7 +14,7 @@ from modgraph_runtime import Bundle
 from modgraph.backends.onnx import Report
 from modgraph.data import Arrays
 from modgraph.diagnostics import ModgraphError
-from modgraph.inspect.page import Pane
+from modgraph.inspect.page.content import Pane
 from modgraph.inspect.page.document import style_of_drawing
 from modgraph.inspect.page.engine import ELK_NOTICE, elk, rendered, text_of
 from modgraph.inspect.quote import escape_html

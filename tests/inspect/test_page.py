@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from modgraph.inspect.page import (
+from modgraph.inspect.page.content import (
     Bars,
     Curve,
     Curves,
@@ -25,8 +25,8 @@ from modgraph.inspect.page import (
     Section,
     Table,
     Text,
-    page_of,
 )
+from modgraph.inspect.page.document import page_of
 from modgraph.inspect.scene import scene_of
 from modgraph.program import Program, load, loads
 from tests.inspect.browser import quiet_page

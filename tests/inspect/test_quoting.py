@@ -23,7 +23,8 @@ from modgraph.cli import main
 from modgraph.declare import shown_value
 from modgraph.diagnostics import Source
 from modgraph.inspect.drawing import dot_of, mermaid_of, svg_of
-from modgraph.inspect.page import Pane, Section, Text, page_of
+from modgraph.inspect.page.content import Pane, Section, Text
+from modgraph.inspect.page.document import page_of
 from modgraph.inspect.quote import UNSEEN, escape_html, quote_dot, quote_mermaid, script_json
 from modgraph.inspect.scene import Box, Scene, scene_of
 from tests.hostile import TEXTS, texts

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from modgraph.cli import main
-from modgraph.inspect.route_sections import MOST_POSITIONS
-from modgraph.inspect.trace_sections import loads_of, sections_of
+from modgraph.inspect.trace_sections import MOST_POSITIONS, loads_of, sections_of
 from modgraph.ir import comparisons
 from modgraph.program import loads
 from modgraph.store.run_directory import RunDirectory

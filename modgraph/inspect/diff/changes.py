@@ -80,12 +80,8 @@ class Changed:
 
 
 @dataclass(frozen=True)
-class Doubt:
+class Doubt(Moved):
     """A node that was removed and one that was added, which may be the same under another name."""
-
-    kind: str
-    before: str
-    after: str
 
     @property
     def declaration(self) -> str:

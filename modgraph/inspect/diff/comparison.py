@@ -11,10 +11,9 @@ from typing import Literal
 from modgraph.diagnostics import ModgraphError
 from modgraph.inspect.cost import Cost, check_lengths, cost_of
 from modgraph.inspect.diff.changes import Diff
-from modgraph.inspect.diff.compare import compare
+from modgraph.inspect.diff.compare import GONE, Renames, compare
 from modgraph.inspect.diff.keys import Keys
 from modgraph.inspect.diff.level import Level, is_below, split_place
-from modgraph.inspect.diff.renames import GONE, Renames
 from modgraph.inspect.diff.router_bodies import without_bodies
 from modgraph.ir import Graph, GraphWeight, OpNode, ScanNode, node_weights, weights_of
 

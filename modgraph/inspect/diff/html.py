@@ -8,12 +8,13 @@ from pathlib import PurePath
 
 from modgraph.diagnostics import Source
 from modgraph.inspect.cost import COUNTS
+from modgraph.inspect.diff.compare import AXIS, LABEL, WEIGHTS
 from modgraph.inspect.diff.comparison import Comparison, Fate
 from modgraph.inspect.diff.lines import lines_of, moves_of
-from modgraph.inspect.diff.renames import AXIS, LABEL, WEIGHTS
 from modgraph.inspect.diff.text import summary
 from modgraph.inspect.diff.words import details, shown_node, shown_place
-from modgraph.inspect.page import Mark, MarkKind, Pane, Section, Table, Text, page_of
+from modgraph.inspect.page.content import Mark, MarkKind, Pane, Section, Table, Text
+from modgraph.inspect.page.document import page_of
 from modgraph.inspect.scene import scene_of
 from modgraph.inspect.scene.edges import ids_of_nodes
 

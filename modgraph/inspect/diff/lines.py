@@ -9,9 +9,9 @@ from functools import partial
 
 from modgraph.inspect.diff.changes import Moved, Unmatched
 from modgraph.inspect.diff.comparison import Comparison
-from modgraph.inspect.diff.definitions import Definitions
 from modgraph.inspect.diff.keys import Key, Keys, Say, fill
 from modgraph.inspect.diff.level import Level, Palette, calls_around
+from modgraph.inspect.diff.matching import Definitions
 from modgraph.inspect.diff.words import details, shown_node
 from modgraph.ir import Graph
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from modgraph.inspect.diff.changes import Changed, Diff, Moved
+from modgraph.inspect.diff.compare import AXIS, LABEL, WEIGHTS
 from modgraph.inspect.diff.level import Level, calls_around, is_below, split_place
-from modgraph.inspect.diff.renames import AXIS, LABEL, WEIGHTS
 from modgraph.ir import Call, DecisionNode, Graph, Result
 
 FOLLOWING = ("types.", "settings.sizes", "settings.axis")  # what follows in the body of a router

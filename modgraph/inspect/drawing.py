@@ -1,13 +1,16 @@
-"""A scene in the languages of graphviz (groups are clusters) and of Mermaid (groups are subgraphs).
+"""A scene as SVG, and in the languages of graphviz (groups are clusters) and Mermaid (groups are subgraphs).
 
 Pictures without folding have each repetition once, and routes without what decides them.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from modgraph.inspect.page.content import Pane
+from modgraph.inspect.page.engine import FIRST_BOXES, rendered, text_of
 from modgraph.inspect.quote import quote_dot, quote_mermaid
 from modgraph.inspect.scene import Box, Edge, Scene
 from modgraph.version import VERSION
@@ -141,3 +144,30 @@ def _nested(box: Box, leaf: Say, group: Say, end: str) -> Iterator[str]:
     for child in children:
         yield from (f"  {line}" for line in _nested(child, leaf, group, end))
     yield end
+
+
+MARGIN = 4
+
+
+def svg_of(scene: Scene, budget: int | None = FIRST_BOXES) -> str:
+    """The text of an `.svg` file; unfolded are about `budget` boxes, or all but repetitions."""
+    drawn = rendered(Pane(scene).as_json(), budget)
+    width, height = (round(drawn["laid"][side] + 2 * MARGIN) for side in ("width", "height"))
+    about = (
+        '<metadata><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" '
+        'xmlns:dc="http://purl.org/dc/elements/1.1/"><rdf:Description>'
+        f"<dc:title>modgraph {VERSION}</dc:title></rdf:Description></rdf:RDF></metadata>"
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="{-MARGIN} {-MARGIN} {width} {height}">{about}<style>{_style()}</style>'
+        f'<rect x="{-MARGIN}" y="{-MARGIN}" width="{width}" height="{height}" fill="#ffffff"/>{drawn["svg"]}</svg>\n'
+    )
+
+
+def _style() -> str:
+    """The drawing's style sheet with its colours in place of their names, which few viewers know."""
+    style = text_of("drawing.css")
+    colours: dict[str, str] = dict(re.findall(r"(--[\w-]+): ([^;]+);", style))
+    rules = style[style.index("}") + 1 :]
+    return re.sub(r"var\((--[\w-]+)\)", lambda name: colours[name[1]], rules)
