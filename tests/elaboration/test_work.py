@@ -119,7 +119,6 @@ def _lines_run(text: str, parameters: dict[str, Any]) -> int:
     file = parse(Source("m.mod", text), report)
     assert file is not None, report.diagnostics
     before = sys.gettrace()
-    gc.collect()
     gc.disable()
     sys.settrace(count)
     try:
