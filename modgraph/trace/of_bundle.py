@@ -19,8 +19,7 @@ from modgraph.ir import Graph, UnreadableGraph, from_json
 from modgraph.store.errors import NotABundle
 from modgraph.store.run_directory import RunDirectory
 from modgraph.trace.errors import NoRouting, NothingToTrace
-from modgraph.trace.routes import RouteTrace, routes_with_gates
-from modgraph.trace.trace import Trace, chosen_split, first_of, named
+from modgraph.trace.trace import RouteTrace, Trace, chosen_split, first_of, named, routes_with_gates
 from modgraph.training.held_out import with_validation
 from modgraph.training.recipe import read_recipe
 

@@ -21,8 +21,7 @@ from modgraph.metrics.controllers import controllers
 from modgraph.store.growth import growth_of
 from modgraph.store.sealed_logs import check_logs
 from modgraph.trace.errors import NothingToTrace
-from modgraph.trace.routes import RouteTrace, routes_with_gates
-from modgraph.trace.trace import Trace, chosen_split, first_of, named
+from modgraph.trace.trace import RouteTrace, Trace, chosen_split, first_of, named, routes_with_gates
 from modgraph.training.stored_run import Run
 
 

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.trace.routes import RouteTrace
 from modgraph.trace.statistics import entropy_of
-from modgraph.trace.trace import Trace
+from modgraph.trace.trace import RouteTrace, Trace
 from modgraph.types import Axis
 
 MOST = 20  # paths in a summary

@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 
 from modgraph.trace.errors import NotOfAnImage
 from modgraph.trace.places import Places
-from modgraph.trace.routes import RouteTrace
 from modgraph.trace.sheet import CELL, WORDS, Part, Sheet, colours_of, file_of, shortened
 from modgraph.trace.statistics import shown_rounds
 from modgraph.trace.steps import places_of_routes
-from modgraph.trace.trace import Trace
+from modgraph.trace.trace import RouteTrace, Trace
 
 MOST_ROWS = 128
 LEAST_RANGE = 0.1  # of gates on the scale of colours, so that rounding is not painted as a pattern

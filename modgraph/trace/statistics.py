@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modgraph.declare import DISTRIBUTION
-from modgraph.trace.routes import RouteTrace
-from modgraph.trace.trace import Trace
+from modgraph.trace.trace import RouteTrace, Trace
 
 LEAST_SPREAD = 0.5  # of log M: a route whose use of M modules has less entropy has collapsed
 MOST_SHOWN = 8  # rounds in a table or a picture

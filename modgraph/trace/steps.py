@@ -1,36 +1,30 @@
 """Which modules are chosen at each position of an example (the place on an image, the token, the step of a time axis),
 and which are active at the steps, of senders too where these are modules of a pool themselves (MT-RMN, figure 4).
 
+A route serves a task where what is compared with the task's target depends on the route. It is a task's own where the
+outputs of no other depend on it; the outputs of one family belong to as many tasks as it has members.
+
 Axis letters: B examples, T steps, S senders, M modules.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from modgraph.ir import Result
 from modgraph.trace.places import Places, places_of_tokens
-from modgraph.trace.routes import RouteTrace
 from modgraph.trace.statistics import shares_of
-from modgraph.trace.trace import Trace
+from modgraph.trace.trace import RouteTrace, Trace, routes_behind
 
 ACTIVE, GATE = "active", "gate"
 MOST_CONNECTIONS = 256
 
 Shares = list[list[float]]
-
-
-@dataclass(frozen=True)
-class StepAxis:
-    """Which axis of a route's gates [B, …, M] is that of steps, and the pool of its senders if any."""
-
-    at: int
-    senders: str | None
 
 
 def places_of_routes(trace: Trace) -> dict[str, Places]:
@@ -42,20 +36,19 @@ def places_of_routes(trace: Trace) -> dict[str, Places]:
     return found
 
 
-def step_axes(trace: Trace) -> dict[str, StepAxis]:
-    """Of the routes that decide at each step of a time axis: one that a scan goes along, one of any length, or one of
-    fixed length that is neither a pool's nor that of the places of an image."""
+def step_axes(trace: Trace) -> dict[str, tuple[int, str | None]]:
+    """Which axis of the gates [B, …, M] is that of steps, and the pool of the senders if any, of the routes that decide
+    at each step of a time axis: one that a scan goes along, one of any length, or one of fixed length that is neither a
+    pool's nor that of the places of an image."""
     places, pools, found = places_of_routes(trace), trace.graph.pools(), {}
     for route in trace.routes:
-        axes = route.decision.senders
+        axes, lengths = route.decision.senders, route.gates.shape[1:]
         padded = [at for at, axis in enumerate(axes, start=1) if axis.is_padded]
-        fixed = [
-            at for at, axis in enumerate(axes, start=1) if axis.name not in pools and route.gates.shape[1 + at] > 1
-        ]
+        fixed = [at for at, axis in enumerate(axes, start=1) if axis.name not in pools and lengths[at] > 1]
         steps = (padded or fixed)[-1:] if route.node in trace.graph else [1]  # what a scan stacks comes first
         if steps and route.name not in places:
             senders = axes[-1].name if len(axes) > 1 and axes[-1].name in pools else None
-            found[route.name] = StepAxis(steps[0], senders)
+            found[route.name] = steps[0], senders
     return found
 
 
@@ -71,10 +64,9 @@ def positions_of(trace: Trace) -> dict[str, dict[str, Any]]:
     """
     known, steps, found = places_of_routes(trace), step_axes(trace), {}
     for route in trace.routes:
-        chosen, along, places = route.chosen[-1], steps.get(route.name), known.get(route.name)
-        if by_step := along is not None and (route.node not in trace.graph or along.senders is not None):
-            axis = along.at
-        else:
+        chosen, places, (axis, senders) = route.chosen[-1], known.get(route.name), steps.get(route.name, (0, None))
+        by_step = axis > 0 and (route.node not in trace.graph or senders is not None)
+        if not by_step:
             axis = next((at for at in range(chosen.ndim - 2, 0, -1) if chosen.shape[at] > 1), chosen.ndim - 2)
         if chosen.shape[axis] > 1:
             by_position = np.moveaxis(chosen, axis, 0).reshape(chosen.shape[axis], -1, route.modules)
@@ -102,13 +94,13 @@ def use_by_steps(trace: Trace) -> dict[str, StepUse]:
     have mean gates.
     """
     along = step_axes(trace)
-    found = {route.name: _use(trace, route, along[route.name]) for route in trace.routes if route.name in along}
+    found = {route.name: _use(trace, route, *along[route.name]) for route in trace.routes if route.name in along}
     return {name: use for name, use in found.items() if use is not None}
 
 
-def _use(trace: Trace, route: RouteTrace, along: StepAxis) -> StepUse | None:
+def _use(trace: Trace, route: RouteTrace, at: int, senders: str | None) -> StepUse | None:
     """What a route decided after its last round, padding left out; None if there is nothing else."""
-    axis, steps = route.decision.senders[along.at - 1], route.gates.shape[1 + along.at]
+    axis, steps = route.decision.senders[at - 1], route.gates.shape[1 + at]
     lengths = trace.arrays.values.get(trace.graph.length_inputs().get(axis.name, "")) if axis.is_padded else None
     real_BT = np.arange(steps) < (np.full(len(trace), steps) if lengths is None else lengths)[:, None]
     if not real_BT.any():
@@ -116,8 +108,8 @@ def _use(trace: Trace, route: RouteTrace, along: StepAxis) -> StepUse | None:
     shown = min(trace.steps, int(np.flatnonzero(real_BT.any(0))[-1]) + 1)
     last = np.asarray(route.chosen[-1], np.float64)
     opens = route.selects or bool(np.isin(last, (0, 1)).all())
-    values = np.moveaxis((last != 0).astype(np.float64) if opens else last, along.at, 1)
-    values = values if along.senders is not None else values[..., None, :]
+    values = np.moveaxis((last != 0).astype(np.float64) if opens else last, at, 1)
+    values = values if senders is not None else values[..., None, :]
     values_BTSM = values.reshape(*values.shape[:2], -1, *values.shape[-2:])
     over = np.max if opens else np.mean
 
@@ -132,13 +124,13 @@ def _use(trace: Trace, route: RouteTrace, along: StepAxis) -> StepUse | None:
         values = over(values_BTSM, axis=axis).mean(2)
         return {"pool": pool, "steps": by_step(values).T.tolist(), "mean": values[real_BT].mean(0).tolist()}
 
-    few = along.senders is not None and values_BTSM.shape[-1] * values_BTSM.shape[-2] <= MOST_CONNECTIONS
+    few = senders is not None and values_BTSM.shape[-1] * values_BTSM.shape[-2] <= MOST_CONNECTIONS
     return {
         "axis": axis.name or "step",
         "of": ACTIVE if opens else GATE,
         "examples": real_BT.sum(0)[:shown].tolist(),
         "modules": rows(route.pool, -2),
-        "senders": None if along.senders is None else rows(along.senders, -1),
+        "senders": None if senders is None else rows(senders, -1),
         "connections": np.moveaxis(by_step(values_BTSM.mean(2)), 0, -1).tolist() if few else None,
     }
 
@@ -150,3 +142,95 @@ def without_common(names: Iterable[str]) -> dict[str, str]:
     common = len([*itertools.takewhile(lambda column: len(set(column)) == 1, columns)]) if len(parts) > 1 else 0
     common -= any(words[common].isdecimal() for words in parts.values()) and common > 0
     return {name: ".".join(words[common:]) for name, words in parts.items()}
+
+
+# ------------------------------------------------------------ tasks
+
+
+def tasks_of(trace: Trace) -> dict[str, tuple[str, ...]]:
+    """The traced routes that serve each target; none where there are not several targets."""
+    if len(trace.predictions) < 2:
+        return {}
+    behind = {target: routes_behind(trace.graph, [result]) for target, result in trace.predictions.items()}
+    names = [route.name for route in trace.routes]
+    return {target: tuple(name for name in names if name in serving) for target, serving in behind.items()}
+
+
+def use_by_task(trace: Trace) -> dict[str, dict[str, list[float]]]:
+    """Each module's share of what was selected for each target after the last round, by pool: of pools whose routes
+    serve several targets, not all of them the same."""
+    tasks, found = tasks_of(trace), {}
+    for pool in dict.fromkeys(route.pool for route in trace.routes):
+        chosen_M = {
+            route.name: route.chosen[-1].reshape(-1, route.modules).sum(0, dtype=np.float64)
+            for route in trace.routes
+            if route.pool == pool
+        }
+        serving = {target: [name for name in names if name in chosen_M] for target, names in tasks.items()}
+        served = {target: names for target, names in serving.items() if names}
+        if len({tuple(names) for names in served.values()}) > 1:
+            totals = {target: sum((chosen_M[name] for name in names), np.zeros(1)) for target, names in served.items()}
+            found[pool] = {target: shares_of(total).tolist() for target, total in totals.items()}
+    return found
+
+
+SubNetwork = tuple[str, int, int]  # a pool, how many routes of a task came to it before, and one of its modules
+
+
+def outputs_behind(trace: Trace) -> dict[str, tuple[str, ...]]:
+    """The tasks whose outputs depend on each traced route, by its name."""
+    outputs: dict[str, list[Result]] = {}
+    for label, result in trace.graph.outputs.items():
+        outputs.setdefault(label.partition(".")[2] or label, []).append(result)
+    behind = {task: routes_behind(trace.graph, results) for task, results in outputs.items()}
+    return {route.name: tuple(task for task, names in behind.items() if route.name in names) for route in trace.routes}
+
+
+def steps_by_task(trace: Trace, use: Mapping[str, StepUse]) -> tuple[StepUse | None, dict[str, StepUse]]:
+    """What each task takes by routes of its own, as trace.json has it, None where not two tasks have any; and the other
+    routes, by name.
+
+    Of what is taken, sub-networks, `use` [sub-networks, steps] is by task, `mean` [sub-networks] over all steps that
+    are real, and `shares` [sub-networks, tasks] those of the tasks.
+    """
+    own: dict[str, list[StepUse]] = {}
+    shared = dict(use)
+    for name, tasks in outputs_behind(trace).items():
+        if name in use and len(tasks) == 1:
+            own.setdefault(tasks[0], []).append(shared.pop(name))
+    if len(own) < 2:
+        return None, dict(use)
+    taken = {task: _numbered(routes) for task, routes in own.items()}
+    rows = list(dict.fromkeys(row for each in taken.values() for row in each))
+    examples = {task: max((each["examples"] for each in routes), key=len) for task, routes in own.items()}
+    none = {task: ([0.0] * len(each), 0.0) for task, each in examples.items()}
+    means = {task: [each.get(row, none[task])[1] for row in rows] for task, each in taken.items()}
+    every = [each for routes in own.values() for each in routes]
+    return {
+        "axis": every[0]["axis"],
+        "of": GATE if any(each["of"] == GATE for each in every) else ACTIVE,
+        "examples": examples,
+        "sub_networks": [{"pool": pool, "round": time, "module": module} for pool, time, module in rows],
+        "use": {task: [each.get(row, none[task])[0] for row in rows] for task, each in taken.items()},
+        "mean": means,
+        "shares": shares_of(np.array([*means.values()], np.float64).T).tolist(),
+    }, shared
+
+
+def _numbered(routes: list[StepUse]) -> dict[SubNetwork, tuple[list[float], float]]:
+    """The shares of each sub-network by step, and over all, of the routes of one task: senders where they are modules,
+    else the modules that it sends to."""
+    seen: dict[str, int] = {}
+    found = {}
+    for rows in (route["senders"] or route["modules"] for route in routes):
+        pool = rows["pool"]
+        seen[pool] = seen.get(pool, -1) + 1
+        for module, share in enumerate(zip(rows["steps"], rows["mean"], strict=True)):
+            found[pool, seen[pool], module] = share
+    return found
+
+
+def names_of(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """What to call the pool of each sub-network beside the others, and which of its uses it is if not the first."""
+    short = without_common(row["pool"] for row in rows)
+    return [(short[row["pool"]], f", use {row['round'] + 1}" if row["round"] else "") for row in rows]

@@ -11,8 +11,7 @@ import numpy as np
 
 from modgraph.trace.errors import NoSteps
 from modgraph.trace.sheet import Part, Sheet, colours_of, file_of, shortened
-from modgraph.trace.steps import ACTIVE, Shares, StepUse, use_by_steps, without_common
-from modgraph.trace.tasks import names_of, steps_by_task
+from modgraph.trace.steps import ACTIVE, Shares, StepUse, names_of, steps_by_task, use_by_steps, without_common
 from modgraph.trace.trace import Trace
 
 MOST_ROWS = 400

@@ -10,7 +10,7 @@ from modgraph_runtime.ports import Port
 from modgraph.declare import Role
 from modgraph.ir import Decision, Graph
 from modgraph.trace.places import Places, places_of_tokens
-from modgraph.trace.routes import routes_with_gates
+from modgraph.trace.trace import routes_with_gates
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,8 @@ from modgraph.passes import INFERENCE, apply_passes
 from modgraph.trace import steps_picture
 from modgraph.trace.of_run import trace_run
 from modgraph.trace.sheet import sheet_of
-from modgraph.trace.steps import use_by_steps
+from modgraph.trace.steps import outputs_behind, steps_by_task, use_by_steps
 from modgraph.trace.summary import as_json, as_table
-from modgraph.trace.tasks import outputs_behind, steps_by_task
 from modgraph.trace.trace import Trace
 from modgraph.training import load_run
 from tests.small_runs import begin

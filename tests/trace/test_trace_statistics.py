@@ -19,12 +19,10 @@ from modgraph.declare import Role
 from modgraph.ir import Graph, comparisons
 from modgraph.program import loads
 from modgraph.trace.paths import coactivations, joint, mutual_information, successive, together
-from modgraph.trace.routes import RouteTrace, routes_with_gates
 from modgraph.trace.statistics import groupings_of, squared_variation, statistics_of, use_by_group
-from modgraph.trace.steps import positions_of
+from modgraph.trace.steps import positions_of, tasks_of, use_by_task
 from modgraph.trace.summary import as_json, as_table
-from modgraph.trace.tasks import tasks_of, use_by_task
-from modgraph.trace.trace import Trace, named
+from modgraph.trace.trace import RouteTrace, Trace, named, routes_with_gates
 from tests.trace.test_trace import TRANSFORMER
 
 RNG = np.random.default_rng(7)

@@ -32,11 +32,10 @@ from modgraph.trace.places_picture import (
     maps_of,
     places_picture,
 )
-from modgraph.trace.routes import routes_with_gates
 from modgraph.trace.sheet import CELL, colours_of
 from modgraph.trace.statistics import groupings_of, use_by_group
 from modgraph.trace.summary import as_json
-from modgraph.trace.trace import Trace
+from modgraph.trace.trace import Trace, routes_with_gates
 from modgraph.trace.views import draw
 from modgraph.training import load_run
 from modgraph.training.run import finish, resumed, started

@@ -19,11 +19,9 @@ from modgraph.metrics.evaluation import measure
 from modgraph.trace.of_run import record, trace_run
 from modgraph.trace.paths import paths_of
 from modgraph.trace.places_picture import places_picture
-from modgraph.trace.routes import routes_with_gates
-from modgraph.trace.summary import as_json, as_table
-from modgraph.trace.trace import Trace
+from modgraph.trace.summary import LEAST, MOST, as_json, as_table, typical_words
+from modgraph.trace.trace import Trace, routes_with_gates
 from modgraph.trace.views import draw
-from modgraph.trace.words import LEAST, MOST, typical_words
 from modgraph.training import load_run
 from modgraph.training.run import finish, started
 from tests.small_runs import reseal
