@@ -48,7 +48,7 @@ def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, site: Site) -
     name, owner = site.naming.next(op.name, bound.label)
     if not site.has_name_of_its_own(owner, span) or (shapes and not site.agree_on_weights(owner, shapes, span)):
         return POISON
-    context.count_weights(len(shapes), span)
+    context.count("weights", len(shapes), span)
     if shapes and site.naming.shifting is not None and bound.label is None:
         site.tell(errors.NamesWouldShift(span=span, name=site.naming.shifting))
     inputs = {slot: tensor.result for slot, tensor in zip(op.slots_of(len(tensors)), tensors, strict=True)}

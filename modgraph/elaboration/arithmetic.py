@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
@@ -37,7 +38,7 @@ LOGIC = {
 }
 
 
-def evaluate_range(expression: ast.Range, site: Site) -> Any:
+def _range(expression: ast.Range, site: Site) -> Any:
     ends = site.constant(expression.start, "a bound"), site.constant(expression.stop, "a bound")
     return folded(expression, site, constants.range_of, *ends)
 
@@ -76,7 +77,7 @@ def computed(name: str, values: list[Any], call: ast.Call, site: Site) -> Any:
     return folded(call, site, constants.call, name, values)
 
 
-def evaluate_unary(expression: ast.Unary, site: Site) -> Any:
+def _unary(expression: ast.Unary, site: Site) -> Any:
     value = site.evaluate(expression.operand)
     if isinstance(value, Tensor) and expression.operator == "-":
         return apply_op(OpUse(MULTIPLY(left=-1.0)), (value,), expression.span, site)
@@ -85,7 +86,7 @@ def evaluate_unary(expression: ast.Unary, site: Site) -> Any:
     return folded(expression, site, constants.unary, expression.operator, value)
 
 
-def evaluate_binary(expression: ast.Binary, site: Site) -> Any:
+def _binary(expression: ast.Binary, site: Site) -> Any:
     values, operator = (site.evaluate(expression.left), site.evaluate(expression.right)), expression.operator
     if not any(isinstance(value, Entity) for value in values):
         sound = counted(values, expression, site)
@@ -115,7 +116,7 @@ def _not_arithmetic(expression: Any, values: tuple[Any, ...], site: Site) -> Poi
     return site.tell(errors.Arithmetic(span=expression.span, problem=problem, way_out=way_out))
 
 
-def evaluate_index(expression: ast.Index, site: Site) -> Any:
+def _index(expression: ast.Index, site: Site) -> Any:
     target, span = site.evaluate(expression.target), expression.span
     index = site.constant(expression.index, "an index")
     if isinstance(target, Poison) or isinstance(index, Poison):
@@ -131,6 +132,14 @@ def evaluate_index(expression: ast.Index, site: Site) -> Any:
         problem = f'"{target.name}" has no member {shown_briefly(index)}'
         way_out = f"it has: {known}" + (", …" if len(target.members) > MOST_LISTED else "")
     return site.tell(errors.BadIndex(span=span, problem=problem, way_out=way_out))
+
+
+RULES: dict[type[ast.Expression], Callable[[Any, Site], Any]] = {
+    ast.Unary: _unary,
+    ast.Binary: _binary,
+    ast.Range: _range,
+    ast.Index: _index,
+}
 
 
 def folded(expression: ast.Tree, site: Site, function: Any, *values: Any) -> Any:

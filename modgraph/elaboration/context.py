@@ -20,17 +20,19 @@ from modgraph.routers.prelude import is_prelude
 from modgraph.syntax import ast
 from modgraph.types import Axis, TensorType
 
-MOST_NODES = 30_000
-MOST_ITERATIONS = 20_000
-MOST_WEIGHTS = 200_000  # tensors, in all modules of all pools
 MOST_STEPS = 1_000_000  # of about two microseconds
+LIMITS = {  # how much there may be of a thing, and what is told where there is more
+    "nodes": (30_000, "the graph has too many nodes"),
+    "iterations": (20_000, "too many iterations in all"),
+    "weights": (200_000, "the model has too many tensors of weights"),  # in all modules of all pools
+    "steps": (MOST_STEPS, "the spec takes too many steps to work out"),
+    "uses": (50, "modules used inside modules are nested too deep"),
+    "pools": (16, "pools inside pools are nested too deep"),  # a stored graph has four levels for each
+}
+FEWER = dict.fromkeys(("uses", "pools"), "use fewer levels") | {"steps": "write fewer iterations or shorter lists"}
 STATEMENT, CALL, BLOCK, MISTAKE = 4, 4, 40, 200  # steps that these take besides those of their parts
 OPERAND, RECORD, NAME = 8, 16, 10  # of an op, of a router, compared with a misspelt one
-DEEPEST_USE = 50
-DEEPEST_POOL = 16  # pools inside pools; a stored graph has four levels for each
 MOST_ERRORS = 50
-FEWER = "write fewer iterations or shorter lists"
-
 
 Observer = Callable[[Span, Any], None]  # told what stands at a place: a value, a module, a bound op
 
@@ -90,8 +92,7 @@ class Context:
         self.decides: dict[str, Any] = {}  # how a router that is written in the language does at each use, by its path
         self.call: Call | None = None  # the use of a definition whose body is being elaborated
         self.declared: dict[str, Declared] = {}  # every module, pool and router of the whole model, by path
-        self.nodes = self.iterations = self.tensors = self.steps = self.depth = 0
-        self.pools = 0  # whose modules are being elaborated, each inside another
+        self.counts = dict.fromkeys(LIMITS, 0)
         self.active_blocks: list[int] = []  # definitions whose uses are being put in, each inside another
         self.uses: list[Span] = []  # of routers whose bodies are put in
         self.applied: list[tuple[Span, Span]] = []  # where something is written, and where it is being applied
@@ -103,7 +104,7 @@ class Context:
 
     def tell(self, diagnostic: Diagnostic) -> None:
         self.report.add(self._placed(diagnostic))
-        self.steps += MISTAKE
+        self.counts["steps"] += MISTAKE
         if len(self.report.errors) >= MOST_ERRORS:
             raise Abandoned
 
@@ -141,39 +142,28 @@ class Context:
             known = self.signatures[op, operands] = op.bind(*operands)
         return known
 
-    def count_nodes(self, count: int, span: Span) -> None:
-        self.nodes = self._add(self.nodes, count, MOST_NODES, "the graph has too many nodes", span)
-
-    def count_iterations(self, domain: range | tuple[Any, ...], span: Span) -> None:
-        """Those of a loop, all before the first; a range may be longer than `len` can tell."""
-        more = max(0, domain.stop - domain.start) if isinstance(domain, range) else len(domain)
-        self.iterations = self._add(self.iterations, more, MOST_ITERATIONS, "too many iterations in all", span)
-
-    def count_weights(self, count: int, span: Span) -> None:
-        what = "the model has too many tensors of weights"
-        self.tensors = self._add(self.tensors, count, MOST_WEIGHTS, what, span)
-
-    def _add(self, count: int, more: int, most: int, what: str, span: Span, **facts: Any) -> int:
-        """A count with more added; nothing more can be said where that is too many."""
-        if count + more > most:
-            self.tell(TooLarge(span=span, what=what, limit=most, **facts))
+    def count(self, what: str, more: int, span: Span) -> None:
+        """Add to what there is of a thing. Where that is too much, nothing more can be said."""
+        self.counts[what] += more
+        most, problem = LIMITS[what]
+        if self.counts[what] > most:
+            facts: Any = {"way_out": FEWER[what]} if what in FEWER else {}
+            self.tell(TooLarge(span=span, what=problem, limit=most, **facts))
             raise Abandoned
-        return count + more
 
     def spend(self, steps: int, span: Span) -> None:
         """Count work, so that no text takes long: an expression is a step, and so is a member that is looked at."""
-        self.steps += steps
-        if self.steps > MOST_STEPS:
-            self._add(self.steps, 0, MOST_STEPS, "the spec takes too many steps to work out", span, way_out=FEWER)
+        self.counts["steps"] += steps
+        if self.counts["steps"] > MOST_STEPS:
+            self.count("steps", 0, span)
 
     @contextmanager
     def in_modules(self, span: Span) -> Iterator[None]:
         """While the modules of a pool are elaborated, which belong to no call."""
-        what = "pools inside pools are nested too deep"
-        self.pools = self._add(self.pools, 1, DEEPEST_POOL, what, span, way_out="use fewer levels")
+        self.count("pools", 1, span)
         with self.within(None):
             yield
-        self.pools -= 1
+        self.counts["pools"] -= 1
 
     @contextmanager
     def applying(self, written: Span, applied: Span) -> Iterator[None]:
@@ -194,13 +184,12 @@ class Context:
         self, kind: Kind, name: str, naming: Naming, span: Span, definition: ast.Definition | None = None
     ) -> Iterator[None]:
         """While a module, or the definition of a block or router, is elaborated where it is used."""
-        what = "modules used inside modules are nested too deep"
-        self.depth = self._add(self.depth, 1, DEEPEST_USE, what, span, way_out="use fewer levels")
+        self.count("uses", 1, span)
         self.active_blocks.append(id(definition))
         with self.within(Call(kind, name, naming.node, naming.owner, self.call, span=span)):
             yield
         self.active_blocks.pop()
-        self.depth -= 1
+        self.counts["uses"] -= 1
 
 
 def in_own_words(diagnostic: Diagnostic, scope: Scope, named: Mapping[str, Axis]) -> Diagnostic:

@@ -8,16 +8,8 @@ from itertools import takewhile
 from typing import Any
 
 from modgraph.declare import shown_value
-from modgraph.elaboration import constants, errors
-from modgraph.elaboration.arithmetic import (
-    computed,
-    constant_call,
-    counted,
-    evaluate_binary,
-    evaluate_index,
-    evaluate_range,
-    evaluate_unary,
-)
+from modgraph.elaboration import arithmetic, constants, errors
+from modgraph.elaboration.arithmetic import computed, constant_call, counted
 from modgraph.elaboration.blocks import use_block
 from modgraph.elaboration.calls import CallArgument, arguments_of, settle
 from modgraph.elaboration.decisions import apply_statistic, evaluate_attribute
@@ -178,10 +170,7 @@ EXPRESSIONS: dict[type[ast.Expression], Callable[[Any, Site], Any]] = {
     ast.TupleOf: _tuple,
     ast.Pipeline: evaluate_pipeline,
     ast.Call: _call,
-    ast.Unary: evaluate_unary,
-    ast.Binary: evaluate_binary,
-    ast.Range: evaluate_range,
-    ast.Index: evaluate_index,
+    **arithmetic.RULES,
     ast.Attribute: evaluate_attribute,
 }
 

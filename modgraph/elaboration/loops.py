@@ -30,7 +30,10 @@ def elaborate_loop(statement: ast.Loop, site: Site) -> None:
     families = _families((statement.body,), site)
     rounds = Rounds(statement, site) if statement.name else None
     keyword = "repeat" if statement.name else "for"
-    site.context.count_iterations(domain, statement.span)
+    more = (
+        max(0, domain.stop - domain.start) if isinstance(domain, range) else len(domain)
+    )  # `len` has a limit
+    site.context.count("iterations", more, statement.span)
     for key, value in zip(_keys_of(domain), domain, strict=True):
         scope = site.scope.inside(f"{statement.name}.{key}") if statement.name else site.scope.inside(suffix=f".{key}")
         scope.declare(statement.variable, value)

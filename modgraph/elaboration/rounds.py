@@ -95,7 +95,7 @@ class Rounds:
         """A round that is elaborated; none where it cannot be copied."""
         context, graph = self.site.context, self.site.graph
         self.tried += 1
-        told, nodes, used, tensors = _told(self.site), len(graph), set(context.used), context.tensors
+        told, nodes, used, tensors = _told(self.site), len(graph), set(context.used), context.counts["weights"]
         lengths = [len(table) for table in _tables(self.site)]
         self._elaborate(call, scope)
         new = tuple(islice(graph, nodes, None))
@@ -111,7 +111,7 @@ class Rounds:
                 for table, length in zip(_tables(self.site), lengths, strict=True)
             ),
             frozenset(context.used - used),
-            context.tensors - tensors,
+            context.counts["weights"] - tensors,
         )
         self.possible = self.tried < MOST_TRIED
         plain = all(isinstance(node, KINDS) for node in new)
@@ -263,7 +263,7 @@ def _copy(last: Round, call: Call, values: Mapping[Result, Result], scope: Scope
             case _:
                 return value
 
-    context.count_nodes(len(last.nodes), span)
+    context.count("nodes", len(last.nodes), span)
     for node in last.nodes:
         inputs = {slot: renamed(each) for slot, each in graph.inputs(node.name).items()}
         uses = {role: name_of(name) for role, name in graph.uses(node.name).items()}
@@ -276,7 +276,7 @@ def _copy(last: Round, call: Call, values: Mapping[Result, Result], scope: Scope
     for table, entries in zip(_tables(site), last.entries, strict=True):
         table.update((renamed(key), renamed(value)) for key, value in entries)
     context.used |= {name_of(name) for name in last.used}
-    context.count_weights(last.tensors, span)
+    context.count("weights", last.tensors, span)
     context.spend(len(last.nodes), span)
     for name, value in last.own.items():
         scope.declare(name, renamed(value))

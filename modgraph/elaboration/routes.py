@@ -189,7 +189,7 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
     message = tokens.with_shape(tokens.shape[len(tokens.shape) - max(ranks) :])
     site.context.messages.setdefault(pool.whole_path, (message,))
     site.context.first_used[pool.whole_path] = FirstUse(site.naming.node, span)
-    before = site.context.tensors
+    before = site.context.counts["weights"]
     with site.context.applying(pool.span, span), site.context.in_modules(span):
         regions = [elaborate_module(pool, at, message, site) for at in range(len(pool.templates))]
     whole = [region for region in regions if isinstance(region, Region)]
@@ -204,6 +204,6 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
     facts = {"grown": pool.grown, "shares": pool.shares, "inside": pool.inside, "within": pool.within}
     node = PoolNode(name=pool.path, size=pool.size, regions=tuple(whole), span=pool.span, **facts)
     if node.alike:  # a pool inside a pool counts as if each of its modules had a weight
-        tensors = max(site.context.tensors - before, bool(site.region))
-        site.context.count_weights((node.size - 1) * tensors, span)
+        tensors = max(site.context.counts["weights"] - before, bool(site.region))
+        site.context.count("weights", (node.size - 1) * tensors, span)
     return node if site.add(node, pool.span) else POISON

@@ -257,7 +257,7 @@ class Site:
         if problem is not None:
             self.tell(problem)
             return False
-        self.context.count_nodes(1, span)
+        self.context.count("nodes", 1, span)
         self.context.spend(len(node.name), span)
         given = {slot: self.reached(result, span) for slot, result in (inputs or {}).items()}
         lengths = {axis: self.reached(self.length_of(axis, span), span) for axis in padded}
@@ -291,7 +291,7 @@ class Site:
             name = f"outer.{result.node}" + (f".{result.index}" if result.index else "")
             while name in self.graph or name in self.context.named:
                 name += "_"
-            self.context.count_nodes(1, span)
+            self.context.count("nodes", 1, span)
             types = (self.scan.outer.graph.type_of(result),)
             self.context.named[name] = InputNode(name=name, types=types, span=span, within=self.scan.call)
             self.graph.add(self.context.named[name])

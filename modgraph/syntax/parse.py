@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from modgraph.diagnostics import Report, Source, Span, closest, listed
+from modgraph.diagnostics import Diagnostic, Report, Source, Span, closest, listed
 from modgraph.files import open_file, reason_of
 from modgraph.syntax import ast
 from modgraph.syntax.errors import NothingHere, NotText, TooDeep, TooLong, UnreadableFile
@@ -63,17 +63,16 @@ def _bounded(source: Source, report: Report) -> list[PlacedToken] | None:
     depth = 0
     most = len(report.errors) + REPORTED_SYNTAX_ERRORS
     for token in tokens(source, report):
-        depth = max(0, depth + (token.type in OPENING) - (token.type in CLOSING))
+        span, depth = token.span, max(0, depth + (token.type in OPENING) - (token.type in CLOSING))
+        problem: Diagnostic | None = None
         if depth > BRACKET_DEPTH:
-            report.add(TooDeep(span=token.span, what="brackets are", limit=BRACKET_DEPTH))
-            return None
-        if len(stream) == TOKENS:
-            report.add(TooLong(span=token.span, what="words and signs", limit=TOKENS))
-            return None
-        if token.type == "NAME" and len(token) > LETTERS:
-            report.add(
-                TooLong(span=token.span, what="letters in a name", limit=LETTERS, way_out="choose a shorter one")
-            )
+            problem = TooDeep(span=span, what="brackets are", limit=BRACKET_DEPTH)
+        elif len(stream) == TOKENS:
+            problem = TooLong(span=span, what="words and signs", limit=TOKENS)
+        elif token.type == "NAME" and len(token) > LETTERS:
+            problem = TooLong(span=span, what="letters in a name", limit=LETTERS, way_out="choose a shorter one")
+        if problem is not None:
+            report.add(problem)
             return None
         stream.append(token)
     return stream if len(report.errors) < most else None
@@ -106,6 +105,4 @@ def _neighbours(path: Path) -> str:
 
 def keywords() -> Iterator[str]:
     """The reserved words of the language."""
-    for name, text in literals().items():
-        if text.isalpha() and name == text.upper():
-            yield text
+    return (text for name, text in literals().items() if text.isalpha() and name == text.upper())

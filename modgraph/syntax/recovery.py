@@ -163,16 +163,8 @@ class Recovery:
     def _unexpected(self, token: PlacedToken) -> UnexpectedText:
         choices = self.parser.parse_conf.states[self.parser.state_stack[-1]]
         accepted = frozenset(kind for kind in choices if kind.isupper() and self._accepts(kind))
-        statement, bracket = self._surroundings()
-        mistake = Mistake(
-            token=token,
-            before=self.before,
-            after=self.after,
-            accepted=accepted,
-            statement=statement,
-            bracket=bracket,
-            as_name=self._is_misused_word(token),
-        )
+        as_name = self._is_misused_word(token)
+        mistake = Mistake(token, self.before, self.after, accepted, *self._surroundings(), as_name)
         found = "the end of the file" if token.type == "$END" else f'"{token}"'
         return UnexpectedText(span=token.span, found=found, expected=expected(accepted), way_out=advise(mistake))
 
