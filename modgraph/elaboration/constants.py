@@ -54,10 +54,8 @@ def binary(sign: str, left: Any, right: Any) -> Any:
 
 
 def extent(value: Any) -> tuple[int, int]:
-    """How much a constant holds, members of its lists and those of lists within, and how deep they are nested.
-
-    A range is one. What is beyond the limits is not looked at.
-    """
+    """How much a constant holds, members of its lists and those of lists within, and how deep they are nested. A range
+    is one; what is beyond the limits is not looked at."""
     count, depth, level = 0, 0, [value]
     while level and count <= LONGEST_LIST and depth <= DEEPEST_LIST:
         count += sum(1 + len(each) // LETTERS_A_STEP if isinstance(each, str) else 1 for each in level)

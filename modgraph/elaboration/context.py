@@ -193,10 +193,8 @@ class Context:
 
 
 def in_own_words(diagnostic: Diagnostic, scope: Scope, named: Mapping[str, Axis]) -> Diagnostic:
-    """A message with axes called as the scope calls them or their pools, and those `named` by their words.
-
-    Only paths are replaced: a name without a dot is one that a user wrote.
-    """
+    """A message with axes called as the scope calls them or their pools, and those `named` by their words. Only paths
+    are replaced: a name without a dot is one that a user wrote."""
     called = {axis.name: word for word, axis in named.items()}
     for name, value in (item for each in scope.chain() for item in each.names.items()):
         if isinstance(value, WithAxis):  # what is further in hides what is further out

@@ -29,18 +29,13 @@ from modgraph.types import Axis
 
 
 def elaborate(
-    file: ast.File,
-    overrides: Mapping[str, Any],
-    report: Report,
-    observe: Observer = observe_nothing,
-    imports: Imports | None = None,
+    file: ast.File, overrides: Mapping[str, Any], report: Report, imports: Imports | None = None
 ) -> Graph | None:
     """The graph of the file's model under the given parameters, or None with every mistake reported.
 
-    `observe` is told what the names and stages of the text stand for, for tools that show it; `imports` reads what the
-    file imports, by default from the file's own folder.
+    `imports` reads what the file imports, by default from the file's own folder.
     """
-    context = Context(report, observe)
+    context = Context(report)
     graph = _elaborate_file(file, overrides, context, imports)
     if graph is None:
         return None
@@ -52,7 +47,8 @@ def elaborate(
 
 
 def diagnose(file: ast.File, overrides: Mapping[str, Any], report: Report, observe: Observer = observe_nothing) -> None:
-    """Report every mistake of the file's model, and what is odd in it."""
+    """Report every mistake of the file's model, and what is odd in it. `observe` is told what the names and stages of
+    the text stand for, for tools that show it."""
     _elaborate_file(file, overrides, Context(report, observe))
 
 
@@ -88,7 +84,7 @@ def read_model(source: Source | None, overrides: Mapping[str, Any], report: Repo
         raise ModgraphError(report.in_order())
     imports = Imports.of_spec(Path(source.name), report)
     graph = elaborate(file, overrides, report, imports=imports)
-    if graph is None or report.errors:
+    if graph is None:
         raise ModgraphError(report.in_order())
     return Reading(graph, moves_in(file), Standalone.of(file, imports))
 
@@ -119,7 +115,6 @@ def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[st
 
 
 def _warn_of_unused(scope: Scope, context: Context) -> None:
-    """Modules, pools and routers that no value passes through."""
     pending = list(scope.names.values())
     for entity in pending:
         if isinstance(entity, Family):
@@ -139,10 +134,7 @@ OF_SHAPES: tuple[type[Diagnostic], ...] = (
 
 def elaborate_blocks(file: ast.File, report: Report, observe: Observer = observe_nothing) -> None:
     """Tell the mistakes of each block of a file by itself: its names and arguments, and its shapes if each parameter
-    has a default and each axis of its inputs a number; else they are known where it is used.
-
-    `observe` is told what the names and stages of the text stand for.
-    """
+    has a default and each axis of its inputs a number; else they are known where it is used."""
     path = Path(file.span.source.name)
     scope = Imports.of_spec(path, report).scope_of(file, path)
     for block in (*file.blocks, *file.routers):

@@ -80,10 +80,8 @@ class BlockUse(Entity):
 
 @dataclass(frozen=True)
 class Template(Entity):
-    """A pipeline whose head is no value: applied where it is used, in the scope where it was written.
-
-    `call` is the use of the block that it was written in, if it was in one.
-    """
+    """A pipeline whose head is no value: applied where it is used, in the scope, and the use of a block if one, where
+    it was written."""
 
     stages: tuple[ast.Stage, ...]
     scope: Scope = field(compare=False)

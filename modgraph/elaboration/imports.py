@@ -34,10 +34,8 @@ def resolved(path: Path) -> Path:
 
 
 class Imports:
-    """Reads each file once. `root` is the folder of the spec: files outside it are reported.
-
-    `kept` has texts by their paths from the root, which are read in place of the files. `files` are all that were read.
-    """
+    """Reads each file once. Files outside `root`, the folder of the spec, are reported. Texts in `kept`, by their paths
+    from the root, are read in place of the files. `files` are all that were read."""
 
     def __init__(self, root: Path, report: Report, kept: Mapping[str, str] | None = None) -> None:
         self.root = resolved(root)
@@ -105,7 +103,6 @@ class Imports:
 
 
 def _kept_beside(spec: Path, report: Report) -> dict[str, str]:
-    """The texts of imported files that a run keeps beside its spec, by their paths."""
     folder = spec.parent
     if spec.name != SPEC or not (exists(folder / RECORD) and exists(folder / KEPT)):
         return {}
@@ -130,7 +127,6 @@ def kept_texts(text: str) -> dict[str, str]:
 
 
 def _declare_definitions(file: ast.File, scope: Scope, report: Report) -> None:
-    """Put the blocks and the routers of a file into its scope; what is defined twice is told."""
     for defined, names in ((file.blocks, scope.names), (file.routers, scope.routers)):
         for each in defined:
             if each.name in names:

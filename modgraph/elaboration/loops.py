@@ -30,9 +30,7 @@ def elaborate_loop(statement: ast.Loop, site: Site) -> None:
     families = _families((statement.body,), site)
     rounds = Rounds(statement, site) if statement.name else None
     keyword = "repeat" if statement.name else "for"
-    more = (
-        max(0, domain.stop - domain.start) if isinstance(domain, range) else len(domain)
-    )  # `len` has a limit
+    more = max(0, domain.stop - domain.start) if isinstance(domain, range) else len(domain)  # `len` has a limit
     site.context.count("iterations", more, statement.span)
     for key, value in zip(_keys_of(domain), domain, strict=True):
         scope = site.scope.inside(f"{statement.name}.{key}") if statement.name else site.scope.inside(suffix=f".{key}")
@@ -95,7 +93,6 @@ def elaborate_frozen(statement: ast.Frozen, site: Site) -> None:
 
 
 def _families(bodies: tuple[ast.Body, ...], site: Site) -> dict[str, dict[Any, Any]]:
-    """An empty family for every name that some bodies declare."""
     names = [name for body in bodies for name in body.declared]
     site.context.spend(len(names), bodies[0].span)
     return {name: {} for name in names}

@@ -207,7 +207,6 @@ def _moved_values(before: Mapping[str, Any], now: Mapping[str, Any], site: Site)
 
 
 def _computed_alike(was: Result, here: Result, site: Site) -> bool:
-    """Whether a body sees no difference between two values of one type."""
     if was == here:
         return True
     one, other = site.graph[was.node], site.graph[here.node]

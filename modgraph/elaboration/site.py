@@ -43,10 +43,7 @@ KEPT_BY = {  # how to use a value after the body that binds it
 
 @dataclass(frozen=True)
 class Rules:
-    """What each kind of tree means, and how each kind of callable is applied.
-
-    `term` says what a term right of an arrow stands for.
-    """
+    """What each kind of tree means, how each kind of callable is applied, and what a term right of an arrow is."""
 
     expressions: Mapping[type[ast.Expression], Callable[[Any, Site], Any]]
     statements: Mapping[type[ast.Statement], Callable[[Any, Site], None]]
@@ -56,10 +53,8 @@ class Rules:
 
 @dataclass
 class ScanBody:
-    """A scan while its body is elaborated: where it stands, what it has read of there, what it has yielded.
-
-    It belongs to `call`. `read` gives the inputs of the region that stand for results of the graph around it.
-    """
+    """A scan while its body is elaborated: where it stands, in what call, the inputs of its region for what it has read
+    of there, and what it has yielded."""
 
     outer: Site
     call: Call | None
@@ -69,11 +64,8 @@ class ScanBody:
 
 @dataclass(frozen=True)
 class Site:
-    """Where an expression stands: the graph it adds to, the names it sees, the names its nodes get.
-
-    `call` is the use of the block it stands in, if it stands in one; `region` the path of the pool's module that it
-    is inside; `scan` the scan whose body it is in.
-    """
+    """Where an expression stands: the graph it adds to, the names it sees, the names its nodes get, and the use of a
+    block, the path of a pool's module (`region`) and the scan that it is inside."""
 
     context: Context
     rules: Rules
@@ -112,7 +104,6 @@ class Site:
         return self.rules.expressions[type(expression)](expression, self)
 
     def constant(self, expression: ast.Expression, what: str) -> Any:
-        """The value of an expression that must be a constant."""
         value = self.evaluate(expression)
         if self.is_axis(value, expression.span):
             return POISON
@@ -183,10 +174,7 @@ class Site:
     # ------------------------------------------------------------ messages
 
     def tell(self, diagnostic: Diagnostic) -> Poison:
-        """Tell of a mistake in the words of the text; one in a block's own, with where the block is used.
-
-        What stands there is poison then.
-        """
+        """Tell of a mistake in the words of the text; one in a block's own, with where the block is used."""
         named = {} if self.decision is None else self.decision.named
         diagnostic = in_own_words(diagnostic, self.scope, named)
         span, use = diagnostic.span, self.call.span if self.call is not None else None
@@ -247,10 +235,8 @@ class Site:
         uses: dict[str, str] | None = None,
         padded: Iterable[str] = (),
     ) -> bool:
-        """Add a node to the graph, which is told the padding of some axes; false, with a message, if it cannot be.
-
-        It belongs to the call whose body is elaborated; a pool or a router to the one that declares it.
-        """
+        """Add a node to the graph, which is told the padding of some axes; false, with a message, if it cannot be. It
+        belongs to the call whose body is elaborated; a pool or a router to the one that declares it."""
         if node.within is not self.context.call and not isinstance(node, PoolNode | RouterNode):
             node = replace(node, within=self.context.call)
         problem = self._problem(node, inputs or {}, padded, span)
@@ -267,7 +253,6 @@ class Site:
         return True
 
     def _problem(self, node: Node, inputs: dict[str, Result], padded: Iterable[str], span: Span) -> Diagnostic | None:
-        """Why a node cannot be added, or None."""
         if node.name in self.graph or (not self.region and node.name in self.context.named):
             advice = 'give it a name of its own: name="…"'
             return errors.DuplicateName(span=span, name=node.name, way_out=advice)
@@ -310,10 +295,8 @@ class Site:
         return self.graph[name] if self.shares(name) else None
 
     def length_of(self, axis: str, span: Span) -> Result:
-        """The input that tells how long examples are along an axis, made when first needed.
-
-        It is called after the axis; where the user has something of that name, an underscore tells them apart.
-        """
+        """The input that tells how long examples are along an axis, made when first needed and called after it; where
+        the user has something of that name, an underscore tells them apart."""
         if self.scan is not None:
             return self.scan.outer.length_of(axis, span)
         if axis not in self.context.lengths:

@@ -17,10 +17,8 @@ LONGEST_AXIS = 2**31 - 1
 
 
 def elaborate_type(type_: ast.TypeOf, site: Site, of_input: bool = False) -> TensorType | Poison:
-    """`float[axes…]`, `token[axes…, vocabulary]`, `class[axes…, classes]`; `kind=10` is an axis that gets a name.
-
-    In a block a name stands for the axis that an input's type gave it, but in the type of an input itself.
-    """
+    """`float[axes…]`, `token[axes…, vocabulary]`, `class[axes…, classes]`; `kind=10` is an axis that gets a name. In a
+    block a name stands for the axis that an input's type gave it, but in the type of an input itself."""
     dtype, span = type_.dtype, type_.span
     if dtype != "float" and dtype not in SIZED:
         suggestion = did_you_mean(dtype, ["float", *SIZED], "types are: {known}")
