@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from modgraph.declare import Declaration, Initial, Setting
-from modgraph.diagnostics import Note, Span, closest, did_you_mean
+from modgraph.diagnostics import Span, closest, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import CALL
 from modgraph.elaboration.entities import POISON, Entity, OpUse, Poison, WithAxis, described, is_callable, names_router
-from modgraph.elaboration.site import Site
+from modgraph.elaboration.site import Site, place_at_fault
 from modgraph.syntax import ast
 from modgraph.types import is_word, word_like, word_problem
 
@@ -30,10 +30,7 @@ class CallArgument:
 
     @property
     def at_fault(self) -> dict[str, Any]:
-        """Where to tell that the value is of a wrong kind."""
-        if self.given is None:
-            return {"span": self.span}
-        return {"span": self.given, "notes": (Note(text="used here", span=self.span),)}
+        return place_at_fault(self.span, self.given)
 
 
 def arguments_of(call: ast.Expression, site: Site, of_op: bool = True) -> list[CallArgument]:

@@ -56,10 +56,9 @@ def evaluate_attribute(expression: ast.Attribute, site: Site) -> Any:
     if isinstance(target, Poison):
         return POISON
     if not isinstance(target, RouterEntity):
-        span, notes = site.at_fault(expression.target)
         way_out = next((advice for kind, advice in WAYS_OUT.items() if isinstance(target, kind)), WAYS_OUT[Tensor])
         facts: Any = {"found": described(target), "name": name, "way_out": way_out}
-        return site.tell(errors.NoPart(span=span, notes=notes, **facts))
+        return site.tell(errors.NoPart(**site.at_fault(expression.target), **facts))
     records = target.router.record_names
     if not site.region and name not in records:
         suggestion = did_you_mean(name, records, f"{target.router.name} keeps: {{known}}")

@@ -88,13 +88,9 @@ def _template(value: Any, expression: ast.Expression, what: str, site: Site) -> 
     """What the modules of a pool, or a module, may be made of; else told."""
     if isinstance(value, Template | ModuleEntity | Poison):
         return value
-    span, notes = site.at_fault(expression)
-    needed, advice = (
-        f"a pipeline that begins with an op, for {what},",
-        "begin with an op, for example: linear(64) -> relu",
-    )
-    found = f"this is {described(value)}"
-    return site.tell(errors.WrongKind(span=span, notes=notes, needed=needed, found=found, way_out=advice))
+    needed, found = f"a pipeline that begins with an op, for {what},", f"this is {described(value)}"
+    way_out = "begin with an op, for example: linear(64) -> relu"
+    return site.tell(errors.WrongKind(**site.at_fault(expression), needed=needed, found=found, way_out=way_out))
 
 
 def declare_router(statement: ast.Router, site: Site) -> None:
@@ -139,9 +135,8 @@ def _settled_router(
 
 
 def _no_router(callee: ast.Name, found: str, way_out: str, site: Site) -> Poison:
-    span, notes = site.at_fault(callee)
-    facts: Any = {"needed": "a kind of router", "found": found, "way_out": way_out}
-    return site.tell(errors.WrongKind(span=span, notes=notes, **facts))
+    needed = "a kind of router"
+    return site.tell(errors.WrongKind(**site.at_fault(callee), needed=needed, found=found, way_out=way_out))
 
 
 def _declare(statement: Any, kind: Any, site: Site, **facts: Any) -> None:

@@ -192,9 +192,9 @@ def callable_of(term: ast.Expression, site: Site, further: tuple[CallArgument, .
         if found.term is not None:
             with site.context.applying(found.span, term.span):
                 return callable_of(found.term, site.where_written(found), arguments)
-        span, notes = site.at_fault(callee)
         facts: Any = {"needed": "an op or a block", "found": "this is a pipeline, which takes no arguments"}
-        return site.tell(errors.WrongKind(span=span, notes=notes, **facts, way_out="give an op or a block by its name"))
+        facts |= {"way_out": "give an op or a block by its name", **site.at_fault(callee)}
+        return site.tell(errors.WrongKind(**facts))
     if found is not None and not called:
         return found
     op = find_op(callee.name)
@@ -212,9 +212,8 @@ def _unknown_term(term: ast.Name, site: Site) -> Poison:
     if found is None:
         suggestion = op_meant(term.name, site.visible(term.span, is_callable))
         return site.tell(errors.UnknownOp(span=term.span, name=term.name, suggestion=suggestion))
-    span, notes = site.at_fault(term)
-    way_out = f"for example: {term.name}=relu" if notes else ""
+    way_out = f"for example: {term.name}=relu" if site.given_at(term) else ""
     if isinstance(found, Family) and found.members:
         way_out = f"take one of its members: {term.name}[{shown_value(next(iter(found.members)))}]"
-    facts: Any = {"needed": CALLABLE, "found": f'"{term.name}" is {described(found)}', "way_out": way_out}
-    return site.tell(errors.WrongKind(span=span, notes=notes, **facts))
+    is_ = f'"{term.name}" is {described(found)}'
+    return site.tell(errors.WrongKind(**site.at_fault(term), needed=CALLABLE, found=is_, way_out=way_out))

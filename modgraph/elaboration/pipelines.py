@@ -103,9 +103,9 @@ def _apply_to_tensors(term: Any, means: Means | None, tensors: tuple[Tensor, ...
     if isinstance(term, PoolEntity):
         return _apply_pool(term, means, tensors, stage.span, site)
     if isinstance(means, ByRouter):
-        (span, notes), found = site.at_fault(stage.term), f"this is {described(term)}"
+        fault, found = site.at_fault(stage.term), f"this is {described(term)}"
         way_out = "a router chooses among the modules of a pool: pool p[4] = linear(8)"
-        return site.tell(errors.WrongKind(span=span, notes=notes, needed="a pool", found=found, way_out=way_out))
+        return site.tell(errors.WrongKind(**fault, needed="a pool", found=found, way_out=way_out))
     value = site.apply(term, tensors, stage.span)
     if means is None or stage.sent is None or isinstance(value, Poison):
         return value

@@ -64,11 +64,12 @@ def means_of(sent: ast.Sent, site: Site) -> Means | Poison:
             case place:
                 return ByWeights(found, int(site.constant(place, "the place of an axis")))
     way_out = "declare it: router NAME = …; or give weights: x -> pool by w over expert"
-    span, notes = site.at_fault(called)
-    if notes:
+    facts: Any = {"span": sent.by.span}
+    if site.given_at(called) is not None:
+        facts = site.at_fault(called)
         way_out = "give a router that is declared, or declare one of that kind in the block: router r = kind"
-    facts: Any = {"needed": "a router or weights", "found": f"this is {described(found)}", "way_out": way_out}
-    return site.tell(errors.WrongKind(span=span if notes else sent.by.span, notes=notes, **facts))
+    facts |= {"needed": "a router or weights", "found": f"this is {described(found)}", "way_out": way_out}
+    return site.tell(errors.WrongKind(**facts))
 
 
 def _by_router(router: RouterEntity, sent: ast.Sent, site: Site) -> Means | Poison:

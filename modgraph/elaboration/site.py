@@ -109,8 +109,7 @@ class Site:
             return POISON
         if not isinstance(value, Entity) or isinstance(value, Poison):
             return value
-        span, notes = self.at_fault(expression)
-        mistake = errors.NotConstant(span=span, notes=notes, what=what, found=described(value))
+        mistake = errors.NotConstant(**self.at_fault(expression), what=what, found=described(value))
         if isinstance(value, AxisEntity):
             mistake = mistake.changed(way_out=f"how long it is, as a number: len({expression.span.text})")
         return self.tell(mistake)
@@ -128,8 +127,7 @@ class Site:
     def _one(self, value: Any, expression: ast.Expression, what: str) -> Tensor | Poison:
         if isinstance(value, Tensor | Poison):
             return value
-        span, notes = self.at_fault(expression)
-        mistake = errors.NotValue(span=span, notes=notes, what=what, found=described(value))
+        mistake = errors.NotValue(**self.at_fault(expression), what=what, found=described(value))
         if isinstance(value, Family) and value.of_values:
             name, key = value.name, next(iter(value.members))
             mistake = mistake.changed(way_out=f"name a member, {name}[{key}], or take it whole: {name} -> concat")
@@ -216,10 +214,9 @@ class Site:
         self.context.spend(NAME * min(len(names), MOST_CANDIDATES), span)
         return names
 
-    def at_fault(self, expression: ast.Expression) -> tuple[Span, tuple[Note, ...]]:
+    def at_fault(self, expression: ast.Expression) -> dict[str, Any]:
         """Where to tell that an expression is of a wrong kind: a parameter, where its argument stands."""
-        given = self.given_at(expression)
-        return (expression.span, ()) if given is None else (given, (Note(text="used here", span=expression.span),))
+        return place_at_fault(expression.span, self.given_at(expression))
 
     def given_at(self, expression: ast.Expression) -> Span | None:
         """Where the argument stands that an expression means, if it is a parameter and was given one."""
@@ -340,3 +337,8 @@ class Site:
             facts = {"weight": other or owner, "found": str([*shapes[other]]), "earlier": str([*earlier[other]])}
             self.tell(errors.SharedWithOtherShapes(span=span, name=owner, **facts))
         return other is None
+
+
+def place_at_fault(span: Span, given: Span | None) -> dict[str, Any]:
+    """Where to tell that what stands at a place, where it was perhaps given as an argument, is of a wrong kind."""
+    return {"span": span} if given is None else {"span": given, "notes": (Note(text="used here", span=span),)}
