@@ -109,8 +109,10 @@ class Diagnostic:
         """The same message with other facts, or at another place."""
         return type(self)(**{**vars(self), **facts})
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, code: str = "", **options: Any) -> None:
         super().__init_subclass__(**options)
+        if code:
+            cls.code = code
         if "code" in vars(cls):
             assert cls.code not in Diagnostic.catalogue, f"{cls.code} is declared twice"
             assert cls.__doc__, f"{cls.code} needs a docstring: it is what `explain` prints"
