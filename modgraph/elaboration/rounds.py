@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -215,69 +215,80 @@ def _computed_alike(was: Result, here: Result, site: Site) -> bool:
     return isinstance(one, RouteNode) and isinstance(other, RouteNode)
 
 
-def _copy(last: Round, call: Call, values: Mapping[Result, Result], scope: Scope, site: Site) -> None:
-    """Put a round in like the one before: add its nodes, and tell the scope and the context what they would know."""
-    context, graph, span, old, body = site.context, site.graph, last.call.span, last.call, site.scope.body
-    assert span is not None
-    paths = [(old.path, call.path), (old.weights, call.weights)]
-    for member in call.members:
-        named = f"{member}.{old.key}", f"{member}.{call.key}"
-        paths += [(join(path, named[0]), join(path, named[1])) for path in {body.path, body.node_path}]
-    moves = [(before, f"{before}.", after) for before, after in paths]
-    calls: dict[Call | None, Call | None] = {old: call, call.outer: call.outer}
+class _Renaming:
+    """What is called how in a round, by what it is called in the one before, whose operands have other `values`."""
 
-    @cache
-    def name_of(name: str) -> str:
-        for before, prefix, after in moves:
-            if name == before or name.startswith(prefix):
-                name = after + name[len(before) :]
-        return name
+    def __init__(self, old: Call, new: Call, values: Mapping[Result, Result], body: Scope) -> None:
+        paths = [(old.path, new.path), (old.weights, new.weights)]
+        for member in new.members:
+            named = f"{member}.{old.key}", f"{member}.{new.key}"
+            paths += [(join(path, named[0]), join(path, named[1])) for path in {body.path, body.node_path}]
+        self.moves = [(before, f"{before}.", after) for before, after in paths]
+        self.values = values
+        self.names: dict[str, str] = {}
+        self.calls: dict[Call | None, Call | None] = {old: new, new.outer: new.outer}
 
-    def call_of(each: Call | None) -> Call | None:
-        if each not in calls:
-            assert each is not None
-            below = each.path == old.path or each.path.startswith(f"{old.path}.")
-            path = call.path + each.path[len(old.path) :] if below else each.path
-            calls[each] = changed(each, path=path, weights=name_of(each.weights), outer=call_of(each.outer))
-        return calls[each]
+    def name(self, name: str) -> str:
+        if name not in self.names:
+            found = name
+            for before, prefix, after in self.moves:
+                if found == before or found.startswith(prefix):
+                    found = after + found[len(before) :]
+            self.names[name] = found
+        return self.names[name]
 
-    def renamed(value: Any) -> Any:
-        """What names stand for, and what a context knows, as it is of this round."""
+    def call(self, call: Call | None) -> Call | None:
+        if call not in self.calls:
+            assert call is not None
+            before, prefix, after = self.moves[0]
+            below = call.path == before or call.path.startswith(prefix)
+            path = after + call.path[len(before) :] if below else call.path
+            self.calls[call] = changed(call, path=path, weights=self.name(call.weights), outer=self.call(call.outer))
+        return self.calls[call]
+
+    def value(self, value: Any) -> Any:
+        """What names stand for, and what a context knows."""
         match value:
             case str():
-                return name_of(value)
+                return self.name(value)
             case Result():
-                moved = values.get(value)
-                return Result(name_of(value.node), value.index) if moved is None else moved
+                moved = self.values.get(value)
+                return Result(self.name(value.node), value.index) if moved is None else moved
             case Call():
-                return call_of(value)
+                return self.call(value)
             case TensorType():
-                return rename_axes(value, name_of)
+                return rename_axes(value, self.name)
             case tuple():
-                return tuple(map(renamed, value))
+                return tuple(map(self.value, value))
             case Family():
-                return changed(value, members={key: renamed(each) for key, each in value.members.items()})
+                return changed(value, members={key: self.value(each) for key, each in value.members.items()})
             case Tensor() | PoolEntity() | RouterEntity():
-                return changed(value, **{name: renamed(each) for name, each in vars(value).items()})
+                return changed(value, **{name: self.value(each) for name, each in vars(value).items()})
             case _:
                 return value
 
+
+def _copy(last: Round, call: Call, values: Mapping[Result, Result], scope: Scope, site: Site) -> None:
+    """Put a round in like the one before: add its nodes, and tell the scope and the context what they would know."""
+    context, graph, span = site.context, site.graph, last.call.span
+    assert span is not None
+    renaming = _Renaming(last.call, call, values, site.scope.body)
     context.count("nodes", len(last.nodes), span)
     for node in last.nodes:
-        inputs = {slot: renamed(each) for slot, each in graph.inputs(node.name).items()}
-        uses = {role: name_of(name) for role, name in graph.uses(node.name).items()}
-        facts: dict[str, Any] = {"name": name_of(node.name), "within": call_of(node.within)}
+        inputs = {slot: renaming.value(each) for slot, each in graph.inputs(node.name).items()}
+        uses = {role: renaming.name(name) for role, name in graph.uses(node.name).items()}
+        facts: dict[str, Any] = {"name": renaming.name(node.name), "within": renaming.call(node.within)}
         if isinstance(node, OpNode):
-            facts["owner"] = name_of(node.owner)
-        like = rename(node, node.name, name_of) if node.name in last.with_own_axes else node
+            facts["owner"] = renaming.name(node.owner)
+        like = rename(node, node.name, renaming.name) if node.name in last.with_own_axes else node
         copied = graph.add(changed(like, **facts), inputs, uses, graph.lengths(node.name))
         context.named[copied.name] = copied
     for table, entries in zip(_tables(site), last.entries, strict=True):
-        table.update((renamed(key), renamed(value)) for key, value in entries)
-    context.used |= {name_of(name) for name in last.used}
+        table.update((renaming.value(key), renaming.value(value)) for key, value in entries)
+    context.used |= {renaming.name(name) for name in last.used}
     context.count("weights", last.tensors, span)
     context.spend(len(last.nodes), span)
     for name, value in last.own.items():
-        scope.declare(name, renamed(value))
+        scope.declare(name, renaming.value(value))
     for name, value in last.bound.items():
-        site.scope.rebind(name, renamed(value))
+        site.scope.rebind(name, renaming.value(value))
