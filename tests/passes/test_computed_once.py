@@ -85,6 +85,17 @@ def test_messages_that_only_one_of_the_wanted_results_needs_are_computed_for_it(
     assert found.shape == (2, 2, 4)
 
 
+def test_senders_are_summed_by_the_weights_of_each_example_even_where_these_are_the_same_for_all() -> None:
+    body = "input x: float[24, 5] constant c: float[24] = 0.3 pool p[2] = linear(4)"
+    model = modgraph.loads(f"model m() {{ {body} y = x -> p by c over -1 output y }}").build()
+    x = torch.randn(5, 5, 24, generator=torch.Generator().manual_seed(0)).mT  # whose order in memory is another
+    c = torch.full((5, 24), 0.3)[:1].expand(5, 24)
+    summed, total = torch.einsum("za,zaD->zD", c, x), c.sum(1)[:, None]
+    linears: list[Any] = [model.get_submodule(f"p.{at}.linear") for at in range(2)]
+    of_modules = [F.linear(summed, each.weight, each.bias) + (total - 1) * each.bias for each in linears]
+    assert torch.equal(model(x), torch.stack(of_modules, 1)), "they are summed in another order"
+
+
 @st.composite
 def products(draw: st.DrawFn) -> dict[str, Any]:
     return {

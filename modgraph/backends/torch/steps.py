@@ -64,15 +64,18 @@ def _step(graph: Graph, node: Computed, compute: Callable[..., Any], once: Set[s
 
 
 def _operands(graph: Graph, node: Computed, once: Set[str]) -> tuple[Result, ...]:
-    """What flows into a node: of what is the same for every example that for one alone, where this is enough."""
-    found = tuple(graph.inputs(node.name).values())
+    """What flows into a node: of what is the same for every example that for one alone, where this is enough. Of routes
+    it is for f(0)."""
+    inputs = graph.inputs(node.name)
+    found = tuple(inputs.values())
     if isinstance(node, OpNode) and node.op.is_array:  # its operand tells how many examples there are
         return found
-    broadcasts = isinstance(node, OpNode) and node.op.broadcasts
-    broadcasts |= isinstance(node, RouteNode) and node.lowering == "factorised"
     varies = any(each.node not in once and graph.type_of(each).per == "example" for each in found)
-    if node.name not in once and not (broadcasts and varies):
-        return found
+    takes_one = node.name in once or (isinstance(node, OpNode) and node.op.broadcasts and varies)
+    of_zero = isinstance(node, RouteNode) and node.lowering == "factorised"
     return tuple(
-        Result(each.node, each.index + len(graph[each.node].types)) if each.node in once else each for each in found
+        Result(each.node, each.index + len(graph[each.node].types))
+        if each.node in once and (takes_one or (of_zero and slot == "messages"))
+        else each
+        for slot, each in inputs.items()
     )
