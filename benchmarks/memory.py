@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 import torch
-from modgraph_runtime.memory import in_words
+from modgraph_runtime.files import in_words
 from options import parse_options
 
 import modgraph

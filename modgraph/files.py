@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import IO
 
 from modgraph_runtime import files
-from modgraph_runtime.files import is_partial, open_file
-from modgraph_runtime.memory import refuse_beyond_memory
-from modgraph_runtime.provenance import Keys, is_foreign
+from modgraph_runtime.files import is_partial, open_file, refuse_beyond_memory
+from modgraph_runtime.integrity import Keys, is_foreign
 
 from modgraph.diagnostics import Diagnostic, ModgraphError
 

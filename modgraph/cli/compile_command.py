@@ -6,8 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from modgraph_runtime.integrity import MANIFEST_KEYS
-from modgraph_runtime.provenance import GRAPH_KEYS, sealed
+from modgraph_runtime.integrity import GRAPH_KEYS, MANIFEST_KEYS, sealed
 
 from modgraph.cli.common import add_force, add_overrides, read_overrides, warn
 from modgraph.diagnostics import Diagnostic, ModgraphError, Note, did_you_mean, listed

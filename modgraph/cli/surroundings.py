@@ -44,7 +44,7 @@ class NoCurrentFolder(Diagnostic):
 
 def message_of(error: Exception) -> Diagnostic | None:
     """The message of a failure that the surroundings of a command caused; None for any other."""
-    from modgraph_runtime.memory import free_memory, in_words
+    from modgraph_runtime.files import free_memory, in_words
 
     from modgraph.files import reason_of
 

@@ -10,7 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modgraph_runtime.provenance import SUMMARY_KEYS
+from modgraph_runtime.integrity import SUMMARY_KEYS
 
 from modgraph.cli.common import add_force, add_json, add_overrides, is_count, read_overrides
 from modgraph.diagnostics import ModgraphError, render_all

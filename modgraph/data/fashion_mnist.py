@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from modgraph_runtime.memory import refuse_beyond_memory
+from modgraph_runtime.files import refuse_beyond_memory
 from numpy.typing import NDArray
 
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, check_splits

@@ -6,7 +6,7 @@ from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from modgraph_runtime.memory import in_words
+from modgraph_runtime.files import in_words
 
 from modgraph.declare import shown_value
 from modgraph.diagnostics import listed

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from modgraph_runtime.provenance import SUMMARY_KEYS
+from modgraph_runtime.integrity import SUMMARY_KEYS
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.files import read_file, reason_of, refuse_foreign, write_atomically, writing

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from modgraph_runtime.memory import in_words
+from modgraph_runtime.files import in_words
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.files import reason_of

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from modgraph_runtime.provenance import made_by_modgraph
+from modgraph_runtime.integrity import made_by_modgraph
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.files import CannotWrite, NotOurs, read_file, writing

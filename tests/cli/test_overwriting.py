@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from modgraph_runtime import Bundle
 from modgraph_runtime.arrays import write_arrays
 from modgraph_runtime.command import main as runtime_main
+from modgraph_runtime.integrity import is_foreign, made_by_modgraph
 from modgraph_runtime.ports import BundleError
-from modgraph_runtime.provenance import is_foreign, made_by_modgraph
 
 import modgraph
 from modgraph.backends.onnx import Test as Split

@@ -169,7 +169,7 @@ def test_a_header_that_announces_too_much_is_told_by_size(tmp_path: Path, name: 
 @pytest.fixture
 def small_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with a megabyte of memory."""
-    monkeypatch.setattr("modgraph_runtime.memory.free_memory", lambda: 10**6)
+    monkeypatch.setattr("modgraph_runtime.files.free_memory", lambda: 10**6)
 
 
 @pytest.mark.usefixtures("small_machine")

@@ -14,10 +14,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from modgraph_runtime.files import open_file, replacing
-from modgraph_runtime.memory import refuse_beyond_memory
+from modgraph_runtime.files import open_file, refuse_beyond_memory, replacing
+from modgraph_runtime.integrity import ARCHIVE, is_foreign
 from modgraph_runtime.ports import Array, BundleError
-from modgraph_runtime.provenance import ARCHIVE, is_foreign
 
 UNREADABLE = (OSError, ValueError, EOFError, KeyError, MemoryError, OverflowError, RuntimeError)
 DAMAGED = (SyntaxError, TypeError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error)

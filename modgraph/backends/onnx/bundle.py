@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,11 @@ import torch
 from modgraph_runtime.integrity import MANIFEST_KEY, MANIFEST_KEYS, trailer
 
 from modgraph.backends.errors import NoNovelty, NothingFinite, OfWholeBatch, TooLarge, Unreached, WrongSuffix
-from modgraph.backends.onnx.change import Change, Test, change
 from modgraph.backends.onnx.examples import Arrays, Examples
-from modgraph.backends.onnx.int8 import quantised
+from modgraph.backends.onnx.int8 import Change, Test, change, quantised
 from modgraph.backends.onnx.manifest import Description, LeftOut, manifest_of, outputs_but
 from modgraph.backends.onnx.trace import start_up, trace
-from modgraph.backends.onnx.verify import Verified, loads, verify, verify_bundle
+from modgraph.backends.onnx.verify import Verified, verify, verify_bundle
 from modgraph.backends.report import told_of_routes
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import Diagnostic, ModgraphError
@@ -137,13 +135,12 @@ def export(
     onnx.helper.set_model_props(traced.proto, {MANIFEST_KEY: text})
     content = traced.proto.SerializeToString()
     parts = content, trailer(content)
-    check = partial(loads, examples=tried) if int8 else partial(verify_bundle, verified)
     target, beside = files_of_bundle(target)
     with replacing(beside) as described_in, replacing(target) as file:
         described_in.write(text.encode())
         file.writelines(parts)
         file.flush()
-        check(file.name)
+        verify_bundle(verified, not int8, file.name)
         refuse_foreign(target, beside, force=force, keys=MANIFEST_KEYS)
         # Of the two files one is replaced before the other, and whoever opens the bundle in between, or after a kill
         # there, must not find the manifest of another beside it: there is none then.

@@ -11,7 +11,7 @@ from typing import Any
 from modgraph_runtime.integrity import FORMAT
 
 from modgraph.backends.errors import BadExamples, UnknownOutput
-from modgraph.backends.onnx.change import Change
+from modgraph.backends.onnx.int8 import Change
 from modgraph.backends.onnx.operators import OPSET
 from modgraph.backends.onnx.trace import Traced
 from modgraph.backends.onnx.verify import TOLERANCE, Verified

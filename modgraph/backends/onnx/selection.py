@@ -1,12 +1,15 @@
-"""Discrete routing decisions: which modules were chosen, and how close the call was.
+"""Discrete decisions of routing: which modules were chosen, and how close the call was.
 
 A router that chooses among modules records its choice (of slots: that of each), not zero where sender n's message goes
-to module m, and may record what it ranks modules by, in the same shape.
+to module m, and may record what it ranks modules by, in the same shape. Where a router records gates of zeros and ones
+and chooses no modules, and behind the choice of a route without such scores, ops choose: thresholds, and choices of k.
+Of these the values that they compare tell how close the call is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,11 +17,15 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.backends.onnx.examples import Examples, Lengths
-from modgraph.backends.onnx.gate_calls import gate_calls
 from modgraph.backends.torch import Computed, Model
 from modgraph.backends.torch.pool import Expert
 from modgraph.declare import CHOSEN, RANKING
-from modgraph.ir import Decision, Graph, RouteNode
+from modgraph.ir import Decision, Graph, OpNode, Padding, Part, Result, RouteNode, padding_of
+from modgraph.nn import Arithmetic
+from modgraph.nn.padding import valid_along
+from modgraph.ops.choice import Above, TopK
+from modgraph.ops.compared import Comparison, Greater, GreaterEqual, Less, LessEqual
+from modgraph.routers.chosen import Chosen
 
 Batch = dict[str, Tensor]
 
@@ -143,3 +150,87 @@ def gap(selected: Tensor, scores: Tensor, axis: int = -1) -> Tensor:
 def _smallest(gaps: Iterable[Tensor], size: int) -> Tensor:
     """The smallest gap of each example over all routes: [B]."""
     return torch.stack([torch.full((size,), torch.inf), *gaps]).amin(0)
+
+
+# ------------------------------------------------------------ ops that choose
+
+
+@dataclass(frozen=True)
+class GateCall:
+    """An op that chooses values above a threshold or the k largest along an axis (counted from the last) of the values
+    `compared`, or that compares two of them. `margin` is the difference of both sides. `padding` has the axes that hold
+    padding, from 1, and the inputs with their lengths."""
+
+    compared: tuple[Result, ...]
+    op: Above | TopK | Comparison
+    along: int
+    padding: Padding
+    margin: Arithmetic
+
+    def gap(self, values: tuple[Tensor, ...], inputs: Mapping[str, Tensor]) -> Tensor:
+        """How far the closest call of each example is from being another: [B] from [B, ...]."""
+        if isinstance(self.op, TopK):
+            largest = values[0].movedim(self.along, -1).topk(self.op.k + 1).values
+            gaps = (largest[..., -2] - largest[..., -1]).unsqueeze(-1).movedim(-1, self.along)
+        else:
+            gaps = self.margin(*values).abs()
+        real = valid_along(gaps, {axis: inputs[name] for axis, name in self.padding if name in inputs})
+        return (gaps if real is None else gaps.masked_fill(~real, torch.inf)).flatten(1).amin(1)
+
+
+def gate_calls(graph: Graph) -> list[GateCall]:
+    """Those of a graph, but for what a scan does in its steps."""
+    bodies = tuple(f"{each.name}." for each in Part(graph).decisions() if each.facts.chooses_along is None)
+    nodes = {node.name: node for node in graph.of_kind(OpNode) if node.name.startswith(bodies)}
+    nodes = {name: node for name, node in nodes.items() if isinstance(node.op, Above | TopK)}
+    for route in graph.of_kind(RouteNode):
+        if isinstance(graph.declaration_of(route), Chosen):
+            nodes |= {node.name: node for node in _find_choosing(route, graph)}
+    return [found for node in nodes.values() if (found := _call(graph, node)) is not None]
+
+
+def _find_choosing(route: RouteNode, graph: Graph) -> Iterator[OpNode]:
+    """The ops that compute the choice of a route without scores of its own; with such scores, comparisons alone."""
+    inputs = graph.inputs(route.name)
+    kinds = Above | TopK | Comparison if inputs["scores"] == inputs["choice"] else Above | Comparison
+    pending = [inputs["choice"]]
+    for result in pending:
+        node = graph[result.node]
+        if not isinstance(node, OpNode):
+            continue
+        before = [*graph.inputs(node.name).values()]
+        if isinstance(node.op, kinds):
+            yield node
+        follows = node.op.propagate is not None or bool(node.op.zero_with())
+        if isinstance(node.op, Comparison):
+            follows = any(_is_exact(each, graph) for each in before)
+        if follows:
+            as_is = {before[at] for at in node.op.taken_as_is if at < len(before)}
+            pending += [each for each in dict.fromkeys(before) if each not in {*as_is, *pending}]
+
+
+def _call(graph: Graph, node: OpNode) -> GateCall | None:
+    op, signature, type_ = node.op, graph.signature(node), node.types[0]
+    compared, padding = tuple(graph.inputs(node.name).values()), padding_of(graph, node.types[0])
+    if isinstance(op, Comparison):
+        measured = isinstance(op, Less | LessEqual | Greater | GreaterEqual)
+        if not measured or type_.per == "batch" or any(_is_exact(each, graph) for each in compared):
+            return None
+        lacks = signature.axes["left_lacks"], signature.axes["right_lacks"]
+        return GateCall(compared, op, -1, padding, Arithmetic("-", *lacks, right=op.right))
+    assert isinstance(op, Above | TopK)
+    place = op.chosen(signature).place
+    size = type_.shape[place].size if place is not None else None
+    if place is None or (isinstance(op, TopK) and (size is None or op.k >= size)):
+        return None
+    threshold = op.threshold if isinstance(op, Above) else 0.0
+    return GateCall(compared, op, place, padding, Arithmetic("-", right=threshold))
+
+
+def _is_exact(result: Result, graph: Graph) -> bool:
+    """Whether a value holds whole numbers alone: a choice, or ranks."""
+    node = graph[result.node]
+    if not isinstance(node, OpNode):
+        return False
+    signature = graph.signature(node)
+    return node.op.chosen(signature) is not None or node.op.ranked(signature) is not None

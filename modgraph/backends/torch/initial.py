@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 import torch
-from modgraph_runtime.memory import SMALL, free_memory, in_words
+from modgraph_runtime.files import SMALL, free_memory, in_words
 from torch import nn
 
 from modgraph.backends.errors import WeightsBeyondMemory

@@ -9,7 +9,7 @@ from pickle import UnpicklingError
 from typing import Any
 
 import torch
-from modgraph_runtime.memory import refuse_beyond_memory
+from modgraph_runtime.files import refuse_beyond_memory
 from safetensors.torch import load
 from torch import Tensor
 

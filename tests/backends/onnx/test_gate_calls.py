@@ -9,8 +9,7 @@ import torch
 import modgraph
 from modgraph.backends.onnx import deterministic
 from modgraph.backends.onnx.examples import Examples
-from modgraph.backends.onnx.gate_calls import gate_calls
-from modgraph.backends.onnx.selection import Decisions
+from modgraph.backends.onnx.selection import Decisions, gate_calls
 
 SPEC = """
 router connect() for encoder, policy {

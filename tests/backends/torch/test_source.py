@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from modgraph_runtime.provenance import made_by_modgraph, sealed
+from modgraph_runtime.integrity import made_by_modgraph, sealed
 from torch import Tensor, nn
 
 import modgraph
