@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 
-from modgraph.cli.common import add_json, add_overrides, read_overrides
+from modgraph.cli.common import add_options, read_overrides
 from modgraph.declare.words import shown_count
 from modgraph.diagnostics import Diagnostic, Report, render_all
 from modgraph.elaboration import diagnose, elaborate_blocks
@@ -15,8 +15,8 @@ from modgraph.syntax import parse, read
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("specs", nargs="+", metavar="SPEC")
-    add_overrides(parser)
-    add_json(parser, "messages as JSON")
+    add_options(parser, "set")
+    parser.add_argument("--json", action="store_true", help="messages as JSON on stdout")
 
 
 def run(options: argparse.Namespace) -> int:

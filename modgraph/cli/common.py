@@ -38,26 +38,22 @@ class LengthGivenTwice(Diagnostic):
     help = "keep one of them"
 
 
-def add_overrides(parser: argparse.ArgumentParser) -> None:
-    what = "set a parameter of the model, or a dotted key of the recipe"
-    parser.add_argument("-s", "--set", action="append", default=[], metavar="NAME=VALUE", help=what)
+LENGTH = "the length of an axis of any length (1 where none is given)"
+UNCHECKED = "whether or not the bundle is as it was exported"
+SETTING: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME=VALUE"}
+OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "set": (("-s", "--set"), SETTING | {"help": "set a parameter of the model, or a dotted key of the recipe"}),
+    "length": (("--length",), SETTING | {"metavar": "AXIS=N", "help": LENGTH}),
+    "json": (("--json",), {"action": "store_true", "help": "one JSON object on stdout"}),
+    "force": (("--force",), {"action": "store_true", "help": "overwrite a file that modgraph did not write"}),
+    "unchecked": (("--unchecked",), {"action": "store_true", "help": UNCHECKED}),
+}
 
 
-def add_json(parser: argparse.ArgumentParser, what: str = "one JSON object") -> None:
-    parser.add_argument("--json", action="store_true", help=f"{what} on stdout")
-
-
-def add_lengths(parser: argparse.ArgumentParser) -> None:
-    what = "the length of an axis of any length (1 where none is given)"
-    parser.add_argument("--length", action="append", default=[], metavar="AXIS=N", help=what)
-
-
-def add_force(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--force", action="store_true", help="overwrite a file that modgraph did not write")
-
-
-def add_unchecked(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--unchecked", action="store_true", help="whether or not the bundle is as it was exported")
+def add_options(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Add options that several commands have."""
+    for flags, facts in (OPTIONS[name] for name in names):
+        parser.add_argument(*flags, **facts)
 
 
 def read_overrides(texts: list[str]) -> dict[str, Any]:

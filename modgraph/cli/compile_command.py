@@ -8,7 +8,7 @@ from pathlib import Path
 
 from modgraph_runtime.integrity import GRAPH_KEYS, MANIFEST_KEYS, sealed
 
-from modgraph.cli.common import add_force, add_overrides, read_overrides, warn
+from modgraph.cli.common import add_options, read_overrides, warn
 from modgraph.diagnostics import Diagnostic, ModgraphError, Note, did_you_mean, listed
 from modgraph.files import files_of_bundle, refuse_foreign, write_output
 from modgraph.ir import stored_form
@@ -36,13 +36,13 @@ class UnknownLowering(Diagnostic):
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("spec", metavar="SPEC")
-    add_overrides(parser)
+    add_options(parser, "set")
     what = "write a bundle (.onnx), the graph (.json) or PyTorch source (.py)"
     parser.add_argument("-o", "--output", metavar="FILE", help=what)
     what = "how to compute routes that can be, instead of the best form"
     parser.add_argument("--lowering", metavar="FORM", help=what)
     parser.add_argument("--seed", type=int, default=0, help="seed of the fresh weights (0)")
-    add_force(parser)
+    add_options(parser, "force")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -9,15 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from modgraph.cli.common import (
-    add_json,
-    add_lengths,
-    add_overrides,
-    is_count,
-    open_architecture,
-    read_lengths,
-    read_overrides,
-)
+from modgraph.cli.common import add_options, is_count, open_architecture, read_lengths, read_overrides
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.files import exists
 from modgraph.inspect.cost import axes_of_any_length, check_lengths, cost_of
@@ -56,10 +48,9 @@ class BadSize(Diagnostic):
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("spec", metavar="SPEC|RUN|CHECKPOINT|BUNDLE")
-    add_overrides(parser)
-    add_json(parser)
+    add_options(parser, "set", "json")
     parser.add_argument("--all", action="store_true", help="every node, equal repetitions too")
-    add_lengths(parser)
+    add_options(parser, "length")
     memory = "what a training step holds in memory; so do these three:"
     parser.add_argument("--memory", action="store_true", help=memory)
     parser.add_argument("--batch", metavar="N", help="examples of a training step (as the recipe says, or 1)")

@@ -8,17 +8,24 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from modgraph_runtime.streams import allow_colours
 
-from modgraph.cli.common import add_force, add_json, add_lengths, add_overrides, read_lengths, read_overrides, warn
-from modgraph.cli.diff_values import as_in_bundle, left_out_of, values_of
+from modgraph.cli.common import SETTING, add_options, read_lengths, read_overrides, warn
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, render_all
 from modgraph.files import refuse_foreign, write_output
-from modgraph.inspect.diff import Comparison, Side, as_json, compared, text_of
+from modgraph.inspect.diff import Comparison, Fate, Side, Weight, as_json, compared, text_of
+from modgraph.inspect.diff.comparison import Values
+from modgraph.ir import Graph, weights_of
+from modgraph.passes import apply_passes, pipeline_behind
 from modgraph.store.opened import Kind, Opened, kind_of, opened
 from modgraph.store.records import json_text
 from modgraph.syntax import read
+
+if TYPE_CHECKING:
+    from numpy import ndarray
+
 
 SAME, DIFFERENT = 0, 2
 
@@ -44,14 +51,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     what = "a spec, a run's folder, a checkpoint, a graph (.json) or a bundle"
     parser.add_argument("before", metavar="A", nargs="?", help=what)
     parser.add_argument("after", metavar="B", nargs="?", help="the same")
-    add_overrides(parser)
+    add_options(parser, "set")
     for side, which in (("before", "A"), ("after", "B")):
         what = f"set a parameter of {which} alone, after those of -s"
-        parser.add_argument(f"--set-{side}", action="append", default=[], metavar="NAME=VALUE", help=what)
-    add_lengths(parser)
-    add_json(parser)
+        parser.add_argument(f"--set-{side}", **SETTING, help=what)
+    add_options(parser, "length", "json")
     parser.add_argument("--html", metavar="FILE", help="write a page with both graphs side by side")
-    add_force(parser)
+    add_options(parser, "force")
     parser.add_argument("--git", nargs="+", metavar="WORD", help="what git gives an external diff: see docs/diff.md")
 
 
@@ -88,13 +94,13 @@ def comparison(before: Opened, after: Opened, lengths: Mapping[str, int]) -> Com
     for each, other in ((before, after), (after, before)):
         graph = each.graph
         if other.kind is Kind.BUNDLE and each.kind is not Kind.BUNDLE:
-            graph = as_in_bundle(each.graph, other)
-            also = "".join(f", nor {name}" for name in left_out_of(other) if name in each.graph.outputs)
+            graph = _in_bundle(each.graph, other)
+            also = "".join(f", nor {name}" for name in _left_out_of(other) if name in each.graph.outputs)
             lacks = f"{also}, which the bundle leaves out" if also else ""
             notes.append(f"the {each.kind} is compared as it is exported, without what only training needs{lacks}")
         sides.append(Side(str(each.path), each.kind, graph))
     found = compared(sides[0], sides[1], after.moved, lengths, tuple(notes))
-    return replace(found, values=values_of(before, after, found.weights))
+    return replace(found, values=_values_of(before, after, found.weights))
 
 
 def _text_for_git(words: list[str]) -> str:
@@ -127,3 +133,71 @@ def _has_colours(in_pager: bool = False) -> bool:
         return False
     allow_colours()
     return True
+
+
+NONE_YET = Values(reason="a run has no checkpoint yet")
+
+
+def _values_of(before: Opened, after: Opened, weights: tuple[Weight, ...]) -> Values:
+    """Of runs and checkpoints name by name, of those that have grown the old part; where one is a bundle, which has a
+    hash of its weights, as a whole. Specs and graphs have none. Raises `ModgraphError`."""
+    kinds = {before.kind, after.kind}
+    if kinds & {Kind.SPEC, Kind.GRAPH}:
+        return Values()
+    if Kind.BUNDLE in kinds:
+        hashes = [_hash_of(each, other) for each, other in ((before, after), (after, before))]
+        if None in hashes:
+            return NONE_YET
+        return Values("equal" if hashes[0] == hashes[1] else "different")
+    old, new = _weights_of(before), _weights_of(after)
+    if old is None or new is None:
+        return NONE_YET
+    both = [(each.fate, each.before.name, each.after.name) for each in weights if each.before and each.after]
+    kept = [(name, other) for fate, name, other in both if fate is not Fate.RESHAPED]
+    different = tuple(other for name, other in kept if not _are_equal(old[name], new[other]))
+    longer = []
+    for name, other in ((name, other) for fate, name, other in both if fate is Fate.RESHAPED):
+        first = new[other][tuple(map(slice, old[name].shape))]
+        if _are_equal(old[name], first.copy()):
+            longer.append(other)
+    return Values(
+        "different" if different or len(kept) < len(weights) else "equal",
+        len(kept) - len(different),
+        different,
+        tuple(longer),
+    )
+
+
+def _weights_of(found: Opened) -> Mapping[str, ndarray] | None:
+    """The weights of a checkpoint, or of that which a run ends with, None where it has none. Raises `ModgraphError`."""
+    from modgraph.store.weight_values import weights_of_checkpoint, weights_of_run
+
+    if found.record is not None:
+        return weights_of_checkpoint(found.path.with_suffix(".safetensors"), found.record)
+    assert found.run is not None, "specs and bundles have no weights of their own"
+    return weights_of_run(found.run)
+
+
+def _are_equal(old: ndarray, new: ndarray) -> bool:
+    """Bit for bit, so that what is no number equals itself."""
+    return old.dtype == new.dtype and old.shape == new.shape and old.tobytes() == new.tobytes()
+
+
+def _hash_of(found: Opened, bundle: Opened) -> str | None:
+    """The hash of the weights that a bundle such as the other has, None of a run without any."""
+    if found.kind is Kind.BUNDLE:
+        return str(found.manifest["weights"])
+    from modgraph.store.weight_values import hash_of_values
+
+    weights, needed = _weights_of(found), [weight.name for weight in weights_of(_in_bundle(found.graph, bundle))]
+    return None if weights is None else hash_of_values({name: weights[name] for name in needed})
+
+
+def _in_bundle(graph: Graph, bundle: Opened) -> Graph:
+    """A graph brought to what a bundle of it would hold that was exported as another was."""
+    return apply_passes(graph, pipeline_behind(bundle.graph, _left_out_of(bundle)))
+
+
+def _left_out_of(bundle: Opened) -> list[str]:
+    """The outputs of its model that a bundle leaves out."""
+    return [*bundle.manifest.get("left_out", {}).get("outputs", ())]

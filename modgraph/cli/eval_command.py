@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from modgraph.cli.common import add_json, add_overrides, add_unchecked, read_overrides
+from modgraph.cli.common import add_options, read_overrides
 from modgraph.store.records import json_text
 
 if TYPE_CHECKING:
@@ -18,11 +18,10 @@ if TYPE_CHECKING:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_directory", metavar="RUN")
-    add_overrides(parser)
-    add_json(parser)
+    add_options(parser, "set", "json")
     parser.add_argument("--detail", action="store_true", help="confusion matrices, and metrics by the data's groups")
     parser.add_argument("--bundle", metavar="FILE", help="let ONNX Runtime compute the outputs, from this bundle")
-    add_unchecked(parser)
+    add_options(parser, "unchecked")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modgraph.cli.common import add_force, warn
+from modgraph.cli.common import add_options, warn
 from modgraph.cli.surroundings import imports_frozen
 from modgraph.diagnostics import ModgraphError
 
@@ -30,7 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--web", action="store_true", help=what)
     what = "with --web, a page that publishes no examples of the test data"
     parser.add_argument("--no-examples", action="store_true", help=what)
-    add_force(parser)
+    add_options(parser, "force")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modgraph.cli.common import add_json, add_overrides, read_overrides, warn
+from modgraph.cli.common import add_options, read_overrides, warn
 from modgraph.cli.diff_command import comparison
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, did_you_mean
 from modgraph.files import exists
@@ -60,8 +60,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     what = "weights that are not carried over, or what they are of; * stands for anything"
     parser.add_argument("--fresh", nargs="+", action="extend", default=[], metavar="NAME", help=what)
     parser.add_argument("--restart", action="store_true", help="begin at epoch 0, with the weights alone")
-    add_overrides(parser)
-    add_json(parser, "the plan as one JSON object")
+    add_options(parser, "set")
+    parser.add_argument("--json", action="store_true", help="the plan as one JSON object on stdout")
 
 
 def run(options: argparse.Namespace) -> int:

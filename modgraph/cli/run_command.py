@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from modgraph.cli.common import add_force, add_unchecked
+from modgraph.cli.common import add_options
 from modgraph.diagnostics import ModgraphError
 from modgraph.files import refuse_foreign
 
@@ -15,8 +15,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", metavar="y.npz", help="where to write the outputs; otherwise they are summarised")
     parser.add_argument("--routing", action="store_true", help="the routers' records too, if the bundle has them")
     parser.add_argument("--info", action="store_true", help="say what the model takes and gives")
-    add_unchecked(parser)
-    add_force(parser)
+    add_options(parser, "unchecked", "force")
 
 
 def run(options: argparse.Namespace) -> int:

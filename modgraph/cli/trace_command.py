@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from modgraph_runtime.integrity import SUMMARY_KEYS
 
-from modgraph.cli.common import add_force, add_json, add_overrides, is_count, read_overrides
+from modgraph.cli.common import add_options, is_count, read_overrides
 from modgraph.diagnostics import ModgraphError, render_all
 from modgraph.files import CannotWrite, refuse_foreign, write_output
 from modgraph.store.records import json_text
@@ -33,7 +33,7 @@ SUFFIXES = (".npz", ".json", PAGE, *PICTURES)
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="RUN|BUNDLE")
-    add_overrides(parser)
+    add_options(parser, "set")
     what = "arrays (.npz), summary (.json), a page (.html), a view (.png .svg .pdf)"
     parser.add_argument("-o", "--output", metavar="FILE", help=what)
     parser.add_argument("--html", metavar="FILE", help="a page with the graph and all that was traced, as -o x.html")
@@ -50,8 +50,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--examples", type=_count, default=EXAMPLES, metavar="N", help=what)
     what = "steps of a time axis that are told, the first ones (12)"
     parser.add_argument("--steps", type=_count, metavar="N", help=what)
-    add_json(parser, "the summary as one JSON object")
-    add_force(parser)
+    parser.add_argument("--json", action="store_true", help="the summary as one JSON object on stdout")
+    add_options(parser, "force")
 
 
 def _count(text: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from modgraph.cli.common import add_overrides, read_overrides
+from modgraph.cli.common import add_options, read_overrides
 from modgraph.cli.surroundings import imports_frozen
 from modgraph.diagnostics import Diagnostic, ModgraphError
 
@@ -19,7 +19,7 @@ class SpecOrResume(Diagnostic):
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("spec", metavar="SPEC", nargs="?")
-    add_overrides(parser)
+    add_options(parser, "set")
     parser.add_argument("--recipe", metavar="FILE", help="the recipe (the YAML file beside the spec)")
     parser.add_argument("--out", metavar="DIR", help="folder for the run (runs/SPEC)")
     parser.add_argument("--resume", metavar="DIR", help="go on with a run; it keeps its spec and recipe")

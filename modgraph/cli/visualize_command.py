@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from modgraph.cli.common import add_force, add_overrides, open_architecture
+from modgraph.cli.common import add_options, open_architecture
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import refuse_foreign, write_output
 
@@ -24,10 +24,10 @@ SUFFIXES = (".html", ".svg", ".dot", ".mmd")
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("architecture", metavar="SPEC|RUN|CHECKPOINT|BUNDLE")
-    add_overrides(parser)
+    add_options(parser, "set")
     what = "a page (.html), a picture (.svg), graphviz (.dot), Mermaid (.mmd)"
     parser.add_argument("-o", "--output", metavar="FILE", help=what)
-    add_force(parser)
+    add_options(parser, "force")
 
 
 def run(options: argparse.Namespace) -> int:
