@@ -98,6 +98,10 @@ class Declaration(_Declared, Registered):
         """Check operand types and infer the results, some axes known beforehand. Raises `Misfit`."""
         axes = Axes(self)
         axes.bound.update(known)
+        return Signature(self, found, axes, self.resolve(axes, found))
+
+    def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The types of the results; operands have bound axes then, by default by their patterns. Raises `Misfit`."""
         operands = self.taken(found)
         if len(found) != len(operands):
             names = ", ".join(operand.name for operand in self.operands)
@@ -118,7 +122,7 @@ class Declaration(_Declared, Registered):
         self.check(axes)
         if self.one_kind:
             check_one_kind(found)
-        return Signature(self, found, axes, self.infer(axes, found))
+        return self.infer(axes, found)
 
     def taken(self, found: tuple[TensorType, ...]) -> tuple[Operand, ...]:
         """The operands that these values are."""

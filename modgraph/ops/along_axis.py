@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from modgraph.declare import Signature, axis_setting, own_module
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import Bound, Bounds, Propagated, drop_axis
@@ -86,11 +84,11 @@ class Max(Reduction):
     name = "max"
     synonyms = ("amax", "reduce_max")
 
-    def bind(self, *found: TensorType, **known: Any) -> Signature:
+    def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if len(found) == 2:
             of_two = "minimum" if self.name == "min" else "maximum"
             raise Misfit("it takes one value, along an axis", f"the {self.name} of two: (a, b) -> {of_two}")
-        return super().bind(*found, **known)
+        return super().resolve(axes, found)
 
 
 class Min(Max):

@@ -5,7 +5,7 @@ Values stand over each other: axes of one name, plain ones from the last; what o
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from modgraph.declare import Signature, TorchModule, setting
 from modgraph.declare.words import shown_count
@@ -68,16 +68,15 @@ class Pairwise(Op):
     def slots_of(self, count: int) -> tuple[str, ...]:
         return ("left", "right") if count == 2 else super().slots_of(count)
 
-    def bind(self, *found: TensorType, **known: Any) -> Signature:
+    def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         values = self.constants.count(None)
         if values == 0:
             raise Misfit("with two constants it takes no value", "leave one of left and right out")
         if len(found) != values:
             raise Misfit(f"it takes {shown_count(values, 'operand')} here, not {len(found)}")
-        axes = Axes(self)
         type_, lacks = aligned(found, self.symbol)
         axes.bound["left_lacks"], axes.bound["right_lacks"] = lacks[0], lacks[-1]
-        return Signature(self, found, axes, (type_,))
+        return (type_,)
 
     def propagate_all(self, op: Op, signature: Signature, known: Bounds) -> Propagated:
         """Another op and its bound for two choices, for a result that is zero where both values are."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
-from modgraph.declare import Operand, Signature, Weight, normal, own_module, setting
+from modgraph.declare import Operand, Weight, normal, own_module, setting
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, once_each
 
@@ -27,15 +27,14 @@ class Array(Op):
             raise Misfit(f"{len(self.sizes)} axes have {len(names)} names", 'a plain one is called ""')
         return once_each(tuple(Axis(size, name) for size, name in zip(self.sizes, names, strict=True)))
 
-    def bind(self, *found: TensorType, **known: Any) -> Signature:
+    def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if len(found) != 1:
             raise Misfit("it takes one value, which tells how many examples there are")
         if found[0].per == "batch":
             raise Misfit(f"it takes a value of each example, and this is {found[0]}", "", 0)
-        axes = Axes(self)
         axes.lead = self.shape()
         axes.bound["rank"] = len(found[0].shape)
-        return Signature(self, found, axes, (TensorType("float", axes.lead, per=self.per),))
+        return (TensorType("float", axes.lead, per=self.per),)
 
     def with_extent(self, axis: str, size: int | None) -> Self:
         """The same with another length of an axis of a name."""
@@ -59,11 +58,11 @@ class Constant(Array):
 
     numbers: tuple[float, ...] = setting((0.0,), doc="its numbers, the last axis innermost; or one for all places")
 
-    def bind(self, *found: TensorType, **known: Any) -> Signature:
+    def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if len(self.numbers) not in (1, prod(self.sizes)):
             reason = f"it has {len(self.numbers)} numbers for {prod(self.sizes)} places"
             raise Misfit(reason, "give a number for each place, or one for all")
-        return super().bind(*found, **known)
+        return super().resolve(axes, found)
 
 
 class Parameter(Array):
@@ -107,11 +106,11 @@ class NextState(Op):
       y = x + s output y"""
     operands = (Operand("state", "..."), Operand("value", "..."))
 
-    def bind(self, *found: TensorType, **known: Any) -> Signature:
+    def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if len(found) == 2 and found[1].per != "batch":
             reason = "a state is one for the whole batch, and this value is of each example"
             raise Misfit(reason, "take its mean first: value -> batch_mean, with the axes that go: batch_mean(-2)", 1)
-        return super().bind(*found, **known)
+        return super().resolve(axes, found)
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         return (found[0],)

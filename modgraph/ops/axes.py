@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 from modgraph.declare import Operand, Signature, axis_setting, own_module, position_of, setting
 from modgraph.ops.op import Op
@@ -166,15 +165,14 @@ class Expand(_Repeated):
     axis: int | str = setting(max=-1, axis=True, doc="which of the other's axes, by name or counted from the last")
     at: int | None = setting(None, max=-1, doc=PLACE)
 
-    def bind(self, *found: TensorType, **known: Any) -> Signature:
+    def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if len(found) != 2 or any(type_.dtype != "float" for type_ in found):
             raise Misfit("it takes two float values", 'write (value, like) -> expand("time")')
         x, like = found
-        axes = Axes(self)
         axes.bound["position"] = position = position_of(self.axis, like, self.name)
         if like.shape[position].is_padded and x.per == "batch":
             raise Misfit("a value over the batch has no axis along which examples differ in their length", "", 0)
-        return Signature(self, found, axes, (self.repeat(x, like.shape[position], self.at, axes),))
+        return (self.repeat(x, like.shape[position], self.at, axes),)
 
 
 def fixed_length(axis: Axis) -> int:

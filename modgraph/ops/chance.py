@@ -5,8 +5,6 @@ Outside training there is no noise, and a draw takes the most probable.
 
 from __future__ import annotations
 
-from typing import Any
-
 from modgraph.declare import Operand, Signature, axis_setting, check_one_kind, own_module, position_of, setting
 from modgraph.ops.choice import TopK
 from modgraph.ops.op import Op
@@ -35,7 +33,7 @@ class NormalNoise(Op):
     def slots_of(self, count: int) -> tuple[str, ...]:
         return ("x", "deviation") if self.deviation is None else ("x",)
 
-    def bind(self, *found: TensorType, **known: Any) -> Signature:
+    def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if len(found) != len(self.slots_of(len(found))):
             advice = "write scores -> normal_noise(0.1), or (scores, deviation) -> normal_noise"
             raise Misfit("it takes a value, and its standard deviation: a number or a second value", advice)
@@ -47,7 +45,7 @@ class NormalNoise(Op):
             raise Misfit(f"a value and its deviation are of one shape, not {shapes}", "", 1)
         if found[-1].per == "example":
             check_one_kind(found)
-        return Signature(self, found, Axes(self), (found[0],))
+        return (found[0],)
 
     def without_chance(self) -> Op:
         return NormalNoise(deviation=0.0)
@@ -92,10 +90,9 @@ class Draw(Op):
     def slots_of(self, count: int) -> tuple[str, ...]:
         return ("x", "told")[:count]
 
-    def bind(self, *found: TensorType, **known: Any) -> Signature:
+    def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if not 1 <= len(found) <= 2 or found[0].dtype != "float":
             raise Misfit("it takes logits, and perhaps which places are taken", "write scores -> draw", 0)
-        axes = Axes(self)
         x, position = found[0], position_of(self.axis, found[0], self.name)
         axes.bound["position"] = position
         at = position + len(x.shape)
@@ -103,7 +100,7 @@ class Draw(Op):
         if len(found) == 2 and (found[1].dtype not in ("float", "class") or not shapes_meet(found[1].shape, others)):
             raise Misfit(f"what is taken is told by the number of a place for each of {shown(others)}", "", 1)
         check_one_kind(found)
-        return Signature(self, found, axes, (x,))
+        return (x,)
 
     def masked(self, signature: Signature) -> tuple[Axis, ...]:
         return signature.operands[0].shape

@@ -125,15 +125,14 @@ class Where(Op):
         given = (True, self.then is None, self.otherwise is None)
         return tuple(operand.name for operand, is_value in zip(self.operands, given, strict=True) if is_value)
 
-    def bind(self, *found: TensorType, **known: Any) -> Signature:
+    def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         wanted = len(self.slots_of(len(found)))
         if len(found) != wanted:
             advice = "write (condition, a, b) -> where, or with constants: where(condition, a, 0)"
             raise Misfit(f"it takes {shown_count(wanted, 'operand')} here, not {len(found)}", advice)
-        axes = Axes(self)
         type_, lacks = aligned(found, self.name)
         axes.bound["lacks"] = tuple(lacks)
-        return Signature(self, found, axes, (type_,))
+        return (type_,)
 
     def zero_with(self) -> tuple[int, ...]:
         if self.otherwise == 0:

@@ -29,7 +29,7 @@ class Contract(Op):
 
     axis: int | str = axis_setting(-1)
 
-    def bind(self, *found: TensorType, **known: Any) -> Signature:
+    def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if len(found) != 2 or any(type_.dtype != "float" for type_ in found):
             raise Misfit("it takes two float values", "write (a, b) -> contract")
         positions = [len(type_.shape) + position_of(self.axis, type_, self.name) for type_ in found]
@@ -49,7 +49,6 @@ class Contract(Op):
         if len({*second}) < len(second):
             reason = f'it sums over "{over[0].name}", and the second value has another axis of that name'
             raise Misfit(reason, "rename one of them")
-        axes = Axes(self)
         kept = {
             letter: axis
             for letter, axis in (*zip(second, right, strict=True), *zip(first, left, strict=True))
@@ -61,7 +60,7 @@ class Contract(Op):
         axes.bound["kept"] = tuple(kept[letter] for letter in order)
         over_batch = all(type_.per == "batch" for type_ in found)
         result = TensorType("float", once_each(axes.bound["kept"]), per="batch" if over_batch else "example")
-        return Signature(self, found, axes, (result,))
+        return (result,)
 
     def propagate(self, signature: Signature, known: Bounds) -> Propagated:
         terms, result = signature.axes["equation"].replace("...", "").split("->")

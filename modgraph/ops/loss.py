@@ -5,9 +5,6 @@ A model's loss is the sum of its `loss` statements; what is per example is avera
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 from modgraph.declare import Operand, Role, Signature, TorchModule, own_module, setting
 from modgraph.ops.op import ACCURACY, PERPLEXITY, SQUARED_ERROR, Comparison, Op
 from modgraph.types import Axes, Axis, Misfit, TensorType, may_meet
@@ -132,11 +129,10 @@ class _Balance(_Objective):
     def masked(self, signature: Signature) -> tuple[Axis, ...]:
         return tuple(axis for gates in signature.operands for axis in gates.shape)
 
-    def bind(self, *found: TensorType, **known: Any) -> Signature:
-        signature = super().bind(*found[:1], **known)
+    def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         for type_ in found[1:]:
-            super().bind(type_, **known)
-        return replace(signature, operands=found)
+            super().resolve(Axes(self), (type_,))
+        return super().resolve(axes, found[:1])
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if axes["M"].is_padded:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import Any
 
 from modgraph.declare import Signature, TorchModule, check_one_kind, own_module, position_of, product, setting
 from modgraph.ops.linear import VECTORS
@@ -50,7 +49,7 @@ class Concat(Op):
     variadic = True
     affine = True
 
-    def bind(self, *found: TensorType, **known: Any) -> Signature:
+    def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if not found or any(type_.dtype != "float" for type_ in found):
             raise Misfit("it joins float values", "write (a, b) -> concat")
         check_one_kind(found)
@@ -66,7 +65,7 @@ class Concat(Op):
             if last.size is None:
                 raise Misfit(f'cannot join along the axis "{last}", which has no fixed length', "", at)
             total += last.size
-        return Signature(self, found, Axes(self), (found[0].with_shape((*outer, total)),))
+        return (found[0].with_shape((*outer, total)),)
 
     def propagate(self, signature: Signature, known: Bounds) -> Propagated:
         if all(bound is None or bound.place == -1 for bound in known):
