@@ -138,6 +138,11 @@ class Declaration(_Declared, Registered):
         per: Any = "batch" if {type_.per for type_ in found} == {"batch"} else "example"
         return tuple(TensorType("float", axes.shape(pattern), per=per) for pattern in self.results)
 
+    def macs(self, *axes: Any, **settings: Any) -> int:
+        """Multiply-accumulates for one message; of a router for one decision over all senders and modules, messages
+        left out. Overriding methods name the axes and settings that they need."""
+        return 0
+
     def masked(self, signature: Signature) -> tuple[Axis, ...]:
         """The axes whose padding must be told to this declaration, if they have any."""
         lead = (signature.axes.lead or ()) if "..." in self.masks else ()

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from modgraph.declare import RANKING, ROLES, Role
+from modgraph.declare import RANKING, ROLES, Role, record_as
 from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.apply import apply_op
@@ -59,7 +59,7 @@ def evaluate_attribute(expression: ast.Attribute, site: Site) -> Any:
         way_out = next((advice for kind, advice in WAYS_OUT.items() if isinstance(target, kind)), WAYS_OUT[Tensor])
         facts: Any = {"found": described(target), "name": name, "way_out": way_out}
         return site.tell(errors.NoPart(**site.at_fault(expression.target), **facts))
-    records = target.router.record_names
+    records = [each.name for each in target.router.records]
     if not site.region and name not in records:
         suggestion = did_you_mean(name, records, f"{target.router.name} keeps: {{known}}")
         return site.tell(errors.UnknownName(span=expression.span, name=name, suggestion=suggestion))
@@ -93,7 +93,7 @@ def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Cal
                 found = f"this is {described(value)}"
                 advice = "name the router that chooses among its modules" if isinstance(member, PoolEntity) else ""
                 return site.tell(errors.WrongKind(span=span, needed="a value or a router", found=found, way_out=advice))
-            read = member.router.record_as(*bound.op.reads)
+            read = record_as(member.router.records, *bound.op.reads)
             records = _records_of(member, "" if read is None else read.name, span, site)
             if isinstance(records, Poison):
                 return POISON

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
-from modgraph.declare import ROLES, Initial, Record, Role, record_as, shown_briefly
+from modgraph.declare import ROLES, Initial, Record, Role, shown_briefly
 from modgraph.diagnostics import Note, Span
 from modgraph.elaboration.scope import Scope, join
 from modgraph.ir import Call, Result
@@ -194,14 +194,6 @@ class RouterUse(BlockUse):
         """What it records, as far as its text says so."""
         found = {each.name: role_of(each) or Role.OTHER for each in recorded_in(self.block.definition.body)}
         return tuple(Record(name, "...", role) for name, role in found.items())
-
-    @property
-    def record_names(self) -> tuple[str, ...]:
-        return tuple(record.name for record in self.records)
-
-    def record_as(self, *roles: Role) -> Record | None:
-        """What it records in the first of these roles that it has a record for."""
-        return record_as(self.records, *roles)
 
     @property
     def text(self) -> RouterText:

@@ -138,7 +138,7 @@ def find_unlearned(graph: Graph, dead: Collection[str], report: Report) -> None:
     parts = [part.graph for part in graph.parts()]
     for owner in _owners(parts, {router.name: router for each in parts for router in each.of_kind(RouterNode)}):
         taught = bool(owner.nodes & every.nodes)
-        stop = owner.stop_in(of_task if taught else every)
+        stop = None if owner.name in dead else owner.stop_in(of_task if taught else every)
         if owner.name not in dead and (stop is not None or (task and not taught)):  # without a task it is not finished
             found.setdefault((errors.NotTaught if taught else errors.NotLearned, owner.span), []).append((owner, stop))
     for path, region in graph.modules():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Literal
 
-from modgraph.declare import CHOSEN, Record, Role
+from modgraph.declare import CHOSEN, Record, Role, record_as
 from modgraph.diagnostics import Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.bodies import BlockCall, Decision
@@ -87,7 +87,7 @@ def _enter_body(
         Naming(f"{node}.axes", f"{node}.axes", scope),
         pools[0].axis,
         message_rank=len(message.message.shape) if isinstance(message, PoolNode) else 0,
-        shows_choice=use.record_as(*CHOSEN) is not None,
+        shows_choice=record_as(use.records, *CHOSEN) is not None,
     )
     defining = (*site.defining, id(definition))
     call = BlockCall(definition.name, [*values], span=span, decision=decision, defining=defining)

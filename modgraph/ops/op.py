@@ -76,10 +76,6 @@ class Op(Declaration):
         if "name" in vars(cls) and "example" not in vars(cls):
             cls.example = f"input x: float[5, 6] y = x -> {cls.name} output y"
 
-    def macs(self, *axes: Any, **settings: Any) -> int:
-        """Multiply-accumulates for one message; overriding methods name the axes and settings they need."""
-        return 0
-
     def without_chance(self) -> Op:
         """What takes its place in inference; it may take fewer of the operands."""
         return self

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from modgraph.declare import Declaration, Record, Registry, Role, Signature, record_as
+from modgraph.declare import Declaration, Record, Registry, Signature
 from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, once_each, shapes_meet
 
 DEFINITION = "message_passing"  # the form that all others must equal
@@ -123,24 +123,9 @@ class Router(Declaration):
     takes_one: ClassVar[bool] = False  # its torch forms take a single sender without that axis, all else without it too
 
     @property
-    def record_names(self) -> tuple[str, ...]:
-        return tuple(record.name for record in self.records)
-
-    @property
     def facts(self) -> RouterFacts:
         """How it decides."""
         return RouterFacts(self.one_for_each, self.chooses_along)
-
-    def record_as(self, *roles: Role) -> Record | None:
-        """What it records in the first of these roles that it has a record for."""
-        return record_as(self.records, *roles)
-
-    def macs(self, *axes: Any, **settings: Any) -> int:
-        """Multiply-accumulates of one routing decision over all senders and modules, messages left out.
-
-        Overriding methods name the axes and settings they need.
-        """
-        return 0
 
     def bind_pool(self, pool: PoolTypes, tokens: TensorType, *others: TensorType) -> Signature:
         """This router over a pool, for what it routes and its extra operands. Raises `Misfit`."""

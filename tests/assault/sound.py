@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from modgraph.declare import record_as
 from modgraph.ops import Op
 from modgraph.routers import Router
 from modgraph.routers.router import PoolTypes
@@ -194,7 +195,7 @@ class _Model:
         return None
 
     def _has(self, router: Router, op: str) -> bool:
-        return router.record_as(*Op.registry[op].reads) is not None
+        return record_as(router.records, *Op.registry[op].reads) is not None
 
     def _repeat(self) -> None:
         source, type_ = self._value()
