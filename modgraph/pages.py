@@ -16,10 +16,9 @@ from modgraph.inspect.quote import escape_html
 from modgraph.inspect.scene import scene_of
 from modgraph.inspect.trace_sections import growth_section, loads_of, sections_of
 from modgraph.store.growth import growth_of
-from modgraph.store.metrics import read_metrics
+from modgraph.store.journal import check_logs, read_metrics
 from modgraph.store.opened import Kind, Opened, opened
 from modgraph.store.run_directory import RunDirectory
-from modgraph.store.sealed_logs import check_logs
 from modgraph.store.stored_trace import read_trace
 
 ABOUT = ("step", "epoch", "split", "task", "phase")  # what a line of metrics tells beside them

@@ -63,8 +63,8 @@ class Program:
         kind: Any = Optimizer.registry.find(optimizer)
         if kind is None:
             raise KeyError(optimizer)
-        facts = kind().state_per_weight, kind().work_per_weight
-        return memory_of(self.ir, TrainingStep(batch, *facts, precision), lengths)
+        kept, made = kind().numbers_per_weight
+        return memory_of(self.ir, TrainingStep(batch, kept, made, precision), lengths)
 
     def build(self, seed: int = 0, lowering: str | None = None) -> Model:
         """A torch module with fresh weights, a function of the seed and of each weight's name.

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from modgraph.store.journal import seal_logs
 from modgraph.store.records import sealed, unsealed
 from modgraph.store.run_directory import RunDirectory
-from modgraph.store.sealed_logs import seal_logs
 from modgraph.training.engine import Engine
 from modgraph.training.run import finish, resumed, started
 

@@ -17,7 +17,7 @@ from torch import Tensor
 import modgraph
 from modgraph.backends.torch import Model
 from modgraph.cli import main
-from modgraph.store.metrics import read_metrics
+from modgraph.store.journal import read_metrics
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.run import finish, started
 from modgraph.training.start.inherit import inherit_file

@@ -17,7 +17,7 @@ from modgraph.inspect.cost_text import count_lines, fits_line, heading_lines, me
 from modgraph.inspect.memory import TrainingStep
 from modgraph.recipes.optimizers import Optimizer
 from modgraph.store.opened import Kind, Opened
-from modgraph.training.sections import Train, default_train, read_parameters, read_train
+from modgraph.training.sections import Train, read_parameters, read_train
 
 SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) *([kmgtp]?)(i?)b?", re.IGNORECASE | re.ASCII)
 
@@ -86,7 +86,7 @@ def _measure_step(
     beside a spec. Options come before it."""
     recipe = found.run.recipe if found.run is not None else found.path.with_suffix(".yaml")
     if found.run is None and not (found.kind is Kind.SPEC and exists(recipe)):
-        train, batch, where = default_train(), 1, []
+        train, batch, where = read_train(), 1, []
     else:
         train = read_train(recipe)
         is_changed = options.batch is not None or options.optimizer is not None
@@ -114,7 +114,7 @@ def _measure_step(
 
 
 def _step(train: Train, batch: int) -> TrainingStep:
-    work = train.optimizer.state_per_weight, train.optimizer.work_per_weight
+    work = train.optimizer.numbers_per_weight
     return TrainingStep(batch, *work, train.precision, train.algorithm.tried_at_once(batch))
 
 

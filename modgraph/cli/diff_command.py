@@ -170,7 +170,7 @@ def _values_of(before: Opened, after: Opened, weights: tuple[Weight, ...]) -> Va
 
 def _weights_of(found: Opened) -> Mapping[str, ndarray] | None:
     """The weights of a checkpoint, or of that which a run ends with, None where it has none. Raises `ModgraphError`."""
-    from modgraph.store.weight_values import weights_of_checkpoint, weights_of_run
+    from modgraph.store.checkpoint_record import weights_of_checkpoint, weights_of_run
 
     if found.record is not None:
         return weights_of_checkpoint(found.path.with_suffix(".safetensors"), found.record)
@@ -187,7 +187,7 @@ def _hash_of(found: Opened, bundle: Opened) -> str | None:
     """The hash of the weights that a bundle such as the other has, None of a run without any."""
     if found.kind is Kind.BUNDLE:
         return str(found.manifest["weights"])
-    from modgraph.store.weight_values import hash_of_values
+    from modgraph.store.checkpoint_record import hash_of_values
 
     weights, needed = _weights_of(found), [weight.name for weight in weights_of(_in_bundle(found.graph, bundle))]
     return None if weights is None else hash_of_values({name: weights[name] for name in needed})

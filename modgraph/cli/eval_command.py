@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
 def _measure(run: Run, options: argparse.Namespace) -> tuple[Mapping[str, Mapping[str, float]], Mapping[str, Details]]:
     """The metrics of each split, and their details where they are asked for, by the model or by a bundle of it."""
     from modgraph.metrics.details import details
-    from modgraph.metrics.evaluation import ModelResults, Results, measure
+    from modgraph.metrics.metrics import ModelResults, Results, measure
 
     by, asked = run.recipe.train.by, run.recipe.train.metrics
     bundle = None

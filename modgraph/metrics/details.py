@@ -13,9 +13,8 @@ from torch import Tensor
 from modgraph.data import Arrays
 from modgraph.data.batches import batches
 from modgraph.metrics.compared import Accuracy
-from modgraph.metrics.evaluation import Results
 from modgraph.metrics.means import Means
-from modgraph.metrics.metrics import Metrics, by_group
+from modgraph.metrics.metrics import Metrics, Results, by_group
 
 WIDEST = 120  # letters of a confusion matrix with names above its columns
 MOST_CLASSES = 100  # of a confusion matrix: of a vocabulary it would fill the disk and tell nobody anything

@@ -13,31 +13,29 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 T = TypeVar("T")
-Sample = tuple[NDArray[Any], NDArray[Any]]
+Sample = tuple[Tensor, Tensor, Tensor]
 Names = tuple[str, ...]
 
 
 @dataclass
 class Means:
     """Sums and weights by name, and samples: pairs of arrays that are looked at together. What they mean is for
-    `Metrics` to say. A checkpoint keeps sums and weights alone.
-
-    What tensors add is held where they are, so that a step that measures waits for no device, until any of it is asked
-    for: then all is told at once. A sum comes to the same number whenever that was.
-    """
+    `Metrics` to say. A checkpoint keeps sums and weights alone. What tensors add is held where they are, so that a step
+    that measures waits for no device, until any of it is asked for: then all is told at once. A sum comes to the same
+    number whenever that was."""
 
     sums: dict[str, float] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
-    samples: dict[str, list[Sample]] = field(default_factory=dict)
+    samples: dict[str, list[Sample]] = field(default_factory=dict)  # tensors, and the rows of them that are kept
     held: dict[Names, Tensor] = field(default_factory=dict, repr=False)  # sums and weights so far, [2, names]
-    held_samples: list[tuple[str, Tensor, Tensor, Tensor]] = field(default_factory=list, repr=False)
 
     def __contains__(self, name: object) -> bool:
         self.tell()
         return name in self.sums or name in self.samples
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self.tell())  # other processes are told numbers
+        samples = {name: [tuple(x.cpu() for x in each) for each in several] for name, several in self.samples.items()}
+        return {**vars(self.tell()), "samples": samples}  # other processes are told numbers
 
     def add(self, name: str, total: float, weight: float) -> None:
         self.tell()
@@ -60,7 +58,7 @@ class Means:
 
     def keep(self, name: str, first: Tensor, second: Tensor, among: Tensor) -> None:
         """Keep a sample: those rows of two tensors that a mask tells, without waiting for them."""
-        self.held_samples.append((name, first, second, among))
+        self.samples.setdefault(name, []).append((first, second, among))
 
     def tell(self) -> Means:
         """The same, nothing of it held: the numbers of all tensors are fetched at once."""
@@ -69,14 +67,15 @@ class Means:
             for names, values in zip(self.held, numbers, strict=True):
                 for known, found in zip((self.sums, self.weights), values.tolist(), strict=True):
                     known.update(zip(names, found, strict=True))
-        for name, first, second, among in self.held_samples:
-            self.samples.setdefault(name, []).append((first[among].cpu().numpy(), second[among].cpu().numpy()))
-        self.held, self.held_samples = {}, []
+            self.held = {}
         return self
 
-    def kept(self, name: str) -> Sample:
+    def kept(self, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
         """All samples of a name, one behind the other."""
-        first, second = zip(*self.tell().samples[name], strict=True)
+        parts = [
+            (first[among].cpu().numpy(), second[among].cpu().numpy()) for first, second, among in self.samples[name]
+        ]
+        first, second = zip(*parts, strict=True)
         return np.concatenate(first), np.concatenate(second)
 
     def mean(self, name: str) -> float:
@@ -97,8 +96,6 @@ class Means:
             self.samples.setdefault(prefix + name, []).extend(samples)
         for names, values in other.held.items():
             self.hold(tuple(prefix + name for name in names), *values.unbind())
-        for name, first, second, among in other.held_samples:
-            self.keep(prefix + name, first, second, among)
 
     def below(self, prefix: str) -> Means:
         """What was gathered under names that begin so, without the beginning."""

@@ -5,18 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import mean
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from modgraph.backends.torch import Model
 from modgraph.backends.torch.labelled import labelled_examples, labels_of_losses, mean_of_loss
+from modgraph.data import Arrays
+from modgraph.data.batches import ahead, batches
+from modgraph.data.known_classes import refuse_labels_beyond
 from modgraph.ir import Graph, Result
-from modgraph.metrics.compared import Batch, Metric, compared_metrics
+from modgraph.metrics.compared import Batch, Metric, asked_metrics, compared_metrics
 from modgraph.metrics.controllers import Controller, controllers
 from modgraph.metrics.means import Means
-from modgraph.metrics.samples import asked_metrics
 from modgraph.nn.device import sent
 
 TOTAL = "total_loss"
@@ -24,12 +28,10 @@ Asked = Mapping[str, str | Sequence[str]]  # metrics that a recipe asks for, by 
 
 
 class Metrics:
-    """All metrics of a graph: what to compute for them, how to gather it, and what it comes to.
-
-    Of several targets that one measure is taken of, its plain name is the mean over them. With a grouping, what is
-    compared with targets is measured for each of its groups too (`domain.sketch.accuracy`), and the mean over them
-    (`domain.accuracy`). `asked` are metrics by target that no loss implies.
-    """
+    """All metrics of a graph: what to compute for them, how to gather it, and what it comes to. Of several targets that
+    one measure is taken of, its plain name is the mean over them. With a grouping, what is compared with targets is
+    measured for each of its groups too (`domain.sketch.accuracy`), and the mean over them (`domain.accuracy`). `asked`
+    are metrics by target that no loss implies."""
 
     def __init__(
         self, graph: Graph, by: str | None = None, groups: Sequence[str] = (), asked: Asked | None = None
@@ -72,25 +74,27 @@ class Metrics:
         return [*own, *(f"{prefix}{name}" for prefix in prefixes for name in self._of_targets)]
 
     def gather(
-        self, means: Means, batch: Batch, values: Sequence[Tensor], losses: Mapping[str, Tensor] | None = None
+        self,
+        means: Means,
+        batch: Batch,
+        values: Sequence[Tensor],
+        losses: Mapping[str, Tensor] | None = None,
+        words: NDArray[np.str_] | None = None,
     ) -> None:
-        """Add a batch's wanted values and its losses to the means."""
+        """Add a batch's wanted values and its losses to the means; given the group of every example, also to those of
+        the groups."""
         examples = len(next(iter(batch.values())))
         if not examples:
             return
-        if losses is not None:
-            labelled = labelled_examples(self.labels, batch)
-            for name, loss in losses.items():
-                here = labelled.get(name)
-                count = examples if here is None else here.sum()
-                means.hold((name,), mean_of_loss(loss.detach(), here).double() * count, count)
+        labelled = labelled_examples(self.labels, batch) if losses else {}
+        for name, loss in (losses or {}).items():
+            here = labelled.get(name)
+            count = examples if here is None else here.sum()
+            means.hold((name,), mean_of_loss(loss.detach(), here).double() * count, count)
         left = (value.detach() for value in values)
         for metric in self.all:
             metric.add(means, batch, [next(left) for _ in metric.wanted])
-
-    def gather_groups(self, means: Means, batch: Batch, values: Sequence[Tensor], words: NDArray[np.str_]) -> None:
-        """Add a batch to the means of the groups that its examples belong to."""
-        for group, own, found in by_group(words, batch, values):
+        for group, own, found in by_group(words, batch, values) if words is not None else ():
             of_group = Means()
             self.gather(of_group, own, found)
             means.add_all(of_group, self.groups[group])
@@ -142,3 +146,67 @@ def by_group(
 def better(value: float, than: float | None, larger: bool) -> bool:
     """Whether a value is better, where larger ones are or smaller ones; what is no finite number never is."""
     return math.isfinite(value) and (than is None or (value > than if larger else value < than))
+
+
+class Results(Protocol):
+    """Computes what metrics want of a batch, whatever it computes with."""
+
+    metrics: Metrics
+
+    def __call__(self, batch: Batch) -> Sequence[Tensor]: ...
+
+
+class ModelResults:
+    """What a model tells of the metrics of its graph."""
+
+    def __init__(self, model: Model, asked: Asked | None = None) -> None:
+        self.model, self.metrics = model.eval(), Metrics(model.graph, asked=asked)
+
+    @torch.no_grad()
+    def __call__(self, batch: Batch) -> list[Tensor]:
+        return [value.cpu() for value in self.model.results(placed(batch, self.model), tuple(self.metrics.wanted))]
+
+
+def results_of(
+    model: Model, batch: Mapping[str, Tensor], wanted: list[Any], losses: Mapping[str, Result]
+) -> tuple[list[Tensor], dict[str, Tensor]]:
+    """Some results of a batch, for the metrics, and its losses: [B] of one per example, one number over the batch."""
+    results = model.results(batch, (*wanted, *losses.values()))
+    return results[: len(wanted)], dict(zip(losses, results[len(wanted) :], strict=True))
+
+
+def metrics_of(graph: Graph, arrays: Arrays, by: str | None, asked: Asked | None = None) -> Metrics:
+    """The metrics of a graph on a split, by the groups of a grouping if it has that, and those that are asked for."""
+    return Metrics(graph, by, arrays.names_of_groups(by), asked)
+
+
+@torch.no_grad()
+def evaluate(
+    model: Model, arrays: Arrays, part: int = 0, parts: int = 1, by: str | None = None, asked: Asked | None = None
+) -> Means:
+    """What a model's metrics gather over a split, in evaluation mode; of several parts' batches, one part's. Raises
+    `ModgraphError` for labels beyond the classes that the model has."""
+    refuse_labels_beyond(arrays, model.graph)
+    model.eval()
+    means, metrics = Means(), metrics_of(model.graph, arrays, by, asked)
+    with ahead(batches(arrays, part, parts), reads=bool(arrays.on_disk)) as every:
+        for indices, rows in every:
+            batch = placed(rows, model)
+            values, losses = results_of(model, batch, metrics.wanted, model.graph.losses)
+            words = arrays.groups[str(by)][indices] if metrics.groups else None
+            metrics.gather(means, batch, values, losses, words)
+    return means
+
+
+def measure(model: Model, arrays: Arrays, by: str | None = None, asked: Asked | None = None) -> dict[str, float]:
+    """The metrics of a model on a split, also of each group of a grouping."""
+    return metrics_of(model.graph, arrays, by, asked).values(evaluate(model, arrays, by=by, asked=asked))
+
+
+def placed(batch: Batch, model: Model) -> dict[str, Tensor]:
+    """A batch where the model is, in its precision."""
+    weight = next(model.parameters(), torch.empty(0))
+    return {
+        name: sent(each, weight.device, weight.dtype if each.is_floating_point() else None)
+        for name, each in batch.items()
+    }

@@ -12,11 +12,7 @@ from modgraph.recipes.schema import Named
 
 
 class Optimizer(Named):
-    """How a gradient moves the weights.
-
-    `state_per_weight` is how many numbers it keeps from step to step for each number of a weight, and `work_per_weight`
-    how many it makes while it moves one weight, and gives up again: those of Adam, unless it says otherwise.
-    """
+    """How a gradient moves the weights."""
 
     registry: ClassVar[Registry[Optimizer]] = Registry("optimizer")
     torch: ClassVar[str]
@@ -26,12 +22,10 @@ class Optimizer(Named):
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     @property
-    def state_per_weight(self) -> int:
-        return 2
-
-    @property
-    def work_per_weight(self) -> int:
-        return 2
+    def numbers_per_weight(self) -> tuple[int, int]:
+        """How many it keeps from step to step for each number of a weight, and how many it makes while it moves one
+        weight, and gives up again."""
+        return 2, 2
 
 
 class SGD(Optimizer):
@@ -45,12 +39,8 @@ class SGD(Optimizer):
     nesterov: bool = setting(False, doc="look ahead along the momentum")
 
     @property
-    def state_per_weight(self) -> int:
-        return 1 if self.momentum else 0
-
-    @property
-    def work_per_weight(self) -> int:
-        return 1 if self.weight_decay or self.nesterov else 0
+    def numbers_per_weight(self) -> tuple[int, int]:
+        return int(bool(self.momentum)), int(bool(self.weight_decay or self.nesterov))
 
     def contradiction(self) -> str | None:
         return "has nesterov without momentum" if self.nesterov and not self.momentum else None
@@ -73,8 +63,8 @@ class Adam(Optimizer):
         return {**arguments, "fused": True}  # one call for all weights, which makes nothing on the way
 
     @property
-    def work_per_weight(self) -> int:
-        return 0
+    def numbers_per_weight(self) -> tuple[int, int]:
+        return 2, 0
 
 
 class AdamW(Adam):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar, dataclass_transform
 
 from modgraph.declare import Configurable, Registered, Setting, load_extensions, setting
-from modgraph.diagnostics import Report, closest, did_you_mean
+from modgraph.diagnostics import Report, Span, closest, did_you_mean
 from modgraph.frozen import FrozenData
 from modgraph.recipes import errors
 from modgraph.recipes.yaml_tree import Branch, Leaf
@@ -86,7 +86,7 @@ def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | 
         return None
     section = kind(**values)
     wrong = section.contradiction()
-    return section if wrong is None else _refuse(report, tree, path, wrong, "change one of them")
+    return section if wrong is None else refuse(report, tree.span, path, wrong, "change one of them")
 
 
 @cache
@@ -98,9 +98,9 @@ def _fields(section: Any) -> dict[str, dataclasses.Field[Any]]:
     return {field.name: field for field in dataclasses.fields(section)}
 
 
-def _refuse(report: Report, item: Leaf | Branch, key: str, problem: str, meaning: str) -> Any:
+def refuse(report: Report, span: Span | None, key: str, problem: str, meaning: str) -> Any:
     """Report a value; None in its place."""
-    report.add(errors.BadValue(span=item.span, key=key, problem=problem, meaning=meaning))
+    report.add(errors.BadValue(span=span, key=key, problem=problem, meaning=meaning))
 
 
 def _chosen(kind: type[Named], tree: Branch, path: str, report: Report) -> type[Named] | None:
@@ -138,13 +138,13 @@ def _field(field: Any, hint: Any, item: Leaf | Branch, path: str, report: Report
                 return {
                     name: _field(field, each, inner, f"{path}.{name}", report) for name, inner in item.items.items()
                 }
-            return _refuse(report, item, path, f"must be a mapping, not {item.value!r}", meaning)
+            return refuse(report, item.span, path, f"must be a mapping, not {item.value!r}", meaning)
     if isinstance(item, Branch):
-        return _refuse(report, item, path, "must be a plain value", "no mapping")
+        return refuse(report, item.span, path, "must be a plain value", "no mapping")
     known = Setting.of(field, hint)
     problem = known.problem(item.value)
     if problem is not None:
-        return _refuse(report, item, path, problem, meaning)
+        return refuse(report, item.span, path, problem, meaning)
     value = known.convert(item.value)
     return _absolute(value, item, path, report) if field.metadata.get("path") else value
 
@@ -155,7 +155,7 @@ def _mapping(item: Leaf | Branch, section: type[Section], path: str, report: Rep
         return item
     if issubclass(section, Named) and isinstance(item.value, str):
         return Branch({"name": item}, span=item.span)
-    _refuse(report, item, path, f"must be a mapping, not {item.value!r}", "a mapping")
+    refuse(report, item.span, path, f"must be a mapping, not {item.value!r}", "a mapping")
     return None
 
 
@@ -169,7 +169,7 @@ def _absolute(value: Any, item: Leaf, key: str, report: Report) -> Any:
         return str(Path.cwd() / value)
     except OSError:
         problem = f"is relative, {value!r}, and the current folder is gone"
-        return _refuse(report, item, key, problem, "give an absolute path")
+        return refuse(report, item.span, key, problem, "give an absolute path")
 
 
 def paths_of(section: Section) -> list[str]:

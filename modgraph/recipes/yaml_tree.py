@@ -1,9 +1,10 @@
-"""A YAML text as a tree whose every key and value knows its place."""
+"""A YAML text as a tree whose every key and value knows its place; where it has syntax mistakes, it is parsed entry by
+entry, so that each is reported."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,13 +12,18 @@ import yaml
 
 from modgraph.diagnostics import Report, Source, Span
 from modgraph.recipes.errors import BadYaml, DuplicateKey
-from modgraph.recipes.yaml_text import Partial, compose
 
 LETTERS = 2**18  # of a recipe or map
 NODES = 100_000  # keys and values of a recipe, those that aliases repeat included
 DEPTH = 10  # mappings in mappings
 DIGITS = 100  # of a number; what is longer is a string
 MERGE = "tag:yaml.org,2002:merge"
+MISTAKES = 20  # syntax mistakes that are reported for one text
+RECOVERED = 2**15  # letters of the longest text that is parsed entry by entry
+LEVELS = 10  # of nested entries
+KEY = re.compile(r"^( *)(?![\s#\[\]{},&*!|>%@`]|-\s)[^\n#]*?:(?=[ \t]|$)([^\n]*)", re.MULTILINE)
+BLANK = re.compile(r"\s*(#.*)?")
+ALIAS = re.compile(r"found undefined alias '(.*)'")
 EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")  # a number that YAML 1.1 takes for a string
 
 
@@ -61,7 +67,7 @@ def read_tree(source: Source, report: Report) -> Branch:
         span = Span(source, LETTERS, LETTERS + 1)
         report.add(BadYaml(span=span, reason=f"it has more than {LETTERS:,} letters"))
         return unread
-    node = compose(source, report)
+    node = compose(source, report, 0, len(source.text))
     if node is None:
         return Branch(span=start)
     reader = _Reader(source, report)
@@ -182,3 +188,62 @@ def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _represent_text)
+
+
+class Partial(yaml.MappingNode):
+    """A mapping without the entries that could not be parsed."""
+
+
+def compose(source: Source, report: Report, start: int, end: int, levels: int = LEVELS) -> yaml.Node | None:
+    """The node of some lines of a text, None where they are empty; a mapping with reported mistakes is a `Partial`."""
+    try:
+        loader = yaml.SafeLoader(source.text[start:end])
+        loader.index = start  # marks then count from the beginning of the text
+        return loader.get_single_node()
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mistake = _mistake(error, source, start)
+    mark = yaml.Mark("", start, 0, 0, None, 0)
+    part = Partial("", [], mark, mark)
+    if (alias := ALIAS.match(mistake.reason)) and f"&{alias[1]}" in source.text[:start]:
+        return part  # its anchor stands in another entry
+    before = len(report.errors)
+    if levels and len(source.text) <= RECOVERED:
+        part.value += _entries(source, start, end, report, levels - 1)
+    if len(report.errors) == before < MISTAKES:
+        report.add(mistake)
+    return part
+
+
+def _entries(
+    source: Source, start: int, end: int, report: Report, levels: int
+) -> Iterator[tuple[yaml.Node, yaml.Node]]:
+    """The entries of a mapping that can be parsed, each by itself, and the body of an entry that cannot."""
+    found = list(KEY.finditer(source.text, start, end))
+    indent = min((len(each[1]) for each in found), default=0)
+    found = [each for each in found if len(each[1]) == indent]
+    if len(found) == 1 and BLANK.fullmatch(found[0][2]) and found[0].end() < end:
+        key = compose(source, report, found[0].start(), found[0].end(), 0)
+        body = compose(source, report, found[0].end() + 1, end, levels)
+        if isinstance(key, yaml.MappingNode) and key.value and body is not None:
+            yield key.value[0][0], body
+    elif len(found) > 1:
+        for each, following in zip(found, [*(each.start() for each in found[1:]), end], strict=True):
+            node = compose(source, report, each.start(), following, levels)
+            if isinstance(node, yaml.MappingNode):
+                yield from node.value
+
+
+def _mistake(error: Exception, source: Source, start: int) -> BadYaml:
+    """The syntax mistake in some lines, from `start`, and its place."""
+    last, at, reason = max(0, len(source.text) - 1), start, str(error).splitlines()[0]
+    if isinstance(error, RecursionError):
+        reason = "it is nested too deep"
+    elif isinstance(error, yaml.reader.ReaderError):
+        at += error.position
+    elif isinstance(error, yaml.MarkedYAMLError):
+        reason = error.problem or "it is not YAML"
+        is_open = "'<stream end>'" in reason or reason == "found unexpected end of stream"
+        marks = [each for each in (error.problem_mark, error.context_mark) if each is not None]
+        at = marks[-1 if is_open or reason == "could not find expected ':'" else 0].index if marks else start
+        reason = "what begins here does not end" if is_open else reason
+    return BadYaml(span=Span(source, min(at, last), min(at, last) + 1), reason=reason)

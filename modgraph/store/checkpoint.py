@@ -52,26 +52,13 @@ class Checkpoint:
 def write_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int = 2, best: int | None = None) -> Path:
     """Write a checkpoint whole or not at all, and `tidy` its folder. Raises `ModgraphError`."""
     tensors = {WEIGHT + name: tensor for name, tensor in checkpoint.weights.items()}
-    tensors |= {
-        f"{OPTIMIZER}{key}.{weight}": tensor
-        for weight, fields in checkpoint.optimizer.items()
-        for key, tensor in fields.items()
-    }
+    for weight, fields in checkpoint.optimizer.items():
+        tensors |= {f"{OPTIMIZER}{key}.{weight}": tensor for key, tensor in fields.items()}
     tensors |= {STATE + name: tensor for name, tensor in checkpoint.state.items()}
     content = save({name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())})
     path = path_of(folder, checkpoint.step)
     again = written_again(path) is False
-    with writing(folder):
-        folder.mkdir(exist_ok=True)
-    write_atomically(tensors_path(path, again), content)
-    write_atomically(path.with_suffix(".json"), _record(checkpoint, content, again).as_bytes())
-    tidy(folder, keep, best)
-    return path
-
-
-def _record(checkpoint: Checkpoint, content: bytes, again: bool) -> CheckpointRecord:
-    """What is told of a checkpoint whose tensors are this file."""
-    return CheckpointRecord(
+    record = CheckpointRecord(
         epoch=checkpoint.epoch,
         step=checkpoint.step,
         sha256=hashlib.sha256(content).hexdigest(),
@@ -81,6 +68,12 @@ def _record(checkpoint: Checkpoint, content: bytes, again: bool) -> CheckpointRe
         origin=checkpoint.origin,
         again=again,
     )
+    with writing(folder):
+        folder.mkdir(exist_ok=True)
+    write_atomically(tensors_path(path, again), content)
+    write_atomically(path.with_suffix(".json"), record.as_bytes())
+    tidy(folder, keep, best)
+    return path
 
 
 def newest_checkpoint(folder: Path, best: bool = False, origin: str | None = None) -> Checkpoint | None:
@@ -88,44 +81,37 @@ def newest_checkpoint(folder: Path, best: bool = False, origin: str | None = Non
     return newest(folder, read_checkpoint, best, origin)
 
 
-def read_checkpoint(path: Path) -> Checkpoint:
+def read_checkpoint(path: Path, record: CheckpointRecord | None = None) -> Checkpoint:
     """A checkpoint from its tensors' file. Raises `ModgraphError`."""
-    record = CheckpointRecord.read(path)
+    record = record or CheckpointRecord.read(path)
     try:
         tensors = load(record.tensors(path))
     except (*READ_ERRORS, SafetensorError) as error:
         raise ModgraphError([BadCheckpoint(path=str(path), reason=reason_of(error))]) from error
+    parts: dict[str, dict[str, Tensor]] = {WEIGHT: {}, OPTIMIZER: {}, STATE: {}}
+    for name, tensor in tensors.items():
+        kind, dot, rest = name.partition(".")
+        parts.get(kind + dot, {})[rest] = tensor
+    optimizer: OptimizerState = {}
+    for name, tensor in parts[OPTIMIZER].items():
+        key, _, weight = name.partition(".")
+        optimizer.setdefault(weight, {})[key] = tensor
     return Checkpoint(
         epoch=record.epoch,
         step=record.step,
-        weights=_below(WEIGHT, tensors),
-        optimizer=_by_weight(_below(OPTIMIZER, tensors)),
+        weights=parts[WEIGHT],
+        optimizer=optimizer,
         facts=record.facts,
-        state=_below(STATE, tensors),
+        state=parts[STATE],
         graph=record.graph,
         origin=record.origin,
         path=str(path),
     )
 
 
-def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): each for name, each in tensors.items() if name.startswith(prefix)}
-
-
-def _by_weight(tensors: Mapping[str, Tensor]) -> OptimizerState:
-    """Tensors of `<field>.<weight>`, by weight and field."""
-    found: OptimizerState = {}
-    for name, tensor in tensors.items():
-        key, _, weight = name.partition(".")
-        found.setdefault(weight, {})[key] = tensor
-    return found
-
-
 def optimizer_state(optimizer: torch.optim.Optimizer, names: list[str]) -> OptimizerState:
-    """An optimizer's state by weight and field; `names` are those of its parameters, in order.
-
-    The order is the same in every process, whatever order a file was read in: they bring it together.
-    """
+    """An optimizer's state by weight and field; `names` are those of its parameters, in order. The order is the same in
+    every process, whatever order a file was read in: they bring it together."""
     state = optimizer.state_dict()["state"]
     return {
         names[index]: {key: torch.as_tensor(value) for key, value in sorted(fields.items()) if value is not None}

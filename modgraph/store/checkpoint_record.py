@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.files import read_file, reason_of, writing
@@ -21,20 +21,24 @@ from modgraph.ir import Graph, from_json, to_json
 from modgraph.store.errors import BadCheckpoint, OtherFormat
 from modgraph.store.records import sealed, unsealed
 
+if TYPE_CHECKING:
+    from numpy import ndarray
+
+    from modgraph.store.run_directory import RunDirectory
+
+
 FORMAT = 3
 AGAIN = ".again"  # in the second name for the tensors of a step
 WEIGHT = "weight."  # what the names of weights begin with among the tensors
 NAME = re.compile(r"step-([0-9]{8}|[1-9][0-9]{8,})")
 READ_ERRORS = (OSError, ValueError, TypeError, RecursionError)
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
 class CheckpointRecord:
     """`sha256` is that of the tensors' file, which has the second name of its step if it was written `again`; `origin`
-    the hash of the graph that the run began with.
-
-    Raises `ValueError` if it cannot be.
-    """
+    the hash of the graph that the run began with. Raises `ValueError` if it cannot be."""
 
     epoch: int
     step: int
@@ -59,21 +63,17 @@ class CheckpointRecord:
     def read(cls, path: Path) -> CheckpointRecord:
         """The record beside a file of tensors. Raises `ModgraphError`."""
         try:
-            return cls._read(path)
+            content = json.loads(read_file(path.with_suffix(".json")))
+            if not isinstance(content, dict) or "format" not in content:
+                raise ValueError("its record tells no format")
+            OtherFormat.refuse(path, content["format"], FORMAT)
+            facts = unsealed(content)
+            del facts["format"]
+            record = cls(**{**facts, "graph": from_json(facts.get("graph"))})
+            if path_of(path.parent, record.step) != path:
+                raise ValueError(f"its record is that of step {record.step}")
         except READ_ERRORS as error:
             raise ModgraphError([BadCheckpoint(path=str(path), reason=reason_of(error))]) from error
-
-    @classmethod
-    def _read(cls, path: Path) -> CheckpointRecord:
-        content = json.loads(read_file(path.with_suffix(".json")))
-        if not isinstance(content, dict) or "format" not in content:
-            raise ValueError("its record tells no format")
-        OtherFormat.refuse(path, content["format"], FORMAT)
-        facts = unsealed(content)
-        del facts["format"]
-        record = cls(**{**facts, "graph": from_json(facts.get("graph"))})
-        if path_of(path.parent, record.step) != path:
-            raise ValueError(f"its record is that of step {record.step}")
         return record
 
     def tensors(self, path: Path) -> bytes:
@@ -109,74 +109,75 @@ def steps_in(folder: Path, suffix: str = ".json") -> list[int]:
 
 
 def tidy(folder: Path, keep: int, best: int | None) -> None:
-    """Delete all checkpoints but the `keep` newest and that of step `best`, and tensors without a record.
-
-    The record goes first, so that one without tensors never counts. Raises `ModgraphError`.
-    """
+    """Delete all checkpoints but the `keep` newest and that of step `best`, and tensors that no record names. The
+    record goes first, so that one without tensors never counts. Raises `ModgraphError`."""
     with writing(folder):
         for step in steps_in(folder)[:-keep]:
             if step != best:
                 path_of(folder, step).with_suffix(".json").unlink(missing_ok=True)
         for step in {*steps_in(folder, ".safetensors"), *steps_in(folder, f"{AGAIN}.safetensors")}:
-            _tidy_tensors(path_of(folder, step))
+            path = path_of(folder, step)
+            second = tensors_path(path, again=True)
+            if not path.with_suffix(".json").exists():
+                path.unlink(missing_ok=True)
+                second.unlink(missing_ok=True)
+            elif second.exists() and (kept := written_again(path)) is not None:
+                tensors_path(path, again=not kept).unlink(missing_ok=True)
 
 
-def _tidy_tensors(path: Path) -> None:
-    """Delete the tensors of a step that no record names."""
-    if not path.with_suffix(".json").exists():
-        path.unlink(missing_ok=True)
-        tensors_path(path, again=True).unlink(missing_ok=True)
-    elif tensors_path(path, again=True).exists() and (kept := written_again(path)) is not None:
-        tensors_path(path, again=not kept).unlink(missing_ok=True)
-
-
-class Recorded(Protocol):
-    """What is known of a checkpoint, with its tensors or without."""
-
-    @property
-    def step(self) -> int: ...
-    @property
-    def facts(self) -> dict[str, Any]: ...
-    @property
-    def origin(self) -> str: ...
-
-
-R = TypeVar("R", bound=Recorded)
-
-
-def newest(folder: Path, read: Callable[[Path], R], best: bool = False, origin: str | None = None) -> R | None:
-    """The latest whole checkpoint of a folder, or with `best` the one that it calls the best; None if there is none.
-
-    A training at work deletes or replaces old ones, perhaps just the one that is read: then its newest is looked for
-    anew. Raises `ModgraphError` if it is damaged, or not of the run that began with the graph whose hash is `origin`.
-    """
-    while known := _newest_written(folder):
+def newest(
+    folder: Path, read: Callable[[Path, CheckpointRecord], R], best: bool = False, origin: str | None = None
+) -> R | None:
+    """What is read of the latest whole checkpoint of a folder, or with `best` of the one that it calls the best; None
+    if there is none. A training at work deletes or replaces old ones, perhaps just the one that is read: then its
+    newest is looked for anew. Raises `ModgraphError` if it is damaged, or not of the run that began with the graph
+    whose hash is `origin`."""
+    while steps := steps_in(folder):
+        path = path_of(folder, steps[-1])
+        again = written_again(path)
         try:
-            found = read(path_of(folder, known[0]))
-            step = found.facts.get("best_step") if best else None
-            if isinstance(step, int) and step != found.step:
-                found = read(path_of(folder, step))
-            return _of_run(folder, found, origin)
+            record = CheckpointRecord.read(path)
+            step = record.facts.get("best_step") if best else None
+            if isinstance(step, int) and step != record.step:
+                record = CheckpointRecord.read(path_of(folder, step))
+            found = path_of(folder, record.step)
+            if origin is not None and record.origin != origin:
+                reason = "it is of another run, which began with another model"
+                raise ModgraphError([BadCheckpoint(path=str(found), reason=reason)])
+            return read(found, record)
         except ModgraphError:
-            if _newest_written(folder) == known:
+            if steps_in(folder)[-1:] == steps[-1:] and written_again(path) == again:
                 raise
     return None
 
 
-def _newest_written(folder: Path) -> tuple[int, bool | None] | None:
-    """The step of the newest checkpoint of a folder, and which of the two names its tensors have."""
-    steps = steps_in(folder)
-    return (steps[-1], written_again(path_of(folder, steps[-1]))) if steps else None
-
-
-def _of_run(folder: Path, found: R, origin: str | None) -> R:
-    """The checkpoint. Raises `ModgraphError` if it is of another run."""
-    if origin is not None and found.origin != origin:
-        reason = "it is of another run, which began with another model"
-        raise ModgraphError([BadCheckpoint(path=str(path_of(folder, found.step)), reason=reason)])
-    return found
-
-
-def newest_record(folder: Path, origin: str | None) -> CheckpointRecord | None:
+def newest_record(folder: Path, origin: str | None, best: bool = True) -> CheckpointRecord | None:
     """The record of the checkpoint that a run ends with: its best, or its newest. Raises `ModgraphError`."""
-    return newest(folder, CheckpointRecord.read, best=True, origin=origin)
+    return newest(folder, lambda _, record: record, best, origin)
+
+
+def weights_of_run(run: RunDirectory) -> dict[str, ndarray] | None:
+    """The weights of a run's best checkpoint, or its newest, by name; None where there is none. Raises
+    `ModgraphError`."""
+    return newest(run.checkpoints, weights_of_checkpoint, best=True, origin=run.origin())
+
+
+def weights_of_checkpoint(path: Path, record: CheckpointRecord) -> dict[str, ndarray]:
+    """The weights of the checkpoint whose tensors stand at a path, by name. Raises `ModgraphError`."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        tensors = load(record.tensors(path))
+    except (OSError, ValueError, SafetensorError) as error:
+        raise ModgraphError([BadCheckpoint(path=str(path), reason=reason_of(error))]) from error
+    return {name.removeprefix(WEIGHT): each for name, each in tensors.items() if name.startswith(WEIGHT)}
+
+
+def hash_of_values(weights: Mapping[str, ndarray]) -> str:
+    """A name for weights: SHA-256 over names, shapes and values."""
+    digest = hashlib.sha256()
+    for name, values in sorted(weights.items()):
+        digest.update(f"{name} {list(values.shape)}\n".encode())
+        digest.update(values.tobytes())
+    return digest.hexdigest()

@@ -6,32 +6,25 @@ was measured at the end of each task.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from modgraph.diagnostics import ModgraphError
-from modgraph.files import read_file
-from modgraph.ir import Edit, Graph, GrowthNode, InvalidGraph, OpNode, edit_from_json, replayed
+from modgraph.ir import Edit, Graph, GrowthNode, OpNode, edit_from_json, replayed
 from modgraph.ops.compared import Comparison
-from modgraph.store.errors import DamagedGrowth
+from modgraph.store.journal import Journal
 from modgraph.store.run_directory import RunDirectory
 
-T = TypeVar("T")
 ADDED = ("task", "module", "novelty", "batch", "epoch", "step")  # what is told of a module that was added
 DETECTED = ("task", "scan", "novelty", "batch")
 
 
 @dataclass(frozen=True)
 class Edited:
-    """Edits of the graph in a task, where in the training that was, and the hash of the graph after them.
-
-    Where they made a pool grow: the number of the new module, the batch that asked for it, and how novel that was, in
-    the mean, to each module there was, if its router tells.
-    """
+    """Edits of the graph in a task, where in the training that was, and the hash of the graph after them. Where they
+    made a pool grow: the number of the new module, the batch that asked for it, and how novel that was, in the mean, to
+    each module there was, if its router tells."""
 
     task: str
     epoch: int
@@ -45,14 +38,13 @@ class Edited:
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Edited:
-        """Raises `InvalidGraph`, `KeyError`, `TypeError` or `ValueError` where the record is none."""
+        """Raises `KeyError`, `TypeError` or `ValueError` where the record is none."""
         edits = tuple(edit_from_json(edit) for edit in record["edits"])
-        found = cls(str(record["task"]), int(record["epoch"]), int(record["step"]), edits, str(record["hash"]))
+        place = str(record["task"]), int(record["epoch"]), int(record["step"]), edits, str(record["hash"])
         if record.get("pool") is None:
-            return found
+            return cls(*place)
         novelty = None if record["novelty"] is None else _numbers(record["novelty"])
-        grown: dict[str, Any] = {"module": int(record["module"]), "batch": int(record["batch"]), "novelty": novelty}
-        return replace(found, pool=str(record["pool"]), **grown)
+        return cls(*place, str(record["pool"]), int(record["module"]), int(record["batch"]), novelty)
 
 
 @dataclass(frozen=True)
@@ -74,22 +66,6 @@ class Detection:
         return cls(str(record["task"]), int(record["scan"]), str(record["pool"]), novelty, batch)
 
 
-@dataclass(frozen=True)
-class TaskEnd:
-    """What was measured at the end of a task: the accuracy on all tasks so far, if the model has one, and on each."""
-
-    task: str
-    accuracy: float | None
-    accuracies: Mapping[str, float]
-
-    @classmethod
-    def read(cls, record: Mapping[str, Any]) -> TaskEnd:
-        """Raises `KeyError`, `TypeError` or `ValueError` where the record is none."""
-        accuracies = dict(zip(record["accuracies"], _numbers(record["accuracies"].values()), strict=True))
-        whole = record.get("accuracy")
-        return cls(str(record["task"]), None if whole is None else float(whole), accuracies)
-
-
 def _numbers(values: Iterable[Any]) -> tuple[float, ...]:
     """Numbers as JSON has them, where null stands for those that it has not."""
     return tuple(math.nan if value is None else float(value) for value in values)
@@ -97,7 +73,7 @@ def _numbers(values: Iterable[Any]) -> tuple[float, ...]:
 
 def read_edits(run: RunDirectory) -> list[Edited]:
     """The edits of the graph, in their order. Raises `ModgraphError`."""
-    return _lines(run.growth, Edited.read)
+    return Journal(run.growth).read(Edited.read)
 
 
 def replayed_graph(run: RunDirectory) -> Graph:
@@ -107,57 +83,38 @@ def replayed_graph(run: RunDirectory) -> Graph:
 
 def read_detections(run: RunDirectory) -> list[Detection]:
     """The looks at batches, in their order. Raises `ModgraphError`."""
-    return _lines(run.detections, Detection.read)
+    return Journal(run.detections).read(Detection.read)
 
 
-def read_tasks(run: RunDirectory) -> list[TaskEnd]:
-    """The ends of tasks, in their order. Raises `ModgraphError`."""
-    return _lines(run.tasks, TaskEnd.read)
-
-
-def _lines(path: Path, read: Callable[[Mapping[str, Any]], T]) -> list[T]:
-    """What the lines of a log hold, none where there is no log; a last line without an end is being written."""
-    if not path.exists():
-        return []
-    whole, _, _ = read_file(path).decode(errors="replace").rpartition("\n")
-    found = []
-    for number, text in enumerate(whole.splitlines(), start=1):
-        try:
-            found.append(read(json.loads(text)))
-        except (AttributeError, InvalidGraph, KeyError, RecursionError, TypeError, ValueError) as error:
-            raise ModgraphError([DamagedGrowth(path=str(path), line=number)]) from error
-    return found
-
-
-# ---------------------------------------------------------------- told together
+def _end_of_task(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What was measured at the end of a task: the accuracy on all tasks so far, if the model has one, and on each.
+    Raises `KeyError`, `TypeError` or `ValueError` where the record is none."""
+    accuracies = dict(zip(record["accuracies"], _numbers(record["accuracies"].values()), strict=True))
+    whole = record.get("accuracy")
+    return {"task": str(record["task"]), "accuracy": None if whole is None else float(whole), "accuracies": accuracies}
 
 
 def growth_of(run: RunDirectory) -> dict[str, Any] | None:
     """How a run's model grew, as `docs/trace.md` says; None of a run without tasks. Raises `ModgraphError`."""
-    edits, detections, ends = read_edits(run), read_detections(run), read_tasks(run)
-    tasks = list(dict.fromkeys(each.task for log in (ends, detections, edits) for each in log))
+    edits, detections, ends = read_edits(run), read_detections(run), Journal(run.tasks).read(_end_of_task)
+    named = [*(each["task"] for each in ends), *(each.task for each in detections), *(each.task for each in edits)]
+    tasks = list(dict.fromkeys(named))
     if not tasks:
         return None
     began = run.read_graph()
-    pools = {began.pool_of(node).name: _told(began, node, tasks, edits, detections) for node in began.growths()}
-    return {"tasks": tasks, "accuracies": [asdict(each) for each in ends], "pools": pools}
-
-
-def _told(
-    began: Graph, node: GrowthNode, tasks: list[str], edits: list[Edited], detections: list[Detection]
-) -> dict[str, Any]:
-    """What is told of one pool: its modules at the end of each task, what was added when, what was detected."""
-    pool = began.pool_of(node)
-    own = [each for each in edits if each.pool == pool.name]
-    added = [sum(each.task == task for each in own) for task in tasks]
-    return {
-        "modules": [pool.size + sum(added[: at + 1]) for at in range(len(tasks))],
-        "threshold": threshold_of(began, node),
-        "added": [{name: getattr(each, name) for name in ADDED} for each in own],
-        "detections": [
-            {name: getattr(each, name) for name in DETECTED} for each in detections if each.pool == pool.name
-        ],
-    }
+    pools: dict[str, Any] = {}
+    for node in began.growths():
+        pool = began.pool_of(node)
+        own = [each for each in edits if each.pool == pool.name]
+        looks = [each for each in detections if each.pool == pool.name]
+        added = [sum(each.task == task for each in own) for task in tasks]
+        pools[pool.name] = {
+            "modules": [pool.size + sum(added[: at + 1]) for at in range(len(tasks))],
+            "threshold": threshold_of(began, node),
+            "added": [{name: getattr(each, name) for name in ADDED} for each in own],
+            "detections": [{name: getattr(each, name) for name in DETECTED} for each in looks],
+        }
+    return {"tasks": tasks, "accuracies": ends, "pools": pools}
 
 
 def threshold_of(graph: Graph, node: GrowthNode) -> float | None:

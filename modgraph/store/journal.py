@@ -1,21 +1,33 @@
-"""Logs of a training, a line of JSON for each thing that is told."""
+"""Logs of a training, a line of JSON for each thing that is told. Needs no torch.
+
+Each checkpoint seals them: it keeps the length of every log and the hash of its content. Lines after that belong to a
+training that is running or was killed; the record of a finished run keeps seals of the end, after which no line may
+follow.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from modgraph.files import write_atomically, writing
+from modgraph.diagnostics import ModgraphError
+from modgraph.files import read_file, write_atomically, writing
+from modgraph.store.checkpoint_record import newest_record, path_of
+from modgraph.store.errors import BadCheckpoint, DamagedGrowth, DamagedMetrics, LogsChanged
 from modgraph.store.records import json_text
+from modgraph.store.run_directory import RunDirectory
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Journal:
-    """A log that is cut back, when a training is taken up, to what its checkpoint knows of."""
+    """A log, which is cut back to what a checkpoint knows of when a training goes on from it."""
 
     path: Path
 
@@ -26,16 +38,81 @@ class Journal:
             file.flush()
             os.fsync(file.fileno())
 
-    def cut(self, key: str, below: int) -> None:
-        """Keep those lines alone that say of `key`, a number, that it is below another; one that was cut off in the
-        middle is dropped."""
-        if self.path.exists():
-            write_atomically(self.path, "".join(self._kept(key, below)).encode())
-
-    def _kept(self, key: str, below: int) -> Iterator[str]:
-        for line in self.path.read_text().splitlines(keepends=True):
+    def read(self, parse: Callable[[Any], T], fault: type[DamagedGrowth | DamagedMetrics] = DamagedGrowth) -> list[T]:
+        """What its lines hold, none where there is no log; a last line without an end is being written. Raises
+        `ModgraphError`."""
+        if not self.path.exists():
+            return []
+        whole, _, _ = read_file(self.path).decode(errors="replace").rpartition("\n")
+        found = []
+        for number, text in enumerate(whole.splitlines(), start=1):
             try:
-                if line.endswith("\n") and json.loads(line)[key] < below:
-                    yield line
-            except (ValueError, KeyError, TypeError):
-                continue
+                found.append(parse(json.loads(text)))
+            except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+                raise ModgraphError([fault(path=str(self.path), line=number)]) from error
+        return found
+
+
+def read_metrics(run: RunDirectory) -> list[dict[str, Any]]:
+    """What a run measured over time: the lines of its metrics. Raises `ModgraphError`."""
+
+    def measured(record: Any) -> dict[str, Any]:
+        if not isinstance(record, dict) or not {"step", "split"} <= record.keys():
+            raise ValueError(f"it holds no metrics: {record}")
+        return record
+
+    return Journal(run.metrics).read(measured, DamagedMetrics)
+
+
+LOGS = "logs"  # the key of the seals in a checkpoint
+Seals = Mapping[str, Mapping[str, Any]]
+
+
+def seal_logs(run: RunDirectory) -> dict[str, dict[str, Any]]:
+    """The length and the hash of each log that exists. Raises `ModgraphError`."""
+    contents = {path.name: run.content(path) for path in run.logs}
+    return {name: _seal(content) for name, content in contents.items() if content is not None}
+
+
+def check_logs(run: RunDirectory) -> None:
+    """Raises `ModgraphError` where a log has changed before the newest checkpoint of the run, or has more lines after a
+    run has ended."""
+    record = newest_record(run.checkpoints, run.origin(), best=False)
+    if record is None:
+        return
+    if LOGS not in record.facts:
+        path, reason = path_of(run.checkpoints, record.step), "its record has no digests of the logs"
+        raise ModgraphError([BadCheckpoint(path=str(path), reason=reason)])
+    seals: Seals = record.facts[LOGS]
+    ended = run.read_record().get(LOGS) == seals
+    found = {path.name: _problem(run.content(path), seals.get(path.name), ended) for path in run.logs}
+    wrong = [f"{name} ({problem})" for name, problem in found.items() if problem]
+    if wrong:
+        raise ModgraphError([LogsChanged(path=str(run.path), names=", ".join(wrong))])
+
+
+def cut_logs(run: RunDirectory, seals: Seals) -> None:
+    """Truncate logs to their lengths in a checkpoint; `check_logs` has checked the content. Raises `ModgraphError`."""
+    for path in run.logs:
+        length, content = seals.get(path.name, {}).get("bytes", 0), run.content(path)
+        if content is None or len(content) == length:
+            continue
+        if length:
+            write_atomically(path, content[:length])
+        else:
+            with writing(path):
+                path.unlink()
+
+
+def _problem(content: bytes | None, seal: Mapping[str, Any] | None, ended: bool) -> str:
+    """What is wrong with a log, "" if nothing is; a last line without its end may still be written."""
+    length = 0 if seal is None else seal["bytes"]
+    if content is None:
+        return "the file is missing" if seal else ""
+    if seal and (len(content) < length or _seal(content[:length]) != seal):
+        return "its lines have changed"
+    return "lines were added" if ended and b"\n" in content[length:] else ""
+
+
+def _seal(content: bytes) -> dict[str, Any]:
+    return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -16,7 +16,7 @@ from modgraph_runtime.integrity import MANIFEST_KEY, damage_of, other_format
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source, Span
 from modgraph.elaboration import Imports, elaborate, moves_in, read_model
 from modgraph.files import read_file, reason_of
-from modgraph.ir import Graph, Node, Part, UnreadableGraph, from_json, rewritten
+from modgraph.ir import Graph, UnreadableGraph, from_json, rewritten
 from modgraph.store.checkpoint_record import NAME, CheckpointRecord
 from modgraph.store.errors import NotABundle, NotAGraph, SetOfStored
 from modgraph.store.run_directory import RunDirectory
@@ -35,13 +35,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Opened:
-    """An architecture and what it was read from.
-
-    `source` is the text of its spec, which spans of the graph's nodes point into; a bundle has none, and what a
-    training changed of a graph has no place. `run` is a run's folder, that of a checkpoint or a graph too; `record`
-    tells of a checkpoint, `manifest` what a bundle tells of itself, `moved` the names that the spec says an earlier
-    version had otherwise.
-    """
+    """An architecture and what it was read from. `source` is the text of its spec, which spans of the graph's nodes
+    point into; a bundle has none, and what a training changed of a graph has no place. `run` is a run's folder, that of
+    a checkpoint or a graph too; `record` tells of a checkpoint, `manifest` what a bundle tells of itself, `moved` the
+    names that the spec says an earlier version had otherwise."""
 
     path: Path
     kind: Kind
@@ -63,13 +60,27 @@ def opened(path: str | Path, parameters: Mapping[str, Any] | None = None, known_
     """What stands at a path, as `kind_of` says; a spec alone takes parameters, and may be `known_as` another file:
     what it imports is then looked for beside that. Raises `ModgraphError`.
     """
-    given = dict(parameters or {})
-    kind = kind_of(path)
+    given, kind, place = dict(parameters or {}), kind_of(path), Path(path)
     if kind is Kind.SPEC:
         return _spec(path, given, known_as)
     if given:
         raise ModgraphError([SetOfStored(path=str(path), kind=kind, name=next(iter(given)))])
-    return OPEN[kind](Path(path))
+    if kind is Kind.BUNDLE:
+        return _bundle(place)
+    if kind is Kind.RUN:
+        run = RunDirectory(place)
+        return _in_run(Opened(place, kind, run.graph_now(), run=run))
+    if kind is Kind.CHECKPOINT:  # by the file of its tensors, or of its record
+        record = CheckpointRecord.read(place.with_suffix(".safetensors"))
+        folder = RunDirectory(place.absolute().parent.parent)
+        return _in_run(Opened(place, kind, record.graph, run=folder if folder.record.exists() else None, record=record))
+    try:  # a graph that is stored as JSON, such as a run's first in ir.json
+        graph = from_json(json.loads(read_file(place)))
+    except (OSError, ValueError, RecursionError, UnreadableGraph) as error:
+        raise ModgraphError([NotAGraph(path=str(place), reason=reason_of(error))]) from error
+    folder = RunDirectory(place.absolute().parent)
+    of_run = folder.record.exists() and folder.ir.name == place.name
+    return _in_run(Opened(place, kind, graph, run=folder if of_run else None))
 
 
 def kind_of(path: str | Path) -> Kind:
@@ -89,48 +100,22 @@ def _spec(path: str | Path, parameters: dict[str, Any], known_as: str | None) ->
     if source is not None and known_as is not None:
         source = Source(known_as, source.text)
     found = read_model(source, parameters, report)
-    told = tuple(report.warnings)
-    return Opened(Path(known_as or path), Kind.SPEC, found.graph, source, warnings=told, moved=found.moved)
-
-
-def _run(path: Path) -> Opened:
-    directory = RunDirectory(path)
-    return _in_run(Opened(path, Kind.RUN, directory.graph_now(), run=directory))
-
-
-def _checkpoint(path: Path) -> Opened:
-    """A checkpoint by the file of its tensors, or of its record."""
-    record, folder = CheckpointRecord.read(path.with_suffix(".safetensors")), path.absolute().parent.parent
-    return _in_run(Opened(path, Kind.CHECKPOINT, record.graph, run=_run_in(folder), record=record))
-
-
-def _graph(path: Path) -> Opened:
-    """A graph that is stored as JSON, such as a run's first in ir.json."""
-    try:
-        graph = from_json(json.loads(read_file(path)))
-    except (OSError, ValueError, RecursionError, UnreadableGraph) as error:
-        raise ModgraphError([NotAGraph(path=str(path), reason=reason_of(error))]) from error
-    directory = _run_in(path.absolute().parent)
-    of_run = directory is not None and directory.ir.name == path.name
-    return _in_run(Opened(path, Kind.GRAPH, graph, run=directory if of_run else None))
-
-
-def _run_in(folder: Path) -> RunDirectory | None:
-    """The run that a folder holds, if it holds one."""
-    directory = RunDirectory(folder)
-    return directory if directory.record.exists() else None
+    warnings = tuple(report.warnings)
+    return Opened(Path(known_as or path), Kind.SPEC, found.graph, source, warnings=warnings, moved=found.moved)
 
 
 def _in_run(found: Opened) -> Opened:
-    """The same with the spec of its run, and with the places of its nodes there."""
+    """The same with the spec of its run, and with the places there of its nodes."""
     if found.run is None:
         return found
     spec = SpecOfRun(found.run)
-    if spec.file is None:
-        return replace(found, source=spec.source)
     graph = spec.graph(found.graph.parameters)
-    placed = found.graph if graph is None else _placed(found.graph, graph)
-    return replace(found, graph=placed, source=spec.source, moved=moves_in(spec.file))
+    placed = found.graph
+    if graph is not None:
+        places: dict[str, Span | None] = {node.name: node.span for part in graph.parts() for node in part.graph}
+        placed = rewritten(found.graph, lambda node, _: replace(node, span=places.get(node.name)))
+    moved = {} if spec.file is None else moves_in(spec.file)
+    return replace(found, graph=placed, source=spec.source, moved=moved)
 
 
 class SpecOfRun:
@@ -153,45 +138,23 @@ class SpecOfRun:
         return None if report.errors else found
 
 
-def _placed(graph: Graph, spec: Graph) -> Graph:
-    """A graph whose nodes know the places of those of their names in a spec's."""
-    places: dict[str, Span | None] = {node.name: node.span for part in spec.parts() for node in part.graph}
-
-    def placed(node: Node, part: Part) -> Node:
-        return replace(node, span=places.get(node.name))
-
-    return rewritten(graph, placed)
-
-
 def _bundle(path: Path) -> Opened:
+    from google.protobuf.message import DecodeError  # comes with onnx
+    from onnx import load_model_from_string
+
     try:
         content = read_file(path)
-        manifest: dict[str, Any] = {}
-        if damage := damage_of(content) or other_format(manifest := _manifest(content)):
+        damage, manifest = damage_of(content), {}
+        if not damage:
+            try:
+                properties = {each.key: each.value for each in load_model_from_string(content).metadata_props}
+                manifest = json.loads(properties[MANIFEST_KEY])
+            except (DecodeError, ValueError, RecursionError) as error:
+                raise LookupError("its manifest is damaged") from error
+        if damage := damage or other_format(manifest):
             raise ModgraphError([NotABundle(path=str(path), reason=f"it {damage.reason}", way_out=damage.way_out)])
         if not isinstance(manifest.get("weights"), str):
             raise LookupError("its manifest has no hash of the weights")
         return Opened(path, Kind.BUNDLE, from_json(manifest["ir"]), manifest=manifest)
     except (OSError, LookupError, TypeError, UnreadableGraph) as error:
         raise ModgraphError([NotABundle(path=str(path), reason=reason_of(error))]) from error
-
-
-OPEN: dict[Kind, Callable[[Path], Opened]] = {
-    Kind.RUN: _run,
-    Kind.CHECKPOINT: _checkpoint,
-    Kind.GRAPH: _graph,
-    Kind.BUNDLE: _bundle,
-}
-
-
-def _manifest(content: bytes) -> dict[str, Any]:
-    """What a bundle's bytes tell of it. Raises `LookupError` where they tell nothing."""
-    from google.protobuf.message import DecodeError  # comes with onnx
-    from onnx import load_model_from_string
-
-    try:
-        properties = {each.key: each.value for each in load_model_from_string(content).metadata_props}
-        manifest: dict[str, Any] = json.loads(properties[MANIFEST_KEY])
-    except (DecodeError, ValueError, RecursionError) as error:
-        raise LookupError("its manifest is damaged") from error
-    return manifest

@@ -15,11 +15,11 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
 
@@ -28,19 +28,11 @@ from modgraph.elaboration import kept_texts
 from modgraph.elaboration.imports import KEPT, RECORD, SPEC
 from modgraph.files import CannotWrite, exists, is_not_utf8, is_partial, read_file, reason_of, write_atomically, writing
 from modgraph.ir import Graph, UnreadableGraph, from_json, stored_form
+from modgraph.store import errors
 from modgraph.store.checkpoint_record import CheckpointRecord, newest_record, path_of
-from modgraph.store.errors import (
-    ForeignFiles,
-    NeverBegan,
-    NotARun,
-    OtherFormat,
-    RecordLost,
-    RunBusy,
-    RunChanged,
-    RunExists,
-)
 from modgraph.store.records import sealed, unsealed
 
+T = TypeVar("T")
 RECIPE = "recipe.yaml"
 FORMAT = 2
 STARTING, STARTED, FINISHED = "starting", "started", "finished"
@@ -88,11 +80,14 @@ class RunDirectory:
     def refuse_existing(self) -> None:
         """Raises `ModgraphError` unless the folder is missing or empty, or a start was cut off in it, and its name is
         UTF-8, which TensorBoard needs."""
+        path = str(self.path)
         if is_not_utf8(self.path):
             reason = "the name of a run's folder must be UTF-8: choose another with --out"
-            raise ModgraphError([CannotWrite(path=str(self.path), reason=reason)])
+            raise ModgraphError([CannotWrite(path=path, reason=reason)])
         with writing(self.path):
-            _refuse_protected(self.path)
+            above = (each for each in (self.path, *self.path.absolute().parents) if each.exists())
+            if not os.access(next(above, self.path), os.W_OK | os.X_OK):  # which is told before all work
+                raise PermissionError(errno.EACCES, "it is write-protected")
             names = _names(self.path) if self.path.exists() else []
         if not names:
             return
@@ -100,13 +95,13 @@ class RunDirectory:
             record = self.read_record()
         except ModgraphError as error:
             lost = self.spec.exists() and self.recipe.exists()
-            fault = RecordLost(path=str(self.path)) if lost else ForeignFiles(path=str(self.path), names=listed(names))
+            fault = errors.RecordLost(path=path) if lost else errors.ForeignFiles(path=path, names=listed(names))
             raise ModgraphError([fault]) from error
         if record["status"] != STARTING:
-            raise ModgraphError([RunExists(path=str(self.path))])
+            raise ModgraphError([errors.RunExists(path=path)])
         foreign = [name for name in names if not self._is_of_start(name, record)]
         if foreign:
-            raise ModgraphError([ForeignFiles(path=str(self.path), names=listed(foreign))])
+            raise ModgraphError([errors.ForeignFiles(path=path, names=listed(foreign))])
 
     def _is_of_start(self, name: str, record: Mapping[str, Any]) -> bool:
         """Whether a start that was cut off has made this."""
@@ -123,7 +118,7 @@ class RunDirectory:
             try:
                 lock.acquire()
             except Timeout as error:
-                raise ModgraphError([RunBusy(path=str(self.path))]) from error
+                raise ModgraphError([errors.RunBusy(path=str(self.path))]) from error
         try:
             yield
         finally:
@@ -138,11 +133,9 @@ class RunDirectory:
         kept: Mapping[str, bytes],
         step: int = 0,
     ) -> None:
-        """Write what a new run is made from, in a folder that is locked; `mark` then makes it count.
-
-        One that does not begin with random weights has a checkpoint of its first `step` from the start. Raises
-        `ModgraphError` if the folder holds anything else.
-        """
+        """Write what a new run is made from, in a folder that is locked; `mark` then makes it count. One that does not
+        begin with random weights has a checkpoint of its first `step` from the start. Raises `ModgraphError` if the
+        folder holds anything else."""
         self.refuse_existing()
         files = {
             self.spec.name: spec.encode(),
@@ -151,21 +144,15 @@ class RunDirectory:
             **({self.imports.name: json.dumps(dict(imported), indent=1).encode()} if imported else {}),
             **kept,
         }
-        self._clear()
+        if self.record.exists():  # it stays until the next one takes its place
+            before = self.read_record()
+            with writing(self.path):
+                for path in [*(self.path / name for name in before["files"]), *self._first_checkpoint(before)]:
+                    path.unlink(missing_ok=True)
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
         self._write_record({"status": STARTING, "files": digests, "step": step})
         for name, content in files.items():
             write_atomically(self.path / name, content)
-
-    def _clear(self) -> None:
-        """Delete what a start that was cut off has laid out. Its record stays until the next one takes its place."""
-        if not self.record.exists():
-            return
-        record = self.read_record()
-        left = [self.path / name for name in record["files"]] + self._first_checkpoint(record)
-        with writing(self.path):
-            for path in left:
-                path.unlink(missing_ok=True)
 
     def _first_checkpoint(self, record: Mapping[str, Any]) -> list[Path]:
         """The files of a checkpoint that a start writes."""
@@ -188,7 +175,7 @@ class RunDirectory:
         record = self._json(self.record)
         if not isinstance(record, dict) or "format" not in record:
             raise self.fault("run.json tells no format")
-        OtherFormat.refuse(self.record, record["format"], FORMAT)
+        errors.OtherFormat.refuse(self.record, record["format"], FORMAT)
         try:
             return unsealed(record)
         except (ValueError, RecursionError) as error:
@@ -198,19 +185,14 @@ class RunDirectory:
         """Raises `ModgraphError` unless this is a whole run whose files are as they were written."""
         record = self.read_record()
         if record["status"] == STARTING:
-            raise ModgraphError([NeverBegan(path=str(self.path))])
+            raise ModgraphError([errors.NeverBegan(path=str(self.path))])
         changed = [name for name in record["files"] if not self._is_as_written(name, record)]
         if changed:
-            raise ModgraphError([RunChanged(path=str(self.path), names=listed(changed))])
+            raise ModgraphError([errors.RunChanged(path=str(self.path), names=listed(changed))])
 
     def _is_as_written(self, name: str, record: Mapping[str, Any]) -> bool:
-        expected: str = record["files"][name]
-        try:
-            return hashlib.sha256(read_file(self.path / name)).hexdigest() == expected
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            raise self.fault(f"{name} cannot be read: {reason_of(error)}") from error
+        content = self.content(self.path / name)
+        return content is not None and hashlib.sha256(content).hexdigest() == record["files"][name]
 
     def read_graph(self) -> Graph:
         """The graph that the run began with. Raises `ModgraphError` if this is no run."""
@@ -237,39 +219,37 @@ class RunDirectory:
 
     def read_imports(self) -> dict[str, str]:
         """Texts of the files that the spec imports; none if it imports none. Raises `ModgraphError`."""
-        if not self.imports.exists():
-            return {}
-        try:
-            return kept_texts(self._text(self.imports))
-        except ValueError as error:
-            raise self.fault(f"{self.imports.name} is damaged") from error
+        return self._parsed(self.imports, kept_texts) if self.imports.exists() else {}
 
     def read_data(self) -> Any:
         """What tells its data from others. Raises `ModgraphError`."""
         return self._json(self.data)
 
-    def _text(self, path: Path) -> str:
-        if not path.exists():
-            raise self.fault(f"there is no {path.name} in it" if self.path.is_dir() else self._no_folder())
+    def content(self, path: Path) -> bytes | None:
+        """What one of its files holds, None where there is none. Raises `ModgraphError`."""
         try:
-            return read_file(path).decode()
+            return read_file(path)
+        except FileNotFoundError:
+            return None
         except OSError as error:
             raise self.fault(f"{path.name} cannot be read: {reason_of(error)}") from error
-        except ValueError as error:
-            raise self.fault(f"{path.name} is damaged") from error
 
     def _json(self, path: Path) -> Any:
-        text = self._text(path)
+        return self._parsed(path, json.loads)
+
+    def _parsed(self, path: Path, parse: Callable[[str], T]) -> T:
+        """What one of its files says, which must be there."""
+        content = self.content(path) if path.exists() else None
+        if content is None:
+            there = "it is a file" if self.path.is_file() else "there is no such folder"
+            raise self.fault(f"there is no {path.name} in it" if self.path.is_dir() else there)
         try:
-            return json.loads(text)
+            return parse(content.decode())
         except (ValueError, RecursionError) as error:
             raise self.fault(f"{path.name} is damaged") from error
 
-    def _no_folder(self) -> str:
-        return "it is a file" if self.path.is_file() else "there is no such folder"
-
     def fault(self, reason: str) -> ModgraphError:
-        return ModgraphError([NotARun(path=str(self.path), reason=reason)])
+        return ModgraphError([errors.NotARun(path=str(self.path), reason=reason)])
 
 
 def recipe_beside(spec: str | Path) -> Path:
@@ -277,13 +257,6 @@ def recipe_beside(spec: str | Path) -> Path:
     path = Path(spec)
     is_of_run = path.name == SPEC and exists(path.with_name(RECORD))
     return path.with_name(RECIPE) if is_of_run else path.with_suffix(".yaml")
-
-
-def _refuse_protected(folder: Path) -> None:
-    """Raises `OSError` where a folder, or the one that it is to be made in, takes no files: told before all work."""
-    existing = next((each for each in (folder, *folder.absolute().parents) if each.exists()), folder)
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise PermissionError(errno.EACCES, "it is write-protected")
 
 
 def _names(folder: Path) -> list[str]:

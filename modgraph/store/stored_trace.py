@@ -35,38 +35,27 @@ class StoredTrace:
 
 def read_trace(run: RunDirectory) -> StoredTrace | None:
     """What was traced of a run, None if nothing was. Raises `ModgraphError` for a trace.json that is damaged."""
-    if not run.trace.exists():
+    path = run.trace
+    if not path.exists():
         return None
-    content = _read(run.trace)
-    paths = {view: run.pictures / f"{view}.png" for view in content.get(PICTURES, ())}
-    pictures = {view: path for view, path in paths.items() if path.exists()}
-    return StoredTrace(content, pictures, stale=not _is_of(content, run))
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """What a trace.json says, if that is what was written."""
     try:
         content = json.loads(read_file(path))
         if not isinstance(content, dict) or not {"format", *SUMMARY_KEYS} <= content.keys():
             raise ValueError("it is no trace")
         OtherFormat.refuse(path, content["format"], FORMAT, way_out=f"trace it anew: modgraph trace {path.parent}")
-        return unsealed(content)
+        content = unsealed(content)
     except (OSError, ValueError, RecursionError) as error:
         raise ModgraphError([BadTrace(path=str(path), run=str(path.parent), reason=reason_of(error))]) from error
-
-
-def _is_of(content: Mapping[str, Any], run: RunDirectory) -> bool:
-    """Whether a trace is of the model that a run has now."""
+    paths = {view: run.pictures / f"{view}.png" for view in content.get(PICTURES, ())}
     graph, newest = run.now()
-    step = None if newest is None else newest.step
-    return content.get("step") == step and content.get("graph") == graph.hash()
+    now = (None if newest is None else newest.step, graph.hash())
+    stale = (content.get("step"), content.get("graph")) != now
+    return StoredTrace(content, {view: each for view, each in paths.items() if each.exists()}, stale)
 
 
 def keep_trace(run: RunDirectory, content: Mapping[str, Any], pictures: Mapping[str, bytes], force: bool) -> None:
-    """Leave a trace in a run, whole or not at all; a file of anybody else's is not overwritten without `force`.
-
-    Raises `ModgraphError`.
-    """
+    """Leave a trace in a run, whole or not at all; a file of anybody else's is not overwritten without `force`. Raises
+    `ModgraphError`."""
     paths = {run.pictures / f"{view}.png": picture for view, picture in pictures.items()}
     refuse_foreign(run.trace, force=force, keys=SUMMARY_KEYS)
     refuse_foreign(*paths, force=force)

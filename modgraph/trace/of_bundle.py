@@ -20,8 +20,7 @@ from modgraph.store.errors import NotABundle
 from modgraph.store.run_directory import RunDirectory
 from modgraph.trace.errors import NoRouting, NothingToTrace
 from modgraph.trace.trace import RouteTrace, Trace, chosen_split, first_of, named, routes_with_gates
-from modgraph.training.held_out import with_validation
-from modgraph.training.recipe import read_recipe
+from modgraph.training.recipe import read_recipe, with_validation
 
 CHUNK = 256  # examples that are computed at a time
 

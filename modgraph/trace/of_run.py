@@ -19,7 +19,7 @@ from modgraph.ir import Decision, Result, comparisons
 from modgraph.metrics.compared import accuracies
 from modgraph.metrics.controllers import controllers
 from modgraph.store.growth import growth_of
-from modgraph.store.sealed_logs import check_logs
+from modgraph.store.journal import check_logs
 from modgraph.trace.errors import NothingToTrace
 from modgraph.trace.trace import RouteTrace, Trace, chosen_split, first_of, named, routes_with_gates
 from modgraph.training.stored_run import Run

@@ -13,10 +13,11 @@ from torch import Tensor
 from modgraph.backends.errors import BadBundle
 from modgraph.backends.onnx import exportable, hash_of_weights
 from modgraph.data import Arrays
-from modgraph.data.batches import Batch, batches
+from modgraph.data.batches import batches
 from modgraph.data.known_classes import refuse_labels_beyond
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
+from modgraph.metrics.compared import Batch
 from modgraph.metrics.means import Means
 from modgraph.metrics.metrics import Asked, Metrics
 from modgraph.training.errors import OfAnotherRun
@@ -53,7 +54,7 @@ class BundleResults:
     ) -> None:
         self.bundle = bundle
         self.graph = graph
-        self.metrics = _metrics_of(graph, bundle.outputs, by, groups, asked)
+        self.metrics = _following_from(bundle.outputs, graph, Metrics(graph, by, groups, asked))
 
     def __call__(self, batch: Batch) -> list[Tensor]:
         """Raises `ModgraphError` where the data do not fit the bundle."""
@@ -71,33 +72,24 @@ def evaluate_bundle(
     """The metrics of a bundle over a split, also of each group of a grouping. Raises `ModgraphError`."""
     refuse_labels_beyond(arrays, graph)
     results = BundleResults(bundle, graph, by, arrays.names_of_groups(by), asked)
-    means, metrics = Means(), results.metrics
+    means = Means()
     for indices, batch in batches(arrays):
-        values = results(batch)
-        metrics.gather(means, batch, values)
-        if metrics.groups:
-            metrics.gather_groups(means, batch, values, arrays.groups[str(by)][indices])
-    return metrics.values(means)
+        words = arrays.groups[str(by)][indices] if results.metrics.groups else None
+        results.metrics.gather(means, batch, results(batch), words=words)
+    return results.metrics.values(means)
 
 
 def metrics_of_outputs(outputs: Values, graph: Graph, rows: Values) -> dict[str, float]:
     """The metrics of what a model made of some examples."""
-    means, metrics = Means(), _metrics_of(graph, outputs)
+    means, metrics = Means(), _following_from(outputs, graph, Metrics(graph))
     batch = {name: torch.from_numpy(array) for name, array in rows.items()}
     metrics.gather(means, batch, _values_of(metrics, graph, outputs, batch))
     return metrics.values(means)
 
 
-def _metrics_of(
-    graph: Graph,
-    outputs: Collection[str],
-    by: str | None = None,
-    groups: Sequence[str] = (),
-    asked: Asked | None = None,
-) -> Metrics:
-    """The metrics that follow from some outputs."""
+def _following_from(outputs: Collection[str], graph: Graph, metrics: Metrics) -> Metrics:
+    """The metrics, of which those are left that follow from some outputs."""
     known = {result for name, result in graph.outputs.items() if name in outputs}
-    metrics = Metrics(graph, by, groups, asked)
     metrics.all = [metric for metric in metrics.compared if metric.prediction in known]
     return metrics
 

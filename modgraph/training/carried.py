@@ -30,10 +30,8 @@ class Edit:
 
 
 def frozen_alike(graph: Graph, began: Graph, now: Graph, names: Mapping[str, str]) -> Graph:
-    """A graph in which that is frozen, too, which a training has frozen in its own since it began.
-
-    `names` are those of nodes here, by theirs. What a pool or a label has more than was old there counts as added.
-    """
+    """A graph in which that is frozen, too, which a training has frozen in its own since it began. `names` are those of
+    nodes here, by theirs. What a pool or a label has more than was old there counts as added."""
     then, own = Mark.of(now), Mark.of(graph)
     places = [place.partition("/") for place in then.frozen - Mark.of(began).frozen]  # such as pool/0/linear
     if not places:
@@ -78,9 +76,7 @@ def carried(
     same_optimizer: bool,
 ) -> tuple[Checkpoint, Carried]:
     """A checkpoint with all weights of another graph, which starts with the `fresh` ones; what was best is forgotten.
-
-    Another optimizer keeps another state, and begins afresh.
-    """
+    Another optimizer keeps another state, and begins afresh."""
     after = {each.before.name: each.after.name for each in weights if each.before and each.after}
     taken = {new: checkpoint.weights[old] for old, new in after.items()}
     same = {new for new, value in taken.items() if value.shape == fresh[new].shape}

@@ -7,6 +7,7 @@ import sysconfig
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TextIO
 
 import torch
@@ -35,7 +36,8 @@ class Attempts:
     def __init__(self, call: Call, what: str, log: TextIO | None) -> None:
         self._what = what
         self._log = log
-        self._ways: list[Call] = [_compiled(call, whole=True), _compiled(call, whole=False), call]
+        compiled = partial(torch.compile, call, backend=BACKEND, options=OPTIONS.get(BACKEND))
+        self._ways: list[Call] = [compiled(fullgraph=True), compiled(fullgraph=False), call]
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         from torch._dynamo.exc import FailOnRecompileLimitHit, TorchDynamoException
@@ -45,14 +47,13 @@ class Attempts:
                 return self._ways[0](*arguments, **named)
             except FailOnRecompileLimitHit:
                 self._ways = self._ways[-1:]
-                say(
-                    f"batches have too many lengths for {self._what} to be compiled for each; it no longer is",
-                    self._log,
-                )
+                problem = f"batches have too many lengths for {self._what} to be compiled for each; it no longer is"
             except TorchDynamoException as error:
                 del self._ways[0]
                 how = "in pieces" if len(self._ways) > 1 else "not at all"
-                say(f"{self._what} is compiled {how}, since torch fails otherwise: {first_line(error)}", self._log)
+                first_line = str(error).strip().partition("\n")[0]
+                problem = f"{self._what} is compiled {how}, since torch fails otherwise: {first_line}"
+            say(problem, self._log)
         return self._ways[0](*arguments, **named)
 
 
@@ -81,7 +82,7 @@ class CompiledBlocks(nn.Module):
         super().__init__()
         torch.compiler.reset()
         self.module = module
-        self._compiles = Switch()
+        self._compiles = SimpleNamespace(now=False)
         known: dict[type[Instance], Attempts] = {}
         for unit in units(model):
             kind = type(unit)
@@ -94,27 +95,18 @@ class CompiledBlocks(nn.Module):
     def forward(self, *arguments: Any) -> Any:
         from torch._dynamo import config
 
-        with self._compiles, config.patch(CAPTURE):
-            return self.module(*arguments)
+        self._compiles.now = True
+        try:
+            with config.patch(CAPTURE):
+                return self.module(*arguments)
+        finally:
+            self._compiles.now = False
 
 
-class Switch:
-    """Whether calls are compiled."""
-
-    def __init__(self) -> None:
-        self.on = False
-
-    def __enter__(self) -> None:
-        self.on = True
-
-    def __exit__(self, *_: object) -> None:
-        self.on = False
-
-
-def _call(unit: Instance, attempts: Attempts, compiles: Switch, *operands: Tensor, **named: Any) -> Any:
+def _call(unit: Instance, attempts: Attempts, compiles: SimpleNamespace, *operands: Tensor, **named: Any) -> Any:
     """A call of a round or block. Masks are made in it: for torch the calls of a definition differ in nothing else."""
     context: Context | None = named.get("context")
-    if not compiles.on or context is None:
+    if not compiles.now or context is None:
         return type(unit).forward(unit, *operands, **named)
     return attempts(unit, *operands, plan=named["plan"], context=Context(context.forced, context.active))
 
@@ -123,16 +115,6 @@ def say(text: str, log: TextIO | None) -> None:
     """Tell the user, in the process that talks."""
     if log is not None:
         print(f"train.compile: {text}", file=log)
-
-
-def _compiled(call: Call, whole: bool) -> Call:
-    """Calls of a function as torch compiles them."""
-    return torch.compile(call, fullgraph=whole, backend=BACKEND, options=OPTIONS.get(BACKEND))
-
-
-def first_line(error: Exception) -> str:
-    """The first line of a message of torch, which has many."""
-    return str(error).strip().partition("\n")[0]
 
 
 def refuse_without_compiler(device: torch.device) -> None:

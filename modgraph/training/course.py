@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Facts = Mapping[str, Any]  # plain values, as a checkpoint keeps them
+Turn = tuple[Graph, Facts]  # the graph that the next phase trains, and where in its course the training then is
 
 
 def unchanged(graph: Graph) -> Graph:
@@ -24,11 +25,9 @@ def unchanged(graph: Graph) -> Graph:
 
 @dataclass(frozen=True)
 class Phase:
-    """One part of a training. `learnt_from` makes, of its graph, the one whose losses a step descends on.
-
-    The learning rate's schedule, the best epoch and an early stop are each phase's own. The state of the optimizer
-    `goes_on` from the phase before, or begins afresh. `told` stands in each line of its metrics.
-    """
+    """One part of a training. `learnt_from` makes, of its graph, the one whose losses a step descends on. The learning
+    rate's schedule, the best epoch and an early stop are each phase's own. The state of the optimizer `goes_on` from
+    the phase before, or begins afresh. `told` stands in each line of its metrics."""
 
     splits: Mapping[str, Arrays]
     epochs: int
@@ -40,15 +39,6 @@ class Phase:
     @property
     def data(self) -> Arrays:
         return self.splits["train"]
-
-
-@dataclass(frozen=True)
-class Turn:
-    """What comes next: a phase, the graph that it trains, and where in its course the training then is."""
-
-    phase: Phase
-    graph: Graph
-    at: Facts = field(default_factory=dict)
 
 
 class Training(Protocol):
@@ -76,7 +66,7 @@ class Course(ABC):
 
     @abstractmethod
     def begin(self, graph: Graph) -> Turn:
-        """The first phase. Raises `ModgraphError`."""
+        """What comes first. Raises `ModgraphError`."""
 
     @abstractmethod
     def phase(self, at: Facts, graph: Graph) -> Phase:
@@ -84,13 +74,8 @@ class Course(ABC):
 
     @abstractmethod
     def after(self, training: Training) -> Turn | None:
-        """What comes after the phase at work, when it has ended; None where the training has.
-
-        Raises `ModgraphError`.
-        """
-
-    def take_up(self, training: Training) -> None:  # noqa: B027 - most have nothing to do
-        """Before a training goes on from a checkpoint: cut back logs of the course to it."""
+        """What comes after the phase at work, when it has ended; None where the training has. Raises
+        `ModgraphError`."""
 
     def describe(self) -> str:
         """A line for the user when a training begins, or nothing."""
@@ -113,7 +98,7 @@ class Series(Course):
     edits: Mapping[int, Callable[[Graph], Graph]] = field(default_factory=dict)
 
     def begin(self, graph: Graph) -> Turn:
-        return self._turn(0, graph)
+        return self.edits.get(0, unchanged)(graph), {"phase": 0}
 
     def phase(self, at: Facts, graph: Graph) -> Phase:
         number = at["phase"]
@@ -123,7 +108,6 @@ class Series(Course):
 
     def after(self, training: Training) -> Turn | None:
         number = training.at["phase"] + 1
-        return self._turn(number, training.graph) if number < len(self.phases) else None
-
-    def _turn(self, number: int, graph: Graph) -> Turn:
-        return Turn(self.phases[number], self.edits.get(number, unchanged)(graph), {"phase": number})
+        if number == len(self.phases):
+            return None
+        return self.edits.get(number, unchanged)(training.graph), {"phase": number}

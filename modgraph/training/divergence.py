@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.store.checkpoint import Checkpoint
-from modgraph.training.divided import whole
 from modgraph.training.errors import Diverged
+from modgraph.training.processes import whole
 
 LOOK_EVERY = 50  # steps, where each look would wait for an accelerator
 
@@ -32,56 +32,49 @@ class Seen:
     def numbers(self) -> list[Tensor]:
         """The loss, the largest of all gradients, and the norm, as far as they are there."""
         largest = None if self.largest is None else self.largest.amax()
-        return [self.loss, *(each for each in (largest, self.norm) if each is not None)]
+        return [each for each in (self.loss, largest, self.norm) if each is not None]
 
-    def wrong(self) -> str:
+    def diverged(self) -> ModgraphError:
         """What is no finite number, given that something is not."""
-        value = self.loss.item()
-        if not math.isfinite(value):
-            return _of_loss(value)
         finite = [] if self.largest is None else torch.isfinite(self.largest).tolist()
-        if not all(finite):
-            return _of_gradient(self.names[finite.index(False)])
-        assert self.norm is not None
-        return _of_norm(self.norm)
+        if not math.isfinite(value := self.loss.item()):
+            what = f"the loss is {value}"
+        elif not all(finite):
+            what = f"the gradient of {self.names[finite.index(False)]} is not finite"
+        else:
+            assert self.norm is not None
+            what = f"the norm of the gradient, which clipping needs, is {self.norm.item()}"
+        return ModgraphError([Diverged(what=what, step=self.step)])
 
 
 class FiniteCheck:
-    """Looks at the loss and the gradients of every step, and stops a training at the first that is no finite number.
-
-    A look waits for the device. With `every` 1, as on the processor, it is taken before the weights move. Otherwise
-    what is looked at stays on the device for so many steps, and until anything is told or kept of them: weights that
-    moved since are given up with the training, and no checkpoint has them.
-    """
+    """Looks at the loss and the gradients of every step, and stops a training at the first that is no finite number. A
+    look waits for the device. With `every` 1, as on the processor, it is taken before the weights move. Otherwise what
+    is looked at stays on the device for so many steps, and until anything is told or kept of them: weights that moved
+    since are given up with the training, and no checkpoint has them."""
 
     def __init__(self, every: int) -> None:
         self.every = every
         self.seen: list[Seen] = []
 
-    @classmethod
-    def on(cls, device: torch.device) -> FiniteCheck:
-        """As often as it costs little there."""
-        return cls(1 if device.type == "cpu" else LOOK_EVERY)
-
     def loss(self, loss: Tensor, step: int) -> None:
         """Raises `ModgraphError` if a loss is no finite number."""
-        if self.every == 1:
-            value = loss.item()
-            if not math.isfinite(value):
-                raise ModgraphError([Diverged(what=_of_loss(value), step=step)])
-        else:
-            self.seen.append(Seen(step, loss))
+        seen = Seen(step, loss)
+        if self.every > 1:
+            self.seen.append(seen)
+        elif not math.isfinite(loss.item()):
+            raise seen.diverged()
 
     def gradients(self, weights: Mapping[str, nn.Parameter], step: int, clip: float | None) -> None:
-        """Scale gradients down to a norm of `clip` at most. Raises `ModgraphError` if one is no finite number."""
+        """Scale gradients down to a norm of `clip` at most. Raises `ModgraphError` if one is no finite number. Where
+        each step is looked at, the norm over all gradients tells whether each has to be."""
         gradients = {name: weight.grad for name, weight in weights.items() if weight.grad is not None}
-        norm = whole(nn.utils.get_total_norm(gradients.values())) if clip is not None or self.every == 1 else None
-        if self.every == 1:
-            assert norm is not None
-            _check_now(gradients, norm, step, clip)
-        elif gradients:
+        at_once = self.every == 1
+        norm = whole(nn.utils.get_total_norm(gradients.values())) if clip is not None or at_once else None
+        if gradients and not (at_once and norm is not None and math.isfinite(norm.item())):
             largest = whole(torch.stack(torch._foreach_norm(list(gradients.values()), math.inf)))
-            self.seen[-1] = Seen(step, self.seen[-1].loss, tuple(gradients), largest, norm)
+            loss = torch.zeros(()) if at_once else self.seen[-1].loss
+            self.seen[-1:] = [Seen(step, loss, tuple(gradients), largest, norm if clip is not None else None)]
         if clip is not None:
             assert norm is not None
             nn.utils.clip_grads_with_norm_(weights.values(), clip, norm)
@@ -92,43 +85,14 @@ class FiniteCheck:
         """Look at all that was not looked at. Raises `ModgraphError`."""
         seen, self.seen = self.seen, []
         numbers = [(each, number) for each in seen for number in each.numbers]
-        if not numbers:
-            return
-        finite = torch.isfinite(torch.stack([number.double() for _, number in numbers])).tolist()
-        if not all(finite):
-            first = numbers[finite.index(False)][0]
-            raise ModgraphError([Diverged(what=first.wrong(), step=first.step)])
-
-
-def _check_now(gradients: Mapping[str, Tensor], norm: Tensor, step: int, clip: float | None) -> None:
-    """The norm over all of them, which clipping needs anyway; only where it is no number, each by itself."""
-    if math.isfinite(norm.item()):
-        return
-    wrong = first_not_finite({name: whole(each) for name, each in gradients.items()})
-    if wrong is not None:
-        raise ModgraphError([Diverged(what=_of_gradient(wrong), step=step)])
-    if clip is not None:
-        raise ModgraphError([Diverged(what=_of_norm(norm), step=step)])
-
-
-def _of_loss(value: float) -> str:
-    return f"the loss is {value}"
-
-
-def _of_gradient(name: str) -> str:
-    return f"the gradient of {name} is not finite"
-
-
-def _of_norm(norm: Tensor) -> str:
-    return f"the norm of the gradient, which clipping needs, is {norm.item()}"
-
-
-def first_not_finite(tensors: Mapping[str, Tensor]) -> str | None:
-    """The first tensor that holds what is no finite number; whole numbers always are."""
-    return next((name for name, tensor in tensors.items() if not torch.isfinite(tensor).all()), None)
+        if numbers:
+            finite = torch.isfinite(torch.stack([number.double() for _, number in numbers])).tolist()
+            if not all(finite):
+                raise numbers[finite.index(False)][0].diverged()
 
 
 def wrong_in(checkpoint: Checkpoint) -> str | None:
-    """The first tensor of a checkpoint that holds what is no finite number."""
+    """The first tensor of a checkpoint that holds what is no finite number; whole numbers always are."""
     state = {f"{key}.{name}": each for name, fields in checkpoint.optimizer.items() for key, each in fields.items()}
-    return first_not_finite(checkpoint.weights) or first_not_finite(state)
+    tensors = [*checkpoint.weights.items(), *state.items()]
+    return next((name for name, each in tensors if not torch.isfinite(each).all()), None)

@@ -21,24 +21,23 @@ from modgraph.data import TRAIN, VALIDATION, Arrays
 from modgraph.data.batches import Batch, RandomOrder
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
-from modgraph.metrics.evaluation import evaluate, metrics_of
 from modgraph.metrics.means import Means
+from modgraph.metrics.metrics import evaluate, metrics_of
+from modgraph.nn.device import sent
 from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, write_checkpoint
 from modgraph.store.checkpoint_record import tidy
+from modgraph.store.journal import LOGS, cut_logs, seal_logs
 from modgraph.store.run_directory import RunDirectory
-from modgraph.store.sealed_logs import LOGS, cut_logs, seal_logs
-from modgraph.training.course import Course, Facts, Phase, Turn
-from modgraph.training.divergence import FiniteCheck, wrong_in
-from modgraph.training.divided import made_whole
+from modgraph.training.course import Course, Facts, Phase
+from modgraph.training.divergence import LOOK_EVERY, FiniteCheck, wrong_in
 from modgraph.training.errors import Diverged
-from modgraph.training.logs import Log, progress
-from modgraph.training.processes import Processes
-from modgraph.training.progress import Progress
+from modgraph.training.named_parts import check_monitored, measured_metrics
+from modgraph.training.processes import Processes, made_whole
+from modgraph.training.progress import Log, Progress, progress
 from modgraph.training.reading import BatchReader
 from modgraph.training.sections import Train
 from modgraph.training.stages import FACT
 from modgraph.training.state import refusing_damage, train_state
-from modgraph.training.unfit import check_monitored, measured_metrics
 
 T = TypeVar("T")
 
@@ -59,14 +58,14 @@ class Engine:
         self.course = course
         self.directory = directory
         self.processes = processes
-        self.finite = FiniteCheck.on(processes.device)
+        self.finite = FiniteCheck(1 if processes.device.type == "cpu" else LOOK_EVERY)
         self.reader = BatchReader(train, processes)
         self.origin = directory.origin() if resume else graph.hash()
         checkpoint = newest_checkpoint(directory.checkpoints, origin=self.origin) if resume else None
         self.means = Means()
         if checkpoint is None:
-            turn = course.begin(graph)
-            graph, phase, self.progress = turn.graph, turn.phase, Progress(at=turn.at)
+            graph, at = course.begin(graph)
+            phase, self.progress = course.phase(at, graph), Progress(at=at)
         else:
             graph = checkpoint.graph
             with refusing_damage(checkpoint):
@@ -78,9 +77,8 @@ class Engine:
                 tidy(directory.checkpoints, train.keep, self.progress.best_step)  # what was cut off may be this
         self._enter(phase)
         self.state = train_state(graph, train, phase, processes, checkpoint)
-        if checkpoint is not None and processes.is_rank_zero:
-            cut_logs(directory, checkpoint.facts[LOGS])
-            course.take_up(self)
+        if resume and processes.is_rank_zero:
+            cut_logs(directory, {} if checkpoint is None else checkpoint.facts[LOGS])
 
     def _enter(self, phase: Phase) -> None:
         train, self.phase = self.train, phase
@@ -90,22 +88,18 @@ class Engine:
 
     @property
     def graph(self) -> Graph:
-        """The graph that is trained."""
         return self.state.graph
 
     @property
     def at(self) -> Facts:
-        """Where in its course the training is."""
         return self.progress.at
 
     @property
     def epoch(self) -> int:
-        """Epochs done in all."""
         return self.progress.epoch
 
     @property
     def step(self) -> int:
-        """Steps done in all."""
         return self.progress.step
 
     def model_now(self) -> Model:
@@ -136,7 +130,8 @@ class Engine:
     def checkpoint(self) -> Checkpoint:
         """All that there is at this very moment, its tensors those of the training itself; one process's means."""
         state = self.state
-        kept = {"means": self.means.facts(), "algorithm": state.learner.facts(), FACT: state.stages}
+        stages = {name: each.stages for name, each in state.staged.items()}
+        kept = {"means": self.means.facts(), "algorithm": state.learner.facts(), FACT: stages}
         return Checkpoint(
             epoch=self.epoch,
             step=self.step,
@@ -161,11 +156,8 @@ class Engine:
             write_checkpoint(self.directory.checkpoints, now, self.train.keep, self.progress.best_step)
 
     def begin_from(self, checkpoint: Checkpoint, kept: Mapping[str, Tensor], facts: Mapping[str, Any]) -> bool:
-        """Be where another training was, whose checkpoint has all weights of this graph.
-
-        `kept` and `facts` are what its algorithm kept. Returns whether that is of these examples and decisions: if not,
-        it begins afresh.
-        """
+        """Be where another training was, whose checkpoint has all weights of this graph. `kept` and `facts` are what
+        its algorithm kept. Returns whether that is of these examples and decisions: if not, it begins afresh."""
         with refusing_damage(checkpoint):
             self.progress = Progress.read(checkpoint)
             phase = replace(self.course.phase(self.at, self.graph), goes_on=True)
@@ -179,20 +171,18 @@ class Engine:
 
     def change(self, graph: Graph) -> None:
         """Go on with another graph from this very moment: what both have goes on as it was, what is new begins afresh.
-
-        The metrics of this epoch are those of the new graph alone. Raises `ModgraphError`, the state then as it was.
-        """
+        The metrics of this epoch are those of the new graph alone. Raises `ModgraphError`, the state then as it was."""
         check_monitored(graph, self.train, self.phase.splits)
         self.state = train_state(graph, self.train, self.phase, self.processes, self.checkpoint())
         self.means = Means()
 
-    def _begin(self, turn: Turn) -> None:
+    def _begin(self, graph: Graph, at: Facts) -> None:
         """Begin the next phase, with its graph and its data, and leave a checkpoint of that."""
         before = self.checkpoint()
-        self._enter(turn.phase)
-        check_monitored(turn.graph, self.train, self.phase.splits)
-        self.state = train_state(turn.graph, self.train, self.phase, self.processes, before, same_phase=False)
-        self.progress = self.progress.next_phase(turn.at)
+        self._enter(self.course.phase(at, graph))
+        check_monitored(graph, self.train, self.phase.splits)
+        self.state = train_state(graph, self.train, self.phase, self.processes, before, same_phase=False)
+        self.progress = Progress(self.epoch, self.step, at, self.epoch, self.step)
         self.save()
 
     # ------------------------------------------------------------ training
@@ -204,7 +194,7 @@ class Engine:
         with closing(Log(self.directory, self.step)) if self.processes.is_rank_zero else nullcontext() as log:
             self._train(log)
             while (turn := self.course.after(self)) is not None:
-                self._begin(turn)
+                self._begin(*turn)
                 self._train(log)
 
     def _train(self, log: Log | None) -> None:
@@ -232,9 +222,11 @@ class Engine:
         """Close an epoch: log its metrics, and see whether it was the best, and whether it is enough."""
         self.finite.look()
         gathered = Means.joined(self.processes.gather(self.means))
-        values = {TRAIN: {**self.state.metrics.values(gathered), **self.state.settings()}}
+        state = self.state
+        settings = {f"state.{each.name}": float(state.model.lookup(each.weight)) for each in state.scheduled}
+        values = {TRAIN: {**state.metrics.values(gathered), **settings}}
         if VALIDATION in self.phase.splits:
-            values[VALIDATION] = self.measured(self.state.model, self.phase.splits[VALIDATION])
+            values[VALIDATION] = self.measured(state.model, self.phase.splits[VALIDATION])
         improving = measured_metrics(self.graph, self.train, self.phase.splits)
         self.progress = self.progress.after_epoch(self.train, values, improving)
         if log is not None:
@@ -243,6 +235,7 @@ class Engine:
 
     def _step(self, indices: Tensor) -> None:
         state, step, seed, steps = self.state, self.step, self.train.seed, self.order.steps
+        states = state.model.moved_states  # which a rule moves
         place = self.progress.step_of_phase, steps * self.phase.epochs, steps  # what schedules go by
         for each in state.scheduled:
             each.move(state.model, *place)
@@ -255,12 +248,13 @@ class Engine:
         state.optimizer.zero_grad(set_to_none=True)
         with self.processes.shard(indices, seed, step) as own:
             batch, moved = self.reader.batch(self.phase.data, indices, step)
-            told = {name: self.processes.placed(each) for name, each in state.learner.told(own, batch).items()}
+            told = state.learner.told(own, batch)
+            told = {name: sent(each, self.processes.device) for name, each in told.items()}
             found, losses = state.objective({**moved, **told})
-            measured, known = len(state.metrics.wanted), len(found) - len(state.moved)
+            measured, known = len(state.metrics.wanted), len(found) - len(states.results)
             objective = state.learner.objective(losses, found[measured:known], len(indices))
         self._descend(objective, batch, len(indices))
-        state.move(found[known:])
+        states.move(state.model, dict(zip(states.results, found[known:], strict=True)))
         self.progress = self.progress.after_step()
         state.metrics.gather(self.means, batch, found[:measured], losses)
 

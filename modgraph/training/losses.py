@@ -7,29 +7,17 @@ a `stop_gradient`. So the gradient is that of the whole sum, to the bit.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
 from modgraph.declare import position_of
 from modgraph.diagnostics import Diagnostic, did_you_mean
-from modgraph.ir import (
-    Change,
-    Expanded,
-    Graph,
-    LossNode,
-    Node,
-    OpNode,
-    Part,
-    Result,
-    comparisons,
-    learnt_weights,
-    module_axes,
-    rewritten,
-    weights_of,
-    with_losses,
-)
+from modgraph.ir import Graph, LossNode, Node, OpNode, Part, Result, module_axes, weights_of
+from modgraph.ir.analysis.comparisons import comparisons
+from modgraph.ir.analysis.learnt import learnt_weights, with_losses
+from modgraph.ir.rewrite import Change, Expanded, rewritten
 from modgraph.ops import Op
 from modgraph.ops.along_axis import Mean, Sum
 from modgraph.ops.arithmetic import Divide, Multiply, Subtract
@@ -62,10 +50,8 @@ def unfit_losses(graph: Graph, weights: Mapping[str, float]) -> Iterator[tuple[s
 
 
 def weighing_losses(graph: Graph, weights: Mapping[str, float]) -> Graph:
-    """The graph whose losses are multiplied by the weights of patterns that name them; of several the last counts.
-
-    A pattern that names none changes nothing: `unfit_losses` reports it.
-    """
+    """The graph whose losses are multiplied by the weights of patterns that name them; of several the last counts. A
+    pattern that names none changes nothing: `unfit_losses` reports it."""
     factors = {name: weight for pattern, weight in weights.items() for name in losses_called(graph, [pattern])}
 
     def multiplied(loss: LossNode, value: Result) -> Iterator[Step]:
@@ -131,15 +117,7 @@ def _edited(
 # ---------------------------------------------------------------- terms of frozen modules
 
 
-@dataclass(frozen=True)
-class ModuleSum:
-    """A loss that is a sum or a mean over modules, perhaps times numbers: its terms, their axis of modules, how many
-    modules at its beginning are frozen, and the ops from the terms to the loss, in order."""
-
-    terms: Result
-    axis: Axis
-    frozen: int
-    ops: tuple[Op, ...]
+ModuleSum = tuple[Result, Axis, int, Sequence[Op]]
 
 
 def drop_frozen_terms(graph: Graph) -> Graph:
@@ -148,13 +126,13 @@ def drop_frozen_terms(graph: Graph) -> Graph:
     sums = {name: found for name, result in graph.losses.items() if (found := _module_sum(graph, result)) is not None}
 
     def subtracted(loss: LossNode, total: Result) -> Iterator[Step]:
-        of, at = sums[loss.name], f"{loss.name}~"
-        assert of.axis.size is not None
-        places = tuple(float(place < of.frozen) for place in range(of.axis.size))
-        yield f"{at}places", Constant(sizes=(of.axis.size,), names=(of.axis.name,), numbers=places), [of.terms]
-        yield f"{at}terms", Multiply(left=None, right=None), [of.terms, Result(f"{at}places")]
+        at, (terms, axis, frozen, ops) = f"{loss.name}~", sums[loss.name]
+        assert axis.size is not None
+        places = tuple(float(place < frozen) for place in range(axis.size))
+        yield f"{at}places", Constant(sizes=(axis.size,), names=(axis.name,), numbers=places), [terms]
+        yield f"{at}terms", Multiply(left=None, right=None), [terms, Result(f"{at}places")]
         before = Result(f"{at}terms")
-        for number, op in enumerate(of.ops):
+        for number, op in enumerate(ops):
             yield f"{at}{number}", op, [before]
             before = Result(f"{at}{number}")
         yield f"{at}frozen", StopGradient(), [before]
@@ -164,7 +142,9 @@ def drop_frozen_terms(graph: Graph) -> Graph:
 
 
 def _module_sum(graph: Graph, loss: Result) -> ModuleSum | None:
-    """A loss as a sum over modules, where some are frozen and all weights that it trains belong to the others."""
+    """A loss that is a sum or a mean over modules, perhaps times numbers, where some are frozen and all weights that it
+    trains belong to the others: its terms, their axis of modules, how many modules at its beginning are frozen, and the
+    ops from the terms to the loss, in order."""
     ops: list[Op] = []
     node = graph[loss.node]
     while isinstance(node, OpNode) and isinstance(node.op, Multiply | Divide):
@@ -180,7 +160,7 @@ def _module_sum(graph: Graph, loss: Result) -> ModuleSum | None:
     type_ = graph.type_of(terms)
     axis = type_.shape[position_of(node.op.axis, type_, node.op.name)]
     frozen = _frozen_along(graph, axis, terms)
-    return ModuleSum(terms, axis, frozen, (node.op, *ops)) if frozen else None
+    return (terms, axis, frozen, (node.op, *ops)) if frozen else None
 
 
 def _frozen_along(graph: Graph, axis: Axis, terms: Result) -> int:

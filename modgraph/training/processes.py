@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -19,10 +19,9 @@ from torch import Tensor, nn
 from torch.distributed.nn.functional import all_reduce
 
 from modgraph.backends.torch import generator_for
+from modgraph.backends.torch.instance import units
 from modgraph.diagnostics import ModgraphError
 from modgraph.nn import Shard, sharded
-from modgraph.nn.device import sent
-from modgraph.training.divided import divide
 from modgraph.training.errors import NoDevice
 
 T = TypeVar("T")
@@ -63,6 +62,7 @@ class Processes:
         kind, index = _place(device)
         if self.size > 1 and index is not None:
             raise ModgraphError([NoDevice(device=device, reason="each of several processes has a device of its own")])
+        self.is_rank_zero = self.rank == 0  # the process that writes files and talks
         self.divides = self.size > 1 and strategy == FSDP
         self.precision = precision
         self.device = torch.device(kind) if kind != "cuda" else torch.device(kind, local if index is None else index)
@@ -71,11 +71,6 @@ class Processes:
         if self.size > 1:
             dist.init_process_group("nccl" if kind == "cuda" else "gloo")
         self.group: Any = dist.new_group() if self.size > 1 else None
-
-    @property
-    def is_rank_zero(self) -> bool:
-        """Whether this is the process that writes files and talks."""
-        return self.rank == 0
 
     def own(self, indices: Tensor) -> tuple[int, int]:
         """From where to where in a batch this process's part goes: parts differ by one example at most."""
@@ -103,15 +98,11 @@ class Processes:
         if dtype is torch.float64:
             ready.double()
         if self.divides:
-            ready = divide(ready, self.device)
+            divide(ready, self.device)
         optimizer = optimizer_of()  # which knows the parts of what is divided
         if self.size > 1 and not self.divides:
             ready = nn.parallel.DistributedDataParallel(ready, find_unused_parameters=True)
         return Precise(ready, self.device, dtype, self.precision == "bfloat16"), optimizer
-
-    def placed(self, x: Tensor) -> Tensor:
-        """A tensor on this process's device."""
-        return sent(x, self.device)
 
     def gather(self, value: T) -> list[T]:
         """A value of every process, in their order."""
@@ -145,8 +136,7 @@ class Processes:
         if not masks:
             return {}
         counts = torch.stack([mask.sum() for mask in masks.values()])
-        whole = counts if self.size == 1 else self._add(counts)
-        return dict(zip(masks, whole.unbind(), strict=True))
+        return dict(zip(masks, (counts if self.size == 1 else self._add(counts)).unbind(), strict=True))
 
     def part(self, loss: Tensor, examples: int | Tensor) -> Tensor:
         """This process's part of a loss, such that the parts' mean is the loss of the batch, a mean over so many
@@ -192,3 +182,59 @@ def _place(device: str) -> tuple[str, int | None]:
         known = ", ".join(f"{count} {name}" for name, count in available.items())
         raise ModgraphError([NoDevice(device=device, reason=f"this machine has: {known}")])
     return kind, index
+
+
+# ---------------------------------------------------------------- divided weights (FSDP)
+# Each process has a part of each weight, of its gradient and its optimizer's state. What is kept or compared is whole,
+# in every process; making it so is done by all of them at once. A weight that is a single number is divided as an array
+# of one, of which one process has all.
+
+
+def whole(x: Tensor, shape: Sequence[int] | None = None) -> Tensor:
+    """A tensor with what all processes have of it; one that is divided in the shape of the weight that it is of."""
+    full = getattr(x, "full_tensor", None)
+    found: Tensor = x if full is None else full()
+    return found if full is None or shape is None else found.reshape(shape)
+
+
+def divided_as(x: Tensor, like: Tensor) -> Tensor:
+    """This process's part of a whole tensor, as another of its shape is divided; whole where that is."""
+    placed: Any = like
+    mesh = getattr(like, "device_mesh", None)
+    if mesh is None:
+        return x
+    x = x if x.dim() else x.reshape(1)
+    if x.shape != like.shape:
+        return x
+    from torch.distributed.tensor import distribute_tensor
+
+    return distribute_tensor(x.to(like.device), mesh, placed.placements, src_data_rank=None)
+
+
+def divide(module: nn.Module, device: torch.device) -> None:
+    """Divide the weights of a module among all processes, those of each round or block by themselves; they are whole
+    while it computes, and while gradients flow back through it."""
+    from torch.distributed import get_world_size
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    for owner in module.modules():
+        for name, weight in [*owner.named_parameters(recurse=False)]:
+            if not weight.dim():  # which torch does not divide
+                owner.register_parameter(name, nn.Parameter(weight.detach().reshape(1), weight.requires_grad))
+    mesh = init_device_mesh(device.type, (get_world_size(),))
+    for part in [*(unit for unit in units(module) if any(True for _ in unit.parameters())), module]:
+        fully_shard(part, mesh=mesh)
+
+
+@contextmanager
+def made_whole(module: Any) -> Iterator[None]:
+    """Within it the weights of a module are whole, for whoever does not call the module itself."""
+    inner: Any = getattr(module, "module", module)
+    if hasattr(inner, "unshard"):
+        inner.unshard()
+    try:
+        yield
+    finally:
+        if hasattr(inner, "unshard"):
+            inner.reshard()

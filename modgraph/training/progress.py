@@ -1,15 +1,22 @@
-"""How far a training has come, as plain facts that a checkpoint keeps."""
+"""How far a training has come, as plain facts that a checkpoint keeps, and what it logs of that."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from statistics import mean
-from typing import Any
+from typing import Any, TypeVar
+
+from tqdm import tqdm
 
 from modgraph.data import TRAIN
+from modgraph.files import writing
 from modgraph.metrics.metrics import better
 from modgraph.store.checkpoint import Checkpoint
+from modgraph.store.journal import Journal
+from modgraph.store.run_directory import RunDirectory
 from modgraph.training.sections import Train
 
 NUMBER = (float, int, type(None))
@@ -58,10 +65,6 @@ class Progress:
     def step_of_phase(self) -> int:
         return self.step - self.steps_before
 
-    def next_phase(self, at: Mapping[str, Any]) -> Progress:
-        """The start of the next phase, which stands there in the course."""
-        return Progress(self.epoch, self.step, at, self.epoch, self.step)
-
     def after_step(self) -> Progress:
         return replace(self, step=self.step + 1)
 
@@ -98,3 +101,46 @@ def lookup(metric: str | Sequence[str], values: Mapping[str, Mapping[str, float]
         split, dot, name = each.partition(".")
         found.append(values[split][name] if dot and split in values else values[TRAIN][each])
     return mean(found)
+
+
+T = TypeVar("T")
+
+
+class Log:
+    """Writes metrics of a run. `since` is the step it goes on from: TensorBoard leaves out what was logged after it."""
+
+    def __init__(self, directory: RunDirectory, since: int) -> None:
+        self.lines = Journal(directory.metrics)
+        self.folder = directory.tensorboard
+        self.since = since
+
+    @cached_property
+    def events(self) -> Any:
+        """TensorBoard's file, made with the first value: one for each time that a run was taken up and got on."""
+        from torch.utils.tensorboard import SummaryWriter
+
+        return SummaryWriter(str(self.folder), purge_step=self.since + 1)
+
+    def write(self, split: str, epoch: int, step: int, values: dict[str, float], told: Mapping[str, Any]) -> None:
+        """A line of a split's metrics; `told` stands in front of them, such as the phase that they are of."""
+        self.lines.add({"step": step, "epoch": epoch, "split": split, **told, **values})
+        with writing(self.folder):
+            for name, value in values.items():
+                self.events.add_scalar(f"{split}/{name}", value, step)
+            self.events.flush()  # it waits for two minutes else, and a checkpoint would count what a kill then loses
+        # of metrics of which there are many alike, such as the use of each module, the files have them, a line does not
+        plain = {name: value for name, value in values.items() if not name.rpartition(".")[2].isdigit()}
+        shown = "  ".join(f"{name} {value:.4g}" for name, value in plain.items())
+        where = "".join(f"{name} {value}  " for name, value in told.items())
+        tqdm.write(f"{where}epoch {epoch:3}  {split}  {shown}", file=sys.stderr)
+
+    def close(self) -> None:
+        if "events" in vars(self):
+            with writing(self.folder):
+                self.events.close()
+
+
+def progress(items: Iterator[T], total: int, title: str, quiet: bool = False) -> Iterator[T]:
+    """The items, so many in all, with a bar if this is a terminal."""
+    hidden = quiet or not sys.stderr.isatty()
+    yield from tqdm(items, desc=title, total=total, leave=False, disable=hidden, file=sys.stderr)

@@ -1,23 +1,27 @@
-"""The batch of each step, read while the step before runs.
+"""The batch of each step, read while the step before runs, and its images moved at random.
 
 What a batch holds is a function of the data, the seed, the step and the examples' numbers, whoever reads it and when.
+Axis letters: B examples, C channels, H and W height and width.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor
 
 from modgraph.backends.torch import generator_for
 from modgraph.data import Arrays
 from modgraph.data.batches import Batch, ahead, batch_of
+from modgraph.diagnostics import Diagnostic, did_you_mean
+from modgraph.ir import Graph
 from modgraph.nn.device import Sender, Sent
-from modgraph.training.augment import DRAWS, augmented
+from modgraph.training.errors import NotAnImage
 from modgraph.training.processes import Processes
-from modgraph.training.sections import Train
+from modgraph.training.sections import Augment, Train
 
 NOISE = "noise of augment"  # beside what a batch holds; no input is called so
 
@@ -35,15 +39,10 @@ class BatchReader:
     def reading(self, data: Arrays, order: Iterator[Tensor], since: int) -> Iterator[Iterator[Tensor]]:
         """Within it, the examples of each step from one on, whose batches are read ahead where that takes time: from
         files, or to an accelerator. Arrays in memory are taken as they are asked for."""
-
-        def batches() -> Iterator[tuple[Tensor, Sent]]:
-            for step, indices in enumerate(order, since):
-                yield indices, self._read(data, indices, step)
-
         if not data.on_disk and self.processes.device.type == "cpu":
             yield order
             return
-        with ahead(batches()) as made:
+        with ahead((indices, self._read(data, indices, step)) for step, indices in enumerate(order, since)) as made:
             yield self._remembering(made)
 
     def _remembering(self, made: Iterator[tuple[Tensor, Sent]]) -> Iterator[Tensor]:
@@ -66,3 +65,36 @@ class BatchReader:
             noise = torch.rand(len(indices), DRAWS, generator=generator_for(self.train.seed, "augment", step))
             batch[NOISE] = noise[own]
         return self.sender.send(batch)
+
+
+IMAGE_RANK = 3
+DRAWS = 6  # random numbers that an example takes
+
+
+def unfit_inputs(graph: Graph, augment: Mapping[str, Augment]) -> Iterator[tuple[str, Diagnostic]]:
+    """Names that are not inputs of images."""
+    images = [
+        name for name, each in graph.input_types.items() if each.dtype == "float" and len(each.shape) == IMAGE_RANK
+    ]
+    for name in augment:
+        if name not in images:
+            yield name, NotAnImage(name=name, suggestion=did_you_mean(name, images))
+
+
+def augmented(batch: Mapping[str, Tensor], augment: Mapping[str, Augment], noise: Tensor) -> dict[str, Tensor]:
+    """A batch with its images moved by noise [B, 6] from 0 to 1; those of one example move alike."""
+    moved = {name: _moved(batch[name], each, noise) for name, each in augment.items()}
+    return {**batch, **moved}
+
+
+def _moved(x: Tensor, augment: Augment, noise: Tensor) -> Tensor:
+    """Images [B, C, H, W], each seen through a window of its own; beyond the image is zero."""
+    area, left, top, right, down, mirror = noise.to(x).unbind(1)
+    side = (1 - area * (1 - augment.crop)).sqrt()
+    window = torch.zeros(len(x), 2, 3, dtype=x.dtype, device=x.device)
+    window[:, 0, 0] = torch.where(mirror < 0.5, -side, side) if augment.flip else side
+    window[:, 1, 1] = side
+    window[:, 0, 2] = (2 * left - 1) * (1 - side) + (2 * right - 1) * 2 * augment.shift
+    window[:, 1, 2] = (2 * top - 1) * (1 - side) + (2 * down - 1) * 2 * augment.shift
+    grid = F.affine_grid(window, list(x.shape), align_corners=False)
+    return F.grid_sample(x, grid, align_corners=False)

@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from modgraph.data import DataSet
+import numpy as np
+
+from modgraph.data import TRAIN, VALIDATION, Arrays, DataSet
+from modgraph.data.batches import indices_by_group
+from modgraph.data.errors import DataDoesNotFit
 from modgraph.declare import shown_briefly
 from modgraph.diagnostics import ModgraphError, Report, Source, Span, did_you_mean
 from modgraph.ir import NotReadBack
@@ -40,14 +44,12 @@ class Recipe:
         return text
 
     def _record(self) -> dict[str, Any]:
+        def listed(value: Any) -> Any:
+            return [*map(listed, value)] if isinstance(value, tuple | range) else value
+
         start = {} if self.start is None else {"start": self.start.plain()}
-        model = {name: _listed(value) for name, value in self.model.items()}
+        model = {name: listed(value) for name, value in self.model.items()}
         return {"model": model, **start, "data": self.data.plain(), "train": self.train.plain()}
-
-
-def _listed(value: Any) -> Any:
-    """A constant with lists in place of ranges and tuples."""
-    return [*map(_listed, value)] if isinstance(value, tuple | range) else value
 
 
 def keyed(overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,16 +111,35 @@ def _places(tree: Branch, path: str = "") -> Iterator[tuple[str, Span]]:
 
 
 def _recipe(tree: Branch, report: Report) -> Recipe | None:
-    for key in tree.items:
-        if key not in SECTIONS:
-            suggestion = did_you_mean(key, SECTIONS, "its sections are: {known}")
-            span = tree.keys.get(key)
-            report.add(errors.UnknownKey(span=span, section="a recipe", key=key, suggestion=suggestion))
-    sections = {name: mapping_of(tree, name, report) for name in SECTIONS}
-    data = read_section(DataSet, sections["data"], "data", report)  # type: ignore[type-abstract]
-    train = read_section(Train, sections["train"], "train", report)
-    model = parameters_in(sections["model"], report)
-    start = read_section(Start, sections["start"], "start", report) if sections["start"].items else None
-    if data is None or train is None:
-        return None
-    return Recipe(model, data, train, start, dict(_places(tree)))
+    for key in (key for key in tree.items if key not in SECTIONS):
+        suggestion = did_you_mean(key, SECTIONS, "its sections are: {known}")
+        report.add(errors.UnknownKey(span=tree.keys.get(key), section="a recipe", key=key, suggestion=suggestion))
+    model, start, data, train = (mapping_of(tree, name, report) for name in SECTIONS)
+    data_set = read_section(DataSet, data, "data", report)  # type: ignore[type-abstract]
+    how = read_section(Train, train, "train", report)
+    parameters = parameters_in(model, report)
+    first = read_section(Start, start, "start", report) if start.items else None
+    return None if data_set is None or how is None else Recipe(parameters, data_set, how, first, dict(_places(tree)))
+
+
+def with_validation(splits: dict[str, Arrays], train: Train) -> dict[str, Arrays]:
+    """The splits, a share of each group of the training data held out if the recipe asks for it, to be measured every
+    epoch. Raises `ModgraphError`."""
+    arrays = splits[TRAIN]
+    groups = indices_by_group(arrays, train.by)
+    if not train.validation:
+        return splits
+    if VALIDATION in splits:
+        reason = "the data has a validation split of its own"
+        raise ModgraphError([DataDoesNotFit(reason=reason, way_out="leave out train.validation")])
+    rng = np.random.default_rng((train.seed, 1))
+    parts: dict[str, list[Any]] = {TRAIN: [], VALIDATION: []}
+    for indices in groups:
+        order = indices[rng.permutation(len(indices))]
+        kept = max(1, round(train.validation * len(indices)))
+        if kept >= len(indices):
+            raise ModgraphError([DataDoesNotFit(reason=f"{len(indices)} examples are too few to hold some out")])
+        parts[TRAIN].append(order[kept:])
+        parts[VALIDATION].append(order[:kept])
+    mixed = {at: each[0] if len(each) == 1 else rng.permutation(np.concatenate(each)) for at, each in parts.items()}
+    return {**splits, **{name: arrays.take(rows) for name, rows in mixed.items()}}

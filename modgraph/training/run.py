@@ -1,16 +1,21 @@
-"""Runs that begin, go on, and end."""
+"""Runs that begin, go on, and end, also from outside: for want of memory, or of another process."""
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
+from modgraph_runtime.files import in_words
 
 from modgraph.data import TRAIN, Arrays
 from modgraph.data.batches import lengths_of
@@ -18,24 +23,24 @@ from modgraph.data.errors import DataChanged
 from modgraph.data.fingerprint import Fingerprint, as_json
 from modgraph.diagnostics import ModgraphError, Report, Source, render_all
 from modgraph.elaboration import Imports, elaborate
+from modgraph.files import reason_of
 from modgraph.ir import Graph, NotReadBack
 from modgraph.program import Program
 from modgraph.store.checkpoint import Checkpoint
+from modgraph.store.journal import LOGS, check_logs, seal_logs
 from modgraph.store.records import finite, json_text
 from modgraph.store.run_directory import FINISHED, STARTED, RunDirectory, recipe_beside
-from modgraph.store.sealed_logs import LOGS, check_logs, seal_logs
 from modgraph.syntax import parse
 from modgraph.training.algorithms.algorithm import CourseSetup
 from modgraph.training.carried import Carried, Edit, carried, frozen_alike, renamed
 from modgraph.training.compiled import refuse_without_compiler
 from modgraph.training.course import Course
 from modgraph.training.engine import Engine
-from modgraph.training.failures import memory_told, report_lost_peers
-from modgraph.training.held_out import with_validation
-from modgraph.training.labels import ignoring, refuse_unlabelled, weighing
+from modgraph.training.errors import ProcessLost, TooLargeForMemory
 from modgraph.training.losses import weighing_losses
+from modgraph.training.named_parts import check_monitored, ignoring, refuse_unfit, refuse_unlabelled, weighing
 from modgraph.training.processes import Processes
-from modgraph.training.recipe import Recipe, keyed, read_with_spec
+from modgraph.training.recipe import Recipe, keyed, read_with_spec, with_validation
 from modgraph.training.sections import Start, Train
 from modgraph.training.stages import take_weights
 from modgraph.training.start.errors import CannotStart
@@ -43,22 +48,24 @@ from modgraph.training.start.inherit import Beginning, Inherited, inherit_file, 
 from modgraph.training.start.weight_map import WeightMap, read_map
 from modgraph.training.state import TrainState, refusing_damage
 from modgraph.training.stored_run import Run, load_run, unseen
-from modgraph.training.unfit import check_monitored, refuse_unfit
 
 Splits = Mapping[str, Arrays]
 
 
-@contextmanager
-def started(spec: str, recipe_path: str | None, overrides: Mapping[str, Any], out: str | None) -> Iterator[Engine]:
+def started(
+    spec: str, recipe_path: str | None, overrides: Mapping[str, Any], out: str | None
+) -> AbstractContextManager[Engine]:
     """A new training of a spec, its run directory made and locked. Raises `ModgraphError`."""
     recipe, program = read_with_spec(recipe_path or recipe_beside(spec), spec, keyed(overrides))
     directory = RunDirectory(Path(out or f"runs/{Path(spec).stem}"))
     directory.refuse_existing()
     check_kept_spec(program, directory)
     weight_map = read_map(recipe.start.map, program.ir) if recipe.start and recipe.start.map else None
-    first = partial(_inherited, recipe.start, weight_map)
-    with _begun(program, recipe, directory, lambda engine, _: first(engine.state)) as engine:
-        yield engine
+
+    def inherit(engine: Engine, splits: Splits) -> Inherited | None:
+        return None if recipe.start is None else _inherited(recipe.start, weight_map, engine.state)
+
+    return _begun(program, recipe, directory, inherit)
 
 
 def check_kept_spec(program: Program, directory: RunDirectory) -> None:
@@ -72,25 +79,25 @@ def check_kept_spec(program: Program, directory: RunDirectory) -> None:
         raise NotReadBack(f"the kept spec gives another graph, or none:\n{render_all(report.diagnostics)}")
 
 
-@contextmanager
 def migrated(
     run: Run, checkpoint: Checkpoint, recipe: Recipe, program: Program, edit: Edit, out: str, restart: bool = False
-) -> Iterator[Engine]:
+) -> AbstractContextManager[Engine]:
     """A new run of another spec, where a checkpoint of a run left it; or one that begins with its weights alone, where
     it is to `restart`, or learns from other examples. Raises `ModgraphError`."""
     directory = RunDirectory(Path(out))
     check_kept_spec(program, directory)
     way_out = f"begin a new run from this one's weights: modgraph train SPEC -s start.run={run.path}"
-    if recipe.data == run.recipe.data:
+    same_data = recipe.data == run.recipe.data
+    if same_data:
         run.refuse_changed(run.splits(), run.fingerprints, way_out)
-    same = type(recipe.train.optimizer) is type(run.recipe.train.optimizer)
-    graph = frozen_alike(program.ir, run.began_with, checkpoint.graph, edit.names)
+    same_optimizer = type(recipe.train.optimizer) is type(run.recipe.train.optimizer)
 
     def carry(engine: Engine, splits: Splits) -> Carried:
         state, source = engine.state, str(run.path)
-        restarted = restart or engine.on_rank_zero(partial(_learns_from_others, run, recipe, splits[TRAIN]))
+        learns_from = partial(Fingerprint.of, recipe.data, splits[TRAIN])
+        restarted = restart or not (same_data or engine.on_rank_zero(learns_from) == run.fingerprints.get(TRAIN))
         with refusing_damage(checkpoint):
-            goes_on = same and not restarted
+            goes_on = same_optimizer and not restarted
             found, told = carried(checkpoint, state.graph, edit.weights, state.weights, source, goes_on)
             facts = checkpoint.facts["algorithm"]
         if restarted:
@@ -101,17 +108,10 @@ def migrated(
         if not 0 <= step - epoch * steps < steps:  # it cannot be there with as many examples as there are now
             change = f"gives {steps} steps an epoch, but after {epoch} epochs the run is at step {step}"
             raise ModgraphError([DataChanged(path=str(directory.path), split=TRAIN, change=change, way_out=way_out)])
-        return told if remembers else replace(told, forgotten=True)
+        return replace(told, forgotten=not remembers)
 
-    with _begun(replace(program, ir=graph), recipe, directory, carry) as engine:
-        yield engine
-
-
-def _learns_from_others(run: Run, recipe: Recipe, train: Arrays) -> bool:
-    """Whether a recipe names other data than a run's, and what is learnt from is not what the run began with."""
-    if recipe.data == run.recipe.data:
-        return False
-    return Fingerprint.of(recipe.data, train) != run.fingerprints.get(TRAIN)
+    graph = frozen_alike(program.ir, run.began_with, checkpoint.graph, edit.names)
+    return _begun(replace(program, ir=graph), recipe, directory, carry)
 
 
 @contextmanager
@@ -142,10 +142,8 @@ def _begun(
         yield engine
 
 
-def _inherited(start: Start | None, weight_map: WeightMap | None, state: TrainState) -> Inherited | None:
+def _inherited(start: Start, weight_map: WeightMap | None, state: TrainState) -> Inherited:
     """Give a model the weights that it is to start from, and tell which. Raises `ModgraphError`."""
-    if start is None:
-        return None
     own = state.weights
     if start.run is not None:
         if not RunDirectory(Path(start.run)).record.exists():
@@ -159,19 +157,17 @@ def _inherited(start: Start | None, weight_map: WeightMap | None, state: TrainSt
     return found
 
 
-@contextmanager
-def resumed(path: str) -> Iterator[Engine]:
+def resumed(path: str) -> AbstractContextManager[Engine]:
     """A run taken up where its newest checkpoint left it. Raises `ModgraphError`."""
     run = load_run(path)
     splits = run.splits()
-    way_out = f"put them back, or begin a new run from this one's weights: -s start.run={path}"
 
     def check() -> None:
         check_logs(run.directory)
+        way_out = f"put them back, or begin a new run from this one's weights: -s start.run={path}"
         run.refuse_changed(splits, run.fingerprints, way_out)
 
-    with _engine(run.began_with, run.recipe, splits, run.directory, check, resume=True) as engine:
-        yield engine
+    return _engine(run.began_with, run.recipe, splits, run.directory, check, resume=True)
 
 
 @contextmanager
@@ -208,11 +204,8 @@ def course_of(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> Cours
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Let torch use so many processor threads.
-
-    The recipe says how many, not the machine: sums would differ in their last bits, and threads that wait for each
-    other on a busy processor are slower by far than a single one.
-    """
+    """Let torch use so many processor threads. The recipe says how many, not the machine: sums would differ in their
+    last bits, and threads that wait for each other on a busy processor are slower by far than a single one."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
@@ -247,3 +240,36 @@ def print_metrics(engine: Engine, metrics: Mapping[str, Any]) -> None:
     if engine.processes.is_rank_zero:
         print(f"the run is in {engine.directory.path}", file=sys.stderr)
         print(json_text(metrics))
+
+
+BYTES = re.compile(r"you tried to allocate (\d+) bytes")  # what torch says of the processor's memory
+OF_PEERS = ("gloo/", "by peer", "broken pipe", "nccl")  # in the text of plain errors of torch's transports
+
+
+@contextmanager
+def memory_told(batch: int) -> Iterator[None]:
+    """Raises `ModgraphError` where a training with a batch of this size finds no memory."""
+    try:
+        yield
+    except (MemoryError, OSError, RuntimeError) as error:  # among these torch's own
+        asked = BYTES.search(str(error)) if isinstance(error, RuntimeError) else None
+        of_memory = isinstance(error, MemoryError | torch.OutOfMemoryError)
+        if not (of_memory or asked or getattr(error, "errno", None) == errno.ENOMEM):
+            raise
+        reason = f"it asks for {in_words(int(asked[1]))} at once" if asked and not of_memory else reason_of(error)
+        raise ModgraphError([TooLargeForMemory(reason=reason, batch=max(1, batch // 2))]) from error
+
+
+@contextmanager
+def report_lost_peers(run: Path) -> Iterator[None]:
+    """Raises `ModgraphError` where one of several processes cannot reach another, which has ended or was killed."""
+    try:
+        yield
+    except RuntimeError as error:
+        of_peer = isinstance(error, dist.DistError) or any(words in str(error).lower() for words in OF_PEERS)
+        if int(os.environ.get("WORLD_SIZE", 1)) == 1 or not of_peer:
+            raise
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        reason = reason.rpartition("] ")[2] if reason.startswith("[") else reason  # without the place in its sources
+        short = reason.partition(". ")[0].rstrip(".").strip()[:200]
+        raise ModgraphError([ProcessLost(reason=short, path=str(run))]) from error

@@ -12,8 +12,8 @@ from modgraph.diagnostics import ModgraphError, Report
 from modgraph.files import exists
 from modgraph.recipes import errors
 from modgraph.recipes.optimizers import Adam, Constant, Optimizer, Schedule
-from modgraph.recipes.schema import Section, read_section
-from modgraph.recipes.yaml_tree import NODES, Branch, Leaf, read_tree
+from modgraph.recipes.schema import Section, read_section, refuse
+from modgraph.recipes.yaml_tree import NODES, Branch, read_tree
 from modgraph.syntax import read
 from modgraph.training.algorithms import Algorithm, Backprop
 
@@ -146,11 +146,10 @@ def mapping_of(tree: Branch, name: str, report: Report) -> Branch:
     item = tree.items.get(name)
     if isinstance(item, Branch):
         return item
-    if name == "data" and isinstance(item, Leaf) and isinstance(item.value, str):
+    if name == "data" and item is not None and isinstance(item.value, str):
         return Branch({"name": item}, span=item.span)
-    if isinstance(item, Leaf) and item.value is not None:
-        problem = f"must be a mapping, not {item.value!r}"
-        report.add(errors.BadValue(span=item.span, key=name, problem=problem, meaning="a section of the recipe"))
+    if item is not None and item.value is not None:
+        refuse(report, item.span, name, f"must be a mapping, not {item.value!r}", "a section of the recipe")
     return Branch(span=tree.span, whole=tree.whole)
 
 
@@ -165,23 +164,15 @@ def parameters_in(section: Branch, report: Report) -> dict[str, Any]:
         else:
             found[name] = item.value
             continue
-        span, meaning = section.keys.get(name, item.span), "a parameter of the spec"
-        report.add(errors.BadValue(span=span, key=f"model.{name}", problem=problem, meaning=meaning))
+        refuse(report, section.keys.get(name, item.span), f"model.{name}", problem, "a parameter of the spec")
     return found
 
 
-def default_train() -> Train:
-    """How to train where no recipe says it."""
-    kind: Any = Train
-    train: Train = kind()
-    return train
-
-
-def read_train(path: str | Path) -> Train:
-    """How to train by the recipe in a file, whatever its data. Raises `ModgraphError`."""
+def read_train(path: str | Path | None = None) -> Train:
+    """How to train by the recipe in a file, whatever its data, or where no recipe says it. Raises `ModgraphError`."""
     report = Report()
-    section = mapping_of(tree_of(path, report), "train", report)
-    train = read_section(Train, section, "train", report)
+    tree = Branch() if path is None else tree_of(path, report)
+    train = read_section(Train, mapping_of(tree, "train", report), "train", report)
     if train is None or report.errors:
         raise ModgraphError(report.in_order())
     return train

@@ -19,7 +19,7 @@ from modgraph.backends.torch.construct import attribute
 from modgraph.backends.torch.parts import WeightInParts
 from modgraph.ir import Graph, module_axes, weights_of
 from modgraph.store.checkpoint import Checkpoint, OptimizerState
-from modgraph.training.divided import divided_as, whole
+from modgraph.training.processes import divided_as, whole
 
 FACT = "stages"  # of a checkpoint: by weight, how many places each stage has
 
@@ -62,10 +62,8 @@ def part_name(weight: str, start: int, stop: int) -> str:
 
 
 def staged(model: Model, graph: Graph, checkpoint: Checkpoint | None = None) -> Staged:
-    """Cut those weights of a fresh model that are frozen but for new places, or have grown since a checkpoint.
-
-    Raises `ValueError` where the checkpoint tells stages that cannot be.
-    """
+    """Cut those weights of a fresh model that are frozen but for new places, or have grown since a checkpoint. Raises
+    `ValueError` where the checkpoint tells stages that cannot be."""
     frozen, states = {weight.name for weight in weights_of(graph) if weight.frozen}, states_along_modules(graph)
     found: dict[str, StagedWeight] = {}
     for name, of in module_axes(graph).items():

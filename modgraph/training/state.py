@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,30 +22,20 @@ from modgraph.backends.torch.construct import resolve
 from modgraph.data.batches import Batch
 from modgraph.data.known_classes import refuse_labels_beyond
 from modgraph.diagnostics import ModgraphError, listed
-from modgraph.ir import Graph, Result, learnt_weights
-from modgraph.metrics.evaluation import results_of
-from modgraph.metrics.metrics import Metrics
+from modgraph.ir import Graph, learnt_weights
+from modgraph.metrics.metrics import Metrics, results_of
 from modgraph.recipes.optimizers import Optimizer
 from modgraph.store.checkpoint import Checkpoint, OptimizerState, optimizer_state, restore_optimizer
 from modgraph.store.errors import BadCheckpoint
+from modgraph.training import stages
 from modgraph.training.algorithms.algorithm import Learner, LearnerSetup
 from modgraph.training.compiled import Compiled, CompiledBlocks
 from modgraph.training.course import Phase
-from modgraph.training.divided import divided_as, whole
 from modgraph.training.errors import CannotDivide, DoesNotCarryOver, NothingToLearn
-from modgraph.training.processes import Processes
-from modgraph.training.scheduled import ScheduledState, scheduled_states
+from modgraph.training.named_parts import ScheduledState, scheduled_states
+from modgraph.training.processes import Processes, divided_as, whole
 from modgraph.training.sections import BLOCKS, Train
-from modgraph.training.stages import (
-    Staged,
-    in_parts,
-    shapes_of,
-    staged,
-    states_along_modules,
-    take_weights,
-    trained_weights,
-    whole_weights,
-)
+from modgraph.training.stages import Staged
 
 STEPS = "step"  # of a weight, which torch's optimizers keep as one number whatever its shape
 WRAPPED = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")  # which torch keeps from being compiled
@@ -68,9 +58,7 @@ class Objective(nn.Module):
 @dataclass(frozen=True)
 class TrainState:
     """The graph, the model that is made of it, its optimizer, what carries out the algorithm, and what is measured.
-
-    `objective` is the model as the processes of the training run it.
-    """
+    `objective` is the model as the processes of the training run it."""
 
     graph: Graph
     model: Model
@@ -84,35 +72,17 @@ class TrainState:
     @cached_property
     def named(self) -> dict[str, nn.Parameter]:
         """The weights that are trained, by name, in the order of the optimizer; one that has grown in its parts."""
-        return trained_weights(self.model, self.staged)
-
-    @property
-    def moved(self) -> Mapping[str, Result]:
-        """What the states that a rule moves become, by the names of their weights."""
-        return self.model.moved_states.results
-
-    def move(self, values: Sequence[Tensor]) -> None:
-        """Give the states that a rule moves their next values."""
-        self.model.moved_states.move(self.model, dict(zip(self.moved, values, strict=True)))
-
-    def settings(self) -> dict[str, float]:
-        """What the states that the recipe moves are now, by the names that metrics have."""
-        return {f"state.{each.name}": float(self.model.lookup(each.weight)) for each in self.scheduled}
+        return stages.trained_weights(self.model, self.staged)
 
     @property
     def weights(self) -> dict[str, Tensor]:
         """All weights by name, each whole."""
-        return whole_weights(self.model, self.staged)
-
-    @property
-    def stages(self) -> dict[str, list[int]]:
-        """How many modules each stage of growth has, by weight."""
-        return {name: each.stages for name, each in self.staged.items()}
+        return stages.whole_weights(self.model, self.staged)
 
     @property
     def optimizer_state(self) -> OptimizerState:
         """The optimizer's state by weight and field, each whole."""
-        found, shapes = optimizer_state(self.optimizer, list(self.named)), shapes_of(self.model)
+        found, shapes = optimizer_state(self.optimizer, list(self.named)), stages.shapes_of(self.model)
         return {
             name: {key: whole(each, shapes.get(name)) for key, each in fields.items()} for name, fields in found.items()
         }
@@ -126,23 +96,21 @@ def train_state(
     checkpoint: Checkpoint | None = None,
     same_phase: bool = True,
 ) -> TrainState:
-    """The state in which a graph is trained in a phase: that of a checkpoint, as far as it has it.
-
-    What an algorithm keeps is of the examples of a phase: in another it begins afresh. Raises `ModgraphError`.
-    """
+    """The state in which a graph is trained in a phase: that of a checkpoint, as far as it has it. What an algorithm
+    keeps is of the examples of a phase: in another it begins afresh. Raises `ModgraphError`."""
     refuse_labels_beyond(phase.data, graph)
     setup = LearnerSetup(phase.learnt_from(graph), phase.data, train.seed, train.batch, processes.size)
     learner = train.algorithm.learner(setup)
     model = build(learner.graph, seed=train.seed, asked=learner.wanted)
     scheduled = scheduled_states(model, graph, train.states or {})
     with nullcontext() if checkpoint is None else refusing_damage(checkpoint):
-        cut = staged(model, graph, checkpoint)
+        cut = stages.staged(model, graph, checkpoint)
     learnt = learnt_weights(learner.graph, (*learner.graph.losses.values(), *learner.wanted))
-    for name, parameter in trained_weights(model, cut).items():  # no other one is given a gradient
+    for name, parameter in stages.trained_weights(model, cut).items():  # no other one is given a gradient
         parameter.requires_grad_(name.partition("[")[0] in learnt)
     if not graph.losses:
         raise ModgraphError([NothingToLearn(reason="the spec declares no loss")])
-    if phase.epochs and not trained_weights(model, cut):
+    if phase.epochs and not stages.trained_weights(model, cut):
         raise ModgraphError([NothingToLearn(reason="its losses are computed from no weights that are not frozen")])
     metrics = Metrics(setup.graph)
     if cut and processes.divides:
@@ -154,7 +122,7 @@ def train_state(
         blocks = train.compile == BLOCKS
         objective = CompiledBlocks(objective, model, log) if blocks else Compiled(objective, log)
     ready, optimizer = processes.setup(
-        objective, lambda: optimizer_of(train.optimizer, [*trained_weights(model, cut).values()])
+        objective, lambda: optimizer_of(train.optimizer, [*stages.trained_weights(model, cut).values()])
     )
     state = TrainState(graph, model, optimizer, learner, metrics, ready, cut, scheduled)
     if checkpoint is not None:
@@ -179,14 +147,14 @@ def _take_up(state: TrainState, checkpoint: Checkpoint, same_phase: bool, goes_o
     if same_graph:
         _refuse_other_weights(own, checkpoint)
     taken = {name: each for name, each in checkpoint.weights.items() if name in own}
-    grown = {*state.staged, *states_along_modules(state.graph)}
+    grown = {*state.staged, *stages.states_along_modules(state.graph)}
     unlike = sorted(name for name in taken.keys() - grown if taken[name].shape != own[name].shape)
     if unlike:
         raise ModgraphError([DoesNotCarryOver(weights=listed(unlike))])
-    take_weights(state.model, state.staged, taken)
+    stages.take_weights(state.model, state.staged, taken)
     with refusing_damage(checkpoint):
         if goes_on:
-            kept = in_parts(checkpoint.optimizer, state.staged)
+            kept = stages.in_parts(checkpoint.optimizer, state.staged)
             own_parts = {
                 name: {key: x if key == STEPS else divided_as(x, state.named[name]) for key, x in fields.items()}
                 for name, fields in kept.items()

@@ -21,8 +21,7 @@ from modgraph.store.checkpoint import Checkpoint, newest_checkpoint
 from modgraph.store.errors import BadCheckpoint
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.errors import NotForEval
-from modgraph.training.held_out import with_validation
-from modgraph.training.recipe import Recipe, read_recipe
+from modgraph.training.recipe import Recipe, read_recipe, with_validation
 from modgraph.training.state import load_weights
 
 T = TypeVar("T")
@@ -69,15 +68,18 @@ class Run:
         """Its data set, with what the run keeps of it."""
         return self.recipe.data.kept_in(self.path)
 
-    def checkpoint(self) -> Checkpoint:
+    def checkpoint(self, best: bool = True) -> Checkpoint:
         """The best checkpoint if the recipe asks for the best, or the newest. Raises `ModgraphError`."""
         folder = self.directory.checkpoints
-        return _there(newest_checkpoint(folder, best=True, origin=self.directory.origin()), folder)
+        found = newest_checkpoint(folder, best=best, origin=self.directory.origin())
+        if found is None:
+            reason = "the run has none yet: no epoch was finished"
+            raise ModgraphError([BadCheckpoint(path=str(folder), reason=reason)])
+        return found
 
     def newest(self) -> Checkpoint:
         """The newest checkpoint, where its training goes on. Raises `ModgraphError`."""
-        folder = self.directory.checkpoints
-        return _there(newest_checkpoint(folder, origin=self.directory.origin()), folder)
+        return self.checkpoint(best=False)
 
     def model(self, device: str | torch.device = "cpu") -> Model:
         """The model with the weights of its checkpoint, in evaluation mode. Raises `ModgraphError`."""
@@ -100,10 +102,8 @@ class Run:
         return {name: of_known_classes(arrays, self.graph) for name, arrays in splits.items()}
 
     def test_data(self) -> dict[str, Arrays]:
-        """The arrays of every split that was neither learnt from nor monitored, of the tasks so far.
-
-        Raises `ModgraphError`, also where they have changed since the run began.
-        """
+        """The arrays of every split that was neither learnt from nor monitored, of the tasks so far. Raises
+        `ModgraphError`, also where they have changed since the run began."""
         found = unseen(self.splits())
         self.refuse_changed(found, unseen(self.fingerprints))
         return self.so_far(found)
@@ -123,28 +123,14 @@ class Run:
         if self.overrides:
             return
         expected = {name: self.fingerprints.get(name) for name in splits} if known is None else known
-        found = {name: Fingerprint.of(self._data, arrays) for name, arrays in splits.items()}
-        changes = changes_of(expected, found)
+        changes = changes_of(expected, {name: Fingerprint.of(self._data, each) for name, each in splits.items()})
         if changes:
-            advice = way_out or way_out_of(self.recipe.data)
-            raise ModgraphError(
-                [
-                    DataChanged(path=str(self.path), split=split, change=change, way_out=advice)
-                    for split, change in changes
-                ]
-            )
+            path, advice = str(self.path), way_out or way_out_of(self.recipe.data)
+            raise ModgraphError(DataChanged(path=path, split=at, change=each, way_out=advice) for at, each in changes)
 
     def description(self) -> dict[str, Any]:
         """Names of classes and how inputs were made, for those who deploy the model."""
         return self._data.description()
-
-
-def _there(checkpoint: Checkpoint | None, folder: Path) -> Checkpoint:
-    """The checkpoint of a folder. Raises `ModgraphError` where there is none."""
-    if checkpoint is None:
-        reason = "the run has none yet: no epoch was finished"
-        raise ModgraphError([BadCheckpoint(path=str(folder), reason=reason)])
-    return checkpoint
 
 
 def unseen(splits: Mapping[str, T]) -> dict[str, T]:
@@ -163,5 +149,5 @@ def data_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of `data` among dotted overrides. Raises `ModgraphError` for any other key."""
     wrong = [name for name in overrides if not name.startswith("data.")]
     if wrong:
-        raise ModgraphError([NotForEval(name=name) for name in wrong])
+        raise ModgraphError(NotForEval(name=name) for name in wrong)
     return {name.removeprefix("data."): value for name, value in overrides.items()}

@@ -41,7 +41,7 @@ from modgraph.data.vocabulary import Tagging, Vocabulary
 from modgraph.diagnostics import ModgraphError
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.recipe import read_recipe
-from modgraph.training.start.weight_file import read_tensors
+from modgraph.training.start.inherit import read_tensors
 from modgraph.training.start.weight_map import read_map
 from modgraph.training.stored_run import Run
 from tests.assault.campaign import campaign

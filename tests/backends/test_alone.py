@@ -25,8 +25,8 @@ from modgraph.data import Arrays
 from modgraph.data.batches import batch_of
 from modgraph.data.declaration import check
 from modgraph.ir import Graph, Result
-from modgraph.metrics.evaluation import evaluate
 from modgraph.metrics.means import Means
+from modgraph.metrics.metrics import evaluate
 from tests.examples import GRU
 from tests.traces import Trace
 

@@ -33,7 +33,7 @@ from modgraph.data.text import words_of_file
 from modgraph.data.vocabulary import Tagging, Vocabulary
 from modgraph.diagnostics import ModgraphError
 from modgraph.training.recipe import read_recipe
-from modgraph.training.start.weight_file import read_tensors
+from modgraph.training.start.inherit import read_tensors
 from modgraph.training.start.weight_map import read_map
 
 GRAPH = modgraph.loads("model m() { input x: float[2] target y: class[3] output x }").ir

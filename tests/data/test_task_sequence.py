@@ -22,8 +22,7 @@ from modgraph.data.shifts import Inverted, Noisy, Rotated, Shift
 from modgraph.data.task_sequence import TaskOfSequence
 from modgraph.diagnostics import ModgraphError
 from modgraph.training import load_run
-from modgraph.training.held_out import with_validation
-from modgraph.training.recipe import read_recipe
+from modgraph.training.recipe import read_recipe, with_validation
 from modgraph.training.sections import Train
 from tests.small_runs import begin
 

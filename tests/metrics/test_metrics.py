@@ -17,9 +17,8 @@ from modgraph.declare import Role
 from modgraph.ir import Result
 from modgraph.metrics.compared import SquaredError
 from modgraph.metrics.controllers import Controller, decision_sums, mean_entropy
-from modgraph.metrics.evaluation import evaluate, measure
 from modgraph.metrics.means import Means
-from modgraph.metrics.metrics import Metrics
+from modgraph.metrics.metrics import Metrics, evaluate, measure
 from modgraph.routers import Router
 from modgraph.store.records import json_text
 from tests.examples import GRU, ROUTER_EXAMPLES

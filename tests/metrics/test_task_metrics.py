@@ -17,12 +17,12 @@ from modgraph.cli import main
 from modgraph.data import Arrays
 from modgraph.data.declaration import check
 from modgraph.diagnostics import ModgraphError
-from modgraph.metrics.evaluation import evaluate, measure, metrics_of
 from modgraph.metrics.means import Means
+from modgraph.metrics.metrics import evaluate, measure, metrics_of
 from modgraph.program import loads
-from modgraph.store.metrics import read_metrics
+from modgraph.store.journal import read_metrics
 from modgraph.training import load_run
-from modgraph.training.labels import ignoring
+from modgraph.training.named_parts import ignoring
 from modgraph.training.run import started
 from tests.small_runs import begin, final_weights, go_on, interrupt_at
 from tests.training.test_missing_labels import MISSING, SPEC, arrays, recipe, tensors

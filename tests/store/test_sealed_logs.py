@@ -12,8 +12,8 @@ from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.store.checkpoint_record import steps_in
 from modgraph.store.growth import replayed_graph
+from modgraph.store.journal import check_logs
 from modgraph.store.run_directory import STARTED, RunDirectory
-from modgraph.store.sealed_logs import check_logs
 from tests.continual_runs import laid_out
 from tests.small_runs import begin, go_on
 

@@ -15,7 +15,7 @@ import torch
 from modgraph.cli import main
 from modgraph.data.text import king_james
 from modgraph.diagnostics import ModgraphError
-from modgraph.metrics.evaluation import measure
+from modgraph.metrics.metrics import measure
 from modgraph.trace.of_run import record, trace_run
 from modgraph.trace.paths import paths_of
 from modgraph.trace.places_picture import places_picture

@@ -21,7 +21,7 @@ from modgraph.data import Arrays
 from modgraph.data.batches import batch_of
 from modgraph.training.algorithms import EM, Backprop, Reinforce
 from modgraph.training.algorithms.algorithm import Learner, LearnerSetup
-from modgraph.training.algorithms.em import ViterbiEM
+from modgraph.training.algorithms.decisions import ViterbiEM
 from modgraph.training.run import finish, started
 from tests.children import told_by_a_child
 from tests.small_runs import begin, dotted, final_weights, go_on, interrupt_at

@@ -14,7 +14,7 @@ from modgraph.data.declaration import check
 from modgraph.data.known_classes import refuse_labels_beyond
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Freeze, Grow, Shrink, comparisons, module_axes, replayed
-from modgraph.metrics.evaluation import measure
+from modgraph.metrics.metrics import measure
 from modgraph.program import loads
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.training.run import started

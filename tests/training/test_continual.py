@@ -27,7 +27,7 @@ from modgraph.store.journal import Journal
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training import load_run
 from modgraph.training.continual import evaluation as measures
-from modgraph.training.continual.detection import look
+from modgraph.training.continual.evaluation import look
 from modgraph.training.recipe import read_recipe
 from modgraph.training.run import finish, resumed, started
 from modgraph.training.stages import part_name

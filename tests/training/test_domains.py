@@ -23,8 +23,8 @@ from modgraph.data.digits import ANGLES, rotated
 from modgraph.data.images import ImageFiles, read_image
 from modgraph.diagnostics import ModgraphError
 from modgraph.training import load_run
-from modgraph.training.augment import augmented
-from modgraph.training.held_out import with_validation
+from modgraph.training.reading import augmented
+from modgraph.training.recipe import with_validation
 from modgraph.training.sections import Augment, Train
 from tests.small_runs import begin, go_on
 

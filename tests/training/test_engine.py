@@ -11,7 +11,7 @@ import torch
 
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
-from modgraph.metrics.evaluation import measure
+from modgraph.metrics.metrics import measure
 from modgraph.training import load_run
 from modgraph.training.run import finish, resumed, started
 from tests.small_runs import SPEC, begin, dotted, go_on

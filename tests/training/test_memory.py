@@ -17,7 +17,7 @@ from modgraph.data import Arrays
 from modgraph.diagnostics import ModgraphError
 from modgraph.training.algorithms import EM
 from modgraph.training.algorithms.algorithm import LearnerSetup
-from modgraph.training.failures import memory_told
+from modgraph.training.run import memory_told
 from tests.small_runs import begin
 
 

@@ -17,11 +17,11 @@ from modgraph.data import Arrays
 from modgraph.data.declaration import check
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import comparisons, with_missing_labels
-from modgraph.metrics.evaluation import measure
-from modgraph.store.metrics import read_metrics
+from modgraph.metrics.metrics import measure
+from modgraph.store.journal import read_metrics
 from modgraph.training import load_run
-from modgraph.training.labels import balanced, ignoring, weighing
 from modgraph.training.losses import weighing_losses
+from modgraph.training.named_parts import balanced, ignoring, weighing
 from modgraph.training.run import started
 from modgraph.training.sections import Labels
 from tests.small_runs import begin, final_weights, go_on, interrupt_at

@@ -37,6 +37,23 @@ def test_resuming_equals_never_stopping(spec: Path, tmp_path: Path, optimizer: s
     assert (tmp_path / "broken/metrics.jsonl").read_text() == (tmp_path / "whole/metrics.jsonl").read_text()
 
 
+def test_lines_of_an_epoch_that_left_no_checkpoint_are_written_anew(
+    spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The training dies after the first line of its log, and before its first checkpoint."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    expected = begin(spec, tmp_path / "whole")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("modgraph.training.engine.write_checkpoint", interrupted)
+        begin(spec, tmp_path / "broken")
+    assert len((tmp_path / "broken/metrics.jsonl").read_text().splitlines()) == 1
+    assert go_on(tmp_path / "broken") == expected
+    assert (tmp_path / "broken/metrics.jsonl").read_text() == (tmp_path / "whole/metrics.jsonl").read_text()
+
+
 def test_a_training_that_is_killed_ends_with_the_same_weights(spec: Path, tmp_path: Path) -> None:
     """SIGKILL to the command itself, once it has a checkpoint; tests/assault kills at every moment."""
     whole, killed = tmp_path / "whole", tmp_path / "killed"

@@ -15,7 +15,7 @@ from modgraph.data import Arrays
 from modgraph.data.batches import batch_of, batches
 from modgraph.data.declaration import check
 from modgraph.diagnostics import ModgraphError
-from modgraph.metrics.evaluation import measure
+from modgraph.metrics.metrics import measure
 from modgraph.training.run import finish, started
 from tests.small_runs import begin, dotted, final_weights, go_on, interrupt_at
 

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.metrics.evaluation import evaluate
 from modgraph.metrics.means import Means
+from modgraph.metrics.metrics import evaluate
 from modgraph.training.divergence import LOOK_EVERY, FiniteCheck
 from modgraph.training.engine import Engine
 from modgraph.training.run import finish, resumed, started

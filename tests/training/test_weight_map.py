@@ -25,10 +25,8 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import weights_of
 from modgraph.training import load_run
 from modgraph.training.run import finish, resumed, started
-from modgraph.training.start.inherit import Inherited, inherit_file
-from modgraph.training.start.weight_file import read_tensors
-from modgraph.training.start.weight_map import read_map
-from modgraph.training.start.weight_rule import captured
+from modgraph.training.start.inherit import Inherited, inherit_file, read_tensors
+from modgraph.training.start.weight_map import captured, read_map
 from tests.training.timm_vit import PARAMETERS, timm_forward, timm_tensors
 from tests.work import count_calls
 

@@ -21,7 +21,7 @@ from modgraph.ir import Graph, OpNode, Result, comparisons, longest, padded_axes
 from modgraph.ops.activation import Identity
 from modgraph.ops.along_axis import LogSoftmax, Softmax
 from modgraph.ops.op import ACCURACY
-from modgraph.store.weight_values import hash_of_values
+from modgraph.store.checkpoint_record import hash_of_values
 from modgraph.types import TensorType
 from modgraph.version import VERSION
 

@@ -1,23 +1,33 @@
-"""Decisions that are drawn, and how likely they and the targets are: what EM and REINFORCE share.
+"""Decisions that are drawn, how likely they and the targets are, and the algorithms that learn from that: REINFORCE
+(Williams, 1992), and generalised Viterbi EM (Kirsch et al., Modular Networks, NeurIPS 2018, algorithm 1).
 
 Shape suffixes: B examples, K slots, M modules; `...` time, senders, and other axes of a route.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+from modgraph_runtime.files import refuse_beyond_memory
 from torch import Tensor
 
+from modgraph.backends.torch import Model, generator_for
+from modgraph.data.batches import RandomOrder, batch_of
 from modgraph.declare import CHOSEN, DISTRIBUTION, Role, record_as
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Decision, Graph, Result, drawn_by, told, with_missing_labels
+from modgraph.ir import Graph, Result, drawn_by, told, with_missing_labels
+from modgraph.metrics.metrics import placed
+from modgraph.nn import DRAW, whole_batch_sum
 from modgraph.passes.likelihoods import with_likelihoods
+from modgraph.training.algorithms.algorithm import EM, Learner, LearnerSetup, Tensors
 from modgraph.training.errors import LabelsAreMissing, NoDistribution, NoLikelihood, NothingDrawn
 from modgraph.types import Axis
 
+ROWS = 4096
 JOINT = "joint:"  # the objective in the place of the likelihoods; no name in a spec has a colon
 
 
@@ -36,37 +46,40 @@ class DrawnRoute:
     choice: Result
     told: str
 
-    def log_probabilities(self, distribution: Tensor) -> Tensor:
-        """Of all modules, from what the router records: [B, ..., K, M]."""
-        return distribution if self.role is Role.LOG_PROBABILITIES else distribution.log_softmax(-1)
-
 
 def drawn_routes(graph: Graph) -> list[DrawnRoute]:
     """The routes of a graph whose routers draw, in scans too. Raises `ModgraphError` if one hides its distribution."""
-    return [_drawn(graph, each) for each in graph.decisions() if each.facts.draws]
-
-
-def _drawn(graph: Graph, decision: Decision) -> DrawnRoute:
-    router, chosen = decision.router, decision.record_as(*CHOSEN)
-    distribution = record_as(decision.declared, *DISTRIBUTION)
-    assert chosen is not None, f"{router.name} draws unseen"
-    if distribution is None:
-        raise ModgraphError([NoDistribution(router=router.name)])
-    draw = drawn_by(decision.inside[chosen], decision.part.graph)
-    assert draw is not None, f"{router.name} draws by nothing"
-    choice = decision.results[chosen]
-    *shape, modules = graph.type_of(choice).shape
-    facts = decision.name, router.name, router.frozen, modules.size or 0, tuple(shape)
-    from_ = decision.results[distribution.name]
-    return DrawnRoute(*facts, from_, distribution.role, choice, told(draw.name))
+    found = []
+    for decision in graph.decisions():
+        if not decision.facts.draws:
+            continue
+        router, chosen = decision.router, decision.record_as(*CHOSEN)
+        distribution = record_as(decision.declared, *DISTRIBUTION)
+        assert chosen is not None, f"{router.name} draws unseen"
+        if distribution is None:
+            raise ModgraphError([NoDistribution(router=router.name)])
+        draw = drawn_by(decision.inside[chosen], decision.part.graph)
+        assert draw is not None, f"{router.name} draws by nothing"
+        *shape, modules = graph.type_of(decision.results[chosen]).shape
+        route = DrawnRoute(
+            name=decision.name,
+            router=router.name,
+            frozen=router.frozen,
+            modules=modules.size or 0,
+            shape=tuple(shape),
+            distribution=decision.results[distribution.name],
+            role=distribution.role,
+            choice=decision.results[chosen],
+            told=told(draw.name),
+        )
+        found.append(route)
+    return found
 
 
 @dataclass(frozen=True)
 class DecisionLikelihood:
-    """A graph that also tells how likely targets and decisions are.
-
-    `likelihoods` are results, by the loss that they stand for: −log p(y|x, a) summed over an example's positions.
-    """
+    """A graph that also tells how likely targets and decisions are. `likelihoods` are results, by the loss that they
+    stand for: −log p(y|x, a) summed over an example's positions."""
 
     graph: Graph
     likelihoods: dict[str, Result]
@@ -97,20 +110,152 @@ class DecisionLikelihood:
 
     def log_probability(self, found: Sequence[Tensor]) -> Tensor:
         """log p(a|x) of what was chosen, over all routes, steps, senders and slots; padding counts nothing: [B]."""
-        pairs = zip(self.routes, self._records(found), strict=True)
-        chosen = [route.log_probabilities(distribution) * choice for route, (distribution, choice) in pairs]
-        return torch.stack([each.flatten(1).sum(1) for each in chosen]).sum(0)
+        parts = []
+        for route, distribution, choice in self._records(found):
+            is_log = route.role is Role.LOG_PROBABILITIES
+            log_p = distribution if is_log else distribution.log_softmax(-1)  # of all modules, [B, ..., K, M]
+            parts.append((log_p * choice).flatten(1).sum(1))
+        return torch.stack(parts).sum(0)
 
     def objective(self, losses: Mapping[str, Tensor], joint: Tensor) -> dict[str, Tensor]:
         """The losses that are no likelihood, and what takes the place of those that are: [B]."""
-        others = {name: loss for name, loss in losses.items() if name not in self.likelihoods}
-        return {**others, JOINT: joint}
+        return {**{name: loss for name, loss in losses.items() if name not in self.likelihoods}, JOINT: joint}
 
     def chosen(self, found: Sequence[Tensor]) -> dict[str, Tensor]:
         """The modules that each route chose: [B, ..., K]."""
-        pairs = zip(self.routes, self._records(found), strict=True)
-        return {route.name: choice.argmax(-1) for route, (_, choice) in pairs}
+        return {route.name: choice.argmax(-1) for route, _, choice in self._records(found)}
 
-    def _records(self, found: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+    def _records(self, found: Sequence[Tensor]) -> Iterator[tuple[DrawnRoute, Tensor, Tensor]]:
+        """Each route, what it records that it draws from, and its choice."""
         records = found[len(self.likelihoods) :]
-        return zip(records[::2], records[1::2], strict=True)
+        return zip(self.routes, records[::2], records[1::2], strict=True)
+
+
+class ScoreFunction(Learner):
+    """The average so far, and of how many steps it is."""
+
+    def __init__(self, likelihood: DecisionLikelihood, memory: float) -> None:
+        super().__init__(likelihood.graph, likelihood.wanted)
+        self.likelihood = likelihood
+        self.memory = memory
+        self.average: Tensor | float = 0.0
+        self.steps = 0
+
+    def objective(self, losses: Tensors, found: Sequence[Tensor], examples: int) -> Tensors:
+        log_y, log_a = self.likelihood.log_likelihood(found), self.likelihood.log_probability(found)
+        mean = whole_batch_sum(log_y.detach().sum()).double() / examples  # as all here, on the device
+        # the moving average, corrected for its start at zero; at the first step the batch's own mean
+        baseline = self.average / (1 - self.memory**self.steps) if self.steps else mean
+        advantage = log_y.detach() - baseline
+        self.average = self.memory * self.average + (1 - self.memory) * mean
+        self.steps += 1
+        return self.likelihood.objective(losses, -log_y - advantage * log_a)
+
+    def facts(self) -> dict[str, Any]:
+        return {"average": float(self.average), "steps": self.steps}
+
+    def restore(self, tensors: Tensors, facts: Mapping[str, Any], complete: bool = True) -> None:
+        self.average, self.steps = float(facts["average"]), int(facts["steps"])
+
+
+class ViterbiEM(Learner):
+    """The table of assignments: for each route the module in every slot, [examples, ..., K]."""
+
+    def __init__(self, likelihood: DecisionLikelihood, settings: EM, setup: LearnerSetup) -> None:
+        super().__init__(likelihood.graph, likelihood.wanted)
+        self.likelihood = likelihood
+        self.settings = settings
+        self.setup = setup
+        batch = min(settings.batch or setup.batch, len(setup.data))
+        self.order = RandomOrder(setup.data, batch, use="order of expectation")
+        self.table = {route.name: self._start(route) for route in likelihood.routes}
+
+    def _start(self, route: DrawnRoute) -> Tensor:
+        """Uniformly random assignments, in the smallest type that holds the number of every module."""
+        examples, shape = len(self.setup.data), self._shape(route, self.setup.data.values)
+        generator = generator_for(self.setup.seed, "assignments", route.name)
+        types = (torch.uint8, torch.int16, torch.int32)
+        kind = next(each for each in types if route.modules - 1 <= torch.iinfo(each).max)
+        refuse_beyond_memory(examples * math.prod(shape) * kind.itemsize)
+        table = torch.empty(examples, *shape, dtype=kind)
+        for rows in torch.split(table, ROWS):  # in parts, since each number is drawn in eight bytes
+            rows.copy_(torch.randint(route.modules, rows.shape, generator=generator))
+        return table
+
+    def _shape(self, route: DrawnRoute, arrays: Mapping[str, Any]) -> list[int]:
+        """The shape of an example's choices, where inputs are as long as some arrays [B, …] of them."""
+        inputs = self.setup.graph.input_types.items()
+        lengths = {
+            axis.name: int(arrays[name].shape[1 + at])
+            for axis in route.shape
+            for name, type_ in reversed(inputs)
+            if axis.size is None and (at := type_.position(axis.name)) is not None
+        }
+        return [lengths[axis.name] if axis.size is None else axis.size for axis in route.shape]
+
+    def told(self, indices: Tensor, batch: Tensors) -> dict[str, Tensor]:
+        kept = {}
+        for route in self.likelihood.routes:
+            rows = self.table[route.name][indices]
+            kept[route.told] = rows[_within(self._shape(route, batch))].to(torch.int64)
+        return kept
+
+    def prepare(self, model: Model, step: int) -> None:
+        if step % self.settings.m_steps == 0:
+            self.expectation(model, step // self.settings.m_steps)
+
+    @torch.no_grad()
+    def expectation(self, model: Model, at: int) -> None:
+        """The E-step number `at`, all candidates of a batch in one pass."""
+        model.eval()
+        indices = self._indices(at)
+        torch.manual_seed(generator_for(self.setup.seed, "expectation", at).initial_seed())
+        rows = 1 + self.settings.samples  # first what is kept: of equal candidates argmax takes the first
+        once = batch_of(self.setup.data, indices.numpy())
+        batch = {name: array.repeat(rows, *[1] * (array.dim() - 1)) for name, array in once.items()}
+        batch |= {name: self._candidates(kept) for name, kept in self.told(indices, once).items()}
+        found = model.results(placed(batch, model), self.likelihood.wanted)
+        value = self.likelihood.log_likelihood(found) + self.likelihood.log_probability(found)
+        best_B = value.reshape(rows, -1).argmax(0).cpu()
+        for name, chosen in self.likelihood.chosen(found).items():
+            table = self.table[name]
+            candidates = chosen.cpu().to(table.dtype).reshape(rows, len(indices), *chosen.shape[1:])
+            kept = table[indices]
+            kept[_within(chosen.shape[1:])] = candidates[best_B, torch.arange(len(indices))]
+            table[indices] = kept
+
+    def _candidates(self, kept: Tensor) -> Tensor:
+        return torch.cat([kept, torch.full_like(kept, DRAW).repeat(self.settings.samples, *[1] * (kept.dim() - 1))])
+
+    def _indices(self, at: int) -> Tensor:
+        """The examples of an E-step: one batch after another of an order that is drawn for every pass over the data."""
+        passes, step = divmod(at, self.order.steps)
+        return next(self.order.draw(self.setup.seed, passes, since=step))
+
+    def objective(self, losses: Tensors, found: Sequence[Tensor], examples: int) -> Tensors:
+        joint = self.likelihood.log_likelihood(found) + self.likelihood.log_probability(found)
+        return self.likelihood.objective(losses, -joint)
+
+    def describe(self) -> str:
+        size = sum(table.nbytes for table in self.table.values())
+        decisions = sum(table[0].numel() for table in self.table.values())
+        return f"em keeps {decisions:,} decisions for each of {len(self.setup.data):,} examples: {size / 1e6:,.2f} MB"
+
+    def tensors(self) -> Tensors:
+        return {f"assignments.{name}": table for name, table in self.table.items()}
+
+    def restore(self, tensors: Tensors, facts: Mapping[str, Any], complete: bool = True) -> None:
+        for route in self.likelihood.routes:
+            name, table, kept = route.name, self.table[route.name], tensors.get(f"assignments.{route.name}")
+            if kept is None and not complete:
+                continue
+            if kept is None or kept.shape != table.shape or kept.is_floating_point():
+                raise ValueError(f"it has no assignments of {name} for these examples")
+            if kept.numel() and not 0 <= kept.min() <= kept.max() < route.modules:
+                raise ValueError(f"its assignments of {name} are to modules that there are not")
+            table.copy_(kept)
+
+
+def _within(shape: Sequence[int]) -> tuple[slice, ...]:
+    """The places of rows [B, …] that an example of a shape has."""
+    return slice(None), *map(slice, shape)

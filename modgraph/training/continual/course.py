@@ -15,12 +15,11 @@ from modgraph.store.journal import Journal
 from modgraph.store.records import json_text
 from modgraph.training.algorithms.algorithm import CourseSetup
 from modgraph.training.continual import evaluation
-from modgraph.training.continual.detection import Look, look
-from modgraph.training.continual.errors import NoLossLeft, NoSuchLoss, NoSuchWeight
-from modgraph.training.continual.grown_spec import grown_parameters
+from modgraph.training.continual.evaluation import Look, grown_parameters, look
 from modgraph.training.continual.section import ALWAYS, NEVER, Continual, PhaseOfTask
 from modgraph.training.continual.tasks import Tasks, first_of_task, growth_of_classes, labels_of
 from modgraph.training.course import Course, Facts, Phase, Training, Turn
+from modgraph.training.errors import NoLossLeft, NoSuchLoss, NoSuchWeight
 from modgraph.training.losses import learnt_from, losses_called, suggest_loss
 
 LEARN, DETECT, DONE = "learn", "detect", "done"
@@ -111,9 +110,6 @@ class ContinualCourse(Course):
             raise ValueError(f"it is at {facts}, of {tasks} tasks with {phases} phases")
         return here
 
-    def _turn(self, graph: Graph, here: Position) -> Turn:
-        return Turn(self.phase(asdict(here), graph), graph, asdict(here))
-
     def _learnt_from(self, here: Position, graph: Graph) -> Graph:
         since = first_of_task(graph, self.tasks, here.task) if self.settings.mask_old else {}
         return learnt_from(graph, losses_called(graph, self.phases[here.phase][1].losses), since)
@@ -124,7 +120,7 @@ class ContinualCourse(Course):
             there = replace(here, doing=LEARN, phase=number)
             view = self._learnt_from(there, graph)
             if learnt_weights(view, view.losses.values()):
-                return self._turn(graph, there)
+                return (graph, asdict(there))
         return None
 
     # ------------------------------------------------------------ what comes next
@@ -210,15 +206,9 @@ class ContinualCourse(Course):
             training.on_rank_zero(partial(Journal(training.directory.growth).add, line))
             here = replace(here, edits=here.edits + 1)
         learning = self._learning(graph, here) if doing == LEARN else None
-        return learning or self._turn(graph, replace(here, doing=DONE if doing == DONE else DETECT))
+        return learning or (graph, asdict(replace(here, doing=DONE if doing == DONE else DETECT)))
 
-    # ------------------------------------------------------------ taking up, the end
-
-    def take_up(self, training: Training) -> None:
-        here = self._position(training.at)
-        Journal(training.directory.growth).cut("edit", here.edits)
-        Journal(training.directory.detections).cut("scan", here.looks)
-        Journal(training.directory.tasks).cut("number", len(here.accuracies))
+    # ------------------------------------------------------------ the end
 
     def results(self, training: Training) -> dict[str, Any]:
         found, counts = self._position(training.at).accuracies, self.tasks.tests

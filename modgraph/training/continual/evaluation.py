@@ -1,17 +1,32 @@
-"""What a continual training comes to: how right the model is on the test data of all tasks so far, after each task."""
+"""What a continual training asks of its model: which batch of a task is novel, how right it is on all tasks so far, and
+which parameters of its spec give it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
-from modgraph.ir import Graph, class_axes
+import torch
+from torch import Tensor
+
+from modgraph.backends.torch import Model
+from modgraph.data import Arrays
+from modgraph.data.batches import RandomOrder, batch_of
+from modgraph.declare import Role
+from modgraph.ir import Graph, GrowthNode, Result, class_axes, padding_of
+from modgraph.ir.edits import Grow, Mark, replayed
 from modgraph.metrics.compared import accuracies
-from modgraph.metrics.metrics import mean_of
+from modgraph.metrics.metrics import mean_of, placed
+from modgraph.nn.padding import cleared, valid_along
+from modgraph.store.opened import SpecOfRun
+from modgraph.store.run_directory import RunDirectory
 from modgraph.training.continual.tasks import Tasks
 from modgraph.training.course import Training
+from modgraph.types import Misfit
 
 Accuracies = Sequence[Sequence[float]]  # [tasks learnt, tasks measured]: after task t those on tasks 0..t
 
@@ -82,3 +97,98 @@ def shown(tasks: Tasks, task: int, row: Sequence[float], graph: Graph) -> str:
         return f"{after}: {how or 'nothing'}; there are no accuracies without test data of each task and labels"
     right = f"accuracy {overall(row, tasks.tests):.4g}"
     return f"{after}: {right} ({', '.join(f'{each:.4g}' for each in row)})" + (f"; {how}" if how else "")
+
+
+def grown_parameters(directory: RunDirectory, began: Graph, grown: Graph) -> dict[str, Any] | None:
+    """The parameters, if there are any, by which the spec of a run gives the graph that the first one has become, but
+    for what is frozen in it and counts as added; only those that differ. They are found by asking the spec."""
+    missing, spec = _lengthened(began, grown), SpecOfRun(directory)
+    plain = spec.graph(began.parameters)
+    if not missing or plain is None:
+        return None
+    values, left = dict(began.parameters), dict(missing)
+    for name, value in began.parameters.items():
+        for place in range(len(value)) if isinstance(value, list | tuple) else (None,):
+            if type(value if place is None else value[place]) is not int:
+                continue
+            graph = spec.graph(_raised(began.parameters, name, place, 1))
+            moved = {} if graph is None else _lengthened(plain, graph)
+            by = {left.get(axis) for axis in moved}
+            if set(moved.values()) == {1} and len(by) == 1 and None not in by:
+                values = _raised(values, name, place, by.pop() or 0)
+                left = {axis: count for axis, count in left.items() if axis not in moved}
+    found = spec.graph(values)
+    with suppress(Misfit):  # whatever is frozen or counts as added
+        edited = replayed(plain, [Grow(axis, by) for axis, by in missing.items()])
+        if found is not None and not left and Mark().apply(edited) == Mark().apply(found):
+            return {name: value for name, value in values.items() if value != began.parameters[name]}
+    return None
+
+
+def _lengthened(before: Graph, after: Graph) -> dict[str, int]:
+    """By how much the axes that can grow, those of pools and of classes, are longer in a graph than in another."""
+    sizes, known = (
+        {pool.axis.name: pool.size for pool in graph.pools().values()} | classes(graph) for graph in (after, before)
+    )
+    return {name: size - known[name] for name, size in sizes.items() if size != known.get(name, size)}
+
+
+def _raised(values: Mapping[str, Any], name: str, place: int | None, more: int) -> dict[str, Any]:
+    """Parameters of which one number, or one in a list, is larger."""
+    if place is None:
+        return {**values, name: values[name] + more}
+    items = list(values[name])
+    items[place] += more
+    return {**values, name: items}
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a look at batches found: the growth node that says yes first, at which batch, and for each growth node how
+    novel the batches were to the modules of its pool, [batches, modules], where its router records that."""
+
+    grows: str | None
+    batch: int | None
+    novelty: Mapping[str, list[list[float]]]
+
+
+@torch.no_grad()
+def look(
+    model: Model, arrays: Arrays, growths: Sequence[str], batch: int, seed: int, number: int, always: bool = False
+) -> Look:
+    """Look at random batches of some examples, all of equal size, since a few examples are novel by chance, until a
+    growth node says yes; `always`: at the first."""
+    graph = model.eval().graph
+    nodes = [node for node in graph.growths() if node.name in growths]
+    records = {node.name: _novelty_records(graph, node) for node in nodes}
+    whens = {node.name: graph.inputs(node.name)["when"] for node in nodes}
+    wanted = (*whens.values(), *(each for several in records.values() for each in several))
+    novelty: dict[str, list[list[float]]] = {name: [] for name in whens}
+    for at, indices in enumerate(RandomOrder(arrays, batch, use="detection").draw(seed, number)):
+        if len(indices) < min(batch, len(arrays)):
+            continue
+        values = placed(batch_of(arrays, indices.numpy()), model)
+        found = iter(model.results(values, wanted))
+        grows = [name for name in whens if bool(next(found).flatten()[0] != 0) or always]
+        for name, several in records.items():
+            if several:
+                means = [_mean_over_batch(graph, each, next(found), values) for each in several]
+                novelty[name].append([float(each) for each in torch.stack(means).mean(0)])
+        if grows:
+            return Look(grows[0], at, novelty)
+    return Look(None, None, novelty)
+
+
+def _novelty_records(graph: Graph, growth: GrowthNode) -> list[Result]:
+    """What the router of a growth node records of novelty, by each of its routes."""
+    decisions = graph.decisions(graph.router_of(growth).name)
+    return [each.results[name] for each in decisions if (name := each.record_as(Role.NOVELTY)) is not None]
+
+
+def _mean_over_batch(graph: Graph, record: Result, value: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
+    """The mean of each module over a batch and its senders, padding left out: [M]."""
+    lengths = {at: batch[name] for at, name in padding_of(graph, graph.type_of(record)) if name in batch}
+    real = valid_along(value, lengths)
+    counted = torch.ones_like(value) if real is None else real.expand_as(value)
+    every = tuple(range(value.dim() - 1))
+    return cleared(value.double(), real).sum(every) / counted.sum(every)

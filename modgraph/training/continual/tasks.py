@@ -13,7 +13,7 @@ from modgraph.data import TRAIN, VALIDATION, Arrays
 from modgraph.diagnostics import ModgraphError, did_you_mean, listed
 from modgraph.ir import Graph, comparisons
 from modgraph.ir.edits import Grow
-from modgraph.training.continual.errors import NoTasks
+from modgraph.training.errors import NoTasks
 
 MANY = np.iinfo(np.int64).max  # of a task without any label: it comes last
 

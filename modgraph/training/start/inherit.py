@@ -1,22 +1,28 @@
-"""Starting from trained weights: a run's by name, or a file's by a map; a report says what came from where."""
+"""Starting from trained weights: a run's by name, or by a map those of a file, which is of safetensors, or a state dict
+that torch has saved; a report says what came from where."""
 
 from __future__ import annotations
 
+import os
+import zipfile
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import PurePath
+from pickle import UnpicklingError
+from typing import Any
 
 import torch
+from modgraph_runtime.files import refuse_beyond_memory
+from safetensors.torch import load
 from torch import Tensor
 
 from modgraph.diagnostics import ModgraphError, listed
+from modgraph.files import open_file, reason_of
 from modgraph.ir import Graph, module_axes, weights_of
 from modgraph.store.records import json_text
-from modgraph.training.start.errors import CannotStart
-from modgraph.training.start.weight_file import read_tensors
-from modgraph.training.start.weight_map import WeightMap
-from modgraph.training.start.weight_rule import Origin, matches
+from modgraph.training.start.errors import BadWeightFile, CannotStart
+from modgraph.training.start.weight_map import Origin, WeightMap, matches
 
 RANDOM = "or list weights that may start afresh under random in the map"
 
@@ -53,9 +59,7 @@ class Inherited(Beginning):
 
 def inherit_run(graph: Graph, own: Mapping[str, Tensor], path: str, found: Mapping[str, Tensor]) -> Inherited:
     """Give the weights of a graph the values that a run found, by name; one that has grown since, in its first places.
-
-    Raises `ModgraphError` where they do not fit.
-    """
+    Raises `ModgraphError` where they do not fit."""
     before = {name: own[name].narrow(of.axis, 0, of.old) for name, of in module_axes(graph).items()}
     origins = {name: Origin(name) for name in own if name in found}
     if not origins:
@@ -113,7 +117,7 @@ def _arranged(tensor: Tensor, origin: Origin, like: Tensor) -> Tensor | None:
     if not _is_plain(tensor):
         return None
     if (arrangement := origin.arrangement) is not None:
-        if tensor.dim() != len(arrangement.there):
+        if tensor.dim() != arrangement.rank:
             return None
         if arrangement.stack is not None and origin.slice is not None:
             if origin.slice >= tensor.shape[arrangement.stack]:
@@ -131,7 +135,7 @@ def _left_over(found: Mapping[str, Tensor], origins: Collection[Origin]) -> list
     layouts = {origin.tensor: origin.arrangement for origin in origins if origin.arrangement is not None}
     left = [Origin(name) for name in sorted(found.keys() - {name for name, _ in taken})]
     for name, arrangement in sorted(layouts.items()):
-        if arrangement.stack is not None and found[name].dim() == len(arrangement.there):
+        if arrangement.stack is not None and found[name].dim() == arrangement.rank:
             length = found[name].shape[arrangement.stack]
             left += [Origin(name, None, at) for at in range(length) if (name, at) not in taken]
     return left
@@ -141,7 +145,7 @@ def _difference(name: str, own: Tensor, found: Tensor, origin: Origin | None = N
     here = f"{name} is {list(own.shape)} here"
     if origin is None:
         return f"{here} and {list(found.shape)} there"
-    taken = "" if origin.arrangement is None else f', taken as "{origin.arrangement}"'
+    taken = "" if origin.arrangement is None else f', taken as "{origin.arrangement.text}"'
     return f"{here} and {origin} is {'of ' if origin.slice is not None else ''}{list(found.shape)} there{taken}"
 
 
@@ -171,3 +175,48 @@ def _take_over(
         fresh=fresh,
         left=tuple(map(str, _left_over(found, origins.values()))),
     )
+
+
+SAFETENSORS = b"{"  # the ninth byte, after the length of the header in JSON; no zip archive and no pickle has it there
+WITHIN = ("model", "state_dict")  # where checkpoints of the usual training scripts keep the weights
+
+
+def read_tensors(path: str) -> dict[str, Tensor]:
+    """The tensors of a file by name. Raises `ModgraphError`; nothing in it is run."""
+    try:
+        content = _content(path)
+    except UnpicklingError as error:
+        fault = BadWeightFile(path=path, reason="it is damaged, or holds more than tensors")
+        raise ModgraphError([fault]) from error
+    except Exception as error:  # a damaged file fails anywhere in torch's reader
+        raise ModgraphError([BadWeightFile(path=path, reason=reason_of(error).rstrip(". "))]) from error
+    reason = f"it holds a {type(content).__name__}, not tensors by name"
+    if isinstance(content, Mapping):
+        wrong = [name for name, value in content.items() if not (isinstance(name, str) and isinstance(value, Tensor))]
+        if content and not wrong:
+            return dict(content)
+        reason = "there are no tensors in it"
+        if wrong:
+            reason = f'"{wrong[0]}" in it is a {type(content[wrong[0]]).__name__}, not a tensor with a name'
+    raise ModgraphError([BadWeightFile(path=path, reason=reason)])
+
+
+def _content(path: str) -> Any:
+    """What a file holds, told by its first bytes: names may be those of links. Raises whatever its reader raises, also
+    where memory could not take what an archive holds, or where that is packed."""
+    with open_file(path) as file:
+        safetensors = file.read(9)[8:] == SAFETENSORS
+        needed = os.fstat(file.fileno()).st_size
+        if zipfile.is_zipfile(file):
+            with zipfile.ZipFile(file) as archive:
+                members = archive.infolist()
+            if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+                raise ValueError("its tensors are compressed, which torch does not do")
+            needed = sum(member.file_size for member in members)
+        refuse_beyond_memory(needed)
+        file.seek(0)
+        if safetensors:
+            return load(file.read())
+        content = torch.load(file, map_location="cpu", weights_only=True)
+    inner = [content[key] for key in WITHIN if isinstance(content, Mapping) and isinstance(content.get(key), Mapping)]
+    return inner[0] if inner else content

@@ -11,28 +11,21 @@ Between dots, `*` is any one part of a name, taken over in order; `#`, here alon
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from modgraph.diagnostics import ModgraphError, Note, Report, did_you_mean, listed
+from modgraph.declare import setting
+from modgraph.diagnostics import ModgraphError, Note, Report, Span, did_you_mean, listed
 from modgraph.ir import Graph, weights_of
-from modgraph.recipes.errors import BadYaml, UnknownKey
-from modgraph.recipes.yaml_tree import read_tree
+from modgraph.recipes.errors import BadYaml, MissingKey, UnknownKey
+from modgraph.recipes.schema import Section, read_section, refuse
+from modgraph.recipes.yaml_tree import Branch, Leaf, read_tree
 from modgraph.syntax import read
 from modgraph.training.start import errors
-from modgraph.training.start.weight_rule import (
-    ANY,
-    EVERY,
-    Origin,
-    Rule,
-    captured,
-    is_pattern,
-    matches,
-    read_rules,
-    read_words,
-)
 
 SECTIONS = ("weights", "random", "unused")
+ANY, EVERY = "*", "#"
+ARROW, STACK = "->", "#"
 COMPARED = 5_000_000  # patterns times weights
 TOLD = 100  # rules of one mistake
 
@@ -85,11 +78,11 @@ def _origins(rules: list[Rule], shapes: Mapping[str, tuple[int, ...]], report: R
         among = shapes if is_pattern(rule.target) else shapes.keys() & {rule.target}
         names = {name: values for name in among if (values := captured(rule.target, name)) is not None}
         used |= {rule.source} if names else set()
-        axes = None if rule.arrangement is None else len(rule.arrangement.here)
-        wrong = next((name for name in names if axes not in (None, len(shapes[name]))), None)
-        if wrong is not None:
-            rank, arrangement = len(shapes[wrong]), str(rule.arrangement)
-            report.add(errors.AxesDoNotFit(span=rule.span, weight=wrong, rank=rank, axes=arrangement, found=axes))
+        axes = rule.arrangement
+        wrong = next((name for name in names if axes is not None and len(axes.order) != len(shapes[name])), None)
+        if axes is not None and wrong is not None:
+            rank, here = len(shapes[wrong]), len(axes.order)
+            report.add(errors.AxesDoNotFit(span=rule.span, weight=wrong, rank=rank, axes=axes.text, found=here))
         for name, values in names.items():
             _, other = found.setdefault(name, (rule.origin(name, values), rule))
             if other is not rule:
@@ -110,3 +103,144 @@ def _suggestion(target: str, weights: list[str]) -> str:
         for name in alike
     }
     return did_you_mean(target, known or weights, "its weights are: {known}")
+
+
+def is_pattern(name: str) -> bool:
+    return ANY in name or EVERY in name
+
+
+def captured(pattern: str, name: str, sign: str = ANY) -> tuple[str, ...] | None:
+    """What each `*` of a pattern stands for in a name, or each other sign; None if the name is none of its names."""
+    parts, found = pattern.split("."), name.split(".")
+    if len(parts) != len(found):
+        return None
+    pairs = list(zip(parts, found, strict=True))
+    if not all(part in (ANY, each) or (part == EVERY and each.isdecimal()) for part, each in pairs):
+        return None
+    return tuple(each for part, each in pairs if part == sign)
+
+
+def matches(patterns: Iterable[str], name: str) -> bool:
+    """Whether one of the patterns means this name, among others."""
+    return any(captured(each, name) is not None if is_pattern(each) else each == name for each in patterns)
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """How the axes of a tensor lie, as a `text` says it: `# in out -> out in` names them there, and the same in the
+    order of the weight's. `#` is the axis that has one slice for each number of the weight's name."""
+
+    text: str
+    rank: int  # there
+    stack: int | None  # the axis there that is taken apart
+    order: tuple[int, ...]  # of a slice's axes
+
+    @classmethod
+    def of(cls, text: str) -> Arrangement:
+        """Raises `ValueError` where a text says nothing of axes."""
+        left, arrow, right = text.partition(ARROW)
+        there, here = left.split(), right.split()
+        sliced = [axis for axis in there if axis != STACK]
+        if not arrow or ARROW in right:
+            raise ValueError(f"it has the axes there, one {ARROW}, and the axes here")
+        twice = next((axis for axis in there if there.count(axis) > 1), None)
+        if twice is not None:
+            raise ValueError(f'"{twice}" names two axes')
+        if STACK in here:
+            raise ValueError(f"{STACK} is an axis there; each weight takes one slice of it")
+        if sorted(here) != sorted(sliced):
+            raise ValueError("both sides name the same axes")
+        stack = there.index(STACK) if STACK in there else None
+        return cls(f"{' '.join(there)} {ARROW} {' '.join(here)}", len(there), stack, tuple(map(sliced.index, here)))
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a weight comes from: a tensor of the file, how its axes lie there, and which slice of its stack it is."""
+
+    tensor: str
+    arrangement: Arrangement | None = None
+    slice: int | None = None
+
+    def __str__(self) -> str:
+        return self.tensor if self.slice is None else f"{self.tensor}[{self.slice}]"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One target of one source, and where it stands."""
+
+    source: str
+    target: str
+    arrangement: Arrangement | None
+    span: Span | None
+
+    @property
+    def is_stacked(self) -> bool:
+        """Whether each weight takes a slice of the tensor."""
+        return self.arrangement is not None and self.arrangement.stack is not None
+
+    def problem(self) -> str | None:
+        """What is wrong with the rule, or None."""
+        source, target = self.source.split("."), self.target.split(".")
+        for parts in (source, target):
+            if any(sign in part and sign != part for part in parts for sign in (ANY, EVERY)):
+                return f"{ANY} and {EVERY} stand for a whole part between dots"
+            if parts is source and EVERY in parts:
+                return f"{EVERY} makes no sense on the side of the file"
+        if source.count(ANY) != target.count(ANY):
+            return "both sides have the same number of *; a # stands for every number"
+        if self.is_stacked and target.count(EVERY) != 1:
+            return f"its axes have a {STACK}, so the weight's name has one {EVERY}, for the number of the slice"
+        return None
+
+    def origin(self, weight: str, values: Iterable[str]) -> Origin:
+        """Where a weight comes from whose name has these values of `*`."""
+        numbers, left = captured(self.target, weight, EVERY) or (), iter(values)
+        tensor = ".".join(next(left) if part == ANY else part for part in self.source.split("."))
+        return Origin(tensor, self.arrangement, int(numbers[0]) if self.is_stacked else None)
+
+
+class _Arranged(Section):
+    """What a tensor becomes whose axes lie otherwise than here."""
+
+    to: str | tuple[str, ...] = setting(doc="the weights here that it becomes, a name or a list")
+    axes: str | None = setting(None, doc='its axes there and here, as "# in out -> out in"; # is taken apart')
+
+
+def read_rules(tree: Branch, report: Report) -> Iterator[Rule]:
+    """The rules whose patterns mean something."""
+    section = tree.items.get("weights")
+    if not isinstance(section, Branch):
+        meaning = "names of tensors, each with the weights here that it becomes"
+        report.add(MissingKey(span=tree.span, section="a map", key="weights", meaning=meaning))
+        return
+    for source, item in section.items.items():
+        targets: tuple[str, ...] = ()
+        arrangement = None
+        if isinstance(item, Leaf):
+            targets = read_words(item, source, report)
+        elif (found := read_section(_Arranged, item, source, report)) is not None:
+            try:
+                arrangement = None if found.axes is None else Arrangement.of(found.axes)
+                targets = (found.to,) if isinstance(found.to, str) else found.to
+            except ValueError as error:
+                span, problem = item.items["axes"].span, str(error)
+                report.add(errors.BadArrangement(span=span, axes=found.axes, problem=problem))
+        for target in targets:
+            rule = Rule(source, target, arrangement, item.span)
+            wrong = rule.problem()
+            if wrong is None:
+                yield rule
+            else:
+                report.add(errors.BadWeightRule(span=item.span, source=source, target=target, problem=wrong))
+
+
+def read_words(item: Leaf | Branch, key: str, report: Report) -> tuple[str, ...]:
+    """The names of one value, a word or a list of words."""
+    found = item.value if isinstance(item, Leaf) else None
+    words = found if isinstance(found, tuple) else (found,)
+    if all(isinstance(word, str) for word in words):
+        return words
+    refuse(report, item.span, key, "must be a name or a list", "names of tensors")
+    return ()

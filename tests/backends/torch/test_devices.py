@@ -18,9 +18,8 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 import modgraph
 from modgraph.backends.torch import Model, build
 from modgraph.ir import Graph
-from modgraph.metrics.evaluation import results_of
 from modgraph.metrics.means import Means
-from modgraph.metrics.metrics import Metrics
+from modgraph.metrics.metrics import Metrics, results_of
 from modgraph.program import load
 from tests.examples import OP_EXAMPLES, ROUTER_EXAMPLES
 

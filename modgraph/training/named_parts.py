@@ -1,0 +1,220 @@
+"""What a recipe says of parts of a model by name: how labels count, how states move along schedules, what is measured.
+
+Names that the model or the training does not have are reported before a training that would miss them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from modgraph.backends.torch import Model
+from modgraph.data import TRAIN, VALIDATION, Arrays
+from modgraph.data.errors import DataDoesNotFit
+from modgraph.data.padding import real_places
+from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
+from modgraph.ir import Graph, OpNode, below, comparisons, with_missing_labels
+from modgraph.ir.analysis.learnt import ruled_states
+from modgraph.metrics.compared import SAMPLED
+from modgraph.metrics.metrics import Asked, Metrics, metrics_of
+from modgraph.ops.array import State
+from modgraph.recipes.optimizers import Schedule
+from modgraph.training.errors import (
+    CannotBeMissing,
+    CannotMeasure,
+    NoSuchState,
+    StateIsNoNumber,
+    StateWithRule,
+    UnknownMetric,
+    UnknownTarget,
+    UnlikeMetrics,
+)
+from modgraph.training.losses import unfit_losses, with_setting
+from modgraph.training.progress import names_in
+from modgraph.training.reading import unfit_inputs
+from modgraph.training.recipe import Recipe
+from modgraph.training.sections import Labels, Train
+
+
+def ignoring(graph: Graph, labels: Mapping[str, Labels]) -> Graph:
+    """The graph whose losses leave out the labels that the recipe ignores, or says may be missing; `unfit_labels`
+    reports those that it cannot leave out."""
+    ignored = {name: each.ignore for name, each in labels.items() if each.ignore is not None}
+    missing = {name: True for name, each in labels.items() if each.missing}
+    return with_setting(with_setting(graph, "ignore", ignored), "missing", missing)
+
+
+def refuse_unlabelled(graph: Graph, train: Arrays) -> None:
+    """Raises `ModgraphError` where no example that is learnt from has a label of some target."""
+    for name in sorted(with_missing_labels(graph)):
+        labels = _real(name, train)
+        if not (~np.isnan(labels) if labels.dtype.kind == "f" else labels >= 0).any():
+            reason = f'no example that is learnt from has a label of "{name}"'
+            raise ModgraphError([DataDoesNotFit(reason=reason, way_out="leave out its loss, or look at the data")])
+
+
+def weighing(graph: Graph, labels: Mapping[str, Labels], train: Arrays) -> Graph:
+    """The graph whose cross-entropies weigh classes as the recipe says. Raises `ModgraphError`."""
+    weights: dict[str, tuple[float, ...]] = {}
+    for name, each in labels.items():
+        if each.weights is None:
+            continue
+        size = graph.target_types[name].size
+        assert size is not None, "a cross-entropy compares with classes"
+        weights[name] = balanced(_real(name, train), size) if isinstance(each.weights, str) else each.weights
+        if len(weights[name]) != size:
+            reason = f"train.labels.{name}.weights has {len(weights[name])} numbers for {size} classes"
+            raise ModgraphError([DataDoesNotFit(reason=reason, way_out="give one weight for each class, or: balanced")])
+    return with_setting(graph, "class_weights", weights)
+
+
+def balanced(label: NDArray[Any], classes: int) -> tuple[float, ...]:
+    """n / (C·n_c) for each class: every class counts the same in all; labels that are no class are left out."""
+    counts = np.bincount(label[(label >= 0) & (label < classes)].ravel(), minlength=classes)
+    return tuple(float(counts.sum() / (classes * count)) if count else 0.0 for count in counts)
+
+
+def _real(target: str, train: Arrays) -> NDArray[Any]:
+    """The labels of a target that are no padding, [S]."""
+    label = train.values[target]
+    return label[real_places(label, train.padded.get(target, ()), train.values)]
+
+
+def unfit_labels(graph: Graph, labels: Mapping[str, Labels]) -> Iterator[tuple[str, Diagnostic]]:
+    """Targets that no loss compares with, or not one that knows what the recipe says, by name."""
+    every = [(each, each.node.op.compares) for each in comparisons(graph)]
+    of_classes = [each.target for each, said in every if said and said.ignore and said.class_weights]
+    may_miss = [each for each, _ in every if each.may_miss]
+    reads_missing = {each.node.name for each in may_miss}
+    for name, each in labels.items():
+        known, by = [each.target for each in may_miss], "loss"
+        if each.weights is not None or each.ignore is not None:
+            known, by = of_classes, "cross_entropy"
+        if name not in known:
+            yield name, UnknownTarget(target=name, by=by, suggestion=did_you_mean(name, sorted(set(known))))
+        elif each.missing:
+            for node in graph:
+                reads = any(source.node == name for source in graph.inputs(node.name).values())
+                if reads and node.name not in reads_missing:
+                    yield name, CannotBeMissing(target=name, reader=node.name)
+
+
+DECLARE = "the spec has no state; declare one: state temperature: float = constant(100)"
+
+
+@dataclass(frozen=True)
+class ScheduledState:
+    """A state, the weight that it is, where it starts, and how it moves."""
+
+    name: str
+    weight: str
+    start: float
+    schedule: Schedule
+
+    @torch.no_grad()
+    def move(self, model: Model, step: int, steps: int, steps_per_epoch: int) -> None:
+        """Give it its value at a step, from 0, of so many in all."""
+        model.lookup(self.weight).fill_(self.start * self.schedule.share(step, steps, steps_per_epoch))
+
+
+def scheduled_states(fresh: Model, graph: Graph, schedules: Mapping[str, Schedule]) -> list[ScheduledState]:
+    """The states that a recipe moves, which start as in a fresh model of their graph; of several patterns that name
+    one, the last counts."""
+    states = _states(graph)
+    chosen = {name: each for pattern, each in schedules.items() for name in states if fnmatchcase(name, pattern)}
+    weights = {name: below(name, states[name].op.all_weights()[0].name) for name in chosen}
+    return [ScheduledState(name, at, float(fresh.lookup(at)), chosen[name]) for name, at in weights.items()]
+
+
+def unfit_states(graph: Graph, schedules: Mapping[str, Schedule]) -> Iterator[tuple[str, Diagnostic]]:
+    """Patterns that name no state, or one that has a rule of its own or is no number."""
+    states, ruled = _states(graph), {state.owner for _, state in ruled_states(graph)}
+    for pattern in schedules:
+        named = [name for name in states if fnmatchcase(name, pattern)]
+        if not named:
+            suggestion = did_you_mean(pattern, states, "its states are called: {known}") if states else DECLARE
+            yield pattern, NoSuchState(pattern=pattern, suggestion=suggestion)
+        for name in named:
+            if name in ruled:
+                yield pattern, StateWithRule(pattern=pattern, state=name)
+            elif states[name].types[0].shape:
+                yield pattern, StateIsNoNumber(pattern=pattern, state=name, type=str(states[name].types[0]))
+
+
+def _states(graph: Graph) -> dict[str, OpNode]:
+    """The states of a graph by name, each module's of a pool too."""
+    found = {node.owner: node for node in graph.of_kind(OpNode) if isinstance(node.op, State)}
+    for pool in graph.pools().values():
+        for at in range(pool.size):
+            inside = _states(pool.region(at).graph)
+            found |= {f"{pool.name}.{at}.{name}": node for name, node in inside.items()}
+    return found
+
+
+def refuse_unfit(graph: Graph, recipe: Recipe) -> None:
+    """Raises `ModgraphError` with every target, loss, input or state of the recipe that the model does not have."""
+    train = recipe.train
+    unfit = {
+        "labels": unfit_labels(graph, train.labels or {}),
+        "losses": unfit_losses(graph, train.losses or {}),
+        "metrics": unfit_metrics(graph, train.metrics or {}),
+        "augment": unfit_inputs(graph, train.augment or {}),
+        "states": unfit_states(graph, train.states or {}),
+    }
+    keyed = [(f"train.{section}.{key}", each) for section, found in unfit.items() for key, each in found]
+    if keyed:
+        raise ModgraphError([each.changed(span=recipe.places.get(key)) for key, each in keyed])
+
+
+def unfit_metrics(graph: Graph, asked: Asked) -> Iterator[tuple[str, Diagnostic]]:
+    """Metrics of targets that cannot be measured, by target."""
+    targets = {each.target: graph.target_types[each.target] for each in comparisons(graph)}
+    for target, names in asked.items():
+        if target not in targets:
+            reason = "no loss of the spec compares with it"
+            yield target, CannotMeasure(target=target, reason=reason, suggestion=did_you_mean(target, targets))
+            continue
+        fitting = [each for each, kind in SAMPLED.items() if kind.dtype == targets[target].dtype]
+        for name in names_in(names):
+            if name not in fitting:
+                reason = f"{name} cannot be measured of {targets[target]}"
+                reason = reason if name in SAMPLED else f'there is no metric "{name}" that may be asked for'
+                suggestion = did_you_mean(name, fitting, "of such a target: {known}")
+                yield target, CannotMeasure(target=target, reason=reason, suggestion=suggestion)
+
+
+def measured_metrics(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> dict[str, bool]:
+    """The metrics of an epoch by the names that a recipe gives them, and of each whether larger is better."""
+    own = Metrics(graph).larger_is_better
+    found = {**own, **{f"{TRAIN}.{name}": larger for name, larger in own.items()}}
+    if VALIDATION in splits:
+        held_out = metrics_of(graph, splits[VALIDATION], train.by, train.metrics).larger_is_better
+        found |= {f"{VALIDATION}.{name}": larger for name, larger in held_out.items()}
+    return found
+
+
+def check_monitored(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> None:
+    """Raises `ModgraphError` for monitored metrics that this training will not measure, or several with no meaningful
+    mean: some are better when larger, some when smaller."""
+    known = measured_metrics(graph, train, splits)
+    stop = None if train.early_stop is None else train.early_stop.metric
+    found: list[Diagnostic] = []
+    for key, asked in (("train.best", train.best), ("train.early_stop.metric", stop)):
+        names = () if asked is None else names_in(asked)
+        unknown = [name for name in names if name not in known] or ([] if names or asked is None else [""])
+        for name in unknown:
+            suggestion = did_you_mean(name, known, "this training measures: {known}")
+            if name.startswith(f"{VALIDATION}.") and VALIDATION not in splits:
+                suggestion = "hold data out to measure it on: train.validation: 0.1"
+            found.append(UnknownMetric(key=key, metric=name, suggestion=suggestion))
+        larger, smaller = ([name for name in names if known.get(name) is which] for which in (True, False))
+        if larger and smaller and not unknown:
+            found.append(UnlikeMetrics(key=key, larger=larger[0], smaller=smaller[0]))
+    if found:
+        raise ModgraphError(found)
