@@ -68,10 +68,7 @@ def check_site(folder: str | Path, force: bool) -> None:
 
 
 def write_site(
-    folder: str | Path,
-    export: Callable[[Path], Report],
-    splits: Mapping[str, Arrays],
-    force: bool = False,
+    folder: str | Path, export: Callable[[Path], Report], splits: Mapping[str, Arrays], force: bool = False
 ) -> Site:
     """Write the folder of a page. `export` writes the bundle, with what its routers decide, to the path it is given.
 

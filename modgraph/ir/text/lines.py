@@ -11,7 +11,6 @@ from modgraph.declare import shown_value
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import (
     DecisionNode,
-    GrowthNode,
     InputNode,
     LossNode,
     Node,
@@ -109,7 +108,7 @@ class BodyLines:
 
     def _content(self, node: Node) -> str:
         operands, facts = self._operands(node), say_facts(vars(node))
-        uses = "{pool} by {router}".format_map(self.graph.uses(node.name)) if self.graph.uses(node.name) else ""
+        uses = " {pool} by {router}".format_map(self.graph.uses(node.name)) if self.graph.uses(node.name) else ""
         match node:
             case OpNode():
                 return f"op {_op(node)}{operands}"
@@ -118,17 +117,15 @@ class BodyLines:
             case RouterNode():
                 return f"router {node.router}{facts}"
             case DecisionNode():
-                return f"decision {uses}{self._decision(node)}{facts}"
+                return f"decision{uses}{self._decision(node)}{facts}"
             case PoolNode():
                 pipeline = _pipeline(node.regions[0]) if node.alike else None
                 modules = self._regions(node.regions) if pipeline is None else f" of {pipeline}"
                 return f"pool[{node.size}]{facts}{modules}"
             case RouteNode() if node.name in self.own:
-                return f"route {uses} = {self.own[node.name].router}{operands}{facts}"
+                return f"route{uses} = {self.own[node.name].router}{operands}{facts}"
             case RouteNode():
-                return f"route {uses}{self._slots(node)}{facts}"
-            case GrowthNode():
-                return f"growth {uses}{operands}"
+                return f"route{uses}{self._slots(node)}{facts}"
             case ScanNode():
                 return f"scan carrying {node.carried}{self._slots(node)}{self._regions((node.region,))}"
             case OutputNode():
@@ -138,7 +135,7 @@ class BodyLines:
                 key = "" if node.key is None or str(node.key) == end else f" key {node.key}"
                 return f"call {node.definition.name}{key}{operands}{_bound(node, node.names)}"
             case _:
-                return f"{node.kind}{facts}{operands}"
+                return f"{node.kind}{uses}{facts}{operands}"
 
     def _operands(self, node: Node, skip: int = 0) -> str:
         given = [*self.graph.inputs(node.name).values()][skip:]

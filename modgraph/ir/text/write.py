@@ -56,11 +56,9 @@ def _block(head: str, lines: Iterable[str]) -> str:
 
 def _wrap(line: str) -> list[str]:
     """A line, broken where it may be if it is too long."""
-    if len(line) <= WIDTH:
-        return [line]
     indent = " " * (len(line) - len(line.lstrip()) + 2 * len(STEP))
     found = [""]
-    for piece in _pieces(line):
+    for piece in _pieces(line) if len(line) > WIDTH else [line]:
         if found[-1].strip() and len(found[-1]) + len(piece.rstrip()) > WIDTH:
             found[-1] = found[-1].rstrip()
             found.append(indent)
@@ -80,7 +78,5 @@ def _pieces(line: str, lists: bool = False) -> Iterator[str]:
         if token in (", ", "; ") and (lists or not depth):
             pieces.append("")
     for piece in pieces:
-        if len(piece) > WIDTH - 4 * len(STEP) and not lists:
-            yield from _pieces(piece, lists=True)
-        else:
-            yield piece
+        too_long = len(piece) > WIDTH - 4 * len(STEP) and not lists
+        yield from _pieces(piece, lists=True) if too_long else [piece]
