@@ -25,16 +25,14 @@ class Analysis:
 
     def value_at(self, offset: int) -> Any | None:
         """What the smallest known stretch of text around a place stands for."""
-        around = [each for each in self.values if self._holds(each[0], offset)]
+        here = (each for each in self.values if each[0].source is self.source)
+        around = [each for each in here if each[0].start <= offset <= each[0].end]
         return min(around, key=lambda each: each[0].end - each[0].start, default=(None, None))[1]
 
     def word_at(self, offset: int) -> PlacedToken | None:
         """The token that a place touches; a name rather than the sign beside it."""
         touching = [token for token in self.tokens if token.span.start <= offset <= token.span.end]
         return next((token for token in touching if token.type == "NAME"), touching[0] if touching else None)
-
-    def _holds(self, span: Span, offset: int) -> bool:
-        return span.source is self.source and span.start <= offset <= span.end
 
 
 def analyse(source: Source) -> Analysis:

@@ -26,13 +26,9 @@ KINDS = {
 server = LanguageServer("modgraph", VERSION)
 
 
-def _path_of(uri: str) -> str:
-    parts = urlparse(uri)
-    return unquote(parts.path) if parts.scheme == "file" else uri
-
-
 def _analysis(uri: str) -> Analysis:
-    path, document = _path_of(uri), server.workspace.text_documents.get(uri)
+    parts, document = urlparse(uri), server.workspace.text_documents.get(uri)
+    path = unquote(parts.path) if parts.scheme == "file" else uri
     source = Source(path, document.source) if document is not None else read(path, Report())
     return analyse(source or Source(path, ""))
 
@@ -68,22 +64,15 @@ def _message(diagnostic: Diagnostic) -> types.Diagnostic:
     )
 
 
-def _publish(uri: str) -> None:
+@server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+@server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+def publish(params: types.DidOpenTextDocumentParams | types.DidChangeTextDocumentParams) -> None:
+    uri = params.text_document.uri
     analysis = _analysis(uri)
     here = [each for each in analysis.diagnostics if each.span is None or each.span.source is analysis.source]
     server.text_document_publish_diagnostics(
         types.PublishDiagnosticsParams(uri=uri, diagnostics=[_message(each) for each in here])
     )
-
-
-@server.feature(types.TEXT_DOCUMENT_DID_OPEN)
-def did_open(params: types.DidOpenTextDocumentParams) -> None:
-    _publish(params.text_document.uri)
-
-
-@server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
-def did_change(params: types.DidChangeTextDocumentParams) -> None:
-    _publish(params.text_document.uri)
 
 
 @server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=[">", "(", " ", ",", "="]))

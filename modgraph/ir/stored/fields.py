@@ -140,6 +140,11 @@ def one_of(*known: str) -> Callable[[Any], str]:
     return read
 
 
+def uses_of(value: Any) -> dict[str, str]:
+    ask(isinstance(value, dict), "is no object")
+    return {name_of(role): relative_name_of(used) for role, used in value.items()}
+
+
 def types_of(value: Any) -> tuple[TensorType, ...]:
     return tuple(map(_type, list_of(value)))
 

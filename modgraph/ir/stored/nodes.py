@@ -174,7 +174,7 @@ def fill(graph: Graph, records: list[Any], known: Definitions) -> None:
         if fields.read("deferred", readers.flag_of, False):
             graph.add(DeferredNode(name=f"deferred.{len(graph)}", placed=name))
         node: Node = _call(fields, known) if kind == "call" else _node(fields, known)
-        uses = fields.read("uses", _uses, {})
+        uses = fields.read("uses", readers.uses_of, {})
         router = graph[uses["router"]] if uses.get("router", "") in graph else None
         inputs = fields.read("inputs", partial(_inputs, node, router), {})
         fields.close()
@@ -238,11 +238,6 @@ def _call(fields: Fields, known: Definitions) -> CallNode:
 def _key(value: Any) -> Any:
     readers.expect(is_key(value), value, "is no key of a round")
     return value
-
-
-def _uses(value: Any) -> dict[str, str]:
-    ask(isinstance(value, dict), "is no object")
-    return {readers.name_of(role): readers.relative_name_of(used) for role, used in value.items()}
 
 
 def _inputs(node: Node, router: Node | None, value: Any) -> dict[str, Result]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, cast
 
@@ -64,22 +63,24 @@ def to_json(graph: Graph) -> dict[str, Any]:
         "format": FORMAT,
         "name": program.body.name,
         "parameters": plain(program.body.parameters),
-        "definitions": [*map(_definition_to_json, program.definitions)],
+        "definitions": [
+            {
+                "name": each.name,
+                "kind": each.kind,
+                "is": each.author,
+                "takes": [*each.takes],
+                "axes": sorted(each.axes),
+                "members": sorted(each.members),
+                "results": results_to_json(each.results),
+                "nodes": _body_to_json(each.graph),
+            }
+            for each in program.definitions
+        ],
         "nodes": _body_to_json(program.body),
-        "weights": {place: _marks_to_json(marks) for place, marks in program.weights.items()},
-    }
-
-
-def _definition_to_json(definition: Definition) -> dict[str, Any]:
-    return {
-        "name": definition.name,
-        "kind": definition.kind,
-        "is": definition.author,
-        "takes": [*definition.takes],
-        "axes": sorted(definition.axes),
-        "members": sorted(definition.members),
-        "results": results_to_json(definition.results),
-        "nodes": _body_to_json(definition.graph),
+        "weights": {
+            place: {name: asdict(value) if isinstance(value, Initial) else value for name, value in marks.items()}
+            for place, marks in program.weights.items()
+        },
     }
 
 
@@ -92,10 +93,6 @@ def _body_to_json(body: Graph) -> list[Any]:
             entry = node_with_edges(body, node, _body_to_json)
             found.append(entry | ({"deferred": True} if node.name in deferred else {}))
     return found
-
-
-def _marks_to_json(marks: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: asdict(value) if isinstance(value, Initial) else value for name, value in marks.items()}
 
 
 def from_json(record: Any) -> Graph:
