@@ -27,20 +27,28 @@ class SortedRows:
 Together = Callable[..., Tensor]  # sorted rows, and messages [E, ...], to results [E, ...]
 
 
-def together(column: Sequence[nn.Module]) -> Together | None:
-    """One function for modules of one kind, whose weights are stacked here; None where nothing says how.
+def taken_by_index(column: Sequence[nn.Module]) -> Callable[..., Tensor]:
+    """One function for modules of one kind: of modules [E] and messages [E, ...]; their weights are stacked here.
 
-    Those without weights are all the same; those whose weights are vectors take them by index (`gathered`).
+    A class says how it is done (`gathered`); modules without weights are all the same.
     """
-    kind: Any = type(column[0])
+    gathered = getattr(type(column[0]), "gathered", None)
+    if gathered is not None:
+        function: Callable[..., Tensor] = gathered(column)
+        return function
+    assert not any(True for _ in column[0].parameters()), f"no form by index for {type(column[0]).__name__}"
+    return lambda module_E, *values: column[0](*values)
+
+
+def together(column: Sequence[nn.Module]) -> Together | None:
+    """One function for modules of one kind, whose weights are stacked here; None where nothing says how."""
+    kind = type(column[0])
     if kind in GROUPED:
         return GROUPED[kind](column)
-    if hasattr(kind, "gathered"):
-        gathered = kind.gathered(column)
-        return lambda rows, *values: gathered(rows.module, *values)
-    if any(True for _ in column[0].parameters()):
+    if not hasattr(kind, "gathered") and any(True for _ in column[0].parameters()):
         return None
-    return lambda rows, *values: column[0](*values)
+    taken = taken_by_index(column)
+    return lambda rows, *values: taken(rows.module, *values)
 
 
 def _linear(modules: Sequence[Any]) -> Together:
@@ -53,45 +61,35 @@ def _linear(modules: Sequence[Any]) -> Together:
         flat = x.reshape(-1, x.shape[-1]).to(kind)
         y = F.grouped_mm(flat, weight_MDV.to(kind), offs=(rows.ends * each).to(torch.int32))
         if y.requires_grad:
-            y.register_hook(_contiguous)  # type: ignore[no-untyped-call]
+            y.register_hook(Tensor.contiguous)  # type: ignore[no-untyped-call]  # an expanded one is refused
         y = y.reshape(*x.shape[:-1], -1)
         return y if bias_MV is None else y + beside(bias_MV[rows.module], y).to(kind)
 
     return linear
 
 
-def _contiguous(gradient: Tensor) -> Tensor:
-    """A gradient as a grouped product takes it: an expanded one, such as a sum's, is refused."""
-    return gradient.contiguous()
+def _norm(modules: Sequence[Any]) -> Together:
+    """A norm of each vector, and of each module a scale and a shift, where it has them."""
+    first = modules[0]
+    norm = F.layer_norm if isinstance(first, nn.LayerNorm) else F.rms_norm
+    scale_MD, shift_MD = (
+        None if getattr(first, name, None) is None else torch.stack([getattr(each, name) for each in modules])
+        for name in ("weight", "bias")
+    )
 
+    def normed(rows: SortedRows, x: Tensor) -> Tensor:
+        y = norm(x, first.normalized_shape, eps=first.eps)
+        y = y if scale_MD is None else y * beside(scale_MD[rows.module], y)
+        return y if shift_MD is None else y + beside(shift_MD[rows.module], y)
 
-def _layer_norm(modules: Sequence[Any]) -> Together:
-    first, scale, shift = modules[0], _vectors(modules, "weight"), _vectors(modules, "bias")
-    return lambda rows, x: _shifted(rows, F.layer_norm(x, first.normalized_shape, eps=first.eps), scale, shift)
-
-
-def _rms_norm(modules: Sequence[Any]) -> Together:
-    first, own = modules[0], _vectors(modules, "weight")
-    return lambda rows, x: _shifted(rows, F.rms_norm(x, first.normalized_shape, eps=first.eps), own, None)
-
-
-def _vectors(modules: Sequence[Any], name: str) -> Tensor | None:
-    """The vector of each module [M, D], where they have one."""
-    return None if getattr(modules[0], name) is None else torch.stack([getattr(each, name) for each in modules])
-
-
-def _shifted(rows: SortedRows, y: Tensor, scale_MD: Tensor | None, shift_MD: Tensor | None) -> Tensor:
-    y = y if scale_MD is None else y * beside(scale_MD[rows.module], y)
-    return y if shift_MD is None else y + beside(shift_MD[rows.module], y)
+    return normed
 
 
 GROUPED: dict[type[nn.Module], Callable[[Sequence[Any]], Together]] = {
     Linear: _linear,
-    nn.LayerNorm: _layer_norm,
-    nn.RMSNorm: _rms_norm,
+    nn.LayerNorm: _norm,
+    nn.RMSNorm: _norm,
 }
-
-
 ALIGNED = 8  # numbers of two bytes that the rows of an accelerator's grouped product are whole multiples of
 
 

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from modgraph.nn.grouped import Together, together
-
-
-def taken_by_index(column: Sequence[nn.Module]) -> Callable[..., Tensor]:
-    """One function for modules of one kind: of modules [E] and messages [E, ...]; their weights are stacked here.
-
-    A class says how it is done (`gathered`); modules without weights are all the same.
-    """
-    gathered = getattr(type(column[0]), "gathered", None)
-    if gathered is not None:
-        function: Callable[..., Tensor] = gathered(column)
-        return function
-    assert not any(True for _ in column[0].parameters()), f"no form by index for {type(column[0]).__name__}"
-    return lambda module_E, *values: column[0](*values)
+from modgraph.nn.grouped import Together, taken_by_index, together
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,8 @@ B is the batch axis, T that of the steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -13,8 +14,8 @@ from torch import Tensor
 from torch._guards import detect_fake_mode
 from torch._higher_order_ops.scan import scan_op
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
-
-from modgraph.nn.outside import Outside
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 Tensors = Sequence[Tensor]
 Step = Callable[[Tensors, Tensors], tuple[Tensors, Tensors]]
@@ -80,9 +81,53 @@ def _masked(step: Step, slices: Tensors, states: Tensors, real: Tensor | None) -
     following, results = step(slices, states)
     if real is None:
         return following, results
-    following = [torch.where(_beside(real, new), new, old) for new, old in zip(following, states, strict=True)]
-    return following, [result.masked_fill(~_beside(real, result), 0) for result in results]
+    masks = [real.reshape(-1, *[1] * (each.dim() - 1)) for each in (*following, *results)]
+    moved = [torch.where(mask, new, old) for mask, new, old in zip(masks, following, states, strict=False)]
+    return moved, [each.masked_fill(~mask, 0) for mask, each in zip(masks[len(moved) :], results, strict=True)]
 
 
-def _beside(real: Tensor, x: Tensor) -> Tensor:
-    return real.reshape(-1, *[1] * (x.dim() - 1))
+class Outside:
+    """Tensors that are neither arguments of a function nor made by it, in the order in which it takes them."""
+
+    def __init__(self) -> None:
+        self.tensors: list[Tensor] = []
+
+    @contextmanager
+    def found(self, arguments: Sequence[Tensor]) -> Iterator[None]:
+        """Within it, those that torch's functions take are kept."""
+        known = {id(each): each for each in arguments}
+
+        def before(each: Tensor) -> Tensor:
+            if id(each) not in known:
+                known[id(each)] = each
+                self.tensors.append(each)
+            return each
+
+        def after(each: Tensor) -> Tensor:
+            return known.setdefault(id(each), each)
+
+        with _Seen(before, after):
+            yield
+
+    @contextmanager
+    def replaced(self, others: Sequence[Tensor]) -> Iterator[None]:
+        """Within it, torch's functions take others in their place."""
+        instead = {id(old): new for old, new in zip(self.tensors, others, strict=True)}
+        with _Seen(lambda each: instead.get(id(each), each), lambda each: each):
+            yield
+
+
+class _Seen(TorchFunctionMode):
+    """Shows what torch's functions are given, and what they give."""
+
+    def __init__(self, before: Callable[[Any], Any], after: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.before, self.after = before, after
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        args, kwargs = tree_map_only(Tensor, self.before, (args, kwargs or {}))
+        result = function(*args, **kwargs)
+        for each in tree_leaves(result):
+            if isinstance(each, Tensor):
+                self.after(each)
+        return result

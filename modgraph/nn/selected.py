@@ -34,7 +34,7 @@ class Selected(nn.Module):
     """A route by a router's choice: what a form says becomes of tokens and records."""
 
     def forward(
-        self, tokens: Tensor, pool: Pool | Gathered, router: nn.Module, *others: Tensor, real: Tensor | None = None
+        self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, real: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
         tokens = cleared(tokens, real)

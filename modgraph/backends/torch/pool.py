@@ -16,8 +16,7 @@ from modgraph.backends.torch.shown import show
 from modgraph.backends.torch.steps import steps_of
 from modgraph.ir import OpNode, PoolNode, Region, RouteNode
 from modgraph.nn import Gathered, Pool
-from modgraph.nn.grouped import SortedRows, Together, together
-from modgraph.nn.pool import taken_by_index
+from modgraph.nn.grouped import SortedRows, Together, taken_by_index, together
 
 
 class Expert(Namespace):

@@ -18,7 +18,7 @@ class MessagePassing(PlainMessagePassing):  # type: ignore[misc]
     """
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
+        super().__init__(*arguments, **{"aggr": "add", "node_dim": 0, **settings})
         for method in ("propagate", "edge_updater"):
             generated = sys.modules.get(f"{type(self).__module__}_{type(self).__name__}_{method}")
             if generated is not None and generated.__file__ is not None:

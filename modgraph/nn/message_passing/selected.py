@@ -17,9 +17,6 @@ from modgraph.nn.selected import Records, edge_messages, flat
 class SelectedMessagePassing(MessagePassing):
     """The definition: chosen modules send f_j(x_i) to the token, weighted by its gate."""
 
-    def __init__(self) -> None:
-        super().__init__(aggr="add", node_dim=0)
-
     def forward(
         self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, real: Tensor | None = None
     ) -> tuple[Tensor, ...]:

@@ -20,9 +20,6 @@ from modgraph.nn.weighted import Masks, Weighted, in_order, laid, without_paddin
 class WeightedMessagePassing(MessagePassing):
     """The definition: every real sender sends f_j(x) along an edge for each module, weighted, to what is not summed."""
 
-    def __init__(self) -> None:
-        super().__init__(aggr="add", node_dim=0)
-
     def forward(
         self, tokens: Tensor, pool: Pool, router: Weighted, weights: Tensor, real: Masks | None = None
     ) -> Tensor:
