@@ -34,26 +34,11 @@ MOST_NESTED = 40  # uses of a definition inside each other, through arguments
 
 def use_block(block: BlockEntity, arguments: list[CallArgument], site: Site, span: Span) -> BlockUse | Poison:
     """A block with its arguments bound to its parameters; told mistakes give poison."""
-    definition = block.definition
-    callee, names = definition.name, [parameter.name for parameter in definition.parameters]
+    definition, callee = block.definition, block.definition.name
     if id(definition) in site.defining or site.context.active_blocks.count(id(definition)) >= MOST_NESTED:
         return site.tell(errors.RecursiveBlock(span=span, name=callee))
-    site.context.spend(len(names), span)
-    values: dict[str, Any] = {}
-    spans: dict[str, Span] = {}
-    label: Any = None
-    for argument in arguments:
-        if argument.name == "name" and "name" not in names:
-            label = label_of(argument, site)
-    others = [each for each in arguments if each.name != "name" or "name" in names]
-    for name, argument in matched(others, callee, names, values, site):
-        value = argument.value
-        if isinstance(value, Tensor | TensorTuple) or (isinstance(value, Family) and value.of_values):
-            way_out = f"a value is sent in, as an input of its own: (a, b) -> {callee}"
-            facts: Any = {"what": f"{name} of {callee}", "found": described(value), "way_out": way_out}
-            value = site.tell(errors.NotConstant(span=argument.span, **facts))
-        if name:
-            values[name], spans[name] = value, argument.given or argument.span
+    site.context.spend(len(definition.parameters), span)
+    values, spans, label = _bind_arguments(definition, arguments, site)
     scope = Scope(outer=block.scope)
     own_text = BlockCall(callee, None, defining=(*site.defining, id(definition)))  # which may not use it
     inside = replace(site, scope=scope, call=own_text)
@@ -74,6 +59,26 @@ def use_block(block: BlockEntity, arguments: list[CallArgument], site: Site, spa
     _require_all(definition, replace(inside, call=BlockCall(callee, None, span=span)))
     sound = POISON not in scope.names.values() and POISON not in values.values() and label is not POISON
     return BlockUse(block, values, label, spans, defaults) if sound else POISON
+
+
+def _bind_arguments(
+    definition: ast.Definition, arguments: list[CallArgument], site: Site
+) -> tuple[dict[str, Any], dict[str, Span], Any]:
+    """What is given for which parameter, and where; and the word for `name=`, if it is no parameter."""
+    callee, names = definition.name, [parameter.name for parameter in definition.parameters]
+    values: dict[str, Any] = {}
+    spans: dict[str, Span] = {}
+    labels = [each for each in arguments if each.name == "name" and "name" not in names]
+    others = [each for each in arguments if each.name != "name" or "name" in names]
+    for name, argument in matched(others, callee, names, values, site):
+        value = argument.value
+        if isinstance(value, Tensor | TensorTuple) or (isinstance(value, Family) and value.of_values):
+            way_out = f"a value is sent in, as an input of its own: (a, b) -> {callee}"
+            facts: Any = {"what": f"{name} of {callee}", "found": described(value), "way_out": way_out}
+            value = site.tell(errors.NotConstant(span=argument.span, **facts))
+        if name:
+            values[name], spans[name] = value, argument.given or argument.span
+    return values, spans, next(reversed([label_of(each, site) for each in labels]), None)
 
 
 def _of_kind(callee: str, name: str, default: Any, value: Any, spans: dict[str, Span], site: Site) -> Any:

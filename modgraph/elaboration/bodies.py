@@ -56,10 +56,6 @@ class Decision:
         named = {*self.named.values()}
         return tuple(Axis(each.size, self.name_outside(each, shape)) if each in named else each for each in shape)
 
-    def records_as(self, role: Role) -> bool:
-        """Whether it has recorded something of a role."""
-        return role in self.roles
-
 
 @dataclass
 class BlockCall:
@@ -82,3 +78,6 @@ class BlockCall:
     span: Span | None = None
     decision: Decision | None = None
     defining: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return f'{"block" if self.decision is None else "router"} "{self.name}"'

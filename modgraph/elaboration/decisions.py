@@ -209,7 +209,7 @@ def record(value: Any, role: Role, senders: Shape, modules: Axis, site: Site) ->
     whose probability counts once."""
     decision = site.decision
     assert decision is not None
-    slots = role is Role.SLOTS or (role in RANKING and decision.records_as(Role.SLOTS))
+    slots = role is Role.SLOTS or (role in RANKING and Role.SLOTS in decision.roles)
     over_modules = isinstance(value, Tensor) and value.type.shape[-1:] == (decision.modules,)
     for_each = over_modules and role not in (Role.OTHER, Role.NOVELTY) and drawn_by(value.result, site.graph) is None
     if for_each and decision.routed is not None:

@@ -19,8 +19,6 @@ from modgraph.syntax import ast
 from modgraph.types import Axis, TensorType
 from modgraph.vocabulary import find_op, is_router
 
-Constant = int | float | bool | str | tuple | range  # type: ignore[type-arg]
-
 
 class Entity:
     """Anything but a constant."""

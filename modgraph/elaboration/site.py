@@ -177,8 +177,7 @@ class Site:
         diagnostic = in_own_words(diagnostic, self.scope, named)
         span, use = diagnostic.span, self.call.span if self.call is not None else None
         if self.call is not None and span and use and not use.holds(span) and diagnostic.severity == "error":
-            kind = "block" if self.call.decision is None else "router"
-            note = Note(text=f'{kind} "{self.call.name}" is used here', span=use)
+            note = Note(text=f"{self.call} is used here", span=use)
             if not is_prelude(span.source):
                 diagnostic = diagnostic.changed(notes=(*diagnostic.notes, note))
         self.context.tell(diagnostic)

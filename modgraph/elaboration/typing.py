@@ -100,7 +100,7 @@ def take_operand(declared: TensorType, statement: ast.Input, site: Site) -> Tens
     tensor = call.operands.pop(0)
     reason = _misfit(declared, tensor.type, call.axes)
     if reason is not None:
-        facts: Any = {"who": _describe(call), "reason": reason, "way_out": f"send it {declared}"}
+        facts: Any = {"who": str(call), "reason": reason, "way_out": f"send it {declared}"}
         return site.tell(errors.DoesNotFit(span=statement.span, notes=origins((tensor,), 0), **facts))
     words = [axis.name for axis in declared.shape if axis.is_padded and axis.name in call.axes]
     for word in words:
@@ -116,10 +116,6 @@ def take_operand(declared: TensorType, statement: ast.Input, site: Site) -> Tens
         if first[0] != axis.name:
             return _refuse_one_axis(first, (axis.name, statement), None, call, site)
     return tensor
-
-
-def _describe(call: BlockCall) -> str:
-    return f'{"block" if call.decision is None else "router"} "{call.name}"'
 
 
 def _misfit(declared: TensorType, found: TensorType, axes: dict[str, Axis]) -> str | None:
@@ -155,4 +151,4 @@ def _refuse_one_axis(
     notes = tuple(Note(text=f'"{word}" is an axis of this input', span=each.span) for word, each in (named, again))
     words = f'"{first}" of input "{earlier.reference.name}" and "{second}" of input "{statement.reference.name}"'
     facts: Any = {"axis": "of its senders" if axis is None else axis, "words": words, "way_out": way_out}
-    return site.tell(errors.OneAxisForTwo(span=call.span, notes=notes, who=_describe(call), **facts))
+    return site.tell(errors.OneAxisForTwo(span=call.span, notes=notes, who=str(call), **facts))
