@@ -31,23 +31,21 @@ __all__ = [
 ]
 
 
-class CannotWrite(Diagnostic):
+class CannotWrite(Diagnostic, code="MG113"):
     """A file cannot be written: its folder is missing or not writable, the disk is full, or the path is a folder."""
 
-    code = "MG113"
     message = 'cannot write "{path}": {reason}'
     help = "choose a file that can be written, in a folder that is there and can be written to"
     reason: str
 
 
-class NotOurs(Diagnostic):
+class NotOurs(Diagnostic, code="MG121"):
     """A command overwrites what modgraph wrote before, of the same kind, and nothing else unless it is told to.
 
     What a file is follows from its content: the keys of a graph, a manifest or a summary in JSON, the maker named in an
     ONNX model or a picture, the comment of an archive of arrays. Empty files may be overwritten.
     """
 
-    code = "MG121"
     message = '"{path}" is there already, and nothing in it says that modgraph wrote it as such'
     help = "choose another name, or overwrite it: --force (in Python force=True)"
 

@@ -14,26 +14,23 @@ if TYPE_CHECKING:
     from modgraph.store.opened import Opened
 
 
-class BadOverride(Diagnostic):
+class BadOverride(Diagnostic, code="MG110"):
     """`-s` takes NAME=VALUE: a model parameter (`-s k=2`) or a dotted recipe key (`-s train.seed=1`)."""
 
-    code = "MG110"
     message = '-s takes NAME=VALUE, not "{given}"'
     help = "for example: -s k=2, or for a recipe: -s train.seed=1"
 
 
-class BadLength(Diagnostic):
+class BadLength(Diagnostic, code="MG126"):
     """`--length` takes AXIS=N: an axis without a number in the spec, and how long it is taken to be."""
 
-    code = "MG126"
     message = '--length takes AXIS=N with a whole number from 1 to 999999999, not "{given}"'
     help = "for example: --length time=100"
 
 
-class LengthGivenTwice(Diagnostic):
+class LengthGivenTwice(Diagnostic, code="MG127"):
     """An axis has one length in a count."""
 
-    code = "MG127"
     message = '--length gives the axis "{name}" twice'
     help = "keep one of them"
 

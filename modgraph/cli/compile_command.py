@@ -17,19 +17,17 @@ from modgraph.program import load
 from modgraph.routers import MASKED
 
 
-class UnknownSuffix(Diagnostic):
+class UnknownSuffix(Diagnostic, code="MG111"):
     """`compile -o` writes what the suffix says: `.onnx` a bundle, `.json` the graph, `.py` PyTorch source."""
 
-    code = "MG111"
     message = '"{path}" has no suffix that compile can write'
     help = "end it in .onnx (a bundle for ONNX Runtime), .json (the graph) or .py (PyTorch source)"
 
 
-class UnknownLowering(Diagnostic):
+class UnknownLowering(Diagnostic, code="MG112"):
     """The form that `--lowering` asks for can compute no route of this model. The notes list those that can, by
     route."""
 
-    code = "MG112"
     message = 'no route of this model has the form "{form}"'
     help = "{suggestion}"
 

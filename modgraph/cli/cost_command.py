@@ -22,26 +22,23 @@ from modgraph.training.sections import Train, read_parameters, read_train
 SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) *([kmgtp]?)(i?)b?", re.IGNORECASE | re.ASCII)
 
 
-class BadBatch(Diagnostic):
+class BadBatch(Diagnostic, code="MG830"):
     """`cost --batch` takes how many examples a training step has."""
 
-    code = "MG830"
     message = '--batch takes a whole number from 1 to 999999999, not "{given}"'
     help = "for example: --batch 64"
 
 
-class NoSuchOptimizer(Diagnostic):
+class NoSuchOptimizer(Diagnostic, code="MG831"):
     """`cost --optimizer` takes an optimizer by its name, with its settings as they are by default."""
 
-    code = "MG831"
     message = 'there is no optimizer "{name}"'
     help = "{suggestion}"
 
 
-class BadSize(Diagnostic):
+class BadSize(Diagnostic, code="MG832"):
     """`cost --fits` takes a size of memory: a number and a unit of thousands (GB) or of 1024 (GiB)."""
 
-    code = "MG832"
     message = '--fits takes a size of memory, not "{given}"'
     help = "for example: --fits 24GB, or in powers of 1024: --fits 24GiB"
 

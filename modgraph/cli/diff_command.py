@@ -30,19 +30,17 @@ if TYPE_CHECKING:
 SAME, DIFFERENT = 0, 2
 
 
-class TooFew(Diagnostic):
+class TooFew(Diagnostic, code="MG820"):
     """`diff` compares two architectures: specs, runs, checkpoints or bundles, which may be the same spec twice."""
 
-    code = "MG820"
     message = "two architectures are compared, and fewer are given"
     help = "for example: modgraph diff net.mod net.mod --set-after k=2"
 
 
-class NotFromGit(Diagnostic):
+class NotFromGit(Diagnostic, code="MG821"):
     """`diff --git` is for git, which calls it with the words of an external diff: the path of the file, then a file, a
     hash and a mode for each of two versions."""
 
-    code = "MG821"
     message = "--git takes the words that git gives an external diff, and these are {count}"
     help = "let git call it: git config diff.modgraph.command 'modgraph diff --git'"
 

@@ -11,11 +11,10 @@ from modgraph.declare import load_extensions
 from modgraph.diagnostics import Diagnostic, ModgraphError
 
 
-class NothingToExplain(Diagnostic):
+class NothingToExplain(Diagnostic, code="MG116"):
     """`explain` knows ops, routers, data sets, algorithms, optimizers, schedules, the words of the language and the
     codes of messages."""
 
-    code = "MG116"
     message = 'nothing is called "{name}"'
     help = "{suggestion}"
 

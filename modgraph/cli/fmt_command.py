@@ -12,10 +12,9 @@ from modgraph.syntax import read
 from modgraph.syntax.format import format_source
 
 
-class HasSeveralNames(Diagnostic):
+class HasSeveralNames(Diagnostic, code="MG120"):
     """A file that hard links give several names is not rewritten: the new layout would have one of the names alone."""
 
-    code = "MG120"
     message = '"{path}" has several names (hard links), which formatting would part'
     help = "format a copy, or take the other names away"
 

@@ -10,10 +10,9 @@ from importlib.util import find_spec
 from modgraph.diagnostics import Diagnostic, ModgraphError
 
 
-class NeedsExtra(Diagnostic):
+class NeedsExtra(Diagnostic, code="MG119"):
     """A part of modgraph needs a package that an ordinary install leaves out."""
 
-    code = "MG119"
     message = "this needs the package {package}"
     help = "install it: pip install 'modgraph-compiler[{extra}]'"
 

@@ -28,26 +28,23 @@ if TYPE_CHECKING:
 MORE = "give it more, -s train.epochs=N, or begin anew with the weights alone, --restart"
 
 
-class NotToMigrate(Diagnostic):
+class NotToMigrate(Diagnostic, code="MG833"):
     """`migrate` takes a run's folder, and goes on with it as a spec says."""
 
-    code = "MG833"
     message = '"{path}" is a {found}, and {wanted} is needed'
     help = "for example: modgraph migrate runs/net --to wider.mod --out runs/wider"
 
 
-class NothingToCarry(Diagnostic):
+class NothingToCarry(Diagnostic, code="MG834"):
     """The spec has no weight that the run has: nothing of what it learnt would be left."""
 
-    code = "MG834"
     message = 'no weight of "{run}" is one of "{spec}"'
     help = "say in the spec what is called otherwise (moved OLD -> NEW), or begin anew: modgraph train {spec}"
 
 
-class NoSuchWeight(Diagnostic):
+class NoSuchWeight(Diagnostic, code="MG844"):
     """`migrate --fresh` names weights of the new spec that are to begin anew, or modules and blocks of them."""
 
-    code = "MG844"
     message = '"{spec}" has no weight called "{name}", and none of anything called so'
     help = "{suggestion}"
 

@@ -34,19 +34,17 @@ model NAME(classes=10, experts=4, width=64) {
 """
 
 
-class BadName(Diagnostic):
+class BadName(Diagnostic, code="MG117"):
     """A model's name is a word of letters, digits and underscores, and no word of the language. It is that of files
     too, which have at most 255 letters with `.yaml`."""
 
-    code = "MG117"
     message = '"{name}" cannot be the name of a model'
     help = "a name is a word of at most 250 letters, digits and underscores that the language has not reserved"
 
 
-class FileExists(Diagnostic):
+class FileExists(Diagnostic, code="MG118"):
     """`new` does not overwrite a file. What a spec imports is copied too, unless the same text is there already."""
 
-    code = "MG118"
     message = '"{path}" is there already'
     way_out = "choose another name"
 

@@ -11,12 +11,11 @@ from modgraph.ir import to_json
 from modgraph.passes import PIPELINES, apply_passes, up_to
 
 
-class UnknownPass(Diagnostic):
+class UnknownPass(Diagnostic, code="MG150"):
     """`show --after` stops after a pass of a pipeline: `training`, what is done before a model is trained, or
     `inference`, what is done before one is exported. A pass without a pipeline is one of `inference`.
     """
 
-    code = "MG150"
     message = 'there is no pass "{name}"'
     help = "{suggestion}"
 

@@ -17,27 +17,24 @@ OF_ALLOCATORS = ("can't allocate memory", "not enough memory", "out of memory") 
 BYTES = re.compile(r"tried to allocate (\d+) bytes")  # in torch's message for the processor's memory
 
 
-class OutOfMemory(Diagnostic):
+class OutOfMemory(Diagnostic, code="MG130"):
     """The machine, or the device that was asked for, has less memory than this takes."""
 
-    code = "MG130"
     message = "there is not enough memory{reason}"
     help = "take smaller batches (-s train.batch=…), a smaller model or less data, or a machine with more memory"
     reason = ""
 
 
-class SystemRefuses(Diagnostic):
+class SystemRefuses(Diagnostic, code="MG131"):
     """The operating system refuses a file, a folder or a stream: a name is too long, a disk is full."""
 
-    code = "MG131"
     message = "the system refuses{what}: {reason}"
     help = "look at its name, its permissions, and the space that is left"
 
 
-class NoCurrentFolder(Diagnostic):
+class NoCurrentFolder(Diagnostic, code="MG132"):
     """The folder in which the command was started has been deleted, so that no relative path means anything."""
 
-    code = "MG132"
     message = "the current folder is no longer there"
     help = "go to one that is: cd"
 

@@ -9,10 +9,9 @@ from modgraph.cli.surroundings import imports_frozen
 from modgraph.diagnostics import Diagnostic, ModgraphError
 
 
-class SpecOrResume(Diagnostic):
+class SpecOrResume(Diagnostic, code="MG114"):
     """`train` begins a run from a spec, or goes on with one."""
 
-    code = "MG114"
     message = "{problem}"
     help = "begin: modgraph train SPEC [--out DIR], or go on: modgraph train --resume DIR"
 

@@ -10,11 +10,10 @@ from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import refuse_foreign, write_output
 
 
-class UnknownDrawingSuffix(Diagnostic):
+class UnknownDrawingSuffix(Diagnostic, code="MG140"):
     """`visualize -o` writes what the suffix of the file says: a page (.html), a picture (.svg), a graph for graphviz
     (.dot) or for Mermaid (.mmd)."""
 
-    code = "MG140"
     message = 'there is no drawing of the kind of "{path}"'
     help = "give a file that ends in .html, .svg, .dot or .mmd"
 

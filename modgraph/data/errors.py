@@ -5,18 +5,16 @@ from __future__ import annotations
 from modgraph.diagnostics import Diagnostic, ModgraphError
 
 
-class BadDataFile(Diagnostic):
+class BadDataFile(Diagnostic, code="MG510"):
     """A file of data cannot be read or is not of the format it should have."""
 
-    code = "MG510"
     message = 'cannot read data from "{path}": {reason}'
     way_out = "check the file and the key of the recipe that names it"
 
 
-class DataDoesNotFit(Diagnostic):
+class DataDoesNotFit(Diagnostic, code="MG511"):
     """The arrays of a data set do not fit the inputs and targets of the spec."""
 
-    code = "MG511"
     message = "the data does not fit the spec: {reason}"
     way_out = "arrays are named after the spec's inputs and targets and have their types, examples first"
 
@@ -31,20 +29,18 @@ def does_not_fit(reason: str, way_out: str = DataDoesNotFit.way_out) -> Modgraph
     return ModgraphError([DataDoesNotFit(reason=reason, way_out=way_out)])
 
 
-class UnknownArray(Diagnostic):
+class UnknownArray(Diagnostic, code="MG521"):
     """A file has an array that is neither an input nor a target of the spec, and lacks one that is. If its name is
     misspelt, the model would train without it: without the lengths of examples it would learn from padding."""
 
-    code = "MG521"
     message = '"{path}" has an array "{name}", and the spec has no input or target of that name'
     help = "{suggestion}"
 
 
-class LabelsBeyond(Diagnostic):
+class LabelsBeyond(Diagnostic, code="MG258"):
     """Labels of a target whose classes are an axis with a name may lie beyond those that the model has: a continual
     training adds them. Whoever learns or measures without needs a model that has them all."""
 
-    code = "MG258"
     message = 'array "{target}" holds the class {label}, and the model has {classes}'
     help = (
         "give the spec as many classes as are learnt at once, of several tasks those of the first; tasks follow each "
@@ -52,58 +48,52 @@ class LabelsBeyond(Diagnostic):
     )
 
 
-class BadImageFolder(Diagnostic):
+class BadImageFolder(Diagnostic, code="MG519"):
     """The folders of a data set are not laid out as they should be: root/domain/class/image with the same classes in
     each domain (`image_folders`), or root/class/image (`class_folders`)."""
 
-    code = "MG519"
     message = '"{path}" is not laid out as {layout}: {reason}'
     way_out = "name the folder that holds the domains as root"
     layout = "root/domain/class/image"
 
 
-class VocabularyDoesNotFit(Diagnostic):
+class VocabularyDoesNotFit(Diagnostic, code="MG520"):
     """A text has fewer words than the spec's `words` and `next` know, or a vocabulary has another number than they."""
 
-    code = "MG520"
     message = "{source} gives {words} words, <unk> included, and the spec knows {size}"
     help = "give the model that many: its words are token[time, {words}], its next class[time, {words}]"
 
 
-class UnknownClass(Diagnostic):
+class UnknownClass(Diagnostic, code="MG613"):
     """A sequence of tasks names a class that its data set does not have, by its name or its number."""
 
-    code = "MG613"
     message = "{key}: there is no class {name} in the data"
     help = "{suggestion}"
 
 
-class ClassTwice(Diagnostic):
+class ClassTwice(Diagnostic, code="MG614"):
     """A class occurs twice in a sequence of tasks, with the same shift: its two labels would mean the same."""
 
-    code = "MG614"
     message = '{key}: class {name} is taken already by task "{task}", with the same shift'
     help = "take it out of one of the two, or give one another shift: shift: inverted"
 
 
-class NoExamples(Diagnostic):
+class NoExamples(Diagnostic, code="MG615"):
     """A task of a sequence has no examples in a split, or one of its classes none to learn from."""
 
-    code = "MG615"
     message = "{key}: {split} has no examples of {what}"
     help = "choose other classes, or let data.of have more examples: a larger limit, say"
 
 
-class CannotShift(Diagnostic):
+class CannotShift(Diagnostic, code="MG616"):
     """A task of a sequence shifts its images, but the input is no image, or its numbers are not those of the scale that
     its data set says (from 0 for black to 1 for white, where it says none)."""
 
-    code = "MG616"
     message = '{key} moves images, and "{input}" {reason}'
     help = "leave out the shift, or name the input that holds the images: -s data.input=NAME"
 
 
-class DataChanged(Diagnostic):
+class DataChanged(Diagnostic, code="MG620"):
     """The data of a run are not those that it began with: files have changed, or lie elsewhere.
 
     A run keeps, in data.json, how many examples each split has and a digest of their values, or for images of their
@@ -112,23 +102,20 @@ class DataChanged(Diagnostic):
     their last bits from machine to machine; their labels and groups are.
     """
 
-    code = "MG620"
     message = 'the data of "{path}" have changed since it began: {split} {change}'
 
 
-class UnknownGrouping(Diagnostic):
+class UnknownGrouping(Diagnostic, code="MG517"):
     """A recipe sorts the training data by a grouping that it does not have."""
 
-    code = "MG517"
     message = 'train.by: the data has no grouping "{name}"'
     help = "{suggestion}"
 
 
-class NothingToBucket(Diagnostic):
+class NothingToBucket(Diagnostic, code="MG544"):
     """A recipe asks for batches of like lengths, and the examples are all of one length: no axis of the spec's inputs
     is of any length, or the data do not tell how long each example is along it."""
 
-    code = "MG544"
     message = "train.bucket: the data tell no lengths of examples"
     help = (
         "leave train.bucket out, or give an input an axis of any length, float[time, 8], and the data its lengths, as "

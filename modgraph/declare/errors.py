@@ -7,25 +7,23 @@ import traceback
 from modgraph.diagnostics import Diagnostic
 
 
-class BrokenExtension(Diagnostic):
+class BrokenExtension(Diagnostic, code="MG133"):
     """A name is unknown, and an installed package that may declare it cannot be imported.
 
     A package adds ops, routers, data sets, optimizers and algorithms with an entry point of the group `modgraph` that
     names a module. One that fails while it is imported adds nothing. It is told only where a name is not known.
     """
 
-    code = "MG133"
     message = 'the package "{package}" adds nothing: its entry point "{entry}" ends in {problem}'
     help = "update or mend the package, or remove it: pip uninstall {package}"
 
 
-class BrokenModule(Diagnostic):
+class BrokenModule(Diagnostic, code="MG134"):
     """A declaration of an installed package names a torch module that cannot be imported.
 
     `TorchModule("my_package.nn.Bend", …)` and the `torch` of an optimizer are import paths.
     """
 
-    code = "MG134"
     message = 'the torch module "{path}" cannot be imported: {problem}'
     help = "update or mend the package that declares it, or remove it: pip uninstall {package}"
     path: str

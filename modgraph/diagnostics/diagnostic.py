@@ -79,7 +79,7 @@ class Note:
 
 
 class Diagnostic:
-    """Base of all messages; a subclass names its `code`, its `message` and its `help` as format strings.
+    """Base of all messages. A class statement gives a `code`, the class a `message` and a `help` as format strings.
 
     The words in braces are its facts. Who makes a message gives those for which the class has no value or property.
     """
@@ -113,7 +113,6 @@ class Diagnostic:
         super().__init_subclass__(**options)
         if code:
             cls.code = code
-        if "code" in vars(cls):
             assert cls.code not in Diagnostic.catalogue, f"{cls.code} is declared twice"
             assert cls.__doc__, f"{cls.code} needs a docstring: it is what `explain` prints"
             Diagnostic.catalogue[cls.code] = cls

@@ -22,18 +22,16 @@ from modgraph.routers.weighted import Weighted
 from modgraph.types import Axis, Misfit, TensorType
 
 
-class UnknownAxis(Diagnostic):
+class UnknownAxis(Diagnostic, code="MG128"):
     """A length is given for an axis that the model does not have, or that has a number in the spec."""
 
-    code = "MG128"
     message = 'there is no axis "{name}" of any length in this model'
     help = "{suggestion}"
 
 
-class DoesNotFitLength(Diagnostic):
+class DoesNotFitLength(Diagnostic, code="MG129"):
     """At the length asked for, an op of the model does not fit, such as one with a learned vector for each place."""
 
-    code = "MG129"
     message = '"{node}" does not fit these lengths: {reason}'
     way_out = "ask for shorter lengths"
 

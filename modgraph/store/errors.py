@@ -8,77 +8,68 @@ from typing import Any
 from modgraph.diagnostics import Diagnostic, ModgraphError
 
 
-class RunExists(Diagnostic):
+class RunExists(Diagnostic, code="MG601"):
     """A folder that already holds a run is not overwritten."""
 
-    code = "MG601"
     message = '"{path}" holds a run already'
     help = "go on with it: --resume {path}, or choose another folder with --out"
 
 
-class NotARun(Diagnostic):
+class NotARun(Diagnostic, code="MG602"):
     """A folder is not a run directory, or part of it is missing or damaged."""
 
-    code = "MG602"
     message = '"{path}" is not a run: {reason}'
     help = "a run is a folder that modgraph train has written"
 
 
-class BadCheckpoint(Diagnostic):
+class BadCheckpoint(Diagnostic, code="MG603"):
     """A checkpoint is missing, truncated, edited, or belongs to another model."""
 
-    code = "MG603"
     message = 'checkpoint "{path}" cannot be used: {reason}'
     help = "delete it to go on from the one before, or train again"
 
 
-class RunBusy(Diagnostic):
+class RunBusy(Diagnostic, code="MG606"):
     """Another process trains in this folder; two would overwrite each other's checkpoints."""
 
-    code = "MG606"
     message = 'another training is at work in "{path}"'
     help = "wait for it or stop it, or choose another folder with --out"
 
 
-class ForeignFiles(Diagnostic):
+class ForeignFiles(Diagnostic, code="MG608"):
     """A run begins in a folder that is new or empty: nothing that modgraph did not make is deleted or overwritten."""
 
-    code = "MG608"
     message = '"{path}" holds files that modgraph did not make: {names}'
     help = "choose another folder with --out"
 
 
-class RecordLost(Diagnostic):
+class RecordLost(Diagnostic, code="MG609"):
     """A folder with the files of a run, but without a run.json that can be read, may hold what was learnt."""
 
-    code = "MG609"
     message = '"{path}" looks like a run, but its run.json is missing or damaged'
     help = "put its run.json back to go on with it, or choose another folder with --out"
 
 
-class NeverBegan(Diagnostic):
+class NeverBegan(Diagnostic, code="MG610"):
     """A training was cut off while its folder was laid out, before the first step; or that is going on just now."""
 
-    code = "MG610"
     message = 'the run in "{path}" was cut off before it began'
     help = "begin it again: modgraph train SPEC --out {path}"
 
 
-class RunChanged(Diagnostic):
+class RunChanged(Diagnostic, code="MG611"):
     """A run keeps the spec, the graph and the recipe that it began with: with others it would be another training."""
 
-    code = "MG611"
     message = 'files of the run "{path}" are missing or not what modgraph wrote: {names}'
     help = (
         "put them back as they were; for other settings begin a new run, from these weights with start: {{run: {path}}}"
     )
 
 
-class LogsChanged(Diagnostic):
+class LogsChanged(Diagnostic, code="MG621"):
     """The logs of a run document how its model was trained: each checkpoint keeps their lengths and digests. Only the
     lines after these may be missing or damaged, where training was killed."""
 
-    code = "MG621"
     message = 'logs of the run "{path}" have changed since its training wrote them: {names}'
     help = "put them back as they were, or begin a new run from its weights, with start: {{run: {path}}}"
 
@@ -86,10 +77,9 @@ class LogsChanged(Diagnostic):
 TRAIN_ANEW = "train the model anew: modgraph train SPEC"
 
 
-class OtherFormat(Diagnostic):
+class OtherFormat(Diagnostic, code="MG630"):
     """Each kind of stored file has a format with a number; modgraph reads the one that it writes, and no other."""
 
-    code = "MG630"
     message = '"{path}" has format {format}; this modgraph reads format {known}'
     help = "{way_out}, or read it with the modgraph that wrote it"
 
@@ -100,53 +90,47 @@ class OtherFormat(Diagnostic):
             raise ModgraphError([cls(path=str(path), format=repr(format_), known=known, way_out=way_out)])
 
 
-class NotABundle(Diagnostic):
+class NotABundle(Diagnostic, code="MG632"):
     """A file that ends in .onnx is no bundle, or a damaged one."""
 
-    code = "MG632"
     message = 'cannot open the bundle "{path}": {reason}'
     way_out = "modgraph export RUN -o model.onnx makes one"
 
 
-class NotAGraph(Diagnostic):
+class NotAGraph(Diagnostic, code="MG618"):
     """A file that ends in .json holds no graph as `modgraph show --format json` prints it, and runs keep it."""
 
-    code = "MG618"
     message = 'cannot open the graph "{path}": {reason}'
     help = (
         "modgraph show SPEC --format json prints one; a run's first is RUN/ir.json, later ones are in RUN/checkpoints"
     )
 
 
-class SetOfStored(Diagnostic):
+class SetOfStored(Diagnostic, code="MG633"):
     """Parameters are a spec's; what a run or a bundle holds was made with those that it had."""
 
-    code = "MG633"
     message = '"{path}" is a {kind}: nothing can be set in it, such as {name}'
     help = "leave -s {name}=… out, or name the spec"
 
 
-class BadTrace(Diagnostic):
+class BadTrace(Diagnostic, code="MG835"):
     """A run's trace.json is damaged, or no trace at all. `modgraph trace` writes it anew."""
 
-    code = "MG835"
     message = '"{path}" cannot be read as a trace: {reason}'
     help = "trace the run anew: modgraph trace {run} --force"
 
 
-class DamagedGrowth(Diagnostic):
+class DamagedGrowth(Diagnostic, code="MG617"):
     """Each line of a run's `growth.jsonl` tells edits of its graph, each of `detections.jsonl` a look at batches of a
     task, each of `tasks.jsonl` the end of one. A last line that does not end is one that a training is writing."""
 
-    code = "MG617"
     message = 'line {line} of "{path}" tells nothing of growth'
     help = "take the run up again, which cuts the file back: modgraph train --resume RUN"
 
 
-class DamagedMetrics(Diagnostic):
+class DamagedMetrics(Diagnostic, code="MG141"):
     """Each line of a run's `metrics.jsonl` is a JSON object: step, epoch, split, and metrics by name. A last line that
     does not end is one that a training is writing."""
 
-    code = "MG141"
     message = 'line {line} of "{path}" holds no metrics'
     help = "take the run up again, which cuts the file back: modgraph train --resume RUN"

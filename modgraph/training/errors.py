@@ -5,269 +5,239 @@ from __future__ import annotations
 from modgraph.diagnostics import Diagnostic
 
 
-class NothingToLearn(Diagnostic):
+class NothingToLearn(Diagnostic, code="MG512"):
     """Gradient descent needs a declared loss and weights that it may move."""
 
-    code = "MG512"
     message = "there is nothing to train: {reason}"
     help = "add a line such as: loss cross_entropy(logits, label)"
 
 
-class NoDevice(Diagnostic):
+class NoDevice(Diagnostic, code="MG513"):
     """A recipe names a device that does not exist here."""
 
-    code = "MG513"
     message = 'there is no device "{device}": {reason}'
     help = "take another: -s train.device=cpu, or auto for an accelerator if there is one"
 
 
-class UnknownMetric(Diagnostic):
+class UnknownMetric(Diagnostic, code="MG514"):
     """A recipe watches a metric that this training does not have."""
 
-    code = "MG514"
     message = '{key} watches "{metric}", which is not measured'
     help = "{suggestion}"
 
 
-class CannotMeasure(Diagnostic):
+class CannotMeasure(Diagnostic, code="MG724"):
     """A recipe asks for a metric of a target that cannot be measured: `f1` and `auc` are of classes, `mae` and `r2` of
     numbers; accuracy, perplexity and mse are measured wherever they can be."""
 
-    code = "MG724"
     message = "train.metrics.{target}: {reason}"
     help = "{suggestion}"
 
 
-class UnlikeMetrics(Diagnostic):
+class UnlikeMetrics(Diagnostic, code="MG725"):
     """Of several metrics the mean counts, which says something only if all are better when they are larger, or all when
     they are smaller."""
 
-    code = "MG725"
     message = '{key} takes the mean of "{larger}", of which larger is better, and "{smaller}", of which smaller is'
     help = "name metrics of one direction"
 
 
-class UnknownTarget(Diagnostic):
+class UnknownTarget(Diagnostic, code="MG515"):
     """A recipe says how the labels of a target count, and no loss of the spec compares with it that could know it."""
 
-    code = "MG515"
     message = 'train.labels names "{target}", which no {by} of the spec compares with'
     help = "{suggestion}"
 
 
-class UnknownLoss(Diagnostic):
+class UnknownLoss(Diagnostic, code="MG553"):
     """A recipe says how much a loss counts that the spec does not have; in its name `*` stands for any letters."""
 
-    code = "MG553"
     message = 'train.losses names "{pattern}", which is no loss of the spec'
     help = "{suggestion}"
 
 
-class CannotBeMissing(Diagnostic):
+class CannotBeMissing(Diagnostic, code="MG554"):
     """Labels that may be missing are left out by `cross_entropy`, `gaussian` and `mse`; whatever else reads the target
     would take a class below 0, or what is no number, for a label."""
 
-    code = "MG554"
     message = 'train.labels.{target}.missing: "{reader}" reads "{target}" and cannot leave out what is missing'
     help = "compare it with its prediction by cross_entropy, gaussian or mse alone"
 
 
-class NoSuchState(Diagnostic):
+class NoSuchState(Diagnostic, code="MG550"):
     """A recipe moves a state along a schedule that the spec does not have; in its name `*` stands for any letters."""
 
-    code = "MG550"
     message = 'train.states names "{pattern}", which is no state of the spec'
     help = "{suggestion}"
 
 
-class StateWithRule(Diagnostic):
+class StateWithRule(Diagnostic, code="MG551"):
     """A recipe moves a state along a schedule that a rule of the spec, `next …`, moves already."""
 
-    code = "MG551"
     message = 'train.states."{pattern}" moves the state "{state}", which has a rule: next {state} = …'
     help = "leave one of them out: the key of the recipe, or the rule of the spec"
 
 
-class StateIsNoNumber(Diagnostic):
+class StateIsNoNumber(Diagnostic, code="MG552"):
     """A recipe moves a state along a schedule that is an array: a schedule gives a share of one number."""
 
-    code = "MG552"
     message = 'train.states."{pattern}" moves the state "{state}", which is {type} and no number'
     help = "declare a number, state scale: float = constant(1), and multiply the array by it"
 
 
-class NotAnImage(Diagnostic):
+class NotAnImage(Diagnostic, code="MG518"):
     """A recipe moves images of an input that the spec does not have, or that is not of images, float[C, H, W]."""
 
-    code = "MG518"
     message = 'train.augment: "{name}" is no input of images'
     help = "{suggestion}"
 
 
-class Diverged(Diagnostic):
+class Diverged(Diagnostic, code="MG604"):
     """The loss, a gradient or a weight is infinite or not a number, so nothing learnt afterwards would mean anything.
 
     No checkpoint holds such numbers: the last one is from before, and `--resume` goes on there, to the same end.
     """
 
-    code = "MG604"
     message = "{what} at step {step}"
     help = "lower the learning rate (-s train.optimizer.lr=…), clip gradients (-s train.clip=1.0) or look at the data"
 
 
-class DoesNotCarryOver(Diagnostic):
+class DoesNotCarryOver(Diagnostic, code="MG631"):
     """A training goes on with another graph, in which weights of the old names have other shapes."""
 
-    code = "MG631"
     message = "the other graph has these weights in other shapes: {weights}"
     help = "give values and modules whose weights are to start afresh other names"
 
 
-class NotForEval(Diagnostic):
+class NotForEval(Diagnostic, code="MG605"):
     """A run is evaluated as it was trained: only its data may be chosen anew."""
 
-    code = "MG605"
     message = '"{name}" cannot be set for an evaluation'
     help = "only keys of data can: -s data.KEY=VALUE"
 
 
-class OfAnotherRun(Diagnostic):
+class OfAnotherRun(Diagnostic, code="MG607"):
     """`eval RUN --bundle FILE` measures a bundle of that run: its manifest names the graph and the weights.
 
     A run that has gone on since the export, or whose best epoch is another now, has other weights than its old bundle.
     """
 
-    code = "MG607"
     message = 'the bundle "{bundle}" holds {what} than the run "{run}"'
     help = "export it again from this run: modgraph export {run} -o {bundle}"
 
 
-class ProcessLost(Diagnostic):
+class ProcessLost(Diagnostic, code="MG622"):
     """The processes of a training wait for one another at every step: where one ends, so do all. It prints the reason,
     unless the system killed it, for example for want of memory."""
 
-    code = "MG622"
     message = "another process of this training has ended, or cannot be reached: {reason}"
     help = "read its message, then continue from the last checkpoint: modgraph train --resume {path}"
 
 
-class TooLargeForMemory(Diagnostic):
+class TooLargeForMemory(Diagnostic, code="MG612"):
     """A training asked for more memory than there is.
 
     A step takes memory for its batch, with `by` for a batch of each group; an E-step of em for `samples` + 1 times its
     own batch, and its table for every decision of every training example.
     """
 
-    code = "MG612"
     message = "the training does not fit into memory: {reason}"
     help = "take fewer examples at once (-s train.batch={batch}), a smaller model, or with em fewer samples"
 
 
-class NoGradient(Diagnostic):
+class NoGradient(Diagnostic, code="MG540"):
     """A router that draws its choices passes no gradient, so gradient descent alone would never teach it anything."""
 
-    code = "MG540"
     message = 'router "{router}" draws its choices: gradients do not reach it'
     help = "train with the algorithm em or reinforce (train.algorithm: em)"
 
 
-class NothingDrawn(Diagnostic):
+class NothingDrawn(Diagnostic, code="MG541"):
     """The algorithms em and reinforce teach routers that draw their choices, such as `categorical`.
 
     Of a definition, that is one that records the choice of a `draw`, which no gradient passes.
     """
 
-    code = "MG541"
     message = "the algorithm {algorithm} teaches routers that draw their choices, and the spec has none"
     help = "use the router categorical, or one that records what it draws, or train.algorithm: backprop"
 
 
-class NoDistribution(Diagnostic):
+class NoDistribution(Diagnostic, code="MG260"):
     """The algorithms em and reinforce weigh a decision by how probable it was, which a router's records tell.
 
     `logits` and `log_probabilities` do, with a number for each slot and module where the router fills slots.
     """
 
-    code = "MG260"
     message = 'router "{router}" draws its choices, and does not record what it draws from'
     help = "record it in the router's body: record scores: log_probabilities = scores -> log_softmax"
 
 
-class NoLikelihood(Diagnostic):
+class NoLikelihood(Diagnostic, code="MG542"):
     """The algorithms em and reinforce judge decisions by how likely the targets are with them.
 
     A loss tells that if it is `cross_entropy` or `gaussian` and nothing else, without a factor.
     """
 
-    code = "MG542"
     message = "the algorithm {algorithm} judges decisions by a likelihood, and no loss of the spec is one"
     help = "declare one: loss cross_entropy(logits, label), or loss gaussian(prediction, target, variance=0.1)"
 
 
-class LabelsAreMissing(Diagnostic):
+class LabelsAreMissing(Diagnostic, code="MG619"):
     """The algorithms em and reinforce judge decisions by the likelihood of all targets of an example, so each must have
     its label."""
 
-    code = "MG619"
     message = (
         "the algorithm {algorithm} judges decisions by every example's labels, and those of {target} may be missing"
     )
     help = "train with backprop, or leave out train.labels.{target}.missing and the examples without a label"
 
 
-class NeedsOneProcess(Diagnostic):
+class NeedsOneProcess(Diagnostic, code="MG543"):
     """The table of assignments that em keeps is one, and every process would have its own."""
 
-    code = "MG543"
     message = "the algorithm {algorithm} runs in one process"
     help = "start it without torchrun"
 
 
-class CannotDivide(Diagnostic):
+class CannotDivide(Diagnostic, code="MG880"):
     """A weight that grows, or of which a part is frozen, is held in parts of its own, which fsdp does not divide among
     processes."""
 
-    code = "MG880"
     message = "train.strategy: fsdp cannot train a model that has grown: {weights} in parts"
     help = "train it with ddp: -s train.strategy=ddp"
 
 
-class CannotCompile(Diagnostic):
+class CannotCompile(Diagnostic, code="MG875"):
     """`train.compile` has torch make kernels of a step: on a processor with a C++ compiler and Python's headers, on an
     accelerator with Triton."""
 
-    code = "MG875"
     message = "train.compile: {reason}"
     help = "install it (g++ and python3-dev of a distribution, or set CXX), or train without: -s train.compile=false"
 
 
-class NoTasks(Diagnostic):
+class NoTasks(Diagnostic, code="MG720"):
     """A continual training takes the groups of one grouping of its data as tasks."""
 
-    code = "MG720"
     message = 'train.algorithm.by: the data has no grouping "{name}" that could be the tasks'
     help = "{suggestion}"
 
 
-class NoSuchLoss(Diagnostic):
+class NoSuchLoss(Diagnostic, code="MG721"):
     """A phase of a continual training names losses, with * for any letters, and the spec has none called so."""
 
-    code = "MG721"
     message = 'train.algorithm.phases.{phase}.losses: no loss of the spec is called "{pattern}"'
     help = "{suggestion}"
 
 
-class NoSuchWeight(Diagnostic):
+class NoSuchWeight(Diagnostic, code="MG722"):
     """`learns` names weights that go on learning in every task, with * for any letters, and the spec has none."""
 
-    code = "MG722"
     message = 'train.algorithm.learns: no weight of the spec is called "{pattern}"'
     help = "{suggestion}"
 
 
-class NoLossLeft(Diagnostic):
+class NoLossLeft(Diagnostic, code="MG723"):
     """In the first task of a continual training there is nothing to learn in any of its phases."""
 
-    code = "MG723"
     message = "no phase has anything to learn in the first task: the losses are computed from frozen weights alone"
     help = "leave what the first task is to train out of frozen {{ … }}"

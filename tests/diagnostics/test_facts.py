@@ -16,7 +16,7 @@ from modgraph.elaboration.errors import UnknownType
 
 SOURCES = {path: path.read_text() for path in sorted(Path("modgraph").rglob("*.py"))}
 for path, text in SOURCES.items():
-    if '    code = "MG' in text:
+    if 'code="MG' in text:
         import_module(".".join(path.with_suffix("").parts))
 
 

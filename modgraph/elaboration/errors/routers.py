@@ -9,46 +9,41 @@ R = "router r() for p { input x: float[tokens, 4] "
 M = " } model m() { input x: float[5, 4] pool p[2] = linear(3) router g = r y = x -> p by g output y }"
 
 
-class RecordOutsideRouter(Diagnostic):
+class RecordOutsideRouter(Diagnostic, code="MG244"):
     """Only a router has a decision to show."""
 
-    code = "MG244"
     message = "a record stands outside of a router's body"
     help = "in a model or block every value can be reached by its name; output it, or use it in a loss"
     example = "model m() { input x: float[4] record gates = x output x }"
 
 
-class UnknownRole(Diagnostic):
+class UnknownRole(Diagnostic, code="MG245"):
     """What a record means is one of few words, which traces, losses and exports look for."""
 
-    code = "MG245"
     message = 'no record means "{name}"'
     help = "{suggestion}"
     example = R + "g = x -> linear(p) -> softmax record w: weights = g y = x -> p by g output y" + M
 
 
-class RecordShape(Diagnostic):
+class RecordShape(Diagnostic, code="MG246"):
     """Records of a known meaning are numbers for each sender and module, so that they can be read for any router."""
 
-    code = "MG246"
     message = "{role} are {wanted}, and this is {found}"
     help = "lay the axes so: -> transpose(…); or give it a name of its own, record NAME: other = …"
     example = R + "g = x -> linear(p) -> softmax record gates = x y = x -> p by g output y" + M
 
 
-class RouterOutputs(Diagnostic):
+class RouterOutputs(Diagnostic, code="MG247"):
     """What a router gives is the value of the route."""
 
-    code = "MG247"
     message = 'router "{name}" has {count} outputs, and needs one'
     help = "output y, what the modules made of the value; record what else is to be seen"
     example = R + "g = x -> linear(p) -> softmax y = x -> p by g" + M
 
 
-class RouterPools(Diagnostic):
+class RouterPools(Diagnostic, code="MG248"):
     """A router is for as many pools as it is defined for."""
 
-    code = "MG248"
     message = 'router "{name}" is for {wanted}, and {given} pools are given'
     help = "the first is what is sent to, others are operands: x -> p by r(q)"
     example = (
@@ -56,45 +51,40 @@ class RouterPools(Diagnostic):
     )
 
 
-class DecidesOtherwise(Diagnostic):
+class DecidesOtherwise(Diagnostic, code="MG249"):
     """All uses of one router decide alike: they record the same, choose as many, and give values of one kind."""
 
-    code = "MG249"
     message = 'router "{name}" decides otherwise here than where it was used before'
     help = "declare another router for this use"
 
 
-class SelectsTooMany(Diagnostic):
+class SelectsTooMany(Diagnostic, code="MG203"):
     """A router sends each token to more modules than the pool has."""
 
-    code = "MG203"
     message = 'router "{router}" selects k={k} of a pool of {size}'
     help = 'lower k, or raise the size of "{pool}"'
     example = HEAD + "pool p[2] = linear(4) router r = noisy_top_k(k=3) y = x -> p by r output y }"
 
 
-class PoolWithoutSize(Diagnostic):
+class PoolWithoutSize(Diagnostic, code="MG227"):
     """A pool of modules of one kind says how many there are; a list of unlike modules says it by its length."""
 
-    code = "MG227"
     message = 'pool "{name}" does not say how many modules it has'
     help = "write pool {name}[4] = …, or list unlike modules: pool {name} = [ …, … ]"
     example = "model m() { input x: float[4] pool p = linear(3) output x }"
 
 
-class CannotGrow(Diagnostic):
+class CannotGrow(Diagnostic, code="MG228"):
     """A pool of modules of one kind can grow; `grow pool[2]` adds modules to it before it is first used."""
 
-    code = "MG228"
     message = 'pool "{pool}" cannot grow here: {reason}'
     example = "model m() { input x: float[4] pool p[2] = linear(3) y = x -> p -> mean grow p[1] output y }"
 
 
-class PoolUsedOtherwise(Diagnostic):
+class PoolUsedOtherwise(Diagnostic, code="MG320"):
     """A pool's modules are the same at each use, in each round of a `repeat` too: they take what the first use gave
     them."""
 
-    code = "MG320"
     message = 'pool "{pool}" takes {takes} since its first use, and "{within}" gives it {found}'
     help = "give it {takes} each time, its own results in a loop too, or declare a pool for each use"
     example = HEAD + "pool p[2] = linear(3) repeat round[t] in 0..2 { x = x -> p -> mean } output x }"

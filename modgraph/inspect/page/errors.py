@@ -5,10 +5,9 @@ from __future__ import annotations
 from modgraph.diagnostics import Diagnostic
 
 
-class TooFewAddresses(Diagnostic):
+class TooFewAddresses(Diagnostic, code="MG142"):
     """What lays out pages and pictures (V8) reserves a terabyte of addresses, whatever it then uses of them; a bound on
     a process's addresses (`ulimit -v`) is met by that alone."""
 
-    code = "MG142"
     message = "pages and pictures need a terabyte of addresses to be laid out; this process is bounded to {most} GiB"
     help = "lift the bound (ulimit -v unlimited), or draw what others lay out: a file that ends in .dot or .mmd"

@@ -5,75 +5,67 @@ from __future__ import annotations
 from modgraph.diagnostics import Diagnostic
 
 
-class CannotStart(Diagnostic):
+class CannotStart(Diagnostic, code="MG516"):
     """The weights of another run or file do not fit this spec: shapes differ, tensors are missing or have no use."""
 
-    code = "MG516"
     message = 'the weights of "{path}" do not fit: {reason}'
 
 
-class BadWeightRule(Diagnostic):
+class BadWeightRule(Diagnostic, code="MG530"):
     """A rule of a map of weights has patterns that mean nothing.
 
     `blocks.*.mlp.*.*: [blocks.*.mlp.*.*, blocks.*.expert.#.ffn.*.*]`: a `*` is one part of a name between dots, taken
     over in order; a `#` on the right is every number.
     """
 
-    code = "MG530"
     message = '"{source}: {target}" is no rule: {problem}'
     help = "for example: blocks.*.mlp.*.*: blocks.*.expert.#.ffn.*.*"
 
 
-class NoSuchWeight(Diagnostic):
+class NoSuchWeight(Diagnostic, code="MG531"):
     """A rule of a map of weights gives nothing to the model: it has no weight of any of the names on the right."""
 
-    code = "MG531"
     message = 'the model has no weight "{pattern}"'
     help = "{suggestion}"
 
 
-class MappedTwice(Diagnostic):
+class MappedTwice(Diagnostic, code="MG532"):
     """Two rules of a map give the same weight."""
 
-    code = "MG532"
     message = 'two rules give the weight "{weight}"'
     help = "keep one of them"
 
 
-class NotMapped(Diagnostic):
+class NotMapped(Diagnostic, code="MG533"):
     """A map of weights says of every weight of the model where it comes from, or that it may start afresh."""
 
-    code = "MG533"
     message = "no rule gives {weights}"
     help = "add rules, or list what starts afresh under random"
 
 
-class BadWeightFile(Diagnostic):
+class BadWeightFile(Diagnostic, code="MG534"):
     """A file holds no weights that can be read: it is missing, damaged, of another format, or would run code.
 
     What can be read is safetensors, and what `torch.save` wrote of tensors by name.
     """
 
-    code = "MG534"
     message = 'cannot read weights from "{path}": {reason}'
     help = "give a .safetensors file, or a state dict saved by torch"
 
 
-class BadArrangement(Diagnostic):
+class BadArrangement(Diagnostic, code="MG535"):
     """`axes` in a map of weights names the axes of a tensor there, and the same in the order of the weight's here.
 
     `"in out -> out in"` transposes. A `#` on the left is an axis that is taken apart: each weight takes the slice whose
     number stands for the `#` in its name.
     """
 
-    code = "MG535"
     message = '"{axes}" says nothing of axes: {problem}'
     help = 'for example: axes: "# in out -> out in"'
 
 
-class AxesDoNotFit(Diagnostic):
+class AxesDoNotFit(Diagnostic, code="MG536"):
     """A rule of a map of weights names as many axes on the right of its `axes` as the weights of the model have."""
 
-    code = "MG536"
     message = 'the weight "{weight}" has so many axes: {rank}; "{axes}" gives it {found}'
     help = "name {rank} axes on the right of the arrow, and the same with # on its left where there is a stack"
