@@ -19,7 +19,6 @@ from modgraph.inspect.page.content import (
     Curves,
     Heatmap,
     Mark,
-    MarkKind,
     Pane,
     Picture,
     Section,
@@ -303,8 +302,8 @@ def png() -> bytes:
 
 def test_two_panes_are_selected_and_folded_together(browser: Browser, tmp_path: Path) -> None:
     text = re.sub(r"\bagree\b", "agreed", Path("specs/smn.mod").read_text())
-    moved = {"agree": Mark(MarkKind.MOVED, ("was agree",), counterpart="agreed")}
-    changed = Mark(MarkKind.CHANGED, ("modules: 2 → 3",))
+    moved = {"agree": Mark("moved", ("was agree",), counterpart="agreed")}
+    changed = Mark("changed", ("modules: 2 → 3",))
     path = written(
         tmp_path,
         "diff",
@@ -349,7 +348,7 @@ def test_hostile_texts_are_shown_and_do_nothing(browser: Browser, tmp_path: Path
     head = f"# {HOSTILE}\nmodel m(note={quoted}) {{ # <!-- <script>\n"
     text = head + "  input x: float[4]\n  y = x -> linear(4)\n  output y\n}\n"
     program = loads(text, "</title><script>window.hit = 1</script>.mod")
-    marks = {"x": Mark(MarkKind.CHANGED, (HOSTILE,)), HOSTILE: Mark(MarkKind.ADDED, counterpart=HOSTILE)}
+    marks = {"x": Mark("changed", (HOSTILE,)), HOSTILE: Mark("added", counterpart=HOSTILE)}
     section = Section(HOSTILE, (Text(HOSTILE), Table((HOSTILE,), ((HOSTILE,),), HOSTILE), Bars((HOSTILE,), (1.0,))))
     path = tmp_path / "hostile.html"
     path.write_text(page_of(HOSTILE, [pane_of(program, label=HOSTILE, marks=marks)], [section]))

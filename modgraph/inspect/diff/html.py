@@ -13,7 +13,7 @@ from modgraph.inspect.diff.comparison import Comparison, Fate
 from modgraph.inspect.diff.lines import lines_of, moves_of
 from modgraph.inspect.diff.text import summary
 from modgraph.inspect.diff.words import details, shown_node, shown_place
-from modgraph.inspect.page.content import Mark, MarkKind, Pane, Section, Table, Text
+from modgraph.inspect.page.content import Mark, Pane, Section, Table, Text
 from modgraph.inspect.page.document import page_of
 from modgraph.inspect.scene import scene_of
 from modgraph.inspect.scene.edges import ids_of_nodes
@@ -50,17 +50,17 @@ def _marks(found: Comparison) -> tuple[Marks, Marks]:
     """What became of the boxes of both graphs, types that only follow left out."""
     diff = found.reported
     old, new = (dict(ids_of_nodes(side.graph)) for side in (found.before, found.after))
-    before = {old[each.place]: Mark(MarkKind.REMOVED, (shown_node(each),)) for each in diff.removed}
-    after = {new[each.place]: Mark(MarkKind.ADDED, (shown_node(each),)) for each in diff.added}
-    lines: dict[tuple[str, str], tuple[MarkKind, tuple[str, ...]]] = {}
+    before = {old[each.place]: Mark("removed", (shown_node(each),)) for each in diff.removed}
+    after = {new[each.place]: Mark("added", (shown_node(each),)) for each in diff.added}
+    lines: dict[tuple[str, str], tuple[Kind, tuple[str, ...]]] = {}
     for move in diff.moved:
         if move.kind not in (WEIGHTS, AXIS, LABEL):
             names = f"{shown_place(move.before)} → {shown_place(move.after)}"
-            lines[move.before, move.after] = (MarkKind.MOVED, (names,))
+            lines[move.before, move.after] = ("moved", (names,))
     for each in diff.changed:
         if not each.follows:
-            _, moved = lines.get((each.before, each.after), (MarkKind.CHANGED, ()))
-            lines[each.before, each.after] = (MarkKind.CHANGED, (*moved, *details(each.attributes)))
+            _, moved = lines.get((each.before, each.after), ("changed", ()))
+            lines[each.before, each.after] = ("changed", (*moved, *details(each.attributes)))
     for (first, second), (kind, words) in lines.items():
         before[old[first]] = Mark(kind, words, new[second])
         after[new[second]] = Mark(kind, words, old[first])

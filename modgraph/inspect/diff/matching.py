@@ -14,8 +14,7 @@ that they have in common; calls in bodies that are, by their names, then in orde
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from modgraph.inspect.cost import natural
 from modgraph.inspect.diff.changes import Doubt, declaration_of
@@ -68,18 +67,13 @@ class Pairs(Generic[T]):
                 self.add(*pair)
 
 
-@dataclass(frozen=True)
-class Definition:
+class Definition(NamedTuple):
     """What calls have in common whose bodies are equal: of each node its name in the definition, its content, and what
     it reads."""
 
     kind: str
     author: str
     lines: Lines
-
-    @property
-    def nodes(self) -> set[tuple[str, int]]:
-        return {(name, content) for name, content, _ in self.lines}
 
 
 class Definitions:
@@ -125,7 +119,8 @@ def _pair_definitions(before: Definitions, after: Definitions) -> Pairs[Definiti
     left, others = pairs.left()
     if len(left) * len(others) <= MOST_PAIRS:
         likely = [(old, new) for old in left for new in others if old.kind == new.kind]
-        scored = [(len(old.nodes & new.nodes) / len(old.nodes | new.nodes), old, new) for old, new in likely]
+        nodes = {each: {line[:2] for line in each.lines} for each in (*left, *others)}
+        scored = [(len(nodes[old] & nodes[new]) / len(nodes[old] | nodes[new]), old, new) for old, new in likely]
         for score, old, new in sorted(scored, key=lambda each: -each[0]):
             if score >= LIKE:
                 pairs.add(old, new)

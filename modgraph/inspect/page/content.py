@@ -6,8 +6,7 @@ import base64
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from modgraph.diagnostics import Source
 from modgraph.inspect.scene import Scene
@@ -113,24 +112,18 @@ class Section:
         return {"title": self.title, "content": content, "nodes": list(self.nodes)}
 
 
-class MarkKind(StrEnum):
-    """What became of a box between two graphs."""
-
-    ADDED = "added"
-    REMOVED = "removed"
-    CHANGED = "changed"
-    MOVED = "moved"
+Kind = Literal["added", "removed", "changed", "moved"]
 
 
 @dataclass(frozen=True)
 class Mark:
-    """What became of a box: a coloured frame, and `lines` of text in the panel.
+    """What became of a box between two graphs: a coloured frame, and `lines` of text in the panel.
 
     `counterpart` is the id of the box in the other pane that it is selected and unfolded with; without one, that of the
     same id.
     """
 
-    kind: MarkKind
+    kind: Kind
     lines: tuple[str, ...] = ()
     counterpart: str = ""
 
