@@ -69,28 +69,28 @@ class Renames:
     def graph(self, level: Level) -> Graph:
         """The graph of a level with every name as it is now."""
         found = Graph(level.graph.name)
-        named, axis, read = self.naming(NODE, level.place), self.naming(AXIS), self._reader(level)
+        named, axis = self.naming(NODE, level.place), self.naming(AXIS)
+
+        def read(result: Result) -> Result:
+            return Result(named(result.node), result.index)
+
         for node in level.graph:
-            now = self._node(node, level)
-            arguments: Mapping[str, str] = {}
+            now, slots = self._node(node, level), dict[str, str]()
             if isinstance(node, ScanNode) and isinstance(now, ScanNode):  # slots are called as arguments
-                arguments = dict(zip(node.region.arguments, now.region.arguments, strict=True))
-            inputs = {arguments.get(slot, slot): read(each) for slot, each in level.graph.inputs(node.name).items()}
+                slots = dict(zip(node.region.arguments, now.region.arguments, strict=True))
+            inputs = {slots.get(slot, slot): read(each) for slot, each in level.graph.inputs(node.name).items()}
             lengths = {axis(name): read(each) for name, each in level.graph.lengths(node.name).items()}
             uses = {role: named(used) for role, used in level.graph.uses(node.name).items()}
             found.add(now, inputs, uses, lengths)
         return found
 
-    def _reader(self, level: Level) -> Callable[[Result], Result]:
-        named = self.naming(NODE, level.place)
-        return lambda result: Result(named(result.node), result.index)
-
     def _node(self, node: Node, level: Level) -> Node:
         named, axis = self.naming(NODE, level.place), self.naming(AXIS)
         regions = []
         for inner in level.inner(node):
-            arguments = tuple(map(self.naming(NODE, inner.place), inner.arguments))
-            regions.append(Region(self.graph(inner), arguments, tuple(map(self._reader(inner), inner.results))))
+            inside = self.naming(NODE, inner.place)
+            results = tuple(Result(inside(each.node), each.index) for each in inner.results)
+            regions.append(Region(self.graph(inner), tuple(map(inside, inner.arguments)), results))
         now = with_regions(rename(node, named(node.name), axis), tuple(regions))
         match now:
             case OpNode():
@@ -103,9 +103,9 @@ class Renames:
             case PoolNode() if isinstance(node, PoolNode):
                 # the path of modules is that of their axis; one of unlike modules has a number behind it
                 path, dot, at = node.inside.rpartition(".")
-                inside = f"{axis(path)}.{at}" if dot and at.isdigit() and axis(path) != path else axis(node.inside)
+                inside_of = f"{axis(path)}.{at}" if dot and at.isdigit() and axis(path) != path else axis(node.inside)
                 shared = named(node.shares)
-                return replace(now, inside=inside, shares=now.shares if shared == node.shares else shared)
+                return replace(now, inside=inside_of, shares=now.shares if shared == node.shares else shared)
             case _:
                 return now
 
@@ -159,7 +159,15 @@ def compare(before: Graph, after: Graph, moved: Mapping[str, str] | None = None)
     gone = [(each.kind, each.place) for each in removed if each.place in taken]
     renamed = Level(Renames(moves, before, gone).graph(Level(before)))
     homes = {level.place: level.graph for level in renamed.walk()}
-    changed = (change for each in matched for change in _changes(each, homes[each.levels[1].place]))
+    changed = []
+    for each in matched:
+        first, second = each.levels
+        for old, new in each.nodes():
+            shared = min(len(regions_of(old)), len(regions_of(new)))
+            facts = (facts_of(graph, new.name, shared) for graph in (homes[second.place], second.graph))
+            if attributes := differences(*facts):
+                places = first.place + old.name, second.place + new.name
+                changed.append(Changed(new.kind, *places, attributes, second.graph))
     return Diff(
         added=tuple(sorted(added, key=lambda each: natural(each.place))),
         removed=tuple(sorted(removed, key=lambda each: natural(each.place))),
@@ -177,15 +185,6 @@ def _match(before: Level, after: Level, moved: Mapping[str, str]) -> Iterator[Ma
     for old, new in found.nodes():
         for inner, other in zip(before.inner(old), after.inner(new), strict=False):
             yield from _match(inner, other, moved if isinstance(old, ScanNode) else {})
-
-
-def _changes(each: Matching, renamed: Graph) -> Iterator[Changed]:
-    """What differs of the nodes of a level; `renamed` is that before, in names after."""
-    for old, new in each.nodes():
-        shared = min(len(regions_of(old)), len(regions_of(new)))
-        before, after = each.levels
-        if attributes := differences(facts_of(renamed, new.name, shared), facts_of(after.graph, new.name, shared)):
-            yield Changed(new.kind, before.place + old.name, after.place + new.name, attributes, after.graph)
 
 
 def _moves(matched: list[Matching], before: Graph) -> Iterator[Moved]:

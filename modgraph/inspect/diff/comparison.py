@@ -136,18 +136,19 @@ def compared(
             check_lengths(after.graph, {name: length})
     diff = compare(*graphs, moved)
     costs = cost_of(before.graph, lengths), cost_of(after.graph, lengths)
-    old, new = map(_costs_by_place, graphs, costs)
-    nodes = {each.place: (old(each.place), NOTHING) for each in diff.removed}
-    nodes |= {each.place: (NOTHING, new(each.place)) for each in diff.added}
-    nodes |= {each.after: (old(each.before), new(each.after)) for each in diff.changed}
+    # an op is counted where its weights are, the modules of a pool under the pool
+    owners = [
+        {node.name: node.owner for part in graph.parts() for node in part.graph.of_kind(OpNode)} for graph in graphs
+    ]
+
+    def cost_at(side: int, place: str) -> Cost:
+        name = split_place(place)[1]
+        return costs[side].nodes.get(owners[side].get(name, name), NOTHING)
+
+    nodes = {each.place: (cost_at(0, each.place), NOTHING) for each in diff.removed}
+    nodes |= {each.place: (NOTHING, cost_at(1, each.place)) for each in diff.added}
+    nodes |= {each.after: (cost_at(0, each.before), cost_at(1, each.after)) for each in diff.changed}
     return Comparison(before, after, diff, costs, nodes, tuple(weights_after(diff, *graphs)), notes=notes)
-
-
-def _costs_by_place(graph: Graph, cost: Cost) -> Callable[[str], Cost]:
-    """The counts by the places of nodes: of an op that is whose weights it uses; the modules of a pool are counted
-    under the pool."""
-    owners = {node.name: node.owner for part in graph.parts() for node in part.graph.of_kind(OpNode)}
-    return lambda place: cost.nodes.get(owners.get(name := split_place(place)[1], name), NOTHING)
 
 
 def weights_after(diff: Diff, before: Graph, after: Graph) -> list[Weight]:

@@ -13,7 +13,7 @@ from modgraph.inspect.diff.comparison import Comparison, Fate
 from modgraph.inspect.diff.lines import lines_of, moves_of
 from modgraph.inspect.diff.text import summary
 from modgraph.inspect.diff.words import details, shown_node, shown_place
-from modgraph.inspect.page.content import Mark, Pane, Section, Table, Text
+from modgraph.inspect.page.content import Kind, Mark, Pane, Section, Table, Text
 from modgraph.inspect.page.document import page_of
 from modgraph.inspect.scene import scene_of
 from modgraph.inspect.scene.edges import ids_of_nodes
