@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 import sys
 import types
 import typing
@@ -16,11 +17,7 @@ from modgraph.declare.words import shown_briefly, shown_value
 from modgraph.types import Misfit, TensorType, is_path, shown, word_problem
 
 MISSING = dataclasses.MISSING
-LIMITS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
-    "min": ("at least", lambda value, limit: limit is not None and value < limit),
-    "max": ("at most", lambda value, limit: limit is not None and value > limit),
-    "below": ("below", lambda value, limit: limit is not None and value >= limit),
-}
+LIMITS = {"min": ("at least", operator.lt), "max": ("at most", operator.gt), "below": ("below", operator.ge)}
 
 
 def setting(
@@ -88,8 +85,10 @@ class Setting:
             return None if is_name else f"{word_problem(value)}, not {shown_briefly(value)}"
         if isinstance(value, float) and not math.isfinite(value):
             return f"must be a finite number, not {value}"
-        outside = ((each, words) for each, (words, is_outside) in LIMITS.items() if is_outside(value, bounds.get(each)))
-        return next((f"must be {words} {bounds[each]}, not {value}" for each, words in outside), None)
+        for words, is_outside, limit in ((*LIMITS[each], bounds.get(each)) for each in LIMITS):
+            if limit is not None and is_outside(value, limit):
+                return f"must be {words} {limit}, not {value}"
+        return None
 
     def convert(self, value: Any) -> Any:
         """A whole number where a real one is meant becomes one."""
@@ -180,6 +179,14 @@ def position_of(axis: int | str, type_: TensorType, who: str) -> int:
         advice = f"it has: {', '.join(names)}; or {advice}" if names else f"its axes have no names: {advice}"
         raise Misfit(f'there is no axis "{axis}" in {shown(type_.shape)}', advice)
     return position - rank
+
+
+def positions_of(axes: tuple[int | str, ...], type_: TensorType, who: str) -> list[int]:
+    """The same of several axes, each given once."""
+    found = [position_of(axis, type_, who) for axis in axes]
+    if len(set(found)) < len(found):
+        raise Misfit("an axis is given twice", "give each once")
+    return found
 
 
 def axis_setting(default: int) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from modgraph.declare import Operand, Signature, axis_setting, own_module, position_of, setting
+from modgraph.declare import Operand, Signature, axis_setting, own_module, position_of, positions_of, setting
 from modgraph.ops.op import Op
 from modgraph.ops.shape import axis_called
 from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, Propagated, move_bound, moves
@@ -26,10 +26,7 @@ class _OfAxes(Op):
         given, who = self.axes or otherwise, self.name
         if len(given) < 2:
             raise Misfit("it takes two axes or more", f'for example: {who}(-2, -1), or by name, {who}("time", -1)')
-        found = [position_of(axis, x, who) for axis in given]
-        if len(set(found)) < len(found):
-            raise Misfit("an axis is given twice", "give each once")
-        return found
+        return positions_of(given, x, who)
 
 
 class Transpose(_OfAxes):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modgraph.declare import Operand, own_module, position_of, setting
+from modgraph.declare import Operand, own_module, positions_of, setting
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Misfit, TensorType
 
@@ -26,11 +26,8 @@ class _OverBatch(Op):
         if x.per == "batch":
             raise Misfit("it takes a value of each example, and this is one over the batch already", "")
         given = (-2,) * (len(x.shape) > 1) if self.axes is None else self.axes
-        positions = [position_of(axis, x, self.name) for axis in given]
-        if len(set(positions)) < len(positions):
-            raise Misfit("an axis is given twice", "give each once")
-        rank = len(x.shape)
-        kept = tuple(axis for at, axis in enumerate(x.shape) if at - rank not in positions)
+        positions = positions_of(given, x, self.name)
+        kept = tuple(axis for at, axis in enumerate(x.shape, start=-len(x.shape)) if at not in positions)
         padded = next((axis.name for axis in kept if axis.is_padded), None)
         if padded is not None:
             reason = f'examples differ in their length along "{padded}"'

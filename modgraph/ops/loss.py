@@ -112,7 +112,6 @@ class Entropy(_Objective):
     takes_logits = "logits"
     example = "input x: float[5, 6] y = x -> relu loss entropy(x) output y"
     operands = (Operand("logits", "... C"),)
-    module = TorchModule("modgraph.nn.Entropy")
     masks = "..."
 
 

@@ -7,7 +7,6 @@ words of the field for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -47,15 +46,14 @@ class Written:
 @cache
 def definitions() -> dict[str, Written]:
     """Every definition by name."""
-    return {each.name: each for path in sorted(HOME.glob("*.mod")) for each in _in(path)}
-
-
-def _in(path: Path) -> Iterator[Written]:
-    source = Source(str(path), path.read_text(), f"<modgraph>/{path.name}")
-    for found in DEFINITION.finditer(source.text):
-        also = next((line for line in found[1].splitlines() if line.startswith(ALSO)), "")
-        words = tuple(also.removeprefix(ALSO).rstrip(".").split(", ")) if also else ()
-        yield Written(found[2], source, found[0], words)
+    found = {}
+    for path in sorted(HOME.glob("*.mod")):
+        source = Source(str(path), path.read_text(), f"<modgraph>/{path.name}")
+        for each in DEFINITION.finditer(source.text):
+            also = next((line for line in each[1].splitlines() if line.startswith(ALSO)), "")
+            words = tuple(also.removeprefix(ALSO).rstrip(".").split(", ")) if also else ()
+            found[each[2]] = Written(each[2], source, each[0], words)
+    return found
 
 
 def is_prelude(source: Source) -> bool:
