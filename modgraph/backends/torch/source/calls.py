@@ -38,7 +38,12 @@ class Defined:
 
 def write_items(writer: Writer, items: Sequence[Item], condition: str = "") -> None:
     """The lines of some items; of those that may lack targets below a condition."""
-    for below, group in groupby(items, lambda item: bool(condition) and writer.layout.is_optional(item)):
+    layout = writer.layout
+
+    def is_optional(item: Item) -> bool:
+        return bool(condition) and all(node.name in layout.optional for node in layout.inside(item))
+
+    for below, group in groupby(items, is_optional):
         with writer.lines.guard(condition) if below else nullcontext():
             _write(writer, [*group])
 
@@ -241,8 +246,8 @@ def _write_scan(writer: Writer, node: ScanNode) -> None:
     # The state before the first step is zero where none is given.
     learns = any(not each.buffer for each in step.tree.below(step.root).values())
     weight = "next(self.parameters()).dtype" if learns or not step.root else "torch.get_default_dtype()"
-    dtype = f"{x}.dtype" if step.type_of(Result(node.variable)).dtype == "float" else weight
-    shapes = {state: ", ".join(map(str, sizes(step.type_of(Result(state)).shape))) for state in node.states}
+    dtype = f"{x}.dtype" if step.graph.type_of(Result(node.variable)).dtype == "float" else weight
+    shapes = {state: ", ".join(map(str, sizes(step.graph.type_of(Result(state)).shape))) for state in node.states}
     starts = [
         given.pop(state, f"torch.zeros(len({x}), {shape}, dtype={dtype}, device={x}.device)")
         for state, shape in shapes.items()
@@ -253,7 +258,7 @@ def _write_scan(writer: Writer, node: ScanNode) -> None:
     for slot, called in zip((node.variable, *node.states), takes, strict=True):
         step.lines.give(Result(slot), called)
     write_items(step, items)
-    rank = len(step.type_of(Result(node.variable)).shape)
+    rank = len(step.graph.type_of(Result(node.variable)).shape)
     found = []
     for each in wanted:
         value, same = step.value(each), each.node in inner.alike

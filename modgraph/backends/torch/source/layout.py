@@ -151,10 +151,6 @@ class Layout:
         """What is computed in a body, in order."""
         return [item for item in body.items if not isinstance(item, Placed) and self.inside(item)]
 
-    def is_optional(self, item: Item) -> bool:
-        """Whether all that is computed of an item depends on targets."""
-        return all(node.name in self.optional for node in self.inside(item))
-
     def guards(self, body: Body) -> bool:
         """Whether outputs need something of a body that depends on targets too."""
         names = {node.name for node in self.inside(body)}
@@ -173,7 +169,7 @@ class Layout:
         return (*main[-1:], *main[:-1], *(place for place in sorted(self.gives[body]) if place not in main))
 
     def results(self, body: Body) -> list[Result]:
-        """These values."""
+        """The values that others read of a body."""
         return [Result(self.nodes[body][at].name, index) for at, index in self.places(body)]
 
     @cached_property

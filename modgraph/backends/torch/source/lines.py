@@ -28,8 +28,6 @@ class Lines:
         self.masks: dict[tuple[object, ...], str] = {}
         self.words: dict[Result, str] = {}  # what values are called that a loop begins with
 
-    # ------------------------------------------------------------ names
-
     def named(self, called: str) -> str:
         """A name that nothing else has from here on."""
         called = free(called, self.taken)
@@ -57,8 +55,6 @@ class Lines:
         self.values[result] = name(called)
         self.owners.setdefault(called, []).append(result)
         self.taken.add(called)
-
-    # ------------------------------------------------------------ values
 
     def set(self, result: Result, said: Expression, shape: str, stays: bool, deep: int = DEEP) -> None:
         """A value: in a line, unless it is short, read once and `stays` where it is read."""
@@ -112,8 +108,6 @@ class Lines:
         called = self.named(word)
         self.line(f"{called} = {ast.unparse(said)}")
         return name(called)
-
-    # ------------------------------------------------------------ lines
 
     def line(self, statement: str) -> None:
         self.lines.append(statement)

@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 
 from modgraph.backends.torch.source.copied import STANDALONE, Copied
-from modgraph.backends.torch.source.text import is_attribute, is_plain_name, literal, numbered
+from modgraph.backends.torch.source.text import is_plain_name, literal, numbered
 from modgraph.ir import GraphWeight
 
 CLAIMED = frozenset({*vars(nn.Module()), "renamed"})  # the attributes that torch itself, or `keep_names`, sets
@@ -67,7 +67,8 @@ class Tree:
             in_list = name.isdigit() and (self.kinds.get(here) == "pool" or (here != root and self.is_list(here)))
             kind = "_parameters" if self.kinds.get(inner) is nn.Parameter else "_modules"
             name = self.attribute(here, name)
-            said += f"[{name}]" if in_list else f".{name}" if is_attribute(name) else f".{kind}[{literal(name)}]"
+            is_attribute = is_plain_name(name) and not hasattr(nn.Module(), name)
+            said += f"[{name}]" if in_list else f".{name}" if is_attribute else f".{kind}[{literal(name)}]"
             here = inner
         return said
 

@@ -96,7 +96,7 @@ def _chosen(
 
 def _is_single(writer: Writer, node: RouteNode) -> bool:
     """Whether the tokens of an example are one message."""
-    shape = writer.type_of(writer.graph.inputs(node.name)["tokens"]).shape
+    shape = writer.graph.type_of(writer.graph.inputs(node.name)["tokens"]).shape
     return len(shape) == len(writer.graph.pool_of(node).message.shape)
 
 

@@ -14,8 +14,6 @@ from functools import cache
 from itertools import count, pairwise
 from typing import Any
 
-from torch import nn
-
 from modgraph.backends.torch.source.copied import definitions
 from modgraph.ir import Call, Graph
 
@@ -85,11 +83,6 @@ def class_name(name: str) -> str:
     """What a class is called that is named after something."""
     said = "".join(part[:1].upper() + part[1:] for part in re.split(r"\W|_", name) if part)
     return said if said.isidentifier() else f"Module{said}"
-
-
-def is_attribute(name: str) -> bool:
-    """Whether a module can be asked for something of this name by a dot."""
-    return is_plain_name(name) and not hasattr(nn.Module(), name)
 
 
 def is_plain_name(name: str) -> bool:

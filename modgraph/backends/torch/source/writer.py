@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -29,7 +29,6 @@ from modgraph.backends.torch.source.members import Tree
 from modgraph.backends.torch.source.text import last_word, literal, numbered
 from modgraph.ir import Body, OpNode, Result, RouteNode, ScanNode
 from modgraph.ops.array import Array, State
-from modgraph.types import TensorType
 
 if TYPE_CHECKING:
     from modgraph.backends.torch.source.file import File
@@ -91,12 +90,9 @@ class Writer:
             inner = isinstance(item, Body) and not self.file.has_class(self, item)
             yield from self._flat(item) if inner else [item]  # type: ignore[arg-type]
 
-    def type_of(self, result: Result) -> TensorType:
-        return self.graph.type_of(result)
-
     def value(self, result: Result) -> Value:
         """A value that is read."""
-        rank = len(self.type_of(result).shape)
+        rank = len(self.graph.type_of(result).shape)
         return Value(self.lines.read(result), rank, self.layout.is_bare(result), result in self.apart)
 
     def set(self, result: Result, said: Expression, *, stays: bool = True) -> None:
@@ -113,7 +109,7 @@ class Writer:
 
     def shape(self, result: Result, outer: str) -> str:
         """The shape of a value as a comment says it, with the axes before those of an example."""
-        axes = [str(axis.size if axis.size is not None else axis.name) for axis in self.type_of(result).shape]
+        axes = [str(axis.size if axis.size is not None else axis.name) for axis in self.graph.type_of(result).shape]
         return f"[{', '.join([*([] if self.layout.is_bare(result) else [outer]), *axes])}]"
 
     def operands(self, node: OpNode | RouteNode | ScanNode) -> tuple[list[Value], list[Expression | None]]:
@@ -130,7 +126,7 @@ class Writer:
         values = [self.value(each) for each in operands]
         self.lines.left.subtract([*counts, *self.layout.lengths(node)])
         if like is not None:
-            said = self.lines.values[like], len(self.type_of(like).shape), self.inside
+            said = self.lines.values[like], len(self.graph.type_of(like).shape), self.inside
             values = [
                 Value(expanded(value, *said), value.rank) if is_same else value
                 for is_same, value in zip(same, values, strict=True)
@@ -139,24 +135,20 @@ class Writer:
 
     def _masks(self, node: OpNode | RouteNode | ScanNode, operands: Sequence[Result]) -> list[Expression | None]:
         found: list[Expression | None] = [None] * len(operands)
-        lengths = self.graph.lengths(node.name)
-        if lengths and not isinstance(node, ScanNode):
-            signature = self.graph.signature(node)
-            padding = signature.padding() if signature.declaration.masks_each else signature.padding()[:1]
-            for at, (of, axes) in enumerate(zip(operands, padding, strict=False)):
-                found[at] = self._mask(of, {place + 1: lengths[axis] for place, axis in axes.items()})
+        known, lengths = self.lines.masks, self.graph.lengths(node.name)
+        if not lengths or isinstance(node, ScanNode):
+            return found
+        signature = self.graph.signature(node)
+        padding = signature.padding() if signature.declaration.masks_each else signature.padding()[:1]
+        for at, (of, axes) in enumerate(zip(operands, padding, strict=False)):
+            key = tuple((place + 1, lengths[axis]) for place, axis in axes.items()), len(self.graph.type_of(of).shape)
+            if axes and key not in known:
+                x, function = self.lines.variable(of), self.copied.needed((STANDALONE, "real_places"))
+                masks = [f"{function}({x}, {place}, {self.lines.variable(each)})" for place, each in key[0]]
+                known[key] = self.lines.named("real")
+                self.lines.line(f"{known[key]} = {' & '.join(masks)}")
+            found[at] = name(known[key]) if axes else None
         return found
-
-    def _mask(self, of: Result, lengths: Mapping[int, Result]) -> Expression | None:
-        if not lengths:
-            return None
-        masks, key = self.lines.masks, (tuple(lengths.items()), len(self.type_of(of).shape))
-        if key not in masks:
-            x, function = self.lines.variable(of), self.copied.needed((STANDALONE, "real_places"))
-            found = [f"{function}({x}, {axis}, {self.lines.variable(each)})" for axis, each in lengths.items()]
-            masks[key] = self.lines.named("real")
-            self.lines.line(f"{masks[key]} = {' & '.join(found)}")
-        return name(masks[key])
 
     # ------------------------------------------------------------ ops
 
@@ -194,13 +186,16 @@ class Writer:
             said, more = f"full({literal(tuple(sizes))}, {literal(values[0])}", ")"
         else:
             said, more = f"tensor({literal(list(values))}", f").reshape({literal(tuple(sizes))})"
-        plain = self.type_of(like).dtype == "float"
+        plain = self.graph.type_of(like).dtype == "float"
         said = f"_0.new_{said}{more}" if plain else f"torch.{said}, device=_0.device{more}"
         return text(said, self.lines.read(like))
 
     def _computed(self, node: OpNode) -> Expression:
         """The expression for what an op gives: a formula, or a call of its module."""
-        bare, module = node.name in self.layout.alike, self._module(node)
+        bare, module = node.name in self.layout.alike, None
+        if not node.op.all_weights():
+            with torch.device("meta"):
+                module = construct(self.graph.signature(node))
         values, real = self.operands(node)
         # torch's own function takes [B, C, H, W] alone
         outside = isinstance(module, library.MaxPool2d) and (self.inside or values[0].rank != 3)
@@ -220,9 +215,3 @@ class Writer:
             masks = ast.Tuple([each or constant(None) for each in real], ast.Load()) if node.op.masks_each else real[0]
         found = called(function, said, real=masks)
         return text("_0[0]", found) if bare else found
-
-    def _module(self, node: OpNode) -> Any:
-        if node.op.all_weights():
-            return None
-        with torch.device("meta"):
-            return construct(self.graph.signature(node))
