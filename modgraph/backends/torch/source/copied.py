@@ -21,7 +21,7 @@ from modgraph.backends.errors import NoSource
 from modgraph.diagnostics import ModgraphError
 
 STANDALONE = "modgraph.backends.torch.source.standalone"  # definitions that stand in such files alone
-STANDS_IN = {f"modgraph.nn.{name}": STANDALONE for name in ("array", "device", "shard", "slices", "scan", "pool")}
+REPLACED = [f"modgraph.nn.{name}" for name in ("array", "device", "shard", "slices", "scan", "pool")]
 OTHERS = (STANDALONE, "modgraph.backends.torch.padding", "modgraph.backends.torch.labelled")
 Place = tuple[str, str]  # the module of a definition, and its name there
 Meaning = ast.stmt | Place | str  # a definition, the place of one elsewhere, or a line that imports it
@@ -139,7 +139,9 @@ class _Renamed(ast.NodeTransformer):
 
 def _home(place: Place) -> Place:
     """Where a definition stands itself, whoever passes it on."""
-    home, name = STANDS_IN.get(place[0], place[0]), place[1]
+    home, name = place
+    if home in REPLACED and isinstance(module(STANDALONE).get(name), ast.stmt):
+        home = STANDALONE
     match module(home).get(name):
         case ast.stmt():
             return home, name
