@@ -102,13 +102,12 @@ class Importance(Layer):
     over: str
 
     def forward(self, *gates: Tensor, real: tuple[Tensor | None, ...] | None = None) -> Tensor:
-        masks = real or (None,) * len(gates)
-        return torch.stack([self._of_one(cleared(each, mask)) for each, mask in zip(gates, masks, strict=True)]).sum(0)
-
-    def _of_one(self, gates: Tensor) -> Tensor:
-        if self.over == "example":
-            return squared_cv(gates.flatten(1, -2).sum(1))
-        return squared_cv(whole_batch_sum(gates.flatten(0, -2).sum(0)))
+        found = []
+        for each, mask in zip(gates, real or (None,) * len(gates), strict=True):
+            given = cleared(each, mask)
+            summed = given.flatten(1, -2).sum(1) if self.over == "example" else given.flatten(0, -2).sum(0)
+            found.append(squared_cv(summed if self.over == "example" else whole_batch_sum(summed)))
+        return torch.stack(found).sum(0)
 
 
 def squared_cv(x: Tensor) -> Tensor:

@@ -59,7 +59,13 @@ class BatchTypes:
             if not isinstance(value, Tensor):
                 raise TypeError(f"{self._called(name, type_)}: a tensor is expected, not {type(value).__name__}")
             self._check_shape(name, type_, value, sizes)
-            self._check_dtype(name, type_, value)
+            if type_.dtype == "float" and not value.is_floating_point():
+                raise TypeError(f"{self._called(name, type_)}: it takes floats, not {value.dtype}: {name}.float()")
+            inexact = value.is_floating_point() or value.is_complex() or value.dtype == torch.bool
+            if type_.dtype != "float" and inexact:
+                raise TypeError(
+                    f"{self._called(name, type_)}: it takes whole numbers, not {value.dtype}: {name}.long()"
+                )
         if not torch.compiler.is_compiling():
             self._check_precision(batch, module)
             self._check_numbers(batch, sizes)
@@ -103,12 +109,6 @@ class BatchTypes:
             if length > self.longest.get(axis.name, length):
                 return f": {axis.name} is at most {self.longest[axis.name]}"
         return None
-
-    def _check_dtype(self, name: str, type_: TensorType, value: Tensor) -> None:
-        if type_.dtype == "float" and not value.is_floating_point():
-            raise TypeError(f"{self._called(name, type_)}: it takes floats, not {value.dtype}: {name}.float()")
-        if type_.dtype != "float" and (value.is_floating_point() or value.is_complex() or value.dtype == torch.bool):
-            raise TypeError(f"{self._called(name, type_)}: it takes whole numbers, not {value.dtype}: {name}.long()")
 
     def _check_precision(self, batch: Batch, module: nn.Module) -> None:
         """Raises `TypeError` where an input has another precision than the weights and torch does not cast it."""

@@ -52,7 +52,8 @@ class Instance(Namespace):
 def class_of(definition: str, number: int) -> type[Instance]:
     """A class for one definition. Its `forward` has code of its own, since `torch.compile` keeps what it has compiled,
     and counts how often, by code."""
-    name, forward = class_name(definition), Instance.forward
+    forward = Instance.forward
+    name = "".join(part[:1].upper() + part[1:] for part in definition.split("_")) or definition  # `TaskDecoder`
     code = forward.__code__.replace(co_name=f"{definition}_{number}", co_qualname=f"{name}.forward")
     own = FunctionType(code, forward.__globals__, "forward", forward.__defaults__)
     own.__kwdefaults__, own.__doc__, own.__annotations__ = (
@@ -61,11 +62,6 @@ def class_of(definition: str, number: int) -> type[Instance]:
         forward.__annotations__,
     )
     return type(name, (Instance,), {"forward": own, "__module__": __name__})
-
-
-def class_name(definition: str) -> str:
-    """The name of a definition as one of a class: `task_decoder` is `TaskDecoder`."""
-    return "".join(part[:1].upper() + part[1:] for part in definition.split("_")) or definition
 
 
 def units(model: nn.Module) -> Iterator[Instance]:

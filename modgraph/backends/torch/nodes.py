@@ -153,8 +153,11 @@ class Nodes:
     def _pool(self, node: PoolNode) -> CompiledPool:
         """A pool whose modules are compiled from its regions."""
         shared = shared_parts(node)
-        experts = [Expert(node.region(module), partial(_computes, shared)) for module in range(node.size)]
-        return CompiledPool(node, experts, shared)
+
+        def computes(expert: Expert) -> dict[str, Compute]:
+            return Nodes(expert, shared).computes(Part(expert.region.graph))
+
+        return CompiledPool(node, [Expert(node.region(module), computes) for module in range(node.size)], shared)
 
     def _route(self, part: Part, node: RouteNode) -> CompiledRoute:
         graph = part.graph
@@ -188,8 +191,3 @@ class Nodes:
 def has_tensors(module: nn.Module) -> bool:
     """Whether a module has weights, or any other tensor of its own."""
     return any(True for _ in chain(module.parameters(), module.buffers()))
-
-
-def _computes(shared: Namespace | None, expert: Expert) -> dict[str, Compute]:
-    """What computes each node of a pool's module."""
-    return Nodes(expert, shared).computes(Part(expert.region.graph))

@@ -69,7 +69,9 @@ class CompiledScan:
         sequence, captured = given[self.node.variable], [given[slot] for slot in self.captured]
         states = [given[state] if state in given else self._zeros(sequence, state) for state in self.states]
         plan, told = self.plan.with_computes(stacked_once), told or {}
-        active = [] if length is None or torch.compiler.is_exporting() else self._active(sequence, length)
+        active: list[Tensor] = []  # which examples reach each step [B, T], if anything asks
+        if length is not None and self.over_batch and not torch.compiler.is_exporting():
+            active = [torch.arange(sequence.shape[1], device=sequence.device) < length.to(sequence.device)[:, None]]
 
         def step(slices: Sequence[Tensor], states: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
             x, *taken = slices
@@ -81,18 +83,8 @@ class CompiledScan:
         found = dict(zip(self.stacked, results, strict=True))
         return tuple(found.get(index) for index in range(len(self.node.stacked)))
 
-    def _active(self, sequence: Tensor, length: Tensor) -> list[Tensor]:
-        """Which examples reach each step [B, T], if anything asks."""
-        if not self.over_batch:
-            return []
-        return [torch.arange(sequence.shape[1], device=sequence.device) < length.to(sequence.device)[:, None]]
-
     def _zeros(self, sequence: Tensor, state: str) -> Tensor:
-        return torch.zeros(sequence.shape[0], *self.shapes[state], dtype=self._dtype(sequence), device=sequence.device)
-
-    def _dtype(self, sequence: Tensor) -> torch.dtype:
-        """That of the sequence, or of the model's weights if it is one of ids."""
-        if sequence.is_floating_point():
-            return sequence.dtype
-        tensors = self.model.parameters()
-        return next((each.dtype for each in tensors if each.is_floating_point()), torch.get_default_dtype())
+        """A state's start, in the precision of the sequence, or of the model's weights if it is one of ids."""
+        floats = (each.dtype for each in (sequence, *self.model.parameters()) if each.is_floating_point())
+        dtype = next(floats, torch.get_default_dtype())
+        return torch.zeros(sequence.shape[0], *self.shapes[state], dtype=dtype, device=sequence.device)
