@@ -25,6 +25,7 @@ from modgraph.ops.op import ACCURACY, PERPLEXITY, SQUARED_ERROR, Measure
 from modgraph.types import TensorType
 
 Batch = Mapping[str, Tensor]
+Array = NDArray[Any]
 LARGEST_EXPONENT = 700.0  # of what a float can hold
 
 
@@ -169,9 +170,6 @@ def metrics_of_kind(kind: type[Metric], graph: Graph, targets: Sequence[str]) ->
     name = kind.measure.name
     names = {target: name if len(targets) == 1 else f"{target}.{name}" for target in targets}
     return [kind(names[target], found[target], TargetLabels.of(found[target], graph)) for target in targets]
-
-
-Array = NDArray[Any]
 
 
 class SampleMetric(Metric):

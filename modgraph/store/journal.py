@@ -23,6 +23,8 @@ from modgraph.store.records import json_text
 from modgraph.store.run_directory import RunDirectory
 
 T = TypeVar("T")
+LOGS = "logs"  # the key of the seals in a checkpoint
+Seals = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -62,10 +64,6 @@ def read_metrics(run: RunDirectory) -> list[dict[str, Any]]:
         return record
 
     return Journal(run.metrics).read(measured, DamagedMetrics)
-
-
-LOGS = "logs"  # the key of the seals in a checkpoint
-Seals = Mapping[str, Mapping[str, Any]]
 
 
 def seal_logs(run: RunDirectory) -> dict[str, dict[str, Any]]:

@@ -41,6 +41,8 @@ from modgraph.training.reading import unfit_inputs
 from modgraph.training.recipe import Recipe
 from modgraph.training.sections import Labels, Train
 
+DECLARE = "the spec has no state; declare one: state temperature: float = constant(100)"
+
 
 def ignoring(graph: Graph, labels: Mapping[str, Labels]) -> Graph:
     """The graph whose losses leave out the labels that the recipe ignores, or says may be missing; `unfit_labels`
@@ -103,9 +105,6 @@ def unfit_labels(graph: Graph, labels: Mapping[str, Labels]) -> Iterator[tuple[s
                 reads = any(source.node == name for source in graph.inputs(node.name).values())
                 if reads and node.name not in reads_missing:
                     yield name, CannotBeMissing(target=name, reader=node.name)
-
-
-DECLARE = "the spec has no state; declare one: state temperature: float = constant(100)"
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from modgraph.store.journal import Journal
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.sections import Train
 
+T = TypeVar("T")
 NUMBER = (float, int, type(None))
 KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("epoch", "step", "epochs_before", "steps_before", "waited"), (int,)),
@@ -101,9 +102,6 @@ def lookup(metric: str | Sequence[str], values: Mapping[str, Mapping[str, float]
         split, dot, name = each.partition(".")
         found.append(values[split][name] if dot and split in values else values[TRAIN][each])
     return mean(found)
-
-
-T = TypeVar("T")
 
 
 class Log:

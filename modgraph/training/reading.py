@@ -24,6 +24,8 @@ from modgraph.training.processes import Processes
 from modgraph.training.sections import Augment, Train
 
 NOISE = "noise of augment"  # beside what a batch holds; no input is called so
+IMAGE_RANK = 3
+DRAWS = 6  # random numbers that an example takes
 
 
 class BatchReader:
@@ -65,10 +67,6 @@ class BatchReader:
             noise = torch.rand(len(indices), DRAWS, generator=generator_for(self.train.seed, "augment", step))
             batch[NOISE] = noise[own]
         return self.sender.send(batch)
-
-
-IMAGE_RANK = 3
-DRAWS = 6  # random numbers that an example takes
 
 
 def unfit_inputs(graph: Graph, augment: Mapping[str, Augment]) -> Iterator[tuple[str, Diagnostic]]:

@@ -50,6 +50,8 @@ from modgraph.training.state import TrainState, refusing_damage
 from modgraph.training.stored_run import Run, load_run, unseen
 
 Splits = Mapping[str, Arrays]
+BYTES = re.compile(r"you tried to allocate (\d+) bytes")  # what torch says of the processor's memory
+OF_PEERS = ("gloo/", "by peer", "broken pipe", "nccl")  # in the text of plain errors of torch's transports
 
 
 def started(
@@ -240,10 +242,6 @@ def print_metrics(engine: Engine, metrics: Mapping[str, Any]) -> None:
     if engine.processes.is_rank_zero:
         print(f"the run is in {engine.directory.path}", file=sys.stderr)
         print(json_text(metrics))
-
-
-BYTES = re.compile(r"you tried to allocate (\d+) bytes")  # what torch says of the processor's memory
-OF_PEERS = ("gloo/", "by peer", "broken pipe", "nccl")  # in the text of plain errors of torch's transports
 
 
 @contextmanager

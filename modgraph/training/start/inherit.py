@@ -25,6 +25,8 @@ from modgraph.training.start.errors import BadWeightFile, CannotStart
 from modgraph.training.start.weight_map import Origin, WeightMap, matches
 
 RANDOM = "or list weights that may start afresh under random in the map"
+SAFETENSORS = b"{"  # the ninth byte, after the length of the header in JSON; no zip archive and no pickle has it there
+WITHIN = ("model", "state_dict")  # where checkpoints of the usual training scripts keep the weights
 
 
 @dataclass(frozen=True)
@@ -175,10 +177,6 @@ def _take_over(
         fresh=fresh,
         left=tuple(map(str, _left_over(found, origins.values()))),
     )
-
-
-SAFETENSORS = b"{"  # the ninth byte, after the length of the header in JSON; no zip archive and no pickle has it there
-WITHIN = ("model", "state_dict")  # where checkpoints of the usual training scripts keep the weights
 
 
 def read_tensors(path: str) -> dict[str, Tensor]:
