@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from modgraph.ir.graph import Graph
@@ -81,23 +81,26 @@ def paths_from_targets(graph: Graph) -> dict[str, list[str]]:
         for name in decisions[here].get(result, ()):
             yield from ((here, each) for each in part.graph.inputs(name).values())
 
-    def path(*ends: Value) -> list[str]:
-        readers: dict[Value, Value | None] = dict.fromkeys(ends)
-        pending = [*ends]
-        for value in pending:
-            if not value[0] and isinstance(graph[value[1].node], TargetNode):
-                names, reader = dict[str, None](), readers[value]
-                names[value[1].node] = None
-                while reader is not None:
-                    names[reader[1].node] = None
-                    reader = readers[reader]
-                return [*names]
-            for source in sources(value):
-                if source not in readers:
-                    readers[source] = value
-                    pending.append(source)
-        return []
-
     ends: dict[str, Value] = {label: ("", result) for label, result in graph.outputs.items()}
-    found = {label: path(end) for label, end in ends.items()} if path(*ends.values()) else {}
+    if not _path(graph, sources, [*ends.values()]):
+        return {}
+    found = {label: _path(graph, sources, [end]) for label, end in ends.items()}
     return {label: names for label, names in found.items() if names}
+
+
+def _path(graph: Graph, sources: Callable[[Value], Iterator[Value]], ends: list[Value]) -> list[str]:
+    """The nodes of a shortest path from a target to one of some values; none if there is no path."""
+    readers: dict[Value, Value | None] = dict.fromkeys(ends)
+    for value in ends:  # which grows
+        if not value[0] and isinstance(graph[value[1].node], TargetNode):
+            names, reader = dict[str, None](), readers[value]
+            names[value[1].node] = None
+            while reader is not None:
+                names[reader[1].node] = None
+                reader = readers[reader]
+            return [*names]
+        for source in sources(value):
+            if source not in readers:
+                readers[source] = value
+                ends.append(source)
+    return []

@@ -52,7 +52,8 @@ def verify(graph: Graph) -> None:
         ask(False, f"the output {label} reads it in inference", path[0], "users")
 
 
-def verify_node(part: Part, node: Node) -> None:
+def _edges(part: Part, node: Node) -> None:
+    """A node has the results, and reads and uses what, every node of its kind does."""
     graph, kind, name = part.graph, node.kind, node.name
     inputs = graph.inputs(name)
     ask(part.scan is None or kind not in NOT_IN_STEPS, NOT_IN_STEPS.get(kind, ""), name, "kind")
@@ -68,12 +69,17 @@ def verify_node(part: Part, node: Node) -> None:
     if kind in SLOTS:
         ask([*inputs] == [SLOTS[kind]], f"one value flows into it, in the slot {SLOTS[kind]}", name, "inputs")
     ask(not node.types or kind not in NO_TYPES, NO_TYPES.get(kind, ""), name, "types")
+
+
+def verify_node(part: Part, node: Node) -> None:
+    graph, name = part.graph, node.name
+    _edges(part, node)
     match node:
         case InputNode() | TargetNode():
             if part.scan is None:
                 _from_outside(graph, node)
         case LossNode():
-            type_ = graph.type_of(inputs["x"])
+            type_ = graph.type_of(graph.inputs(name)["x"])
             ask(type_.dtype == "float" and not type_.shape, f"a loss is a number, not {type_}", name, "inputs")
         case OpNode():
             _axes_named(node.op, name)
@@ -82,7 +88,7 @@ def verify_node(part: Part, node: Node) -> None:
             ask(weighty, f"{node.op.name} has no weight that could start so", name, "initial")
             if isinstance(node.op, NextState):
                 ask(part.scan is None, "a state moves outside of scans", name, "kind")
-                state = graph[inputs["state"].node]
+                state = graph[graph.inputs(name)["state"].node]
                 moves = isinstance(state, OpNode) and isinstance(state.op, State)
                 ask(moves, f"{state.name} is no state", name, "inputs")
             _once(part, node)
