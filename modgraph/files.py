@@ -9,26 +9,11 @@ from pathlib import Path
 from typing import IO
 
 from modgraph_runtime import files
-from modgraph_runtime.files import is_partial, open_file, refuse_beyond_memory
+from modgraph_runtime.files import is_partial as is_partial
+from modgraph_runtime.files import open_file, refuse_beyond_memory
 from modgraph_runtime.integrity import Keys, is_foreign
 
 from modgraph.diagnostics import Diagnostic, ModgraphError
-
-__all__ = [
-    "CannotWrite",
-    "exists",
-    "files_of_bundle",
-    "is_not_utf8",
-    "is_partial",
-    "open_file",
-    "read_file",
-    "reason_of",
-    "refuse_foreign",
-    "replacing",
-    "write_atomically",
-    "write_output",
-    "writing",
-]
 
 
 class CannotWrite(Diagnostic, code="MG113"):

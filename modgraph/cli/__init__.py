@@ -1,5 +1,3 @@
 """The command line."""
 
 from modgraph.cli.main import main
-
-__all__ = ["main"]

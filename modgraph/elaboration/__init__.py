@@ -3,17 +3,3 @@
 from modgraph.elaboration.elaborate import diagnose, elaborate, elaborate_blocks, read_model, read_value
 from modgraph.elaboration.imports import Imports, Standalone, kept_texts, read_standalone, resolved
 from modgraph.elaboration.moves import moves_in
-
-__all__ = [
-    "Imports",
-    "Standalone",
-    "diagnose",
-    "elaborate",
-    "elaborate_blocks",
-    "kept_texts",
-    "moves_in",
-    "read_model",
-    "read_standalone",
-    "read_value",
-    "resolved",
-]

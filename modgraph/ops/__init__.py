@@ -5,7 +5,5 @@ from pkgutil import iter_modules
 
 from modgraph.ops.op import Op
 
-__all__ = ["Op"]
-
 for each in iter_modules(__path__):
     import_module(f"{__name__}.{each.name}")

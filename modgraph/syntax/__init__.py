@@ -2,5 +2,3 @@
 
 from modgraph.syntax import ast
 from modgraph.syntax.parse import keywords, parse, read, words_of
-
-__all__ = ["ast", "keywords", "parse", "read", "words_of"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.reference import (  # noqa: F401 - each registers ops
+from tests.reference import (  # each registers ops
     along_axis,
     attention,
     axes,

@@ -3,5 +3,3 @@
 from modgraph.backends.onnx.bundle import Report, deterministic, export, exportable
 from modgraph.backends.onnx.int8 import Change, Test
 from modgraph.backends.onnx.manifest import hash_of_weights
-
-__all__ = ["Change", "Report", "Test", "deterministic", "export", "exportable", "hash_of_weights"]

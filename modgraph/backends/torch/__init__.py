@@ -3,5 +3,3 @@
 from modgraph.backends.torch.initial import generator_for
 from modgraph.backends.torch.model import Computed, Model, build
 from modgraph.backends.torch.run import CompiledRoute
-
-__all__ = ["CompiledRoute", "Computed", "Model", "build", "generator_for"]

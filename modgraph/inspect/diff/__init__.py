@@ -4,16 +4,3 @@ from modgraph.inspect.diff.compare import applied, compare
 from modgraph.inspect.diff.comparison import Comparison, Fate, Side, Weight, compared, weights_after
 from modgraph.inspect.diff.json_form import as_json
 from modgraph.inspect.diff.text import text_of
-
-__all__ = [
-    "Comparison",
-    "Fate",
-    "Side",
-    "Weight",
-    "applied",
-    "as_json",
-    "compare",
-    "compared",
-    "text_of",
-    "weights_after",
-]

@@ -2,5 +2,3 @@
 
 from modgraph.inspect.scene.build import scene_of
 from modgraph.inspect.scene.values import Box, Edge, Lines, Row, Scene
-
-__all__ = ["Box", "Edge", "Lines", "Row", "Scene", "scene_of"]

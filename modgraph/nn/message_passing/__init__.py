@@ -6,10 +6,3 @@ torch_geometric takes longer to import than torch, so nothing imports this packa
 from modgraph.nn.message_passing.base import MessagePassing
 from modgraph.nn.message_passing.selected import EveryEdgeMessagePassing, SelectedMessagePassing
 from modgraph.nn.message_passing.weighted import WeightedMessagePassing
-
-__all__ = [
-    "EveryEdgeMessagePassing",
-    "MessagePassing",
-    "SelectedMessagePassing",
-    "WeightedMessagePassing",
-]
