@@ -195,9 +195,8 @@ def _moved_values(before: Mapping[str, Any], now: Mapping[str, Any], site: Site)
     for name, was in before.items():
         here = now[name]
         if isinstance(was, Tensor) and isinstance(here, Tensor):
-            if was.type != here.type or not _computed_alike(was.result, here.result, site):
-                return None
-            if found.setdefault(was.result, here.result) != here.result:
+            same = was.type == here.type and _is_computed_alike(was.result, here.result, site)
+            if not same or found.setdefault(was.result, here.result) != here.result:
                 return None
         elif isinstance(was, RouterEntity | Template) or (
             was is not here and (type(was) is not type(here) or was != here)
@@ -206,13 +205,14 @@ def _moved_values(before: Mapping[str, Any], now: Mapping[str, Any], site: Site)
     return found
 
 
-def _computed_alike(was: Result, here: Result, site: Site) -> bool:
+def _is_computed_alike(was: Result, here: Result, site: Site) -> bool:
     if was == here:
         return True
-    one, other = site.graph[was.node], site.graph[here.node]
-    if isinstance(one, OpNode) and isinstance(other, OpNode):
-        return one.op == other.op
-    return isinstance(one, RouteNode) and isinstance(other, RouteNode)
+    match site.graph[was.node], site.graph[here.node]:
+        case OpNode() as one, OpNode() as other:
+            return one.op == other.op
+        case one, other:
+            return isinstance(one, RouteNode) and isinstance(other, RouteNode)
 
 
 class _Renaming:

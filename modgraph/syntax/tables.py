@@ -27,7 +27,10 @@ HOME = resources.files("modgraph_grammar")
 def language() -> Lark:
     """The parser of the language, made once a process."""
     grammar = (HOME / "modgraph.lark").read_text(encoding="utf-8")
-    record = json.loads((HOME / "tables.json").read_text(encoding="utf-8"), object_hook=_with_numbers)
+    record = json.loads(
+        (HOME / "tables.json").read_text(encoding="utf-8"),
+        object_hook=lambda each: {int(key) if key.isdigit() else key: value for key, value in each.items()},
+    )
     if record["made_from"] != made_from(grammar):
         return build(grammar)
     load: Any = Lark._load_from_dict
@@ -57,11 +60,6 @@ def tables(grammar: str) -> str:
     data["options"]["transformer"] = None
     record = {"made_from": made_from(grammar), "data": data, "memo": memo}
     return json.dumps(record, separators=(",", ":"), sort_keys=True) + "\n"
-
-
-def _with_numbers(record: dict[str, Any]) -> dict[Any, Any]:
-    """Undo JSON's turning of numeric keys into strings."""
-    return {int(key) if key.isdigit() else key: value for key, value in record.items()}
 
 
 if __name__ == "__main__":
