@@ -17,7 +17,7 @@ from modgraph.inspect.cost_text import count_lines, fits_line, heading_lines, me
 from modgraph.inspect.memory import TrainingStep
 from modgraph.recipes.optimizers import Optimizer
 from modgraph.store.opened import Kind, Opened
-from modgraph.training.sections import Train, read_parameters, read_train
+from modgraph.training.sections import read_parameters, read_train
 
 SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) *([kmgtp]?)(i?)b?", re.IGNORECASE | re.ASCII)
 
@@ -89,7 +89,11 @@ def _measure_step(
         is_changed = options.batch is not None or options.optimizer is not None
         batch, where = train.batch, [f"{'else ' if is_changed else ''}as {recipe} says"]
     if options.optimizer is not None:
-        train = replace(train, optimizer=_optimizer(options.optimizer))
+        kind = Optimizer.registry.find(options.optimizer)
+        if kind is None:
+            suggestion = did_you_mean(options.optimizer, Optimizer.registry, "they are: {known}")
+            raise ModgraphError([NoSuchOptimizer(name=options.optimizer, suggestion=suggestion)])
+        train = replace(train, optimizer=kind())
     if options.batch is not None:
         if not is_count(options.batch):
             raise ModgraphError([BadBatch(given=options.batch)])
@@ -97,7 +101,11 @@ def _measure_step(
     size = None if options.fits is None else _bytes(options.fits)
     from modgraph.backends.torch.step_memory import largest_batch, memory_of
 
-    memory = memory_of(found.graph, _step(train, batch), lengths)
+    def step(batch: int) -> TrainingStep:
+        work = train.optimizer.numbers_per_weight
+        return TrainingStep(batch, *work, train.precision, train.algorithm.tried_at_once(batch))
+
+    memory = memory_of(found.graph, step(batch), lengths)
     tried = train.algorithm.tried_at_once(batch)
     facts = [f"a batch of {batch:,}" + (f" (of each {train.by}: give all of them by --batch)" if train.by else "")]
     facts += [train.optimizer.name, train.precision]
@@ -105,22 +113,9 @@ def _measure_step(
     lines = ["", *memory_lines(memory, [*facts, *where])]
     if size is None:
         return {"memory": asdict(memory)}, lines
-    largest = largest_batch(found.graph, lambda batch: _step(train, batch), lengths, size)
+    largest = largest_batch(found.graph, step, lengths, size)
     fits = {"bytes": size, "batch": largest}
     return {"memory": {**asdict(memory), "fits": fits}}, [*lines, fits_line(size, largest)]
-
-
-def _step(train: Train, batch: int) -> TrainingStep:
-    work = train.optimizer.numbers_per_weight
-    return TrainingStep(batch, *work, train.precision, train.algorithm.tried_at_once(batch))
-
-
-def _optimizer(name: str) -> Optimizer:
-    kind = Optimizer.registry.find(name)
-    if kind is None:
-        suggestion = did_you_mean(name, Optimizer.registry, "they are: {known}")
-        raise ModgraphError([NoSuchOptimizer(name=name, suggestion=suggestion)])
-    return kind()
 
 
 def _bytes(given: str) -> int:

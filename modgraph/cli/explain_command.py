@@ -38,13 +38,11 @@ def run(options: argparse.Namespace) -> int:
         if faults := load_extensions():
             raise ModgraphError(faults)
         return 0
-    page = explain(options.name)
-    if page is None:
+    if (page := explain(options.name)) is None:
         load_all()
-        page = explain(options.name)
-    if page is None:
-        unknown = NothingToExplain(name=options.name, suggestion=suggestion(options.name))
-        raise ModgraphError([unknown, *load_extensions()])
+        if (page := explain(options.name)) is None:
+            unknown = NothingToExplain(name=options.name, suggestion=suggestion(options.name))
+            raise ModgraphError([unknown, *load_extensions()])
     print(page)
     return 0
 

@@ -50,12 +50,9 @@ def run(options: argparse.Namespace) -> int:
     if options.web:
         shown = {} if options.no_examples else data
         site = write_site(options.output, partial(_export, options, run, data), shown, options.force)
-        warn(site.report)
-        print(site)
-    else:
-        report = _export(options, run, data, options.output)
-        warn(report)
-        print(report)
+    report = site.report if options.web else _export(options, run, data, options.output)
+    warn(report)
+    print(site if options.web else report)
     return 0
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from modgraph.store.run_directory import RunDirectory
     from modgraph.trace.trace import Trace
 
-Pictures = Callable[[], dict[str, bytes]]  # every view that a trace has something for
-
 LEAST_MEASURED = 512
 PICTURES = (".png", ".svg", ".pdf")
 PAGE = ".html"
@@ -99,7 +97,7 @@ def _suffix(path: str) -> str:
     return Path(path).suffix.lower()
 
 
-def _page(path: str, summary: dict[str, Any], pictures: Pictures) -> str:
+def _page(path: str, summary: dict[str, Any], pictures: Callable[[], dict[str, bytes]]) -> str:
     """The graph, and all that was traced of it."""
     from modgraph.inspect.page.content import Pane
     from modgraph.inspect.page.document import page_of
@@ -113,7 +111,7 @@ def _page(path: str, summary: dict[str, Any], pictures: Pictures) -> str:
     return page_of(f"{shown.graph.name}: trace", [pane], [*sections_of(summary, pictures()), *grown])
 
 
-def _keep(run: RunDirectory, summary: dict[str, Any], pictures: Pictures, force: bool) -> None:
+def _keep(run: RunDirectory, summary: dict[str, Any], pictures: Callable[[], dict[str, bytes]], force: bool) -> None:
     """Leave the trace in a run, unless it is there; of one that cannot be written to, the user is told."""
     from modgraph.store.stored_trace import keep_trace, keeps
 

@@ -35,11 +35,8 @@ def run(options: argparse.Namespace) -> int:
     with imports_frozen():
         from modgraph.training.run import finish, print_metrics, resumed, started
 
-    if options.resume is not None:
-        session = resumed(options.resume)
-    else:
-        session = started(options.spec, options.recipe, values, options.out)
-    with session as engine:
+    begun = (options.spec, options.recipe, values, options.out)
+    with started(*begun) if options.resume is None else resumed(options.resume) as engine:
         if options.resume is not None:
             engine.say(f"{options.resume} goes on after epoch {engine.progress.epoch}, step {engine.progress.step}")
         print_metrics(engine, finish(engine))
