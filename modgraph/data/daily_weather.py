@@ -182,9 +182,6 @@ def series_of(weather: Weather, learnt: range) -> tuple[dict[str, NDArray[Any]],
     return {**series, "sky": weather.sky, "wet": wet, "season": np.stack([np.sin(turn), np.cos(turn)], 1)}, scales
 
 
-# ------------------------------------------------------------ the file
-
-
 @dataclass(frozen=True)
 class Weather:
     """Days that follow each other, the numbers of each by the file's columns, and the sky as a number of `SKY`."""

@@ -176,9 +176,6 @@ def mixed(arrays: Arrays, seed: int = 0) -> Arrays:
     return arrays.take(np.random.default_rng((seed, 5)).permutation(len(arrays)))
 
 
-# ------------------------------------------------------------ whether data fit
-
-
 def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
     """Arrays that fit the spec's inputs and targets, in the types torch wants. Raises `ModgraphError`."""
     wanted, ignored, missing = _types(graph), ignored_labels(graph), with_missing_labels(graph)

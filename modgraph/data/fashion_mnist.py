@@ -57,9 +57,6 @@ class FashionMnist(DataSet):
         raise bad_file(str(path), "there is no such file, nor its .gz", WAY_OUT)
 
 
-# ------------------------------------------------------------ IDX files
-
-
 def read_idx(path: str, axes: int) -> NDArray[Any]:
     """An array of bytes with the given number of axes; what is packed by gzip is unpacked. Raises `ModgraphError`."""
     with reading(path), open_file(path) as file:

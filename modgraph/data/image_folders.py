@@ -139,9 +139,6 @@ class ClassFolders(ImagesInFolders):
         return list(_files_in(Path(self.train), CLASSES))
 
 
-# ------------------------------------------------------------ folders
-
-
 def folders_of(root: Path) -> dict[str, Files]:
     """The images of each class of each domain, in the order of their names. Raises `ModgraphError`."""
     domains = {each.name: _files_in(each, DOMAINS) for each in _folders_in(root, "domain", DOMAINS)}

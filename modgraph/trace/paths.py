@@ -37,9 +37,6 @@ def choices_of(routes: list[RouteTrace]) -> list[NDArray[np.bool_]]:
     return [each[real_D] for each in chosen]
 
 
-# ------------------------------------------------------------ paths
-
-
 def paths_of(trace: Trace) -> list[dict[str, Any]]:
     """The paths through each group of successive routes, as trace.json has them: how many there are, and of the most
     frequent the modules at each route and the share of decisions."""
@@ -67,9 +64,6 @@ def paths_tables(trace: Trace) -> list[str]:
             lines.append(f"  {path['share']:6.1%}  {' → '.join(modules)}")
         tables.append("\n".join(lines))
     return tables
-
-
-# ------------------------------------------------------------ modules chosen together
 
 
 def coactivations(trace: Trace) -> list[dict[str, Any]]:

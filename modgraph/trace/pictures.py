@@ -18,8 +18,6 @@ from modgraph.trace.sheet import WORDS, Part, Sheet, colours_of, file_of, name_l
 from modgraph.trace.statistics import groupings_of, use_by_groups
 from modgraph.trace.trace import RouteTrace, Trace
 
-# ------------------------------------------------------------ groups
-
 MOST_ROWS = 1000
 TITLE, HEAD, ROW, COLUMN, NAMES, MARGIN = 0.35, 0.3, 0.22, 0.5, 1.2, 0.3  # inches
 
@@ -50,32 +48,26 @@ def _tables(trace: Trace, route: RouteTrace) -> Part:
     return Part(MARGIN + width * len(tables), TITLE + HEAD + ROW * rows + MARGIN, draw, rows)
 
 
-# ------------------------------------------------------------ training
-
 CHART_TITLE, CHART_LEFT, CHART_WIDTH = 0.45, 0.7, 5.5  # inches
 
 
 def training_picture(trace: Trace, suffix: str) -> bytes:
     """Each module's share of what was selected. Raises `ModgraphError`."""
     parts = []
-    for route in trace.routes:
-        if route.name in trace.history:
-            names = [f"{shortened(route.short_pool)}.{module}" for module in range(route.modules)]
-            title = f"{route.name}: {route.pool}, share of what was selected by epoch"
-            lines = dict(zip(names, colours_of(route.modules), strict=True))
-            parts.append(_chart(title, trace.history[route.name], lines, 1 / route.modules))
+    for route in (route for route in trace.routes if route.name in trace.history):
+        names = [f"{shortened(route.short_pool)}.{module}" for module in range(route.modules)]
+        title = f"{route.name}: {route.pool}, share of what was selected by epoch"
+        lines = dict(zip(names, colours_of(route.modules), strict=True))
+        parts.append(_chart(title, trace.history[route.name], lines, 1 / route.modules))
     return file_of(parts, suffix, NoHistory(), below=0.2)
 
 
 def controllers_picture(trace: Trace, suffix: str) -> bytes:
     """H_a and H_b, in nats: how sure controllers are, and how unlike their decisions. Raises `ModgraphError`."""
-    parts = []
-    for route in trace.routes:
-        if route.name in trace.entropies:
-            title = f"{route.name}: entropy of its controller by epoch (nats)"
-            lines = {"H_a: of a decision": "tab:blue", "H_b: of the mean": "tab:orange"}
-            level = math.log(route.modules)
-            parts.append(_chart(title, trace.entropies[route.name], lines, level, f"log {route.modules}"))
+    parts, lines = [], {"H_a: of a decision": "tab:blue", "H_b: of the mean": "tab:orange"}
+    for route in (route for route in trace.routes if route.name in trace.entropies):
+        title, level = f"{route.name}: entropy of its controller by epoch (nats)", math.log(route.modules)
+        parts.append(_chart(title, trace.entropies[route.name], lines, level, f"log {route.modules}"))
     return file_of(parts, suffix, NoControllers(), below=0.2)
 
 
@@ -95,8 +87,6 @@ def _chart(
 
     return Part(CHART_LEFT + CHART_WIDTH + 2.0, CHART_TITLE + 1.8 + 0.5, draw)
 
-
-# ------------------------------------------------------------ paths
 
 WIDEST, LARGEST = 14.0, 0.36  # points of a line that all take; inches across a disc that is always chosen
 BETWEEN, DISC, EDGE = 1.5, 0.45, 0.4  # inches from route to route, from module to module, around
@@ -137,8 +127,6 @@ def _paths(trace: Trace, routes: list[RouteTrace]) -> Part:
 
     return Part(2 * EDGE + width, 0.7 + height + EDGE, draw)
 
-
-# ------------------------------------------------------------ growth
 
 MOST_TASKS = 24  # named on the sheet
 FEW = 60  # batches, each of which has a larger dot

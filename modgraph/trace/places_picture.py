@@ -8,7 +8,7 @@ Axis letters: R rounds, B examples, N senders, M modules, K choices, H and W row
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,9 +40,6 @@ def places_picture(trace: Trace, suffix: str) -> bytes:
     parts = [_choices(trace, maps) if maps.chosen is not None else _gates(trace, maps) for maps in maps_of(trace)]
     none = NotOfAnImage(routes=", ".join(route.name for route in trace.routes))
     return file_of(parts, suffix, none, MOST_ROWS, above=TOP, below=BOTTOM)
-
-
-# ------------------------------------------------------------ maps
 
 
 @dataclass(frozen=True)
@@ -86,15 +83,12 @@ def _chosen(route: RouteTrace, places: Places) -> NDArray[np.int64] | None:
     return np.where(np.take_along_axis(selected, order, -1), order, -1)
 
 
-# ------------------------------------------------------------ drawing
-
-
 def _gates(trace: Trace, maps: Maps) -> Part:
     """Each module's gates over the image, round by round."""
     route, left = maps.route, LEFT + CELL + NAMES
     low, high = float(maps.gates.min()), float(maps.gates.max())
     spare = max(0.0, LEAST_RANGE - (high - low)) / 2
-    scale, rounds = Normalize(low - spare, high + spare), shown_rounds(route.rounds)
+    scale, rounds = Normalize(low - spare, high + spare), shown_rounds(len(route.gates))
     style: Any = {"cmap": "viridis", "alpha": 0.65, "interpolation": "bilinear", "norm": scale}
     columns = [f"round {at + 1}" for at in rounds] if len(rounds) > 1 else ["gates"]
 
@@ -112,7 +106,8 @@ def _gates(trace: Trace, maps: Maps) -> Part:
         bar.tick_params(labelsize=8)
         bar.set_title("gate", **WORDS)
 
-    return _part(trace, draw, left + len(columns) * STEP + RIGHT, route.modules)
+    height = ROUTE + len(trace) * (route.modules * STEP + EXAMPLE_GAP)
+    return Part(left + len(columns) * STEP + RIGHT, height, draw, len(trace) * route.modules)
 
 
 def _choices(trace: Trace, maps: Maps) -> Part:
@@ -136,12 +131,8 @@ def _choices(trace: Trace, maps: Maps) -> Part:
                 name = f"{shortened(route.short_pool, 8)}.{module}"
                 sheet.write(left + 0.16, down + 0.12 + module * LINE, name, va="center")
 
-    return _part(trace, draw, CHOICES + count * STEP + RIGHT + 0.3, 1)
-
-
-def _part(trace: Trace, draw: Callable[[Sheet, float, float], None], width: float, rows: int) -> Part:
-    """The part of a route that has so many rows for each example."""
-    return Part(width, ROUTE + len(trace) * (rows * STEP + EXAMPLE_GAP), draw, len(trace) * rows)
+    height = ROUTE + len(trace) * (STEP + EXAMPLE_GAP)
+    return Part(CHOICES + count * STEP + RIGHT + 0.3, height, draw, len(trace))
 
 
 def _draw_images(
@@ -149,7 +140,7 @@ def _draw_images(
 ) -> Iterator[tuple[int, float, NDArray[Any]]]:
     """Draw the titles, then each example with its image; yields its number, its top and the image for maps over it."""
     route = maps.route
-    sheet.title(top + 0.2, f"{route.name}: {route.pool} by {route.router}, {trace.split}")
+    sheet.title(top + 0.2, f"{route.name}: {route.pool} by {route.decision.router.router}, {trace.split}")
     for place, words in ((LEFT, "image"), *((left + at * STEP, words) for at, words in enumerate(columns))):
         sheet.write(place + CELL / 2, top + ROUTE - 0.06, words, ha="center")
     for example in range(len(trace)):

@@ -98,9 +98,6 @@ def name_lines(axes: Any) -> None:
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.02), frameon=False, fontsize=WORDS["fontsize"])
 
 
-# ------------------------------------------------------------ parts
-
-
 @dataclass(frozen=True)
 class Part:
     """A part of a picture: inches that it takes, what draws it from its left and top, and rows that are looked at."""
@@ -143,9 +140,6 @@ def file_of(parts: Sequence[Part], suffix: str, none: Diagnostic, most: int | No
         sheet.figure.savefig(buffer, format=suffix.removeprefix("."), dpi=110, metadata=METADATA[suffix])
     content = buffer.getvalue()  # where matplotlib quotes texts, but for what XML has no way to say
     return drop_invalid_xml(content.decode()).encode() if suffix == ".svg" else content
-
-
-# ------------------------------------------------------------ colours and names
 
 
 def colours_of(modules: int) -> NDArray[Any]:

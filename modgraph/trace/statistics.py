@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,29 +19,13 @@ LEAST_SPREAD = 0.5  # of log M: a route whose use of M modules has less entropy 
 MOST_SHOWN = 8  # rounds in a table or a picture
 
 
-@dataclass(frozen=True)
-class Senders:
+def senders_of(route: RouteTrace, at: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """What the senders of all examples came to in a round, padding left out: gates and how often each module was chosen
-    [S, M]; what each decided, a distribution [S, M], of several slots [S, K, M]."""
+    [S, M]; what each decided, a distribution [S, M], of several slots [S, K, M].
 
-    gates: NDArray[np.float64]
-    chosen: NDArray[np.float64]
-    decided: NDArray[np.float64]
-
-    @property
-    def largest_gate(self) -> float:
-        return _mean(self.gates.max(-1))
-
-    @property
-    def entropy(self) -> float:
-        """The mean entropy of a decision, in nats."""
-        of_each = entropy_of(self.decided)
-        return _mean(of_each if of_each.ndim == 1 else of_each.mean(-1))
-
-
-def senders_of(route: RouteTrace, at: int) -> Senders:
-    """The senders in a round. A decision is the distribution that a router chooses from where it is recorded, else the
-    gates of a sender, scaled to sum to one; padding has no gates."""
+    That is the distribution that a router chooses from where it is recorded, else the gates of a sender, scaled to sum
+    to one. Padding has no gates.
+    """
     gates = route.gates[at]
     real = gates.sum(-1) > 0
     logits = route.record_as(*DISTRIBUTION)
@@ -50,7 +33,17 @@ def senders_of(route: RouteTrace, at: int) -> Senders:
     if logits is not None:
         weights = np.exp(weights - weights.max(-1, keepdims=True))
     chosen = np.asarray(route.chosen[at][real], np.float64)
-    return Senders(np.asarray(gates[real], np.float64), chosen, shares_of(weights))
+    return np.asarray(gates[real], np.float64), chosen, shares_of(weights)
+
+
+def round_of(route: RouteTrace, at: int) -> dict[str, Any]:
+    """Means over the senders in a round, as trace.json has them: each module's share of what was selected, or of the
+    gates where a router selects nothing; the largest gate; the entropy of a decision, of several slots their mean."""
+    gates_SM, chosen_SM, decided = senders_of(route, at)
+    entropy = entropy_of(decided)
+    entropy = entropy if entropy.ndim == 1 else entropy.mean(-1)
+    largest, of_each = (float(each.mean()) if each.size else 0.0 for each in (gates_SM.max(-1), entropy))
+    return {"use": shares_of(chosen_SM.sum(0)).tolist(), "largest_gate": largest, "entropy": of_each}
 
 
 def statistics_of(route: RouteTrace) -> dict[str, Any]:
@@ -61,17 +54,16 @@ def statistics_of(route: RouteTrace) -> dict[str, Any]:
     mean `of_a_decision` (H_a), that `of_the_mean` decision (H_b), and that `of_use`, of the load. `dead` are the
     modules that were never chosen.
     """
-    senders = senders_of(route, -1)
-    importance_M, load_M = senders.gates.sum(0), senders.chosen.sum(0)
-    of_use = float(entropy_of(load_M))
-    of_the_mean = float(entropy_of(senders.decided.mean(0)).mean()) if len(senders.decided) else 0.0
+    (gates_SM, chosen_SM, decided), last = senders_of(route, -1), round_of(route, -1)
+    importance_M, load_M, of_use = gates_SM.sum(0), chosen_SM.sum(0), float(entropy_of(chosen_SM.sum(0)))
+    of_the_mean = float(entropy_of(decided.mean(0)).mean()) if len(decided) else 0.0
     return {
         "importance": importance_M.tolist(),
         "importance_cv2": squared_variation(importance_M),
         "load": load_M.tolist(),
         "load_cv2": squared_variation(load_M),
-        "largest_gate": senders.largest_gate,
-        "entropies": {"of_a_decision": senders.entropy, "of_the_mean": of_the_mean, "of_use": of_use},
+        "largest_gate": last["largest_gate"],
+        "entropies": {"of_a_decision": last["entropy"], "of_the_mean": of_the_mean, "of_use": of_use},
         "dead": np.flatnonzero(load_M == 0).tolist(),
         "collapsed": bool(load_M.any()) and of_use < LEAST_SPREAD * math.log(route.modules),
     }
@@ -83,19 +75,11 @@ def squared_variation(values: NDArray[np.float64]) -> float:
     return float(len(values) ** 2 * shares.var()) if shares.any() else 0.0
 
 
-def _mean(values: NDArray[np.float64]) -> float:
-    """Zero of none."""
-    return float(values.mean()) if values.size else 0.0
-
-
 def shown_rounds(rounds: int) -> list[int]:
     """All rounds from 0, or of many the first, the last and some between at even steps."""
     if rounds <= MOST_SHOWN:
         return list(range(rounds))
     return [round(at * (rounds - 1) / (MOST_SHOWN - 1)) for at in range(MOST_SHOWN)]
-
-
-# ------------------------------------------------------------ shares
 
 
 def shares_of(weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -110,9 +94,6 @@ def entropy_of(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     shares = shares_of(weights)
     found: NDArray[np.float64] = np.sum(shares * np.log(1 / np.where(shares > 0, shares, 1)), axis=-1)
     return found
-
-
-# ------------------------------------------------------------ groups
 
 
 def groupings_of(trace: Trace) -> dict[str, Sequence[str]]:

@@ -31,7 +31,8 @@ def places_of_routes(trace: Trace) -> dict[str, Places]:
     """Where the tokens of each route lie on an image, by its name; those inside a scan are of one step."""
     known, found = places_of_tokens(trace.graph), {}
     for route in trace.routes:
-        if route.node in trace.graph and (tokens := trace.graph.inputs(route.node)["tokens"].node) in known:
+        node = route.decision.name
+        if node in trace.graph and (tokens := trace.graph.inputs(node)["tokens"].node) in known:
             found[route.name] = known[tokens]
     return found
 
@@ -45,14 +46,11 @@ def step_axes(trace: Trace) -> dict[str, tuple[int, str | None]]:
         axes, lengths = route.decision.senders, route.gates.shape[1:]
         padded = [at for at, axis in enumerate(axes, start=1) if axis.is_padded]
         fixed = [at for at, axis in enumerate(axes, start=1) if axis.name not in pools and lengths[at] > 1]
-        steps = (padded or fixed)[-1:] if route.node in trace.graph else [1]  # what a scan stacks comes first
+        steps = (padded or fixed)[-1:] if route.decision.name in trace.graph else [1]  # what a scan stacks comes first
         if steps and route.name not in places:
             senders = axes[-1].name if len(axes) > 1 and axes[-1].name in pools else None
             found[route.name] = steps[0], senders
     return found
-
-
-# ------------------------------------------------------------ positions
 
 
 def positions_of(trace: Trace) -> dict[str, dict[str, Any]]:
@@ -65,7 +63,7 @@ def positions_of(trace: Trace) -> dict[str, dict[str, Any]]:
     known, steps, found = places_of_routes(trace), step_axes(trace), {}
     for route in trace.routes:
         chosen, places, (axis, senders) = route.chosen[-1], known.get(route.name), steps.get(route.name, (0, None))
-        by_step = axis > 0 and (route.node not in trace.graph or senders is not None)
+        by_step = axis > 0 and (route.decision.name not in trace.graph or senders is not None)
         if not by_step:
             axis = next((at for at in range(chosen.ndim - 2, 0, -1) if chosen.shape[at] > 1), chosen.ndim - 2)
         if chosen.shape[axis] > 1:
@@ -76,9 +74,6 @@ def positions_of(trace: Trace) -> dict[str, dict[str, Any]]:
                 of, image = "place", {"rows": places.rows, "columns": places.columns, "in_front": places.in_front}
             found[route.name] = {"of": of, "use": use, **image}
     return found
-
-
-# ------------------------------------------------------------ steps
 
 
 StepUse = dict[str, Any]  # what a route decided at the steps of an axis, as trace.json has it
@@ -142,9 +137,6 @@ def without_common(names: Iterable[str]) -> dict[str, str]:
     common = len([*itertools.takewhile(lambda column: len(set(column)) == 1, columns)]) if len(parts) > 1 else 0
     common -= any(words[common].isdecimal() for words in parts.values()) and common > 0
     return {name: ".".join(words[common:]) for name, words in parts.items()}
-
-
-# ------------------------------------------------------------ tasks
 
 
 def tasks_of(trace: Trace) -> dict[str, tuple[str, ...]]:

@@ -77,9 +77,6 @@ def _write_heads(sheet: Sheet, left: float, top: float) -> None:
         sheet.write(left - 0.08, top - down, words, ha="right", va="center", color="0.5", fontsize=7)
 
 
-# ------------------------------------------------------------ tasks
-
-
 def _tasks(use: StepUse, split: str) -> Part:
     """The heat maps of all tasks, as many abreast as fit, and the share of each task in every sub-network."""
     bands: dict[tuple[str, int], list[str]] = {}
@@ -127,9 +124,6 @@ def _draw_shares(sheet: Sheet, left: float, top: float, grid: Grid, use: StepUse
         box = sheet.axes(left + BARS + 0.2, middle - 0.06, 0.12, 0.12)
         box.set(facecolor=colour, xticks=[], yticks=[])
         sheet.write(left + BARS + 0.4, middle, shortened(task, 14), va="center")
-
-
-# ------------------------------------------------------------ routes
 
 
 def _route(name: str, use: StepUse) -> Part:

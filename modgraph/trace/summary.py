@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from modgraph.store.stored_trace import FORMAT
 from modgraph.trace.paths import coactivations, paths_of, paths_tables, together
-from modgraph.trace.statistics import senders_of, shares_of, shown_rounds, statistics_of, use_by_groups
+from modgraph.trace.statistics import round_of, shown_rounds, statistics_of, use_by_groups
 from modgraph.trace.steps import (
     ACTIVE,
     Shares,
@@ -66,11 +66,11 @@ def _routes(trace: Trace, steps: dict[str, StepUse]) -> dict[str, dict[str, Any]
     for route in trace.routes:
         name = route.name
         summary: dict[str, Any] = {
-            "node": route.node,
+            "node": route.decision.name,
             "pool": route.pool,
-            "router": route.router,
+            "router": str(route.decision.router.router),
             "selects": route.selects,
-            "rounds": [_of_round(route, at) for at in range(route.rounds)],
+            "rounds": [round_of(route, at) for at in range(len(route.gates))],
             "by": use_by_groups(trace, route),
             "together": together(route),
             "training": trace.history[name].tolist() if name in trace.history else [],
@@ -82,17 +82,6 @@ def _routes(trace: Trace, steps: dict[str, StepUse]) -> dict[str, dict[str, Any]
         summary |= {"words": words[name]} if name in words else {}
         found[name] = summary
     return found
-
-
-def _of_round(route: RouteTrace, at: int) -> dict[str, Any]:
-    """Means over the senders of all examples, padding left out: each module's share of what was selected, or of the
-    gates where a router selects nothing; the largest gate; the entropy of a decision."""
-    senders = senders_of(route, at)
-    use = shares_of(senders.chosen.sum(0)).tolist()
-    return {"use": use, "largest_gate": senders.largest_gate, "entropy": senders.entropy}
-
-
-# ------------------------------------------------------------ tables
 
 
 def as_table(trace: Trace) -> str:
@@ -107,14 +96,14 @@ def as_table(trace: Trace) -> str:
 
 def _route_table(route: RouteTrace) -> str:
     """What a route did round by round, and what is wrong with it."""
-    shown, statistics = shown_rounds(route.rounds), statistics_of(route)
-    rounds = [_of_round(route, at) for at in shown]
-    rows = [["", *(f"round {at + 1}" for at in shown)]] if route.rounds > 1 else []
+    shown, statistics = shown_rounds(len(route.gates)), statistics_of(route)
+    rounds = [round_of(route, at) for at in shown]
+    rows = [["", *(f"round {at + 1}" for at in shown)]] if len(route.gates) > 1 else []
     for module, shares in enumerate(zip(*(each["use"] for each in rounds), strict=True)):
         rows += [[f"{route.pool}.{module}", *(f"{share:.1%}" for share in shares)]]
     rows += [["largest gate", *(f"{each['largest_gate']:.3f}" for each in rounds)]]
     rows += [["entropy (nats)", *(f"{each['entropy']:.3f}" for each in rounds)]]
-    lines = [f"{route.name}: {route.pool} by {route.router}", *_aligned(rows, 10)]
+    lines = [f"{route.name}: {route.pool} by {route.decision.router.router}", *_aligned(rows, 10)]
     if statistics["dead"]:
         lines.append(f"  dead: {route.short_pool}.{', '.join(map(str, statistics['dead']))} (never chosen)")
     if statistics["collapsed"]:
@@ -156,9 +145,6 @@ def _aligned(rows: Sequence[Sequence[str]], least: int) -> Iterator[str]:
     for name, *cells in rows:
         padded = (cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
         yield f"  {name.ljust(max(map(len, names)))}{''.join(padded)}"
-
-
-# ------------------------------------------------------------ words
 
 
 def typical_words(trace: Trace) -> dict[str, list[Words]]:

@@ -50,16 +50,6 @@ class RouteTrace:
         """The last word of the pool's path, for labels."""
         return self.pool.rpartition(".")[2]
 
-    @property
-    def router(self) -> str:
-        """The router as a spec writes it."""
-        return str(self.decision.router.router)
-
-    @property
-    def node(self) -> str:
-        """Its node, which is the graph's or that of a scan."""
-        return self.decision.name
-
     def record_as(self, *roles: Role) -> NDArray[Any] | None:
         """The record in the first of these roles that there is one for."""
         name = self.decision.record_as(*roles)
@@ -84,10 +74,6 @@ class RouteTrace:
             counts: NDArray[Any] = slots.sum(-2)
             return counts
         return self.gates if choice is None else choice
-
-    @property
-    def rounds(self) -> int:
-        return len(self.gates)
 
     @property
     def modules(self) -> int:
@@ -162,9 +148,6 @@ def named(labels: NDArray[Any], names: Sequence[str] | None) -> tuple[str, ...]:
     """Labels [B] as the names of their classes, or as numbers where they have none, such as a label that is ignored."""
     known = dict(enumerate(names or ()))
     return tuple(known.get(label, str(label)) for label in labels.tolist())
-
-
-# ------------------------------------------------------------ what is traced
 
 
 def routes_with_gates(graph: Graph, name: str | None = None) -> list[Decision]:
