@@ -40,16 +40,17 @@ def axes_of_inner_modules(graph: Graph) -> dict[str, int]:
 def permuted(model: Model, axes: Axes, by: int) -> Iterator[None]:
     """Within it, what has these weights chooses module j + `by` where it would choose j, counted around."""
     tensors = model.state_dict(keep_vars=True)
-    weights = {name: (tensors[name], axis) for name, axis in axes.items()}
+
+    def turn(by: int) -> None:
+        for name, axis in axes.items():
+            tensors[name].copy_(tensors[name].roll(by, axis))
+
     with torch.no_grad():
-        before = {name: weight.clone() for name, (weight, _) in weights.items()}
-        for weight, axis in weights.values():
-            weight.copy_(weight.roll(by, axis))
+        turn(by)
         try:
             yield
         finally:
-            for name, (weight, _) in weights.items():
-                weight.copy_(before[name])
+            turn(-by)
 
 
 def permuted_graph(proto: onnx.ModelProto, axes: Axes, by: int) -> onnx.ModelProto | None:

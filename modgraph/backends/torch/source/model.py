@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.backends.errors import WrongSource
-from modgraph.backends.torch.labelled import TargetLabels, labels_of_losses
+from modgraph.backends.torch.labelled import labels_of_losses
 from modgraph.backends.torch.model import Model
 from modgraph.backends.torch.source.calls import write_items
 from modgraph.backends.torch.source.copied import STANDALONE
@@ -163,26 +163,22 @@ def _prepared(writer: Writer, graph: Graph, names: Mapping[str, str]) -> Iterato
 
 def _losses(writer: Writer, graph: Graph, names: Mapping[str, str]) -> Iterator[str]:
     """Each loss by its name: the mean over the batch, or over the examples that have labels."""
-    labelled = labels_of_losses(graph)
+    labelled, needed = labels_of_losses(graph), writer.copied.needed
     for key, result in writer.graph.losses.items():
-        labels = labelled.get(key)
-        if labels:
-            value = writer.lines.variable(result)
-            mean = writer.copied.needed(("modgraph.backends.torch.labelled", "mean_of_loss"))
-            said = f"{mean}({value}, {' | '.join(_examples(writer, each, names) for each in labels)})"
+        examples = list[str]()  # that have a label, by target
+        for each in labelled.get(key) or ():
+            target, real = names[each.target], "None"
+            if each.padding:
+                place = needed((STANDALONE, "real_places"))
+                real = " & ".join(f"{place}({target}, {axis}, {names[length]})" for axis, length in each.padding)
+            function = needed((STANDALONE, "with_labels"))
+            examples.append(f"{function}({target}, {real}, {each.ignored!r}, {each.missing!r})")
+        if examples:
+            mean = needed(("modgraph.backends.torch.labelled", "mean_of_loss"))
+            said = f"{mean}({writer.lines.variable(result)}, {' | '.join(examples)})"
         else:
             said = ast.unparse(text("_0.mean()", writer.lines.read(result)))
         yield f"{literal(key)}: {said}"
-
-
-def _examples(writer: Writer, labels: TargetLabels, names: Mapping[str, str]) -> str:
-    """Which examples have a label: an expression."""
-    target, real = names[labels.target], "None"
-    if labels.padding:
-        place = writer.copied.needed((STANDALONE, "real_places"))
-        real = " & ".join(f"{place}({target}, {axis}, {names[length]})" for axis, length in labels.padding)
-    function = writer.copied.needed((STANDALONE, "with_labels"))
-    return f"{function}({target}, {real}, {labels.ignored!r}, {labels.missing!r})"
 
 
 # ------------------------------------------------------------ verified

@@ -14,7 +14,7 @@ from modgraph.ir import Part, PoolNode, Result, RouteNode
 from modgraph.nn.weighted import Weighted
 from modgraph.routers.chosen import Chosen
 
-SENT = ("SelectedGrouped", "SelectedPerModule", "SelectedGathered")
+SENT = ("SelectedGrouped", "SelectedPerModule", "SelectedGathered", "SelectedMessagePassing")
 
 
 def write_route(writer: Writer, node: RouteNode) -> None:
