@@ -16,6 +16,8 @@ import modgraph
 from modgraph.backends.report import compile_report
 from modgraph.backends.torch import Model
 from modgraph.backends.torch.construct import Namespace
+from modgraph.ir import UnreadableGraph
+from modgraph.ir.text.parse import parse_text
 from modgraph.nn import Contract
 from modgraph.passes import images
 from tests.nn.by_router import messages_of, randomised
@@ -94,6 +96,12 @@ def test_senders_are_summed_by_the_weights_of_each_example_even_where_these_are_
     linears: list[Any] = [model.get_submodule(f"p.{at}.linear") for at in range(2)]
     of_modules = [F.linear(summed, each.weight, each.bias) + (total - 1) * each.bias for each in linears]
     assert torch.equal(model(x), torch.stack(of_modules, 1)), "they are summed in another order"
+
+
+def test_a_graph_that_computes_once_what_examples_change_is_refused() -> None:
+    text = str(modgraph.loads("model m() { input x: float[4] y = x -> exp output y }").ir)
+    with pytest.raises(UnreadableGraph, match="it is computed once, and examples or steps change it"):
+        parse_text(text.replace("op exp", "op exp once"))
 
 
 @st.composite
