@@ -29,10 +29,9 @@ from modgraph.declare import Operand, TorchModule, Weight, setting, uniform
 from modgraph.ops import Op
 from modgraph.routers import Router
 
-class Bend(Op):
+class Bend(Op, name="bend"):
     """y = W x + strength · sin(W x)."""
 
-    name = "bend"
     example = "input x: float[4] y = x -> bend(3) output y"
     operands = (Operand("x", "... D"),)
     results = ("... width",)
@@ -45,10 +44,9 @@ class Bend(Op):
     def macs(self, D: int) -> int:
         return D * self.width
 
-class Everyone(Router):
+class Everyone(Router, name="everyone"):
     """The mean of all modules on every token."""
 
-    name = "everyone"
     example = "input x: float[5, 4] pool p[2] = linear(4) router r = everyone y = x -> p by r output y"
     operands = (Operand("tokens", "... N D"),)
     results = ("... N V",)

@@ -68,10 +68,8 @@ CIFAR10 = Records("CIFAR-10", "the folder cifar-10-batches-bin of cifar-10-binar
 CIFAR100 = Records("CIFAR-100", "the folder cifar-100-binary of cifar-100-binary.tar.gz", (COARSE, FINE))
 
 
-class Cifar10(DataSet):
+class Cifar10(DataSet, name="cifar10"):
     """`image`: float[3, 32, 32], each channel less its mean and divided by its deviation; `label`: class[10]."""
-
-    name = "cifar10"
 
     folder: str = setting(path=True, doc="where data_batch_1.bin to data_batch_5.bin and test_batch.bin are")
     limit: int | None = setting(None, min=1, doc="learn from so many images only, the first")
@@ -91,13 +89,11 @@ class Cifar10(DataSet):
         return describe_images(TEN, PREPARED, self.scale())
 
 
-class Cifar100(DataSet):
+class Cifar100(DataSet, name="cifar100"):
     """`image` in the size that the spec wants, `label`: class[100], or class[20] of the coarse labels.
 
     Each channel is less its mean and divided by its deviation. The grouping `superclass` is the coarse label's name.
     """
-
-    name = "cifar100"
 
     folder: str = setting(path=True, doc="where train.bin and test.bin are")
     labels: str = setting("fine", choices=("fine", "coarse"), doc="which of an image's two labels is to be told")

@@ -27,7 +27,7 @@ LETTERS = 3  # of an ending
 MOST = 20  # names in a message
 
 
-class Conll(DataSet):
+class Conll(DataSet, name="conll"):
     """Sentences of files in CoNLL-U (`.conllu`), or with columns between blanks, as CoNLL-2000 and 2003, and
     any other name: `words`, if the spec has that input also `endings`, the last three letters, and as targets columns.
 
@@ -36,8 +36,6 @@ class Conll(DataSet):
     has none of is `_`. A run keeps all that, as tagging.json. A sentence of more than `longest` tokens goes on in
     another example.
     """
-
-    name = "conll"
 
     train: str = setting(path=True, doc="the file to learn from")
     validation: str | None = setting(None, path=True, doc="the file to watch; part of the other if not given")

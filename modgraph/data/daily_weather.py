@@ -31,7 +31,7 @@ CLASSES = {"sky": SKY, "wet": ("dry", "wet")}
 FEATURES = {**dict.fromkeys(NUMBERS, 1), "wet": 1, "season": 2, "sky": len(SKY)}  # how many numbers a day
 
 
-class DailyWeather(DataSet):
+class DailyWeather(DataSet, name="daily_weather"):
     """Windows of days: as input numbers of each day, as targets what the weather is `ahead` days later, each a series:
     `sky` (drizzle, fog, rain, snow, sun), `wet` (dry, or any precipitation), `warmest`, `coldest`, `wind`,
     `precipitation`. Numbers are standardised by the days that are learnt from, precipitation as log(1 + mm), wind as
@@ -41,7 +41,6 @@ class DailyWeather(DataSet):
     days; those to measure on follow each other, or end on every day, where a target is of the last alone.
     """
 
-    name = "daily_weather"
     exact = False
 
     file: str | None = setting(None, path=True, doc="a CSV file of days; Seattle, 2012 to 2015, if not given")

@@ -29,13 +29,12 @@ CORNERS = ((0, 0, 0.5, 0.5), (0.5, 0.5, 0.5, 0.5))  # of the canvas, where the d
 TEST_PAIRS = "49 03 01 06 18 08 45 09 46 56 07 23 27 47 19"
 
 
-class Digits(DataSet):
+class Digits(DataSet, name="digits"):
     """scikit-learn's 1,797 handwritten digits of 8 × 8, as `image` in the size that the spec wants, and `label`.
 
     Real data for a spec whose own are not at hand: an image of three channels is grey.
     """
 
-    name = "digits"
     exact = False
 
     test_fraction: float = setting(0.2, min=0.01, max=0.9, doc="share kept for the test")
@@ -54,13 +53,12 @@ class Digits(DataSet):
         return describe_images("0123456789", "a handwritten digit, ink 1, paper 0, the same in every channel")
 
 
-class RotatedDigits(DataSet):
+class RotatedDigits(DataSet, name="rotated_digits"):
     """scikit-learn's handwritten digits at six angles, in the size of the spec's images.
 
     Each domain has a sixth of the images, and no image is in two. Domains that are held out are what is tested on.
     """
 
-    name = "rotated_digits"
     exact = False
 
     held_out: int | tuple[int, ...] = setting(75, doc="the angle, or the angles, that nothing is learnt from")
@@ -93,13 +91,12 @@ class RotatedDigits(DataSet):
         return set(self.held_out) if isinstance(self.held_out, tuple) else {self.held_out}
 
 
-class MinMaxDigits(DataSet):
+class MinMaxDigits(DataSet, name="min_max_digits"):
     """Two handwritten digits, top left and bottom right of a 28 × 28 canvas; 40 pairs to learn from, 15 unseen.
 
     The label is the asked digit, or for the task `parity` whether that digit has an odd number of ones in binary.
     """
 
-    name = "min_max_digits"
     exact = False
 
     source: str = setting("digits", choices=("digits", "idx"), doc="scikit-learn's digits, or MNIST's IDX files")

@@ -27,10 +27,8 @@ DEBIAN = "/usr/share/datasets/fashion-mnist"
 WAY_OUT = "install the package dataset-fashion-mnist of Debian, or name the folder of its files: -s data.folder=DIR"
 
 
-class FashionMnist(DataSet):
+class FashionMnist(DataSet, name="fashion_mnist"):
     """70,000 images of clothes: `image` in the size that the spec wants, from 0 to 1, grey, and `label`: class[10]."""
-
-    name = "fashion_mnist"
 
     folder: str = setting(DEBIAN, path=True, doc="where train-images-idx3-ubyte and the other three are, or their .gz")
     limit: int | None = setting(None, min=1, doc="learn from so many images only, the first")

@@ -59,13 +59,11 @@ class ImagesInFolders(DataSet):
         return check_splits(made, graph)
 
 
-class ImageFolders(ImagesInFolders):
+class ImageFolders(ImagesInFolders, name="image_folders"):
     """Images in colour from `root/domain/class/*.jpg` or `.png`, in the size of the spec's input.
 
     Domains that are held out are what is tested on. Images are read when a step needs them.
     """
-
-    name = "image_folders"
 
     root: str = setting(path=True, doc="the folder whose folders are the domains")
     held_out: str | tuple[str, ...] = setting((), doc="the domain, or the domains, that nothing is learnt from")
@@ -94,14 +92,12 @@ class ImageFolders(ImagesInFolders):
         return list(next(iter(folders_of(Path(self.root)).values())))
 
 
-class ClassFolders(ImagesInFolders):
+class ClassFolders(ImagesInFolders, name="class_folders"):
     """Images in colour from `train/class/*.jpg` or `.png`, in the size of the spec's input, and `label`.
 
     A share of each class is kept for the test, unless that has a folder of its own, with the same classes. Images are
     read when a step needs them.
     """
-
-    name = "class_folders"
 
     train: str = setting(path=True, doc="the folder whose folders are the classes")
     test: str | None = setting(None, path=True, doc="the same to test on; part of the other if not given")

@@ -16,10 +16,8 @@ from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph
 
 
-class Npz(DataSet):
+class Npz(DataSet, name="npz"):
     """Arrays named as the spec's inputs and targets, examples first; `<axis>_length` for padded axes."""
-
-    name = "npz"
 
     train: str = setting(path=True, doc="the .npz file to learn from")
     test: str | None = setting(None, path=True, doc="the .npz file to test on; part of the other if not given")

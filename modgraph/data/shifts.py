@@ -32,28 +32,22 @@ class Shift(Named):
         """Images after the shift. What is drawn at random is a function of an example's numbers, [B, 2]."""
 
 
-class Unshifted(Shift):
+class Unshifted(Shift, name="none"):
     """Images stay as they are."""
-
-    name = "none"
 
     def shifted(self, light: Images, examples: NDArray[np.int64]) -> Images:
         return light
 
 
-class Inverted(Shift):
+class Inverted(Shift, name="inverted"):
     """Black becomes white: a pixel of p, from 0 to 1, becomes 1 − p, in every channel."""
-
-    name = "inverted"
 
     def shifted(self, light: Images, examples: NDArray[np.int64]) -> Images:
         return 1 - light
 
 
-class Rotated(Shift):
+class Rotated(Shift, name="rotated"):
     """Images are turned about the middle, bilinear between pixels; black where nothing was."""
-
-    name = "rotated"
 
     angle: float = setting(90.0, doc="in degrees, against the clock")
 
@@ -83,13 +77,11 @@ def _neighbours(height: int, width: int, angle: float) -> list[tuple[NDArray[np.
     return found
 
 
-class Noisy(Shift):
+class Noisy(Shift, name="noisy"):
     """To every pixel of every channel, from 0 to 1, a normal number is added; what leaves 0 to 1 is cut off.
 
     An image has the same noise whenever it is read: it is drawn by the seed, the split and the image's place in that.
     """
-
-    name = "noisy"
 
     deviation: float = setting(0.3, min=0, doc="of the noise")
     seed: int = setting(0, min=0, doc="of the noise")

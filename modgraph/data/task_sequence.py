@@ -66,15 +66,13 @@ class Classes:
         return tuple(numbers[each] for each in named)
 
 
-class TaskSequence(DataSet):
+class TaskSequence(DataSet, name="task_sequence"):
     """Another data set as a sequence of tasks: those that are told, or so many classes for each.
 
     Labels are numbered anew in the order in which classes appear; a class that a later task takes with another shift
     has another label there. The grouping `task` names the task of each example. All splits of the data set within are
     dealt so. A sequence of one task is a choice of classes.
     """
-
-    name = "task_sequence"
 
     of: DataSet = setting(doc="the data set whose classes are dealt")
     tasks: Mapping[str, TaskOfSequence] | None = setting(

@@ -50,14 +50,12 @@ def king_james() -> Words:
     return tuple(word for verse in verses for word in (*WORD_OR_SIGN.findall(verse), END))
 
 
-class Text(DataSet):
+class Text(DataSet, name="text"):
     """Windows of a text: `words`, and as target `next` the words that follow. The vocabulary has the size of the spec's
     `words`: the most frequent of the training text, and `<unk>` for the rest. A run keeps it, as vocabulary.json.
 
     Windows follow each other without overlap and stay the same throughout a run; the last of a text may be shorter.
     """
-
-    name = "text"
 
     train: str | None = setting(
         None,

@@ -11,11 +11,10 @@ from modgraph.ir import Graph
 COMPONENTS = np.array(["rotation", "scaling"])
 
 
-class TwoGaussians(DataSet):
+class TwoGaussians(DataSet, name="two_gaussians"):
     """Points x of the plane from two Gaussians, one as likely as the other; y = R x for those of the first, a rotation,
     and y = S x for those of the second, a scaling of each axis. Nothing in x but its place tells the two apart."""
 
-    name = "two_gaussians"
     exact = False
 
     train: int = setting(2_000, min=1, max=10_000_000, doc="points to learn from")

@@ -52,14 +52,16 @@ class Registry(dict[str, type[D]], Generic[D]):
 
 
 class Registered(Configurable):
-    """A class that has a `name` of its own is registered among its kind."""
+    """A class that is given a `name` is registered among its kind: `class Scale(Op, name="scale")`."""
 
     registry: ClassVar[Registry[Any]]
     name: ClassVar[str]
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, name: str = "", **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "name" in vars(cls):
+        assert "name" not in vars(cls), f'the name of {cls.__name__} stands beside its base: name="{cls.name}"'
+        if name:
+            cls.name = name
             cls.registry.add(cls)
 
 

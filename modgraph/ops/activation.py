@@ -9,10 +9,9 @@ from modgraph.ops.compared import LessEqual
 from modgraph.ops.op import Op, function
 
 
-class ReLU(Op):
+class ReLU(Op, name="relu"):
     """max(0, x)."""
 
-    name = "relu"
     module = TorchModule("torch.nn.ReLU")
     keeps_zeros = True
 
@@ -20,10 +19,9 @@ class ReLU(Op):
         return 0, LessEqual(right=0.0)
 
 
-class LeakyReLU(Op):
+class LeakyReLU(Op, name="leaky_relu"):
     """x where it is positive, slope · x elsewhere."""
 
-    name = "leaky_relu"
     synonyms = ("lrelu",)
     module = TorchModule("torch.nn.LeakyReLU", "slope")
     keeps_zeros = True

@@ -18,24 +18,21 @@ class AlongAxis(Op):
     axis: int | str = axis_setting(-1)
 
 
-class Softmax(AlongAxis):
+class Softmax(AlongAxis, name="softmax"):
     """exp(x) / Σ exp(x) along an axis; zero in padding."""
 
-    name = "softmax"
     takes_logits = "x"
 
 
-class LogSoftmax(AlongAxis):
+class LogSoftmax(AlongAxis, name="log_softmax"):
     """x − log Σ exp(x) along an axis; zero in padding."""
 
-    name = "log_softmax"
     takes_logits = "x"
 
 
-class Unit(AlongAxis):
+class Unit(AlongAxis, name="unit"):
     """x / max(‖x‖, 1e-8) along an axis: vectors of length one, so that the contraction of two is their cosine."""
 
-    name = "unit"
     synonyms = ("l2_normalize", "unit_norm", "normalize", "normalise")
     keeps_zeros = True
 
@@ -62,26 +59,23 @@ class Reduction(AlongAxis):
         return (replaced(found[0], axes["position"]),)
 
 
-class Mean(Reduction):
+class Mean(Reduction, name="mean"):
     """The mean over an axis; of nothing, zero."""
 
-    name = "mean"
     synonyms = ("average", "avg")
     affine = True
 
 
-class Sum(Reduction):
+class Sum(Reduction, name="sum"):
     """The sum over an axis."""
 
-    name = "sum"
     synonyms = ("reduce_sum",)
     affine = True
 
 
-class Max(Reduction):
+class Max(Reduction, name="max"):
     """The largest value along an axis; of nothing, zero."""
 
-    name = "max"
     synonyms = ("amax", "reduce_max")
 
     def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -91,19 +85,17 @@ class Max(Reduction):
         return super().resolve(axes, found)
 
 
-class Min(Max):
+class Min(Max, name="min"):
     """The least value along an axis; of nothing, zero."""
 
-    name = "min"
     synonyms = ("amin", "reduce_min")
 
     def any_of_choices(self) -> Op:
         return Max(axis=self.axis)
 
 
-class Last(Reduction):
+class Last(Reduction, name="last"):
     """The last value along an axis, padding left out: of a sequence of states, the final one; of nothing, zero."""
 
-    name = "last"
     affine = True
     propagate = drop_axis

@@ -110,28 +110,28 @@ class _Additive(Arithmetic):
         return self.propagate_all(Add(left=None, right=None), signature, known)
 
 
-class Add(_Additive):
+class Add(_Additive, name="add"):
     """Sum of two values."""
 
-    name, symbol = "add", "+"
+    symbol = "+"
     synonyms = ("plus",)
     example = "input x: float[5, 6] y = x + x output y"
     unchanged_by_zero = ("left", "right")
 
 
-class Subtract(_Additive):
+class Subtract(_Additive, name="subtract"):
     """Difference of two values."""
 
-    name, symbol = "subtract", "-"
+    symbol = "-"
     synonyms = ("sub", "minus")
     example = "input x: float[5, 6] y = x - 1 output y"
     unchanged_by_zero = ("right",)
 
 
-class Multiply(Arithmetic):
+class Multiply(Arithmetic, name="multiply"):
     """Product of two values, element by element."""
 
-    name, symbol = "multiply", "*"
+    symbol = "*"
     synonyms = ("mul", "times")
     example = "input x: float[5, 6] y = 2 * x output y"
 
@@ -139,10 +139,10 @@ class Multiply(Arithmetic):
         return (0, 1)
 
 
-class Divide(Arithmetic):
+class Divide(Arithmetic, name="divide"):
     """Quotient of two values, element by element."""
 
-    name, symbol = "divide", "/"
+    symbol = "/"
     synonyms = ("div", "quotient")
     example = "input x: float[5] y = 1 / x output y"
 
@@ -150,10 +150,10 @@ class Divide(Arithmetic):
         return (0,) if self.left is None else ()
 
 
-class Power(Arithmetic):
+class Power(Arithmetic, name="power"):
     """One value to the power of another, element by element."""
 
-    name, symbol = "power", "**"
+    symbol = "**"
     synonyms = ("pow",)
     example = "input x: float[5, 6] y = x ** 2 output y"
 

@@ -12,14 +12,13 @@ from modgraph.ops.zeros import Bound
 from modgraph.types import Axes, Axis, Misfit, TensorType, shapes_meet, shown
 
 
-class NormalNoise(Op):
+class NormalNoise(Op, name="normal_noise"):
     """In training independent normal numbers of a value's shape times a standard deviation, otherwise zero.
 
     The deviation is a number, `scores -> normal_noise(0.1)`, or a value: `(scores, deviation) -> normal_noise`. An
     export leaves it out, and whatever only it needs.
     """
 
-    name = "normal_noise"
     synonyms = ("gaussian_noise", "jitter")
     nondifferentiable = ("x",)
     example = "input x: float[5, 6] y = x + (x -> normal_noise(0.1)) output y"
@@ -51,14 +50,13 @@ class NormalNoise(Op):
         return NormalNoise(deviation=0.0)
 
 
-class GumbelNoise(Op):
+class GumbelNoise(Op, name="gumbel_noise"):
     """In training independent standard Gumbel numbers of a value's shape, otherwise zero.
 
     The largest of logits and such noise is a draw from their softmax. `noisy = logits + (logits -> gumbel_noise)`, and
     `(noisy / t -> softmax, noisy -> top_k) -> straight_through` is a gate of temperature t (Jang et al., 2017).
     """
 
-    name = "gumbel_noise"
     nondifferentiable = ("x",)
     example = "input x: float[5, 6] y = x + (x -> gumbel_noise) output y"
     zero_outside_training = True
@@ -67,7 +65,7 @@ class GumbelNoise(Op):
         return NormalNoise(deviation=0.0)
 
 
-class Draw(Op):
+class Draw(Op, name="draw"):
     """One for a place drawn along an axis from the softmax of a value, zero elsewhere; without gradient.
 
     In inference the most probable is taken, of equal ones the first. Padding is never drawn, and where all is padding
@@ -76,7 +74,6 @@ class Draw(Op):
     An export takes the most probable, whatever it would be told.
     """
 
-    name = "draw"
     synonyms = ("multinomial", "sample_categorical", "gumbel_max", "random_choice")
     takes_logits = "x"
     example = "input x: float[5, 6] y = x -> log_softmax -> draw output y"

@@ -29,10 +29,10 @@ class _Compared(Pairwise):
         return None, self.right
 
 
-class Minimum(_Compared):
+class Minimum(_Compared, name="minimum"):
     """The lesser of two values, element by element."""
 
-    name = symbol = "minimum"
+    symbol = "minimum"
     constant_for = ("right", "right")
     example = "input x: float[5, 6] y = (x, x ** 2) -> minimum output y"
 
@@ -46,10 +46,10 @@ class Minimum(_Compared):
         return self.propagate_all(Maximum(right=None), signature, known)
 
 
-class Maximum(Minimum):
+class Maximum(Minimum, name="maximum"):
     """The larger of two values, element by element."""
 
-    name = symbol = "maximum"
+    symbol = "maximum"
     example = "input x: float[5, 6] y = x -> maximum(0.5) output y"
 
     def zero_with(self) -> tuple[int, ...]:
@@ -81,10 +81,11 @@ class Comparison(_Compared):
 
 def _compare(name: str, symbol: str, holds: Any, one_where: str, words: str, example: str) -> type[Comparison]:
     """Declare a comparison, as a class of this name; the example is an expression of x."""
-    facts = {"name": "_".join(re.findall("[A-Z][a-z]+", name)).lower(), "symbol": symbol, "holds": holds}
+    facts: dict[str, Any] = {"symbol": symbol, "holds": holds}
     facts |= {"example": f"input x: float[5, 6] y = {example} output y", "synonyms": tuple(words.split())}
     says = f"One where {one_where}, without gradient."
-    return type(name, (Comparison,), {"__module__": __name__, "__doc__": says, **facts})
+    word = "_".join(re.findall("[A-Z][a-z]+", name)).lower()
+    return type(name, (Comparison,), {"__module__": __name__, "__doc__": says, **facts}, name=word)
 
 
 FIRST = "the first value is {} the second, zero elsewhere"
@@ -102,13 +103,12 @@ COMPARISONS: dict[str, type[Comparison]] = {
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
-class Where(Op):
+class Where(Op, name="where"):
     """One value where a condition is not zero, another elsewhere: `where(x > 0, a, b)`, either perhaps a constant.
 
     The values stand over each other as in arithmetic. No gradient flows to the side that is not taken.
     """
 
-    name = "where"
     synonyms = ("if_else", "switch_case")
     nondifferentiable = ("condition",)
     example = "input x: float[5, 6] y = (x > 0, x, x ** 2) -> where output y"

@@ -13,14 +13,13 @@ LENGTH = "length of the result's last axis; of a pool or a named axis, its own"
 ACTIVATIONS = {"relu": "result", "gelu": "operand", "tanh": "result", "silu": "operand"}  # what is kept of each
 
 
-class Linear(Op):
+class Linear(Op, name="linear"):
     """Map the last axis by a learned matrix: y = x Wᵀ + b.
 
     `linear(expert)` of a pool has as many results as there are modules, along the pool's axis: scores. `linear(kind)`
     of an axis that a type declares, `class[kind=10]`, is as long as that, and along it.
     """
 
-    name = "linear"
     synonyms = ("dense", "fc", "fully_connected", "affine", "projection", "proj")
     example = "input x: float[5, 6] y = x -> linear(3) output y"
     operands = VECTORS
@@ -53,7 +52,7 @@ def modulated(before: str, after: str, path: str = "") -> tuple[Weight, ...]:
     )
 
 
-class ModulatedLinear(Op):
+class ModulatedLinear(Op, name="modulated_linear"):
     """A linear map whose input is scaled by a learned code: y = W (x ⊙ LayerNorm(Wc c)) + b.
 
     LayerNorm has no weights and adds 1e-5 to the variance. In a pool, W, b and Wc are shared and each module has a code
@@ -61,7 +60,6 @@ class ModulatedLinear(Op):
     The projection of the codes does not depend on the example and is not counted in its MACs.
     """
 
-    name = "modulated_linear"
     synonyms = ("film", "hypernetwork")
     example = "input x: float[5, 6] y = x -> modulated_linear(3) output y"
     operands = VECTORS
@@ -82,13 +80,12 @@ class ModulatedLinear(Op):
         return D * self.width
 
 
-class ModulatedMLP(Op):
+class ModulatedMLP(Op, name="modulated_mlp"):
     """Modulated linear maps with an activation between them, all conditioned on one code per module.
 
     Hu et al., ICLR 2024, equation 13.
     """
 
-    name = "modulated_mlp"
     example = "input x: float[5, 6] y = x -> modulated_mlp([7, 3]) output y"
     operands = VECTORS
     results = ("... width",)
@@ -120,10 +117,9 @@ class ModulatedMLP(Op):
         return sum(before * after for before, after in pairwise(widths))
 
 
-class Scale(Op):
+class Scale(Op, name="scale"):
     """Multiply the last axis by a learned vector that starts at one."""
 
-    name = "scale"
     synonyms = ("gain", "layer_scale")
     operands = VECTORS
     results = ("... D",)

@@ -33,7 +33,7 @@ class _Likelihood(_Objective):
     likelihood = True
 
 
-class CrossEntropy(_Likelihood):
+class CrossEntropy(_Likelihood, name="cross_entropy"):
     """−w[label] log softmax(logits)[label], averaged over an example's positions, padding left out.
 
     `class_weights` w, one for each class, are 1 unless given; a label that equals `ignore` does not count. Classes
@@ -41,7 +41,6 @@ class CrossEntropy(_Likelihood):
     `missing`, a negative label is none, and an example without any is left out of the loss's mean.
     """
 
-    name = "cross_entropy"
     synonyms = ("softmax_cross_entropy", "categorical_cross_entropy", "cross_entropy_loss", "nll", "nll_loss", "ce")
     takes_logits = "logits"
     example = "input x: float[5, 6] y = x -> relu target label: class[5, 6] loss cross_entropy(y, label) output y"
@@ -68,7 +67,7 @@ class CrossEntropy(_Likelihood):
             raise Misfit(f"logits along {axes['C']} for a label of {classes}", f"make them: linear({classes.name})")
 
 
-class Gaussian(_Likelihood):
+class Gaussian(_Likelihood, name="gaussian"):
     """−log N(target; prediction, variance · identity), averaged over an example's positions, padding left out.
 
     A position is a vector: its numbers are summed. The variance is a part of the model and must be said: it weighs this
@@ -76,7 +75,6 @@ class Gaussian(_Likelihood):
     `missing`, a number that is NaN is not there, and an example without any is left out of the loss's mean.
     """
 
-    name = "gaussian"
     synonyms = ("gaussian_nll", "normal_nll")
     example = "input x: float[6] y = x -> relu target t: float[6] loss gaussian(y, t, variance=0.1) output y"
     operands = (Operand("prediction", "... D"), Operand("target", "... D"))
@@ -88,13 +86,12 @@ class Gaussian(_Likelihood):
     missing: bool = setting(False, doc=MISSING_NUMBERS)
 
 
-class MSE(_Objective):
+class MSE(_Objective, name="mse"):
     """Squared error, averaged over everything an example holds, padding left out.
 
     With `missing`, a number that is NaN is not there, and an example without any is left out of the loss's mean.
     """
 
-    name = "mse"
     synonyms = ("l2", "squared_error", "mean_squared_error", "mse_loss")
     example = "input x: float[5, 6] y = x -> relu target t: float[5, 6] loss mse(y, t) output y"
     operands = (Operand("prediction", "..."), Operand("target", "..."))
@@ -105,10 +102,9 @@ class MSE(_Objective):
     missing: bool = setting(False, doc=MISSING_NUMBERS)
 
 
-class Entropy(_Objective):
+class Entropy(_Objective, name="entropy"):
     """Entropy of softmax(logits) over the last axis, −Σ p log p, averaged over an example's positions."""
 
-    name = "entropy"
     takes_logits = "logits"
     example = "input x: float[5, 6] y = x -> relu loss entropy(x) output y"
     operands = (Operand("logits", "... C"),)
@@ -142,13 +138,12 @@ class _Balance(_Objective):
         return (TensorType("float", (), per="batch" if self.over == "batch" else "example"),)
 
 
-class Load(_Balance):
+class Load(_Balance, name="load"):
     """CV² of how many tokens each module is likely to get: variance / mean² of Σ over tokens of its load.
 
     A router's load is smooth in its logits, so that it can be learnt from (Shazeer et al., 2017, appendix A).
     """
 
-    name = "load"
     example = (
         "input x: float[5, 6] pool p[3] = linear(4) router r = noisy_top_k(k=2) y = x -> p by r output y loss load(r)"
     )
@@ -156,7 +151,7 @@ class Load(_Balance):
     operands = (Operand("load", "... N M"),)
 
 
-class Importance(_Balance):
+class Importance(_Balance, name="importance"):
     """CV² of how much each module is used: variance / mean² of Σ over tokens of its gates (unbiased variance).
 
     Takes a router (`importance(agree)`), and sums over the routes that use it; of a router that keeps `probabilities`,
@@ -164,7 +159,6 @@ class Importance(_Balance):
     examples are summed first; over the example, each has a value of its own. A single module gives 0.
     """
 
-    name = "importance"
     synonyms = ("balance", "load_balancing", "load_balance", "aux_loss")
     example = (
         "input x: float[5, 6] pool p[3] = linear(4) router r = agreement(2) y = x -> p by r loss importance(r) output y"

@@ -17,10 +17,9 @@ def refuse_padding(axes: Axes, *letters: str) -> None:
             raise Misfit(reason, "normalise along an axis with a number in the input's type")
 
 
-class LayerNorm(Op):
+class LayerNorm(Op, name="layer_norm"):
     """Subtract the mean of the last axis and divide by its standard deviation; then scale and shift, if `learned`."""
 
-    name = "layer_norm"
     synonyms = ("ln",)
     operands = VECTORS
     results = ("... D",)
@@ -35,10 +34,9 @@ class LayerNorm(Op):
         refuse_padding(axes, "D")
 
 
-class RMSNorm(Op):
+class RMSNorm(Op, name="rms_norm"):
     """Divide the last axis by its root mean square, then scale by a learned vector."""
 
-    name = "rms_norm"
     operands = VECTORS
     results = ("... D",)
     weights = (Weight("weight", "D", ONES),)
@@ -49,13 +47,12 @@ class RMSNorm(Op):
     eps: float = setting(1e-6, min=0, doc="added to the mean square")
 
 
-class BatchNorm(Op):
+class BatchNorm(Op, name="batch_norm"):
     """Normalise each channel of an image over the batch in training, by running statistics afterwards.
 
     In a module of a pool it normalises over the messages that the module gets.
     """
 
-    name = "batch_norm"
     synonyms = ("bn", "batch_norm2d")
     example = "input x: float[4, 8, 6] y = x -> batch_norm output y"
     operands = IMAGE
@@ -77,10 +74,9 @@ class BatchNorm(Op):
         refuse_padding(axes, "C", "H", "W")
 
 
-class GroupNorm(Op):
+class GroupNorm(Op, name="group_norm"):
     """Normalise groups of an image's channels, then scale and shift each channel."""
 
-    name = "group_norm"
     synonyms = ("gn", "group_norm2d")
     example = "input x: float[4, 8, 6] y = x -> group_norm(2) output y"
     operands = IMAGE
@@ -99,10 +95,9 @@ class GroupNorm(Op):
             raise Misfit("each group has a single value, which is zero once it is normalised", "choose fewer groups")
 
 
-class Dropout(Op):
+class Dropout(Op, name="dropout"):
     """In training, set each value to zero with probability `rate` and scale the rest up by 1 / (1 − rate)."""
 
-    name = "dropout"
     synonyms = ("drop",)
     example = "input x: float[5, 6] y = x -> dropout(0.5) output y"
     module = own_module("rate")

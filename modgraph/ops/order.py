@@ -11,10 +11,9 @@ from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, Propagated, Ranking
 from modgraph.types import Axes, Misfit, TensorType
 
 
-class CumulativeSum(AlongAxis):
+class CumulativeSum(AlongAxis, name="cumulative_sum"):
     """At each place along an axis the sum up to there, the place itself included; padding adds nothing."""
 
-    name = "cumulative_sum"
     synonyms = ("cumsum", "running_sum", "prefix_sum")
     affine = True
 
@@ -23,11 +22,10 @@ class CumulativeSum(AlongAxis):
         return self, ANYWHERE if place == signature.axes["position"] else Bound(place)
 
 
-class SortOrder(AlongAxis):
+class SortOrder(AlongAxis, name="sort_order"):
     """For each place its rank along an axis, from 0, without gradient: of equal values the one that stands first is
     first, and padding comes last. So `x -> sort_order(descending=true) < k` is one for the k largest."""
 
-    name = "sort_order"
     synonyms = ("rank", "ranks")
     nondifferentiable = ("x",)
     example = "input x: float[5, 6] y = x -> sort_order(descending=true) output y"
@@ -39,11 +37,10 @@ class SortOrder(AlongAxis):
         return Ranking(signature.axes["position"], Identity() if self.descending else Subtract(left=0.0, right=None))
 
 
-class KthLargest(Reduction):
+class KthLargest(Reduction, name="kth_largest"):
     """The k-th largest value along an axis, padding left out, with a gradient to its place: of equal values the one
     that stands first is larger. Of fewer than k values it is the least, of none zero."""
 
-    name = "kth_largest"
     synonyms = ("top_k_value",)
     example = "input x: float[5, 6] y = x -> kth_largest(2) output y"
     module = own_module("position", "k")
@@ -60,10 +57,9 @@ class KthLargest(Reduction):
         return Max(axis=self.axis)
 
 
-class Positions(AlongAxis):
+class Positions(AlongAxis, name="positions"):
     """0, 1, 2, … along an axis of a value, which is all that the result has; without gradient."""
 
-    name = "positions"
     synonyms = ("arange", "iota", "position_ids")
     nondifferentiable = ("x",)
     example = "input x: float[5, 6] y = x -> positions(axis=-2) output y"

@@ -5,10 +5,9 @@ from __future__ import annotations
 from modgraph.ops.op import Op
 
 
-class MaskPadding(Op):
+class MaskPadding(Op, name="mask_padding"):
     """x, zero in padding: what stands there reaches neither values nor gradients."""
 
-    name = "mask_padding"
     masks = "..."
     affine = True
     keeps_zeros = True

@@ -13,10 +13,9 @@ from modgraph.types import Axes, Axis, Misfit, derived
 TOKENS = (tokens("x"),)
 
 
-class Embedding(Op):
+class Embedding(Op, name="embedding"):
     """Look up a learned vector for each token id."""
 
-    name = "embedding"
     synonyms = ("embed", "lookup")
     example = "input x: token[7, 11] y = x -> embedding(4) output y"
     operands = (Operand("x", "...", dtype="token"),)
@@ -28,10 +27,9 @@ class Embedding(Op):
     width: int = setting(min=1, doc="length of a vector")
 
 
-class ClassToken(Op):
+class ClassToken(Op, name="class_token"):
     """Put one learned token in front of the others."""
 
-    name = "class_token"
     synonyms = ("cls", "cls_token")
     operands = TOKENS
     results = ("... one_more D",)
@@ -44,10 +42,9 @@ class ClassToken(Op):
         return N + 1
 
 
-class Position(Op):
+class Position(Op, name="position"):
     """Add a learned vector to each token by its place."""
 
-    name = "position"
     synonyms = ("pos_embed", "position_embedding")
     operands = TOKENS
     results = ("... N D",)
@@ -71,11 +68,10 @@ class Position(Op):
         axes.bound["positions"] = axes["N"] if self.length is None else Axis(self.length)
 
 
-class Select(Reduction):
+class Select(Reduction, name="select"):
     """Take one place along an axis, by default one of the tokens of [N, D]; of an axis of any length the first alone,
     since an example may have no other. The first of nothing is zero."""
 
-    name = "select"
     synonyms = ("index",)
     example = "input x: float[5, 6] y = x -> select(1) output y"
     module = own_module("index", "position")

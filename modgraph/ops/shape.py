@@ -16,10 +16,9 @@ MOST_PARTS = 256
 PLACE = re.compile(r"-[1-9]\d*")  # of an axis, counted from the last
 
 
-class Flatten(Op):
+class Flatten(Op, name="flatten"):
     """Put everything an example holds into one axis, or its last axes: `flatten(3)` makes vectors of images."""
 
-    name = "flatten"
     synonyms = ("ravel",)
     module = own_module("flat")
     affine = True
@@ -40,10 +39,9 @@ class Flatten(Op):
         return (found[0].with_shape((*outer, product(joined))),)
 
 
-class Concat(Op):
+class Concat(Op, name="concat"):
     """Join several values along their last axis; all other axes agree."""
 
-    name = "concat"
     synonyms = ("cat", "concatenate", "join")
     example = "input x: float[5, 6] y = (x, x) -> concat output y"
     variadic = True
@@ -74,10 +72,9 @@ class Concat(Op):
         return self, either_bound(known)
 
 
-class Stack(Op):
+class Stack(Op, name="stack"):
     """Lay values of one type along a new first axis; the members of a family along one that is called after it."""
 
-    name = "stack"
     synonyms = ("pile",)
     example = "input x: float[5, 6] y = (x, x) -> stack output y"
     variadic = True
@@ -91,11 +88,10 @@ class Stack(Op):
         return (found[0].with_shape(once_each((axis_called(len(found), self.axis), *(axes.lead or ())))),)
 
 
-class Split(Op):
+class Split(Op, name="split"):
     """Cut the last axis into so many parts of equal length, or into parts of given lengths:
     `a, b = x -> split(2)`, `a, b = x -> split([16, 48])`."""
 
-    name = "split"
     synonyms = ("chunk",)
     example = "input x: float[5, 6] y, z = x -> split([2, 4]) output y output z"
     operands = VECTORS
@@ -120,14 +116,13 @@ class Split(Op):
         return tuple(found[0].with_shape((*found[0].shape[:-1], length)) for length in lengths)
 
 
-class Rename(Op):
+class Rename(Op, name="rename"):
     """Give axes other names: `h -> rename(expert="sender")`, so that all pairs of two experts can be meant.
 
     An axis keeps its length, and an axis of any length its padding: only axes with a number can be renamed. Without a
     new name, `rename(expert="")`, it is a plain one.
     """
 
-    name = "rename"
     example = 'input x: float[6] pool p[3] = linear(4) y = x -> p -> rename(p="sender") output y'
     module = TorchModule("torch.nn.Identity")
     affine = True

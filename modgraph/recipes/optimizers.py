@@ -28,10 +28,9 @@ class Optimizer(Named):
         return 2, 2
 
 
-class SGD(Optimizer):
+class SGD(Optimizer, name="sgd"):
     """Stochastic gradient descent."""
 
-    name = "sgd"
     torch = "torch.optim.SGD"
     lr: float = setting(0.01, min=0, doc="learning rate")
     momentum: float = setting(0.0, min=0, below=1, doc="share of the last move that is kept")
@@ -46,10 +45,9 @@ class SGD(Optimizer):
         return "has nesterov without momentum" if self.nesterov and not self.momentum else None
 
 
-class Adam(Optimizer):
+class Adam(Optimizer, name="adam"):
     """Adam (Kingma and Ba, 2015)."""
 
-    name = "adam"
     torch = "torch.optim.Adam"
     lr: float = setting(0.001, min=0, doc="learning rate")
     beta1: float = setting(0.9, min=0, below=1, doc="memory of the gradient's mean")
@@ -67,10 +65,9 @@ class Adam(Optimizer):
         return 2, 0
 
 
-class AdamW(Adam):
+class AdamW(Adam, name="adamw"):
     """Adam with weight decay apart from the gradient (Loshchilov and Hutter, 2019)."""
 
-    name = "adamw"
     torch = "torch.optim.AdamW"
     weight_decay: float = setting(0.01, min=0, doc="pull of every weight towards zero")
 
@@ -93,39 +90,34 @@ class Schedule(Named):
         """The share once `done` of the way (from 0 to below 1), in an epoch (from 0)."""
 
 
-class Constant(Schedule):
+class Constant(Schedule, name="constant"):
     """The full rate throughout."""
-
-    name = "constant"
 
     def after_warmup(self, done: float, epoch: int) -> float:
         return 1.0
 
 
-class Cosine(Schedule):
+class Cosine(Schedule, name="cosine"):
     """Half a cosine, from the full rate down to `floor` (Loshchilov and Hutter, 2017)."""
 
-    name = "cosine"
     floor: float = setting(0.0, min=0, max=1, doc="share of the rate at the end")
 
     def after_warmup(self, done: float, epoch: int) -> float:
         return self.floor + (1 - self.floor) * 0.5 * (1 + math.cos(math.pi * done))
 
 
-class Linear(Schedule):
+class Linear(Schedule, name="linear"):
     """A line from the full rate down to `floor`."""
 
-    name = "linear"
     floor: float = setting(0.0, min=0, max=1, doc="share of the rate at the end")
 
     def after_warmup(self, done: float, epoch: int) -> float:
         return 1 - (1 - self.floor) * done
 
 
-class Stairs(Schedule):
+class Stairs(Schedule, name="stairs"):
     """The rate times `factor` after every so many epochs."""
 
-    name = "stairs"
     every: int = setting(min=1, doc="epochs of one rate")
     factor: float = setting(0.1, min=0, max=1, doc="what the rate is multiplied by then")
     floor: float = setting(0.0, min=0, max=1, doc="share of the rate that it never goes below")

@@ -13,14 +13,13 @@ from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, may_meet, met,
 MODULE = "m"  # the letter of the axis of modules; others have those behind it
 
 
-class EveryModule(Router):
+class EveryModule(Router, name="every_module"):
     """Apply every module of a pool: what `x -> pool` means without a router.
 
     The result has an axis of modules before each message. A value that has that axis already is dealt row by row:
     module j gets row j.
     """
 
-    name = "every_module"
     synonyms = ("all", "dense", "ensemble", "soft")
     example = "input x: float[5, 6] pool p[3] = linear(4) y = x -> p output y"
     operands = (Operand("tokens", "..."),)
@@ -53,7 +52,7 @@ class EveryModule(Router):
         return Lowering("every_module", self.reference, reason)
 
 
-class Weighted(Router):
+class Weighted(Router, name="weighted"):
     """Send a value through modules and sum over an axis of the weights: y = Σ_over w ⊙ f_j(x).
 
     Over the pool's axis each sender gets a weighted sum of what the modules make of it; over one of the senders' axes
@@ -64,7 +63,6 @@ class Weighted(Router):
     given too, as passes do that compute them once for several routes.
     """
 
-    name = "weighted"
     synonyms = ("weighted_sum", "soft_routing")
     example = "input x: float[5, 6] pool p[3] = linear(4) w = x -> linear(p) -> softmax y = x -> p by w output y"
     operands = (Operand("tokens", "..."), Operand("weights", "..."), Operand("messages", "...", optional=True))

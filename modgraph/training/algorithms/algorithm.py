@@ -104,10 +104,8 @@ class Learner:
         Raises `ValueError` or `TypeError` if it is not of this training."""
 
 
-class Backprop(Algorithm):
+class Backprop(Algorithm, name="backprop"):
     """Gradient descent on the declared losses."""
-
-    name = "backprop"
 
     def learner(self, setup: LearnerSetup) -> Learner:
         from modgraph.training.algorithms.decisions import drawn_routes
@@ -118,7 +116,7 @@ class Backprop(Algorithm):
         return Learner(setup.graph)
 
 
-class EM(Algorithm):
+class EM(Algorithm, name="em"):
     """Keep the best decisions found for every example, and learn to make them and to do well with them.
 
     The E-step, once before every `m_steps` steps, takes a batch of its own: for each example `samples` decisions are
@@ -127,7 +125,6 @@ class EM(Algorithm):
     losses, a* what is kept. At the start, decisions are drawn uniformly.
     """
 
-    name = "em"
     samples: int = setting(10, min=1, max=10_000, doc="decisions drawn for each example in an E-step")
     m_steps: int = setting(9, min=1, doc="steps of gradient descent between E-steps")
     batch: int | None = setting(None, min=1, doc="examples in an E-step; by default those of a step")
@@ -143,14 +140,13 @@ class EM(Algorithm):
         return ViterbiEM(DecisionLikelihood.of(setup.graph, self.name), self, setup)
 
 
-class Reinforce(Algorithm):
+class Reinforce(Algorithm, name="reinforce"):
     """Draw decisions, and make those more probable that did better than usual.
 
     −mean[log p(y|x, a) + (log p(y|x, a) − b) log p(a|x)], the bracket's factor without gradient; b is the exponential
     moving average of log p(y|x, a) over the steps before. Both are summed over an example's positions.
     """
 
-    name = "reinforce"
     memory: float = setting(0.99, min=0, below=1, doc="share of the moving average b that is kept at each step")
 
     def learner(self, setup: LearnerSetup) -> Learner:

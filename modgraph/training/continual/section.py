@@ -24,7 +24,7 @@ class PhaseOfTask(Section):
         return None if self.losses else "names no losses"
 
 
-class Continual(Backprop):
+class Continual(Backprop, name="continual"):
     """Gradient descent on one task after another, each the examples of a group of the data.
 
     After the first task all is frozen. In each later one the classes grow that its labels need. Then batches of it are
@@ -33,7 +33,6 @@ class Continual(Backprop):
     a look at the whole task adds nothing. Where nothing was added, the rows of new classes learn alone.
     """
 
-    name = "continual"
     one_phase = False
 
     by: str = setting("task", doc="the grouping of the data whose groups are the tasks")

@@ -59,10 +59,9 @@ class BestOfRoute(nn.Module):
 def discrete() -> Iterator[None]:
     """A router that chooses, for as long as a test lasts."""
 
-    class BestOfRouter(Router):
+    class BestOfRouter(Router, name="best_of"):
         """Send each token to the module with the largest score."""
 
-        name = "best_of"
         operands = (Operand("tokens", "... N D"),)
         records = (Record("selected", "... N M", Role.CHOICE), Record("scores", "... N M", Role.SCORES))
         weights = (Weight("weight", "M D", normal(1.0)),)
