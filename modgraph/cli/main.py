@@ -15,6 +15,7 @@ from modgraph.cli.surroundings import check_folder, imports_frozen, message_of, 
 from modgraph.diagnostics import Diagnostic, ModgraphError, render_all
 
 USER_FAULT, OUR_FAULT, INTERRUPTED = 1, 3, 130
+OURS = "This is a fault of modgraph, not yours. Please report it with the text above."
 
 COMMANDS = {path.stem.removesuffix("_command"): path for path in sorted(Path(__file__).parent.glob("*_command.py"))}
 
@@ -71,9 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 import traceback
 
                 traceback.print_exc()
-                print(
-                    "\nThis is a fault of modgraph, not yours. Please report it with the text above.", file=sys.stderr
-                )
+                print(f"\n{OURS}", file=sys.stderr)
                 return OUR_FAULT
             diagnostics = [message]
         print(render_all(diagnostics), file=sys.stderr)
