@@ -3,5 +3,4 @@
 from modgraph.elaboration.errors.cautions import *
 from modgraph.elaboration.errors.names import *
 from modgraph.elaboration.errors.routers import *
-from modgraph.elaboration.errors.scans import *
 from modgraph.elaboration.errors.values import *
