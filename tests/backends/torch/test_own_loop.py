@@ -63,9 +63,9 @@ def test_a_loop_of_ones_own_moves_weights_and_states_as_the_engine_does(tmp_path
             indices = torch.arange(20 * step, 20 * step + 20)
             batch = {name: torch.as_tensor(each[indices.numpy()]) for name, each in engine.phase.data.values.items()}
             torch.manual_seed(generator_for(engine.train.seed, "noise", step).initial_seed())
-            for group in optimizer.param_groups:
-                group["lr"] = engine._rate()
             engine._step(indices)
+            for group, its in zip(optimizer.param_groups, engine.state.optimizer.param_groups, strict=True):
+                group["lr"] = its["lr"]
             optimizer.zero_grad()
             model.compute(batch).loss.backward()
             optimizer.step()
