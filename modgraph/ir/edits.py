@@ -25,6 +25,9 @@ class Edit:
 
     kind: ClassVar[str]
 
+    def __init_subclass__(cls, kind: str = "") -> None:
+        cls.kind = kind
+
     def apply(self, graph: Graph) -> Graph:
         """The graph with the edit. Raises `Misfit` or `KeyError` where it cannot be made."""
         raise NotImplementedError
@@ -39,7 +42,7 @@ class Edit:
 
 
 @dataclass(frozen=True)
-class _Resize(Edit):
+class _Resize(Edit, kind="grow"):
     """An axis gets longer, or shorter, by some places at its end."""
 
     axis: str
@@ -53,8 +56,6 @@ class _Resize(Edit):
 class Grow(_Resize):
     """An axis gets `by` places more: a module for each pool along it, a place in each weight and state."""
 
-    kind = "grow"
-
     def apply(self, graph: Graph) -> Graph:
         return grow(graph, self.axis, self.by)
 
@@ -63,10 +64,8 @@ class Grow(_Resize):
 
 
 @dataclass(frozen=True)
-class Shrink(_Resize):
+class Shrink(_Resize, kind="shrink"):
     """An axis loses its last places: what undoes that it grew."""
-
-    kind = "shrink"
 
     def apply(self, graph: Graph) -> Graph:
         return grow(graph, self.axis, -self.by)
@@ -80,11 +79,10 @@ class Shrink(_Resize):
 
 
 @dataclass(frozen=True)
-class Freeze(Edit):
+class Freeze(Edit, kind="freeze"):
     """All that is learned stays as it is from here on, and nothing counts as added; but for weights whose names are
     those of `but`, where `*` stands for any letters, and what was added to the pools and targets in `keeps`."""
 
-    kind = "freeze"
     but: tuple[str, ...] = ()
     keeps: tuple[str, ...] = ()
 
@@ -103,11 +101,10 @@ class Freeze(Edit):
 
 
 @dataclass(frozen=True)
-class Mark(Edit):
+class Mark(Edit, kind="mark"):
     """Exactly these nodes are frozen, and so many places count as added: what undoes a freeze. A node of a pool's
     module is called `pool/0/linear`."""
 
-    kind = "mark"
     frozen: frozenset[str] = frozenset()
     grown: tuple[tuple[str, int], ...] = ()
 

@@ -57,32 +57,31 @@ class Node:
     span: Span | None = field(default=None, compare=False, repr=False)
     within: Call | None = field(default=None, compare=False, repr=False)
 
+    def __init_subclass__(cls, kind: str) -> None:
+        cls.kind = kind
+
 
 @dataclass(frozen=True, kw_only=True)
-class InputNode(Node):
+class InputNode(Node, kind="input"):
     """A value that the user gives; how long each example is along an axis of any length is one too."""
 
-    kind = "input"
-
 
 @dataclass(frozen=True, kw_only=True)
-class TargetNode(Node):
+class TargetNode(Node, kind="target"):
     """A value that training compares with. The last `grown` of its classes were added to a model that was trained
     before."""
 
-    kind = "target"
     grown: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
-class OpNode(Node):
+class OpNode(Node, kind="op"):
     """One op. `owner` names whose weights it uses: its own name, or a module's that is used here.
 
     `initial` replaces the start of its first weight; `frozen` weights are not trained. A value that no example changes
     may be computed `once` for a batch.
     """
 
-    kind = "op"
     op: Op
     owner: str
     initial: Initial | None = None
@@ -91,7 +90,7 @@ class OpNode(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PoolNode(Node):
+class PoolNode(Node, kind="pool"):
     """Modules of one interface: `size` copies of one region, or as many regions of unlike modules.
 
     A region is one module: it has one argument, the message, and one result. The last `grown` modules were added to a
@@ -100,7 +99,6 @@ class PoolNode(Node):
     pool is part of: names in a region are relative, and axes of different pools must not meet.
     """
 
-    kind = "pool"
     size: int
     regions: tuple[Region, ...]
     grown: int = 0
@@ -159,11 +157,10 @@ class PoolNode(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RouterNode(Node):
+class RouterNode(Node, kind="router"):
     """A router: its settings and weights, whichever routes use it. One that is written in the language has none of its
     own: those of the ops of its body stand below its name."""
 
-    kind = "router"
     router: Router | RouterText
     frozen: bool = False
 
@@ -174,19 +171,18 @@ class RouterNode(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RouteNode(Node):
+class RouteNode(Node, kind="route"):
     """A place where a router sends messages through a pool. `lowering` is the form that is chosen to compute it,
     `label` what users know it by, if that is not its name. `once` for a batch its value is computed, where no example
     changes it, or for all steps of a scan the stacked weights of its modules."""
 
-    kind = "route"
     lowering: str | None = None
     once: bool = False
     label: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecisionNode(Node):
+class DecisionNode(Node, kind="decision"):
     """What a router that is written in the language decides at one use of it. Nothing comes out of it: ops and routes
     of the router's body compute all that flows in, and what reads the use reads that.
 
@@ -195,7 +191,6 @@ class DecisionNode(Node):
     `label` is what users know the use by, if that is not its name.
     """
 
-    kind = "decision"
     label: str = ""
     records: tuple[Record, ...] = ()
     rounds: int = 1
@@ -213,15 +208,13 @@ class DecisionNode(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GrowthNode(Node):
+class GrowthNode(Node, kind="growth"):
     """When a pool is to grow, as a training over several tasks asks: `when` flows in, a number for the whole batch, and
     zero says no. It uses the pool and a router that the pool is used by; nothing comes out of it."""
 
-    kind = "growth"
-
 
 @dataclass(frozen=True, kw_only=True)
-class ScanNode(Node):
+class ScanNode(Node, kind="scan"):
     """A region run once for each step of a sequence's first axis, with the same weights.
 
     The region's arguments are one step's slice, the `carried` states, then values from outside; its results are the
@@ -231,7 +224,6 @@ class ScanNode(Node):
     graph around it. Past the length of an example, states stay and results are zero.
     """
 
-    kind = "scan"
     region: Region
     carried: int = 0
 
@@ -262,18 +254,15 @@ class ScanNode(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutputNode(Node):
+class OutputNode(Node, kind="output"):
     """A value that the model yields. `label` is what users know it by."""
 
-    kind = "output"
     label: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class LossNode(Node):
+class LossNode(Node, kind="loss"):
     """A number that training makes small, known by the name of the node."""
-
-    kind = "loss"
 
 
 @dataclass(frozen=True)

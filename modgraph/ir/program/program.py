@@ -14,19 +14,17 @@ from modgraph.types import TensorType
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlaceNode(Node):
+class PlaceNode(Node, kind="place"):
     """Where a pool or a router that a body around this one declares stands in the order of the whole graph: `placed` is
     used here for the first time."""
 
-    kind = "place"
     placed: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeferredNode(Node):
+class DeferredNode(Node, kind="deferred"):
     """Says of a pool or a router of this body that a call in it places it."""
 
-    kind = "deferred"
     placed: str
 
 
@@ -56,7 +54,7 @@ class Definition:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CallNode(Node):
+class CallNode(Node, kind="call"):
     """A use of a definition, in the body of another or of the program.
 
     `path` is that of its nodes; the name is the same, with a number behind `~` where two calls have one path. `weights`
@@ -64,7 +62,6 @@ class CallNode(Node):
     takes are here. Values flow into the slots that are called as the definition's operands.
     """
 
-    kind = "call"
     definition: Definition
     weights: str = ""
     key: int | str | None = None
