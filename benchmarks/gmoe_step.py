@@ -23,7 +23,7 @@ from options import parse_options
 from torch import Tensor
 
 import modgraph
-from modgraph.cli.common import add_overrides, overrides
+from modgraph.cli.common import add_options, read_overrides
 
 SPEC = "specs/gmoe.mod"
 WARM = 2
@@ -83,7 +83,7 @@ def seconds(function: Callable[[], Any]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="GMoE against the plain vision transformer.")
-    add_overrides(parser)
+    add_options(parser, "set")
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--threads", type=int, default=1)
@@ -91,9 +91,8 @@ def main() -> None:
     torch.manual_seed(0)
     torch.set_num_threads(options.threads)
     batch = {"image": torch.randn(options.batch, 3, 224, 224), "label": torch.randint(345, (options.batch,))}
-    mixture, plain = (
-        modgraph.load(SPEC, **given).build() for given in (overrides(options), {**overrides(options), "sparse": []})
-    )
+    given = read_overrides(options.set)
+    mixture, plain = (modgraph.load(SPEC, **each).build() for each in (given, {**given, "sparse": []}))
     print(f"{'':14} {'ViT ms':>10} {'GMoE ms':>10} {'ratio':>7}")
     compare("inference", torch_inference_of(mixture, batch), torch_inference_of(plain, batch), options.rounds)
     bundles = [inference_of(model, batch, options.threads) for model in (mixture, plain)]
