@@ -42,7 +42,7 @@ class Edit:
 
 
 @dataclass(frozen=True)
-class _Resize(Edit, kind="grow"):
+class _Resize(Edit):
     """An axis gets longer, or shorter, by some places at its end."""
 
     axis: str
@@ -53,7 +53,7 @@ class _Resize(Edit, kind="grow"):
 
 
 @dataclass(frozen=True)
-class Grow(_Resize):
+class Grow(_Resize, kind="grow"):
     """An axis gets `by` places more: a module for each pool along it, a place in each weight and state."""
 
     def apply(self, graph: Graph) -> Graph:
