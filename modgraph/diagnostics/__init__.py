@@ -1,5 +1,5 @@
 """Sources, places in them, and the messages that point there."""
 
-from modgraph.diagnostics.diagnostic import *
-from modgraph.diagnostics.render import *
-from modgraph.diagnostics.suggest import *
+from modgraph.diagnostics.diagnostic import Caution, Diagnostic, Note, Report, Source, Span
+from modgraph.diagnostics.render import ModgraphError, render, render_all
+from modgraph.diagnostics.suggest import closest, did_you_mean, listed, nearest
