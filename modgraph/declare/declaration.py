@@ -82,6 +82,10 @@ class Declaration(_Declared, Registered):
     masks: ClassVar[str] = ""  # the axes whose padding it must be told, by pattern; a place is one of the first operand
     module: ClassVar[TorchModule]
 
+    def __init_subclass__(cls, synonyms: str = "", **options: Any) -> None:
+        cls.synonyms = tuple(synonyms.split()) or cls.synonyms
+        super().__init_subclass__(**options)
+
     def all_weights(self) -> tuple[Weight, ...]:
         """The weights that this declaration has under its settings."""
         if not self.weights:

@@ -19,10 +19,9 @@ class ReLU(Op, name="relu"):
         return 0, LessEqual(right=0.0)
 
 
-class LeakyReLU(Op, name="leaky_relu"):
+class LeakyReLU(Op, name="leaky_relu", synonyms="lrelu"):
     """x where it is positive, slope · x elsewhere."""
 
-    synonyms = ("lrelu",)
     module = TorchModule("torch.nn.LeakyReLU", "slope")
     keeps_zeros = True
 

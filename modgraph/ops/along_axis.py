@@ -30,10 +30,9 @@ class LogSoftmax(AlongAxis, name="log_softmax"):
     takes_logits = "x"
 
 
-class Unit(AlongAxis, name="unit"):
+class Unit(AlongAxis, name="unit", synonyms="l2_normalize unit_norm normalize normalise"):
     """x / max(‖x‖, 1e-8) along an axis: vectors of length one, so that the contraction of two is their cosine."""
 
-    synonyms = ("l2_normalize", "unit_norm", "normalize", "normalise")
     keeps_zeros = True
 
 
@@ -59,24 +58,20 @@ class Reduction(AlongAxis):
         return (replaced(found[0], axes["position"]),)
 
 
-class Mean(Reduction, name="mean"):
+class Mean(Reduction, name="mean", synonyms="average avg"):
     """The mean over an axis; of nothing, zero."""
 
-    synonyms = ("average", "avg")
     affine = True
 
 
-class Sum(Reduction, name="sum"):
+class Sum(Reduction, name="sum", synonyms="reduce_sum"):
     """The sum over an axis."""
 
-    synonyms = ("reduce_sum",)
     affine = True
 
 
-class Max(Reduction, name="max"):
+class Max(Reduction, name="max", synonyms="amax reduce_max"):
     """The largest value along an axis; of nothing, zero."""
-
-    synonyms = ("amax", "reduce_max")
 
     def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if len(found) == 2:
@@ -85,10 +80,8 @@ class Max(Reduction, name="max"):
         return super().resolve(axes, found)
 
 
-class Min(Max, name="min"):
+class Min(Max, name="min", synonyms="amin reduce_min"):
     """The least value along an axis; of nothing, zero."""
-
-    synonyms = ("amin", "reduce_min")
 
     def any_of_choices(self) -> Op:
         return Max(axis=self.axis)

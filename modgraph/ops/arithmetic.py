@@ -110,51 +110,46 @@ class _Additive(Arithmetic):
         return self.propagate_all(Add(left=None, right=None), signature, known)
 
 
-class Add(_Additive, name="add"):
+class Add(_Additive, name="add", synonyms="plus"):
     """Sum of two values."""
 
     symbol = "+"
-    synonyms = ("plus",)
     example = "input x: float[5, 6] y = x + x output y"
     unchanged_by_zero = ("left", "right")
 
 
-class Subtract(_Additive, name="subtract"):
+class Subtract(_Additive, name="subtract", synonyms="sub minus"):
     """Difference of two values."""
 
     symbol = "-"
-    synonyms = ("sub", "minus")
     example = "input x: float[5, 6] y = x - 1 output y"
     unchanged_by_zero = ("right",)
 
 
-class Multiply(Arithmetic, name="multiply"):
+class Multiply(Arithmetic, name="multiply", synonyms="mul times"):
     """Product of two values, element by element."""
 
     symbol = "*"
-    synonyms = ("mul", "times")
     example = "input x: float[5, 6] y = 2 * x output y"
 
     def zero_with(self) -> tuple[int, ...]:
         return (0, 1)
 
 
-class Divide(Arithmetic, name="divide"):
+class Divide(Arithmetic, name="divide", synonyms="div quotient"):
     """Quotient of two values, element by element."""
 
     symbol = "/"
-    synonyms = ("div", "quotient")
     example = "input x: float[5] y = 1 / x output y"
 
     def zero_with(self) -> tuple[int, ...]:
         return (0,) if self.left is None else ()
 
 
-class Power(Arithmetic, name="power"):
+class Power(Arithmetic, name="power", synonyms="pow"):
     """One value to the power of another, element by element."""
 
     symbol = "**"
-    synonyms = ("pow",)
     example = "input x: float[5, 6] y = x ** 2 output y"
 
     def zero_with(self) -> tuple[int, ...]:

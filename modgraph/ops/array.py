@@ -44,13 +44,12 @@ class Array(Op):
         return replace(self, sizes=tuple(size if name == axis else old for old, name in lengths))
 
 
-class Constant(Array, name="constant"):
+class Constant(Array, name="constant", synonyms="literal tensor array full"):
     """Given numbers, the same for every example: what `constant c: float[2, 3] = [[1, 0, 0], [0, 1, 0]]` declares.
 
     A single number stands at every place.
     """
 
-    synonyms = ("literal", "tensor", "array", "full")
     example = "input x: float[5, 3] constant c: float[3] = [1, 0.5, 2] y = x * c output y"
     module = own_module("rank", "sizes", "numbers")
     is_array = True
@@ -64,40 +63,37 @@ class Constant(Array, name="constant"):
         return super().resolve(axes, found)
 
 
-class Parameter(Array, name="parameter"):
+class Parameter(Array, name="parameter", synonyms="variable learned learned_queries latents"):
     """A learned array, the same for every example: what `weight w: float[4, 8] = normal(0.02)` declares.
 
     Its operand only tells how many examples there are. The weight has the declaration's own name.
     """
 
-    synonyms = ("variable", "learned", "learned_queries", "latents")
     example = "input x: float[5, 6] weight w: float[6] = normal(1.0) y = x * w output y"
     weights = (Weight("", "...", normal(0.02)),)
     module = own_module("rank", "sizes")
     is_array = True
 
 
-class State(Array, name="state"):
+class State(Array, name="state", synonyms="buffer running ema moving_average"):
     """An array that no gradient moves: `state bias: float[expert] = zeros`, and `next bias = …` says what it is after a
     step of training.
 
     It is one for the whole batch, is part of a checkpoint, and a constant in an export.
     """
 
-    synonyms = ("buffer", "running", "ema", "moving_average")
     example = "input x: float[5, 6] state s: float[6] = zeros y = x + s output y"
     weights = (Weight("value", "...", buffer=True),)
     module = own_module("sizes")
     per = "batch"
 
 
-class NextState(Op, name="next_state"):
+class NextState(Op, name="next_state", synonyms="assign update register_buffer"):
     """What a state is after a step of training: `next bias = …`. Its value must be one over the batch.
 
     A step computes it with what it computes else, before the weights move, and without gradient.
     """
 
-    synonyms = ("assign", "update", "register_buffer")
     example = """input x: float[5, 6] state s: float[6] = zeros next s = 0.9 * s + 0.1 * (x -> batch_mean(-2))
       y = x + s output y"""
     operands = (Operand("state", "..."), Operand("value", "..."))

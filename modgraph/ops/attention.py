@@ -15,7 +15,7 @@ NAMED = ("kv_heads", "bias", "out_bias", "causal", "rotary", "relative", "qk_nor
 MASK_HELP = "a mask has the axes of the tokens and of those that they attend to, [N, M], or the latter alone, [M]"
 
 
-class Attention(Op, name="attention"):
+class Attention(Op, name="attention", synonyms="self_attention cross_attention multihead_attention mha"):
     """Multi-head attention of tokens to themselves or to a memory: softmax(Q Kᵀ / √head_width) V, padding masked.
 
     `(x, memory)` attends to other tokens, and where a third operand, a mask, is zero, a token is not seen: it has the
@@ -26,7 +26,6 @@ class Attention(Op, name="attention"):
     what is later).
     """
 
-    synonyms = ("self_attention", "cross_attention", "multihead_attention", "mha")
     nondifferentiable = ("mask",)
     example = "input x: float[5, 6] y = x -> attention(2) output y"
     operands = (

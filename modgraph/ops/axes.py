@@ -29,14 +29,13 @@ class _OfAxes(Op):
         return positions_of(given, x, who)
 
 
-class Transpose(_OfAxes, name="transpose"):
+class Transpose(_OfAxes, name="transpose", synonyms="permute swapaxes swap_axes moveaxis movedim"):
     """Lay axes in the order in which they are given: `transpose("expert", "time")`, `transpose(-1, -2)`.
 
     They take the places that they had among them, the first given the outermost; all others stay where they are.
     Without any, the last two change places.
     """
 
-    synonyms = ("permute", "swapaxes", "swap_axes", "moveaxis", "movedim")
     module = own_module("order")
     propagate = moves(lambda axes, place: axes["order"].index(place) - len(axes["order"]))
 
@@ -50,13 +49,12 @@ class Transpose(_OfAxes, name="transpose"):
         return (x.with_shape([x.shape[at] for at in order]),)
 
 
-class Merge(_OfAxes, name="merge"):
+class Merge(_OfAxes, name="merge", synonyms="flatten_axes collapse combine_axes"):
     """Make one axis of neighbouring ones, its places in their order: `merge("expert", "slot", into="row")`.
 
     Without a name it is a plain one. By default of the last two.
     """
 
-    synonyms = ("flatten_axes", "collapse", "combine_axes")
     example = 'input x: float[4, 5, 6] y = x -> merge(-3, -2, into="row") output y'
     module = own_module("first", "last")
 
@@ -84,10 +82,9 @@ class Merge(_OfAxes, name="merge"):
         return self, Bound(last, None if bound.k is None else bound.k * others)
 
 
-class Unmerge(Op, name="unmerge"):
+class Unmerge(Op, name="unmerge", synonyms="unflatten split_axis unflatten_axes"):
     """Make several axes of one: `unmerge([4, 8], into=["head", ""])`, the last of them the innermost."""
 
-    synonyms = ("unflatten", "split_axis", "unflatten_axes")
     example = 'input x: float[5, 6] y = x -> unmerge([2, 3], into=["head", ""]) output y'
     module = own_module("position", "sizes")
     along = True
@@ -141,13 +138,12 @@ class NewAxis(_Repeated, name="new_axis"):
         return (self.repeat(found[0], axis_called(self.length, self.axis), self.at, axes),)
 
 
-class Expand(_Repeated, name="expand"):
+class Expand(_Repeated, name="expand", synonyms="expand_as broadcast_like"):
     """Repeat a value along an axis that another has, of any length too: `(gates, x) -> expand("time")`.
 
     The axis stands before all others, or where `at` says.
     """
 
-    synonyms = ("expand_as", "broadcast_like")
     nondifferentiable = ("like",)
     example = "input x: float[5, 6] input y: float[6] z = (y, x) -> expand(-2) output z"
     operands = (Operand("x", "..."), Operand("like", "..."))

@@ -36,7 +36,7 @@ class _OverBatch(Op):
         return (replace(x.with_shape(kept), per="batch"),)
 
 
-class BatchMean(_OverBatch, name="batch_mean"):
+class BatchMean(_OverBatch, name="batch_mean", synonyms="mean_over_batch batch_average expectation"):
     """The mean over all examples of a batch, and along axes: those that are given, or that of tokens; without padding.
 
     It is one for the batch, so it may stand in losses and in the rule of a state, but be no output: `batch_mean([])` is
@@ -44,18 +44,16 @@ class BatchMean(_OverBatch, name="batch_mean"):
     how many there are: `experts * sum(batch_mean(chosen) * batch_mean(probabilities), axis=-1)`.
     """
 
-    synonyms = ("mean_over_batch", "batch_average", "expectation")
     example = "input x: float[5, 6] y = x -> batch_mean loss mean(y ** 2, axis=-1) output x"
 
 
-class BatchVariance(_OverBatch, name="batch_variance"):
+class BatchVariance(_OverBatch, name="batch_variance", synonyms="variance_over_batch batch_var"):
     """The mean squared distance from the mean, over all examples of a batch and along axes as `batch_mean` goes."""
 
-    synonyms = ("variance_over_batch", "batch_var")
     example = "input x: float[5, 6] y = x -> batch_variance(-2) loss mean(y, axis=-1) output x"
 
 
-class KeepRecent(Op, name="keep_recent"):
+class KeepRecent(Op, name="keep_recent", synonyms="ring_buffer fifo memory_bank enqueue history"):
     """The most recent values of a record: those of a batch are appended in its order, the oldest fall out.
 
     So a state keeps the last 500 errors, `next errors = (errors, error) -> keep_recent` with
@@ -64,7 +62,6 @@ class KeepRecent(Op, name="keep_recent"):
     first).
     """
 
-    synonyms = ("ring_buffer", "fifo", "memory_bank", "enqueue", "history")
     example = """input x: float[6] state recent: float[6, 4] = zeros next recent = (recent, x) -> keep_recent
       y = x + (recent -> mean(axis=-1)) output y"""
     operands = (Operand("record", "... L", help="its last axis says how many values it keeps"), Operand("x", "..."))

@@ -12,14 +12,13 @@ from modgraph.ops.zeros import Bound
 from modgraph.types import Axes, Axis, Misfit, TensorType, shapes_meet, shown
 
 
-class NormalNoise(Op, name="normal_noise"):
+class NormalNoise(Op, name="normal_noise", synonyms="gaussian_noise jitter"):
     """In training independent normal numbers of a value's shape times a standard deviation, otherwise zero.
 
     The deviation is a number, `scores -> normal_noise(0.1)`, or a value: `(scores, deviation) -> normal_noise`. An
     export leaves it out, and whatever only it needs.
     """
 
-    synonyms = ("gaussian_noise", "jitter")
     nondifferentiable = ("x",)
     example = "input x: float[5, 6] y = x + (x -> normal_noise(0.1)) output y"
     operands = (Operand("x", "..."), Operand("deviation", "..."))
@@ -65,7 +64,7 @@ class GumbelNoise(Op, name="gumbel_noise"):
         return NormalNoise(deviation=0.0)
 
 
-class Draw(Op, name="draw"):
+class Draw(Op, name="draw", synonyms="multinomial sample_categorical gumbel_max random_choice"):
     """One for a place drawn along an axis from the softmax of a value, zero elsewhere; without gradient.
 
     In inference the most probable is taken, of equal ones the first. Padding is never drawn, and where all is padding
@@ -74,7 +73,6 @@ class Draw(Op, name="draw"):
     An export takes the most probable, whatever it would be told.
     """
 
-    synonyms = ("multinomial", "sample_categorical", "gumbel_max", "random_choice")
     takes_logits = "x"
     example = "input x: float[5, 6] y = x -> log_softmax -> draw output y"
     operands = (Operand("x", "..."), Operand("told", "..."))

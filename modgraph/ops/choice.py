@@ -10,14 +10,13 @@ from modgraph.ops.zeros import Bound
 from modgraph.types import Axes, Misfit, TensorType, replaced
 
 
-class TopK(Op, name="top_k"):
+class TopK(Op, name="top_k", synonyms="top_k_mask"):
     """One at the k largest values along an axis, of equal ones the first, and zero elsewhere.
 
     Padding is never chosen; of a shorter sequence, all. No gradient passes. A value times a choice along the modules of
     a pool is zero for all others, so a route by it computes the chosen modules alone.
     """
 
-    synonyms = ("top_k_mask",)
     example = "input x: float[5, 6] y = x -> top_k(2) output y"
     module = TorchModule("modgraph.nn.TopKMask", "position", "k")
     masks = "position"
@@ -35,10 +34,9 @@ class TopK(Op, name="top_k"):
         return Bound(signature.axes["position"], self.k)
 
 
-class MaskedSoftmax(AlongAxis, name="masked_softmax"):
+class MaskedSoftmax(AlongAxis, name="masked_softmax", synonyms="sparse_softmax softmax_among"):
     """exp(x) / Σ exp(x) among what a choice is not zero for; zero elsewhere, and where nothing is chosen."""
 
-    synonyms = ("sparse_softmax", "softmax_among")
     nondifferentiable = ("choice",)
     takes_logits = "x"
     example = "input x: float[5, 6] y = (x, x -> top_k(2)) -> masked_softmax output y"
@@ -48,7 +46,7 @@ class MaskedSoftmax(AlongAxis, name="masked_softmax"):
         return (1,)
 
 
-class WithinCapacity(Op, name="within_capacity"):
+class WithinCapacity(Op, name="within_capacity", synonyms="capacity capacity_factor token_dropping expert_capacity"):
     """In training, of the tokens that chose a module no more than it has room for; outside training, the whole choice.
 
     A module, a place along the axis, takes k · int(share · ⌈tokens / modules⌉) over the whole batch, all processes
@@ -57,7 +55,6 @@ class WithinCapacity(Op, name="within_capacity"):
     al., 2021, section 4). Of equal ones the first.
     """
 
-    synonyms = ("capacity", "capacity_factor", "token_dropping", "expert_capacity")
     nondifferentiable = ("scores", "choice")
     example = "input x: float[5, 6] y = (x -> softmax, x -> top_k) -> within_capacity(1.25) output y"
     operands = (Operand("scores", "..."), Operand("choice", "..."))
@@ -85,13 +82,12 @@ class WithinCapacity(Op, name="within_capacity"):
         return (1,)
 
 
-class Above(Op, name="above"):
+class Above(Op, name="above", synonyms="threshold larger_than heaviside step"):
     """One where a value is larger than a threshold, zero elsewhere and in padding; without gradient.
 
     A choice of any number along the axis: a route by it computes what is above the threshold alone.
     """
 
-    synonyms = ("threshold", "larger_than", "heaviside", "step")
     example = "input x: float[5, 6] y = x -> above(0.5) output y"
     module = own_module("threshold")
     along = True
@@ -104,13 +100,12 @@ class Above(Op, name="above"):
         return Bound(signature.axes["position"])
 
 
-class FirstPlaces(Op, name="first_places"):
+class FirstPlaces(Op, name="first_places", synonyms="first_k"):
     """A choice for each of some slots: slot i takes place i of the last axis, whatever its value is.
 
     x[…, modules] gives […, slots, modules]: what a baseline without selection chooses.
     """
 
-    synonyms = ("first_k",)
     example = 'input x: float[5, 6] y = x -> first_places(2, axis="slot") output y'
     operands = (Operand("x", "... M"),)
     module = own_module("slots")
@@ -128,7 +123,7 @@ class FirstPlaces(Op, name="first_places"):
         return Bound(-1, 1)
 
 
-class Dispatch(Op, name="dispatch"):
+class Dispatch(Op, name="dispatch", synonyms="compact dispatch_mask"):
     """A slot for each thing that was chosen along an axis, in their order: slot i takes the i-th of them.
 
     A choice x[…, tokens] gives […, slots, tokens]; a slot that is not needed is zero, and what finds no slot is left
@@ -136,7 +131,6 @@ class Dispatch(Op, name="dispatch"):
     (the mask of GShard, Lepikhin et al., 2021).
     """
 
-    synonyms = ("compact", "dispatch_mask")
     example = 'input x: float[5] y = x -> top_k(2) -> dispatch(2, into="slot") output y'
     module = own_module("position", "slots")
     masks = "position"
@@ -153,14 +147,13 @@ class Dispatch(Op, name="dispatch"):
         return Bound(signature.axes["position"], 1)
 
 
-class StraightThrough(Op, name="straight_through"):
+class StraightThrough(Op, name="straight_through", synonyms="ste straight_through_estimator hard_gate binary_gate"):
     """The value of the second, the gradient of the first: `(soft, hard) -> straight_through` (Bengio et al., 2013).
 
     A gate of temperature t that is one or zero and learns as the softmax does:
     `(scores / t -> softmax, scores -> draw) -> straight_through`. Its gradient reaches what is not chosen too.
     """
 
-    synonyms = ("ste", "straight_through_estimator", "hard_gate", "binary_gate")
     nondifferentiable = ("hard",)
     example = "input x: float[5, 6] y = (x -> softmax, x -> top_k) -> straight_through output y"
     operands = (Operand("soft", "..."), Operand("hard", "..."))

@@ -82,10 +82,10 @@ class Comparison(_Compared):
 def _compare(name: str, symbol: str, holds: Any, one_where: str, words: str, example: str) -> type[Comparison]:
     """Declare a comparison, as a class of this name; the example is an expression of x."""
     facts: dict[str, Any] = {"symbol": symbol, "holds": holds}
-    facts |= {"example": f"input x: float[5, 6] y = {example} output y", "synonyms": tuple(words.split())}
-    says = f"One where {one_where}, without gradient."
+    facts |= {"example": f"input x: float[5, 6] y = {example} output y"}
+    facts |= {"__module__": __name__, "__doc__": f"One where {one_where}, without gradient."}
     word = "_".join(re.findall("[A-Z][a-z]+", name)).lower()
-    return type(name, (Comparison,), {"__module__": __name__, "__doc__": says, **facts}, name=word)
+    return type(name, (Comparison,), facts, name=word, synonyms=words)
 
 
 FIRST = "the first value is {} the second, zero elsewhere"
@@ -103,13 +103,12 @@ COMPARISONS: dict[str, type[Comparison]] = {
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
-class Where(Op, name="where"):
+class Where(Op, name="where", synonyms="if_else switch_case"):
     """One value where a condition is not zero, another elsewhere: `where(x > 0, a, b)`, either perhaps a constant.
 
     The values stand over each other as in arithmetic. No gradient flows to the side that is not taken.
     """
 
-    synonyms = ("if_else", "switch_case")
     nondifferentiable = ("condition",)
     example = "input x: float[5, 6] y = (x > 0, x, x ** 2) -> where output y"
     operands = (Operand("condition", "..."), Operand("chosen", "..."), Operand("other", "..."))

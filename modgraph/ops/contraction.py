@@ -12,13 +12,12 @@ from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, Propagated
 from modgraph.types import Axes, Misfit, TensorType, may_meet, met, once_each
 
 
-class Contract(Op, name="contract"):
+class Contract(Op, name="contract", synonyms="inner"):
     """Sum the products of two values over an axis: Σ_d left[…, d] right[…, d], padding left out.
 
     Axes that both have by name are aligned; all others are kept, those of the left value first.
     """
 
-    synonyms = ("inner",)
     example = "input q: float[5, 6] input k: float[7, 6] y = (q, k) -> contract output y"
     operands = (Operand("left", "..."), Operand("right", "..."))
     module = own_module("equation")

@@ -25,10 +25,9 @@ Sign = declare("Sign", "−1, 0 or 1, without gradient.", "sgn", keeps_zeros=Tru
 Erf = declare("Erf", "The error function: 2/√π times the integral of exp(−t²) from 0 to x.", keeps_zeros=True)
 
 
-class Clamp(Op, name="clamp"):
+class Clamp(Op, name="clamp", synonyms="clip clip_by_value"):
     """x, but no less than `min` and no more than `max`; either may be left out. Beyond them there is no gradient."""
 
-    synonyms = ("clip", "clip_by_value")
     example = "input x: float[5, 6] y = x -> clamp(min=-0.5, max=1) output y"
     module = own_module("min", "max")
 

@@ -25,10 +25,9 @@ def filters(window: str, when: str = "") -> tuple[Weight, ...]:
     return Weight("weight", f"width {window}", uniform(window)), Weight("bias", "width", uniform(window), when=when)
 
 
-class Conv(Op, name="conv"):
+class Conv(Op, name="conv", synonyms="conv2d convolution convolve"):
     """Convolve an image: `width` filters of `kernel` × `kernel`."""
 
-    synonyms = ("conv2d", "convolution", "convolve")
     example = "input x: float[4, 8, 6] y = x -> conv(6, kernel=3, stride=2, padding=1, groups=2) output y"
     operands = IMAGE
     results = ("... width H_out W_out",)
@@ -89,26 +88,23 @@ class _Window(Op):
         return extent(W, self.kernel, self.stride or self.kernel, 0, "width")
 
 
-class MaxPool(_Window, name="max_pool"):
+class MaxPool(_Window, name="max_pool", synonyms="maxpool2d pool2d"):
     """The largest value of each window."""
 
-    synonyms = ("maxpool2d", "pool2d")
     example = "input x: float[4, 8, 6] y = x -> max_pool(3, stride=2) output y"
     module = TorchModule("modgraph.nn.MaxPool2d", "kernel", "step")
 
 
-class AvgPool(_Window, name="avg_pool"):
+class AvgPool(_Window, name="avg_pool", synonyms="average_pool avgpool2d"):
     """The mean of each window."""
 
-    synonyms = ("average_pool", "avgpool2d")
     example = "input x: float[4, 8, 6] y = x -> avg_pool(2) output y"
     module = TorchModule("modgraph.nn.AvgPool2d", "kernel", "step")
 
 
-class Tokens(Op, name="tokens"):
+class Tokens(Op, name="tokens", synonyms="tokenize"):
     """Turn an image into tokens: one per position, row by row, of the width of its channels."""
 
-    synonyms = ("tokenize",)
     example = "input x: float[4, 8, 6] y = x -> tokens output y"
     operands = IMAGE
     results = ("... N C",)
@@ -123,10 +119,9 @@ class Tokens(Op, name="tokens"):
         return H, W
 
 
-class PatchEmbed(Op, name="patch_embed"):
+class PatchEmbed(Op, name="patch_embed", synonyms="patchify patches patch_embedding"):
     """Cut an image into square patches and map each to a token (a convolution of equal kernel and stride)."""
 
-    synonyms = ("patchify", "patches", "patch_embedding")
     example = "input x: float[4, 8, 6] y = x -> patch_embed(2, 5) output y"
     operands = IMAGE
     results = ("... N width",)

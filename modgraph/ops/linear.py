@@ -13,14 +13,13 @@ LENGTH = "length of the result's last axis; of a pool or a named axis, its own"
 ACTIVATIONS = {"relu": "result", "gelu": "operand", "tanh": "result", "silu": "operand"}  # what is kept of each
 
 
-class Linear(Op, name="linear"):
+class Linear(Op, name="linear", synonyms="dense fc fully_connected affine projection proj"):
     """Map the last axis by a learned matrix: y = x Wᵀ + b.
 
     `linear(expert)` of a pool has as many results as there are modules, along the pool's axis: scores. `linear(kind)`
     of an axis that a type declares, `class[kind=10]`, is as long as that, and along it.
     """
 
-    synonyms = ("dense", "fc", "fully_connected", "affine", "projection", "proj")
     example = "input x: float[5, 6] y = x -> linear(3) output y"
     operands = VECTORS
     results = ("... W",)
@@ -52,7 +51,7 @@ def modulated(before: str, after: str, path: str = "") -> tuple[Weight, ...]:
     )
 
 
-class ModulatedLinear(Op, name="modulated_linear"):
+class ModulatedLinear(Op, name="modulated_linear", synonyms="film hypernetwork"):
     """A linear map whose input is scaled by a learned code: y = W (x ⊙ LayerNorm(Wc c)) + b.
 
     LayerNorm has no weights and adds 1e-5 to the variance. In a pool, W, b and Wc are shared and each module has a code
@@ -60,7 +59,6 @@ class ModulatedLinear(Op, name="modulated_linear"):
     The projection of the codes does not depend on the example and is not counted in its MACs.
     """
 
-    synonyms = ("film", "hypernetwork")
     example = "input x: float[5, 6] y = x -> modulated_linear(3) output y"
     operands = VECTORS
     results = ("... width",)
@@ -117,10 +115,9 @@ class ModulatedMLP(Op, name="modulated_mlp"):
         return sum(before * after for before, after in pairwise(widths))
 
 
-class Scale(Op, name="scale"):
+class Scale(Op, name="scale", synonyms="gain layer_scale"):
     """Multiply the last axis by a learned vector that starts at one."""
 
-    synonyms = ("gain", "layer_scale")
     operands = VECTORS
     results = ("... D",)
     weights = (Weight("weight", "D", ONES),)

@@ -33,7 +33,11 @@ class _Likelihood(_Objective):
     likelihood = True
 
 
-class CrossEntropy(_Likelihood, name="cross_entropy"):
+class CrossEntropy(
+    _Likelihood,
+    name="cross_entropy",
+    synonyms="softmax_cross_entropy categorical_cross_entropy cross_entropy_loss nll nll_loss ce",
+):
     """−w[label] log softmax(logits)[label], averaged over an example's positions, padding left out.
 
     `class_weights` w, one for each class, are 1 unless given; a label that equals `ignore` does not count. Classes
@@ -41,7 +45,6 @@ class CrossEntropy(_Likelihood, name="cross_entropy"):
     `missing`, a negative label is none, and an example without any is left out of the loss's mean.
     """
 
-    synonyms = ("softmax_cross_entropy", "categorical_cross_entropy", "cross_entropy_loss", "nll", "nll_loss", "ce")
     takes_logits = "logits"
     example = "input x: float[5, 6] y = x -> relu target label: class[5, 6] loss cross_entropy(y, label) output y"
     operands = (Operand("logits", "... C"), Operand("label", "...", dtype="class"))
@@ -67,7 +70,7 @@ class CrossEntropy(_Likelihood, name="cross_entropy"):
             raise Misfit(f"logits along {axes['C']} for a label of {classes}", f"make them: linear({classes.name})")
 
 
-class Gaussian(_Likelihood, name="gaussian"):
+class Gaussian(_Likelihood, name="gaussian", synonyms="gaussian_nll normal_nll"):
     """−log N(target; prediction, variance · identity), averaged over an example's positions, padding left out.
 
     A position is a vector: its numbers are summed. The variance is a part of the model and must be said: it weighs this
@@ -75,7 +78,6 @@ class Gaussian(_Likelihood, name="gaussian"):
     `missing`, a number that is NaN is not there, and an example without any is left out of the loss's mean.
     """
 
-    synonyms = ("gaussian_nll", "normal_nll")
     example = "input x: float[6] y = x -> relu target t: float[6] loss gaussian(y, t, variance=0.1) output y"
     operands = (Operand("prediction", "... D"), Operand("target", "... D"))
     compares = Comparison("prediction", "target", (SQUARED_ERROR,), missing="missing")
@@ -86,13 +88,12 @@ class Gaussian(_Likelihood, name="gaussian"):
     missing: bool = setting(False, doc=MISSING_NUMBERS)
 
 
-class MSE(_Objective, name="mse"):
+class MSE(_Objective, name="mse", synonyms="l2 squared_error mean_squared_error mse_loss"):
     """Squared error, averaged over everything an example holds, padding left out.
 
     With `missing`, a number that is NaN is not there, and an example without any is left out of the loss's mean.
     """
 
-    synonyms = ("l2", "squared_error", "mean_squared_error", "mse_loss")
     example = "input x: float[5, 6] y = x -> relu target t: float[5, 6] loss mse(y, t) output y"
     operands = (Operand("prediction", "..."), Operand("target", "..."))
     compares = Comparison("prediction", "target", (SQUARED_ERROR,), missing="missing")
@@ -151,7 +152,7 @@ class Load(_Balance, name="load"):
     operands = (Operand("load", "... N M"),)
 
 
-class Importance(_Balance, name="importance"):
+class Importance(_Balance, name="importance", synonyms="balance load_balancing load_balance aux_loss"):
     """CV² of how much each module is used: variance / mean² of Σ over tokens of its gates (unbiased variance).
 
     Takes a router (`importance(agree)`), and sums over the routes that use it; of a router that keeps `probabilities`,
@@ -159,7 +160,6 @@ class Importance(_Balance, name="importance"):
     examples are summed first; over the example, each has a value of its own. A single module gives 0.
     """
 
-    synonyms = ("balance", "load_balancing", "load_balance", "aux_loss")
     example = (
         "input x: float[5, 6] pool p[3] = linear(4) router r = agreement(2) y = x -> p by r loss importance(r) output y"
     )

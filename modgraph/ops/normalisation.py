@@ -17,10 +17,9 @@ def refuse_padding(axes: Axes, *letters: str) -> None:
             raise Misfit(reason, "normalise along an axis with a number in the input's type")
 
 
-class LayerNorm(Op, name="layer_norm"):
+class LayerNorm(Op, name="layer_norm", synonyms="ln"):
     """Subtract the mean of the last axis and divide by its standard deviation; then scale and shift, if `learned`."""
 
-    synonyms = ("ln",)
     operands = VECTORS
     results = ("... D",)
     weights = (Weight("weight", "D", ONES, when="learned"), Weight("bias", "D", ZEROS, when="learned"))
@@ -47,13 +46,12 @@ class RMSNorm(Op, name="rms_norm"):
     eps: float = setting(1e-6, min=0, doc="added to the mean square")
 
 
-class BatchNorm(Op, name="batch_norm"):
+class BatchNorm(Op, name="batch_norm", synonyms="bn batch_norm2d"):
     """Normalise each channel of an image over the batch in training, by running statistics afterwards.
 
     In a module of a pool it normalises over the messages that the module gets.
     """
 
-    synonyms = ("bn", "batch_norm2d")
     example = "input x: float[4, 8, 6] y = x -> batch_norm output y"
     operands = IMAGE
     results = ("... C H W",)
@@ -74,10 +72,9 @@ class BatchNorm(Op, name="batch_norm"):
         refuse_padding(axes, "C", "H", "W")
 
 
-class GroupNorm(Op, name="group_norm"):
+class GroupNorm(Op, name="group_norm", synonyms="gn group_norm2d"):
     """Normalise groups of an image's channels, then scale and shift each channel."""
 
-    synonyms = ("gn", "group_norm2d")
     example = "input x: float[4, 8, 6] y = x -> group_norm(2) output y"
     operands = IMAGE
     results = ("... C H W",)
@@ -95,10 +92,9 @@ class GroupNorm(Op, name="group_norm"):
             raise Misfit("each group has a single value, which is zero once it is normalised", "choose fewer groups")
 
 
-class Dropout(Op, name="dropout"):
+class Dropout(Op, name="dropout", synonyms="drop"):
     """In training, set each value to zero with probability `rate` and scale the rest up by 1 / (1 − rate)."""
 
-    synonyms = ("drop",)
     example = "input x: float[5, 6] y = x -> dropout(0.5) output y"
     module = own_module("rate")
     keeps_zeros = True

@@ -130,6 +130,5 @@ def function(home: str, module: TorchModule | None, name: str, says: str, words:
 
     Without a module it is the one of torch with its name. `words` are its synonyms.
     """
-    facts = {"__module__": home, "__doc__": says, "synonyms": tuple(words.split()), **traits}
-    facts = {"module": module or TorchModule(f"torch.nn.{name}"), **facts}
-    return type(name, (Op,), facts, name=name.lower())
+    facts = {"__module__": home, "__doc__": says, "module": module or TorchModule(f"torch.nn.{name}"), **traits}
+    return type(name, (Op,), facts, name=name.lower(), synonyms=words)

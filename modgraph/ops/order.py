@@ -11,10 +11,9 @@ from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, Propagated, Ranking
 from modgraph.types import Axes, Misfit, TensorType
 
 
-class CumulativeSum(AlongAxis, name="cumulative_sum"):
+class CumulativeSum(AlongAxis, name="cumulative_sum", synonyms="cumsum running_sum prefix_sum"):
     """At each place along an axis the sum up to there, the place itself included; padding adds nothing."""
 
-    synonyms = ("cumsum", "running_sum", "prefix_sum")
     affine = True
 
     def propagate(self, signature: Signature, known: Bounds) -> Propagated:
@@ -22,11 +21,10 @@ class CumulativeSum(AlongAxis, name="cumulative_sum"):
         return self, ANYWHERE if place == signature.axes["position"] else Bound(place)
 
 
-class SortOrder(AlongAxis, name="sort_order"):
+class SortOrder(AlongAxis, name="sort_order", synonyms="rank ranks"):
     """For each place its rank along an axis, from 0, without gradient: of equal values the one that stands first is
     first, and padding comes last. So `x -> sort_order(descending=true) < k` is one for the k largest."""
 
-    synonyms = ("rank", "ranks")
     nondifferentiable = ("x",)
     example = "input x: float[5, 6] y = x -> sort_order(descending=true) output y"
     module = own_module("position", "descending")
@@ -37,11 +35,10 @@ class SortOrder(AlongAxis, name="sort_order"):
         return Ranking(signature.axes["position"], Identity() if self.descending else Subtract(left=0.0, right=None))
 
 
-class KthLargest(Reduction, name="kth_largest"):
+class KthLargest(Reduction, name="kth_largest", synonyms="top_k_value"):
     """The k-th largest value along an axis, padding left out, with a gradient to its place: of equal values the one
     that stands first is larger. Of fewer than k values it is the least, of none zero."""
 
-    synonyms = ("top_k_value",)
     example = "input x: float[5, 6] y = x -> kth_largest(2) output y"
     module = own_module("position", "k")
 
@@ -57,10 +54,9 @@ class KthLargest(Reduction, name="kth_largest"):
         return Max(axis=self.axis)
 
 
-class Positions(AlongAxis, name="positions"):
+class Positions(AlongAxis, name="positions", synonyms="arange iota position_ids"):
     """0, 1, 2, … along an axis of a value, which is all that the result has; without gradient."""
 
-    synonyms = ("arange", "iota", "position_ids")
     nondifferentiable = ("x",)
     example = "input x: float[5, 6] y = x -> positions(axis=-2) output y"
     module = own_module("position", "rank")

@@ -40,23 +40,21 @@ class Recurrent(Op):
         return N * self.rows() * (D + self.hidden)
 
 
-class LSTM(Recurrent, name="lstm"):
+class LSTM(Recurrent, name="lstm", synonyms="long_short_term_memory"):
     """A long short-term memory from step to step: c' = f c + i g, h' = o tanh(c'), each step yielding h'.
 
     i, f, g, o = W_ih x + b_ih + W_hh h + b_hh, through sigmoid, sigmoid, tanh, sigmoid; the state begins at zero.
     """
 
-    synonyms = ("long_short_term_memory",)
     example = "input x: float[5, 6] y = x -> lstm(3) output y"
     gates = 4
 
 
-class GRU(Recurrent, name="gru"):
+class GRU(Recurrent, name="gru", synonyms="gated_recurrent_unit"):
     """A gated recurrent unit from step to step: h' = (1 − z) n + z h, each step yielding h'.
 
     r, z = sigmoid(W x + b + U h + c), n = tanh(W x + b + r (U h + c)), each with its rows; the state begins at zero.
     """
 
-    synonyms = ("gated_recurrent_unit",)
     example = "input x: float[5, 6] y = x -> gru(3) output y"
     gates = 3

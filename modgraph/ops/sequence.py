@@ -13,10 +13,9 @@ from modgraph.types import Axes, Axis, Misfit, derived
 TOKENS = (tokens("x"),)
 
 
-class Embedding(Op, name="embedding"):
+class Embedding(Op, name="embedding", synonyms="embed lookup"):
     """Look up a learned vector for each token id."""
 
-    synonyms = ("embed", "lookup")
     example = "input x: token[7, 11] y = x -> embedding(4) output y"
     operands = (Operand("x", "...", dtype="token"),)
     results = ("... width",)
@@ -27,10 +26,9 @@ class Embedding(Op, name="embedding"):
     width: int = setting(min=1, doc="length of a vector")
 
 
-class ClassToken(Op, name="class_token"):
+class ClassToken(Op, name="class_token", synonyms="cls cls_token"):
     """Put one learned token in front of the others."""
 
-    synonyms = ("cls", "cls_token")
     operands = TOKENS
     results = ("... one_more D",)
     weights = (Weight("weight", "D", normal(0.02)),)
@@ -42,10 +40,9 @@ class ClassToken(Op, name="class_token"):
         return N + 1
 
 
-class Position(Op, name="position"):
+class Position(Op, name="position", synonyms="pos_embed position_embedding"):
     """Add a learned vector to each token by its place."""
 
-    synonyms = ("pos_embed", "position_embedding")
     operands = TOKENS
     results = ("... N D",)
     weights = (Weight("weight", "positions D", normal(0.02)),)
@@ -68,11 +65,10 @@ class Position(Op, name="position"):
         axes.bound["positions"] = axes["N"] if self.length is None else Axis(self.length)
 
 
-class Select(Reduction, name="select"):
+class Select(Reduction, name="select", synonyms="index"):
     """Take one place along an axis, by default one of the tokens of [N, D]; of an axis of any length the first alone,
     since an example may have no other. The first of nothing is zero."""
 
-    synonyms = ("index",)
     example = "input x: float[5, 6] y = x -> select(1) output y"
     module = own_module("index", "position")
     affine = True

@@ -16,10 +16,9 @@ MOST_PARTS = 256
 PLACE = re.compile(r"-[1-9]\d*")  # of an axis, counted from the last
 
 
-class Flatten(Op, name="flatten"):
+class Flatten(Op, name="flatten", synonyms="ravel"):
     """Put everything an example holds into one axis, or its last axes: `flatten(3)` makes vectors of images."""
 
-    synonyms = ("ravel",)
     module = own_module("flat")
     affine = True
     propagate = lose_bound
@@ -39,10 +38,9 @@ class Flatten(Op, name="flatten"):
         return (found[0].with_shape((*outer, product(joined))),)
 
 
-class Concat(Op, name="concat"):
+class Concat(Op, name="concat", synonyms="cat concatenate join"):
     """Join several values along their last axis; all other axes agree."""
 
-    synonyms = ("cat", "concatenate", "join")
     example = "input x: float[5, 6] y = (x, x) -> concat output y"
     variadic = True
     affine = True
@@ -72,10 +70,9 @@ class Concat(Op, name="concat"):
         return self, either_bound(known)
 
 
-class Stack(Op, name="stack"):
+class Stack(Op, name="stack", synonyms="pile"):
     """Lay values of one type along a new first axis; the members of a family along one that is called after it."""
 
-    synonyms = ("pile",)
     example = "input x: float[5, 6] y = (x, x) -> stack output y"
     variadic = True
     module = own_module("rank")
@@ -88,11 +85,10 @@ class Stack(Op, name="stack"):
         return (found[0].with_shape(once_each((axis_called(len(found), self.axis), *(axes.lead or ())))),)
 
 
-class Split(Op, name="split"):
+class Split(Op, name="split", synonyms="chunk"):
     """Cut the last axis into so many parts of equal length, or into parts of given lengths:
     `a, b = x -> split(2)`, `a, b = x -> split([16, 48])`."""
 
-    synonyms = ("chunk",)
     example = "input x: float[5, 6] y, z = x -> split([2, 4]) output y output z"
     operands = VECTORS
     module = own_module("lengths")

@@ -8,22 +8,20 @@ from modgraph.ops.zeros import join_bounds
 from modgraph.types import Axes, Misfit, TensorType
 
 
-class StopGradient(Op, name="stop_gradient"):
+class StopGradient(Op, name="stop_gradient", synonyms="detach no_grad stopgrad"):
     """The value itself, through which no gradient flows."""
 
-    synonyms = ("detach", "no_grad", "stopgrad")
     example = "input x: float[5, 6] y = x * (x -> stop_gradient) output y"
     keeps_zeros = True
     narrows = "x"
 
 
-class TrainingOrInference(Op, name="training_or_inference"):
+class TrainingOrInference(Op, name="training_or_inference", synonyms="train_or_eval in_train_phase is_training"):
     """The first value in training, the second in inference: `(a, b) -> training_or_inference`.
 
     An export takes the second, and leaves out what only the first needs.
     """
 
-    synonyms = ("train_or_eval", "in_train_phase", "is_training")
     nondifferentiable = ("inference",)
     example = "input x: float[5, 6] y = (x -> relu, x) -> training_or_inference output y"
     operands = (Operand("training", "..."), Operand("inference", "..."))

@@ -46,14 +46,13 @@ def choice_forms(pool: PoolFacts) -> tuple[Lowering, ...]:
     return (gathered, grouped, *rest) if pool.weights <= FEW_WEIGHTS else (grouped, gathered, *rest)
 
 
-class Chosen(Router, name="chosen"):
+class Chosen(Router, name="chosen", synonyms="hard_routing"):
     """Send each token to the modules of a choice, weighted; the weights beyond it count as zero.
 
     What `x -> pool by w` means where w is a value times a `top_k` over the modules, or a `masked_softmax` among them.
     A message of any rank is routed as one vector; so is its result.
     """
 
-    synonyms: ClassVar[tuple[str, ...]] = ("hard_routing",)
     example = (
         "input x: float[5, 6] pool p[3] = linear(4) s = x -> linear(p) "
         "w = (s, s -> top_k(2)) -> masked_softmax y = x -> p by w output y"
@@ -100,13 +99,12 @@ class Chosen(Router, name="chosen"):
         return (Lowering("dense", "modgraph.nn.SelectedDense", reason, exportable=False), self.reference_form)
 
 
-class ChosenSenders(Chosen, name="chosen_senders"):
+class ChosenSenders(Chosen, name="chosen_senders", synonyms="expert_choice"):
     """Send to each module the k tokens of a choice, weighted; the weights beyond it count as zero.
 
     What `x -> pool by w` means where w is a value times a `top_k` over the tokens (expert choice: Zhou et al., 2022).
     """
 
-    synonyms = ("expert_choice",)
     example = (
         "input x: float[5, 6] pool p[3] = linear(4) s = x -> linear(p) "
         "w = (s -> softmax) * (s -> top_k(2, axis=-2)) y = x -> p by w output y"

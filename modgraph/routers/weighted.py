@@ -13,14 +13,13 @@ from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, may_meet, met,
 MODULE = "m"  # the letter of the axis of modules; others have those behind it
 
 
-class EveryModule(Router, name="every_module"):
+class EveryModule(Router, name="every_module", synonyms="all dense ensemble soft"):
     """Apply every module of a pool: what `x -> pool` means without a router.
 
     The result has an axis of modules before each message. A value that has that axis already is dealt row by row:
     module j gets row j.
     """
 
-    synonyms = ("all", "dense", "ensemble", "soft")
     example = "input x: float[5, 6] pool p[3] = linear(4) y = x -> p output y"
     operands = (Operand("tokens", "..."),)
     results = ("...",)
@@ -52,7 +51,7 @@ class EveryModule(Router, name="every_module"):
         return Lowering("every_module", self.reference, reason)
 
 
-class Weighted(Router, name="weighted"):
+class Weighted(Router, name="weighted", synonyms="weighted_sum soft_routing"):
     """Send a value through modules and sum over an axis of the weights: y = Σ_over w ⊙ f_j(x).
 
     Over the pool's axis each sender gets a weighted sum of what the modules make of it; over one of the senders' axes
@@ -63,7 +62,6 @@ class Weighted(Router, name="weighted"):
     given too, as passes do that compute them once for several routes.
     """
 
-    synonyms = ("weighted_sum", "soft_routing")
     example = "input x: float[5, 6] pool p[3] = linear(4) w = x -> linear(p) -> softmax y = x -> p by w output y"
     operands = (Operand("tokens", "..."), Operand("weights", "..."), Operand("messages", "...", optional=True))
     module = own_module("senders_", "weights_", "over_", "result_", "rows_")
