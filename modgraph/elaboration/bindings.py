@@ -6,18 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from modgraph.diagnostics import Span
-from modgraph.elaboration import errors
-from modgraph.elaboration.entities import (
-    POISON,
-    AxisEntity,
-    DeclaredEntity,
-    Family,
-    Poison,
-    TensorTuple,
-    described,
-    is_callable,
-    several,
-)
+from modgraph.elaboration import entities, errors
+from modgraph.elaboration.entities import POISON, AxisEntity, Family, Poison, described, is_callable, several
 from modgraph.elaboration.scans import carried_out
 from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
@@ -34,7 +24,7 @@ def elaborate_binding(statement: ast.Binding, site: Site) -> None:
     else:
         inside = named_after(name, site)
     value = inside.evaluate(statement.value)
-    if isinstance(value, TensorTuple):
+    if isinstance(value, entities.TensorTuple):
         values = list(value.tensors)
     else:  # a family is one result, or as many as it has members
         values = [value] if len(keys) == 1 else list(several(value))
@@ -49,7 +39,7 @@ def elaborate_binding(statement: ast.Binding, site: Site) -> None:
             advice = f"apply it to a value, or declare it: module {reference.name} = …"
             facts: Any = {"what": "what is bound", "found": described(each), "way_out": advice}
             each = site.tell(errors.NotValue(span=statement.value.span, **facts))
-        if isinstance(site.scope.bound(reference.name), DeclaredEntity | AxisEntity):
+        if isinstance(site.scope.bound(reference.name), entities.DeclaredEntity | AxisEntity):
             site.tell(errors.DuplicateName(span=reference.span, name=reference.name))
             continue
         if isinstance(each, Family):  # as a block gives it; from here on it is called so

@@ -13,22 +13,11 @@ from typing import Any
 
 from modgraph.declare import RANKING, ROLES, Role, record_as
 from modgraph.diagnostics import Span, did_you_mean
-from modgraph.elaboration import errors
+from modgraph.elaboration import entities, errors
 from modgraph.elaboration.apply import apply_op
 from modgraph.elaboration.bodies import Decision
 from modgraph.elaboration.context import RECORD
-from modgraph.elaboration.entities import (
-    POISON,
-    Family,
-    ModuleEntity,
-    OpUse,
-    Poison,
-    PoolEntity,
-    RouterEntity,
-    Tensor,
-    described,
-    role_of,
-)
+from modgraph.elaboration.entities import POISON, Family, OpUse, Poison, PoolEntity, RouterEntity, Tensor, described
 from modgraph.elaboration.messages import for_each_sender
 from modgraph.elaboration.scope import join
 from modgraph.elaboration.site import Site
@@ -42,7 +31,7 @@ from modgraph.syntax import ast
 from modgraph.types import Axis, Shape, may_meet, shapes_meet, shown
 
 WAYS_OUT: dict[type, str] = {
-    ModuleEntity: "declare a weight to read it: weight w: float[3, 8] = normal(0.02) y = (x, w) -> contract",
+    entities.ModuleEntity: "declare a weight to read it: weight w: float[3, 8] = normal(0.02) y = (x, w) -> contract",
     PoolEntity: "name the router that chooses among its modules: r.gates",
     Tensor: "apply an op to the value: x -> transpose",
     Family: "take a member of the family with [ ]",
@@ -184,7 +173,7 @@ def elaborate_record(statement: ast.Record, site: Site) -> None:
     for item in statement.items:
         value = item.value or ast.Name(span=item.span, name=item.name)
         found = site.under(site.scope.next_binding(f"record.{item.name}")).tensor(value, "what a router records")
-        role = role_of(item)
+        role = entities.role_of(item)
         if role is None:
             suggestion = did_you_mean(str(item.role), ROLES, "a record is one of: {known}")
             found = site.tell(errors.UnknownRole(span=item.span, name=str(item.role), suggestion=suggestion))

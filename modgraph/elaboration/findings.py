@@ -6,27 +6,13 @@ from collections.abc import Iterator, Mapping, Set
 from itertools import accumulate
 from typing import Any
 
+from modgraph import ir
 from modgraph.diagnostics import Note, Report, Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import Declared
 from modgraph.elaboration.learning import find_unlearned, in_prelude
 from modgraph.elaboration.scope import join
-from modgraph.ir import (
-    Decision,
-    DecisionNode,
-    Graph,
-    Needed,
-    OpNode,
-    OutputNode,
-    Part,
-    PoolNode,
-    Result,
-    RouteNode,
-    ScanNode,
-    moved_states,
-    needed_in,
-    paths_from_targets,
-)
+from modgraph.ir import DecisionNode, Graph, Needed, OpNode, Part, PoolNode, Result, RouteNode, ScanNode, needed_in
 from modgraph.ops.activation import Sigmoid
 from modgraph.ops.along_axis import Softmax
 from modgraph.ops.choice import MaskedSoftmax
@@ -110,7 +96,7 @@ def _find_unbalanced(graph: Graph, declared: Mapping[str, Declared], growing: Se
 def _read_records(parts: list[Needed]) -> Iterator[str]:
     """The routers whose records are read outside of their own text."""
     for part in parts:
-        records: dict[Result, list[Decision]] = {}
+        records: dict[Result, list[ir.Decision]] = {}
         for each in Part(part.graph).decisions():
             for result in each.inside.values():
                 records.setdefault(result, []).append(each)
@@ -126,7 +112,7 @@ def _read_records(parts: list[Needed]) -> Iterator[str]:
 
 def _ruled(graph: Graph) -> Iterator[str]:
     """The routers that a state decides on which moves by what they decided, perhaps before its padding was masked."""
-    rules = moved_states(graph)
+    rules = ir.moved_states(graph)
     needed = needed_in(graph, set(rules.values())).results
     fed = graph.descendants(graph.inputs(rule.node)["state"].node for rule in rules.values())
     for each in Part(graph).decisions() if rules else ():
@@ -140,11 +126,11 @@ def _ruled(graph: Graph) -> Iterator[str]:
 
 def find_leaks(graph: Graph, report: Report) -> None:
     """Report outputs that depend on a target in inference, which has none."""
-    leaks = paths_from_targets(graph)
+    leaks = ir.paths_from_targets(graph)
     if not leaks:
         return
     ops = {node.name: node.op.name for part in graph.parts() for node in part.graph.of_kind(OpNode)}
-    spans = {node.label: node.span for node in graph.of_kind(OutputNode)}
+    spans = {node.label: node.span for node in graph.of_kind(ir.OutputNode)}
     for output, path in leaks.items():
         facts: Any = {"output": output, "target": path[0], "path": " -> ".join(path)}
         swapped = next((name for name in path if ops.get(name) == "training_or_inference"), None)

@@ -10,18 +10,9 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from modgraph.diagnostics import Note, did_you_mean
-from modgraph.elaboration import errors
+from modgraph.elaboration import entities, errors
 from modgraph.elaboration.bindings import named_after
-from modgraph.elaboration.entities import (
-    AxisEntity,
-    Entity,
-    Family,
-    Poison,
-    PoolEntity,
-    RouterEntity,
-    Tensor,
-    described,
-)
+from modgraph.elaboration.entities import AxisEntity, Entity, Poison, PoolEntity, RouterEntity, Tensor, described
 from modgraph.elaboration.scans import stands_in_scan
 from modgraph.elaboration.scope import Scope
 from modgraph.elaboration.site import Site
@@ -79,7 +70,7 @@ def _declared(name: str, kind: type[E], statement: ast.GrowBy | ast.Grow, site: 
         suggestion = did_you_mean(name, known, f"the {word}s here: {{known}}") if known else declare
         site.tell(errors.UnknownName(span=statement.span, name=name, suggestion=suggestion))
     elif not isinstance(found, Poison):
-        way_out = "let each grow where it is declared, in the same loop" if isinstance(found, Family) else ""
+        way_out = "let each grow where it is declared, in the same loop" if isinstance(found, entities.Family) else ""
         facts: Any = {"needed": f"a {word}", "found": f"{name} is {described(found)}", "way_out": way_out}
         site.tell(errors.WrongKind(span=statement.span, **facts))
     return None

@@ -12,20 +12,9 @@ from typing import Any
 
 from modgraph.declare import Declaration
 from modgraph.diagnostics import Span
-from modgraph.elaboration import errors
+from modgraph.elaboration import entities, errors
 from modgraph.elaboration.apply import apply_op
-from modgraph.elaboration.entities import (
-    POISON,
-    BlockUse,
-    ModuleEntity,
-    OpUse,
-    Poison,
-    PoolEntity,
-    Template,
-    Tensor,
-    TensorTuple,
-    origins,
-)
+from modgraph.elaboration.entities import POISON, BlockUse, OpUse, Poison, PoolEntity, Template, Tensor, origins
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.site import Site
 from modgraph.ops import Op
@@ -58,7 +47,7 @@ def message_ranks(template: Any, count: int, site: Site) -> tuple[int, ...]:
         if isinstance(term, Template):
             inside = site.where_written(term)
             terms = [inside.callable(stage.term) for stage in term.stages] + terms
-        if isinstance(term, ModuleEntity) and term.path not in seen:
+        if isinstance(term, entities.ModuleEntity) and term.path not in seen:
             seen.add(term.path)
             terms.insert(0, term.template)
         if isinstance(term, BlockUse):
@@ -202,7 +191,7 @@ def results_of(pool: PoolEntity, value: Any, span: Span, site: Site) -> Any:
     if len(yields) < 2 or site.decision is not None or not isinstance(value, Tensor):
         return value
     found = taken_apart(value, yields, span, site.under(Naming(*site.naming.next("yielded"), site.scope)))
-    return POISON if isinstance(found, Poison) else TensorTuple(found)
+    return POISON if isinstance(found, Poison) else entities.TensorTuple(found)
 
 
 def taken_apart(value: Tensor, types: Types, span: Span, site: Site) -> tuple[Tensor, ...] | Poison:

@@ -6,22 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from modgraph.diagnostics import Span
-from modgraph.elaboration import errors
+from modgraph.elaboration import entities, errors
 from modgraph.elaboration.apply import ADD, MULTIPLY, apply_op
-from modgraph.elaboration.entities import (
-    POISON,
-    DeclaredEntity,
-    Family,
-    ModuleEntity,
-    OpUse,
-    Poison,
-    PoolEntity,
-    Template,
-    Tensor,
-    TensorTuple,
-    described,
-    several,
-)
+from modgraph.elaboration.entities import POISON, Family, OpUse, Poison, PoolEntity, Template, Tensor, described
 from modgraph.elaboration.messages import results_of, sent_together
 from modgraph.elaboration.routes import apply_every_module, apply_route, apply_weighted
 from modgraph.elaboration.sending import ByRouter, ByWeights, Means, apply_sum, means_of
@@ -38,9 +25,9 @@ def evaluate_pipeline(expression: ast.Pipeline, site: Site) -> Any:
             here = head.scope is site.scope
             first = head.stages if here else (ast.Stage(span=span, term=expression.head),)
             return site.unapplied(*first, *expression.stages)
-        case ModuleEntity():
+        case entities.ModuleEntity():
             return site.unapplied(ast.Stage(span=span, term=expression.head, sent=sent), *expression.stages)
-        case Tensor() | TensorTuple() | Poison():
+        case Tensor() | entities.TensorTuple() | Poison():
             head = head if sent is None else _summed(head, sent, span, site)
         case Family() if head.of_values:
             pass
@@ -58,13 +45,13 @@ def _apply_stages(value: Any, stages: tuple[ast.Stage, ...], site: Site) -> Any:
         elif isinstance(value, Family):
             value = _apply_to_family(term, means, value, stage, site)
         else:
-            value = _apply_to_tensors(term, means, several(value), stage, site)
+            value = _apply_to_tensors(term, means, entities.several(value), stage, site)
         site.context.observe(stage.span, value)
     return value
 
 
 def apply_template(template: Template, tensors: tuple[Tensor, ...], span: Span, site: Site) -> Any:
-    value = tensors[0] if len(tensors) == 1 else TensorTuple(tensors)
+    value = tensors[0] if len(tensors) == 1 else entities.TensorTuple(tensors)
     with site.context.applying(template.span, span):
         return _apply_stages(value, template.stages, site.where_written(template))
 
@@ -115,7 +102,7 @@ def _apply_to_tensors(term: Any, means: Means | None, tensors: tuple[Tensor, ...
 
 
 def _apply_pool(pool: PoolEntity, means: Means | None, tensors: tuple[Tensor, ...], span: Span, site: Site) -> Any:
-    used: tuple[DeclaredEntity, ...] = (pool,)
+    used: tuple[entities.DeclaredEntity, ...] = (pool,)
     if isinstance(means, ByRouter):
         used = (pool, means.router, *means.pools)
     if not all(site.is_own(each, span) for each in used):

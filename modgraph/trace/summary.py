@@ -13,20 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modgraph.store.stored_trace import FORMAT
+from modgraph.trace import steps
 from modgraph.trace.paths import coactivations, paths_of, paths_tables, together
 from modgraph.trace.statistics import round_of, shown_rounds, statistics_of, use_by_groups
-from modgraph.trace.steps import (
-    ACTIVE,
-    Shares,
-    StepUse,
-    names_of,
-    positions_of,
-    steps_by_task,
-    tasks_of,
-    use_by_steps,
-    use_by_task,
-    without_common,
-)
+from modgraph.trace.steps import ACTIVE, Shares, StepUse, names_of, steps_by_task, use_by_steps, without_common
 from modgraph.trace.trace import RouteTrace, Trace
 from modgraph.version import VERSION
 
@@ -40,8 +30,8 @@ Words = list[dict[str, Any]]  # of a module, each as trace.json has it
 
 def as_json(trace: Trace) -> dict[str, Any]:
     """The statistics for tools: routes by name."""
-    steps = use_by_steps(trace)
-    by_step, _ = steps_by_task(trace, steps)
+    use = use_by_steps(trace)
+    by_step, _ = steps_by_task(trace, use)
     return {
         "format": FORMAT,
         "modgraph": VERSION,
@@ -50,19 +40,19 @@ def as_json(trace: Trace) -> dict[str, Any]:
         "step": trace.step,
         "split": trace.split,
         "examples": len(trace),
-        "routes": _routes(trace, steps),
+        "routes": _routes(trace, use),
         "coactivation": coactivations(trace),
         "paths": paths_of(trace),
-        "tasks": {target: list(routes) for target, routes in tasks_of(trace).items()},
-        "by_task": use_by_task(trace),
+        "tasks": {target: list(routes) for target, routes in steps.tasks_of(trace).items()},
+        "by_task": steps.use_by_task(trace),
         "by_step": by_step,
         "growth": trace.growth,
     }
 
 
-def _routes(trace: Trace, steps: dict[str, StepUse]) -> dict[str, dict[str, Any]]:
+def _routes(trace: Trace, use: dict[str, StepUse]) -> dict[str, dict[str, Any]]:
     """The statistics of each route, by its name."""
-    positions, words, found = positions_of(trace), typical_words(trace), {}
+    positions, words, found = steps.positions_of(trace), typical_words(trace), {}
     for route in trace.routes:
         name = route.name
         summary: dict[str, Any] = {
@@ -78,7 +68,7 @@ def _routes(trace: Trace, steps: dict[str, StepUse]) -> dict[str, dict[str, Any]
             **statistics_of(route),
         }
         summary |= {"positions": positions[name]} if name in positions else {}
-        summary |= {"steps": steps[name]} if name in steps else {}
+        summary |= {"steps": use[name]} if name in use else {}
         summary |= {"words": words[name]} if name in words else {}
         found[name] = summary
     return found
