@@ -7,22 +7,10 @@ from itertools import islice
 from typing import Any
 
 from modgraph.declare import product, shown_briefly
-from modgraph.elaboration import constants, errors
+from modgraph.elaboration import constants, entities, errors
 from modgraph.elaboration.apply import MULTIPLY, apply_op
 from modgraph.elaboration.constants import ConstantProblem
-from modgraph.elaboration.entities import (
-    POISON,
-    AxisEntity,
-    Entity,
-    Family,
-    OpUse,
-    Poison,
-    PoolEntity,
-    Template,
-    Tensor,
-    WithAxis,
-    described,
-)
+from modgraph.elaboration.entities import POISON, Entity, OpUse, Poison, PoolEntity, Tensor, WithAxis, described
 from modgraph.elaboration.site import Site
 from modgraph.ir import PoolNode
 from modgraph.ops.arithmetic import ARITHMETIC
@@ -105,12 +93,12 @@ def _binary(expression: ast.Binary, site: Site) -> Any:
 def _not_arithmetic(expression: Any, values: tuple[Any, ...], site: Site) -> Poison:
     if any(site.is_axis(value, expression.span) for value in values) or POISON in values:
         return POISON
-    entities = [value for value in values if isinstance(value, Entity)]
-    culprit = next((value for value in entities if not isinstance(value, Tensor)), entities[0])
+    found = [value for value in values if isinstance(value, Entity)]
+    culprit = next((value for value in found if not isinstance(value, Tensor)), found[0])
     way_out = LOGIC.get(expression.operator, "") if isinstance(culprit, Tensor) else ""
-    if isinstance(culprit, Template):
+    if isinstance(culprit, entities.Template):
         way_out = "an op is applied with an arrow: x -> op; put the pipeline in parentheses"
-    if isinstance(culprit, AxisEntity):
+    if isinstance(culprit, entities.AxisEntity):
         way_out = "how long it is, as a number: len(AXIS)"
     problem = f'"{expression.operator}" cannot be taken of {described(culprit)}'
     return site.tell(errors.Arithmetic(span=expression.span, problem=problem, way_out=way_out))
@@ -125,7 +113,7 @@ def _index(expression: ast.Index, site: Site) -> Any:
         return folded(expression, site, constants.item_of, target, index)
     problem = f"{described(target)} has no members"
     way_out = "a token is taken with: -> select(0)" if isinstance(target, Tensor) else ""
-    if isinstance(target, Family):
+    if isinstance(target, entities.Family):
         if index in target.members:
             return target.members[index]
         known = ", ".join(shown_briefly(key) for key in islice(target.members, MOST_LISTED)) or "none"

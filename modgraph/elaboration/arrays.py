@@ -54,32 +54,25 @@ def _use_of(statement: ast.Array, site: Site) -> OpUse | Poison:
     axes: dict[str, Any] = {"sizes": sizes(type_.shape), "names": names if any(names) else ()}
     if keyword != "constant":
         return OpUse((State if keyword == "state" else Parameter)(**axes), statement.name, start)
-    problem = _problem(start, axes["sizes"])
-    if problem:
-        return site.tell(errors.NoSuchArray(span=value.span, type=str(type_), problem=problem))
-    numbers = [start]
-    while any(isinstance(each, tuple) for each in numbers):
-        numbers = [item for each in numbers for item in each]
+    numbers = _numbers(start, axes["sizes"])
+    if isinstance(numbers, str):
+        return site.tell(errors.NoSuchArray(span=value.span, type=str(type_), problem=numbers))
     return OpUse(Constant(**axes, numbers=tuple(map(float, numbers))), statement.name)
 
 
-def _problem(value: Any, lengths: tuple[int, ...]) -> str:
-    """What is wrong with the numbers of an array, or nothing."""
+def _numbers(value: Any, lengths: tuple[int, ...]) -> list[float] | str:
+    """The numbers of an array in order, one where it is of one number; or what is wrong with them."""
     level = [value]
     for length in lengths if isinstance(value, tuple) else ():
         if not all(isinstance(each, tuple) for each in level):
             return f"it has lists of fewer than {len(lengths)} axes"
         found = {len(each) for each in level}
         if found - {length}:
-            ragged = len(found) > 1
-            return (
-                "its lists are not as long as each other"
-                if ragged
-                else f"a list of {found.pop()} stands where {length} are meant"
-            )
+            ragged = "its lists are not as long as each other"
+            return ragged if len(found) > 1 else f"a list of {found.pop()} stands where {length} are meant"
         level = [item for each in level for item in each]
-    numbers = all(type(each) in (int, float) for each in level)
-    return "" if numbers and (len(level) == prod(lengths) or level == [value]) else "it has what is no number"
+    sound = all(type(each) in (int, float) for each in level) and (len(level) == prod(lengths) or level == [value])
+    return level if sound else "it has what is no number"
 
 
 def elaborate_next(statement: ast.Next, site: Site) -> None:

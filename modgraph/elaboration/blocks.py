@@ -8,22 +8,11 @@ from typing import Any
 
 from modgraph.declare import shown_briefly, shown_value
 from modgraph.diagnostics import Span, did_you_mean
-from modgraph.elaboration import constants, errors
+from modgraph.elaboration import constants, entities, errors
 from modgraph.elaboration.bodies import BlockCall
 from modgraph.elaboration.calls import CallArgument, given, label_of, matched
 from modgraph.elaboration.context import BLOCK
-from modgraph.elaboration.entities import (
-    POISON,
-    BlockEntity,
-    BlockUse,
-    Entity,
-    Family,
-    Poison,
-    Tensor,
-    TensorTuple,
-    described,
-    shown_given,
-)
+from modgraph.elaboration.entities import POISON, BlockUse, Entity, Poison, Tensor, TensorTuple, described
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.site import Site
 from modgraph.ops.compared import MIRRORED
@@ -32,7 +21,7 @@ from modgraph.syntax import ast
 MOST_NESTED = 40  # uses of a definition inside each other, through arguments
 
 
-def use_block(block: BlockEntity, arguments: list[CallArgument], site: Site, span: Span) -> BlockUse | Poison:
+def use_block(block: entities.BlockEntity, arguments: list[CallArgument], site: Site, span: Span) -> BlockUse | Poison:
     """A block with its arguments bound to its parameters; told mistakes give poison."""
     definition, callee = block.definition, block.definition.name
     if id(definition) in site.defining or site.context.active_blocks.count(id(definition)) >= MOST_NESTED:
@@ -72,7 +61,7 @@ def _bind_arguments(
     others = [each for each in arguments if each.name != "name" or "name" in names]
     for name, argument in matched(others, callee, names, values, site):
         value = argument.value
-        if isinstance(value, Tensor | TensorTuple) or (isinstance(value, Family) and value.of_values):
+        if isinstance(value, Tensor | TensorTuple) or (isinstance(value, entities.Family) and value.of_values):
             way_out = f"a value is sent in, as an input of its own: (a, b) -> {callee}"
             facts: Any = {"what": f"{name} of {callee}", "found": described(value), "way_out": way_out}
             value = site.tell(errors.NotConstant(span=argument.span, **facts))
@@ -91,7 +80,7 @@ def _of_kind(callee: str, name: str, default: Any, value: Any, spans: dict[str, 
         return float(value) if isinstance(default, float) else value
     wanted = "something to be applied" if isinstance(default, Entity) else constants.kind_of(default)
     shown = str(default) if isinstance(default, Entity) else shown_value(default)
-    problem, way_out = f"must be {wanted}, not {shown_given(value)}", f"its default is {name}={shown}"
+    problem, way_out = f"must be {wanted}, not {entities.shown_given(value)}", f"its default is {name}={shown}"
     return site.tell(errors.NotRequired(span=spans[name], name=name, callee=callee, problem=problem, way_out=way_out))
 
 

@@ -185,9 +185,7 @@ def _as_names(given: list[CallArgument], declaration: type[Declaration], site: S
 
 def _accepts(setting: Setting, argument: CallArgument, callee: str, site: Site) -> bool:
     value, name, meaning = argument.value, setting.name, setting.bounds["doc"]
-    if isinstance(value, Poison):
-        return False
-    if site.is_axis(value, argument.span):
+    if isinstance(value, Poison) or site.is_axis(value, argument.span):
         return False
     if isinstance(value, Entity):
         facts: Any = {"what": f"{name} of {callee}", "found": described(value), "way_out": f"{name}: {meaning}"}

@@ -153,13 +153,8 @@ def _truth(value: Any) -> bool:
 
 def same_kind(default: Any, value: Any) -> bool:
     """Whether a parameter with this default takes a value."""
-    if isinstance(default, bool) or isinstance(value, bool):
-        return isinstance(default, bool) and isinstance(value, bool)
-    if isinstance(default, float):
-        return isinstance(value, int | float)
-    if isinstance(default, tuple | range):
-        return isinstance(value, tuple | range)
-    return type(default) is type(value)
+    kinds: Any = {float: int | float, tuple: tuple | range, range: tuple | range}.get(type(default), type(default))
+    return isinstance(default, bool) == isinstance(value, bool) and isinstance(value, kinds)
 
 
 def kind_of(default: Any) -> str:

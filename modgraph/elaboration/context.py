@@ -56,14 +56,6 @@ class Declared:
     in_scan: bool = False
 
 
-@dataclass(frozen=True)
-class FirstUse:
-    """Where a pool was used first, by the name of the statement; its modules are shaped for that use."""
-
-    within: str
-    span: Span
-
-
 class Context:
     """The state of one elaboration."""
 
@@ -76,7 +68,7 @@ class Context:
         self.given: set[str] = set()  # names of the model's inputs, targets and scans
         self.messages: dict[str, tuple[TensorType, ...]] = {}  # the values that a pool's modules take, by its path
         self.yields: dict[str, tuple[TensorType, ...]] = {}  # those that they yield, where they are several
-        self.first_used: dict[str, FirstUse] = {}  # of a pool, by its path
+        self.first_used: dict[str, Note] = {}  # by a pool's path, of the use that its modules are shaped for
         self.of_any_length: set[str] = set()  # axes, by name
         self.lengths: dict[str, str] = {}  # the input that tells the lengths of an axis, by the axis' name
         self.signatures: dict[tuple[Op, tuple[TensorType, ...]], Signature] = {}  # of ops for types of operands
@@ -123,10 +115,8 @@ class Context:
         if apart is not None:
             written, applied = apart
             told_there = span is not None and applied.holds(span)
-            notes = (
-                *notes,
-                Note(text="given here", span=written) if told_there else Note(text="applied here", span=applied),
-            )
+            text, there = ("given here", written) if told_there else ("applied here", applied)
+            notes = (*notes, Note(text=text, span=there))
         use = next((each for each in reversed(self.uses) if not is_prelude(each.source)), None)
         if span is None or use is None:
             return diagnostic.changed(notes=notes)

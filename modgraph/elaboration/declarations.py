@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from modgraph.elaboration import errors
+from modgraph.elaboration import entities, errors
 from modgraph.elaboration.bindings import is_taken
 from modgraph.elaboration.blocks import use_block
 from modgraph.elaboration.calls import CallArgument, arguments_of, settle
 from modgraph.elaboration.context import Declared
-from modgraph.elaboration.entities import (
-    POISON,
-    Entity,
-    ModuleEntity,
-    Poison,
-    PoolEntity,
-    RouterEntity,
-    RouterUse,
-    Template,
-    WithAxis,
-    described,
-)
+from modgraph.elaboration.entities import POISON, ModuleEntity, Poison, PoolEntity, Template, described
 from modgraph.elaboration.imports import prelude_router
 from modgraph.elaboration.site import Site
 from modgraph.ir import MOST_MODULES
@@ -49,7 +38,7 @@ def declare_pool(statement: ast.Pool, site: Site) -> None:
     templates = tuple(_template(each, written, f'pool "{statement.name}"', site) for each, written in made_of)
     axis = site.scope.find(size.name) if isinstance(size, ast.Name) and not is_list else None
     facts: dict[str, Any] = {"alone": isinstance(size, ast.Literal)}
-    if size is None or not isinstance(axis, WithAxis):
+    if size is None or not isinstance(axis, entities.WithAxis):
         facts["size"] = _size(statement, len(listed) if is_list else None, site)
     elif site.region and not (isinstance(axis, PoolEntity) and axis.inside == site.region):
         advice = f"say how many modules it has: pool {statement.name}[len({size.span.text})] = …"
@@ -69,7 +58,7 @@ def _size(statement: ast.Pool, listed: int | None, site: Site) -> int | Poison:
     size, span = site.evaluate(statement.size), statement.size.span
     if isinstance(size, Poison):
         return POISON
-    if isinstance(size, Entity):
+    if isinstance(size, entities.Entity):
         advice = "a number, or a pool whose axis its modules share: pool q[p] = linear(4)"
         if isinstance(size, PoolEntity):
             advice = "pools that share an axis have modules of one kind: pool q[p] = linear(4)"
@@ -94,12 +83,12 @@ def _template(value: Any, expression: ast.Expression, what: str, site: Site) -> 
 
 
 def declare_router(statement: ast.Router, site: Site) -> None:
-    _declare(statement, RouterEntity, site, router=_settled_router(statement.value, (), site))
+    _declare(statement, entities.RouterEntity, site, router=_settled_router(statement.value, (), site))
 
 
 def _settled_router(
     value: ast.Expression, further: tuple[CallArgument, ...], site: Site
-) -> Router | RouterUse | Poison:
+) -> Router | entities.RouterUse | Poison:
     """A kind of router with its arguments, `further` ones where it was passed as an argument itself."""
     callee = value.callee if isinstance(value, ast.Call) else value
     if not isinstance(callee, ast.Name):
@@ -117,7 +106,7 @@ def _settled_router(
         use = use_block(defined, [*arguments_of(value, site, of_op=False), *further], site, value.span)
         if isinstance(use, Poison):
             return use
-        return RouterUse(use.block, use.parameters, spans=use.spans, defaults=use.defaults)
+        return entities.RouterUse(use.block, use.parameters, spans=use.spans, defaults=use.defaults)
     declaration = find_router(callee.name)
     if declaration is not None:
         settled = settle(declaration, [*arguments_of(value, site), *further], site, value.span)
@@ -129,7 +118,7 @@ def _settled_router(
         suggestion = router_meant(callee.name, [name for scope in site.scope.chain() for name in scope.routers])
         return site.tell(errors.UnknownOp(span=callee.span, name=callee.name, kind="router", suggestion=suggestion))
     way_out = f"give a kind of router, for example: {callee.name}=agreement(2)"
-    if isinstance(known, RouterEntity):
+    if isinstance(known, entities.RouterEntity):
         way_out = f"one that is declared routes as it is: x -> pool by {callee.name}"
     return _no_router(callee, f"this is {described(known)}", way_out, site)
 

@@ -226,27 +226,20 @@ class Family(Entity):
 
 def several(value: Any) -> tuple[Any, ...]:
     """The values that stand together: those in parentheses, the members of a family, or one."""
-    match value:
-        case TensorTuple(tensors=tensors):
-            return tuple(each for tensor in tensors for each in several(tensor))
-        case Family() if value.of_values:
-            return tuple(value.members.values())
-        case _:
-            return (value,)
+    if isinstance(value, TensorTuple):
+        return tuple(each for tensor in value.tensors for each in several(tensor))
+    return tuple(value.members.values()) if isinstance(value, Family) and value.of_values else (value,)
 
 
 def recorded_in(body: ast.Body) -> Iterator[ast.Recorded]:
     """What a router's body records, in loops and branches too."""
-    return (
-        item for statement in body.every_statement() if isinstance(statement, ast.Record) for item in statement.items
-    )
+    records = (each for each in body.every_statement() if isinstance(each, ast.Record))
+    return (item for record in records for item in record.items)
 
 
 def role_of(item: ast.Recorded) -> Role | None:
     """What a record means: the role that is written, or that its name is the word for; none for another word."""
-    if item.role is not None:
-        return ROLES.get(item.role)
-    return ROLES.get(item.name, Role.OTHER)
+    return ROLES.get(item.name, Role.OTHER) if item.role is None else ROLES.get(item.role)
 
 
 def names_router(name: str, scope: Scope) -> bool:

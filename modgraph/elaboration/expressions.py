@@ -8,41 +8,26 @@ from itertools import takewhile
 from typing import Any
 
 from modgraph.declare import shown_value
-from modgraph.elaboration import arithmetic, constants, errors
+from modgraph.elaboration import arithmetic, constants, entities, errors
 from modgraph.elaboration.arithmetic import computed, constant_call, counted
 from modgraph.elaboration.blocks import use_block
 from modgraph.elaboration.calls import CallArgument, arguments_of, settle
 from modgraph.elaboration.decisions import apply_statistic, evaluate_attribute
-from modgraph.elaboration.entities import (
-    POISON,
-    BlockEntity,
-    Entity,
-    Family,
-    OpUse,
-    Poison,
-    PoolEntity,
-    RouterEntity,
-    Template,
-    Tensor,
-    TensorTuple,
-    described,
-    is_callable,
-    is_value,
-)
+from modgraph.elaboration.entities import POISON, BlockEntity, Entity, Poison, Template, Tensor, described, is_callable
 from modgraph.elaboration.pipelines import evaluate_pipeline
 from modgraph.elaboration.site import Site
 from modgraph.ops import Op
 from modgraph.syntax import ast
 from modgraph.vocabulary import find_op, is_router, op_meant, value_meant
 
-OPERANDS = Tensor | RouterEntity | Family | Poison  # what an op in function style may begin with
+OPERANDS = Tensor | entities.RouterEntity | entities.Family | Poison  # what an op in function style may begin with
 CALLABLE = "an op, a block, a module or a pool"
 MEANT = {"True": 'write "true"', "False": 'write "false"', "None": "leave it out"}
 
 
 def _name(expression: ast.Name, site: Site) -> Any:
     name, span = expression.name, expression.span
-    found = site.scope.find(name, is_value)
+    found = site.scope.find(name, entities.is_value)
     if found is None:
         found = site.scope.find(name)
     if found is not None and not isinstance(found, BlockEntity):
@@ -77,7 +62,7 @@ def _list(expression: ast.ListOf, site: Site) -> Any:
 
 def _tuple(expression: ast.TupleOf, site: Site) -> Any:
     values = tuple(value for item in expression.items for value in site.tensors(item, "an operand"))
-    return POISON if POISON in values else TensorTuple(values)
+    return POISON if POISON in values else entities.TensorTuple(values)
 
 
 def _call(call: ast.Call, site: Site) -> Any:
@@ -101,7 +86,7 @@ def _call(call: ast.Call, site: Site) -> Any:
         if numbers and (lists or len(given) > len(op.settings())):  # rather than the settings of the op
             return computed(name, [argument.value for argument in given], call, site)
     given = _numbers_as_settings(op, given)
-    kinds = OPERANDS | PoolEntity if op.objective else OPERANDS  # a statistic of a pool is told to be of its router
+    kinds = OPERANDS | entities.PoolEntity if op.objective else OPERANDS  # a statistic is told to be of a router
     operands = list(takewhile(lambda each: each.name is None and isinstance(each.value, kinds), given))
     settings = given[len(operands) :]
     if any(isinstance(argument.value, Poison) for argument in given):
@@ -127,7 +112,7 @@ def _call_passed(call: ast.Call, site: Site) -> Any:
     if not operands:
         return site.unapplied(ast.Stage(span=call.span, term=call))
     settled = site.callable(replace(call, arguments=call.arguments[len(operands) :]))
-    if isinstance(settled, OpUse):
+    if isinstance(settled, entities.OpUse):
         return apply_statistic(settled, [(each.value, each.span) for each in operands], call, site)
     if isinstance(settled, Poison):
         return POISON
@@ -197,12 +182,9 @@ def callable_of(term: ast.Expression, site: Site, further: tuple[CallArgument, .
         return site.tell(errors.WrongKind(**facts))
     if found is not None and not called:
         return found
-    op = find_op(callee.name)
-    return (
-        _unknown_term(callee, site)
-        if op is None
-        else settle(op, [*arguments_of(term, site), *further], site, term.span)
-    )
+    if (op := find_op(callee.name)) is None:
+        return _unknown_term(callee, site)
+    return settle(op, [*arguments_of(term, site), *further], site, term.span)
 
 
 def _unknown_term(term: ast.Name, site: Site) -> Poison:
@@ -213,7 +195,7 @@ def _unknown_term(term: ast.Name, site: Site) -> Poison:
         suggestion = op_meant(term.name, site.visible(term.span, is_callable))
         return site.tell(errors.UnknownOp(span=term.span, name=term.name, suggestion=suggestion))
     way_out = f"for example: {term.name}=relu" if site.given_at(term) else ""
-    if isinstance(found, Family) and found.members:
+    if isinstance(found, entities.Family) and found.members:
         way_out = f"take one of its members: {term.name}[{shown_value(next(iter(found.members)))}]"
     is_ = f'"{term.name}" is {described(found)}'
     return site.tell(errors.WrongKind(**site.at_fault(term), needed=CALLABLE, found=is_, way_out=way_out))

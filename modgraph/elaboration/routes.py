@@ -6,7 +6,6 @@ from typing import Any
 
 from modgraph.diagnostics import Note, Span
 from modgraph.elaboration import errors
-from modgraph.elaboration.context import FirstUse
 from modgraph.elaboration.entities import POISON, Poison, PoolEntity, RouterEntity, RouterUse, Tensor, origins
 from modgraph.elaboration.messages import for_each_sender, message_ranks
 from modgraph.elaboration.regions import elaborate_module
@@ -173,8 +172,7 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
         split = len(tokens.shape) - len(node.message.shape)
         if split >= 0 and shapes_meet(tokens.shape[split:], node.message.shape):
             return node
-        first = site.context.first_used[pool.whole_path]
-        notes = (Note(text=f'first used here, in "{first.within}"', span=first.span),)
+        notes = (site.context.first_used[pool.whole_path],)
         facts: Any = {"pool": node.name, "takes": node.message, "within": site.naming.node, "found": tokens}
         return site.tell(errors.PoolUsedOtherwise(span=span, notes=notes, **facts))
     who = f'pool "{pool.path}"'
@@ -188,7 +186,7 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
         return site.tell(errors.DoesNotFit(span=span, who=who, reason=reason))
     message = tokens.with_shape(tokens.shape[len(tokens.shape) - max(ranks) :])
     site.context.messages.setdefault(pool.whole_path, (message,))
-    site.context.first_used[pool.whole_path] = FirstUse(site.naming.node, span)
+    site.context.first_used[pool.whole_path] = Note(text=f'first used here, in "{site.naming.node}"', span=span)
     before = site.context.counts["weights"]
     with site.context.applying(pool.span, span), site.context.in_modules(span):
         regions = [elaborate_module(pool, at, message, site) for at in range(len(pool.templates))]

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from modgraph.declare.words import shown_count
 from modgraph.diagnostics import Note
 from modgraph.elaboration import errors
-from modgraph.elaboration.entities import (
-    POISON,
-    AxisEntity,
-    DeclaredEntity,
-    Family,
-    Poison,
-    Tensor,
-    described,
-    several,
-)
+from modgraph.elaboration.entities import POISON, AxisEntity, DeclaredEntity, Family, Poison, Tensor, described, several
 from modgraph.elaboration.loops import poison_declared
 from modgraph.elaboration.scope import Naming, Scope, join
 from modgraph.elaboration.site import ScanBody, Site
@@ -26,14 +17,7 @@ from modgraph.ir import Graph, InputNode, PoolNode, Region, Result, ScanNode, we
 from modgraph.syntax import ast
 from modgraph.types import repeated
 
-
-@dataclass(frozen=True)
-class State:
-    """A value carried from step to step: the tree that declares it, what it is at a step, what it starts with."""
-
-    carry: ast.Carry
-    value: Tensor
-    start: Result | None
+State = tuple[ast.Carry, Tensor, Result | None]  # the tree that declares it, what it is at a step, what it starts with
 
 
 def elaborate_scan(statement: ast.Scan, site: Site) -> None:
@@ -141,23 +125,24 @@ def _state(carry: ast.Carry, names: Naming, inside: Site) -> State | None:
         return None
     value = Tensor(Result(node.name), type_ if start is None else start.type, carry.span)
     inside.scope.declare(carry.name, value)
-    return State(carry, value, None if start is None else start.result)
+    return carry, value, None if start is None else start.result
 
 
 def _next(state: State, inside: Site) -> Result | None:
     """The next value of a state: the last that the body bound to its name. None after a told mistake."""
-    name, span = state.carry.name, state.carry.span
+    carry, at_step, _ = state
+    name, span = carry.name, carry.span
     value = inside.scope.names[name]
-    if value is state.value:
+    if value is at_step:
         inside.tell(errors.StateStays(span=span, name=name))
     if not isinstance(value, Tensor):
         if not isinstance(value, Poison):
             what = f'the next value of state "{name}"'
             inside.tell(errors.NotValue(span=span, what=what, found=described(value)))
         return None
-    if not value.type.meets(state.value.type):
+    if not value.type.meets(at_step.type):
         notes = (Note(text="its next value comes from here", span=value.span),) if value.span else ()
-        facts: Any = {"name": name, "declared": str(state.value.type), "found": f"its next value is {value.type}"}
+        facts: Any = {"name": name, "declared": str(at_step.type), "found": f"its next value is {value.type}"}
         inside.tell(errors.StateType(span=span, notes=notes, **facts))
         return None
     return inside.reached(value.result, span)
@@ -192,7 +177,7 @@ def _finish(
     records = dict.fromkeys(result for _, result in sorted(graph.records().items()))
     stacked = [*(inside.reached(value.result, span) for value in yields), *records]
     captured = sorted((name, result) for result, name in inside.scan.read.items())
-    carried = [state.value.result.node for state in states]
+    carried = [value.result.node for _, value, _ in states]
     variable = join(names.node, statement.variable)
     region = Region(graph, (variable, *carried, *(name for name, _ in captured)), (*following, *stacked))
     steps = [graph.type_of(result) for result in stacked]
@@ -208,7 +193,7 @@ def _finish(
         outer.tell(errors.DoesNotFit(span=span, who="a scan", reason=reason, way_out=way_out))
         return None
     node = ScanNode(name=names.node, types=types, span=span, region=region, carried=len(carried))
-    starts = {state.value.result.node: state.start for state in states if state.start is not None}
+    starts = {value.result.node: start for _, value, start in states if start is not None}
     inputs = {variable: sequence.result, **starts, **dict(captured)}
     if node.name in outer.graph:
         outer.tell(errors.DuplicateName(span=span, name=node.name))

@@ -10,20 +10,10 @@ from typing import Any
 
 from modgraph.diagnostics import Diagnostic, Note, Span
 from modgraph.diagnostics.suggest import MOST_CANDIDATES
-from modgraph.elaboration import errors
+from modgraph.elaboration import entities, errors
 from modgraph.elaboration.bodies import BlockCall, Decision
 from modgraph.elaboration.context import NAME, STATEMENT, Context, in_own_words
-from modgraph.elaboration.entities import (
-    POISON,
-    AxisEntity,
-    DeclaredEntity,
-    Entity,
-    Family,
-    Poison,
-    Template,
-    Tensor,
-    described,
-)
+from modgraph.elaboration.entities import POISON, Entity, Family, Poison, Template, Tensor, described
 from modgraph.elaboration.scope import Naming, Scope, join
 from modgraph.ir import Call, Graph, InputNode, Node, PoolNode, Result, RouterNode, free_length_name
 from modgraph.routers.prelude import is_prelude
@@ -110,7 +100,7 @@ class Site:
         if not isinstance(value, Entity) or isinstance(value, Poison):
             return value
         mistake = errors.NotConstant(**self.at_fault(expression), what=what, found=described(value))
-        if isinstance(value, AxisEntity):
+        if isinstance(value, entities.AxisEntity):
             mistake = mistake.changed(way_out=f"how long it is, as a number: len({expression.span.text})")
         return self.tell(mistake)
 
@@ -150,10 +140,10 @@ class Site:
     # ------------------------------------------------------------ other places
 
     def within(self, scope: Scope) -> Site:
-        return self._moved(scope, self.naming, self.call)
+        return replace(self, scope=scope)
 
     def under(self, naming: Naming) -> Site:
-        return self._moved(self.scope, naming, self.call)
+        return replace(self, naming=naming)
 
     def unapplied(self, *stages: ast.Stage) -> Template:
         """Stages to be applied elsewhere, in the scope where they are written."""
@@ -164,10 +154,7 @@ class Site:
         scope = template.scope
         if self.scope.frozen and not scope.frozen:
             scope = scope.inside(frozen=True)
-        return self._moved(scope, self.naming, template.call)
-
-    def _moved(self, scope: Scope, naming: Naming, call: BlockCall | None) -> Site:
-        return Site(self.context, self.rules, self.graph, scope, naming, call, self.region, self.scan)
+        return replace(self, scope=scope, call=template.call)
 
     # ------------------------------------------------------------ messages
 
@@ -176,10 +163,10 @@ class Site:
         named = {} if self.decision is None else self.decision.named
         diagnostic = in_own_words(diagnostic, self.scope, named)
         span, use = diagnostic.span, self.call.span if self.call is not None else None
-        if self.call is not None and span and use and not use.holds(span) and diagnostic.severity == "error":
+        is_apart = span is not None and use is not None and not (use.holds(span) or is_prelude(span.source))
+        if is_apart and diagnostic.severity == "error":
             note = Note(text=f"{self.call} is used here", span=use)
-            if not is_prelude(span.source):
-                diagnostic = diagnostic.changed(notes=(*diagnostic.notes, note))
+            diagnostic = diagnostic.changed(notes=(*diagnostic.notes, note))
         self.context.tell(diagnostic)
         return POISON
 
@@ -303,7 +290,7 @@ class Site:
             self.context.lengths[axis] = name
         return Result(self.context.lengths[axis])
 
-    def is_own(self, entity: DeclaredEntity, span: Span) -> bool:
+    def is_own(self, entity: entities.DeclaredEntity, span: Span) -> bool:
         """Whether what is used is declared in the same module of a pool, or none; else report it."""
         self.context.used.add(join(entity.inside, entity.path))
         if entity.inside != self.region:

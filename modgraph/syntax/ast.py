@@ -245,11 +245,8 @@ class Body(Tree):
             match statement:
                 case Module(name=name) | Pool(name=name) | Router(name=name):
                     found.append(name)
-                case (
-                    Input(reference=Reference(name=name, index=None))
-                    | Target(reference=Reference(name=name, index=None))
-                ):
-                    found.append(name)
+                case Input(reference=bound) | Target(reference=bound) if bound.index is None:
+                    found.append(bound.name)
             if isinstance(statement, Input | Target | Array):
                 found += [axis.name for axis in statement.type.named]
         return tuple(found)
