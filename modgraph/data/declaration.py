@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.data.errors import DataDoesNotFit
+from modgraph.data.errors import DataDoesNotFit, LabelsBeyond
 from modgraph.data.padding import clear_padding, padding_in
 from modgraph.declare import Registry
 from modgraph.diagnostics import ModgraphError
@@ -20,6 +20,7 @@ from modgraph.recipes.schema import Named
 from modgraph.types import TensorType
 
 TRAIN, VALIDATION, HELD_OUT = "train", "validation", "held_out"  # splits
+Lengths = dict[int | str, tuple[str, int]]  # by axis, with the array that has shown it
 
 
 @dataclass(frozen=True)
@@ -178,11 +179,12 @@ def mixed(arrays: Arrays, seed: int = 0) -> Arrays:
 
 def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
     """Arrays that fit the spec's inputs and targets, in the types torch wants. Raises `ModgraphError`."""
-    wanted, ignored, missing = _types(graph), ignored_labels(graph), with_missing_labels(graph)
+    wanted = {**graph.input_types, **graph.target_types}
+    ignored, missing = ignored_labels(graph), with_missing_labels(graph)
     given = clear_padding(arrays.values, graph, ignored)
     found: list[DataDoesNotFit] = []
     checked: dict[str, NDArray[Any]] = {}
-    lengths: dict[int | str, tuple[str, int]] = {}
+    lengths: Lengths = {}
     for name, type_ in wanted.items():
         if name in arrays.on_disk and arrays.on_disk[name].shape == type_.dimensions:
             continue
@@ -193,7 +195,7 @@ def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
             if problem is None:
                 checked[name] = _cast(array, type_)
             else:
-                way_out = _way_out(name, array, graph)
+                way_out = _way_out(name, array, graph, type_)
                 found.append(DataDoesNotFit(reason=f'array "{name}" of {split} {problem}', way_out=way_out))
         elif type_.dtype != "length":
             known = ", ".join(sorted(given)) or "none"
@@ -213,25 +215,19 @@ def check_splits(splits: Mapping[str, Arrays], graph: Graph) -> dict[str, Arrays
     return {split: check(arrays, graph, split) for split, arrays in splits.items()}
 
 
-def _types(graph: Graph) -> dict[str, TensorType]:
-    return {**graph.input_types, **graph.target_types}
-
-
-def _way_out(name: str, array: NDArray[Any], graph: Graph) -> str:
+def _way_out(name: str, array: NDArray[Any], graph: Graph, type_: TensorType) -> str:
     """What can be done about an array that does not fit: where labels of a target seem to be missing, the key of the
     recipe that says they may be, where values do behind the end of an example, the array that tells the ends."""
     absent = np.isnan(array) if array.dtype.kind == "f" else array < 0 if array.dtype.kind == "i" else np.zeros(1)
     if absent.any():
         if name in {each.target for each in comparisons(graph) if each.may_miss} - with_missing_labels(graph):
             return f"where labels are missing, say that they may be: train.labels: {{{name}: {{missing: true}}}}"
-        if ends := [length_name(graph, axis) for axis in _types(graph)[name].padded]:
+        if ends := [length_name(graph, axis) for axis in type_.padded]:
             return f"if that is behind the end of an example, give its length: the array {' and the array '.join(ends)}"
     return DataDoesNotFit.way_out
 
 
-def _wrong_shape(
-    array: NDArray[Any], type_: TensorType, name: str, lengths: dict[int | str, tuple[str, int]]
-) -> str | None:
+def _wrong_shape(array: NDArray[Any], type_: TensorType, name: str, lengths: Lengths) -> str | None:
     """What is wrong with the shape of an array; an axis of any length must have one length everywhere."""
     if array.ndim != len(type_.shape) + 1:
         return f"has the shape {array.shape}; {type_} needs {len(type_.shape) + 1} axes, examples first"
@@ -276,3 +272,27 @@ def _wrong_values(array: NDArray[Any], type_: TensorType, ignored: int | None, m
 @np.errstate(over="ignore")  # larger numbers become infinite in float32
 def _cast(array: NDArray[Any], type_: TensorType) -> NDArray[Any]:
     return np.ascontiguousarray(array, dtype=np.float32 if type_.dtype == "float" else np.int64)
+
+
+def refuse_labels_beyond(arrays: Arrays, graph: Graph) -> None:
+    """Raises `ModgraphError` where labels are none of the classes that a graph has now."""
+    for name, beyond in _beyond(arrays, graph).items():
+        if beyond.any():
+            label, classes = int(arrays.values[name][beyond].min()), graph.target_types[name].size
+            raise ModgraphError([LabelsBeyond(target=name, label=label, classes=classes)])
+
+
+def of_known_classes(arrays: Arrays, graph: Graph) -> Arrays:
+    """The examples whose labels are all among the classes that a graph has now."""
+    known = np.ones(len(arrays), bool)
+    for beyond in _beyond(arrays, graph).values():
+        known &= ~beyond.reshape(len(arrays), -1).any(1)
+    return arrays if known.all() else arrays.take(np.flatnonzero(known))
+
+
+def _beyond(arrays: Arrays, graph: Graph) -> dict[str, NDArray[np.bool_]]:
+    """Which labels lie beyond the classes there are now, by the target whose classes are an axis with a name."""
+    ignored, labels = ignored_labels(graph), arrays.values
+    types = {name: each for name, each in graph.target_types.items() if each.of and each.size is not None}
+    known = {name: (labels[name], each.size) for name, each in types.items() if name in labels}
+    return {name: (label >= size) & (label != ignored.get(name, -1)) for name, (label, size) in known.items()}

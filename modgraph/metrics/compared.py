@@ -44,13 +44,9 @@ class Metric(ABC):
         return self.compared.target
 
     @property
-    def prediction(self) -> Result:
-        return self.compared.prediction
-
-    @property
     def result(self) -> Result:
         """The result of the graph that it takes."""
-        return self.prediction
+        return self.compared.prediction
 
     @property
     def wanted(self) -> tuple[Result, ...]:

@@ -8,7 +8,7 @@ low if every decision is the same. Both in nats. Axis letters: D decisions, K sl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, takewhile
 
 import torch
@@ -20,25 +20,15 @@ from modgraph.metrics.means import Means
 from modgraph.nn.padding import cleared
 
 
-@dataclass(frozen=True)
-class DecisionSums:
-    """Sums over decisions: how many; the entropy of each, averaged over its slots; the distribution
-    of each slot [K, M]; the choices [M]."""
-
-    decisions: Tensor
-    entropy: Tensor
-    probability: Tensor
-    chosen: Tensor
-
-
-def decision_sums(scores_DKM: Tensor, selected_DKM: Tensor) -> DecisionSums:
-    """The sums over decisions, given logits (or log-probabilities) and choices; padding chooses nothing."""
+def decision_sums(scores_DKM: Tensor, selected_DKM: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Sums over decisions, given logits (or log-probabilities) and choices; padding chooses nothing: how many; the
+    entropy of each, averaged over its slots; the distribution of each slot [K, M]; the choices [M]."""
     real_D = selected_DKM.flatten(1).sum(1) > 0
     log_p = cleared(scores_DKM, real_D[:, None, None]).double().log_softmax(-1)
     p = log_p.exp()
     entropy_D = torch.special.entr(p).sum(-1).mean(-1)
     entropy, probability = cleared(entropy_D, real_D).sum(), cleared(p, real_D[:, None, None]).sum(0)
-    return DecisionSums(real_D.sum(), entropy, probability, selected_DKM.double().sum((0, 1)))
+    return real_D.sum(), entropy, probability, selected_DKM.double().sum((0, 1))
 
 
 def mean_entropy(p_KM: Tensor) -> float:
@@ -73,11 +63,12 @@ class Controller:
     def add(self, means: Means, batch: Mapping[str, Tensor], values: Sequence[Tensor]) -> None:
         scores, selected = values
         scores_DKM = scores.flatten(0, -3) if self.slotted else scores.flatten(0, -2).unsqueeze(1)
-        found = decision_sums(scores_DKM, selected.reshape(len(scores_DKM), -1, self.modules))
-        means.hold(self.entropies[:1], found.entropy, found.decisions)
-        names = [name for slot in range(len(found.probability)) for name in self._probabilities(slot)]
-        means.hold(tuple(names), found.probability.flatten(), found.decisions)
-        means.hold(tuple(self.use), found.chosen, found.chosen.sum())
+        selected_DKM = selected.reshape(len(scores_DKM), -1, self.modules)
+        decisions, entropy, p_KM, chosen_M = decision_sums(scores_DKM, selected_DKM)
+        means.hold(self.entropies[:1], entropy, decisions)
+        names = [name for slot in range(len(p_KM)) for name in self._probabilities(slot)]
+        means.hold(tuple(names), p_KM.flatten(), decisions)
+        means.hold(tuple(self.use), chosen_M, chosen_M.sum())
 
     def _probabilities(self, slot: int) -> list[str]:
         return [f"{self.prefix}probability.{slot}.{module}" for module in range(self.modules)]
@@ -98,14 +89,6 @@ def controllers(graph: Graph) -> list[Controller]:
     for each in graph.decisions():
         distribution, choice = each.record_as(*DISTRIBUTION), each.record_as(*CHOSEN)
         if distribution is not None and choice is not None:
-            found.append((each, (each.results[distribution], each.results[choice])))
-    return [
-        Controller(
-            each.label,
-            f"{each.label}." if len(found) > 1 else "",
-            wanted,
-            slotted=each.record_as(Role.CHOICE) is None,
-            modules=each.pool.size,
-        )
-        for each, wanted in found
-    ]
+            wanted, slotted = (each.results[distribution], each.results[choice]), each.record_as(Role.CHOICE) is None
+            found.append(Controller(each.label, f"{each.label}.", wanted, slotted, each.pool.size))
+    return found if len(found) > 1 else [replace(each, prefix="") for each in found]

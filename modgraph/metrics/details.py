@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from modgraph.data import Arrays
 from modgraph.data.batches import batches
 from modgraph.metrics.compared import Accuracy
 from modgraph.metrics.means import Means
-from modgraph.metrics.metrics import Metrics, Results, by_group
+from modgraph.metrics.metrics import Results, by_group
 
 WIDEST = 120  # letters of a confusion matrix with names above its columns
 MOST_CLASSES = 100  # of a confusion matrix: of a vocabulary it would fill the disk and tell nobody anything
@@ -98,7 +97,13 @@ def details(results: Results, arrays: Arrays, classes: Mapping[str, Sequence[str
         metrics.gather(of_all, batch, values)
         for target, each in labels.items():
             whole.labels[target] = whole.labels.get(target, 0) + int(each.counted(batch).sum())
-        _confuse(whole, metrics, batch, values)
+        results_of_batch = dict(zip(metrics.wanted, values, strict=True))
+        for metric in metrics.compared:
+            logits = results_of_batch[metric.result]
+            if isinstance(metric, Accuracy) and logits.shape[-1] <= MOST_CLASSES:
+                counts, matrix = metric.labels.counted(batch), np.zeros((logits.shape[-1],) * 2, np.int64)
+                matrix = whole.confusion.setdefault(metric.target, matrix)
+                np.add.at(matrix, (batch[metric.target][counts].numpy(), logits.argmax(-1)[counts].numpy()), 1)
         for grouping, words in arrays.groups.items():
             for group, own, found in by_group(words[indices], batch, values):
                 metrics.gather(means[grouping].setdefault(group, Means()), own, found)
@@ -110,15 +115,3 @@ def details(results: Results, arrays: Arrays, classes: Mapping[str, Sequence[str
         whole.groups[grouping] = {group: metrics.values(groups[group]) for group in map(str, names)}
         whole.sizes[grouping] = dict(zip(map(str, names), map(int, sizes), strict=True))
     return whole
-
-
-def _confuse(whole: Details, metrics: Metrics, batch: Mapping[str, Tensor], values: Sequence[Tensor]) -> None:
-    """Add a batch to the confusion matrices of targets that have few enough classes."""
-    results = dict(zip(metrics.wanted, values, strict=True))
-    for metric in metrics.compared:
-        classes = results[metric.result].shape[-1]
-        if isinstance(metric, Accuracy) and classes <= MOST_CLASSES:
-            counts, matrix = metric.labels.counted(batch), np.zeros((classes, classes), np.int64)
-            predicted = results[metric.result].argmax(-1)[counts].numpy()
-            matrix = whole.confusion.setdefault(metric.target, matrix)
-            np.add.at(matrix, (batch[metric.target][counts].numpy(), predicted), 1)

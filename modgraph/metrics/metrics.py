@@ -16,7 +16,7 @@ from modgraph.backends.torch import Model
 from modgraph.backends.torch.labelled import labelled_examples, labels_of_losses, mean_of_loss
 from modgraph.data import Arrays
 from modgraph.data.batches import ahead, batches
-from modgraph.data.known_classes import refuse_labels_beyond
+from modgraph.data.declaration import refuse_labels_beyond
 from modgraph.ir import Graph, Result
 from modgraph.metrics.compared import Batch, Metric, asked_metrics, compared_metrics
 from modgraph.metrics.controllers import Controller, controllers

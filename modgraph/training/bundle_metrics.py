@@ -14,7 +14,7 @@ from modgraph.backends.errors import BadBundle
 from modgraph.backends.onnx import exportable, hash_of_weights
 from modgraph.data import Arrays
 from modgraph.data.batches import batches
-from modgraph.data.known_classes import refuse_labels_beyond
+from modgraph.data.declaration import refuse_labels_beyond
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 from modgraph.metrics.compared import Batch
@@ -90,11 +90,11 @@ def metrics_of_outputs(outputs: Values, graph: Graph, rows: Values) -> dict[str,
 def _following_from(outputs: Collection[str], graph: Graph, metrics: Metrics) -> Metrics:
     """The metrics, of which those are left that follow from some outputs."""
     known = {result for name, result in graph.outputs.items() if name in outputs}
-    metrics.all = [metric for metric in metrics.compared if metric.prediction in known]
+    metrics.all = [metric for metric in metrics.compared if metric.compared.prediction in known]
     return metrics
 
 
 def _values_of(metrics: Metrics, graph: Graph, outputs: Values, batch: Batch) -> list[Tensor]:
     """What each metric wants, of outputs by name."""
     results = {result: torch.from_numpy(outputs[name]) for name, result in graph.outputs.items() if name in outputs}
-    return [metric.of_prediction(results[metric.prediction], batch) for metric in metrics.compared]
+    return [metric.of_prediction(results[metric.compared.prediction], batch) for metric in metrics.compared]

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from modgraph.backends.torch import Model, build
 from modgraph.backends.torch.construct import resolve
 from modgraph.data.batches import Batch
-from modgraph.data.known_classes import refuse_labels_beyond
+from modgraph.data.declaration import refuse_labels_beyond
 from modgraph.diagnostics import ModgraphError, listed
 from modgraph.ir import Graph, learnt_weights
 from modgraph.metrics.metrics import Metrics, results_of

@@ -12,9 +12,9 @@ import torch
 
 from modgraph.backends.torch import Model, build
 from modgraph.data import TRAIN, VALIDATION, Arrays, DataSet
+from modgraph.data.declaration import of_known_classes
 from modgraph.data.errors import DataChanged
 from modgraph.data.fingerprint import Fingerprint, changes_of, from_json, way_out_of
-from modgraph.data.known_classes import of_known_classes
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 from modgraph.store.checkpoint import Checkpoint, newest_checkpoint

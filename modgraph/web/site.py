@@ -9,23 +9,25 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from modgraph_runtime import Bundle
+from modgraph_runtime import Bundle, Port
 
 from modgraph.backends.onnx import Report
 from modgraph.data import Arrays
+from modgraph.declare import Role
 from modgraph.diagnostics import ModgraphError
 from modgraph.inspect.page.content import Pane
 from modgraph.inspect.page.document import style_of_drawing
 from modgraph.inspect.page.engine import ELK_NOTICE, elk, rendered, text_of
 from modgraph.inspect.quote import escape_html
 from modgraph.inspect.scene import scene_of
-from modgraph.ir import Graph, OpNode, Result, from_json
+from modgraph.ir import Decision, Graph, OpNode, from_json
 from modgraph.ops.along_axis import Softmax
+from modgraph.trace.places import Places, places_of_tokens
+from modgraph.trace.trace import routes_with_gates
 from modgraph.version import VERSION
 from modgraph.web.errors import NoFolder, NoWebModule
 from modgraph.web.examples import examples_of
 from modgraph.web.folder import FORMAT, PAGE, RECORD, check_place, files_in, replacing_folder
-from modgraph.web.routes import ShownRoute, shown_routes
 
 GRAPH_SCRIPTS = ("scene.js", "layout.js", "draw.js", "dom.js", "zoom.js", "source.js", "pane.js", "charts.js")
 BUDGETS = (60, 30, 15, 6, 0)  # boxes unfolded at first, about, of what leads to routes: the first that is not too wide
@@ -107,20 +109,51 @@ def module_files() -> dict[str, Path]:
 
 def _record(bundle: Bundle) -> dict[str, Any]:
     graph = from_json(bundle.manifest["ir"])
-    routes = shown_routes(graph, bundle.routing)
+    places = places_of_tokens(graph)
+    every = [_shown(route, graph, bundle.routing, places) for route in routes_with_gates(graph)]
+    routes = [route for route in every if route["gates"] in bundle.routing]
+    made = {name: graph[result.node] for name, result in graph.outputs.items()}
+    probabilities = [name for name, each in made.items() if isinstance(each, OpNode) and isinstance(each.op, Softmax)]
     return {
         "modgraph": VERSION,
         "format": FORMAT,
-        "routes": [*map(asdict, routes)],
-        "probabilities": [name for name, result in graph.outputs.items() if _is_distribution(graph, result)],
+        "routes": routes,
+        "probabilities": probabilities,
         "graph": _pane(graph, routes),
     }
 
 
-def _pane(graph: Graph, routes: list[ShownRoute]) -> dict[str, Any]:
+def _shown(route: Decision, graph: Graph, outputs: Mapping[str, Port], places: Mapping[str, Places]) -> dict[str, Any]:
+    """A route, its node, and the bundle's outputs with its gates, and its choice or slots where it selects modules.
+
+    Senders are the `places` of an image, or one for each of the tokens of the input `words`, where they are either.
+    """
+    told = {role: route.record_as(role) for role in (Role.GATES, Role.CHOICE, Role.SLOTS)}
+    gates, choice, slots = (None if name is None else f"{route.label}.{name}" for name in told.values())
+    senders = outputs[str(gates)].shape[:-1] if gates in outputs else ()
+    place = places.get(route.tokens.node)
+    one_of_tokens = place is not None and senders == (place.tokens,) and route.part.scan is None
+    along = [axis for axis in senders if axis != 1]
+    types = graph.input_types.items()
+    return {
+        "name": route.label,
+        "node": route.name,
+        "pool": route.pool.name,
+        "router": route.router.name,
+        "decides": str(route.router.router),
+        "modules": route.pool.size,
+        "gates": gates,
+        "choice": choice,
+        "slots": slots,
+        "places": asdict(place) if place is not None and one_of_tokens else None,
+        "words": next((name for name, each in types if each.dtype == "token" and [*each.dimensions] == along), None),
+    }
+
+
+def _pane(graph: Graph, routes: list[dict[str, Any]]) -> dict[str, Any]:
     """The graph, laid out with room for what each route does, folded until it is not too wide, and without the places
     in a spec that is not there."""
-    pane = Pane(scene_of(graph), loads={route.node: [0.0] * route.modules for route in routes}).as_json()
+    pane = Pane(scene_of(graph), loads={route["node"]: [0.0] * route["modules"] for route in routes}).as_json()
     pending = [*pane["scene"]["boxes"]]
     for box in pending:
         box.pop("lines", None)
@@ -128,12 +161,6 @@ def _pane(graph: Graph, routes: list[ShownRoute]) -> dict[str, Any]:
     drawings = (rendered(pane, budget, bool(routes)) for budget in BUDGETS)
     drawn = next(each for each in drawings if each["laid"]["width"] <= WIDEST or not each["state"]["open"])
     return pane | {"sources": [], "state": drawn["state"], "laid": drawn["laid"]}
-
-
-def _is_distribution(graph: Graph, result: Result) -> bool:
-    """Whether an output is probabilities already, not logits."""
-    node = graph[result.node]
-    return isinstance(node, OpNode) and isinstance(node.op, Softmax)
 
 
 def _write_page(new: Path, title: str) -> None:

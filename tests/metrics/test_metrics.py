@@ -139,8 +139,8 @@ def test_sure_and_blind_controllers_are_told_apart() -> None:
     open_ = torch.zeros(2, 1, 2)
     ones = torch.tensor([[[1.0, 0.0]]] * 2)
     measured = [decision_sums(scores, ones) for scores in (sure, blind, open_)]
-    assert [float(each.entropy / each.decisions) for each in measured] == pytest.approx([0, 0, np.log(2)])
-    spread = [mean_entropy(each.probability / each.decisions) for each in measured]
+    assert [float(entropy / decisions) for decisions, entropy, _, _ in measured] == pytest.approx([0, 0, np.log(2)])
+    spread = [mean_entropy(probability / decisions) for decisions, _, probability, _ in measured]
     assert spread == pytest.approx([np.log(2), 0, np.log(2)])
 
 

@@ -10,8 +10,7 @@ import torch
 from modgraph.backends.onnx.manifest import Description
 from modgraph.backends.torch import build
 from modgraph.data import Arrays
-from modgraph.data.declaration import check
-from modgraph.data.known_classes import refuse_labels_beyond
+from modgraph.data.declaration import check, refuse_labels_beyond
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Freeze, Grow, Shrink, comparisons, module_axes, replayed
 from modgraph.metrics.metrics import measure
