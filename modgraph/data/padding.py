@@ -6,20 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from modgraph_runtime.ports import real_places
 from numpy.typing import NDArray
 
 from modgraph.ir import Graph, Padding, padding_of
 
 Values = Mapping[str, NDArray[Any]]
-
-
-def real_places(array: NDArray[Any], padding: Padding, lengths: Values) -> NDArray[np.bool_]:
-    """Which places of an array [B, …] are no padding, of its shape."""
-    real = np.ones(array.shape, bool)
-    for at, name in padding:
-        positions = np.arange(array.shape[at]).reshape([-1 if each == at else 1 for each in range(array.ndim)])
-        real &= positions < lengths[name].reshape(-1, *[1] * (array.ndim - 1))
-    return real
 
 
 def padding_in(graph: Graph, values: Values) -> dict[str, Padding]:

@@ -85,7 +85,6 @@ def _begins_definition(found: Sequence[PlacedToken], at: int) -> bool:
 
 
 def _listed_at(head: int, found: Sequence[PlacedToken]) -> Iterator[str]:
-    """The parameters of the definition that begins at a token."""
     depth = 0
     for at in range(head + 2, len(found)):
         depth += (found[at].type in OPENING) - (found[at].type in CLOSING)
@@ -105,7 +104,6 @@ def parameters_of(block: str, source: Source, found: Sequence[PlacedToken]) -> l
 
 
 def _imported(name: str, source: Source, found: Sequence[PlacedToken]) -> Iterator[tuple[PlacedToken, ...]]:
-    """The tokens of the file that a name is imported from."""
     names: list[str] = []
     for token in found:
         if token.type == "IMPORT":

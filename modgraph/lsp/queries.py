@@ -8,20 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from modgraph.diagnostics import Report, Span
-from modgraph.elaboration import resolved
-from modgraph.elaboration.entities import (
-    AxisEntity,
-    Family,
-    ModuleEntity,
-    PoolEntity,
-    RouterEntity,
-    Template,
-    Tensor,
-    TensorTuple,
-    recorded_in,
-    role_of,
-    several,
-)
+from modgraph.elaboration import entities, resolved
 from modgraph.elaboration.imports import prelude_router
 from modgraph.inspect.reference import declaration_page, signature_of
 from modgraph.lsp.analysis import CALLABLE, Analysis, declared_names, parameters_around, parameters_of
@@ -85,11 +72,9 @@ def _routers(analysis: Analysis) -> list[Suggestion]:
 
 
 def _block(name: str, analysis: Analysis) -> ast.Definition | None:
-    """A block that the text defines or imports."""
-    own = analysis.file.blocks if analysis.file else ()
-    imported = _imported(name, analysis)
-    blocks = (*own, *((imported,) if imported is not None and imported.keyword == "block" else ()))
-    return next((each for each in blocks if each.name == name), None)
+    own, imported = analysis.file.blocks if analysis.file else (), _imported(name, analysis)
+    other = imported if imported is not None and imported.keyword == "block" else None
+    return next((each for each in own if each.name == name), other)
 
 
 def _definition_of(name: str, analysis: Analysis) -> ast.Definition | None:
@@ -100,14 +85,19 @@ def _definition_of(name: str, analysis: Analysis) -> ast.Definition | None:
 
 
 def _records(name: str, analysis: Analysis) -> list[Suggestion]:
-    """What the router that a name is declared as records."""
     tokens = analysis.tokens
     declared = (at for at, token in enumerate(tokens[:-3]) if token.type == "ROUTER" and str(tokens[at + 1]) == name)
     router = next((str(tokens[at + 3]) for at in declared), "")
     defined, kind = _definition_of(router, analysis), find_router(router)
-    roles = {each.name: role_of(each) for each in recorded_in(defined.body)} if defined is not None else {}
+    roles = (
+        {each.name: entities.role_of(each) for each in entities.recorded_in(defined.body)}
+        if defined is not None
+        else {}
+    )
     if defined is None and kind is not None:
-        roles = {each.name: each.role for each in kind.records}
+        roles = {each.name: each.role for each in kind.records} if kind is not None else {}
+    if defined is not None:
+        roles = {each.name: entities.role_of(each) for each in entities.recorded_in(defined.body)}
     return [Suggestion(name, "record", role.value if role else "") for name, role in roles.items()]
 
 
@@ -134,7 +124,8 @@ def hover(analysis: Analysis, offset: int) -> str | None:
     word = analysis.word_at(offset)
     if word is None:
         return None
-    lines = [f"`{text}`" for text in _described(analysis.value_at(offset))]
+    described = _described(analysis.value_at(offset))
+    lines = [f"`{described}`"] if described is not None else []
     if word.type == "NAME":
         lines += [f"```\n{declaration_page(each)}\n```" for each in find_all(str(word))]
         lines += [f"```\n{definitions()[str(word)].whole}```"] if str(word) in definitions() else []
@@ -143,28 +134,27 @@ def hover(analysis: Analysis, offset: int) -> str | None:
     return "\n\n".join(lines) or None
 
 
-def _described(value: Any) -> list[str]:
+def _described(value: Any) -> str | None:
     match value:
-        case Tensor():
-            return [str(value.type)]
-        case TensorTuple():
-            return [", ".join(str(each.type) for each in several(value))]
-        case Family() if value.of_values:
-            return [", ".join(f"{key}: {each.type}" for key, each in value.members.items())]
-        case RouterEntity():
-            return [f"router {value.path} = {value.router}"]
-        case PoolEntity():
-            return [f"pool {value.path}[{value.size}]"]
-        case AxisEntity():
-            return [f"axis {value.axis}"]
-        case ModuleEntity():
-            return [f"module {value.path}"]
-        case Template():
-            return [str(value)]
+        case entities.Tensor():
+            return str(value.type)
+        case entities.TensorTuple():
+            return ", ".join(str(each.type) for each in entities.several(value))
+        case entities.Family() if value.of_values:
+            return ", ".join(f"{key}: {each.type}" for key, each in value.members.items())
+        case entities.RouterEntity():
+            return f"router {value.path} = {value.router}"
+        case entities.PoolEntity():
+            return f"pool {value.path}[{value.size}]"
+        case entities.AxisEntity():
+            return f"axis {value.axis}"
+        case entities.ModuleEntity():
+            return f"module {value.path}"
+        case entities.Template():
+            return str(value)
         case bool() | int() | float() | str() | tuple() | range():
-            return [repr(value)]
-        case _:
-            return []
+            return repr(value)
+    return None
 
 
 def definition(analysis: Analysis, offset: int) -> Span | None:

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from modgraph_runtime.ports import real_places
 from numpy.typing import NDArray
 
 from modgraph.backends.torch import Model
 from modgraph.data import TRAIN, VALIDATION, Arrays
 from modgraph.data.errors import DataDoesNotFit
-from modgraph.data.padding import real_places
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.ir import Graph, OpNode, below, comparisons, with_missing_labels
 from modgraph.ir.analysis.learnt import ruled_states

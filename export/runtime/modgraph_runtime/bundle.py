@@ -149,7 +149,6 @@ class Bundle:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[IO[bytes]]:
-    """An open file. Raises `BundleError` where it cannot be opened or read."""
     try:
         with open_file(path) as file:
             yield file
@@ -160,7 +159,6 @@ def _reading(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _session(path: Path, threads: int, check: bool) -> ort.InferenceSession:
-    """The model of a bundle, opened. Raises `BundleError`."""
     options = ort.SessionOptions()
     options.use_deterministic_compute = True
     options.intra_op_num_threads = threads
@@ -187,7 +185,6 @@ def _first_line(error: BaseException) -> str:
 
 
 def _left_out(manifest: Mapping[str, Any], kind: str) -> tuple[str, ...]:
-    """The names of what an export left out. Raises `ValueError`."""
     names = manifest.get("left_out", {}).get(kind, [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError("the names that it leaves out are no names")
@@ -195,7 +192,6 @@ def _left_out(manifest: Mapping[str, Any], kind: str) -> tuple[str, ...]:
 
 
 def _empty(port: Port, lengths: Mapping[str, int]) -> Array:
-    """What a port gives for no examples. Raises `BundleError`."""
     shape = (axis if isinstance(axis, int) else lengths[axis] for axis in port.shape)
     try:
         return np.zeros((0, *shape), port.kind)

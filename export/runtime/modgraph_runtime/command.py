@@ -9,21 +9,10 @@ from typing import Any, NoReturn
 
 from modgraph_runtime.arrays import read_arrays, refuse_foreign, write_arrays
 from modgraph_runtime.bundle import Bundle
-from modgraph_runtime.ports import Array, BundleError, Port
+from modgraph_runtime.ports import Array, BundleError
 from modgraph_runtime.streams import lasting_streams
 
 SHOWN = 8
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command, for any parser that wants it."""
-    parser.add_argument("model", metavar="model.onnx")
-    parser.add_argument("--input", metavar="x.npz", help="arrays named as the model's inputs, examples first")
-    parser.add_argument("--output", metavar="y.npz", help="where to write the outputs; otherwise they are summarised")
-    parser.add_argument("--routing", action="store_true", help="what the routers decided too, if the bundle tells it")
-    parser.add_argument("--info", action="store_true", help="say what the model takes and gives")
-    parser.add_argument("--unchecked", action="store_true", help="whether or not the file is as it was exported")
-    parser.add_argument("--force", action="store_true", help="overwrite a file that modgraph did not write")
 
 
 def execute(options: argparse.Namespace) -> str:
@@ -39,9 +28,8 @@ def execute(options: argparse.Namespace) -> str:
         refuse_foreign(options.output, options.force)
     arrays = read_arrays(options.input)
     lines = [f"{name} is a target of the model: ignored" for name in arrays if name in bundle.targets]
-    lines += [
-        f"{name} goes with outputs that this bundle leaves out: ignored" for name in arrays if name in bundle.left_out
-    ]
+    beside = [name for name in arrays if name in bundle.left_out]
+    lines += [f"{name} goes with outputs that this bundle leaves out: ignored" for name in beside]
     inputs = {name: array for name, array in arrays.items() if name not in bundle.targets | bundle.left_out}
     results = bundle.run(inputs, routing=options.routing)
     if any(len(array) == 0 for array in results.values()):
@@ -58,7 +46,10 @@ def describe(bundle: Bundle) -> str:
     manifest = bundle.manifest
     lines = [f"model    {manifest.get('model')}, exported by modgraph {manifest.get('modgraph')}"]
     for title, ports in (("input", bundle.inputs), ("output", bundle.outputs), ("routing", bundle.routing)):
-        lines += [f"{title:8} {name}: {port}{_meaning(port)}" for name, port in ports.items()]
+        for name, port in ports.items():
+            names = f" ({_first(port.classes)})" if port.classes else ""
+            meaning = "" if port.target is None else f", the classes of {port.target}{names}"
+            lines.append(f"{title:8} {name}: {port}{meaning}")
     if bundle.outputs_left_out:
         lines.append(f"{'left out':8} {', '.join(bundle.outputs_left_out)}")
     known = {key: value for key, value in manifest.items() if isinstance(value, dict)}
@@ -83,12 +74,6 @@ def _first(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
 
 
-def _meaning(port: Port) -> str:
-    """What an output tells apart."""
-    names = f" ({_first(port.classes)})" if port.classes else ""
-    return "" if port.target is None else f", the classes of {port.target}{names}"
-
-
 def summary(bundle: Bundle, name: str, array: Array) -> str:
     """An output in a line: its shape, and the classes or values of the first examples."""
     port = bundle.outputs.get(name)
@@ -109,7 +94,13 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 0, or 1 with a message on stderr."""
     parser = _Parser(prog="modgraph-runtime", description="Run a model that modgraph has exported.")
-    add_arguments(parser)
+    parser.add_argument("model", metavar="model.onnx")
+    parser.add_argument("--input", metavar="x.npz", help="arrays named as the model's inputs, examples first")
+    parser.add_argument("--output", metavar="y.npz", help="where to write the outputs; otherwise they are summarised")
+    parser.add_argument("--routing", action="store_true", help="what the routers decided too, if the bundle tells it")
+    parser.add_argument("--info", action="store_true", help="say what the model takes and gives")
+    parser.add_argument("--unchecked", action="store_true", help="whether or not the file is as it was exported")
+    parser.add_argument("--force", action="store_true", help="overwrite a file that modgraph did not write")
     options: Any = parser.parse_args(argv)
     with lasting_streams():
         try:

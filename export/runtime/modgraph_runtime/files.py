@@ -85,7 +85,7 @@ def _permissions(target: Path) -> int | None:
 
 
 def _new(folder: Path) -> IO[bytes]:
-    """A new file in a folder, locked while its process lives."""
+    """A new file, locked while its process lives."""
     while True:
         file = (folder / f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}").open("x+b")
         _lock(file)

@@ -13,7 +13,7 @@ import io
 import json
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -43,10 +43,8 @@ class Damage(NamedTuple):
 
 
 NO_BUNDLE = Damage("is no bundle: modgraph has not exported it", "modgraph export RUN -o model.onnx makes one")
-NO_DIGEST = Damage(
-    "has no digest: it was cut off or changed",
-    "export it again, or open it unchecked (check=False, --unchecked)",
-)
+UNCHECKED = "export it again, or open it unchecked (check=False, --unchecked)"
+NO_DIGEST = Damage("has no digest: it was cut off or changed", UNCHECKED)
 CHANGED = Damage("is damaged: its bytes are not those that were exported", "copy or export it again")
 NO_JSON = Damage("is damaged: it is not JSON", "copy it again, or take it away: the bundle holds it too")
 OF_ANOTHER = Damage("is not the one in the bundle", "copy or export both again, or take it away")
@@ -152,7 +150,13 @@ def made_by_modgraph(path: str | Path, keys: Keys | None = None) -> bool:
     with open_file(path) as file:
         match suffix:
             case ".json":
-                return _has_keys(file.read(LARGEST_JSON + 1), KINDS if keys is None else (keys,))
+                text = file.read(LARGEST_JSON + 1)
+                try:
+                    record = json.loads(text) if len(text) <= LARGEST_JSON else None
+                except (ValueError, RecursionError):
+                    return False
+                kinds = KINDS if keys is None else (keys,)
+                return isinstance(record, dict) and any(each <= record.keys() for each in kinds)
             case ".onnx":
                 return PRODUCER in file.read(HEAD) or _end(file, LENGTH).startswith(START)
             case ".npz":
@@ -164,21 +168,11 @@ def made_by_modgraph(path: str | Path, keys: Keys | None = None) -> bool:
         return mark in file.read(EITHER_END) or (suffix not in TEXTS and mark in _end(file, EITHER_END))
 
 
-def _has_keys(text: bytes, kinds: Iterable[Keys]) -> bool:
-    """Whether it is JSON of one of these kinds."""
-    try:
-        record = json.loads(text) if len(text) <= LARGEST_JSON else None
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(record, dict) and any(keys <= record.keys() for keys in kinds)
-
-
 def sealed(source: str) -> str:
     """A source with its digest at the end: once it is changed, it is its user's, and no longer overwritten."""
     return f"{source}{SEAL.decode()}{hashlib.sha256(source.encode()).hexdigest()}\n"
 
 
 def _end(file: IO[bytes], count: int) -> bytes:
-    """The last bytes of a file."""
     file.seek(-min(count, file.seek(0, os.SEEK_END)), os.SEEK_END)
     return file.read()

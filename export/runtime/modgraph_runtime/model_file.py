@@ -12,7 +12,6 @@ MODEL: Mapping[int, Any] = {7: {5: {9: None}}}
 VARINT, FIXED_64, BYTES, FIXED_32 = 0, 1, 2, 5  # kinds of fields
 LONGEST_VARINT, LARGEST_KEY = 10, 2**32 - 1
 
-
 LARGE = 2**25  # bytes of the smallest file for which copies cost too much
 OPEN_FILES = "/proc/self/fd"  # where Linux has paths of a process's open files
 

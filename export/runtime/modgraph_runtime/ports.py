@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,10 +54,8 @@ class Port:
             raise ValueError("a name is no text")
         if dtype not in ("float", "token", "class", LENGTH) or not (size is None or type(size) is int):
             raise ValueError(f'"{name}" has an unknown type')
-        is_shape = isinstance(shape, list) and all(
-            _is_length(each) or (isinstance(each, str) and each) for each in shape
-        )
-        if not is_shape or (target and not shape):
+        axes = shape if isinstance(shape, list) else [None]
+        if (target and not axes) or not all(_is_length(each) or (isinstance(each, str) and each) for each in axes):
             raise ValueError(f'"{name}" has an unknown shape')
         return cls(name, dtype, tuple(shape), size, tensor, target, tuple(names), along)
 
@@ -153,11 +151,8 @@ def _cast(array: Array, port: Port, padded: Mapping[str, Array]) -> Array:
     wrong = ~np.isfinite(cast) if port.size is None else (array < 0) | (array >= port.size)
     if not wrong.any():
         return cast
-    real = np.ones(array.shape, bool)  # no padding
-    for at, axis in enumerate(port.shape, start=1):
-        if axis in padded:
-            places = np.arange(array.shape[at]).reshape([-1 if each == at else 1 for each in range(array.ndim)])
-            real &= places < padded[str(axis)].reshape(-1, *[1] * (array.ndim - 1))
+    axes = enumerate(port.shape, start=1)
+    real = real_places(array, [(at, axis) for at, axis in axes if isinstance(axis, str) and axis in padded], padded)
     if (wrong & real).any():
         place, values = ", ".join(map(str, np.argwhere(wrong & real)[0])), array[real]
         problem = f"values that are infinite or not a number, first at [{place}]"
@@ -165,6 +160,15 @@ def _cast(array: Array, port: Port, padded: Mapping[str, Array]) -> Array:
             problem = f"values from {values.min()} to {values.max()}; {port} allows 0 to {port.size - 1}"
         raise BundleError(f'"{port.name}" holds {problem}')
     return np.where(wrong, np.zeros((), port.kind), cast)
+
+
+def real_places(array: Array, padding: Iterable[tuple[int, str]], lengths: Mapping[str, Array]) -> NDArray[np.bool_]:
+    """Which places of an array [B, …] are no padding, of its shape: `padding` names the lengths along some axes."""
+    real = np.ones(array.shape, bool)
+    for at, name in padding:
+        positions = np.arange(array.shape[at]).reshape([-1 if each == at else 1 for each in range(array.ndim)])
+        real &= positions < lengths[name].reshape(-1, *[1] * (array.ndim - 1))
+    return real
 
 
 def _length(port: Port, given: Mapping[str, Any], lengths: Mapping[str, int]) -> Array:

@@ -86,9 +86,7 @@ def lasting_streams() -> Iterator[None]:
     before: Any = sys.stdout, sys.stderr
     streams = before
     if sys.stdout is sys.__stdout__ and sys.stderr is sys.__stderr__:
-        for descriptor in range(
-            STDERR + 1
-        ):  # closed ones lead nowhere, or a file that is opened next takes their place
+        for descriptor in (0, STDOUT, STDERR):  # closed ones lead nowhere, or a file opened next takes their place
             try:
                 os.fstat(descriptor)
             except OSError:
