@@ -48,7 +48,7 @@ from modgraph.ir.node import (
 from modgraph.ir.part import Decision, Part, Region, bind_route, facts_of
 from modgraph.ir.program.flatten import flatten
 from modgraph.ir.program.outline import outline
-from modgraph.ir.program.program import CallNode, Definition, Program
+from modgraph.ir.program.program import CallNode, Definition
 from modgraph.ir.program.relative import OUTSIDE, name_in_call, rename, rename_axes
 from modgraph.ir.rewrite import Built, Change, Expanded, Narrowed, Rule, pruned, rewritten, rewritten_with_moves
 from modgraph.ir.stored.fields import MOST_MODULES

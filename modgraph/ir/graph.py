@@ -8,21 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from modgraph.declare import Signature
-from modgraph.ir.node import (
-    DecisionNode,
-    GrowthNode,
-    InputNode,
-    LossNode,
-    Node,
-    OpNode,
-    OutputNode,
-    PoolNode,
-    Result,
-    RouteNode,
-    RouterNode,
-    ScanNode,
-    TargetNode,
-)
+from modgraph.ir import node as kinds
+from modgraph.ir.node import Node, Result
 from modgraph.ir.part import Decision, Part, bind_route
 from modgraph.routers import Router
 from modgraph.types import TensorType
@@ -138,29 +125,29 @@ class Graph:
         """The given nodes and all that depend on them."""
         return _reach(names, lambda name: self._users[name])
 
-    def signature(self, node: OpNode | RouteNode) -> Signature:
+    def signature(self, node: kinds.OpNode | kinds.RouteNode) -> Signature:
         """The declaration of an op, or of a route's router, bound to the types that flow into it here."""
         known = self._signatures.get(node.name)
         if known is None:
             operands = [self.type_of(result) for result in self.inputs(node.name).values()]
-            if isinstance(node, OpNode):
+            if isinstance(node, kinds.OpNode):
                 known = node.op.bind(*operands)
             else:
                 known = bind_route(self.declaration_of(node), self.pool_of(node), *operands)
             self._signatures[node.name] = known
         return known
 
-    def pool_of(self, route: RouteNode | DecisionNode | GrowthNode) -> PoolNode:
+    def pool_of(self, route: kinds.RouteNode | kinds.DecisionNode | kinds.GrowthNode) -> kinds.PoolNode:
         pool = self[self.uses(route.name)["pool"]]
-        assert isinstance(pool, PoolNode)
+        assert isinstance(pool, kinds.PoolNode)
         return pool
 
-    def router_of(self, route: RouteNode | DecisionNode | GrowthNode) -> RouterNode:
+    def router_of(self, route: kinds.RouteNode | kinds.DecisionNode | kinds.GrowthNode) -> kinds.RouterNode:
         router = self[self.uses(route.name)["router"]]
-        assert isinstance(router, RouterNode)
+        assert isinstance(router, kinds.RouterNode)
         return router
 
-    def declaration_of(self, route: RouteNode) -> Router:
+    def declaration_of(self, route: kinds.RouteNode) -> Router:
         """The declaration of a route's router."""
         router = self.router_of(route).router
         assert isinstance(router, Router), f"{route.name} is no route of a router that is written in the language"
@@ -170,17 +157,17 @@ class Graph:
         """The nodes that read a node or use it, in the order of the graph; none of one that is not there."""
         return [self[user] for user in self._users.get(name, ())]
 
-    def growths(self) -> list[GrowthNode]:
+    def growths(self) -> list[kinds.GrowthNode]:
         """Where and when pools are to grow, in the order of the graph."""
-        return self.of_kind(GrowthNode)
+        return self.of_kind(kinds.GrowthNode)
 
     def parts(self) -> list[Part]:
         """This graph, and the regions of its scans: all that holds nodes with names of the whole model."""
-        return [Part(self), *(Part(scan.region.graph, scan) for scan in self.of_kind(ScanNode))]
+        return [Part(self), *(Part(scan.region.graph, scan) for scan in self.of_kind(kinds.ScanNode))]
 
-    def pools(self) -> dict[str, PoolNode]:
+    def pools(self) -> dict[str, kinds.PoolNode]:
         """Every pool by name, those used in scans alone included, and no pool inside another."""
-        return {pool.name: pool for part in self.parts() for pool in part.graph.of_kind(PoolNode)}
+        return {pool.name: pool for part in self.parts() for pool in part.graph.of_kind(kinds.PoolNode)}
 
     def modules(self) -> list[tuple[str, Region]]:
         """The regions of all pools' modules, those of pools inside pools too, with the paths of these modules; one for
@@ -198,20 +185,20 @@ class Graph:
 
     @property
     def input_types(self) -> dict[str, TensorType]:
-        return {node.name: node.types[0] for node in self.of_kind(InputNode)}
+        return {node.name: node.types[0] for node in self.of_kind(kinds.InputNode)}
 
     @property
     def target_types(self) -> dict[str, TensorType]:
-        return {node.name: node.types[0] for node in self.of_kind(TargetNode)}
+        return {node.name: node.types[0] for node in self.of_kind(kinds.TargetNode)}
 
     @property
     def outputs(self) -> dict[str, Result]:
         """What the model yields, by the output's label."""
-        return {node.label: self.inputs(node.name)["x"] for node in self.of_kind(OutputNode)}
+        return {node.label: self.inputs(node.name)["x"] for node in self.of_kind(kinds.OutputNode)}
 
     @property
     def losses(self) -> dict[str, Result]:
-        return {node.name: self.inputs(node.name)["x"] for node in self.of_kind(LossNode)}
+        return {node.name: self.inputs(node.name)["x"] for node in self.of_kind(kinds.LossNode)}
 
     # ------------------------------------------------------------ identity
 
@@ -234,7 +221,7 @@ class Graph:
         import networkx
 
         def key(name: str) -> tuple[bool, str]:
-            return not isinstance(self[name], DecisionNode), name
+            return not isinstance(self[name], kinds.DecisionNode), name
 
         return list(networkx.lexicographical_topological_sort(self.to_networkx(), key))
 

@@ -10,23 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from graphlib import TopologicalSorter
 
+from modgraph import ir
 from modgraph.inspect.cost import natural
 from modgraph.inspect.diff.changes import OUTPUT, Changed, Diff, Moved, Unmatched, differences, facts_of, model_of
 from modgraph.inspect.diff.level import Level, Palette, regions_of, split_place, with_regions
 from modgraph.inspect.diff.matching import Matching
-from modgraph.ir import (
-    DecisionNode,
-    Graph,
-    Node,
-    OpNode,
-    OutputNode,
-    PoolNode,
-    Region,
-    Result,
-    RouteNode,
-    ScanNode,
-    rename,
-)
 
 NODE, WEIGHTS, AXIS, LABEL = "node", "weights", "axis", "label"  # all but nodes are kinds of moves
 GONE = "-"  # before the name of a node that is not there after
@@ -37,7 +25,7 @@ class Renames:
     """New names: of nodes by the level that they stand in, of owners of weights by scope, of axes, and the labels of
     decisions. A name that is not listed has stayed."""
 
-    def __init__(self, moves: Iterable[Moved], graph: Graph, gone: Iterable[tuple[str, str]] = ()) -> None:
+    def __init__(self, moves: Iterable[Moved], graph: ir.Graph, gone: Iterable[tuple[str, str]] = ()) -> None:
         """The moves in a graph, and the kinds and places of nodes that are not there after. Owners of weights are
         called as their nodes where nothing else is said, axes as their pools."""
         scopes = {level.place: level.scope for level in Level(graph).walk()}
@@ -66,17 +54,17 @@ class Renames:
         names = self.names.get((kind, where), {})
         return lambda name: names.get(name, name)
 
-    def graph(self, level: Level) -> Graph:
+    def graph(self, level: Level) -> ir.Graph:
         """The graph of a level with every name as it is now."""
-        found = Graph(level.graph.name)
+        found = ir.Graph(level.graph.name)
         named, axis = self.naming(NODE, level.place), self.naming(AXIS)
 
-        def read(result: Result) -> Result:
-            return Result(named(result.node), result.index)
+        def read(result: ir.Result) -> ir.Result:
+            return ir.Result(named(result.node), result.index)
 
         for node in level.graph:
             now, slots = self._node(node, level), dict[str, str]()
-            if isinstance(node, ScanNode) and isinstance(now, ScanNode):  # slots are called as arguments
+            if isinstance(node, ir.ScanNode) and isinstance(now, ir.ScanNode):  # slots are called as arguments
                 slots = dict(zip(node.region.arguments, now.region.arguments, strict=True))
             inputs = {slots.get(slot, slot): read(each) for slot, each in level.graph.inputs(node.name).items()}
             lengths = {axis(name): read(each) for name, each in level.graph.lengths(node.name).items()}
@@ -84,23 +72,23 @@ class Renames:
             found.add(now, inputs, uses, lengths)
         return found
 
-    def _node(self, node: Node, level: Level) -> Node:
+    def _node(self, node: ir.Node, level: Level) -> ir.Node:
         named, axis = self.naming(NODE, level.place), self.naming(AXIS)
         regions = []
         for inner in level.inner(node):
             inside = self.naming(NODE, inner.place)
-            results = tuple(Result(inside(each.node), each.index) for each in inner.results)
-            regions.append(Region(self.graph(inner), tuple(map(inside, inner.arguments)), results))
-        now = with_regions(rename(node, named(node.name), axis), tuple(regions))
+            results = tuple(ir.Result(inside(each.node), each.index) for each in inner.results)
+            regions.append(ir.Region(self.graph(inner), tuple(map(inside, inner.arguments)), results))
+        now = with_regions(ir.rename(node, named(node.name), axis), tuple(regions))
         match now:
-            case OpNode():
+            case ir.OpNode():
                 gone = GONE if now.name.startswith(GONE) else ""
                 return replace(now, owner=gone + self.naming(WEIGHTS, level.scope)(now.owner))
-            case RouteNode() | DecisionNode():
+            case ir.RouteNode() | ir.DecisionNode():
                 return replace(now, label=self.naming(LABEL)(now.label))
-            case OutputNode() if node.name == OUTPUT + now.label:
+            case ir.OutputNode() if node.name == OUTPUT + now.label:
                 return replace(now, label=now.name.removeprefix(OUTPUT))
-            case PoolNode() if isinstance(node, PoolNode):
+            case ir.PoolNode() if isinstance(node, ir.PoolNode):
                 # the path of modules is that of their axis; one of unlike modules has a number behind it
                 path, dot, at = node.inside.rpartition(".")
                 inside_of = f"{axis(path)}.{at}" if dot and at.isdigit() and axis(path) != path else axis(node.inside)
@@ -110,7 +98,7 @@ class Renames:
                 return now
 
 
-def applied(diff: Diff, before: Graph) -> Graph:
+def applied(diff: Diff, before: ir.Graph) -> ir.Graph:
     """The graph that a diff leads to from the one it was made of."""
     model = model_of(before) | {each.name: each.after for each in diff.model}
     parameters = {
@@ -120,7 +108,7 @@ def applied(diff: Diff, before: Graph) -> Graph:
     }
     known = {each.after: each.graph for each in diff.changed} | {each.place: each.graph for each in diff.added}
 
-    def fill(graph: Graph, level: Level, inputs: tuple[str, ...] = ()) -> Graph:
+    def fill(graph: ir.Graph, level: Level, inputs: tuple[str, ...] = ()) -> ir.Graph:
         """Add the nodes of a level that has its new names: inputs in their order, sources first."""
         kept = [node.name for node in level.graph if not node.name.startswith(GONE)]
         added = [name for place, name in (split_place(each.place) for each in diff.added) if place == level.place]
@@ -134,19 +122,19 @@ def applied(diff: Diff, before: Graph) -> Graph:
             regions = [*regions_of(home[name])]
             inner = level.inner(level.graph[name]) if name in level.graph else []
             for at, (region, below) in enumerate(zip(regions, inner, strict=False)):
-                regions[at] = replace(region, graph=fill(Graph(""), below))
+                regions[at] = replace(region, graph=fill(ir.Graph(""), below))
             node = with_regions(home[name], tuple(regions))
             graph.add(node, home.inputs(name), home.uses(name), home.lengths(name))
         return graph
 
     renames = Renames(diff.moved, before, [(each.kind, each.place) for each in diff.removed])
-    return fill(Graph(model["name"], parameters), Level(renames.graph(Level(before))), model["inputs"])
+    return fill(ir.Graph(model["name"], parameters), Level(renames.graph(Level(before))), model["inputs"])
 
 
 Pair = tuple[str, str]
 
 
-def compare(before: Graph, after: Graph, moved: Mapping[str, str] | None = None) -> Diff:
+def compare(before: ir.Graph, after: ir.Graph, moved: Mapping[str, str] | None = None) -> Diff:
     """What leads from one graph to another; `moved` says what names (or what they lie below) have become."""
     palette: Palette = {}
     matched = [*_match(Level(before, palette=palette), Level(after, palette=palette), moved or {})]
@@ -184,10 +172,10 @@ def _match(before: Level, after: Level, moved: Mapping[str, str]) -> Iterator[Ma
     yield found
     for old, new in found.nodes():
         for inner, other in zip(before.inner(old), after.inner(new), strict=False):
-            yield from _match(inner, other, moved if isinstance(old, ScanNode) else {})
+            yield from _match(inner, other, moved if isinstance(old, ir.ScanNode) else {})
 
 
-def _moves(matched: list[Matching], before: Graph) -> Iterator[Moved]:
+def _moves(matched: list[Matching], before: ir.Graph) -> Iterator[Moved]:
     """The names that are others: of nodes, of weights where it is not the new name of their node, of axes that are no
     pool's, and those by which users know decisions."""
     pairs = [(each, old, new) for each in matched for old, new in each.nodes()]
@@ -202,17 +190,17 @@ def _moves(matched: list[Matching], before: Graph) -> Iterator[Moved]:
         owners = [
             (old.owner, new.owner)
             for each, old, new in pairs
-            if each.levels[0].scope == scope and isinstance(old, OpNode) and isinstance(new, OpNode)
+            if each.levels[0].scope == scope and isinstance(old, ir.OpNode) and isinstance(new, ir.OpNode)
         ]
         elected, named = _elect(owners), usual.naming(WEIGHTS, scope)
         for name in sorted({name for name, _ in owners}, key=natural):
             if named(name) != (other := elected.get(name, name)):
                 yield Moved(WEIGHTS, scope + name, scope + other)
-    pools = {pool.name for each in matched for level in each.levels for pool in level.graph.of_kind(PoolNode)}
+    pools = {pool.name for each in matched for level in each.levels for pool in level.graph.of_kind(ir.PoolNode)}
     for name, other in sorted(_elect(vote for _, old, new in pairs for vote in _axes(old, new)).items()):
         if name != other and not pools & {name, other}:
             yield Moved(AXIS, name, other)
-    uses = [(old, new) for _, old, new in pairs if isinstance(old, RouteNode | DecisionNode)]
+    uses = [(old, new) for _, old, new in pairs if isinstance(old, ir.RouteNode | ir.DecisionNode)]
     labels = _elect((old.label, getattr(new, "label", "")) for old, new in uses)
     yield from (Moved(LABEL, name, other) for name, other in labels.items() if name and other and name != other)
 
@@ -227,7 +215,7 @@ def _elect(votes: Iterable[Pair]) -> dict[str, str]:
     return {old: new for old, names in after.items() if len(names) == 1 for new in names if len(before[new]) == 1}
 
 
-def _axes(before: Node, after: Node) -> Iterator[Pair]:
+def _axes(before: ir.Node, after: ir.Node) -> Iterator[Pair]:
     """The names of axes in the types of a node, before and after."""
     for old, new in zip(before.types, after.types, strict=False):
         if len(old.shape) == len(new.shape):

@@ -5,39 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from modgraph import ir
 from modgraph.diagnostics import Source
 from modgraph.inspect.cost import Cost, axes_of_any_length, cost_of
 from modgraph.inspect.scene.edges import edges_of, ids_of_nodes, prefixes, short_type
 from modgraph.inspect.scene.stacks import Entry, group_of, mark_tokenizers, stacked
 from modgraph.inspect.scene.values import Box, Row, Scene
 from modgraph.inspect.scene.words import Level, below, brief, help_of, lines_of, settings_of, shape_of, shown
-from modgraph.ir import (
-    Body,
-    Decision,
-    DecisionNode,
-    Graph,
-    GraphWeight,
-    GrowthNode,
-    Node,
-    OpNode,
-    OutputNode,
-    Part,
-    PoolNode,
-    RouteNode,
-    RouterNode,
-    ScanNode,
-    TargetNode,
-    body_of,
-    weights_of,
-)
 from modgraph.ir.program.outline import definitions_of
 
 
-def scene_of(graph: Graph) -> Scene:
+def scene_of(graph: ir.Graph) -> Scene:
     """The scene of a graph; nodes with spans know their lines."""
     cost, edges = cost_of(graph), tuple(dict.fromkeys(edges_of(graph)))
     builder = _Builder(graph, cost)
-    boxes = mark_tokenizers(builder.boxes(body_of(graph), Level(graph)), edges)
+    boxes = mark_tokenizers(builder.boxes(ir.body_of(graph), Level(graph)), edges)
     lengths = tuple((axis, 1) for axis in axes_of_any_length(graph))
     return Scene(graph.name, shown(graph.parameters), boxes, edges, cost, lengths, tuple(builder.sources.values()))
 
@@ -45,37 +27,37 @@ def scene_of(graph: Graph) -> Scene:
 class _Builder:
     """Makes boxes of nodes and calls, each of which is drawn once, and counted once."""
 
-    def __init__(self, graph: Graph, cost: Cost) -> None:
+    def __init__(self, graph: ir.Graph, cost: Cost) -> None:
         self.graph = graph
         self.own = cost.own
         self.definitions = definitions_of(graph)
-        self.weights: dict[str, list[GraphWeight]] = {}
-        for weight in weights_of(graph):
+        self.weights: dict[str, list[ir.GraphWeight]] = {}
+        for weight in ir.weights_of(graph):
             self.weights.setdefault(weight.owner, []).append(weight)
         self.first_use: dict[str, str] = {}  # of the weights of an owner
         self.taken = {id for _, id in ids_of_nodes(graph)}
         self.drawn: set[str] = set()
         self.sources: dict[str, Source] = {}
 
-    def boxes(self, body: Body, level: Level) -> tuple[Box, ...]:
+    def boxes(self, body: ir.Body, level: Level) -> tuple[Box, ...]:
         """The boxes of a body: its nodes, and calls, equal ones that follow each other as one."""
         entries: list[Entry] = []
         for item in body.items:
             match item:
-                case Body():
+                case ir.Body():
                     entries += self.call(item, level)
-                case Node() if item.name not in level.shared and level.prefix + item.name not in self.drawn:
+                case ir.Node() if item.name not in level.shared and level.prefix + item.name not in self.drawn:
                     self.drawn.add(level.prefix + item.name)
                     entries.append(Entry(self.box(item, level)))
         return tuple(stacked(entries, self.unique))
 
-    def call(self, body: Body, level: Level) -> Iterator[Entry]:
+    def call(self, body: ir.Body, level: Level) -> Iterator[Entry]:
         """The box of a call; that of a router's text is its decision, a module's that has one op is the op."""
         call = body.call
         assert call is not None
         inside = replace(level, path=call.path, weights=call.weights)
-        route = next((each for each in body.items if isinstance(each, DecisionNode) and each.name == call.path), None)
-        if route is not None:
+        decisions = (each for each in body.items if isinstance(each, ir.DecisionNode) and each.name == call.path)
+        if (route := next(decisions, None)) is not None:
             self.drawn.add(level.prefix + route.name)
             box, children = self.box(route, level), self.boxes(body, inside)
             yield Entry(replace(box, children=children, cost=sum((child.cost for child in children), box.cost)))
@@ -96,7 +78,7 @@ class _Builder:
         self.taken.add(found)
         return found
 
-    def box(self, node: Node, level: Level) -> Box:
+    def box(self, node: ir.Node, level: Level) -> Box:
         """The box of a node and of what is inside of it."""
         if node.span is not None:
             self.sources.setdefault(node.span.source.label, node.span.source)
@@ -111,26 +93,26 @@ class _Builder:
             lines=lines_of(node),
         )
         match node:
-            case OpNode():
+            case ir.OpNode():
                 return self.op(graph, node, box, inside)
-            case PoolNode():
+            case ir.PoolNode():
                 return self.pool(node, box, inside)
-            case RouterNode():
+            case ir.RouterNode():
                 return self.router(node, box, inside)
-            case RouteNode() | DecisionNode():
-                return _route(Decision(Part(graph), node), box)
-            case GrowthNode():
+            case ir.RouteNode() | ir.DecisionNode():
+                return _route(ir.Decision(ir.Part(graph), node), box)
+            case ir.GrowthNode():
                 return replace(box, detail=f"{graph.pool_of(node).name} by {graph.router_of(node).name}")
-            case ScanNode():
+            case ir.ScanNode():
                 return self.scan(node, box)
-            case TargetNode() if node.grown:
+            case ir.TargetNode() if node.grown:
                 return replace(box, notes=(f"the last {node.grown} classes were added to a trained model",))
-            case OutputNode():
+            case ir.OutputNode():
                 return replace(box, detail=node.label if node.label != node.name else "")
             case _:
                 return box
 
-    def op(self, graph: Graph, node: OpNode, box: Box, inside: bool) -> Box:
+    def op(self, graph: ir.Graph, node: ir.OpNode, box: Box, inside: bool) -> Box:
         first = self.first_use.setdefault(node.owner, node.name) == node.name if not inside else False
         shared = not inside and node.owner != node.name
         notes = (f"its weights are those of {node.owner}, its cost is counted where they are first used",) * shared
@@ -146,11 +128,11 @@ class _Builder:
             notes=notes + ("frozen",) * node.frozen,
         )
 
-    def pool(self, node: PoolNode, box: Box, inside: bool) -> Box:
+    def pool(self, node: ir.PoolNode, box: Box, inside: bool) -> Box:
         """A pool's box; what one inside a module costs is counted at the pool around it."""
         children: tuple[Box, ...] = ()
         for module, (region, prefix) in enumerate(zip(node.regions, prefixes(node, box.id), strict=True)):
-            boxes = self.boxes(body_of(region.graph), Level(region.graph, prefix))
+            boxes = self.boxes(ir.body_of(region.graph), Level(region.graph, prefix))
             if node.alike:
                 children = boxes
             else:
@@ -168,7 +150,7 @@ class _Builder:
             notes=grown + ((f"its modules are those of {node.shares}",) if node.shares else ()),
         )
 
-    def router(self, node: RouterNode, box: Box, inside: bool) -> Box:
+    def router(self, node: ir.RouterNode, box: Box, inside: bool) -> Box:
         records = next(iter(each.declared for each in self.graph.decisions(node.name)), ())
         return replace(
             box,
@@ -181,11 +163,11 @@ class _Builder:
             notes=("frozen",) if node.frozen else (),
         )
 
-    def scan(self, node: ScanNode, box: Box) -> Box:
+    def scan(self, node: ir.ScanNode, box: Box) -> Box:
         shared = frozenset(each.name for each in self.graph)
         level = Level(node.region.graph, path=node.name, weights=node.name, shared=shared)
         children = []
-        for child in self.boxes(body_of(node.region.graph, node.within), level):
+        for child in self.boxes(ir.body_of(node.region.graph, node.within), level):
             if child.id in node.region.arguments:
                 role = "state" if child.id in node.states else "from outside"
                 role = "one step" if child.id == node.variable else role
@@ -202,7 +184,7 @@ class _Builder:
         )
 
 
-def _route(decision: Decision, box: Box) -> Box:
+def _route(decision: ir.Decision, box: Box) -> Box:
     """A route, and what its router decides; one that is written in the language has its text inside."""
     graph, node = decision.part.graph, decision.node
     types = {name: str(graph.type_of(result)) for name, result in decision.inside.items()}
@@ -214,5 +196,5 @@ def _route(decision: Decision, box: Box) -> Box:
         types=(str(value),),
         short=short_type(value),
         records=tuple(Row(each.name, types[each.name], each.role.value) for each in decision.declared),
-        settings=(("lowering", node.lowering),) if isinstance(node, RouteNode) and node.lowering else (),
+        settings=(("lowering", node.lowering),) if isinstance(node, ir.RouteNode) and node.lowering else (),
     )

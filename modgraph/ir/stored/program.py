@@ -4,33 +4,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Any, cast
+from typing import Any
 
 from modgraph.declare import Initial
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph, ask
-from modgraph.ir.node import InputNode, Kind
+from modgraph.ir.node import InputNode
 from modgraph.ir.program.flatten import flatten
 from modgraph.ir.program.outline import outline
 from modgraph.ir.program.program import DeferredNode, Definition, PlaceNode, Program
 from modgraph.ir.stored import fields as readers
+from modgraph.ir.stored import nodes
 from modgraph.ir.stored.fields import Fields
-from modgraph.ir.stored.nodes import (
-    FROZEN,
-    GROWN,
-    LABEL,
-    Definitions,
-    Field,
-    fill,
-    node_with_edges,
-    plain,
-    results_of,
-    results_to_json,
-)
 from modgraph.ir.verify.nodes import verify
 
 FORMAT = 3
-INITIAL = Field("initial", lambda value: None if value is None else readers.initial_of(value))
+INITIAL = nodes.Field("initial", lambda value: None if value is None else readers.initial_of(value))
 
 
 class NotReadBack(AssertionError):
@@ -62,7 +51,7 @@ def to_json(graph: Graph) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "name": program.body.name,
-        "parameters": plain(program.body.parameters),
+        "parameters": nodes.plain(program.body.parameters),
         "definitions": [
             {
                 "name": each.name,
@@ -71,7 +60,7 @@ def to_json(graph: Graph) -> dict[str, Any]:
                 "takes": [*each.takes],
                 "axes": sorted(each.axes),
                 "members": sorted(each.members),
-                "results": results_to_json(each.results),
+                "results": nodes.results_to_json(each.results),
                 "nodes": _body_to_json(each.graph),
             }
             for each in program.definitions
@@ -90,7 +79,7 @@ def _body_to_json(body: Graph) -> list[Any]:
         if isinstance(node, PlaceNode):
             found.append({"name": node.placed, "kind": "place"})
         elif not isinstance(node, DeferredNode):
-            entry = node_with_edges(body, node, _body_to_json)
+            entry = nodes.node_with_edges(body, node, _body_to_json)
             found.append(entry | ({"deferred": True} if node.name in deferred else {}))
     return found
 
@@ -111,36 +100,32 @@ def _read_program(record: Any) -> Program:
     fields = Fields(record)
     fields.read("format", _check_format)
     name = fields.read("name", lambda value: "" if value == "" else readers.name_of(value))
-    body, known = Graph(name, fields.read("parameters", readers.constants_of)), Definitions()
+    body, known = Graph(name, fields.read("parameters", readers.constants_of)), nodes.Definitions()
     for each in fields.read("definitions", readers.list_of):
         definition = _read_definition(each, known)
         ask(definition.name not in known, "another definition is called so", definition.name, "name")
         known[definition.name] = definition
-    fill(body, fields.read("nodes", readers.list_of), known)
+    nodes.fill(body, fields.read("nodes", readers.list_of), known)
     weights = fields.read("weights", _read_weights)
     fields.close()
     return Program(body, tuple(known.values()), weights)
 
 
 def _check_format(number: Any) -> None:
-    known = type(number) is int and number == FORMAT
-    readers.expect(
-        known, number, f"is not {FORMAT}, the format that this version reads: train or export the model anew"
-    )
+    words = f"is not {FORMAT}, the format that this version reads: train or export the model anew"
+    readers.expect(type(number) is int and number == FORMAT, number, words)
 
 
-def _read_definition(record: Any, known: Definitions) -> Definition:
+def _read_definition(record: Any, known: nodes.Definitions) -> Definition:
     fields = Fields.named(record, readers.name_of)
-    kind, author = (
-        fields.read("kind", readers.one_of("block", "router", "module", "round")),
-        fields.read("is", readers.name_of),
-    )
+    kind: Any = fields.read("kind", readers.one_of("block", "router", "module", "round"))
+    author = fields.read("is", readers.name_of)
     takes, axes, members = (fields.read(each, readers.relative_names_of) for each in ("takes", "axes", "members"))
     graph = Graph(fields.node)
-    fill(graph, fields.read("nodes", readers.list_of), known)
-    results = fields.read("results", lambda each: results_of(each, graph))
+    nodes.fill(graph, fields.read("nodes", readers.list_of), known)
+    results = fields.read("results", lambda each: nodes.results_of(each, graph))
     fields.close()
-    return Definition(fields.node, cast(Kind, kind), author, graph, results, takes, frozenset(axes), frozenset(members))
+    return Definition(fields.node, kind, author, graph, results, takes, frozenset(axes), frozenset(members))
 
 
 def _read_weights(value: Any) -> dict[str, dict[str, Any]]:
@@ -149,7 +134,7 @@ def _read_weights(value: Any) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for place, marks in value.items():
         fields = Fields(marks, place)
-        marked = [field for field in (FROZEN, INITIAL, GROWN, LABEL) if field.name in marks]
+        marked = [field for field in (nodes.FROZEN, INITIAL, nodes.GROWN, nodes.LABEL) if field.name in marks]
         found[place] = {field.name: fields.read(field.name, field.read) for field in marked}
         fields.close()
     return found

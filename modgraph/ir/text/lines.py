@@ -8,20 +8,9 @@ from itertools import pairwise
 from typing import Any
 
 from modgraph.declare import shown_value
+from modgraph.ir import node as kinds
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import (
-    DecisionNode,
-    InputNode,
-    LossNode,
-    Node,
-    OpNode,
-    OutputNode,
-    PoolNode,
-    Result,
-    RouteNode,
-    RouterNode,
-    ScanNode,
-)
+from modgraph.ir.node import Node, Result
 from modgraph.ir.part import Region
 from modgraph.ir.program.program import CallNode, DeferredNode, PlaceNode
 from modgraph.ir.program.relative import join
@@ -56,11 +45,12 @@ class BodyLines:
         self.indent = indent
         self.read = {*read}
         self.head = head
-        pairs = ((a, b) for a, b in pairwise(graph) if isinstance(a, RouterNode) and isinstance(b, RouteNode))
         self.own = {  # routers that are declared for one route alone, right before it
             route.name: router
-            for router, route in pairs
-            if not router.frozen
+            for router, route in pairwise(graph)
+            if isinstance(router, kinds.RouterNode)
+            and isinstance(route, kinds.RouteNode)
+            and not router.frozen
             and graph.users(router.name) == [route.name]
             and graph.uses(route.name)["router"] == router.name
         }
@@ -80,7 +70,7 @@ class BodyLines:
                     text = f"{each.placed} = place"
                 case DeferredNode():
                     continue
-                case _ if each.name in own or (self.head and isinstance(each, InputNode)):
+                case _ if each.name in own or (self.head and isinstance(each, kinds.InputNode)):
                     continue
                 case _:
                     text = f"{_name(each)} = {'deferred ' * (each.name in deferred)}{self._content(each)}"
@@ -91,12 +81,12 @@ class BodyLines:
         the value of the one before alone."""
         chain: list[Node] = []
         for item in (*runs_of(self.graph), None):
-            if chain and isinstance(item, OpNode | LossNode) and self._continues(item, chain[-1]):
+            if chain and isinstance(item, kinds.OpNode | kinds.LossNode) and self._continues(item, chain[-1]):
                 chain.append(item)
                 continue
             if chain:
                 yield chain if len(chain) > 1 else chain[0]
-            chain = [item] if isinstance(item, OpNode) else []
+            chain = [item] if isinstance(item, kinds.OpNode) else []
             if item is not None and not chain:
                 yield item
 
@@ -110,25 +100,25 @@ class BodyLines:
         operands, facts = self._operands(node), say_facts(vars(node))
         uses = " {pool} by {router}".format_map(self.graph.uses(node.name)) if self.graph.uses(node.name) else ""
         match node:
-            case OpNode():
+            case kinds.OpNode():
                 return f"op {_op(node)}{operands}"
-            case RouterNode(router=RouterText() as text):
+            case kinds.RouterNode(router=RouterText() as text):
                 return f"text {_router_text(text)}{facts}"
-            case RouterNode():
+            case kinds.RouterNode():
                 return f"router {node.router}{facts}"
-            case DecisionNode():
+            case kinds.DecisionNode():
                 return f"decision{uses}{self._decision(node)}{facts}"
-            case PoolNode():
+            case kinds.PoolNode():
                 pipeline = _pipeline(node.regions[0]) if node.alike else None
                 modules = self._regions(node.regions) if pipeline is None else f" of {pipeline}"
                 return f"pool[{node.size}]{facts}{modules}"
-            case RouteNode() if node.name in self.own:
+            case kinds.RouteNode() if node.name in self.own:
                 return f"route{uses} = {self.own[node.name].router}{operands}{facts}"
-            case RouteNode():
+            case kinds.RouteNode():
                 return f"route{uses}{self._slots(node)}{facts}"
-            case ScanNode():
+            case kinds.ScanNode():
                 return f"scan carrying {node.carried}{self._slots(node)}{self._regions((node.region,))}"
-            case OutputNode():
+            case kinds.OutputNode():
                 return f"output {node.label}{operands}"
             case CallNode():
                 end = node.path.rpartition(".")[2]
@@ -145,7 +135,7 @@ class BodyLines:
         inputs = self.graph.inputs(node.name).items()
         return _list([f"{slot} <- {reference(self.graph, each)}" for slot, each in inputs])
 
-    def _decision(self, node: DecisionNode) -> str:
+    def _decision(self, node: kinds.DecisionNode) -> str:
         """What is routed and its value, the records of all rounds, in order, and facts."""
         inputs = {slot: reference(self.graph, each) for slot, each in self.graph.inputs(node.name).items()}
         records = []
@@ -162,13 +152,13 @@ class BodyLines:
         """Ops in one line. One that is not called after itself next to the last is named; the types of all but the
         last follow."""
         last, parts = nodes[-1], list[str]()
-        path = last.name if isinstance(last, LossNode) else last.name.rpartition(".")[0]
+        path = last.name if isinstance(last, kinds.LossNode) else last.name.rpartition(".")[0]
         for node in nodes:
-            if isinstance(node, OpNode):
+            if isinstance(node, kinds.OpNode):
                 plain = node is last or node.name == join(path, node.op.name)
                 operands = self._operands(node, skip=1 if parts else 0)
                 parts.append(_op(node) + ("" if plain else f" as {node.name}") + operands)
-        return f"{_name(last)} = {'loss ' * isinstance(last, LossNode)}op {' -> '.join(parts)}"
+        return f"{_name(last)} = {'loss ' * isinstance(last, kinds.LossNode)}op {' -> '.join(parts)}"
 
     def _regions(self, regions: tuple[Region, ...]) -> str:
         """Regions one after the other, below the node that has them: `region(arguments) -> (results) { … }`."""
@@ -191,7 +181,7 @@ def _pipeline(region: Region) -> str | None:
         if alone and isinstance(node, CallNode) and len(others) == 1:
             called = "" if node.name == node.definition.name else f" as {node.name}"
             return f"{parts[0]} -> call {node.definition.name}{called}{_bound(node, node.names)} ({results[0]})"
-        if not alone or not isinstance(node, OpNode):
+        if not alone or not isinstance(node, kinds.OpNode):
             return None
         parts.append(_op(node) + ("" if node.name == node.op.name else f" as {node.name}"))
         before = node
@@ -204,7 +194,7 @@ def _name(node: Node) -> str:
     return f"{node.name}: {types}" if types else node.name
 
 
-def _op(node: OpNode) -> str:
+def _op(node: kinds.OpNode) -> str:
     owner = f" of {node.owner}" if node.owner and node.owner != node.name else " local" * (not node.owner)
     return f"{node.op}{owner}{say_facts(vars(node))}"
 

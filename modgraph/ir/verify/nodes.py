@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
+from modgraph.ir import node as kinds
 from modgraph.ir.analysis.reach import paths_from_targets
 from modgraph.ir.analysis.values import is_computed_once, varies_with_sources
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, ask
-from modgraph.ir.node import (
-    DecisionNode,
-    GrowthNode,
-    InputNode,
-    LossNode,
-    Node,
-    OpNode,
-    OutputNode,
-    PoolNode,
-    RouteNode,
-    RouterNode,
-    ScanNode,
-    TargetNode,
-)
+from modgraph.ir.node import Node
 from modgraph.ir.part import Part
 from modgraph.ir.stored.nodes import SLOTS
 from modgraph.ir.verify.regions import owners_of, verify_lengths, verify_owners, verify_pool, verify_scan
@@ -57,14 +45,14 @@ def _edges(part: Part, node: Node) -> None:
     graph, kind, name = part.graph, node.kind, node.name
     inputs = graph.inputs(name)
     ask(part.scan is None or kind not in NOT_IN_STEPS, NOT_IN_STEPS.get(kind, ""), name, "kind")
-    if isinstance(node, RouteNode | DecisionNode | GrowthNode):
+    if isinstance(node, kinds.RouteNode | kinds.DecisionNode | kinds.GrowthNode):
         uses = graph.uses(name)
         ask({*uses} == {"pool", "router"}, f"a {node.kind} uses a pool and a router", name, "uses")
-        for role, used in (("pool", PoolNode), ("router", RouterNode)):
+        for role, used in (("pool", kinds.PoolNode), ("router", kinds.RouterNode)):
             ask(isinstance(graph[uses[role]], used), f"{uses[role]} is no {role}", name, "uses")
     else:
         ask(not graph.uses(name), "only a route, a decision or a growth uses a pool and a router", name, "uses")
-    if isinstance(node, InputNode | TargetNode | RouterNode | PoolNode):
+    if isinstance(node, kinds.InputNode | kinds.TargetNode | kinds.RouterNode | kinds.PoolNode):
         ask(not inputs, "nothing flows into it", name, "inputs")
     if kind in SLOTS:
         ask([*inputs] == [SLOTS[kind]], f"one value flows into it, in the slot {SLOTS[kind]}", name, "inputs")
@@ -75,13 +63,13 @@ def verify_node(part: Part, node: Node) -> None:
     graph, name = part.graph, node.name
     _edges(part, node)
     match node:
-        case InputNode() | TargetNode():
+        case kinds.InputNode() | kinds.TargetNode():
             if part.scan is None:
                 _from_outside(graph, node)
-        case LossNode():
+        case kinds.LossNode():
             type_ = graph.type_of(graph.inputs(name)["x"])
             ask(type_.dtype == "float" and not type_.shape, f"a loss is a number, not {type_}", name, "inputs")
-        case OpNode():
+        case kinds.OpNode():
             _axes_named(node.op, name)
             _signature(graph, node, node.op)
             weighty = node.initial is None or bool(node.op.all_weights())
@@ -89,10 +77,10 @@ def verify_node(part: Part, node: Node) -> None:
             if isinstance(node.op, NextState):
                 ask(part.scan is None, "a state moves outside of scans", name, "kind")
                 state = graph[graph.inputs(name)["state"].node]
-                moves = isinstance(state, OpNode) and isinstance(state.op, State)
+                moves = isinstance(state, kinds.OpNode) and isinstance(state.op, State)
                 ask(moves, f"{state.name} is no state", name, "inputs")
             _once(part, node)
-        case RouteNode():
+        case kinds.RouteNode():
             ask(isinstance(graph.router_of(node).router, Router), "its router is a text", name, "uses")
             router = graph.declaration_of(node)
             _signature(graph, node, router)
@@ -100,23 +88,24 @@ def verify_node(part: Part, node: Node) -> None:
             known = node.lowering is None or node.lowering in forms
             ask(known, f"its forms are {', '.join(forms)}", name, "lowering")
             _once(part, node)
-        case RouterNode(router=Router() as router):
+        case kinds.RouterNode(router=Router() as router):
             _axes_named(router, name)
-        case PoolNode():
+        case kinds.PoolNode():
             if node.shares in graph:  # another pool with an axis of its own, of as many modules; it may be gone
                 other = graph[node.shares]
-                ask(isinstance(other, PoolNode), f"{node.shares} is no pool", name, "shares")
-                ask(isinstance(other, PoolNode) and other.axis == node.axis, "its axis is another", name, "shares")
+                if not isinstance(other, kinds.PoolNode):
+                    raise InvalidGraph(f"{node.shares} is no pool", name, "shares")
+                ask(other.axis == node.axis, "its axis is another", name, "shares")
             verify_pool(node, verify_node)
-        case DecisionNode():
+        case kinds.DecisionNode():
             _decision(graph, node)
-        case ScanNode():
+        case kinds.ScanNode():
             verify_scan(graph, node, verify_node)
 
 
-def _once(part: Part, node: OpNode | RouteNode) -> None:
+def _once(part: Part, node: kinds.OpNode | kinds.RouteNode) -> None:
     """What is computed once is the same for every example, or has weights to stack before the steps of a scan."""
-    if not node.once or (isinstance(node, RouteNode) and node.lowering == GATHERED and part.scan is not None):
+    if not node.once or (isinstance(node, kinds.RouteNode) and node.lowering == GATHERED and part.scan is not None):
         return
     sources = [part.graph[each.node] for each in part.graph.inputs(node.name).values()]
     sound = bool(sources) and all(map(is_computed_once, sources)) and varies_with_sources(node, part.graph)
@@ -130,18 +119,18 @@ def _axes_named(declared: Op | Router, name: str) -> None:
         ask(not problem, f'setting "{word}" {problem}', name, "settings")
 
 
-def _from_outside(graph: Graph, node: InputNode | TargetNode) -> None:
+def _from_outside(graph: Graph, node: kinds.InputNode | kinds.TargetNode) -> None:
     """An input or target has one type, of each example."""
     (type_,) = node.types
     ask(type_.per == "example", f"{type_} is not of each example", node.name, "types")
     if type_.dtype == "length":
-        ask(isinstance(node, InputNode), "a target is no length", node.name, "types")
+        ask(isinstance(node, kinds.InputNode), "a target is no length", node.name, "types")
         ask(type_ == TensorType("length", of=type_.of), f"a length is one number, not {type_}", node.name, "types")
         length = graph.length_inputs()[type_.of]
         ask(length == node.name, f"{length} tells the lengths along {type_.of} too", node.name, "types")
 
 
-def _signature(graph: Graph, node: OpNode | RouteNode, declared: Op | Router) -> None:
+def _signature(graph: Graph, node: kinds.OpNode | kinds.RouteNode, declared: Op | Router) -> None:
     """What flows into an op or a route fits its declaration, and its types follow."""
     slots = tuple(graph.inputs(node.name))
     known = declared.slots_of(len(slots))
@@ -156,7 +145,7 @@ def _signature(graph: Graph, node: OpNode | RouteNode, declared: Op | Router) ->
     verify_lengths(graph, node, signature.padded)
 
 
-def _decision(graph: Graph, node: DecisionNode) -> None:
+def _decision(graph: Graph, node: kinds.DecisionNode) -> None:
     """A decision takes what is routed, the value and the records of each round, which are float and of each example."""
     ask(isinstance(graph.router_of(node).router, RouterText), "its router has no text", node.name, "uses")
     ask(not graph.lengths(node.name), "it is told the lengths of nothing", node.name, "lengths")
@@ -191,13 +180,13 @@ def _names(graph: Graph) -> None:
     """What has one name is one thing, in the regions of scans too."""
     known: dict[str, Node] = {}
     for node in (node for part in graph.parts() for node in part.graph):
-        shared = isinstance(node, PoolNode | RouterNode)
+        shared = isinstance(node, kinds.PoolNode | kinds.RouterNode)
         same = known.setdefault(node.name, node) is node or (shared and known[node.name] == node)
         ask(same, f"{node.name} is two things", node.name, "name")
     for pool in graph.pools().values():
         ask(not pool.inside, "it stands in no other pool", pool.name, "inside")
     labels: dict[str, str] = {}
-    for end in graph.of_kind(OutputNode):
+    for end in graph.of_kind(kinds.OutputNode):
         first = labels.setdefault(end.label, end.name)
         ask(first == end.name, f"another output is called {end.label}", end.name, "label")
     _axes(graph)
@@ -208,11 +197,11 @@ def _axes(graph: Graph) -> None:
     """An axis that has a name and a size is as long wherever it is given: by a pool, an input or a target."""
     known: dict[str, int] = {}
     for node in graph:
-        axes: tuple[Axis | None, ...] = (node.axis,) if isinstance(node, PoolNode) else ()
-        if isinstance(node, InputNode | TargetNode):
+        axes: tuple[Axis | None, ...] = (node.axis,) if isinstance(node, kinds.PoolNode) else ()
+        if isinstance(node, kinds.InputNode | kinds.TargetNode):
             axes = (*node.types[0].shape, node.types[0].classes)
         for axis in axes:
             if axis is not None and axis.name and axis.size is not None:
                 size = known.setdefault(axis.name, axis.size)
-                field = "size" if isinstance(node, PoolNode) else "types"
+                field = "size" if isinstance(node, kinds.PoolNode) else "types"
                 ask(size == axis.size, f"{axis.name} is {size} elsewhere, not {axis.size}", node.name, field)
