@@ -115,7 +115,7 @@ class Add(_Additive, name="add", synonyms="plus"):
 
     symbol = "+"
     example = "input x: float[5, 6] y = x + x output y"
-    unchanged_by_zero = ("left", "right")
+    neutral = {"left": 0, "right": 0}
 
 
 class Subtract(_Additive, name="subtract", synonyms="sub minus"):
@@ -123,7 +123,7 @@ class Subtract(_Additive, name="subtract", synonyms="sub minus"):
 
     symbol = "-"
     example = "input x: float[5, 6] y = x - 1 output y"
-    unchanged_by_zero = ("right",)
+    neutral = {"right": 0}
 
 
 class Multiply(Arithmetic, name="multiply", synonyms="mul times"):
@@ -131,6 +131,7 @@ class Multiply(Arithmetic, name="multiply", synonyms="mul times"):
 
     symbol = "*"
     example = "input x: float[5, 6] y = 2 * x output y"
+    neutral = {"left": 1, "right": 1}
 
     def zero_with(self) -> tuple[int, ...]:
         return (0, 1)
@@ -141,6 +142,7 @@ class Divide(Arithmetic, name="divide", synonyms="div quotient"):
 
     symbol = "/"
     example = "input x: float[5] y = 1 / x output y"
+    neutral = {"right": 1}
 
     def zero_with(self) -> tuple[int, ...]:
         return (0,) if self.left is None else ()

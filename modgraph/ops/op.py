@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -59,7 +60,7 @@ class Op(Declaration):
     taken_as_is: ClassVar[tuple[int, ...]] = ()  # operands, by place, that are not replaced by choices
     nondifferentiable: ClassVar[tuple[str, ...]] = ()  # operands that no gradient reaches, such as a choice
     takes_logits: ClassVar[str] = ""  # the operand to which it applies a softmax
-    unchanged_by_zero: ClassVar[tuple[str, ...]] = ()  # operands that as zeros leave the other one as it is
+    neutral: ClassVar[Mapping[str, int]] = {}  # by operand, the number that leaves the other one as it is
     masks_each: ClassVar[bool] = False  # its torch module takes a mask for each operand, others one for the first
     likelihood: ClassVar[bool] = False  # a negative log-likelihood of each example, with a setting `reduce`
     compares: ClassVar[Comparison | None] = None  # which operands a loss compares, and what is measured of them
@@ -75,6 +76,11 @@ class Op(Declaration):
         super().__init_subclass__(**options)
         if "name" in vars(cls) and "example" not in vars(cls):
             cls.example = f"input x: float[5, 6] y = x -> {cls.name} output y"
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether training computes something by chance that inference does not."""
+        return bool(self.draws or self.zero_outside_training or self.outside_training or self.without_chance() != self)
 
     def without_chance(self) -> Op:
         """What takes its place in inference; it may take fewer of the operands."""

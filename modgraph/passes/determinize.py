@@ -45,11 +45,11 @@ def deterministic() -> Rule:
         match node:
             case OpNode(op=op) if op.outside_training:
                 return graph.inputs(node.name)[op.outside_training]
-            case OpNode(op=op) if op.unchanged_by_zero:
+            case OpNode(op=op) if 0 in op.neutral.values():
                 inputs = graph.inputs(node.name)
                 if id(graph) not in zeros:
                     zeros[id(graph)] = _zeros(graph)
-                for slot in op.unchanged_by_zero if len(inputs) == 2 else ():  # a sum with noise is its other operand
+                for slot in op.neutral if len(inputs) == 2 else ():  # a sum with noise is its other operand
                     (other,) = (result for name, result in inputs.items() if name != slot)
                     if inputs[slot] in zeros[id(graph)] and graph.type_of(other) == node.types[0]:
                         return other  # unless that lacks axes of the sum

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 from modgraph.ir import Built, Change, Graph, Node, OpNode, Part, Result, rewritten_with_moves
-from modgraph.ops import Op
 from modgraph.ops.along_axis import Softmax
-from modgraph.ops.arithmetic import Add, Arithmetic, Divide, Multiply, Subtract
+from modgraph.ops.arithmetic import Arithmetic, Multiply
 from modgraph.ops.array import Constant
 from modgraph.ops.order import Positions
 from modgraph.ops.padding import MaskPadding
 from modgraph.ops.shape import Flatten, Rename
 from modgraph.passes.infrastructure import Moved, Pass
-
-# the constants that leave the other operand
-NEUTRAL: dict[tuple[type[Op], str], int] = {(Add, "left"): 0, (Add, "right"): 0, (Subtract, "right"): 0}
-NEUTRAL |= {(Multiply, "left"): 1, (Multiply, "right"): 1, (Divide, "right"): 1}
 
 
 @dataclass(frozen=True)
@@ -54,7 +48,7 @@ def _unchanged(node: OpNode, graph: Graph) -> Result | None:
     if len(inputs) != 1 or graph.lengths(node.name) or graph.type_of(inputs[0]) != node.types[0]:
         return None
     sides = zip(("left", "right"), op.constants, strict=True) if isinstance(op, Arithmetic) else ()
-    neutral = any(NEUTRAL.get((type(op), side), math.nan) == value for side, value in sides)
+    neutral = any(side in op.neutral and op.neutral[side] == value for side, value in sides)
     return inputs[0] if neutral or isinstance(op, Rename | MaskPadding | Flatten) else None
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import Node, OpNode, PoolNode, Result, RouteNode
-from modgraph.ops import Op
 from modgraph.ops.along_axis import Sum
 from modgraph.ops.array import NextState, State
 from modgraph.ops.axes import NewAxis
@@ -45,7 +44,7 @@ def is_array(node: Node) -> bool:
 
 def varies_with_sources(node: Node, graph: Graph) -> bool:
     """Whether a node's value differs between examples only where what flows into it does."""
-    sound = not _by_chance(node.op) if isinstance(node, OpNode) else is_function(node, graph)
+    sound = not node.op.by_chance if isinstance(node, OpNode) else is_function(node, graph)
     return sound and all(type_.per == "example" for type_ in node.types)
 
 
@@ -54,7 +53,7 @@ def is_function(node: Node, graph: Graph) -> bool:
     match node:
         case OpNode(op=op):
             moves = isinstance(op, State | NextState) or any(weight.buffer for weight in op.all_weights())
-            return len(node.types) == 1 and not (_by_chance(op) or moves or op.over_batch)
+            return len(node.types) == 1 and not (op.by_chance or moves or op.over_batch)
         case RouteNode():
             return isinstance(graph.declaration_of(node), EveryModule) and is_function(graph.pool_of(node), graph)
         case PoolNode():
@@ -62,10 +61,6 @@ def is_function(node: Node, graph: Graph) -> bool:
             return all(is_function(*each) for each in inner if isinstance(each[0], OpNode | RouteNode | PoolNode))
         case _:
             return False
-
-
-def _by_chance(op: Op) -> bool:
-    return bool(op.without_chance() != op or op.zero_outside_training or op.outside_training or op.draws)
 
 
 Padding = tuple[tuple[int, str], ...]

@@ -8,21 +8,8 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from modgraph.backends.torch.source.text import variable
-from modgraph.ir import (
-    Body,
-    CallNode,
-    Definition,
-    Graph,
-    Node,
-    OpNode,
-    Placed,
-    PoolNode,
-    Result,
-    RouteNode,
-    ScanNode,
-    body_of,
-    computed_once,
-)
+from modgraph.ir import Body, CallNode, Definition, Graph, Placed, body_of, computed_once
+from modgraph.ir.node import Node, OpNode, PoolNode, Result, RouteNode, ScanNode
 from modgraph.ops.array import Array
 from modgraph.ops.padding import MaskPadding
 from modgraph.ops.shape import Flatten, Rename
@@ -207,7 +194,7 @@ class Layout:
         """Whether an item draws, in a module of its pool or a step of it too."""
         match item:
             case OpNode(op=op):
-                return bool(op.draws or op.zero_outside_training or op.outside_training or op.without_chance() != op)
+                return op.by_chance
             case Body():
                 return any(map(self.is_chance, self.inside(item)))
             case RouteNode():
