@@ -29,13 +29,7 @@ from modgraph.nn.parameter import Parameter
 from modgraph.nn.pool import Gathered, Pool
 from modgraph.nn.recurrent import GRU, LSTM
 from modgraph.nn.scan import scan
-from modgraph.nn.selected import (
-    SelectedDense,
-    SelectedGathered,
-    SelectedGrouped,
-    SelectedMasked,
-    SelectedPerModule,
-)
+from modgraph.nn.selected import SelectedDense, SelectedGathered, SelectedGrouped, SelectedMasked, SelectedPerModule
 from modgraph.nn.sequence import ClassToken, Position, Select
 from modgraph.nn.shape import Concat, Expand, Flatten, Merge, NewAxis, Split, Stack, Transpose, Unmerge
 from modgraph.nn.shard import Dropout, Shard, sharded, standard_gumbel, standard_normal, whole_batch_sum

@@ -33,11 +33,7 @@ class Pool(nn.Module):
     """
 
     def __init__(
-        self,
-        experts: Iterable[nn.Module],
-        shared: nn.Module | None = None,
-        rank: int = 1,
-        result_rank: int = 1,
+        self, experts: Iterable[nn.Module], shared: nn.Module | None = None, rank: int = 1, result_rank: int = 1
     ) -> None:
         super().__init__()
         if shared is not None:

@@ -6,24 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from modgraph.ir import (
-    Change,
-    Expanded,
-    Graph,
-    InputNode,
-    Node,
-    OpNode,
-    Part,
-    Region,
-    Result,
-    RouteNode,
-    Rule,
-    ScanNode,
-    batch_invariant,
-    is_array,
-    is_function,
-    rewritten,
-)
+from modgraph.ir import Change, Expanded, Graph, Part, Region, Rule, batch_invariant, is_array, is_function, rewritten
+from modgraph.ir.node import InputNode, Node, OpNode, Result, RouteNode, ScanNode
 from modgraph.passes.infrastructure import Pass
 from modgraph.routers import GATHERED
 

@@ -6,21 +6,8 @@ from collections.abc import Set
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from modgraph.ir import (
-    Change,
-    Graph,
-    InputNode,
-    Narrowed,
-    OutputNode,
-    Part,
-    Region,
-    Result,
-    ScanNode,
-    decisions_by_result,
-    needed_in,
-    pruned,
-    rewritten,
-)
+from modgraph.ir import Graph, InputNode, OutputNode, Part, Region, Result, ScanNode, decisions_by_result, needed_in
+from modgraph.ir.rewrite import Change, Narrowed, pruned, rewritten
 from modgraph.passes.infrastructure import Pass
 
 

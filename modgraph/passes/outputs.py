@@ -7,20 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from modgraph.ir import (
-    Built,
-    Change,
-    DecisionNode,
-    Graph,
-    InputNode,
-    Node,
-    OpNode,
-    OutputNode,
-    Part,
-    Result,
-    needed_in,
-    rewritten,
-)
+from modgraph.ir import Built, Change, Graph, Part, needed_in, rewritten
+from modgraph.ir.node import DecisionNode, InputNode, Node, OpNode, OutputNode, Result
 from modgraph.ops.array import State
 from modgraph.passes.inference import InferenceOnly
 from modgraph.passes.infrastructure import Pass

@@ -6,17 +6,8 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import ClassVar
 
-from modgraph.ir import (
-    DecisionNode,
-    Graph,
-    GrowthNode,
-    InputNode,
-    LossNode,
-    OutputNode,
-    TargetNode,
-    moved_states,
-    rewritten,
-)
+from modgraph.ir import Graph, moved_states, rewritten
+from modgraph.ir.node import DecisionNode, GrowthNode, InputNode, LossNode, OutputNode, TargetNode
 from modgraph.passes.infrastructure import Pass
 
 ENDS = InputNode | TargetNode | OutputNode | LossNode | DecisionNode | GrowthNode

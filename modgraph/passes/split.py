@@ -6,20 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from modgraph.ir import (
-    Change,
-    Expanded,
-    Graph,
-    InputNode,
-    Node,
-    OpNode,
-    Part,
-    Result,
-    RouteNode,
-    RouterNode,
-    is_function,
-    rewritten,
-)
+from modgraph.ir import Change, Expanded, Graph, Part, is_function, rewritten
+from modgraph.ir.node import InputNode, Node, OpNode, Result, RouteNode, RouterNode
 from modgraph.ops import Op
 from modgraph.ops.array import Constant
 from modgraph.ops.padding import MaskPadding

@@ -25,19 +25,8 @@ from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import CannotWrite, files_of_bundle, refuse_foreign, replacing, writing
 from modgraph.ir import Graph, Node, OpNode, ScanNode, needed_in, stored_form
 from modgraph.ops.array import State
-from modgraph.passes import (
-    BUNDLE,
-    OPTIMISE,
-    WITH_NOVELTY,
-    WITHOUT_NOVELTY,
-    Pass,
-    apply_passes,
-    choices,
-    export_pipeline,
-    novelties,
-    optimised,
-    without_outputs,
-)
+from modgraph.passes import Pass, apply_passes, choices, novelties, optimised, without_outputs
+from modgraph.passes.pipelines import BUNDLE, OPTIMISE, WITH_NOVELTY, WITHOUT_NOVELTY, export_pipeline
 from modgraph.store.records import json_text
 
 LARGEST = 2_000_000_000  # bytes of weights in one file; protobuf ends at 2 GiB

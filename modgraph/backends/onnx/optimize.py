@@ -86,11 +86,7 @@ NO_OPERATION = (
 )
 OTHERS = [rule for rule in _DEFAULT_REWRITE_RULES if rule not in [*_no_op.rules]]
 EVERY: Any = [AtItsEnd(rule) for rule in (*NO_OPERATION, *OTHERS)]
-RULES = Sequential(
-    RewritePass(RewriteRuleSet(EVERY)),
-    common.RemoveUnusedNodesPass(),
-    common.RemoveUnusedOpsetsPass(),
-)
+RULES = Sequential(RewritePass(RewriteRuleSet(EVERY)), common.RemoveUnusedNodesPass(), common.RemoveUnusedOpsetsPass())
 CLEANED = Sequential(
     common.RemoveUnusedNodesPass(),
     common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),

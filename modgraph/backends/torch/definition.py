@@ -4,20 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from modgraph.ir import (
-    DecisionNode,
-    Graph,
-    GrowthNode,
-    LossNode,
-    Node,
-    OpNode,
-    PoolNode,
-    Result,
-    RouteNode,
-    RouterNode,
-    ScanNode,
-)
-from modgraph.ir.tree import Body
+from modgraph.ir import Body, DecisionNode, Graph, GrowthNode, LossNode, RouterNode
+from modgraph.ir.node import Node, OpNode, PoolNode, Result, RouteNode, ScanNode
 
 
 def nodes_in(body: Body) -> Iterator[Node]:

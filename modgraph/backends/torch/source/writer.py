@@ -10,19 +10,9 @@ import torch
 
 from modgraph import nn as library
 from modgraph.backends.torch.construct import construct
+from modgraph.backends.torch.source import formulas
 from modgraph.backends.torch.source.copied import STANDALONE
-from modgraph.backends.torch.source.formulas import (
-    NOT_BARE,
-    Expression,
-    Value,
-    called,
-    constant,
-    expanded,
-    formula,
-    is_apart,
-    name,
-    text,
-)
+from modgraph.backends.torch.source.formulas import Expression, Value, called, constant, expanded, name, text
 from modgraph.backends.torch.source.layout import Item, Layout
 from modgraph.backends.torch.source.lines import DEEP, Lines
 from modgraph.backends.torch.source.members import Tree
@@ -199,10 +189,10 @@ class Writer:
         values, real = self.operands(node)
         # torch's own function takes [B, C, H, W] alone
         outside = isinstance(module, library.MaxPool2d) and (self.inside or values[0].rank != 3)
-        if module is not None and not outside and not (bare and isinstance(module, NOT_BARE)):
-            found = formula(module, values, real, self.copied)
+        if module is not None and not outside and not (bare and isinstance(module, formulas.NOT_BARE)):
+            found = formulas.formula(module, values, real, self.copied)
             if found is not None:
-                if is_apart(module, values):
+                if formulas.is_apart(module, values):
                     self.apart.add(Result(node.name))
                 return found
         said = [text("_0[None]", each.said) if bare else each.said for each in values]
