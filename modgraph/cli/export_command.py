@@ -49,10 +49,12 @@ def run(options: argparse.Namespace) -> int:
     data = run.test_data()
     if options.web:
         shown = {} if options.no_examples else data
-        site = write_site(options.output, partial(_export, options, run, data), shown, options.force)
-    report = site.report if options.web else _export(options, run, data, options.output)
+        report, text = write_site(options.output, partial(_export, options, run, data), shown, options.force)
+    else:
+        report = _export(options, run, data, options.output)
+        text = str(report)
     warn(report)
-    print(site if options.web else report)
+    print(text)
     return 0
 
 

@@ -30,10 +30,8 @@ END: Any = object()
 
 
 def batch_of(arrays: Arrays, indices: Indices, among: Indices | None = None) -> Batch:
-    """Some examples as tensors, their padding cut to the longest of them, or of those `among` which they are.
-
-    Raises `ModgraphError` where a file cannot be read.
-    """
+    """Some examples as tensors, their padding cut to the longest of them, or of those `among` which they are. Raises
+    `ModgraphError` where a file cannot be read."""
     return {name: torch.from_numpy(array) for name, array in arrays.read(indices, among).items()}
 
 

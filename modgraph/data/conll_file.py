@@ -59,10 +59,8 @@ def unknown_column(column: str, universal: bool) -> str | None:
 
 
 def read_tokens(path: str, columns: Sequence[str], word: int = 1) -> Tokens:
-    """The tokens of a file with some of its columns; the word stands in column `word` where it is no CoNLL-U.
-
-    Raises `ModgraphError` with the first line that is wrong.
-    """
+    """The tokens of a file with some of its columns; the word stands in column `word` where it is no CoNLL-U. Raises
+    `ModgraphError` with the first line that is wrong."""
     universal = is_universal(path)
     most = len(COLUMNS) if universal else max(word, *map(int, columns), 1)
     rows: list[list[str]] = []
@@ -101,7 +99,6 @@ def _cells(line: str, universal: bool, place: int, most: int) -> list[str] | str
 
 
 def _labels(path: str, rows: Sequence[Sequence[str]], lines: Sequence[int], column: str, universal: bool) -> list[str]:
-    """What a column holds. Raises `ModgraphError`."""
     name, _, inside = column.partition(".")
     found = [cells[COLUMNS.index(name.upper()) if universal else int(column) - 1] for cells in rows]
     if not universal or not inside:

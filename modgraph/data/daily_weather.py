@@ -230,7 +230,6 @@ def read_weather(path: str) -> Weather:
 
 
 def _number(path: str, line: int, name: str, text: str) -> float:
-    """Raises `ModgraphError` where it is none, or too small."""
     try:
         value = float(text)
     except ValueError:

@@ -42,10 +42,8 @@ class OnDisk(ABC):
 
     @abstractmethod
     def digest(self) -> bytes:
-        """What tells all its examples from others, wherever they lie: of files their names and contents, say.
-
-        Raises `ModgraphError`.
-        """
+        """What tells all its examples from others, wherever they lie: of files their names and contents, say. Raises
+        `ModgraphError`."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +79,7 @@ class Arrays:
 
     def read(self, indices: NDArray[Any] | slice, among: NDArray[Any] | slice | None = None) -> dict[str, NDArray[Any]]:
         """Every array of some of the examples, padding cut to the longest of them, or of those `among` which they are.
-
-        Raises `ModgraphError` where a file cannot be read.
-        """
+        Raises `ModgraphError` where a file cannot be read."""
         stored = {name: column.read(indices) for name, column in self.on_disk.items()}
         rows = indices if among is None else among
         longest = {name: max(1, int(self.values[name][rows].max(initial=1))) for name in self._lengths}

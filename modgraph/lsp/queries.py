@@ -89,15 +89,10 @@ def _records(name: str, analysis: Analysis) -> list[Suggestion]:
     declared = (at for at, token in enumerate(tokens[:-3]) if token.type == "ROUTER" and str(tokens[at + 1]) == name)
     router = next((str(tokens[at + 3]) for at in declared), "")
     defined, kind = _definition_of(router, analysis), find_router(router)
-    roles = (
-        {each.name: entities.role_of(each) for each in entities.recorded_in(defined.body)}
-        if defined is not None
-        else {}
-    )
-    if defined is None and kind is not None:
-        roles = {each.name: each.role for each in kind.records} if kind is not None else {}
     if defined is not None:
         roles = {each.name: entities.role_of(each) for each in entities.recorded_in(defined.body)}
+    else:
+        roles = {} if kind is None else {each.name: each.role for each in kind.records}
     return [Suggestion(name, "record", role.value if role else "") for name, role in roles.items()]
 
 
@@ -173,7 +168,6 @@ def definition(analysis: Analysis, offset: int) -> Span | None:
 
 
 def _imported(name: str, analysis: Analysis) -> ast.Definition | None:
-    """What a name means that the file imports, read where it is defined."""
     for statement in analysis.file.imports if analysis.file else ():
         if name in statement.names:
             source = read(resolved(Path(analysis.source.name).parent / statement.path), Report())

@@ -48,7 +48,6 @@ class Details:
         return [*known, *map(str, range(len(known), len(self.confusion[target])))][: len(self.confusion[target])]
 
     def _table(self, grouping: str) -> list[str]:
-        """A row for each group, in the order of the first metric."""
         rows = sorted(self.groups[grouping].items(), key=lambda row: [*row[1].values(), row[0]])
         names = list(rows[0][1])
         width = max(10, *(len(group) for group, _ in rows))

@@ -112,7 +112,6 @@ class Metrics:
 
     @property
     def _of_targets(self) -> list[str]:
-        """What is compared with targets, and the means over them."""
         return [*(metric.name for metric in self.compared), *self.means]
 
     def _values(self, means: Means) -> dict[str, float]:

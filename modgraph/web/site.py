@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -42,25 +42,6 @@ POLICY = (
 )
 
 
-@dataclass(frozen=True)
-class Site:
-    """A page that was written, and what its parts weigh in bytes."""
-
-    folder: Path
-    report: Report
-    sizes: Mapping[str, int]
-
-    def __str__(self) -> str:
-        compiled = sum(size for name, size in self.sizes.items() if name.endswith(COMPILED))
-        model = self.sizes[MODEL]
-        other = sum(self.sizes.values()) - compiled - model
-        return (
-            f"{self.report}\n{self.folder}: {sum(self.sizes.values()) / 1e6:.1f} MB, of which WebAssembly "
-            f"{compiled / 1e6:.1f}, the model {model / 1e6:.1f}, the page {other / 1e6:.1f}\n"
-            f"to look at it: python -m http.server -d {self.folder} 8000"
-        )
-
-
 def check_site(folder: str | Path, force: bool) -> None:
     """Whether a page can be written there, before the work. Raises `ModgraphError`."""
     if Path(folder).suffix == ".onnx":
@@ -71,12 +52,10 @@ def check_site(folder: str | Path, force: bool) -> None:
 
 def write_site(
     folder: str | Path, export: Callable[[Path], Report], splits: Mapping[str, Arrays], force: bool = False
-) -> Site:
-    """Write the folder of a page. `export` writes the bundle, with what its routers decide, to the path it is given.
-
-    Examples to try are of the first of the splits; without splits there are none. Raises `ModgraphError`,
-    and then leaves what was there before.
-    """
+) -> tuple[Report, str]:
+    """Write the folder of a page, and tell what its parts weigh. `export` writes the bundle, with what its routers
+    decide, to the path it is given. Examples to try are of the first of the splits; without splits there are none.
+    Raises `ModgraphError`, and then leaves what was there before."""
     check_site(folder, force)
     target = Path(folder)
     with replacing_folder(target, force) as new:
@@ -92,7 +71,14 @@ def write_site(
         names = sorted({*files_in(new), RECORD})
         (new / RECORD).write_text(_json({"files": names, **_record(bundle)}), encoding="utf-8")
         sizes = {name: (new / name).stat().st_size for name in names}
-    return Site(target, replace(report, path=target / MODEL), sizes)
+    report = replace(report, path=target / MODEL)
+    whole, model = sum(sizes.values()), sizes[MODEL]
+    compiled = sum(size for name, size in sizes.items() if name.endswith(COMPILED))
+    return report, (
+        f"{report}\n{target}: {whole / 1e6:.1f} MB, of which WebAssembly {compiled / 1e6:.1f}, the model "
+        f"{model / 1e6:.1f}, the page {(whole - compiled - model) / 1e6:.1f}\n"
+        f"to look at it: python -m http.server -d {target} 8000"
+    )
 
 
 def module_files() -> dict[str, Path]:

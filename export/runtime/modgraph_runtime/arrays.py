@@ -31,10 +31,8 @@ MOST_UNPACKED = 1032  # bytes that one byte of deflate can stand for
 
 
 def read_arrays(path: str, names: Collection[str] | None = None) -> dict[str, Array]:
-    """The arrays of an .npz file, or those among them that have these names; pickled ones are refused.
-
-    Raises `BundleError`, also where they would need more memory than there is, before anything is unpacked.
-    """
+    """The arrays of an .npz file, or those among them that have these names; pickled ones are refused. Raises
+    `BundleError`, also where they would need more memory than there is, before anything is unpacked."""
     with _archive(path) as archive:
         members, found = dict[str, zipfile.ZipInfo](), dict[str, Array]()
         for member in archive.infolist():

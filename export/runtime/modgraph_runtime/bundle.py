@@ -132,10 +132,7 @@ class Bundle:
 
     def predict(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         """Outputs by name; where one tells classes apart, the most likely class: its name if it has one, else its
-        number.
-
-        Raises `BundleError` where arrays do not fit.
-        """
+        number. Raises `BundleError` where arrays do not fit."""
         return {name: self.classified(name, values) for name, values in self.run(inputs).items()}
 
     def classified(self, output: str, values: Array) -> Array:

@@ -23,10 +23,8 @@ SPECIAL = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a de
 
 
 def open_file(path: str | Path) -> IO[bytes]:
-    """An ordinary file, opened to be read.
-
-    Raises `OSError`, also for a folder, and for a pipe, a device or a socket: reading these may never end.
-    """
+    """An ordinary file, opened to be read. Raises `OSError`, also for a folder, and for a pipe, a device or a socket:
+    reading these may never end."""
     _refuse_special(Path(path).stat())
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:

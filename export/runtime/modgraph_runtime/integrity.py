@@ -141,9 +141,7 @@ def is_foreign(path: str | Path, keys: Keys | None = None) -> bool:
 
 def made_by_modgraph(path: str | Path, keys: Keys | None = None) -> bool:
     """Whether a file's content is such as modgraph writes under its suffix; of JSON, with these keys if they are given.
-
-    Raises `OSError`.
-    """
+    Raises `OSError`."""
     suffix = Path(path).suffix.lower()
     if suffix not in (".json", ".onnx", ".npz", ".py", *MARKS):
         return False
