@@ -21,7 +21,7 @@ from modgraph.cli import main
 from modgraph.inspect.cost import cost_of
 from modgraph.ir import Grow, moved_states, weights_of, with_losses
 from modgraph.ir.edits import Freeze, replayed
-from modgraph.passes import INFERENCE, NoveltyAsOutputs, WithoutNovelty, apply_passes, pipeline_behind
+from modgraph.passes import BUNDLE, INFERENCE, NoveltyAsOutputs, WithoutNovelty, apply_passes, pipeline_behind
 from modgraph.store.opened import opened
 from modgraph.training.losses import learnt_from, losses_called, weighing_losses
 from modgraph.training.start.weight_map import read_map
@@ -271,7 +271,8 @@ def test_without_it_descriptors_are_left_out() -> None:
     for each in (WithoutNovelty(), NoveltyAsOutputs()):
         assert ensures(each, after := each(plain.graph)) and after == plain.graph
     (one,) = exportable(model_of(expands=[]))
-    assert one.graph == apply_passes(model_of(expands=[]).graph, INFERENCE)
+    graph = model_of(expands=[]).graph
+    assert (one.graph, one.computed) == (apply_passes(graph, BUNDLE), apply_passes(graph, INFERENCE))
 
 
 def test_what_records_no_novelty_is_told(tmp_path: Path) -> None:
