@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from modgraph.backends.torch import Model
     from modgraph.diagnostics import ModgraphError
     from modgraph.program import Program, load, loads
-    from modgraph.training import load_run
+    from modgraph.training.stored_run import load_run
 
 __version__ = VERSION
 __all__ = ["Model", "ModgraphError", "Program", "export", "load", "load_run", "loads"]
@@ -23,7 +23,7 @@ _HOMES = {
     "load": "modgraph.program",
     "loads": "modgraph.program",
     "export": "modgraph.backends.onnx",
-    "load_run": "modgraph.training",
+    "load_run": "modgraph.training.stored_run",
 }
 
 

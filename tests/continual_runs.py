@@ -8,6 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from modgraph.ir import Graph, replayed
+from modgraph.store.growth import Edited
+from modgraph.store.journal import Journal
+from modgraph.store.run_directory import RunDirectory
+
 SPEC = """
 router novel() for adapter, descriptor {
   input x: float[tokens, dim]
@@ -72,3 +77,9 @@ def laid_out(folder: Path, **algorithm: Any) -> Path:
     recipe = {"data": data_section(folder), "train": train_section(**algorithm)}
     (folder / "growing.yaml").write_text(json.dumps(recipe))
     return folder / "growing.mod"
+
+
+def replayed_graph(run: RunDirectory) -> Graph:
+    """The first graph of a run after all edits of its log."""
+    edits = (edit for line in Journal(run.growth).read(Edited.read) for edit in line.edits)
+    return replayed(run.read_graph(), edits)

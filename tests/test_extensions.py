@@ -22,7 +22,7 @@ from modgraph.declare import Registry, load_extensions
 from modgraph.diagnostics import Source
 from modgraph.lsp.analysis import analyse
 from modgraph.lsp.queries import complete
-from modgraph.training import load_run
+from modgraph.training.stored_run import load_run
 
 OPS = '''
 from modgraph.declare import Operand, TorchModule, Weight, setting, uniform

@@ -12,7 +12,6 @@ import pytest
 from modgraph_runtime import Bundle
 
 import modgraph
-import modgraph.training
 from modgraph.cli.diff_command import comparison
 from modgraph.store.opened import opened
 from modgraph.trace.of_run import trace_run
@@ -32,7 +31,7 @@ model m(experts=2, names=["a", "b"]) {
 LONGEST = 480  # letters of what a session shows of a value
 
 
-@pytest.mark.parametrize("module", [modgraph, modgraph.training, modgraph_runtime])
+@pytest.mark.parametrize("module", [modgraph, modgraph_runtime])
 def test_dir_lists_every_public_name(module: ModuleType) -> None:
     assert set(module.__all__) - set(dir(module)) == set()
     assert [name for name in module.__all__ if not hasattr(module, name)] == []

@@ -35,7 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     with imports_frozen():
-        from modgraph.training import load_run
+        from modgraph.training.stored_run import load_run
 
     if options.no_examples and not options.web:
         from modgraph.web.errors import NoPage

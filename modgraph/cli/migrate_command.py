@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
 
     RunDirectory(Path(options.out)).refuse_existing()
     old = load_run(options.run_folder)
-    checkpoint, recipe = old.newest(), _recipe(options.recipe or old.directory.recipe, options.to, given)
+    checkpoint, recipe = old.checkpoint(best=False), _recipe(options.recipe or old.directory.recipe, options.to, given)
     before = replace(opened(options.run_folder), graph=checkpoint.graph)
     program = load(options.to, **recipe.model)
     after = Opened(Path(options.to), Kind.SPEC, program.ir, program.source, moved=program.moved)

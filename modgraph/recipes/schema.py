@@ -20,11 +20,7 @@ S = TypeVar("S", bound="Section")
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting,))
-class _Declared(FrozenData):
-    """Makes every class below it a frozen dataclass."""
-
-
-class Section(_Declared, Configurable):
+class Section(FrozenData, Configurable):
     """A mapping of a recipe. A field that is a section itself is a mapping within."""
 
     def contradiction(self) -> str | None:

@@ -9,15 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from modgraph.diagnostics import ModgraphError
-from modgraph.files import reason_of, write_atomically, writing
+from modgraph.files import write_atomically, writing
 from modgraph.ir import Graph
 from modgraph.store.checkpoint_record import (
-    READ_ERRORS,
     WEIGHT,
     CheckpointRecord,
     newest,
@@ -26,9 +23,9 @@ from modgraph.store.checkpoint_record import (
     tidy,
     written_again,
 )
-from modgraph.store.errors import BadCheckpoint
 
 OPTIMIZER, STATE = "optimizer.", "state."
+COMMON = ("epoch", "step", "facts", "graph", "origin")  # of a checkpoint and of its record
 OptimizerState = dict[str, dict[str, Tensor]]
 
 
@@ -57,17 +54,9 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int = 2, best: 
     tensors |= {STATE + name: tensor for name, tensor in checkpoint.state.items()}
     content = save({name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())})
     path = path_of(folder, checkpoint.step)
-    again = written_again(path) is False
-    record = CheckpointRecord(
-        epoch=checkpoint.epoch,
-        step=checkpoint.step,
-        sha256=hashlib.sha256(content).hexdigest(),
-        torch=str(torch.__version__),
-        facts=checkpoint.facts,
-        graph=checkpoint.graph,
-        origin=checkpoint.origin,
-        again=again,
-    )
+    again, digest = written_again(path) is False, hashlib.sha256(content).hexdigest()
+    common = {name: getattr(checkpoint, name) for name in COMMON}
+    record = CheckpointRecord(**common, sha256=digest, torch=str(torch.__version__), again=again)
     with writing(folder):
         folder.mkdir(exist_ok=True)
     write_atomically(tensors_path(path, again), content)
@@ -84,29 +73,16 @@ def newest_checkpoint(folder: Path, best: bool = False, origin: str | None = Non
 def read_checkpoint(path: Path, record: CheckpointRecord | None = None) -> Checkpoint:
     """A checkpoint from its tensors' file. Raises `ModgraphError`."""
     record = record or CheckpointRecord.read(path)
-    try:
-        tensors = load(record.tensors(path))
-    except (*READ_ERRORS, SafetensorError) as error:
-        raise ModgraphError([BadCheckpoint(path=str(path), reason=reason_of(error))]) from error
     parts: dict[str, dict[str, Tensor]] = {WEIGHT: {}, OPTIMIZER: {}, STATE: {}}
-    for name, tensor in tensors.items():
+    for name, tensor in record.tensors(path, load).items():
         kind, dot, rest = name.partition(".")
         parts.get(kind + dot, {})[rest] = tensor
     optimizer: OptimizerState = {}
     for name, tensor in parts[OPTIMIZER].items():
         key, _, weight = name.partition(".")
         optimizer.setdefault(weight, {})[key] = tensor
-    return Checkpoint(
-        epoch=record.epoch,
-        step=record.step,
-        weights=parts[WEIGHT],
-        optimizer=optimizer,
-        facts=record.facts,
-        state=parts[STATE],
-        graph=record.graph,
-        origin=record.origin,
-        path=str(path),
-    )
+    common = {name: getattr(record, name) for name in COMMON}
+    return Checkpoint(**common, weights=parts[WEIGHT], optimizer=optimizer, state=parts[STATE], path=str(path))
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer, names: list[str]) -> OptimizerState:

@@ -26,13 +26,12 @@ if TYPE_CHECKING:
 
     from modgraph.store.run_directory import RunDirectory
 
-
 FORMAT = 3
 AGAIN = ".again"  # in the second name for the tensors of a step
 WEIGHT = "weight."  # what the names of weights begin with among the tensors
 NAME = re.compile(r"step-([0-9]{8}|[1-9][0-9]{8,})")
 READ_ERRORS = (OSError, ValueError, TypeError, RecursionError)
-R = TypeVar("R")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -76,12 +75,17 @@ class CheckpointRecord:
             raise ModgraphError([BadCheckpoint(path=str(path), reason=reason_of(error))]) from error
         return record
 
-    def tensors(self, path: Path) -> bytes:
-        """The content of the file of tensors. Raises `OSError`, and `ValueError` where it is not what was written."""
-        content = read_file(tensors_path(path, self.again))
-        if hashlib.sha256(content).hexdigest() != self.sha256:
-            raise ValueError("its tensors are not those that were written")
-        return content
+    def tensors(self, path: Path, load: Callable[[bytes], dict[str, T]]) -> dict[str, T]:
+        """The tensors of its file by name, as safetensors' `load` reads them. Raises `ModgraphError`."""
+        from safetensors import SafetensorError
+
+        try:
+            content = read_file(tensors_path(path, self.again))
+            if hashlib.sha256(content).hexdigest() != self.sha256:
+                raise ValueError("its tensors are not those that were written")
+            return load(content)
+        except (*READ_ERRORS, SafetensorError) as error:
+            raise ModgraphError([BadCheckpoint(path=str(path), reason=reason_of(error))]) from error
 
 
 def path_of(folder: Path, step: int) -> Path:
@@ -126,8 +130,8 @@ def tidy(folder: Path, keep: int, best: int | None) -> None:
 
 
 def newest(
-    folder: Path, read: Callable[[Path, CheckpointRecord], R], best: bool = False, origin: str | None = None
-) -> R | None:
+    folder: Path, read: Callable[[Path, CheckpointRecord], T], best: bool = False, origin: str | None = None
+) -> T | None:
     """What is read of the latest whole checkpoint of a folder, or with `best` of the one that it calls the best; None
     if there is none. A training at work deletes or replaces old ones, perhaps just the one that is read: then its
     newest is looked for anew. Raises `ModgraphError` if it is damaged, or not of the run that began with the graph
@@ -164,14 +168,10 @@ def weights_of_run(run: RunDirectory) -> dict[str, ndarray] | None:
 
 def weights_of_checkpoint(path: Path, record: CheckpointRecord) -> dict[str, ndarray]:
     """The weights of the checkpoint whose tensors stand at a path, by name. Raises `ModgraphError`."""
-    from safetensors import SafetensorError
     from safetensors.numpy import load
 
-    try:
-        tensors = load(record.tensors(path))
-    except (OSError, ValueError, SafetensorError) as error:
-        raise ModgraphError([BadCheckpoint(path=str(path), reason=reason_of(error))]) from error
-    return {name.removeprefix(WEIGHT): each for name, each in tensors.items() if name.startswith(WEIGHT)}
+    tensors = record.tensors(path, load).items()
+    return {name.removeprefix(WEIGHT): each for name, each in tensors if name.startswith(WEIGHT)}
 
 
 def hash_of_values(weights: Mapping[str, ndarray]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from modgraph.ir import Edit, Graph, GrowthNode, OpNode, edit_from_json, replayed
+from modgraph.ir import Edit, Graph, GrowthNode, OpNode, edit_from_json
 from modgraph.ops.compared import Comparison
 from modgraph.store.journal import Journal
 from modgraph.store.run_directory import RunDirectory
@@ -71,21 +71,6 @@ def _numbers(values: Iterable[Any]) -> tuple[float, ...]:
     return tuple(math.nan if value is None else float(value) for value in values)
 
 
-def read_edits(run: RunDirectory) -> list[Edited]:
-    """The edits of the graph, in their order. Raises `ModgraphError`."""
-    return Journal(run.growth).read(Edited.read)
-
-
-def replayed_graph(run: RunDirectory) -> Graph:
-    """The first graph of a run after all edits of its log. Raises `ModgraphError`."""
-    return replayed(run.read_graph(), (edit for line in read_edits(run) for edit in line.edits))
-
-
-def read_detections(run: RunDirectory) -> list[Detection]:
-    """The looks at batches, in their order. Raises `ModgraphError`."""
-    return Journal(run.detections).read(Detection.read)
-
-
 def _end_of_task(record: Mapping[str, Any]) -> dict[str, Any]:
     """What was measured at the end of a task: the accuracy on all tasks so far, if the model has one, and on each.
     Raises `KeyError`, `TypeError` or `ValueError` where the record is none."""
@@ -96,7 +81,8 @@ def _end_of_task(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def growth_of(run: RunDirectory) -> dict[str, Any] | None:
     """How a run's model grew, as `docs/trace.md` says; None of a run without tasks. Raises `ModgraphError`."""
-    edits, detections, ends = read_edits(run), read_detections(run), Journal(run.tasks).read(_end_of_task)
+    edits, ends = Journal(run.growth).read(Edited.read), Journal(run.tasks).read(_end_of_task)
+    detections = Journal(run.detections).read(Detection.read)
     named = [*(each["task"] for each in ends), *(each.task for each in detections), *(each.task for each in edits)]
     tasks = list(dict.fromkeys(named))
     if not tasks:

@@ -62,7 +62,12 @@ def opened(path: str | Path, parameters: Mapping[str, Any] | None = None, known_
     """
     given, kind, place = dict(parameters or {}), kind_of(path), Path(path)
     if kind is Kind.SPEC:
-        return _spec(path, given, known_as)
+        report = Report()
+        text = read(path, report)
+        source = text if text is None or known_as is None else Source(known_as, text.text)
+        found = read_model(source, given, report)
+        warnings = tuple(report.warnings)
+        return Opened(Path(known_as or path), kind, found.graph, source, warnings=warnings, moved=found.moved)
     if given:
         raise ModgraphError([SetOfStored(path=str(path), kind=kind, name=next(iter(given)))])
     if kind is Kind.BUNDLE:
@@ -92,16 +97,6 @@ def kind_of(path: str | Path) -> Kind:
     if name.suffix == ".safetensors" or (name.suffix == ".json" and NAME.fullmatch(name.stem)):
         return Kind.CHECKPOINT
     return {".onnx": Kind.BUNDLE, ".json": Kind.GRAPH}.get(name.suffix, Kind.SPEC)
-
-
-def _spec(path: str | Path, parameters: dict[str, Any], known_as: str | None) -> Opened:
-    report = Report()
-    source = read(path, report)
-    if source is not None and known_as is not None:
-        source = Source(known_as, source.text)
-    found = read_model(source, parameters, report)
-    warnings = tuple(report.warnings)
-    return Opened(Path(known_as or path), Kind.SPEC, found.graph, source, warnings=warnings, moved=found.moved)
 
 
 def _in_run(found: Opened) -> Opened:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -32,7 +32,6 @@ from modgraph.store import errors
 from modgraph.store.checkpoint_record import CheckpointRecord, newest_record, path_of
 from modgraph.store.records import sealed, unsealed
 
-T = TypeVar("T")
 RECIPE = "recipe.yaml"
 FORMAT = 2
 STARTING, STARTED, FINISHED = "starting", "started", "finished"
@@ -172,7 +171,7 @@ class RunDirectory:
 
     def read_record(self) -> dict[str, Any]:
         """What the run is and how far it came. Raises `ModgraphError` if this is no run."""
-        record = self._json(self.record)
+        record = self.parsed(self.record)
         if not isinstance(record, dict) or "format" not in record:
             raise self.fault("run.json tells no format")
         errors.OtherFormat.refuse(self.record, record["format"], FORMAT)
@@ -198,7 +197,7 @@ class RunDirectory:
         """The graph that the run began with. Raises `ModgraphError` if this is no run."""
         self.check()
         try:
-            return from_json(self._json(self.ir))
+            return from_json(self.parsed(self.ir))
         except UnreadableGraph as error:
             raise self.fault(f"ir.json cannot be used: {error}") from error
 
@@ -219,11 +218,8 @@ class RunDirectory:
 
     def read_imports(self) -> dict[str, str]:
         """Texts of the files that the spec imports; none if it imports none. Raises `ModgraphError`."""
-        return self._parsed(self.imports, kept_texts) if self.imports.exists() else {}
-
-    def read_data(self) -> Any:
-        """What tells its data from others. Raises `ModgraphError`."""
-        return self._json(self.data)
+        texts: dict[str, str] = self.parsed(self.imports, kept_texts) if self.imports.exists() else {}
+        return texts
 
     def content(self, path: Path) -> bytes | None:
         """What one of its files holds, None where there is none. Raises `ModgraphError`."""
@@ -234,11 +230,8 @@ class RunDirectory:
         except OSError as error:
             raise self.fault(f"{path.name} cannot be read: {reason_of(error)}") from error
 
-    def _json(self, path: Path) -> Any:
-        return self._parsed(path, json.loads)
-
-    def _parsed(self, path: Path, parse: Callable[[str], T]) -> T:
-        """What one of its files says, which must be there."""
+    def parsed(self, path: Path, parse: Callable[[str], Any] = json.loads) -> Any:
+        """What one of its files says, which must be there. Raises `ModgraphError`."""
         content = self.content(path) if path.exists() else None
         if content is None:
             there = "it is a file" if self.path.is_file() else "there is no such folder"

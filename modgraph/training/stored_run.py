@@ -77,10 +77,6 @@ class Run:
             raise ModgraphError([BadCheckpoint(path=str(folder), reason=reason)])
         return found
 
-    def newest(self) -> Checkpoint:
-        """The newest checkpoint, where its training goes on. Raises `ModgraphError`."""
-        return self.checkpoint(best=False)
-
     def model(self, device: str | torch.device = "cpu") -> Model:
         """The model with the weights of its checkpoint, in evaluation mode. Raises `ModgraphError`."""
         return self.model_of(self.checkpoint(), device)
@@ -112,7 +108,7 @@ class Run:
     def fingerprints(self) -> dict[str, Fingerprint]:
         """What tells the splits that the run began with from others. Raises `ModgraphError`."""
         try:
-            return from_json(self.directory.read_data())
+            return from_json(self.directory.parsed(self.directory.data))
         except ValueError as error:
             raise self.directory.fault(str(error)) from error
 

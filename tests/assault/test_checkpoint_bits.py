@@ -14,8 +14,8 @@ import pytest
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.store.checkpoint import newest_checkpoint
-from modgraph.training import load_run
 from modgraph.training.run import finish, started
+from modgraph.training.stored_run import load_run
 from tests.assault.campaign import campaign
 from tests.assault.damage import PARTS, damaged
 

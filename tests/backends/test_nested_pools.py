@@ -15,7 +15,7 @@ from modgraph.backends.onnx import deterministic
 from modgraph.backends.onnx.selection import Decisions
 from modgraph.cli import main
 from modgraph.ir import Grow, replayed
-from modgraph.training import load_run
+from modgraph.training.stored_run import load_run
 from tests.assault.differential.numbers import judge_all
 from tests.nested_pools import ADAPTERS, MORE, SPECS, TWO_LEVELS
 from tests.small_runs import begin, laid_out

@@ -172,7 +172,7 @@ def test_what_a_training_froze_stays_frozen_and_the_rest_goes_on_as_it_would_hav
     with pytest.raises(KeyboardInterrupt), started(str(spec), None, {}, str(broken)) as engine:
         interrupt_at(engine, 13)
         finish(engine)
-    now = load_run(broken).newest()
+    now = load_run(broken).checkpoint(best=False)
     sizes = [now.graph.pools()[f"layer.{i}.adapter"].size for i in range(2)] if now.graph else []
     assert sizes == [1, 2], "it has grown once"
     settings = ["-s", "layers=[1,2]", "-s", "classes=4"]

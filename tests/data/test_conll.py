@@ -19,7 +19,7 @@ from modgraph.data import Conll
 from modgraph.data.conll_file import read_tokens
 from modgraph.data.vocabulary import Tagging
 from modgraph.diagnostics import ModgraphError
-from modgraph.training import load_run
+from modgraph.training.stored_run import load_run
 from tests.small_runs import begin, final_weights, go_on
 
 SPEC = """

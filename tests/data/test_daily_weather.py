@@ -16,7 +16,7 @@ from modgraph.cli import main
 from modgraph.data import DailyWeather
 from modgraph.data.daily_weather import SKY, read_weather, seattle
 from modgraph.diagnostics import ModgraphError
-from modgraph.training import load_run
+from modgraph.training.stored_run import load_run
 from tests.small_runs import begin
 
 SPEC = """

@@ -18,8 +18,8 @@ from modgraph.data.declaration import Scale
 from modgraph.data.fingerprint import Fingerprint
 from modgraph.data.images import ImageFiles
 from modgraph.diagnostics import ModgraphError
-from modgraph.training import load_run
 from modgraph.training.run import finish, started
+from modgraph.training.stored_run import load_run
 from tests.small_runs import begin, dotted, go_on, interrupt_at, reseal
 
 

@@ -21,9 +21,9 @@ from modgraph.data.fingerprint import Fingerprint
 from modgraph.data.shifts import Inverted, Noisy, Rotated, Shift
 from modgraph.data.task_sequence import TaskOfSequence
 from modgraph.diagnostics import ModgraphError
-from modgraph.training import load_run
 from modgraph.training.recipe import read_recipe, with_validation
 from modgraph.training.sections import Train
+from modgraph.training.stored_run import load_run
 from tests.small_runs import begin
 
 GRAPH = modgraph.loads("model m() { input image: float[1, 8, 8] target label: class[6] output image }").ir

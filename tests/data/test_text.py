@@ -16,7 +16,7 @@ from modgraph.cli import main
 from modgraph.data import Text
 from modgraph.data.text import king_james
 from modgraph.diagnostics import ModgraphError
-from modgraph.training import load_run
+from modgraph.training.stored_run import load_run
 from tests.small_runs import begin, final_weights, go_on
 
 SPEC = """

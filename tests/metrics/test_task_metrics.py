@@ -21,9 +21,9 @@ from modgraph.metrics.means import Means
 from modgraph.metrics.metrics import evaluate, measure, metrics_of
 from modgraph.program import loads
 from modgraph.store.journal import read_metrics
-from modgraph.training import load_run
 from modgraph.training.named_parts import ignoring
 from modgraph.training.run import started
+from modgraph.training.stored_run import load_run
 from tests.small_runs import begin, final_weights, go_on, interrupt_at
 from tests.training.test_missing_labels import MISSING, SPEC, arrays, recipe, tensors
 

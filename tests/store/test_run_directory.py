@@ -15,8 +15,8 @@ from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, write_check
 from modgraph.store.checkpoint_record import path_of, steps_in
 from modgraph.store.records import sealed, unsealed
 from modgraph.store.run_directory import RunDirectory
-from modgraph.training import load_run
 from modgraph.training.run import started
+from modgraph.training.stored_run import load_run
 from tests.small_runs import begin, final_weights, go_on
 
 

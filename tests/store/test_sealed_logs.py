@@ -11,10 +11,9 @@ import pytest
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.store.checkpoint_record import steps_in
-from modgraph.store.growth import replayed_graph
 from modgraph.store.journal import check_logs
 from modgraph.store.run_directory import STARTED, RunDirectory
-from tests.continual_runs import laid_out
+from tests.continual_runs import laid_out, replayed_graph
 from tests.small_runs import begin, go_on
 
 LOGS = ("growth.jsonl", "detections.jsonl", "tasks.jsonl", "metrics.jsonl")

@@ -21,7 +21,7 @@ from modgraph.trace.sheet import sheet_of
 from modgraph.trace.steps import outputs_behind, steps_by_task, use_by_steps
 from modgraph.trace.summary import as_json, as_table
 from modgraph.trace.trace import Trace
-from modgraph.training import load_run
+from modgraph.training.stored_run import load_run
 from tests.small_runs import begin
 
 SPEC = """

@@ -26,8 +26,8 @@ from modgraph.trace.sheet import shortened
 from modgraph.trace.statistics import shown_rounds
 from modgraph.trace.summary import as_json, as_table
 from modgraph.trace.trace import Trace
-from modgraph.training import load_run
 from modgraph.training.run import finish, started
+from modgraph.training.stored_run import load_run
 from tests.nn.test_agreement import numpy_agreement
 
 SPEC = """

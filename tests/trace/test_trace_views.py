@@ -37,8 +37,8 @@ from modgraph.trace.statistics import groupings_of, use_by_group
 from modgraph.trace.summary import as_json
 from modgraph.trace.trace import Trace, routes_with_gates
 from modgraph.trace.views import draw
-from modgraph.training import load_run
 from modgraph.training.run import finish, resumed, started
+from modgraph.training.stored_run import load_run
 from tests.nn.gmoe_in_numpy import cosine_logits
 
 SPEC = "specs/gmoe_digits.mod"

@@ -22,8 +22,8 @@ from modgraph.trace.places_picture import places_picture
 from modgraph.trace.summary import LEAST, MOST, as_json, as_table, typical_words
 from modgraph.trace.trace import Trace, routes_with_gates
 from modgraph.trace.views import draw
-from modgraph.training import load_run
 from modgraph.training.run import finish, started
+from modgraph.training.stored_run import load_run
 from tests.small_runs import reseal
 
 LANGUAGE = """

@@ -15,7 +15,7 @@ from modgraph_runtime.integrity import trailer
 from onnx import numpy_helper
 
 from modgraph.cli import main
-from modgraph.training import load_run
+from modgraph.training.stored_run import load_run
 from tests.small_runs import begin, laid_out
 
 Told = dict[str, Any]

@@ -22,16 +22,15 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, Grow, edit_from_json, module_axes, replayed, weights_of
 from modgraph.nn import CrossEntropy
 from modgraph.store.checkpoint import Checkpoint, read_checkpoint
-from modgraph.store.growth import replayed_graph
 from modgraph.store.journal import Journal
 from modgraph.store.run_directory import RunDirectory
-from modgraph.training import load_run
 from modgraph.training.continual import evaluation as measures
 from modgraph.training.continual.evaluation import look
 from modgraph.training.recipe import read_recipe
 from modgraph.training.run import finish, resumed, started
 from modgraph.training.stages import part_name
-from tests.continual_runs import PHASES, SPEC, laid_out
+from modgraph.training.stored_run import load_run
+from tests.continual_runs import PHASES, SPEC, laid_out, replayed_graph
 from tests.small_runs import begin, dotted, interrupt_at
 
 LOGS = ("growth.jsonl", "detections.jsonl", "tasks.jsonl", "metrics.jsonl")

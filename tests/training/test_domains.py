@@ -22,10 +22,10 @@ from modgraph.data.batches import RandomOrder
 from modgraph.data.digits import ANGLES, rotated
 from modgraph.data.images import ImageFiles, read_image
 from modgraph.diagnostics import ModgraphError
-from modgraph.training import load_run
 from modgraph.training.reading import augmented
 from modgraph.training.recipe import with_validation
 from modgraph.training.sections import Augment, Train
+from modgraph.training.stored_run import load_run
 from tests.small_runs import begin, go_on
 
 DIGITS = modgraph.loads("model m() { input image: float[1, 16, 16] target label: class[10] output image }").ir

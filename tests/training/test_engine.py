@@ -12,8 +12,8 @@ import torch
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.metrics.metrics import measure
-from modgraph.training import load_run
 from modgraph.training.run import finish, resumed, started
+from modgraph.training.stored_run import load_run
 from tests.small_runs import SPEC, begin, dotted, go_on
 
 

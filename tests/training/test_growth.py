@@ -13,8 +13,8 @@ from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import from_json, grow, to_json, weights_of
 from modgraph.ir.text.parse import parse_text
-from modgraph.training import load_run
 from modgraph.training.run import finish, resumed, started
+from modgraph.training.stored_run import load_run
 from tests.small_runs import begin, dotted
 
 SMN = Path("specs/smn.mod")

@@ -11,7 +11,7 @@ import pytest
 import modgraph
 from modgraph.data import Cifar10, Digits
 from modgraph.diagnostics import ModgraphError
-from modgraph.training import load_run
+from modgraph.training.stored_run import load_run
 from tests.small_runs import begin
 
 SPEC = """

@@ -19,11 +19,11 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import comparisons, with_missing_labels
 from modgraph.metrics.metrics import measure
 from modgraph.store.journal import read_metrics
-from modgraph.training import load_run
 from modgraph.training.losses import weighing_losses
 from modgraph.training.named_parts import balanced, ignoring, weighing
 from modgraph.training.run import started
 from modgraph.training.sections import Labels
+from modgraph.training.stored_run import load_run
 from tests.small_runs import begin, final_weights, go_on, interrupt_at
 
 SPEC = """

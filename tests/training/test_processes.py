@@ -21,7 +21,8 @@ from modgraph.backends.torch.instance import units
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import grow
-from modgraph.store.growth import read_edits
+from modgraph.store.growth import Edited
+from modgraph.store.journal import Journal
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.continual.section import Continual
 from modgraph.training.run import started
@@ -184,7 +185,9 @@ def test_a_model_grows_alike_in_two_processes(tmp_path: Path) -> None:
     begin(spec, tmp_path / "one", train__precision="float64")
     with_forks(spec, "--out", tmp_path / "two", "-s", "train.precision=float64")
     close(tmp_path / "two", tmp_path / "one")
-    hashes = [[line.hash for line in read_edits(RunDirectory(tmp_path / run))] for run in ("one", "two")]
+    hashes = [
+        [line.hash for line in Journal(RunDirectory(tmp_path / run).growth).read(Edited.read)] for run in ("one", "two")
+    ]
     assert hashes[0] == hashes[1] and len(hashes[0]) == 5
 
 

@@ -17,9 +17,9 @@ from modgraph.cli import main
 from modgraph.ir import grow, module_axes
 from modgraph.routers.prelude import definitions
 from modgraph.store.checkpoint import Checkpoint
-from modgraph.training import load_run
 from modgraph.training.run import started
 from modgraph.training.stages import staged, take_weights, trained_weights, whole_weights
+from modgraph.training.stored_run import load_run
 from tests.small_runs import begin, final_weights
 from tests.training.test_state import copied, equal, stop_before, written
 

@@ -17,12 +17,12 @@ from modgraph.data import Arrays
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, grow
 from modgraph.store.checkpoint import Checkpoint
-from modgraph.training import load_run
 from modgraph.training import run as runs
 from modgraph.training.course import Phase, Series
 from modgraph.training.engine import Engine
 from modgraph.training.run import finish, resumed, started
 from modgraph.training.sections import Train
+from modgraph.training.stored_run import load_run
 from tests.small_runs import final_weights, interrupt_at
 
 SPEC = """

@@ -13,8 +13,8 @@ import torch
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import grow
-from modgraph.training import load_run
 from modgraph.training.run import started
+from modgraph.training.stored_run import load_run
 from tests import continual_runs
 from tests.small_runs import begin, dotted, final_weights, go_on, interrupt_at, laid_out
 

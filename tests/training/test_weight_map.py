@@ -23,10 +23,10 @@ import modgraph
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import weights_of
-from modgraph.training import load_run
 from modgraph.training.run import finish, resumed, started
 from modgraph.training.start.inherit import Inherited, inherit_file, read_tensors
 from modgraph.training.start.weight_map import captured, read_map
+from modgraph.training.stored_run import load_run
 from tests.training.timm_vit import PARAMETERS, timm_forward, timm_tensors
 from tests.work import count_calls
 

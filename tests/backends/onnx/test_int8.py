@@ -14,9 +14,9 @@ from modgraph_runtime import Bundle
 
 import modgraph
 from modgraph.cli import main
-from modgraph.training import load_run
 from modgraph.training.bundle_metrics import evaluate_bundle
 from modgraph.training.run import finish, started
+from modgraph.training.stored_run import load_run
 from tests.backends.onnx.test_scan import randomised
 from tests.examples import GRU, OP_EXAMPLES, ROUTER_EXAMPLES, ROUTERS_IN_SCAN, SEQUENCE, TRANSFORMER, TWO_SCANS
 from tests.traces import shared_traces

@@ -17,7 +17,7 @@ from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import weights_of
 from modgraph.passes import INFERENCE, apply_passes, pipeline_behind, without_outputs
-from modgraph.training import load_run
+from modgraph.training.stored_run import load_run
 from tests.small_runs import begin
 
 SPEC = """

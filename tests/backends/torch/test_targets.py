@@ -15,7 +15,7 @@ import modgraph
 from modgraph import ModgraphError
 from modgraph.elaboration.errors import OutputReadsTarget
 from modgraph.ir import Graph, InputNode, InvalidGraph, OutputNode, Result, TargetNode, verify
-from modgraph.training import load_run
+from modgraph.training.stored_run import load_run
 from modgraph.types import floats
 from tests.small_runs import begin, laid_out
 
