@@ -85,8 +85,7 @@ def _of_kind(callee: str, name: str, default: Any, value: Any, spans: dict[str, 
 
 
 def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, site: Site) -> Any:
-    """The outputs of a block's body, elaborated with these operands as its inputs: one, or several, of which a family
-    is one."""
+    """The output of a block's body with these operands as its inputs, or several (a family is one)."""
     definition, context = use.block.definition, site.context
     node, owner = site.naming.next(definition.name, use.label)
     context.shorter[node] = site.naming.shorter(node)

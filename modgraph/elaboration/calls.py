@@ -34,12 +34,10 @@ class CallArgument:
 
 
 def arguments_of(call: ast.Expression, site: Site, of_op: bool = True) -> list[CallArgument]:
-    """The arguments of a call, evaluated in order: settings of an op, or else constants and what can be applied or
-    routed by, for a block or a router."""
-    arguments = call.arguments if isinstance(call, ast.Call) else ()
+    """The arguments of a call in order: settings of an op, or what a block or a router takes, callables included."""
     return [
         CallArgument(each.name, _value_of(each, site, of_op), each.span, site.given_at(each.value))
-        for each in arguments
+        for each in (call.arguments if isinstance(call, ast.Call) else ())
     ]
 
 
@@ -60,8 +58,7 @@ def _value_of(argument: ast.Argument, site: Site, of_op: bool) -> Any:
 
 
 def given(expression: ast.Expression, site: Site) -> Any:
-    """What an argument of a block stands for: a constant, what can be applied, or a list of such; a kind of router that
-    is no op stays as it is written."""
+    """An argument of a block: a constant, what can be applied, or a list of such; a kind of router as it is written."""
     callee = expression.callee if isinstance(expression, ast.Call) else expression
     if isinstance(callee, ast.Name) and names_router(callee.name, site.scope):
         return site.unapplied(ast.Stage(span=expression.span, term=expression))
@@ -78,8 +75,7 @@ def given(expression: ast.Expression, site: Site) -> Any:
 def matched(
     arguments: list[CallArgument], callee: str, names: Collection[str], values: Mapping[str, Any], site: Site
 ) -> Iterator[tuple[str, CallArgument]]:
-    """Each argument with the name of what it is for, which has none of the values yet. A told mistake is poison, for ""
-    where there are too many."""
+    """Each argument with the name of what it is for; a told mistake is poison, for "" where there are too many."""
     positional = iter(names)
     for argument in arguments:
         name, span = argument.name or next(positional, ""), argument.span

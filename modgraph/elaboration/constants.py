@@ -37,8 +37,7 @@ def binary(sign: str, left: Any, right: Any) -> Any:
         if not isinstance(right, tuple | range):
             raise ConstantProblem(f'"in" needs a list or a range, not {shown_briefly(right)}')
         if isinstance(right, range):  # of which no member is looked at
-            is_whole = isinstance(left, int | float) and left == left // 1
-            return (is_whole and int(left) in right) == (sign == "in")
+            return (isinstance(left, int | float) and left == left // 1 and int(left) in right) == (sign == "in")
         return (left in right) == (sign == "in")
     _number(left, sign)
     _number(right, sign)
@@ -117,10 +116,8 @@ def call(name: str, values: list[Any]) -> Any:
         raise ConstantProblem(f"{name} cannot be taken of {len(values)} such values") from error
 
 
-OF_ONE: dict[str, Callable[[Any], Any]] = {
-    **{"abs": abs, "round": round, "exp": math.exp, "log": math.log, "sqrt": math.sqrt},
-    **{"sin": math.sin, "cos": math.cos},
-}
+OF_ONE: dict[str, Callable[[Any], Any]] = {"abs": abs, "round": round}
+OF_ONE |= {name: getattr(math, name) for name in ("exp", "log", "sqrt", "sin", "cos")}
 OF_SEVERAL: dict[str, Callable[[Any], Any]] = {"min": min, "max": max, "sum": sum}
 OF_POOL = ("len", "message_rank", "message_width", "result_rank", "result_width")  # of a pool
 FUNCTIONS = (*OF_SEVERAL, *OF_POOL, *OF_ONE)

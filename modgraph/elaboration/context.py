@@ -37,18 +37,13 @@ MOST_ERRORS = 50
 Observer = Callable[[Span, Any], None]  # told what stands at a place: a value, a module, a bound op
 
 
-def observe_nothing(span: Span, value: Any) -> None:
-    """Nobody asks what stands at a place."""
-
-
 class Abandoned(Exception):
     """A limit is reached: nothing more can usefully be said."""
 
 
 @dataclass(frozen=True)
 class Declared:
-    """Where a module, a pool or a router is declared, by what name; in a block of what name, if in one, and whether
-    that block is used in a scan."""
+    """Where a module, a pool or a router is declared, and the name of a block, perhaps used in a scan, that does so."""
 
     name: str
     span: Span
@@ -59,10 +54,10 @@ class Declared:
 class Context:
     """The state of one elaboration."""
 
-    def __init__(self, report: Report, observe: Observer = observe_nothing, without_use: bool = False) -> None:
+    def __init__(self, report: Report, observe: Observer | None = None, without_use: bool = False) -> None:
         self.report = report
-        self.observe = observe
-        self.is_observed = observe is not observe_nothing
+        self.observe: Observer = observe or (lambda span, value: None)
+        self.is_observed = observe is not None
         self.without_use = without_use  # of a block: parameters without a default are not known
         self.used: set[str] = set()
         self.given: set[str] = set()  # names of the model's inputs, targets and scans

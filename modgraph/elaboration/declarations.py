@@ -25,8 +25,7 @@ def declare_module(statement: ast.Module, site: Site) -> None:
 
 
 def declare_pool(statement: ast.Pool, site: Site) -> None:
-    """A pool of modules of one kind, or of a list that is written here or was given as an argument; `pool q[p] = …` has
-    the axis of p too, with one module for each of its."""
+    """A pool of modules of one kind, or of a list, written here or given; `pool q[p] = …` has the axis of p too."""
     value, size = statement.value, statement.size
     known = site.scope.find(value.name) if isinstance(value, ast.Name) else None
     if isinstance(value, ast.ListOf):

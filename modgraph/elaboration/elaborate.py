@@ -13,7 +13,7 @@ from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source, did_
 from modgraph.elaboration import constants, errors
 from modgraph.elaboration.bodies import BlockCall, Decision
 from modgraph.elaboration.calls import given
-from modgraph.elaboration.context import Abandoned, Context, Observer, observe_nothing
+from modgraph.elaboration.context import Abandoned, Context, Observer
 from modgraph.elaboration.entities import POISON, DeclaredEntity, Family, Poison
 from modgraph.elaboration.findings import find_leaks, find_weaknesses
 from modgraph.elaboration.imports import Imports, Standalone
@@ -46,7 +46,7 @@ def elaborate(
     return in_order(graph)
 
 
-def diagnose(file: ast.File, overrides: Mapping[str, Any], report: Report, observe: Observer = observe_nothing) -> None:
+def diagnose(file: ast.File, overrides: Mapping[str, Any], report: Report, observe: Observer | None = None) -> None:
     """Report every mistake of the file's model, and what is odd in it. `observe` is told what the names and stages of
     the text stand for, for tools that show it."""
     _elaborate_file(file, overrides, Context(report, observe))
@@ -132,7 +132,7 @@ OF_SHAPES: tuple[type[Diagnostic], ...] = (
 )
 
 
-def elaborate_blocks(file: ast.File, report: Report, observe: Observer = observe_nothing) -> None:
+def elaborate_blocks(file: ast.File, report: Report, observe: Observer | None = None) -> None:
     """Tell the mistakes of each block of a file by itself: its names and arguments, and its shapes if each parameter
     has a default and each axis of its inputs a number; else they are known where it is used."""
     path = Path(file.span.source.name)

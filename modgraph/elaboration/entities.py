@@ -1,7 +1,4 @@
-"""What names and expressions stand for while a spec is elaborated.
-
-A constant is a plain Python value: int, float, bool, str, tuple or range.
-"""
+"""What names and expressions stand for; a constant is a plain Python int, float, bool, str, tuple or range."""
 
 from __future__ import annotations
 
@@ -78,8 +75,7 @@ class BlockUse(Entity):
 
 @dataclass(frozen=True)
 class Template(Entity):
-    """A pipeline whose head is no value: applied where it is used, in the scope, and the use of a block if one, where
-    it was written."""
+    """A pipeline whose head is no value: applied where it is used, in the scope and the use of a block of its text."""
 
     stages: tuple[ast.Stage, ...]
     scope: Scope = field(compare=False)

@@ -124,12 +124,11 @@ def _numbers_as_settings(op: type[Op], given: list[CallArgument]) -> list[CallAr
     """The arguments of an op applied like a function, where a number may stand for a value: such numbers come last."""
     if not any(isinstance(argument.value, Tensor) for argument in given):
         return given
-    names = (*op.constant_for, *[""] * len(given))
     placed = [
         replace(argument, name=name)
         if name and argument.name is None and type(argument.value) in (int, float)
         else argument
-        for argument, name in zip(given, names, strict=False)
+        for argument, name in zip(given, (*op.constant_for, *[""] * len(given)), strict=False)
     ]
     return sorted(placed, key=lambda argument: argument.name is not None)
 

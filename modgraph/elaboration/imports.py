@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain, count
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from modgraph.declare import shown_value
 from modgraph.diagnostics import Report, Source, did_you_mean
@@ -48,7 +47,15 @@ class Imports:
     @classmethod
     def of_spec(cls, spec: Path, report: Report) -> Imports:
         """The imports of a file, from its folder; for the spec of a run, the texts that the run keeps."""
-        return cls(spec.parent, report, _kept_beside(spec, report))
+        folder, kept = spec.parent, dict[str, str]()
+        if spec.name == SPEC and exists(folder / RECORD) and exists(folder / KEPT):
+            source = read(folder / KEPT, report)
+            try:
+                kept = kept_texts(source.text) if source is not None else {}
+            except ValueError as error:
+                way_out = "a run cannot be changed: copy its spec.mod elsewhere, with the files that it imports"
+                report.add(UnreadableFile(path=str(folder / KEPT), reason=str(error), way_out=way_out))
+        return cls(folder, report, kept)
 
     def scope_of(self, file: ast.File, path: Path) -> Scope:
         """The blocks that a file defines and imports, by name."""
@@ -71,8 +78,7 @@ class Imports:
                     continue
             if there is not None and name not in there.names:
                 suggestion = did_you_mean(name, [*there.names, *there.routers], "it has: {known}")
-                facts: Any = {"name": name, "path": statement.path, "suggestion": suggestion}
-                self.report.add(errors.NotInThatFile(span=span, **facts))
+                self.report.add(errors.NotInThatFile(span=span, name=name, path=statement.path, suggestion=suggestion))
             if name in scope.names:
                 self.report.add(errors.DuplicateName(span=span, name=name))
             scope.declare(name, POISON if there is None else there.names.get(name, POISON))
@@ -86,8 +92,7 @@ class Imports:
         if path in self.scopes:
             return self.scopes[path]
         if len(self.reading) > DEEPEST_IMPORT:
-            what = "files import each other too deep"
-            self.report.add(errors.TooLarge(span=span, what=what, limit=DEEPEST_IMPORT))
+            self.report.add(errors.TooLarge(span=span, what="files import each other too deep", limit=DEEPEST_IMPORT))
             return None
         if not path.is_relative_to(self.root):
             self.report.add(errors.OutsideProject(span=span, path=str(path)))
@@ -100,19 +105,6 @@ class Imports:
             return None
         self.files[path] = (file.span.source, file)
         return self.scope_of(file, path)
-
-
-def _kept_beside(spec: Path, report: Report) -> dict[str, str]:
-    folder = spec.parent
-    if spec.name != SPEC or not (exists(folder / RECORD) and exists(folder / KEPT)):
-        return {}
-    source = read(folder / KEPT, report)
-    try:
-        return kept_texts(source.text) if source is not None else {}
-    except ValueError as error:
-        way_out = "a run cannot be changed: copy its spec.mod elsewhere, with the files that it imports"
-        report.add(UnreadableFile(path=str(folder / KEPT), reason=str(error), way_out=way_out))
-        return {}
 
 
 def kept_texts(text: str) -> dict[str, str]:

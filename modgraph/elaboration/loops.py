@@ -48,22 +48,19 @@ def elaborate_loop(statement: ast.Loop, site: Site) -> None:
 
 
 def _keys_of(domain: range | tuple[Any, ...]) -> Sequence[Any]:
-    """The keys of iterations in names: their values, or their places where a value is no key; places for all where two
-    keys would be the same."""
+    """The keys of iterations: their values, or places where one is no key; only places where two would be the same."""
     keys = [value if is_key(value) else place for place, value in enumerate(domain)]
     same = len({*map(str, keys)}) < len(keys) and not all(map(is_key, domain))
     return range(len(keys)) if same else keys
 
 
 def elaborate_if(statement: ast.If, site: Site) -> None:
-    """The branch that the condition, a constant, chooses. What it declares is what its names mean afterwards, and a
-    value that both branches name."""
+    """The branch that a constant chooses: what it declares stays known, and so do values that both branches name."""
     condition = site.constant(statement.condition, "a condition")
     if not isinstance(condition, bool):
         if not isinstance(condition, Poison):
             problem = f"a condition is true or false, not {described(condition)}"
-            way_out = "compare it: x == 1"
-            site.tell(errors.Arithmetic(span=statement.condition.span, problem=problem, way_out=way_out))
+            site.tell(errors.Arithmetic(span=statement.condition.span, problem=problem, way_out="compare it: x == 1"))
         for body in statement.bodies:
             poison_declared(body, site)
         site.scope.names |= dict.fromkeys(statement.bound, POISON)
@@ -111,8 +108,7 @@ def _declare_families(families: dict[str, dict[Any, Any]], site: Site) -> None:
     for name, members in families.items():
         known = site.scope.names.get(name)
         if isinstance(known, Family):
-            round_ = len(known.members)
-            known.members.update({(round_, key): each for key, each in members.items()})
+            known.members.update({(len(known.members), key): each for key, each in members.items()})
         elif known is None and (members or site.scope.find(name) is None):
             site.scope.declare(name, Family(name, members))
 

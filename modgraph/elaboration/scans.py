@@ -93,8 +93,7 @@ def _scan(statement: ast.Scan, site: Site) -> list[Any] | None:
             site.scope.declare(name, scope.names[name])
     known = [state for state in states if state is not None]
     following = [each for state in known if (each := _next(state, inside)) is not None]
-    sound = _yields_as_named(statement, inside)
-    if isinstance(sequence, Poison) or not sound or len(following) < len(states):
+    if not _yields_as_named(statement, inside) or isinstance(sequence, Poison) or len(following) < len(states):
         return None
     return _finish(names, statement, sequence, known, following, inside)
 
@@ -137,8 +136,7 @@ def _next(state: State, inside: Site) -> Result | None:
         inside.tell(errors.StateStays(span=span, name=name))
     if not isinstance(value, Tensor):
         if not isinstance(value, Poison):
-            what = f'the next value of state "{name}"'
-            inside.tell(errors.NotValue(span=span, what=what, found=described(value)))
+            inside.tell(errors.NotValue(span=span, what=f'the next value of state "{name}"', found=described(value)))
         return None
     if not value.type.meets(at_step.type):
         notes = (Note(text="its next value comes from here", span=value.span),) if value.span else ()
@@ -180,8 +178,7 @@ def _finish(
     carried = [value.result.node for _, value, _ in states]
     variable = join(names.node, statement.variable)
     region = Region(graph, (variable, *carried, *(name for name, _ in captured)), (*following, *stacked))
-    steps = [graph.type_of(result) for result in stacked]
-    types = tuple(step.with_shape((axis, *step.shape)) for step in steps)
+    types = tuple(step.with_shape((axis, *step.shape)) for step in map(graph.type_of, stacked))
     reason = ""
     if any(repeated(type_.shape) for type_ in types):
         reason = f'a step gives a value that has the axis "{axis.name}" of the steps already'

@@ -43,8 +43,7 @@ class Rules:
 
 @dataclass
 class ScanBody:
-    """A scan while its body is elaborated: where it stands, in what call, the inputs of its region for what it has read
-    of there, and what it has yielded."""
+    """A scan while its body is elaborated; `read` are the inputs of its region for what it reads from around it."""
 
     outer: Site
     call: Call | None
@@ -54,8 +53,7 @@ class ScanBody:
 
 @dataclass(frozen=True)
 class Site:
-    """Where an expression stands: the graph it adds to, the names it sees, the names its nodes get, and the use of a
-    block, the path of a pool's module (`region`) and the scan that it is inside."""
+    """Where an expression stands; `region` is the path of the pool's module that it is inside, if in one."""
 
     context: Context
     rules: Rules
@@ -160,8 +158,7 @@ class Site:
 
     def tell(self, diagnostic: Diagnostic) -> Poison:
         """Tell of a mistake in the words of the text; one in a block's own, with where the block is used."""
-        named = {} if self.decision is None else self.decision.named
-        diagnostic = in_own_words(diagnostic, self.scope, named)
+        diagnostic = in_own_words(diagnostic, self.scope, {} if self.decision is None else self.decision.named)
         span, use = diagnostic.span, self.call.span if self.call is not None else None
         is_apart = span is not None and use is not None and not (use.holds(span) or is_prelude(span.source))
         if is_apart and diagnostic.severity == "error":
@@ -218,8 +215,8 @@ class Site:
         uses: dict[str, str] | None = None,
         padded: Iterable[str] = (),
     ) -> bool:
-        """Add a node to the graph, which is told the padding of some axes; false, with a message, if it cannot be. It
-        belongs to the call whose body is elaborated; a pool or a router to the one that declares it."""
+        """Add a node, told the padding of some axes, to the graph and the call at hand; false, with a message, if it
+        cannot be. A pool or a router belongs to the call that declares it."""
         if node.within is not self.context.call and not isinstance(node, PoolNode | RouterNode):
             node = replace(node, within=self.context.call)
         problem = self._problem(node, inputs or {}, padded, span)
@@ -229,16 +226,14 @@ class Site:
         self.context.count("nodes", 1, span)
         self.context.spend(len(node.name), span)
         given = {slot: self.reached(result, span) for slot, result in (inputs or {}).items()}
-        lengths = {axis: self.reached(self.length_of(axis, span), span) for axis in padded}
-        self.graph.add(node, given, uses, lengths)
+        self.graph.add(node, given, uses, {axis: self.reached(self.length_of(axis, span), span) for axis in padded})
         if not self.region:
             self.context.named[node.name] = node
         return True
 
     def _problem(self, node: Node, inputs: dict[str, Result], padded: Iterable[str], span: Span) -> Diagnostic | None:
         if node.name in self.graph or (not self.region and node.name in self.context.named):
-            advice = 'give it a name of its own: name="…"'
-            return errors.DuplicateName(span=span, name=node.name, way_out=advice)
+            return errors.DuplicateName(span=span, name=node.name, way_out='give it a name of its own: name="…"')
         if self.region and any(result.node not in self.graph for result in inputs.values()):
             return errors.NotInRegion(span=span, what="a value from outside")
         if self.region and padded:

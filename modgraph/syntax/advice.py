@@ -150,8 +150,7 @@ def _of_words(mistake: Mistake) -> Iterator[str]:
     word = str(mistake.token if top else mistake.before[-1])
     if word in OF_OTHER_LANGUAGES:
         yield f'"{word}" is no word of the language: {OF_OTHER_LANGUAGES[word]}'
-    names = DEFINITION_KEYWORDS if top else STATEMENT_KEYWORDS
-    keyword = closest(word, [each.lower() for each in names])
+    keyword = closest(word, [each.lower() for each in (DEFINITION_KEYWORDS if top else STATEMENT_KEYWORDS)])
     if keyword is not None and (top or mistake.kind in ("NAME", "INTEGER", "LBRACE")):
         yield f'did you mean "{keyword}"? {(DEFINITIONS | FORMS)[keyword.upper()]}'
 

@@ -366,8 +366,7 @@ class Definition(Tree):
     @property
     def head(self) -> str:
         """How it begins, as it is written: what it is called and its parameters."""
-        head = self.span.source.text[self.span.start : self.body.span.start]
-        return " ".join(head.split())
+        return " ".join(self.span.source.text[self.span.start : self.body.span.start].split())
 
     @cached_property
     def axis_words(self) -> frozenset[str]:

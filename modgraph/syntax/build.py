@@ -1,7 +1,4 @@
-"""Builds the syntax tree while the parser runs, bottom up, so that no depth of nesting needs recursion.
-
-Every method receives the children of its grammar rule: tokens and finished trees.
-"""
+"""Builds the syntax tree while the parser runs, without recursion: each rule from its tokens and finished trees."""
 
 from __future__ import annotations
 

@@ -80,8 +80,7 @@ def _logical_lines(stream: list[PlacedToken], gaps: list[_Gap], starts: set[int]
         closing = token.type == "RBRACE"
         empty = closing and before == "LBRACE" and not gap.comments
         depth -= closing
-        begins = token.span.start in starts and before != "ELSE"
-        if line.tokens and not empty and (closing or begins):
+        if line.tokens and not empty and (closing or (token.span.start in starts and before != "ELSE")):
             yield line
             line = _Line(depth)
         line.tokens.append(token)
@@ -123,8 +122,7 @@ def _write_gap(written: list[str], gap: _Gap, indent: int) -> None:
 class _Word:
     """A token inside a line: the space before it, the bracket depth it stands at, whether a line may break there."""
 
-    text: str
-    kind: str
+    token: PlacedToken
     space: str
     depth: int
     breakable: bool
@@ -137,7 +135,7 @@ def _words(line: _Line) -> Iterator[_Word]:
         space = " " if _spaced(line.tokens, at, depth) else ""
         depth -= token.type in OPENING.values()
         breakable = line.tokens[at - 1].type == "COMMA" or token.type in BREAK_BEFORE
-        yield _Word(str(token), token.type, space, depth, breakable, line.gaps[at])
+        yield _Word(token, space, depth, breakable, line.gaps[at])
         depth += token.type in OPENING
 
 
@@ -163,13 +161,13 @@ def _physical(line: _Line) -> list[str]:
             for each in words[at:]:
                 if each is not word and each.breakable and each.depth <= word.depth:
                     break
-                width += len(each.space) + len(each.text)
+                width += len(each.space) + len(each.token)
             if width > WIDTH:
                 begin_line()
-        lines[-1] += word.space + word.text if lines[-1].strip() else word.text
-        if word.kind in OPENING:
+        lines[-1] += word.space + word.token if lines[-1].strip() else word.token
+        if word.token.type in OPENING:
             hangs.append(len(lines[-1]))
-        elif word.kind in OPENING.values():
+        elif word.token.type in OPENING.values():
             hangs.pop()
     return lines
 

@@ -49,8 +49,7 @@ class Recovery:
             if stream[at].type in SOFT and not self._is_keyword(at):
                 stream[at] = stream[at].as_name()
             token = stream[at]
-            begins = token.type in KEYWORDS and self.last not in PATH
-            before = self._stacks() if begins else self.checkpoints[-1]
+            before = self._stacks() if token.type in KEYWORDS and self.last not in PATH else self.checkpoints[-1]
             if len(before[0]) > PARSER_STACK:
                 self.report.add(TooDeep(span=token.span, what="this is", limit=TREE_DEPTH))
                 return None
