@@ -17,6 +17,7 @@ from modgraph.recipes import errors
 from modgraph.recipes.yaml_tree import Branch, Leaf
 
 S = TypeVar("S", bound="Section")
+_hints = cache(typing.get_type_hints)
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting,))
@@ -85,11 +86,6 @@ def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | 
     return section if wrong is None else refuse(report, tree.span, path, wrong, "change one of them")
 
 
-@cache
-def _hints(kind: Any) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
-
-
 def _fields(section: Any) -> dict[str, dataclasses.Field[Any]]:
     return {field.name: field for field in dataclasses.fields(section)}
 
@@ -124,8 +120,11 @@ def _field(field: Any, hint: Any, item: Leaf | Branch, path: str, report: Report
     meaning = field.metadata.get("doc", "")
     for option in options:
         if isinstance(option, type) and issubclass(option, Section):
-            branch = _mapping(item, option, path, report)
-            return None if branch is None else read_section(option, branch, path, report)
+            if isinstance(item, Leaf) and issubclass(option, Named) and isinstance(item.value, str):
+                item = Branch({"name": item}, span=item.span)  # a word alone names one of several kinds
+            if isinstance(item, Branch):
+                return read_section(option, item, path, report)
+            return refuse(report, item.span, path, f"must be a mapping, not {item.value!r}", "a mapping")
         if typing.get_origin(option) is Mapping:
             each = typing.get_args(option)[1]
             if isinstance(each, type) and issubclass(each, Section):
@@ -143,16 +142,6 @@ def _field(field: Any, hint: Any, item: Leaf | Branch, path: str, report: Report
         return refuse(report, item.span, path, problem, meaning)
     value = known.convert(item.value)
     return _absolute(value, item, path, report) if field.metadata.get("path") else value
-
-
-def _mapping(item: Leaf | Branch, section: type[Section], path: str, report: Report) -> Branch | None:
-    """The mapping of a section; where there are several kinds, a word alone names one."""
-    if isinstance(item, Branch):
-        return item
-    if issubclass(section, Named) and isinstance(item.value, str):
-        return Branch({"name": item}, span=item.span)
-    refuse(report, item.span, path, f"must be a mapping, not {item.value!r}", "a mapping")
-    return None
 
 
 def _absolute(value: Any, item: Leaf, key: str, report: Report) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -91,23 +91,18 @@ class Course(ABC):
 
 
 @dataclass(frozen=True)
-class Series(Course):
-    """Phases that are known beforehand; an edit may make the graph of each of the one before. A recipe is one phase."""
+class OnePhase(Course):
+    """All of a training is one phase."""
 
-    phases: Sequence[Phase]
-    edits: Mapping[int, Callable[[Graph], Graph]] = field(default_factory=dict)
+    whole: Phase
 
     def begin(self, graph: Graph) -> Turn:
-        return self.edits.get(0, unchanged)(graph), {"phase": 0}
+        return graph, {"phase": 0}
 
     def phase(self, at: Facts, graph: Graph) -> Phase:
-        number = at["phase"]
-        if not 0 <= number < len(self.phases):
-            raise ValueError(f"it is of phase {number}, of {len(self.phases)}")
-        return self.phases[number]
+        if at["phase"] != 0:
+            raise ValueError(f"it is of phase {at['phase']}, of 1")
+        return self.whole
 
     def after(self, training: Training) -> Turn | None:
-        number = training.at["phase"] + 1
-        if number == len(self.phases):
-            return None
-        return self.edits.get(number, unchanged)(training.graph), {"phase": number}
+        return None

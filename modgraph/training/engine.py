@@ -255,7 +255,7 @@ class Engine:
             objective = state.learner.objective(losses, found[measured:known], len(indices))
         self._descend(objective, batch, len(indices))
         states.move(state.model, dict(zip(states.results, found[known:], strict=True)))
-        self.progress = self.progress.after_step()
+        self.progress = replace(self.progress, step=step + 1)
         state.metrics.gather(self.means, batch, found[:measured], losses)
 
     def _descend(self, losses: Mapping[str, Tensor], batch: Batch, examples: int) -> None:

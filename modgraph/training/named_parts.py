@@ -25,16 +25,7 @@ from modgraph.metrics.compared import SAMPLED
 from modgraph.metrics.metrics import Asked, Metrics, metrics_of
 from modgraph.ops.array import State
 from modgraph.recipes.optimizers import Schedule
-from modgraph.training.errors import (
-    CannotBeMissing,
-    CannotMeasure,
-    NoSuchState,
-    StateIsNoNumber,
-    StateWithRule,
-    UnknownMetric,
-    UnknownTarget,
-    UnlikeMetrics,
-)
+from modgraph.training import errors
 from modgraph.training.losses import unfit_losses, with_setting
 from modgraph.training.progress import names_in
 from modgraph.training.reading import unfit_inputs
@@ -99,12 +90,12 @@ def unfit_labels(graph: Graph, labels: Mapping[str, Labels]) -> Iterator[tuple[s
         if each.weights is not None or each.ignore is not None:
             known, by = of_classes, "cross_entropy"
         if name not in known:
-            yield name, UnknownTarget(target=name, by=by, suggestion=did_you_mean(name, sorted(set(known))))
+            yield name, errors.UnknownTarget(target=name, by=by, suggestion=did_you_mean(name, sorted(set(known))))
         elif each.missing:
             for node in graph:
                 reads = any(source.node == name for source in graph.inputs(node.name).values())
                 if reads and node.name not in reads_missing:
-                    yield name, CannotBeMissing(target=name, reader=node.name)
+                    yield name, errors.CannotBeMissing(target=name, reader=node.name)
 
 
 @dataclass(frozen=True)
@@ -138,12 +129,12 @@ def unfit_states(graph: Graph, schedules: Mapping[str, Schedule]) -> Iterator[tu
         named = [name for name in states if fnmatchcase(name, pattern)]
         if not named:
             suggestion = did_you_mean(pattern, states, "its states are called: {known}") if states else DECLARE
-            yield pattern, NoSuchState(pattern=pattern, suggestion=suggestion)
+            yield pattern, errors.NoSuchState(pattern=pattern, suggestion=suggestion)
         for name in named:
             if name in ruled:
-                yield pattern, StateWithRule(pattern=pattern, state=name)
+                yield pattern, errors.StateWithRule(pattern=pattern, state=name)
             elif states[name].types[0].shape:
-                yield pattern, StateIsNoNumber(pattern=pattern, state=name, type=str(states[name].types[0]))
+                yield pattern, errors.StateIsNoNumber(pattern=pattern, state=name, type=str(states[name].types[0]))
 
 
 def _states(graph: Graph) -> dict[str, OpNode]:
@@ -177,7 +168,7 @@ def unfit_metrics(graph: Graph, asked: Asked) -> Iterator[tuple[str, Diagnostic]
     for target, names in asked.items():
         if target not in targets:
             reason = "no loss of the spec compares with it"
-            yield target, CannotMeasure(target=target, reason=reason, suggestion=did_you_mean(target, targets))
+            yield target, errors.CannotMeasure(target=target, reason=reason, suggestion=did_you_mean(target, targets))
             continue
         fitting = [each for each, kind in SAMPLED.items() if kind.dtype == targets[target].dtype]
         for name in names_in(names):
@@ -185,7 +176,7 @@ def unfit_metrics(graph: Graph, asked: Asked) -> Iterator[tuple[str, Diagnostic]
                 reason = f"{name} cannot be measured of {targets[target]}"
                 reason = reason if name in SAMPLED else f'there is no metric "{name}" that may be asked for'
                 suggestion = did_you_mean(name, fitting, "of such a target: {known}")
-                yield target, CannotMeasure(target=target, reason=reason, suggestion=suggestion)
+                yield target, errors.CannotMeasure(target=target, reason=reason, suggestion=suggestion)
 
 
 def measured_metrics(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> dict[str, bool]:
@@ -211,9 +202,9 @@ def check_monitored(graph: Graph, train: Train, splits: Mapping[str, Arrays]) ->
             suggestion = did_you_mean(name, known, "this training measures: {known}")
             if name.startswith(f"{VALIDATION}.") and VALIDATION not in splits:
                 suggestion = "hold data out to measure it on: train.validation: 0.1"
-            found.append(UnknownMetric(key=key, metric=name, suggestion=suggestion))
+            found.append(errors.UnknownMetric(key=key, metric=name, suggestion=suggestion))
         larger, smaller = ([name for name in names if known.get(name) is which] for which in (True, False))
         if larger and smaller and not unknown:
-            found.append(UnlikeMetrics(key=key, larger=larger[0], smaller=smaller[0]))
+            found.append(errors.UnlikeMetrics(key=key, larger=larger[0], smaller=smaller[0]))
     if found:
         raise ModgraphError(found)

@@ -66,9 +66,6 @@ class Progress:
     def step_of_phase(self) -> int:
         return self.step - self.steps_before
 
-    def after_step(self) -> Progress:
-        return replace(self, step=self.step + 1)
-
     def after_epoch(
         self, train: Train, values: Mapping[str, Mapping[str, float]], larger_is_better: Mapping[str, bool]
     ) -> Progress:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,7 @@ def test_a_value_that_is_no_number_is_never_the_best(metric: str) -> None:
     nothing = [float("nan"), float("inf"), -float("inf")]
     progress, seen = Progress(), list[tuple[float | None, int | None, bool]]()
     for value in (*nothing[:2], 0.5, *nothing):
-        progress = progress.after_step().after_epoch(train, {"train": {metric: value}}, {metric: metric == "accuracy"})
+        progress = replace(progress, step=progress.step + 1)
+        progress = progress.after_epoch(train, {"train": {metric: value}}, {metric: metric == "accuracy"})
         seen.append((progress.best, progress.best_step, progress.enough))
     assert seen == [(None, None, False)] * 2 + [(0.5, 3, False)] * 3 + [(0.5, 3, True)]

@@ -24,7 +24,7 @@ from modgraph.ir import grow
 from modgraph.store.growth import Edited
 from modgraph.store.journal import Journal
 from modgraph.store.run_directory import RunDirectory
-from modgraph.training.continual.section import Continual
+from modgraph.training.continual import Continual
 from modgraph.training.run import started
 from modgraph.training.sections import Train
 from modgraph.training.state import train_state

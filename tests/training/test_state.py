@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, grow
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.training import run as runs
-from modgraph.training.course import Phase, Series
+from modgraph.training.course import Course, Facts, Phase, Training, Turn
 from modgraph.training.engine import Engine
 from modgraph.training.run import finish, resumed, started
 from modgraph.training.sections import Train
@@ -146,12 +147,29 @@ def test_weights_of_other_shapes_do_not_carry_over_and_nothing_changes(small: Pa
 # ------------------------------------------------------------ phases
 
 
+@dataclass(frozen=True)
+class TwoPhases(Course):
+    """An edit makes the graph of the second phase."""
+
+    phases: tuple[Phase, Phase]
+    edit: Callable[[Graph], Graph]
+
+    def begin(self, graph: Graph) -> Turn:
+        return graph, {"phase": 0}
+
+    def phase(self, at: Facts, graph: Graph) -> Phase:
+        return self.phases[at["phase"]]
+
+    def after(self, training: Training) -> Turn | None:
+        return None if training.at["phase"] else (self.edit(training.graph), {"phase": 1})
+
+
 def with_phases(monkeypatch: pytest.MonkeyPatch, edit: Callable[[Graph], Graph]) -> None:
     """Let every training have a second phase: the same examples from behind, with the graph that `edit` makes."""
 
-    def course(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> Series:
+    def course(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> TwoPhases:
         turned = {name: arrays.take(np.arange(len(arrays))[::-1][:20]) for name, arrays in splits.items()}
-        return Series([Phase(splits, train.epochs), Phase(turned, 2, goes_on=True)], {1: edit})
+        return TwoPhases((Phase(splits, train.epochs), Phase(turned, 2, goes_on=True)), edit)
 
     monkeypatch.setattr(runs, "course_of", course)
 

@@ -14,7 +14,7 @@ from modgraph.declare import Registry, setting
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, Result
 from modgraph.recipes.schema import Named
-from modgraph.training.course import Course, Phase, Series
+from modgraph.training.course import Course, OnePhase, Phase
 from modgraph.training.errors import NeedsOneProcess, NoGradient
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Algorithm(Named):
 
     def course(self, setup: CourseSetup) -> Course:
         """The phases of a training by it. Raises `ModgraphError` if the spec or the data are not for it."""
-        return Series((Phase(setup.splits, setup.epochs),))
+        return OnePhase(Phase(setup.splits, setup.epochs))
 
     @abstractmethod
     def learner(self, setup: LearnerSetup) -> Learner:

@@ -14,9 +14,8 @@ from modgraph.ir.edits import Edit, Freeze, Grow, replayed
 from modgraph.store.journal import Journal
 from modgraph.store.records import json_text
 from modgraph.training.algorithms.algorithm import CourseSetup
-from modgraph.training.continual import evaluation
+from modgraph.training.continual import ALWAYS, NEVER, Continual, PhaseOfTask, evaluation
 from modgraph.training.continual.evaluation import Look, grown_parameters, look
-from modgraph.training.continual.section import ALWAYS, NEVER, Continual, PhaseOfTask
 from modgraph.training.continual.tasks import Tasks, first_of_task, growth_of_classes, labels_of
 from modgraph.training.course import Course, Facts, Phase, Training, Turn
 from modgraph.training.errors import NoLossLeft, NoSuchLoss, NoSuchWeight
@@ -129,8 +128,15 @@ class ContinualCourse(Course):
         here, graph = self._position(training.at), training.graph
         if here.doing == DONE:
             return None
-        if here.doing == DETECT:
-            return self._after_look(training, here)
+        if here.doing == DETECT:  # grow where a look finds what is new; else learn the new classes, or end the task
+            may_grow = [node.name for node in graph.growths() if node.name not in here.expanded]
+            if self.settings.expand != NEVER and may_grow:
+                found = training.on_rank_zero(partial(self._look, training, here, may_grow))
+                here = replace(here, looks=here.looks + 1)
+                if found.grows is not None:
+                    return self._grown(training, here, found, found.grows)
+            learning = None if here.expanded else self._learning(graph, replace(here, phase=0))
+            return learning or self._next_task(training, here)
         following = self._learning(graph, replace(here, phase=here.phase + 1))
         if following is not None:
             return following
@@ -138,17 +144,6 @@ class ContinualCourse(Course):
             return self._next_task(training, here)
         grown = tuple(target.name for target in graph.of_kind(TargetNode) if target.grown)
         return self._edited(training, here, [Freeze(self.settings.learns, keeps=grown)], DETECT)
-
-    def _after_look(self, training: Training, here: Position) -> Turn:
-        """Grow where a look finds what is new; else learn the new classes alone, or end the task."""
-        may_grow = [node.name for node in training.graph.growths() if node.name not in here.expanded]
-        if self.settings.expand != NEVER and may_grow:
-            found = training.on_rank_zero(partial(self._look, training, here, may_grow))
-            here = replace(here, looks=here.looks + 1)
-            if found.grows is not None:
-                return self._grown(training, here, found, found.grows)
-        learning = None if here.expanded else self._learning(training.graph, replace(here, phase=0))
-        return learning or self._next_task(training, here)
 
     def _look(self, training: Training, here: Position, may_grow: Sequence[str]) -> Look:
         """Look at batches of the task at work, and write down what is found."""
@@ -165,7 +160,6 @@ class ContinualCourse(Course):
         return found
 
     def _named(self, here: Position) -> dict[str, Any]:
-        """The task at work, by its name and its number."""
         return {"task": self.tasks.names[here.task], "number": here.task}
 
     def _grown(self, training: Training, here: Position, found: Look, growth: str) -> Turn:
@@ -213,14 +207,7 @@ class ContinualCourse(Course):
     def results(self, training: Training) -> dict[str, Any]:
         found, counts = self._position(training.at).accuracies, self.tasks.tests
         grown = {f"modules.{name}": size for name, size in evaluation.modules(training.graph).items()}
-        if not all(found):
-            return grown
-        return {
-            "average_accuracy": evaluation.average_accuracy(found, counts),
-            "last_accuracy": evaluation.last_accuracy(found, counts),
-            "forgetting": evaluation.forgetting(found),
-            **grown,
-        }
+        return {**evaluation.summary(found, counts), **grown} if all(found) else grown
 
     def record(self, training: Training) -> dict[str, Any]:
         found = grown_parameters(training.directory, training.directory.read_graph(), training.graph)

@@ -37,21 +37,13 @@ def overall(after: Sequence[float], examples: Sequence[int]) -> float:
     return sum(each * count for each, count in zip(after, counts, strict=True)) / sum(counts)
 
 
-def average_accuracy(found: Accuracies, examples: Sequence[int]) -> float:
-    """Ā: the mean, over the moments after each task, of the accuracy on all tasks so far."""
-    return mean(overall(after, examples) for after in found)
-
-
-def last_accuracy(found: Accuracies, examples: Sequence[int]) -> float:
-    """A_N: the accuracy on all tasks after the last."""
-    return overall(found[-1], examples)
-
-
-def forgetting(found: Accuracies) -> float:
-    """How much less right the model is in the end on each task but the last than it was at best, in the mean."""
-    last = found[-1]
+def summary(found: Accuracies, examples: Sequence[int]) -> dict[str, float]:
+    """Ā, the mean over the moments after each task of the accuracy on all so far; A_N, that after the last; and how
+    much less right the model is in the end on each task but the last than it was at best, in the mean."""
+    so_far, last = [overall(after, examples) for after in found], found[-1]
     best = [max(after[task] for after in found[:-1] if task < len(after)) for task in range(len(last) - 1)]
-    return mean(most - now for most, now in zip(best, last[:-1], strict=True)) if best else 0.0
+    forgetting = mean(most - now for most, now in zip(best, last[:-1], strict=True)) if best else 0.0
+    return {"average_accuracy": mean(so_far), "last_accuracy": so_far[-1], "forgetting": forgetting}
 
 
 def measured(training: Training, tasks: Tasks, task: int) -> tuple[float, ...]:

@@ -66,13 +66,14 @@ def inherit_run(graph: Graph, own: Mapping[str, Tensor], path: str, found: Mappi
     origins = {name: Origin(name) for name in own if name in found}
     if not origins:
         reason = f"no tensor has a name of this spec's; the run has {listed(sorted(found))}"
-        raise _cannot_start(path, reason, "give values and modules the names they have in the run's spec")
+        way_out = "give values and modules the names they have in the run's spec"
+        raise ModgraphError([CannotStart(path=path, reason=reason, way_out=way_out)])
     grown = {name for name in origins if name in before and found[name].shape == before[name].shape}
     places = {name: before[name] if name in grown else own[name] for name in origins}
     unlike = [_difference(name, own[name], found[name]) for name in origins if places[name].shape != found[name].shape]
     if unlike:
         way_out = "make the shapes equal, or give what is to start afresh another name"
-        raise _cannot_start(path, listed(unlike), way_out)
+        raise ModgraphError([CannotStart(path=path, reason=listed(unlike), way_out=way_out)])
     return _take_over(graph, {**own, **places}, path, found, origins, found)
 
 
@@ -103,10 +104,6 @@ def inherit_file(graph: Graph, own: Mapping[str, Tensor], path: str, weight_map:
         raise ModgraphError(CannotStart(path=path, reason=reason, way_out=way_out) for reason, way_out in reasons)
     fitting = {name: tensor for name, tensor in arranged.items() if tensor is not None}
     return _take_over(graph, own, path, found, {name: known[name] for name in fitting}, fitting)
-
-
-def _cannot_start(path: str, reason: str, way_out: str) -> ModgraphError:
-    return ModgraphError([CannotStart(path=path, reason=reason, way_out=way_out)])
 
 
 def _is_plain(tensor: Tensor) -> bool:
@@ -166,7 +163,8 @@ def _take_over(
     unset = [name for name in fresh if name in frozen]
     if unset:
         reason = f"frozen weights would stay random: {listed(unset)} of this spec have no tensor there"
-        raise _cannot_start(path, reason, "take them out of frozen { … }, or start from weights that include them")
+        way_out = "take them out of frozen { … }, or start from weights that include them"
+        raise ModgraphError([CannotStart(path=path, reason=reason, way_out=way_out)])
     for name in origins:
         own[name].copy_(values[name])
     uses = Counter(map(str, origins.values()))

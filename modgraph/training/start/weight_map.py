@@ -89,20 +89,15 @@ def _origins(rules: list[Rule], shapes: Mapping[str, tuple[int, ...]], report: R
                 notes = (Note(text=f'the other is that of "{other.source}"', span=other.span),)
                 report.add(errors.MappedTwice(span=rule.span, weight=name, notes=notes))
     for rule in [rule for rule in rules if rule.source not in used][:TOLD]:
-        suggestion = _suggestion(rule.target, list(shapes))
+        parts = rule.target.split(".")
+        alike = [name.split(".") for name in shapes if name.count(".") == len(parts) - 1]
+        known = {  # with its own * and # where it has them
+            ".".join(part if part in (ANY, EVERY) else each for part, each in zip(parts, name, strict=True))
+            for name in alike
+        }
+        suggestion = did_you_mean(rule.target, known or shapes, "its weights are: {known}")
         report.add(errors.NoSuchWeight(span=rule.span, pattern=rule.target, suggestion=suggestion))
     return {name: origin for name, (origin, _) in found.items()}
-
-
-def _suggestion(target: str, weights: list[str]) -> str:
-    """What a target may have meant, with its own `*` and `#` where it has them."""
-    parts = target.split(".")
-    alike = [name.split(".") for name in weights if name.count(".") == target.count(".")]
-    known = {
-        ".".join(part if part in (ANY, EVERY) else each for part, each in zip(parts, name, strict=True))
-        for name in alike
-    }
-    return did_you_mean(target, known or weights, "its weights are: {known}")
 
 
 def is_pattern(name: str) -> bool:
