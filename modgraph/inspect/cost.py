@@ -81,9 +81,8 @@ def natural(name: str) -> list[tuple[int, int | str]]:
 
 def axes_of_any_length(graph: Graph) -> list[str]:
     """The names of the axes that have no number in the spec."""
-    return sorted(
-        {axis for part in graph.parts() for node in part.graph for type_ in node.types for axis in type_.padded}
-    )
+    types = (type_ for part in graph.parts() for node in part.graph for type_ in node.types)
+    return sorted({axis for type_ in types for axis in type_.padded})
 
 
 def check_lengths(graph: Graph, lengths: Mapping[str, int]) -> None:
@@ -150,27 +149,22 @@ def _route_macs(graph: Graph, route: RouteNode, lengths: Mapping[str, int]) -> I
         types = PoolTypes(pool.name, pool.axis, fixed(pool.message, lengths), fixed(pool.result, lengths))
         signature = router.bind_pool(types, *(fixed(each, lengths) for each in graph.signature(route).operands))
     decisions = product(signature.axes.lead or ())
-    messages = decisions * router.senders_in(signature)
-    messages *= _messages_of(graph, route) == route
-    modules = [
-        sum((cost for _, cost in _macs_of(region.graph, lengths, region.results)), Cost()) for region in pool.regions
-    ]
-    every = sum(modules, Cost()) * (messages * (pool.size if pool.alike else 1))
-    chosen = decisions * router.active_messages(signature, pool.size) * max(each.active_macs for each in modules)
-    yield pool.name, Cost(macs=every.macs, active_macs=min(every.active_macs, chosen))
-    routing = decisions * signature.axes.call(router.macs)
-    yield graph.router_of(route).name, Cost(macs=routing, active_macs=routing)
-
-
-def _messages_of(graph: Graph, route: RouteNode) -> RouteNode:
-    """The route whose messages a route takes: of those by weights, the first that sends one value through one pool."""
 
     def sent(each: RouteNode) -> tuple[bool, Result, str]:
         by_weights = isinstance(graph.declaration_of(each), Weighted)
         return by_weights, graph.inputs(each.name)["tokens"], graph.uses(each.name)["pool"]
 
-    found = sent(route)
-    return next(each for each in graph.of_kind(RouteNode) if sent(each) == found) if found[0] else route
+    # of routes by weights, the first that sends one value through one pool has the messages of all
+    own = sent(route)
+    first = next(each for each in graph.of_kind(RouteNode) if sent(each) == own)
+    messages = 0 if isinstance(router, Weighted) and first != route else decisions * router.senders_in(signature)
+    insides = (_macs_of(region.graph, lengths, region.results) for region in pool.regions)
+    modules = [sum((cost for _, cost in inside), Cost()) for inside in insides]
+    every = sum(modules, Cost()) * (messages * (pool.size if pool.alike else 1))
+    chosen = decisions * router.active_messages(signature, pool.size) * max(each.active_macs for each in modules)
+    yield pool.name, Cost(macs=every.macs, active_macs=min(every.active_macs, chosen))
+    routing = decisions * signature.axes.call(router.macs)
+    yield graph.router_of(route).name, Cost(macs=routing, active_macs=routing)
 
 
 @contextmanager

@@ -64,10 +64,8 @@ def title_of(box: Box) -> str:
 
 DOT_SHAPES = {"input": "oval", "target": "oval", "output": "oval", "router": "hexagon", "loss": "octagon"}
 DOT_STYLES = {"data": "solid", "length": "dotted", "uses": "dashed", "carry": "dashed"}
-MERMAID_SHAPES = dict.fromkeys(("input", "target", "output"), ("([", "])")) | {
-    "router": ("{{", "}}"),
-    "route": ("(", ")"),
-}
+MERMAID_SHAPES = dict.fromkeys(("input", "target", "output"), ("([", "])"))
+MERMAID_SHAPES |= {"router": ("{{", "}}"), "route": ("(", ")")}
 FILLS = {"tokenizer": "#e2f4f1", "pool": "#fdf1dc", "router": "#f0e9fb", "route": "#f0e9fb", "loss": "#fdeaea"}
 
 Say = Callable[[Box], str]  # the line of a box that nothing is drawn in, or those around others
@@ -135,7 +133,6 @@ def mermaid_of(scene: Scene) -> str:
 
 
 def _nested(box: Box, leaf: Say, group: Say, end: str) -> Iterator[str]:
-    """The lines of a box, those of what is in it further in."""
     children = [*drawn_children(box)]
     if not children:
         yield leaf(box)

@@ -35,9 +35,8 @@ def explain(name: str) -> str | None:
         pages.append(written_page(definitions()[name]))
     if name in set(keywords()):
         forms = forms_of(name) or ["docs/language.md shows how to write it"]
-        pages.append(
-            "\n".join([f"{name}: a word of the language", "", *(f"    {form}" for form in forms), "", LANGUAGE])
-        )
+        lines = [f"{name}: a word of the language", "", *(f"    {form}" for form in forms), "", LANGUAGE]
+        pages.append("\n".join(lines))
     return "\n\n".join(pages) or None
 
 
@@ -98,10 +97,8 @@ def message_page(message: type[Diagnostic]) -> str:
 def declaration_page(declaration: type[Declaration]) -> str:
     """How an op or router is written, what it takes, gives and learns, and what it costs, by the declared example."""
     lines = [f"{declaration.registry.kind} {signature_of(declaration)}", "", _prose(declaration), ""]
-    lines += [
-        f"    takes   {each.name}: {each.dtype}{_axes(each.axes)}{', if given' if each.optional else ''}"
-        for each in declaration.operands
-    ]
+    takes = ((f"{each.name}: {each.dtype}{_axes(each.axes)}", each.optional) for each in declaration.operands)
+    lines += [f"    takes   {words}{', if given' * optional}" for words, optional in takes]
     lines += [f"    gives   {_axes(axes)}" for axes in declaration.results[:1]]
     for record in declaration.records if issubclass(declaration, Router) else ():
         lines.append(f"    {record.name:7} {_axes(record.axes)}, {record.role.value}")
@@ -130,10 +127,8 @@ def section_page(declared: type[Registered]) -> str:
 
 def signature_of(declaration: type[Declaration]) -> str:
     """`conv(width, kernel=3, …)`."""
-    given = [
-        each.name if each.default is MISSING else f"{each.name}={_default(each, '…')}"
-        for each in declaration.settings().values()
-    ]
+    settings = declaration.settings().values()
+    given = [each.name if each.default is MISSING else f"{each.name}={_default(each, '…')}" for each in settings]
     return f"{declaration.name}({', '.join(given)})" if given else declaration.name
 
 

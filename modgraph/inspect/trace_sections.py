@@ -61,10 +61,8 @@ def _choices(route: Route, modules: Sequence[str]) -> Iterator[Content]:
     if "words" in route:
         found = [(name, word) for name, words in zip(modules, route["words"], strict=True) for word in words]
         contexts = [f"{word['before']} [{word['word']}] {word['behind']}".strip() for _, word in found]
-        rows = [
-            [name, word["word"], word["lift"], word["count"], context]
-            for (name, word), context in zip(found, contexts, strict=True)
-        ]
+        facts = [[name, *(word[fact] for fact in ("word", "lift", "count"))] for name, word in found]
+        rows = [[*each, context] for each, context in zip(facts, contexts, strict=True)]
         header = ["module", "word", "p(word | module) / p(word)", "times", "once in context"]
         yield Table(header, rows, "typical words")
 
@@ -95,7 +93,6 @@ def numbers(count: int) -> list[str]:
 
 
 def _training(route: Route, modules: Sequence[str]) -> Iterator[Content]:
-    """Shares of modules and entropies over the epochs, where they were recorded."""
     if route["training"] or route["controller"]:
         yield Text("Over the training:")
     charts = (modules, route["training"], "share of modules"), (["H_a", "H_b"], route["controller"], "entropy (nats)")
@@ -112,9 +109,8 @@ def _by_step(route: Route) -> Iterator[Content]:
     """Maps of a route: its modules by step, the senders too where they are a pool's, and the gates between them."""
     steps, modules, senders = numbers(len(route["examples"])), route["modules"], route["senders"]
     title, most = f"{_measure(route['of'])} by step of {route['axis']}", 1.0 if route["of"] == ACTIVE else 0.0
-    own, others = (
-        [f"{each['pool']}.{at}" for at, _ in enumerate(each["steps"])] if each else [] for each in (modules, senders)
-    )
+    own = [f"{modules['pool']}.{at}" for at, _ in enumerate(modules["steps"])] if modules else []
+    others = [f"{senders['pool']}.{at}" for at, _ in enumerate(senders["steps"])] if senders else []
     if senders is not None:
         yield Heatmap(others, steps, senders["steps"], f"{title}, of what is sent from", most)
     yield Heatmap(own, steps, modules["steps"], title, most)
@@ -133,13 +129,11 @@ def by_step_section(trace: Route) -> Section:
     longest: list[int] = max(trace["examples"].values(), key=len)
     counts, measure = ", ".join(map(str, longest)), f"{_measure(trace['of'])} by step of {trace['axis']}"
     note = f"For each task, {measure}; of {counts} examples, without padding."
-    maps = [
-        Heatmap(names, numbers(len(trace["examples"][task])), use, task, largest) for task, use in trace["use"].items()
-    ]
+    steps = {task: numbers(len(counts)) for task, counts in trace["examples"].items()}
+    maps = [Heatmap(names, steps[task], use, task, largest) for task, use in trace["use"].items()]
     shares = "share of tasks in what is taken of a sub-network"
-    return Section(
-        "Tasks by step", [Text(note), *maps, Heatmap(names, list(trace["use"]), trace["shares"], shares, 1.0)]
-    )
+    maps.append(Heatmap(names, list(trace["use"]), trace["shares"], shares, 1.0))
+    return Section("Tasks by step", [Text(note), *maps])
 
 
 def _measure(of: str) -> str:
@@ -157,7 +151,12 @@ def sections_of(trace: Route, pictures: Mapping[str, bytes] | None = None, stale
     if trace.get("coactivation"):
         found.append(_together(trace))
     if trace.get("paths"):
-        found.append(_paths(trace))
+        tables = []
+        for group in trace["paths"]:
+            rows = [[*("+".join(map(str, each)) for each in path["modules"]), path["share"]] for path in group["paths"]]
+            title = f"the most frequent of {group['different']} different, over {group['decisions']} decisions"
+            tables.append(Table([*group["routes"], "share"], rows, title))
+        found.append(Section("Paths", tables))
     if trace.get("tasks"):
         serving = [[target, ", ".join(routes)] for target, routes in trace["tasks"].items()]
         content: list[Content] = [Table(["target", "routes that its prediction depends on"], serving)]
@@ -200,15 +199,6 @@ def _together(trace: Route) -> Section:
         joint, title = pair["joint"], f"{pair['routes'][0]} → {pair['routes'][1]}: {pair['normalised']:.3f}"
         content.append(Heatmap(numbers(len(joint)), numbers(len(joint[0])), joint, title))
     return Section("Co-activation between layers", content)
-
-
-def _paths(trace: Route) -> Section:
-    tables = []
-    for group in trace["paths"]:
-        rows = [[*("+".join(map(str, each)) for each in path["modules"]), path["share"]] for path in group["paths"]]
-        title = f"the most frequent of {group['different']} different, over {group['decisions']} decisions"
-        tables.append(Table([*group["routes"], "share"], rows, title))
-    return Section("Paths", tables)
 
 
 def _pictures(pictures: Mapping[str, bytes]) -> Section:

@@ -12,12 +12,12 @@ from typing import Any
 
 from modgraph.declare import Declaration
 from modgraph.inspect.diff.level import regions_of, split_place
-from modgraph.ir import DecisionNode, Graph, Node, OpNode, RouterNode
+from modgraph.ir import DecisionNode, Graph, Node, OpNode, RouterNode, ScanNode
 from modgraph.routers import RouterFacts, RouterText
 
 Facts = dict[str, Any]
 
-PLAIN = ("initial", "frozen", "size", "grown", "shares", "inside", "lowering", "once", "carried", "records")
+PLAIN = ("initial", "frozen", "size", "grown", "shares", "inside", "lowering", "once", "records")
 OUTPUT = "output."  # what the name of an output begins with in a spec; its label follows
 
 
@@ -124,9 +124,8 @@ def facts_of(graph: Graph, name: str, shared: int) -> Facts:
         facts = {key: value for key, value in texts.items() if value}
     elif declared is not None:
         facts["is"] = declared.name
-    facts |= {
-        key: value for key in PLAIN if (value := getattr(node, key, None)) or (key == "carried" and hasattr(node, key))
-    }
+    facts |= {key: value for key in PLAIN if (value := getattr(node, key, None))}
+    facts |= {"carried": node.carried} if isinstance(node, ScanNode) else {}
     facts |= {f"types.{at}": type_ for at, type_ in enumerate(node.types)}
     if isinstance(declared, Declaration):
         facts |= {f"settings.{key}": getattr(declared, key) for key in declared.settings()}
@@ -148,11 +147,8 @@ def facts_of(graph: Graph, name: str, shared: int) -> Facts:
 def differences(before: Facts, after: Facts) -> tuple[Attribute, ...]:
     """The facts that are not the same."""
     pairs = ((name, before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after]))
-    return tuple(
-        Attribute(name, old, new)
-        for name, old, new in pairs
-        if old != new or type(old) is not type(new)  # 0 equals 0.0 and false
-    )
+    # 0 equals 0.0 and false
+    return tuple(Attribute(name, old, new) for name, old, new in pairs if old != new or type(old) is not type(new))
 
 
 def declaration_of(node: Node) -> Declaration | RouterText | None:

@@ -101,11 +101,8 @@ class Renames:
 def applied(diff: Diff, before: ir.Graph) -> ir.Graph:
     """The graph that a diff leads to from the one it was made of."""
     model = model_of(before) | {each.name: each.after for each in diff.model}
-    parameters = {
-        name.removeprefix(PARAMETERS): value
-        for name, value in model.items()
-        if name.startswith(PARAMETERS) and value is not None
-    }
+    left = {name: value for name, value in model.items() if name.startswith(PARAMETERS) and value is not None}
+    parameters = {name.removeprefix(PARAMETERS): value for name, value in left.items()}
     known = {each.after: each.graph for each in diff.changed} | {each.place: each.graph for each in diff.added}
 
     def fill(graph: ir.Graph, level: Level, inputs: tuple[str, ...] = ()) -> ir.Graph:
@@ -167,7 +164,6 @@ def compare(before: ir.Graph, after: ir.Graph, moved: Mapping[str, str] | None =
 
 
 def _match(before: Level, after: Level, moved: Mapping[str, str]) -> Iterator[Matching]:
-    """Two levels, and those in the nodes that match."""
     found = Matching(before, after, moved)
     yield found
     for old, new in found.nodes():
@@ -216,7 +212,6 @@ def _elect(votes: Iterable[Pair]) -> dict[str, str]:
 
 
 def _axes(before: ir.Node, after: ir.Node) -> Iterator[Pair]:
-    """The names of axes in the types of a node, before and after."""
     for old, new in zip(before.types, after.types, strict=False):
         if len(old.shape) == len(new.shape):
             names = ((axis.name, other.name) for axis, other in zip(old.shape, new.shape, strict=True))

@@ -13,7 +13,7 @@ from modgraph.inspect.diff.comparison import Comparison, Fate
 from modgraph.inspect.diff.lines import lines_of, moves_of
 from modgraph.inspect.diff.text import summary
 from modgraph.inspect.diff.words import details, shown_node, shown_place
-from modgraph.inspect.page.content import Kind, Mark, Pane, Section, Table, Text
+from modgraph.inspect.page.content import Content, Kind, Mark, Pane, Section, Table, Text
 from modgraph.inspect.page.document import page_of
 from modgraph.inspect.scene import scene_of
 from modgraph.inspect.scene.edges import ids_of_nodes
@@ -36,7 +36,6 @@ def html_of(found: Comparison, sources: Sources) -> str:
 
 def panes_of(found: Comparison, sources: Sources, labels: Sequence[str]) -> list[Pane]:
     """Both graphs, each with its label, what became of each node marked."""
-
     panes = []
     for side, marks, source, label in zip((found.before, found.after), _marks(found), sources, labels, strict=True):
         scene = scene_of(side.graph)
@@ -71,16 +70,9 @@ def _sections(found: Comparison) -> Iterator[Section]:
     diff, (before, after) = found.reported, _marks(found)
     yield Section("In short", [Text(summary(found)), *map(Text, found.notes)])
     if lines := lines_of(found):
-        rows = [
-            (
-                each.sign,
-                each.kind,
-                shown_place(each.place),
-                each.count,
-                "; ".join(filter(None, (each.what, *each.details))),
-            )
-            for each in lines
-        ]
+        words = ["; ".join(filter(None, (each.what, *each.details))) for each in lines]
+        facts = [(each.sign, each.kind, shown_place(each.place), each.count) for each in lines]
+        rows = [(*each, said) for each, said in zip(facts, words, strict=True)]
         yield Section("What differs", [Table(("", "kind", "where", "×", "what"), rows)], [*after, *before])
     if moves := moves_of(diff.moved, found.keys):
         names = [(shown_place(each.before), shown_place(each.after), each.count) for each in moves]
@@ -91,18 +83,14 @@ def _sections(found: Comparison) -> Iterator[Section]:
     counts = [(name.replace("_", " "), *(getattr(cost, name) for cost in found.costs)) for name in COUNTS]
     costs = [(name, old, new, new - old) for name, old, new in counts]
     yield Section("Costs", [Table(("", "before", "after", "difference"), costs)])
-    yield Section("Trained weights", [*_weights(found)])
-
-
-def _weights(found: Comparison) -> Iterator[Table | Text]:
-    rows = [(str(fate), len(weights), count) for fate, weights, count in found.fates()]
-    yield Table(("", "weights", "values"), rows)
+    fates = [(str(fate), len(weights), count) for fate, weights, count in found.fates()]
     others = [
         (str(each.fate), *(side.name if side else "" for side in (each.before, each.after)), ", ".join(each.reshaped()))
         for each in found.weights
         if each.fate is not Fate.KEPT
     ]
-    if others:
-        yield Table(("", "before", "after", "axes"), others)
+    learnt: list[Content] = [Table(("", "weights", "values"), fates)]
+    learnt += [Table(("", "before", "after", "axes"), others)] if others else []
     if found.values.trained != "unknown":
-        yield Text(f"The values of the weights are {found.values.trained}.")
+        learnt.append(Text(f"The values of the weights are {found.values.trained}."))
+    yield Section("Trained weights", learnt)

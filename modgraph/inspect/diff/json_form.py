@@ -71,7 +71,6 @@ def _attribute(each: Attribute) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A fact as JSON has it."""
     match value:
         case TensorType():
             return value.as_json()

@@ -140,14 +140,24 @@ class Matching(Pairs[str]):
         self.levels = before, after
         if moves:
             self._match_declared(moves)
-        self._match_contexts()
+        # twins, which have one context, are matched by name where all are called as they were, else in order
+        contexts = self.groups(lambda side, name: self.levels[side].context[name])
+        same = [(old, new) for old, new in contexts if len(old) == len(new)]
+        named = all({*old} == {*new} for old, new in same if len(old) > 1)
+        for old, new in same:
+            self._match(zip(*map(sorted, (old, new)), strict=True) if named else zip(old, new, strict=True))
         self._match((name, name) for name in before.sources)
         if len(self.after) < len(before.sources):
-            old, new = Definitions(before), Definitions(after)
-            for call, other in pair_calls(old, new):
-                names = new.names[other]
-                self._match((name, names[said]) for said, name in old.names[call].items() if said in names)
-        self._match_surroundings()
+            first, second = Definitions(before), Definitions(after)
+            for call, other in pair_calls(first, second):
+                names = second.names[other]
+                self._match((name, names[said]) for said, name in first.names[call].items() if said in names)
+        for _ in range(MOST_ROUNDS):  # of what is left, what alone has its content where it stands
+            known = len(self.after)
+            for around in (BOTH, ("sources",), ("users",)):
+                self._match(self.unique(self._between(self._content, around)))
+            if len(self.after) == known:
+                break
 
     def nodes(self) -> Iterator[tuple[Node, Node]]:
         before, after = self.levels
@@ -173,23 +183,6 @@ class Matching(Pairs[str]):
                 for new in (others.get(each, []) for each in _moved_names(name, moves)):
                     if len(old) == len(new) == 1:
                         self._match([(old[0], new[0])])
-
-    def _match_contexts(self) -> None:
-        """Twins, which have one context, are matched by name where all are called as they were, else in order."""
-        contexts = self.groups(lambda side, name: self.levels[side].context[name])
-        same = [(old, new) for old, new in contexts if len(old) == len(new)]
-        named = all({*old} == {*new} for old, new in same if len(old) > 1)
-        for old, new in same:
-            self._match(zip(*map(sorted, (old, new)), strict=True) if named else zip(old, new, strict=True))
-
-    def _match_surroundings(self) -> None:
-        """Of what is left, what alone has its content where it stands."""
-        for _ in range(MOST_ROUNDS):
-            known = len(self.after)
-            for around in (BOTH, ("sources",), ("users",)):
-                self._match(self.unique(self._between(self._content, around)))
-            if len(self.after) == known:
-                break
 
     def _content(self, side: int, name: str) -> object:
         return self.levels[side].content[name]

@@ -7,9 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from modgraph.inspect.cost import COUNTS
 from modgraph.inspect.cost_text import aligned
-from modgraph.inspect.diff.changes import Changed
 from modgraph.inspect.diff.comparison import Comparison, Fate, Weight
-from modgraph.inspect.diff.keys import Say
 from modgraph.inspect.diff.lines import ADDED, CHANGED, MOVED, REMOVED, Item, fold, lines_of, moves_of
 from modgraph.inspect.diff.words import details, shown_place, shown_type
 
@@ -38,15 +36,15 @@ def text_of(found: Comparison, coloured: bool = False) -> str:
         changes.append(paint(f"{MOVED} {shown_place(move.before)} → {shown_place(move.after)}{many}", COLOURS[MOVED]))
     doubts = [*_listed(f"  {each.declaration}" for each in found.reported.doubts)]
     if doubts:
-        doubts.insert(
-            0, "removed and added may be the same under another name; if so, say in the model that comes after:"
-        )
+        doubts.insert(0, DOUBTFUL)
     costs = [("", "before", "after", "")]
     for name in COUNTS:
         old, new = (getattr(cost, name) for cost in found.costs)
         change = "=" if old == new else f"{new - old:+,}" + (f" ({(new - old) / old:+.1%})" if old else "")
         costs.append((name.replace("_", " "), f"{old:,}", f"{new:,}", change))
-    types = Counter(_first_type(each, found.keys.star) for each in found.reported.changed if each.follows)
+    follow, star = [each.attributes[0] for each in found.reported.changed if each.follows], found.keys.star
+    said = [[shown_type(one, star) if one else "none" for one in (each.before, each.after)] for each in follow]
+    types = Counter(map(" → ".join, said))
     following = [f"  {change}{_times(count)}" for change, count in types.most_common()]
     if following:
         title = paint(f"types that follow from these ({types.total():,}):", DIM)
@@ -63,13 +61,7 @@ def summary(found: Comparison) -> str:
     return ", ".join(words) or "the architectures are the same"
 
 
-def _first_type(change: Changed, say: Say) -> str:
-    first = change.attributes[0]
-    return " → ".join(shown_type(each, say) if each is not None else "none" for each in (first.before, first.after))
-
-
 def _listed(lines: Iterable[str]) -> Iterator[str]:
-    """The first of many lines."""
     found = [*lines]
     yield from found[:MOST_LISTED]
     if len(found) > MOST_LISTED:

@@ -35,9 +35,8 @@ def shown_node(each: Unmatched, say: Say = str) -> str:
         case RouterText(), _:
             content = _applied(declared.name, {name: _number(value) for name, value in declared.given})
         case Declaration(), _:
-            content = _applied(
-                declared.name, {name: _constant(value, say) for name, value in declared.values().items()}
-            )
+            settings = {name: _constant(value, say) for name, value in declared.values().items()}
+            content = _applied(declared.name, settings)
         case _, PoolNode():
             inside = [each.op.name for each in node.region(0).graph.of_kind(OpNode)]
             content = f"{node.size} modules of {' → '.join(inside) or 'nothing'}"
@@ -84,10 +83,8 @@ def _of_text(attributes: Mapping[str, Attribute]) -> Iterator[str]:
     old, new = own
     if "text" in attributes:
         text = attributes["text"]
-        before, after = (
-            {key: _number(value) for key, value in side.items() if key not in other}
-            for side, other in ((old, new), (new, old))
-        )
+        before = {key: _number(value) for key, value in old.items() if key not in new}
+        after = {key: _number(value) for key, value in new.items() if key not in old}
         yield f"{_applied(text.before, before)} → {_applied(text.after, after)}"
     for key in new:
         if key in old and old[key] != new[key]:

@@ -63,10 +63,8 @@ def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ())
         heading = f"<h2>{escape_html(pane.label)}</h2>" if pane.label else ""
         legend, sourceless = "" if drawn else _legend(), "" if pane.sources() else " sourceless"
         drawn.append(PANE.format(sourceless=sourceless, heading=heading, svg=drawing["svg"], legend=legend))
-    script, style = (
-        "(() => {\n" + "\n".join(map(text_of, SCRIPTS)) + "})();\n",
-        style_of_drawing() + text_of("page.css"),
-    )
+    script = "(() => {\n" + "\n".join(map(text_of, SCRIPTS)) + "})();\n"
+    style = style_of_drawing() + text_of("page.css")
     # nothing is fetched, and nothing runs but the page's own script and the layout library
     policy = f"default-src 'none'; script-src {_hash(script)} {_hash(elk())}; style-src {_hash(style)}; "
     policy += "img-src data:; base-uri 'none'; form-action 'none'"

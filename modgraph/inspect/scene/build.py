@@ -70,7 +70,6 @@ class _Builder:
             yield Entry(box, call, self.definitions[call])
 
     def unique(self, id: str) -> str:
-        """An id that no other box has."""
         found, count = id, 1
         while found in self.taken:
             count += 1
@@ -79,19 +78,13 @@ class _Builder:
         return found
 
     def box(self, node: ir.Node, level: Level) -> Box:
-        """The box of a node and of what is inside of it."""
         if node.span is not None:
             self.sources.setdefault(node.span.source.label, node.span.source)
         graph, inside = level.graph, bool(level.prefix)
-        box = Box(
-            id=level.prefix + node.name,
-            kind=node.kind,
-            label=level.label_of(node),
-            detail=str(node.types[0]) if node.types else "",
-            types=tuple(map(str, node.types)),
-            short=short_type(node.types[0]) if node.types else "",
-            lines=lines_of(node),
-        )
+        types = tuple(map(str, node.types))
+        box = Box(id=level.prefix + node.name, kind=node.kind, label=level.label_of(node), lines=lines_of(node))
+        if node.types:
+            box = replace(box, detail=types[0], types=types, short=short_type(node.types[0]))
         match node:
             case ir.OpNode():
                 return self.op(graph, node, box, inside)
@@ -178,10 +171,8 @@ class _Builder:
         return replace(box, detail=f"carries {states}" if states else "", children=tuple(children), cost=cost)
 
     def rows(self, owner: str) -> tuple[Row, ...]:
-        return tuple(
-            Row(each.name.removeprefix(f"{owner}."), shape_of(each.axes), "frozen" * each.frozen)
-            for each in self.weights.get(owner, ())
-        )
+        named = ((each.name.removeprefix(f"{owner}."), each) for each in self.weights.get(owner, ()))
+        return tuple(Row(name, shape_of(each.axes), "frozen" * each.frozen) for name, each in named)
 
 
 def _route(decision: ir.Decision, box: Box) -> Box:

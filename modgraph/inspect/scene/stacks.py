@@ -67,15 +67,8 @@ def group_of(id: str, label: str, children: Sequence[Box], kind: str = "block", 
         start, end = min(each.start for each in found), max(each.end for each in found)
         first, last = min(each.first for each in found), max(each.last for each in found)
         lines = Lines(found[0].source, start, end, first, last)
-    return Box(
-        id=id,
-        kind=kind,
-        label=label,
-        detail=detail,
-        cost=sum((child.cost for child in children), Cost()),
-        children=tuple(children),
-        lines=lines,
-    )
+    cost = sum((child.cost for child in children), Cost())
+    return Box(id=id, kind=kind, label=label, detail=detail, cost=cost, children=tuple(children), lines=lines)
 
 
 def mark_tokenizers(boxes: Iterable[Box], edges: Iterable[Edge]) -> tuple[Box, ...]:
