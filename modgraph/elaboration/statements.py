@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from modgraph.elaboration import errors
+from modgraph.elaboration import declarations, errors
 from modgraph.elaboration.apply import apply_module, apply_op
-from modgraph.elaboration.arrays import declare_array, elaborate_next
 from modgraph.elaboration.bindings import elaborate_binding, is_taken, member_key, remember
 from modgraph.elaboration.blocks import apply_block, elaborate_require
 from modgraph.elaboration.decisions import bind_input, elaborate_record
-from modgraph.elaboration.declarations import declare_module, declare_pool, declare_router
 from modgraph.elaboration.entities import POISON, BlockUse, ModuleEntity, OpUse, Poison, Template, Tensor
 from modgraph.elaboration.expressions import EXPRESSIONS, callable_of
 from modgraph.elaboration.growth import elaborate_grow, elaborate_grow_by
@@ -77,9 +75,9 @@ def _from_outside(statement: ast.Input | ast.Target, key: Any, site: Site) -> Te
 STATEMENTS: dict[type[ast.Statement], Callable[[Any, Site], None]] = {
     ast.Input: _input,
     ast.Target: _target,
-    ast.Module: declare_module,
-    ast.Pool: declare_pool,
-    ast.Router: declare_router,
+    ast.Module: declarations.declare_module,
+    ast.Pool: declarations.declare_pool,
+    ast.Router: declarations.declare_router,
     ast.Binding: elaborate_binding,
     ast.Output: elaborate_output,
     ast.Loss: elaborate_loss,
@@ -91,8 +89,8 @@ STATEMENTS: dict[type[ast.Statement], Callable[[Any, Site], None]] = {
     ast.GrowBy: elaborate_grow_by,
     ast.Yield: elaborate_yield,
     ast.Moved: elaborate_moved,
-    ast.Array: declare_array,
-    ast.Next: elaborate_next,
+    ast.Array: declarations.declare_array,
+    ast.Next: declarations.elaborate_next,
     ast.Record: elaborate_record,
     ast.Require: elaborate_require,
 }

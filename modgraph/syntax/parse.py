@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+from lark import UnexpectedToken
+from lark.parsers.lalr_analysis import Shift
 
 from modgraph.diagnostics import Diagnostic, Report, Source, Span, closest, listed
 from modgraph.files import open_file, reason_of
-from modgraph.syntax import ast
-from modgraph.syntax.errors import NothingHere, NotText, TooDeep, TooLong, UnreadableFile
-from modgraph.syntax.limits import BRACKET_DEPTH, LETTERS, REPORTED_SYNTAX_ERRORS, SOURCE_BYTES, TOKENS
-from modgraph.syntax.recovery import Recovery
-from modgraph.syntax.tables import literals
-from modgraph.syntax.tokens import PlacedToken, tokens
+from modgraph.syntax import ast, errors, limits
+from modgraph.syntax.advice import DEFINITION_KEYWORDS, STATEMENT_KEYWORDS, Mistake, advise, expected
+from modgraph.syntax.build import Rejected
+from modgraph.syntax.errors import NotText, TooDeep, TooLong
+from modgraph.syntax.tables import language, literals
+from modgraph.syntax.tokens import SOFT, PlacedToken, tokens
 
 OPENING = frozenset(("LPAR", "LSQB", "LBRACE"))
 CLOSING = frozenset(("RPAR", "RSQB", "RBRACE"))
+NAME_FOLLOWS = frozenset("INPUT TARGET TOKENIZER MODULE POOL ROUTER MODEL BLOCK REPEAT FOR BY AS DOT".split())
+FOLLOWS_NAME = frozenset("EQUAL COLON ARROW COMMA RPAR RSQB LSQB".split())
+KEYWORDS = STATEMENT_KEYWORDS | DEFINITION_KEYWORDS
+PATH = frozenset(("MOVED", "ARROW", "DOT"))  # in a path, a keyword is part of a name
+NEIGHBOURS = 6  # tokens before a mistake that say what was meant
 
 
 def read(path: str | Path, report: Report, span: Span | None = None, label: str = "") -> Source | None:
@@ -23,13 +32,15 @@ def read(path: str | Path, report: Report, span: Span | None = None, label: str 
     name = str(path)
     try:
         with open_file(path) as file:
-            content = file.read(SOURCE_BYTES + 1)
+            content = file.read(limits.SOURCE_BYTES + 1)
     except (OSError, ValueError) as error:
-        report.add(UnreadableFile(span=span, path=name, reason=reason_of(error), way_out=_neighbours(Path(path))))
+        report.add(
+            errors.UnreadableFile(span=span, path=name, reason=reason_of(error), way_out=_neighbours(Path(path)))
+        )
         return None
     reason = _unreadable(content)
     if reason is not None:
-        report.add(NotText(span=span, path=name, reason=reason, limit=SOURCE_BYTES))
+        report.add(NotText(span=span, path=name, reason=reason, limit=limits.SOURCE_BYTES))
         return None
     return Source(name, content.decode("utf-8-sig").replace("\r\n", "\n"), label)
 
@@ -37,7 +48,7 @@ def read(path: str | Path, report: Report, span: Span | None = None, label: str 
 def parse(source: Source, report: Report) -> ast.File | None:
     """The tree of a text, or None with every syntax mistake reported."""
     if (reason := _unreadable(source.text.encode("utf-8", "surrogatepass"))) is not None:
-        report.add(NotText(path=source.name, reason=reason, limit=SOURCE_BYTES))
+        report.add(NotText(path=source.name, reason=reason, limit=limits.SOURCE_BYTES))
         return None
     earlier = len(report.errors)
     stream = _bounded(source, report)
@@ -45,7 +56,7 @@ def parse(source: Source, report: Report) -> ast.File | None:
     if len(report.errors) > earlier or file is None:
         return None
     if not file.definitions:
-        report.add(NothingHere(span=Span(source, 0, min(1, len(source.text)))))
+        report.add(errors.NothingHere(span=Span(source, 0, min(1, len(source.text)))))
         return None
     return file
 
@@ -61,16 +72,16 @@ def _bounded(source: Source, report: Report) -> list[PlacedToken] | None:
     """The tokens of a text, or None where there are too many or brackets are nested too deep, which is told."""
     stream: list[PlacedToken] = []
     depth = 0
-    most = len(report.errors) + REPORTED_SYNTAX_ERRORS
+    most = len(report.errors) + limits.REPORTED_SYNTAX_ERRORS
     for token in tokens(source, report):
         span, depth = token.span, max(0, depth + (token.type in OPENING) - (token.type in CLOSING))
         problem: Diagnostic | None = None
-        if depth > BRACKET_DEPTH:
-            problem = TooDeep(span=span, what="brackets are", limit=BRACKET_DEPTH)
-        elif len(stream) == TOKENS:
-            problem = TooLong(span=span, what="words and signs", limit=TOKENS)
-        elif token.type == "NAME" and len(token) > LETTERS:
-            problem = TooLong(span=span, what="letters in a name", limit=LETTERS, way_out="choose a shorter one")
+        if depth > limits.BRACKET_DEPTH:
+            problem = TooDeep(span=span, what="brackets are", limit=limits.BRACKET_DEPTH)
+        elif len(stream) == limits.TOKENS:
+            problem = TooLong(span=span, what="words and signs", limit=limits.TOKENS)
+        elif token.type == "NAME" and len(token) > limits.LETTERS:
+            problem = TooLong(span=span, what="letters in a name", limit=limits.LETTERS, way_out="choose a shorter one")
         if problem is not None:
             report.add(problem)
             return None
@@ -79,7 +90,7 @@ def _bounded(source: Source, report: Report) -> list[PlacedToken] | None:
 
 
 def _unreadable(content: bytes) -> str | None:
-    if len(content) > SOURCE_BYTES:
+    if len(content) > limits.SOURCE_BYTES:
         return "it is too long"
     if b"\0" in content:
         return "it contains a NUL character"
@@ -106,3 +117,159 @@ def _neighbours(path: Path) -> str:
 def keywords() -> Iterator[str]:
     """The reserved words of the language."""
     return (text for name, text in literals().items() if text.isalpha() and name == text.upper())
+
+
+class Recovery:
+    """Feeds tokens to the parser; after a mistake it goes back to where the last statement keyword of the body stood,
+    forgets the broken statement, and goes on at the next keyword or at the brace that closes the body."""
+
+    def __init__(self, source: Source, report: Report) -> None:
+        self.source = source
+        self.report = report
+        self.parser: Any = language().parse_interactive("", start="start").parser_state
+        self.checkpoints = [self._stacks()]  # of each body that is open: before its last statement
+        self.mistakes = 0
+        self.stream: list[PlacedToken] = []
+        self.at = 0
+        strays = (each.span for each in report.errors if isinstance(each, errors.StrayCharacter))
+        self.strays = [span.start for span in strays if span is not None and span.source is source]
+
+    def run(self, stream: list[PlacedToken]) -> ast.File | None:
+        """The tree of some tokens, which learn on the way which of them are names."""
+        self.stream, at = stream, 0
+        while at < len(stream):
+            self.at = at
+            if stream[at].type in SOFT and not self._is_keyword(at):
+                stream[at] = stream[at].as_name()
+            token = stream[at]
+            before = self._stacks() if token.type in KEYWORDS and self.last not in PATH else self.checkpoints[-1]
+            if len(before[0]) > limits.PARSER_STACK:
+                self.report.add(TooDeep(span=token.span, what="this is", limit=limits.TREE_DEPTH))
+                return None
+            if self._feed(token):
+                self.checkpoints[-1] = before
+                if token.type == "LBRACE":
+                    self.checkpoints.append(self._stacks())
+                elif token.type == "RBRACE":
+                    self.checkpoints.pop()
+                at += 1
+                continue
+            if self.mistakes >= limits.REPORTED_SYNTAX_ERRORS:
+                return None
+            if self._is_misused_word(token):
+                stream[at] = token.as_name()
+                continue
+            at = self._resume(stream, at)
+        end = len(self.source.text.rstrip())
+        result = self._feed(PlacedToken.of("$END", "", Span(self.source, max(0, end - 1), end)))
+        return result if isinstance(result, ast.File) else None
+
+    @property
+    def before(self) -> tuple[PlacedToken, ...]:
+        """What stands before the token at hand."""
+        return tuple(self.stream[max(0, self.at - NEIGHBOURS) : self.at])
+
+    @property
+    def last(self) -> str:
+        return self.stream[self.at - 1].type if self.at else ""
+
+    @property
+    def after(self) -> PlacedToken | None:
+        return self.stream[self.at + 1] if self.at + 1 < len(self.stream) else None
+
+    def _feed(self, token: PlacedToken) -> Any:
+        """The parser's answer to a token: true or the finished file, or False after a reported mistake."""
+        try:
+            result = self.parser.feed_token(token, token.type == "$END")
+            return result if result is not None else True
+        except UnexpectedToken:
+            start = self.before[0].span.start if self.before else 0
+            if not any(start <= stray < token.span.end for stray in self.strays):  # from which this may follow
+                self.report.add(self._unexpected(token))
+        except Rejected as rejection:
+            self.report.add(rejection.diagnostic)
+        self.mistakes += 1
+        return False
+
+    def _is_misused_word(self, token: PlacedToken) -> bool:
+        """A reserved word where a name must stand, and no statement's beginning: read it as that name and go on."""
+        following = self.after.type if self.after is not None else ""
+        begins = token.type in STATEMENT_KEYWORDS and following == "NAME"
+        as_name = (self.last in NAME_FOLLOWS and not begins) or following in FOLLOWS_NAME
+        return as_name and token.isalpha() and token.type != "NAME" and self._accepts("NAME")
+
+    def _is_keyword(self, at: int) -> bool:
+        """Whether a word that may be a name is none: no name can stand here, or none before the next token."""
+        kinds = [each.type for each in self.stream[at : at + 2]]
+        following = [kinds[1:], ["NAME"]] if kinds[-1] in SOFT else [kinds[1:]]
+        goes_on = any(self._accepts(kinds[0], *each) and not self._accepts("NAME", *each) for each in following)
+        return goes_on or not self._accepts("NAME")
+
+    def _resume(self, stream: list[PlacedToken], at: int) -> int:
+        """Go back to the last checkpoint, and on in the text to where it can continue."""
+        self.parser.state_stack[:], self.parser.value_stack[:] = self.checkpoints[-1]
+        opened = 0
+        for later in range(self._end_of_mistake(stream, at), len(stream)):
+            kind = stream[later].type
+            opened += (kind == "LBRACE") - (kind == "RBRACE")
+            if kind in DEFINITION_KEYWORDS or (kind in STATEMENT_KEYWORDS and opened <= 0) or opened < 0:
+                if kind not in DEFINITION_KEYWORDS and self._accepts("$END"):
+                    continue
+                if self._is_keyword(later) if kind in SOFT else self._accepts(kind):
+                    return later
+        return len(stream)
+
+    def _end_of_mistake(self, stream: list[PlacedToken], at: int) -> int:
+        """Where to look for the next statement: behind what belongs to the mistake, though it looks like one."""
+        kinds = [token.type for token in stream[at:]]
+        if kinds[0] == "FROM":
+            return at + kinds.index("IMPORT") + 1 if "IMPORT" in kinds else at
+        if kinds[0] != "IF" or self.last != "EQUAL":
+            return at
+        depth = 0
+        for later, kind in enumerate(kinds):  # to where the bodies end, those of its `else` included
+            depth += (kind == "LBRACE") - (kind == "RBRACE")
+            if kind == "RBRACE" and depth <= 0 and kinds[later + 1 : later + 2] != ["ELSE"]:
+                return at + later + 1
+        return len(stream)
+
+    def _stacks(self) -> tuple[list[Any], list[Any]]:
+        return list(self.parser.state_stack), list(self.parser.value_stack)
+
+    def _accepts(self, *kinds: str) -> bool:
+        """Whether the parser would go on at such tokens: each ends with a shift, whatever is reduced before."""
+        conf = self.parser.parse_conf
+        states, stack = conf.states, list(self.parser.state_stack)
+        for kind in kinds:
+            while stack[-1] != conf.end_state:
+                action, argument = states[stack[-1]].get(kind, (None, None))
+                if action is None:
+                    return False
+                if action is Shift:
+                    stack.append(argument)
+                    break
+                del stack[len(stack) - len(argument.expansion) :]
+                stack.append(states[stack[-1]][argument.origin.name][1])
+        return True
+
+    def _unexpected(self, token: PlacedToken) -> errors.UnexpectedText:
+        choices = self.parser.parse_conf.states[self.parser.state_stack[-1]]
+        accepted = frozenset(kind for kind in choices if kind.isupper() and self._accepts(kind))
+        as_name = self._is_misused_word(token)
+        mistake = Mistake(token, self.before, self.after, accepted, *self._surroundings(), as_name)
+        found = "the end of the file" if token.type == "$END" else f'"{token}"'
+        return errors.UnexpectedText(span=token.span, found=found, expected=expected(accepted), way_out=advise(mistake))
+
+    def _surroundings(self) -> tuple[str, str]:
+        """The keyword of the statement or definition that is not complete, "NAME" in a body, "" at the top; and the
+        bracket of the statement that is open: LPAR, LSQB or none."""
+        bracket, closed = "", 0
+        for kind in (each.type for each in reversed(self.parser.value_stack) if isinstance(each, PlacedToken)):
+            if kind == "LBRACE":
+                return "NAME", bracket
+            if kind in KEYWORDS:
+                return kind, bracket
+            if kind in ("LPAR", "LSQB") and closed == 0 and not bracket:
+                bracket = kind
+            closed += (kind in ("RPAR", "RSQB")) - (kind in ("LPAR", "LSQB"))
+        return "", bracket
