@@ -46,12 +46,12 @@ def run(options: argparse.Namespace) -> int:
 def _measure(run: Run, options: argparse.Namespace) -> tuple[Mapping[str, Mapping[str, float]], Mapping[str, Details]]:
     """The metrics of each split, and their details where they are asked for, by the model or by a bundle of it."""
     from modgraph.metrics.details import details
-    from modgraph.metrics.metrics import ModelResults, Results, measure
+    from modgraph.metrics.metrics import Metrics, measure, values_of_model
 
     by, asked = run.recipe.train.by, run.recipe.train.metrics
     bundle = None
     if options.bundle is not None:
-        from modgraph.training.bundle_metrics import BundleResults, bundle_of, evaluate_bundle
+        from modgraph.training.bundle_metrics import bundle_of, evaluate_bundle, following_from, values_of_bundle
 
         bundle = bundle_of(run, options.bundle, check=not options.unchecked)
         if left_out := bundle.manifest.get("left_out", {}).get("outputs", ()):
@@ -71,8 +71,11 @@ def _measure(run: Run, options: argparse.Namespace) -> tuple[Mapping[str, Mappin
     measured = {split: evaluate(arrays, by, asked) for split, arrays in data.items()}
     if not options.detail:
         return measured, {}
-    results: Results = (
-        ModelResults(run.model(), asked) if bundle is None else BundleResults(bundle, run.graph, asked=asked)
-    )
+    metrics = Metrics(run.graph, asked=asked)
+    if bundle is None:
+        compute = partial(values_of_model, run.model().eval())
+    else:
+        compute = partial(values_of_bundle, bundle, run.graph)
+        metrics = following_from(bundle.outputs, run.graph, metrics)
     classes = run.description().get("classes", {})
-    return measured, {split: details(results, arrays, classes) for split, arrays in data.items()}
+    return measured, {split: details(metrics, compute, arrays, classes) for split, arrays in data.items()}

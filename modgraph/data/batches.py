@@ -50,9 +50,8 @@ def indices_by_group(arrays: Arrays, by: str | None) -> list[NDArray[np.int64]]:
     if by is None:
         return [np.arange(len(arrays))]
     if by not in arrays.groups:
-        suggestion = (
-            did_you_mean(by, arrays.groups, "groupings of this data are: {known}") if arrays.groups else "leave by out"
-        )
+        known = "groupings of this data are: {known}"
+        suggestion = did_you_mean(by, arrays.groups, known) if arrays.groups else "leave by out"
         raise ModgraphError([UnknownGrouping(name=by, suggestion=suggestion)])
     return [np.flatnonzero(arrays.groups[by] == group) for group in arrays.names_of_groups(by)]
 

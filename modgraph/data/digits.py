@@ -112,7 +112,14 @@ class MinMaxDigits(DataSet, name="min_max_digits"):
     seed: int = setting(0, min=0, doc="of the split and of the compositions")
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
-        images, labels = self._digits()
+        if self.source == "digits":
+            images, labels = load_digits((SIDE, SIDE))
+        elif self.images is None or self.labels is None:
+            meaning = "the IDX files to read (source is idx)"
+            raise ModgraphError([MissingKey(section="data", key="images and labels", meaning=meaning)])
+        else:
+            pixels, told = read_images(self.images, self.labels, classes=10)
+            images, labels = resized(pixels / 255, (SIDE, SIDE)), told.astype(np.int64)
         order = np.random.default_rng((self.seed, 0)).permutation(len(labels))
         kept = round(self.test_fraction * len(labels))
         test = images[order[:kept]], labels[order[:kept]]
@@ -153,16 +160,6 @@ class MinMaxDigits(DataSet, name="min_max_digits"):
         label = odd[asked] if self.task == "parity" else asked
         names = np.array([f"{a},{b}" for a, b in np.sort(chosen, axis=1)])
         return Arrays({"image": canvas, "label": label}, {"composition": names})
-
-    def _digits(self) -> Images:
-        """Images [count, 14, 14] from 0 to 1, and labels [count]."""
-        if self.source == "digits":
-            return load_digits((SIDE, SIDE))
-        if self.images is None or self.labels is None:
-            meaning = "the IDX files to read (source is idx)"
-            raise ModgraphError([MissingKey(section="data", key="images and labels", meaning=meaning)])
-        images, labels = read_images(self.images, self.labels, classes=10)
-        return resized(images / 255, (SIDE, SIDE)), labels.astype(np.int64)
 
 
 def rotated(images: NDArray[np.float32], angle: float) -> NDArray[np.float32]:

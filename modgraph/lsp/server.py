@@ -70,9 +70,8 @@ def publish(params: types.DidOpenTextDocumentParams | types.DidChangeTextDocumen
     uri = params.text_document.uri
     analysis = _analysis(uri)
     here = [each for each in analysis.diagnostics if each.span is None or each.span.source is analysis.source]
-    server.text_document_publish_diagnostics(
-        types.PublishDiagnosticsParams(uri=uri, diagnostics=[_message(each) for each in here])
-    )
+    found = types.PublishDiagnosticsParams(uri=uri, diagnostics=[_message(each) for each in here])
+    server.text_document_publish_diagnostics(found)
 
 
 @server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=[">", "(", " ", ",", "="]))

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from modgraph.data import Arrays
 from modgraph.data.batches import batches
-from modgraph.metrics.compared import Accuracy
+from modgraph.metrics.compared import Accuracy, Batch
 from modgraph.metrics.means import Means
-from modgraph.metrics.metrics import Results, by_group
+from modgraph.metrics.metrics import Metrics, by_group
 
 WIDEST = 120  # letters of a confusion matrix with names above its columns
+Compute = Callable[[Metrics, Batch], Sequence[Tensor]]  # what metrics want of a batch
 MOST_CLASSES = 100  # of a confusion matrix: of a vocabulary it would fill the disk and tell nobody anything
 
 
@@ -86,13 +88,13 @@ def _matrix(matrix: NDArray[np.int64], names: Sequence[str]) -> list[str]:
     return [f"  {head:{align}{side}}  {row}" for head, row in zip(("", *sides), rows, strict=True)]
 
 
-def details(results: Results, arrays: Arrays, classes: Mapping[str, Sequence[str]] | None = None) -> Details:
-    """Metrics of a split by target and by group. `classes` has the names of each target's classes."""
-    metrics, whole, of_all = results.metrics, Details(classes=classes or {}), Means()
+def details(metrics: Metrics, compute: Compute, arrays: Arrays, classes: Mapping[str, Sequence[str]]) -> Details:
+    """Metrics of a split by target and by group, computed batch by batch. `classes` has the names of each target's."""
+    whole, of_all = Details(classes=classes), Means()
     means: dict[str, dict[str, Means]] = {grouping: {} for grouping in arrays.groups}
     labels = {metric.target: metric.labels for metric in metrics.compared}
     for indices, batch in batches(arrays):
-        values = results(batch)
+        values = compute(metrics, batch)
         metrics.gather(of_all, batch, values)
         for target, each in labels.items():
             whole.labels[target] = whole.labels.get(target, 0) + int(each.counted(batch).sum())

@@ -72,9 +72,7 @@ class Means:
 
     def kept(self, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
         """All samples of a name, one behind the other."""
-        parts = [
-            (first[among].cpu().numpy(), second[among].cpu().numpy()) for first, second, among in self.samples[name]
-        ]
+        parts = [[each[among].cpu().numpy() for each in pair] for *pair, among in self.samples[name]]
         first, second = zip(*parts, strict=True)
         return np.concatenate(first), np.concatenate(second)
 

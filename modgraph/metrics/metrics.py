@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import mean
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -147,23 +147,10 @@ def better(value: float, than: float | None, larger: bool) -> bool:
     return math.isfinite(value) and (than is None or (value > than if larger else value < than))
 
 
-class Results(Protocol):
-    """Computes what metrics want of a batch, whatever it computes with."""
-
-    metrics: Metrics
-
-    def __call__(self, batch: Batch) -> Sequence[Tensor]: ...
-
-
-class ModelResults:
+@torch.no_grad()
+def values_of_model(model: Model, metrics: Metrics, batch: Batch) -> list[Tensor]:
     """What a model tells of the metrics of its graph."""
-
-    def __init__(self, model: Model, asked: Asked | None = None) -> None:
-        self.model, self.metrics = model.eval(), Metrics(model.graph, asked=asked)
-
-    @torch.no_grad()
-    def __call__(self, batch: Batch) -> list[Tensor]:
-        return [value.cpu() for value in self.model.results(placed(batch, self.model), tuple(self.metrics.wanted))]
+    return [value.cpu() for value in model.results(placed(batch, model), tuple(metrics.wanted))]
 
 
 def results_of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
@@ -19,7 +19,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 from modgraph.metrics.compared import Batch
 from modgraph.metrics.means import Means
-from modgraph.metrics.metrics import Asked, Metrics
+from modgraph.metrics.metrics import Asked, Metrics, metrics_of
 from modgraph.training.errors import OfAnotherRun
 from modgraph.training.stored_run import Run
 
@@ -41,29 +41,14 @@ def bundle_of(run: Run, path: str, check: bool = True) -> Bundle:
     return bundle
 
 
-class BundleResults:
-    """What a bundle's outputs tell of the metrics of its graph: of those that compare an output with a target."""
-
-    def __init__(
-        self,
-        bundle: Bundle,
-        graph: Graph,
-        by: str | None = None,
-        groups: Sequence[str] = (),
-        asked: Asked | None = None,
-    ) -> None:
-        self.bundle = bundle
-        self.graph = graph
-        self.metrics = _following_from(bundle.outputs, graph, Metrics(graph, by, groups, asked))
-
-    def __call__(self, batch: Batch) -> list[Tensor]:
-        """Raises `ModgraphError` where the data do not fit the bundle."""
-        inputs = {name: tensor.numpy() for name, tensor in batch.items() if name in self.bundle.inputs}
-        try:
-            outputs = self.bundle.run(inputs)
-        except BundleError as error:
-            raise ModgraphError([BadBundle.of(error)]) from error
-        return _values_of(self.metrics, self.graph, outputs, batch)
+def values_of_bundle(bundle: Bundle, graph: Graph, metrics: Metrics, batch: Batch) -> list[Tensor]:
+    """What a bundle's outputs tell of metrics. Raises `ModgraphError` where the data do not fit the bundle."""
+    inputs = {name: tensor.numpy() for name, tensor in batch.items() if name in bundle.inputs}
+    try:
+        outputs = bundle.run(inputs)
+    except BundleError as error:
+        raise ModgraphError([BadBundle.of(error)]) from error
+    return _values_of(metrics, graph, outputs, batch)
 
 
 def evaluate_bundle(
@@ -71,24 +56,23 @@ def evaluate_bundle(
 ) -> dict[str, float]:
     """The metrics of a bundle over a split, also of each group of a grouping. Raises `ModgraphError`."""
     refuse_labels_beyond(arrays, graph)
-    results = BundleResults(bundle, graph, by, arrays.names_of_groups(by), asked)
-    means = Means()
+    means, metrics = Means(), following_from(bundle.outputs, graph, metrics_of(graph, arrays, by, asked))
     for indices, batch in batches(arrays):
-        words = arrays.groups[str(by)][indices] if results.metrics.groups else None
-        results.metrics.gather(means, batch, results(batch), words=words)
-    return results.metrics.values(means)
+        words = arrays.groups[str(by)][indices] if metrics.groups else None
+        metrics.gather(means, batch, values_of_bundle(bundle, graph, metrics, batch), words=words)
+    return metrics.values(means)
 
 
 def metrics_of_outputs(outputs: Values, graph: Graph, rows: Values) -> dict[str, float]:
     """The metrics of what a model made of some examples."""
-    means, metrics = Means(), _following_from(outputs, graph, Metrics(graph))
+    means, metrics = Means(), following_from(outputs, graph, Metrics(graph))
     batch = {name: torch.from_numpy(array) for name, array in rows.items()}
     metrics.gather(means, batch, _values_of(metrics, graph, outputs, batch))
     return metrics.values(means)
 
 
-def _following_from(outputs: Collection[str], graph: Graph, metrics: Metrics) -> Metrics:
-    """The metrics, of which those are left that follow from some outputs."""
+def following_from(outputs: Collection[str], graph: Graph, metrics: Metrics) -> Metrics:
+    """Those metrics, which compare an output with a target, that follow from some outputs."""
     known = {result for name, result in graph.outputs.items() if name in outputs}
     metrics.all = [metric for metric in metrics.compared if metric.compared.prediction in known]
     return metrics

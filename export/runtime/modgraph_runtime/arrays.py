@@ -106,10 +106,8 @@ def _header(content: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype[An
 def refuse_foreign(path: str, force: bool) -> None:
     """Raises `BundleError` if a file is there that modgraph did not write."""
     if not force and is_foreign(path):
-        raise BundleError(
-            f'"{path}" is there already, and nothing in it says that modgraph wrote it: '
-            "choose another name, or overwrite it with --force"
-        )
+        reason = "is there already, and nothing in it says that modgraph wrote it"
+        raise BundleError(f'"{path}" {reason}: choose another name, or overwrite it with --force')
 
 
 def write_arrays(path: str, arrays: Mapping[str, Array], force: bool = False) -> None:
