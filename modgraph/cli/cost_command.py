@@ -119,7 +119,6 @@ def _measure_step(
 
 
 def _bytes(given: str) -> int:
-    """The bytes of a size in words."""
     found = SIZE.fullmatch(given.strip())
     if found is None:
         raise ModgraphError([BadSize(given=given)])

@@ -26,7 +26,6 @@ from modgraph.syntax import read
 if TYPE_CHECKING:
     from numpy import ndarray
 
-
 SAME, DIFFERENT = 0, 2
 
 
@@ -153,17 +152,10 @@ def _values_of(before: Opened, after: Opened, weights: tuple[Weight, ...]) -> Va
     both = [(each.fate, each.before.name, each.after.name) for each in weights if each.before and each.after]
     kept = [(name, other) for fate, name, other in both if fate is not Fate.RESHAPED]
     different = tuple(other for name, other in kept if not _are_equal(old[name], new[other]))
-    longer = []
-    for name, other in ((name, other) for fate, name, other in both if fate is Fate.RESHAPED):
-        first = new[other][tuple(map(slice, old[name].shape))]
-        if _are_equal(old[name], first.copy()):
-            longer.append(other)
-    return Values(
-        "different" if different or len(kept) < len(weights) else "equal",
-        len(kept) - len(different),
-        different,
-        tuple(longer),
-    )
+    reshaped = ((other, old[name], new[other]) for fate, name, other in both if fate is Fate.RESHAPED)
+    longer = tuple(other for other, was, now in reshaped if _are_equal(was, now[tuple(map(slice, was.shape))]))
+    are_different = different or len(kept) < len(weights)
+    return Values("different" if are_different else "equal", len(kept) - len(different), different, longer)
 
 
 def _weights_of(found: Opened) -> Mapping[str, ndarray] | None:
@@ -197,5 +189,4 @@ def _in_bundle(graph: Graph, bundle: Opened) -> Graph:
 
 
 def _left_out_of(bundle: Opened) -> list[str]:
-    """The outputs of its model that a bundle leaves out."""
     return [*bundle.manifest.get("left_out", {}).get("outputs", ())]

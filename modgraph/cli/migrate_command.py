@@ -24,7 +24,6 @@ from modgraph.syntax import parse, read
 if TYPE_CHECKING:
     from modgraph.training.recipe import Recipe
 
-
 MORE = "give it more, -s train.epochs=N, or begin anew with the weights alone, --restart"
 
 

@@ -98,7 +98,6 @@ def _suffix(path: str) -> str:
 
 
 def _page(path: str, summary: dict[str, Any], pictures: Callable[[], dict[str, bytes]]) -> str:
-    """The graph, and all that was traced of it."""
     from modgraph.inspect.page.content import Pane
     from modgraph.inspect.page.document import page_of
     from modgraph.inspect.scene import scene_of

@@ -1,14 +1,7 @@
 """The one typed graph that every stage after the parser reads."""
 
 from modgraph.ir.analysis.comparisons import Compared, compared_in, comparisons, ignored_labels, with_missing_labels
-from modgraph.ir.analysis.learnt import (
-    ModuleAxis,
-    learnt_weights,
-    module_axes,
-    moved_states,
-    weights_behind,
-    with_losses,
-)
+from modgraph.ir.analysis.learnt import learnt_weights, module_axes, moved_states, weights_behind, with_losses
 from modgraph.ir.analysis.reach import Needed, decisions_by_result, needed_in, paths_from_targets
 from modgraph.ir.analysis.values import (
     Padding,

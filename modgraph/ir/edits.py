@@ -134,9 +134,8 @@ def edit_from_json(record: Any) -> Edit:
     kind = stored.read("edit", str)
     if kind not in KINDS:
         raise InvalidGraph(f'"{kind}" is no edit of a graph', field="edit")
-    edit: Edit = KINDS[kind](
-        **{field.name: stored.read(field.name, STORED[field.name][0]) for field in fields(KINDS[kind])}
-    )
+    given = {field.name: stored.read(field.name, STORED[field.name][0]) for field in fields(KINDS[kind])}
+    edit: Edit = KINDS[kind](**given)
     stored.close()
     return edit
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from modgraph.declare import Signature
 from modgraph.ir import node as kinds
-from modgraph.ir.node import Node, Result
+from modgraph.ir.node import Inputs, Node, Result
 from modgraph.ir.part import Decision, Part, bind_route
 from modgraph.routers import Router
 from modgraph.types import TensorType
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from modgraph.ir.part import Region
 
 N = TypeVar("N", bound=Node)
+Uses = Mapping[str, str]
 
 
 class _Sources(NamedTuple):
@@ -49,13 +50,7 @@ class Graph:
 
     # ------------------------------------------------------------ building
 
-    def add(
-        self,
-        node: N,
-        inputs: Mapping[str, Result] | None = None,
-        uses: Mapping[str, str] | None = None,
-        lengths: Mapping[str, Result] | None = None,
-    ) -> N:
+    def add(self, node: N, inputs: Inputs | None = None, uses: Uses | None = None, lengths: Inputs | None = None) -> N:
         """Add a node whose sources are already there: what flows into its slots, the pool and router it uses, and the
         lengths of examples by the name of an axis."""
         assert node.name not in self._nodes, f"two nodes are called {node.name}"
@@ -95,11 +90,11 @@ class Graph:
         """The nodes of one kind, sources first."""
         return [*self._kinds.get(kind, {}).values()]
 
-    def inputs(self, name: str) -> Mapping[str, Result]:
+    def inputs(self, name: str) -> Inputs:
         """What flows into a node, by slot, in the order of its operands."""
         return self._sources[name].inputs
 
-    def lengths(self, name: str) -> Mapping[str, Result]:
+    def lengths(self, name: str) -> Inputs:
         """How long examples are along axes whose padding a node is told, by the axis' name."""
         return self._sources[name].lengths
 
@@ -107,7 +102,7 @@ class Graph:
         """The inputs that tell the lengths of axes, by the axis' name."""
         return {type_.of: name for name, type_ in self.input_types.items() if type_.dtype == "length"}
 
-    def uses(self, name: str) -> Mapping[str, str]:
+    def uses(self, name: str) -> Uses:
         """The pool and router of a route, a decision or a growth, by role."""
         return self._sources[name].uses
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -274,3 +274,6 @@ class Result:
 
     def __str__(self) -> str:
         return self.node if self.index == 0 else f"{self.node}:{self.index}"
+
+
+Inputs = Mapping[str, Result]  # what flows into the slots of a node

@@ -91,7 +91,6 @@ def facts_of(pool: PoolNode, in_scan: bool = False) -> PoolFacts:
 
 
 def _weights(region: Graph) -> int:
-    """How many weights one module has."""
     nodes: list[OpNode | RouteNode] = [*region.of_kind(OpNode), *region.of_kind(RouteNode)]
     shapes = [shape for node in nodes for shape in region.signature(node).weight_shapes.values()]
     inner = sum(_weights(pool.region(at).graph) for pool in region.of_kind(PoolNode) for at in range(pool.size))

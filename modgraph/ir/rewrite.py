@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import DecisionNode, InputNode, Node, OpNode, PoolNode, Result, RouteNode, ScanNode
+from modgraph.ir.node import DecisionNode, InputNode, Inputs, Node, OpNode, PoolNode, Result, RouteNode, ScanNode
 from modgraph.ir.part import Part, Region, scan_types
 from modgraph.types import TensorType
 
@@ -24,7 +24,7 @@ class Expanded:
     """Several nodes in the place of one: `put` is given the copy, and what flows in and what lengths are told there by
     slot and axis; it adds them, and gives the results that stand for those of the node, in order."""
 
-    put: Callable[[Graph, Mapping[str, Result], Mapping[str, Result]], tuple[Result, ...]]
+    put: Callable[[Graph, Inputs, Inputs], tuple[Result, ...]]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Built:
     """Ops in the place of another, each with what flows into it, results of the old graph or of those before it; the
     last, or the one that is called so, stands for the old one."""
 
-    nodes: tuple[tuple[OpNode, Mapping[str, Result]], ...]
+    nodes: tuple[tuple[OpNode, Inputs], ...]
 
 
 Change = Node | Narrowed | Expanded | Built | Result | None
@@ -68,9 +68,7 @@ class _Copy:
     """One graph while it is copied; `moved` says which results of the copy stand for those of the old graph."""
 
     def __init__(self, part: Part, rule: Rule, arguments: Mapping[str, TensorType] | None = None) -> None:
-        self.part = part
-        self.rule = rule
-        self.arguments = arguments or {}
+        self.part, self.rule, self.arguments = part, rule, arguments or {}
         self.graph = Graph(part.graph.name, part.graph.parameters)
         self.moved: dict[Result, Result] = {}
         for node in part.graph:
@@ -79,7 +77,7 @@ class _Copy:
     def now(self, result: Result) -> Result:
         return self.moved.get(result, result)
 
-    def _all_now(self, results: Mapping[str, Result]) -> dict[str, Result]:
+    def _all_now(self, results: Inputs) -> dict[str, Result]:
         return {slot: self.now(result) for slot, result in results.items()}
 
     def region(self, region: Region) -> Region:
@@ -125,15 +123,12 @@ class _Copy:
         node = replace(self._with_regions(node, inputs), within=before.within)
         self._put(node, inputs, graph.uses(before.name), lengths)
 
-    def _put(
-        self, node: Node, inputs: Mapping[str, Result], uses: Mapping[str, str], lengths: Mapping[str, Result]
-    ) -> None:
+    def _put(self, node: Node, inputs: Inputs, uses: Mapping[str, str], lengths: Inputs) -> None:
         self.graph.add(node, inputs, uses, lengths)
         if isinstance(node, OpNode | RouteNode):
             self.graph.replace(replace(node, types=self.graph.signature(node).results))
 
-    def _with_regions(self, node: Node, inputs: Mapping[str, Result]) -> Node:
-        """A node whose regions are rewritten, for what flows into it here."""
+    def _with_regions(self, node: Node, inputs: Inputs) -> Node:
         match node:
             case PoolNode():
                 place = f"{self.part.place}{node.name}"

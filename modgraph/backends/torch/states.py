@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from modgraph.backends.torch.construct import Namespace
-from modgraph.ir import Graph, ModuleAxis, Result, TargetNode, module_axes, moved_states, weights_of
+from modgraph.ir import Graph, Result, TargetNode, module_axes, moved_states, weights_of
+from modgraph.ir.analysis.learnt import ModuleAxis
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 from modgraph.frozen import changed
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import ask
-from modgraph.ir.node import Call, InputNode, Node, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode
+from modgraph.ir.node import Call, InputNode, Inputs, Node, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode
 from modgraph.ir.part import Region, bind_route
 from modgraph.ir.program.outline import captured_name
 from modgraph.ir.program.program import CallNode, DeferredNode, PlaceNode, Program
@@ -25,6 +25,8 @@ from modgraph.types import Misfit, TensorType
 CAPTURED = re.compile(r"outer\.\d+(_*)")  # an argument of a scan that is called after the value outside
 DEEPEST_CALL = 100
 MOST_NODES = 200_000  # of a graph, so that a small stored program cannot fill the memory
+
+Names = Mapping[str, str]
 
 
 def flatten(program: Program) -> Graph:
@@ -66,9 +68,7 @@ class _Flat:
     pool: str = ""
     pending: dict[str, Node] = field(default_factory=dict)
 
-    def put(
-        self, body: Graph, place: Place, call: Call | None, given: Mapping[str, Result], captured: Mapping[str, str]
-    ) -> dict[Result, Result]:
+    def put(self, body: Graph, place: Place, call: Call | None, given: Inputs, captured: Names) -> dict[Result, Result]:
         """Add the nodes of a body that stands at a place; what its results are in the graph."""
         found: dict[Result, Result] = {}
         deferred = {node.placed for node in body.of_kind(DeferredNode)}
@@ -103,9 +103,7 @@ class _Flat:
             ask(place.owner(name) not in self.pending, "it is deferred, and no call places it", name, "deferred")
         return found
 
-    def _call(
-        self, node: CallNode, place: Place, call: Call | None, inputs: Mapping[str, Result]
-    ) -> dict[Result, Result]:
+    def _call(self, node: CallNode, place: Place, call: Call | None, inputs: Inputs) -> dict[Result, Result]:
         """Put the definition of a call in its place; what the results of the call are in the graph."""
         definition, path = node.definition, place.node(node.path)
         weights = place.owner(node.weights) if node.weights else place.weight(node.path)
@@ -120,9 +118,7 @@ class _Flat:
         results = self.put(definition.graph, inside, inlined, inputs, {})
         return {Result(node.name, index): results[result] for index, result in enumerate(definition.results)}
 
-    def _node(
-        self, node: Node, place: Place, call: Call | None, inputs: Mapping[str, Result], captured: Mapping[str, str]
-    ) -> Node:
+    def _node(self, node: Node, place: Place, call: Call | None, inputs: Inputs, captured: Names) -> Node:
         """A node as the graph has it, with its marks and regions."""
         name = captured.get(node.name) or make_absolute(node, place).name
         at = self.pool + name
@@ -145,15 +141,13 @@ class _Flat:
             case _:
                 return added
 
-    def _region(
-        self, region: Region, place: Place, call: Call | None, captured: Mapping[str, str], pool: str
-    ) -> Region:
+    def _region(self, region: Region, place: Place, call: Call | None, captured: Names, pool: str) -> Region:
         flat = _Flat(Graph(""), self.weights, self.marked, pool)
         found = flat.put(region.graph, place, call, {}, captured)
         arguments = tuple(found[Result(name)].node for name in region.arguments)
         return Region(flat.graph, arguments, tuple(found[each] for each in region.results))
 
-    def _add(self, node: Node, inputs: Mapping[str, Result], uses: Mapping[str, str]) -> None:
+    def _add(self, node: Node, inputs: Inputs, uses: Names) -> None:
         ask(node.name not in self.graph, "another node is called so", node.name, "name")
         names = [node.name, *(name for type_ in node.types for name in (*(a.name for a in type_.shape), type_.of))]
         names += [getattr(node, field, "") for field in ("owner", "shares", "inside", "label")]
@@ -167,7 +161,7 @@ class _Flat:
         ask({*axes} <= known.keys(), f"nothing tells the lengths of {', '.join(axes)}", node.name, "inputs")
         self.graph.add(node, inputs, uses, {axis: Result(known[axis]) for axis in axes})
 
-    def _padded(self, node: Node, types: Mapping[str, TensorType], uses: Mapping[str, str]) -> tuple[str, ...]:
+    def _padded(self, node: Node, types: Mapping[str, TensorType], uses: Names) -> tuple[str, ...]:
         """The axes whose padding a node must leave out; none where it is not as its declaration says."""
         pool, router = (self.graph[uses[role]] if role in uses else None for role in ("pool", "router"))
         declared: Op | Router
@@ -190,7 +184,7 @@ class _Flat:
             return ()
 
 
-def _slots(node: Node, added: Node, inputs: Mapping[str, Result]) -> Mapping[str, Result]:
+def _slots(node: Node, added: Node, inputs: Inputs) -> Inputs:
     """What flows into a node; a scan's slots are called as its arguments."""
     if not isinstance(node, ScanNode) or not isinstance(added, ScanNode):
         return inputs

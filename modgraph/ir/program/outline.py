@@ -81,11 +81,14 @@ class _Outline:
         regions: tuple[Lines, ...] = ()
         if isinstance(node, PoolNode):
             inside, place = RegionLevel(level, self.drafts.names), f"{self.pool}{node.name}"
-            regions = tuple(
-                self._region(each, None, inside, f"{place}/{at}/", {}) for at, each in enumerate(node.regions)
-            )
+            places = ((each, f"{place}/{at}/") for at, each in enumerate(node.regions))
+            regions = tuple(self._region(each, None, inside, below, {}) for each, below in places)
         if isinstance(node, ScanNode):
-            captured = _captured(node, self.graph)
+            captured = dict[str, str]()  # the arguments that are called after the value outside: what their place says
+            for at, name in enumerate(node.captured):
+                prefix = captured_name(self.graph.inputs(node.name)[name])
+                if name.rstrip("_") == prefix.rstrip("_") and name.startswith(prefix):
+                    captured[name] = f"{CAPTURED}{at}{name[len(prefix) :]}"
             regions = (self._region(node.region, node.within, level, self.pool, captured),)
             inputs = {captured.get(slot) or level.node(slot): each for slot, each in inputs.items()}
         uses = {role: level.owner(name) for role, name in self.graph.uses(node.name).items()}
@@ -139,22 +142,11 @@ class _Outline:
 
 
 def _homes(body: Body) -> Iterator[tuple[str, Body]]:
-    """The body that each node stands in."""
     for item in body.items:
         if isinstance(item, Body):
             yield from _homes(item)
         elif isinstance(item, Node):
             yield item.name, body
-
-
-def _captured(scan: ScanNode, graph: Graph) -> dict[str, str]:
-    """The arguments of a scan that are called after the value outside, and what they are called by their place."""
-    found = {}
-    for at, name in enumerate(scan.captured):
-        prefix = captured_name(graph.inputs(scan.name)[name])
-        if name.rstrip("_") == prefix.rstrip("_") and name.startswith(prefix):
-            found[name] = f"{CAPTURED}{at}{name[len(prefix) :]}"
-    return found
 
 
 def captured_name(source: Result) -> str:

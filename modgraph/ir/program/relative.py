@@ -167,11 +167,8 @@ class Place:
         if name == SELF:
             return path
         if name.startswith(OUTER) and self.outer is not None:
-            return of(self.outer)(MARKS.sub(self._lowered, name[1:]))
+            return of(self.outer)(MARKS.sub(lambda found: str(self.key) if found[0] == KEY else found[0][1:], name[1:]))
         return join(path, self._keyed(name))
-
-    def _lowered(self, found: re.Match[str]) -> str:
-        return str(self.key) if found[0] == KEY else found[0][1:]
 
     def _keyed(self, name: str) -> str:
         place: Place | None = self

@@ -150,7 +150,6 @@ def types_of(value: Any) -> tuple[TensorType, ...]:
 
 
 def _type(value: Any) -> TensorType:
-    """A type, as `TensorType.as_json` wrote it."""
     fields = Fields(value)
     dtype = fields.read("dtype", one_of("float", "token", "class", "length"))
     shape = fields.read("shape", lambda axes: tuple(map(_axis, list_of(axes))))

@@ -53,9 +53,7 @@ FIELDS: Mapping[str, tuple[Field, ...]] = {  # by the kind of node
     "decision": (
         Field("rounds", readers.whole_of(1, MOST_ROUNDS), 1),
         LABEL,
-        Field(
-            "records", readers.records_of, (), lambda records: [[each.name, each.role.name.lower()] for each in records]
-        ),
+        Field("records", readers.records_of, (), lambda found: [[each.name, each.role.name.lower()] for each in found]),
         Field("facts", readers.facts_of, RouterFacts(), facts_to_json),
     ),
     "pool": (
@@ -209,12 +207,8 @@ def _node(fields: Fields, known: Definitions) -> Node:
     if kind == "op":
         facts["op"] = readers.declared_of(fields, find_op)
     if kind == "router" and fields.has("text"):
-        given = (
-            fields.read("text", readers.name_of),
-            fields.read("given", readers.texts_of, ()),
-            fields.read("defaults", readers.texts_of, ()),
-        )
-        facts["router"] = RouterText(*given)
+        text, given = fields.read("text", readers.name_of), fields.read("given", readers.texts_of, ())
+        facts["router"] = RouterText(text, given, fields.read("defaults", readers.texts_of, ()))
     elif kind == "router":
         facts["router"] = readers.declared_of(fields, find_router)
     if kind == "scan":

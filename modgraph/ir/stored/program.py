@@ -129,7 +129,6 @@ def _read_definition(record: Any, known: nodes.Definitions) -> Definition:
 
 
 def _read_weights(value: Any) -> dict[str, dict[str, Any]]:
-    """What differs from a definition, by the place of a node."""
     ask(isinstance(value, dict), "is no object")
     found: dict[str, dict[str, Any]] = {}
     for place, marks in value.items():

@@ -41,10 +41,7 @@ class BodyLines:
     head."""
 
     def __init__(self, graph: Graph, indent: str, read: Sequence[Result] = (), head: bool = False) -> None:
-        self.graph = graph
-        self.indent = indent
-        self.read = {*read}
-        self.head = head
+        self.graph, self.indent, self.read, self.head = graph, indent, {*read}, head
         self.own = {  # routers that are declared for one route alone, right before it
             route.name: router
             for router, route in pairwise(graph)

@@ -77,7 +77,6 @@ def _node(kind: str) -> Rule:
 
 
 def _user(kind: str) -> Rule:
-    """A node that uses a pool and a router."""
     return lambda pool, router, *facts: {"kind": kind, "uses": {"pool": pool, "router": router}, **_merged(facts)}
 
 
@@ -156,7 +155,6 @@ def _axis(name: str, size: str | None) -> Any:
 
 
 def _constant(value: Any) -> Any:
-    """A constant as Python holds it: a list is a tuple."""
     return tuple(map(_constant, value)) if isinstance(value, list) else value
 
 

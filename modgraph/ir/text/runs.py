@@ -45,11 +45,7 @@ def runs_of(graph: Graph) -> Iterator[Node | Run]:
     pending: Run | None = None
     for node in (*graph, None):
         here = _round(node, graph)
-        if (
-            pending is not None
-            and here is not None
-            and here == replace(pending, first=here.first, last=pending.last + 1)
-        ):
+        if pending and here and here == replace(pending, first=here.first, last=pending.last + 1):
             pending = replace(pending, last=here.last)
             continue
         if pending is not None:

@@ -113,7 +113,6 @@ def _once(part: Part, node: kinds.OpNode | kinds.RouteNode) -> None:
 
 
 def _axes_named(declared: Op | Router, name: str) -> None:
-    """What settings call axes are names."""
     for word, setting in declared.settings().items():
         problem = setting.problem(getattr(declared, word)) if setting.names_axis else None
         ask(not problem, f'setting "{word}" {problem}', name, "settings")
