@@ -9,9 +9,8 @@ from typing import Any
 from modgraph.declare import shown_briefly, shown_value
 from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import constants, entities, errors
-from modgraph.elaboration.bodies import BlockCall
 from modgraph.elaboration.calls import CallArgument, given, label_of, matched
-from modgraph.elaboration.context import BLOCK
+from modgraph.elaboration.context import BLOCK, BlockCall
 from modgraph.elaboration.entities import POISON, BlockUse, Entity, Poison, Tensor, TensorTuple, described
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.site import Site

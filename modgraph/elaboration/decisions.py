@@ -15,8 +15,7 @@ from modgraph.declare import RANKING, ROLES, Role, record_as
 from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import entities, errors
 from modgraph.elaboration.apply import apply_op
-from modgraph.elaboration.bodies import Decision
-from modgraph.elaboration.context import RECORD
+from modgraph.elaboration.context import RECORD, Decision
 from modgraph.elaboration.entities import POISON, Family, OpUse, Poison, PoolEntity, RouterEntity, Tensor, described
 from modgraph.elaboration.messages import for_each_sender
 from modgraph.elaboration.scope import join

@@ -8,7 +8,7 @@ from typing import Any
 
 from modgraph.elaboration import errors
 from modgraph.elaboration.bindings import member_key, named_after
-from modgraph.elaboration.bodies import BlockCall
+from modgraph.elaboration.context import BlockCall
 from modgraph.elaboration.entities import POISON, Family, Poison, Tensor, described
 from modgraph.elaboration.scans import stands_in_scan
 from modgraph.elaboration.site import Site

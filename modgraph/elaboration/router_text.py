@@ -8,8 +8,7 @@ from typing import Any, Literal
 from modgraph.declare import CHOSEN, Record, Role, record_as
 from modgraph.diagnostics import Span
 from modgraph.elaboration import errors
-from modgraph.elaboration.bodies import BlockCall, Decision
-from modgraph.elaboration.context import BLOCK
+from modgraph.elaboration.context import BLOCK, BlockCall, Decision
 from modgraph.elaboration.decisions import mask_padding, record, unbind
 from modgraph.elaboration.entities import POISON, PoolEntity, RouterEntity, RouterUse, Tensor
 from modgraph.elaboration.scope import Naming, Scope

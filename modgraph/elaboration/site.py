@@ -11,8 +11,7 @@ from typing import Any
 from modgraph.diagnostics import Diagnostic, Note, Span
 from modgraph.diagnostics.suggest import MOST_CANDIDATES
 from modgraph.elaboration import entities, errors
-from modgraph.elaboration.bodies import BlockCall, Decision
-from modgraph.elaboration.context import NAME, STATEMENT, Context, in_own_words
+from modgraph.elaboration.context import NAME, STATEMENT, BlockCall, Context, Decision, in_own_words
 from modgraph.elaboration.entities import POISON, Entity, Family, Poison, Template, Tensor, described
 from modgraph.elaboration.scope import Naming, Scope, join
 from modgraph.ir import Call, Graph, InputNode, Node, PoolNode, Result, RouterNode, free_length_name

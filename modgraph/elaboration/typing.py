@@ -6,7 +6,7 @@ from typing import Any
 
 from modgraph.diagnostics import Note, did_you_mean
 from modgraph.elaboration import errors
-from modgraph.elaboration.bodies import BlockCall
+from modgraph.elaboration.context import BlockCall
 from modgraph.elaboration.entities import POISON, AxisEntity, Entity, Poison, Tensor, WithAxis, described, origins
 from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
