@@ -160,12 +160,12 @@ def _values_of(before: Opened, after: Opened, weights: tuple[Weight, ...]) -> Va
 
 def _weights_of(found: Opened) -> Mapping[str, ndarray] | None:
     """The weights of a checkpoint, or of that which a run ends with, None where it has none. Raises `ModgraphError`."""
-    from modgraph.store.checkpoint_record import weights_of_checkpoint, weights_of_run
+    from modgraph.store.checkpoint_record import newest, weights_of_checkpoint
 
     if found.record is not None:
         return weights_of_checkpoint(found.path.with_suffix(".safetensors"), found.record)
     assert found.run is not None, "specs and bundles have no weights of their own"
-    return weights_of_run(found.run)
+    return newest(found.run.checkpoints, weights_of_checkpoint, best=True, origin=found.run.origin())
 
 
 def _are_equal(old: ndarray, new: ndarray) -> bool:

@@ -24,8 +24,6 @@ from modgraph.store.records import sealed, unsealed
 if TYPE_CHECKING:
     from numpy import ndarray
 
-    from modgraph.store.run_directory import RunDirectory
-
 FORMAT = 3
 AGAIN = ".again"  # in the second name for the tensors of a step
 WEIGHT = "weight."  # what the names of weights begin with among the tensors
@@ -158,12 +156,6 @@ def newest(
 def newest_record(folder: Path, origin: str | None, best: bool = True) -> CheckpointRecord | None:
     """The record of the checkpoint that a run ends with: its best, or its newest. Raises `ModgraphError`."""
     return newest(folder, lambda _, record: record, best, origin)
-
-
-def weights_of_run(run: RunDirectory) -> dict[str, ndarray] | None:
-    """The weights of a run's best checkpoint, or its newest, by name; None where there is none. Raises
-    `ModgraphError`."""
-    return newest(run.checkpoints, weights_of_checkpoint, best=True, origin=run.origin())
 
 
 def weights_of_checkpoint(path: Path, record: CheckpointRecord) -> dict[str, ndarray]:

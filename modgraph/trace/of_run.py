@@ -32,7 +32,7 @@ def trace_run(run: Run, split: str | None = None, route: str | None = None, exam
         raise ModgraphError([NothingToTrace(path=str(run.path))])
     check_logs(run.directory)
     checkpoint = run.checkpoint()
-    model = run.model_of(checkpoint)
+    model = run.model(checkpoint=checkpoint)
     name, arrays = chosen_split(run.splits(), split)
     run.refuse_changed({name: arrays})
     arrays = first_of(run.so_far({name: arrays})[name], examples)

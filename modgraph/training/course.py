@@ -19,10 +19,6 @@ Facts = Mapping[str, Any]  # plain values, as a checkpoint keeps them
 Turn = tuple[Graph, Facts]  # the graph that the next phase trains, and where in its course the training then is
 
 
-def unchanged(graph: Graph) -> Graph:
-    return graph
-
-
 @dataclass(frozen=True)
 class Phase:
     """One part of a training. `learnt_from` makes, of its graph, the one whose losses a step descends on. The learning
@@ -31,7 +27,7 @@ class Phase:
 
     splits: Mapping[str, Arrays]
     epochs: int
-    learnt_from: Callable[[Graph], Graph] = unchanged
+    learnt_from: Callable[[Graph], Graph] = lambda graph: graph
     lr: float | None = None
     goes_on: bool = False
     told: Facts = field(default_factory=dict)

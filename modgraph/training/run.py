@@ -41,12 +41,12 @@ from modgraph.training.losses import weighing_losses
 from modgraph.training.named_parts import check_monitored, ignoring, refuse_unfit, refuse_unlabelled, weighing
 from modgraph.training.processes import Processes
 from modgraph.training.recipe import Recipe, keyed, read_with_spec, with_validation
-from modgraph.training.sections import Start, Train
+from modgraph.training.sections import Train
 from modgraph.training.stages import take_weights
 from modgraph.training.start.errors import CannotStart
 from modgraph.training.start.inherit import Beginning, Inherited, inherit_file, inherit_run
-from modgraph.training.start.weight_map import WeightMap, read_map
-from modgraph.training.state import TrainState, refusing_damage
+from modgraph.training.start.weight_map import read_map
+from modgraph.training.state import refusing_damage
 from modgraph.training.stored_run import Run, load_run, unseen
 
 Splits = Mapping[str, Arrays]
@@ -65,7 +65,20 @@ def started(
     weight_map = read_map(recipe.start.map, program.ir) if recipe.start and recipe.start.map else None
 
     def inherit(engine: Engine, splits: Splits) -> Inherited | None:
-        return None if recipe.start is None else _inherited(recipe.start, weight_map, engine.state)
+        start, state = recipe.start, engine.state
+        if start is None:
+            return None
+        own = state.weights
+        if start.run is not None:
+            if not RunDirectory(Path(start.run)).record.exists():
+                way_out = "train it first, or name another: -s start.run=DIR"
+                raise ModgraphError([CannotStart(path=start.run, reason="there is no run", way_out=way_out)])
+            found = inherit_run(state.graph, own, start.run, load_run(start.run).checkpoint().weights)
+        else:
+            assert start.weights is not None and weight_map is not None, "the recipe is checked"
+            found = inherit_file(state.graph, own, start.weights, weight_map)
+        take_weights(state.model, state.staged, own)
+        return found
 
     return _begun(program, recipe, directory, inherit)
 
@@ -142,21 +155,6 @@ def _begun(
         if engine.processes.is_rank_zero:
             directory.mark(STARTED)
         yield engine
-
-
-def _inherited(start: Start, weight_map: WeightMap | None, state: TrainState) -> Inherited:
-    """Give a model the weights that it is to start from, and tell which. Raises `ModgraphError`."""
-    own = state.weights
-    if start.run is not None:
-        if not RunDirectory(Path(start.run)).record.exists():
-            way_out = "train it first, or name another: -s start.run=DIR"
-            raise ModgraphError([CannotStart(path=start.run, reason="there is no run", way_out=way_out)])
-        found = inherit_run(state.graph, own, start.run, load_run(start.run).checkpoint().weights)
-    else:
-        assert start.weights is not None and weight_map is not None, "the recipe is checked"
-        found = inherit_file(state.graph, own, start.weights, weight_map)
-    take_weights(state.model, state.staged, own)
-    return found
 
 
 def resumed(path: str) -> AbstractContextManager[Engine]:

@@ -145,7 +145,7 @@ def _take_up(state: TrainState, checkpoint: Checkpoint, same_phase: bool, goes_o
     """Put what a checkpoint holds into a fresh state. Raises `ModgraphError`."""
     same_graph, own = checkpoint.graph == state.graph, state.weights
     if same_graph:
-        _refuse_other_weights(own, checkpoint)
+        refuse_other_weights(own, checkpoint)
     taken = {name: each for name, each in checkpoint.weights.items() if name in own}
     grown = {*state.staged, *stages.states_along_modules(state.graph)}
     unlike = sorted(name for name in taken.keys() - grown if taken[name].shape != own[name].shape)
@@ -175,13 +175,7 @@ def refusing_damage(checkpoint: Checkpoint) -> Iterator[None]:
         raise ModgraphError([BadCheckpoint(path=checkpoint.path, reason=reason)]) from error
 
 
-def load_weights(model: Model, checkpoint: Checkpoint) -> None:
-    """Put a checkpoint's weights into a model of its graph. Raises `ModgraphError` naming what does not fit."""
-    _refuse_other_weights(model.state_dict(), checkpoint)
-    model.load_state_dict(checkpoint.weights)
-
-
-def _refuse_other_weights(own: Mapping[str, Tensor], checkpoint: Checkpoint) -> None:
+def refuse_other_weights(own: Mapping[str, Tensor], checkpoint: Checkpoint) -> None:
     """Raises `ModgraphError` unless a checkpoint's weights have the same names and shapes."""
     expected, found = ({name: each.shape for name, each in tensors.items()} for tensors in (own, checkpoint.weights))
     wrong = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))

@@ -22,7 +22,7 @@ from modgraph.store.errors import BadCheckpoint
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.errors import NotForEval
 from modgraph.training.recipe import Recipe, read_recipe, with_validation
-from modgraph.training.state import load_weights
+from modgraph.training.state import refuse_other_weights
 
 T = TypeVar("T")
 
@@ -77,14 +77,12 @@ class Run:
             raise ModgraphError([BadCheckpoint(path=str(folder), reason=reason)])
         return found
 
-    def model(self, device: str | torch.device = "cpu") -> Model:
-        """The model with the weights of its checkpoint, in evaluation mode. Raises `ModgraphError`."""
-        return self.model_of(self.checkpoint(), device)
-
-    def model_of(self, checkpoint: Checkpoint, device: str | torch.device = "cpu") -> Model:
-        """The model with the weights of one of its checkpoints, in evaluation mode."""
+    def model(self, device: str | torch.device = "cpu", checkpoint: Checkpoint | None = None) -> Model:
+        """The model with the weights of its checkpoint, or of one given, in evaluation mode. Raises `ModgraphError`."""
+        checkpoint = checkpoint or self.checkpoint()
         model = build(checkpoint.graph, self.recipe.train.seed)
-        load_weights(model, checkpoint)
+        refuse_other_weights(model.state_dict(), checkpoint)
+        model.load_state_dict(checkpoint.weights)
         return model.to(device).eval()
 
     def splits(self) -> dict[str, Arrays]:

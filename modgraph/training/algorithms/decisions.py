@@ -61,18 +61,19 @@ def drawn_routes(graph: Graph) -> list[DrawnRoute]:
         draw = drawn_by(decision.inside[chosen], decision.part.graph)
         assert draw is not None, f"{router.name} draws by nothing"
         *shape, modules = graph.type_of(decision.results[chosen]).shape
-        route = DrawnRoute(
-            name=decision.name,
-            router=router.name,
-            frozen=router.frozen,
-            modules=modules.size or 0,
-            shape=tuple(shape),
-            distribution=decision.results[distribution.name],
-            role=distribution.role,
-            choice=decision.results[chosen],
-            told=told(draw.name),
+        found.append(
+            DrawnRoute(
+                name=decision.name,
+                router=router.name,
+                frozen=router.frozen,
+                modules=modules.size or 0,
+                shape=tuple(shape),
+                distribution=decision.results[distribution.name],
+                role=distribution.role,
+                choice=decision.results[chosen],
+                told=told(draw.name),
+            )
         )
-        found.append(route)
     return found
 
 

@@ -177,7 +177,15 @@ class ContinualCourse(Course):
         """What a task has come to is measured, and all is frozen; the next begins, with as many classes as it needs."""
         task, graph = here.task, training.graph
         row = evaluation.measured(training, self.tasks, task)
-        record = {**evaluation.record_of(self.tasks, task, row, graph), "epoch": training.epoch, "step": training.step}
+        record = {
+            **self._named(here),
+            **({"accuracy": evaluation.overall(row, self.tasks.tests)} if row else {}),
+            "accuracies": dict(zip(self.tasks.names, row, strict=False)),
+            "modules": evaluation.modules(graph),
+            "classes": evaluation.classes(graph),
+            "epoch": training.epoch,
+            "step": training.step,
+        }
         training.on_rank_zero(partial(Journal(training.directory.tasks).add, record))
         training.say(evaluation.shown(self.tasks, task, row, graph))
         here = replace(here, accuracies=(*here.accuracies, row))

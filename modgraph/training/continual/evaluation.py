@@ -69,18 +69,6 @@ def classes(graph: Graph) -> dict[str, int]:
     return {name: axis.size for name, axis in class_axes(graph).items() if axis.size is not None}
 
 
-def record_of(tasks: Tasks, task: int, row: Sequence[float], graph: Graph) -> dict[str, Any]:
-    """What is written down of the end of a task."""
-    return {
-        "task": tasks.names[task],
-        "number": task,
-        **({"accuracy": overall(row, tasks.tests)} if row else {}),
-        "accuracies": dict(zip(tasks.names, row, strict=False)),
-        "modules": modules(graph),
-        "classes": classes(graph),
-    }
-
-
 def shown(tasks: Tasks, task: int, row: Sequence[float], graph: Graph) -> str:
     """A line for the user."""
     after = f"after task {tasks.names[task]}, {task + 1} of {len(tasks)}"
