@@ -25,6 +25,7 @@ from modgraph.types import Axis
 
 SKY = ("drizzle", "fog", "rain", "snow", "sun")
 LEAST = {"precipitation": 0.0, "temp_max": -math.inf, "temp_min": -math.inf, "wind": 0.0}  # and the least of each
+Series = dict[str, NDArray[Any]]
 COLUMNS = ("date", *LEAST, "weather")
 NUMBERS = {"precipitation": "log(1 + mm)", "warmest": "°C", "coldest": "°C", "wind": "sqrt(m/s)"}
 CLASSES = {"sky": SKY, "wet": ("dry", "wet")}
@@ -133,9 +134,7 @@ class DailyWeather(DataSet, name="daily_weather"):
                 raise does_not_fit(f"{reason}, or that without the axis of days", f"declare: target {target}: {wanted}")
         return found
 
-    def _windows(
-        self, series: Mapping[str, NDArray[Any]], targets: Mapping[str, str], graph: Graph, split: str, part: range
-    ) -> Arrays:
+    def _windows(self, series: Series, targets: Mapping[str, str], graph: Graph, split: str, part: range) -> Arrays:
         """The windows of a split, targets in it too. Raises `ModgraphError` where it has none."""
         axis = graph.input_types[self.input].shape[0]
         with_days = {target for target in targets if graph.target_types[target].shape[:1] == (axis,)}
@@ -162,7 +161,7 @@ class DailyWeather(DataSet, name="daily_weather"):
         return Arrays({**values, length_name(graph, axis.name): lengths} if axis.is_padded else values)
 
 
-def series_of(weather: Weather, learnt: range) -> tuple[dict[str, NDArray[Any]], dict[str, tuple[float, float]]]:
+def series_of(weather: Weather, learnt: range) -> tuple[Series, dict[str, tuple[float, float]]]:
     """Every series [days], `season` [days, 2], numbers standardised by (x − mean) / deviation; and these two of each,
     of the days that are learnt from alone."""
     measured = weather.numbers

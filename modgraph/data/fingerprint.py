@@ -15,6 +15,7 @@ from modgraph.data.files import read_data
 from modgraph.recipes.schema import paths_of
 
 FORMAT = 1
+Fingerprints = Mapping[str, "Fingerprint | None"]  # by split
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,7 @@ class Fingerprint:
         return cls(len(arrays), whole.hexdigest())
 
 
-def changes_of(
-    before: Mapping[str, Fingerprint | None], now: Mapping[str, Fingerprint | None]
-) -> list[tuple[str, str]]:
+def changes_of(before: Fingerprints, now: Fingerprints) -> list[tuple[str, str]]:
     """What has become of each split that is not what it was."""
     changes = []
     for split in sorted(before.keys() | now.keys()):

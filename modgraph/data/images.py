@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,6 @@ from modgraph.data.errors import bad_file, does_not_fit
 from modgraph.data.files import read_data, reading
 from modgraph.files import open_file, reason_of
 from modgraph.ir import Graph
-
-if TYPE_CHECKING:
-    from PIL import Image
 
 FORMATS = ("JPEG", "PNG")  # Pillow knows others that start programs
 PIXELS = 2**26  # of an image, 268 MB in colour
@@ -126,19 +123,14 @@ def read_image(path: str, height: int, width: int) -> NDArray[np.float32]:
                 if image.width * image.height > most:
                     pixels = f"{image.width:,} × {image.height:,} pixels"
                     raise ValueError(f"its header means {pixels}; a file of this size may have {most:,}")
-                resized = _in_colour(image).resize((width, height), Image.Resampling.BILINEAR)
+                image.load()
+                if image.mode == "P" and image.palette is None:
+                    raise ValueError("it has no palette for its colours")
+                deep = image.mode.startswith("I")  # grey of 16 bits, which Pillow would cut off at 255
+                whole = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)) if deep else image
+                coloured = whole if whole.mode == "RGB" else whole.convert("RGB")
+                resized = coloured.resize((width, height), Image.Resampling.BILINEAR)
     except (SyntaxError, Image.DecompressionBombError) as error:  # what Pillow raises besides
         raise bad_file(path, reason_of(error), WAY_OUT) from error
     colours: NDArray[np.float32] = np.asarray(resized, np.float32).transpose(2, 0, 1) / np.float32(255)
     return colours
-
-
-def _in_colour(image: Image.Image) -> Image.Image:
-    from PIL import Image
-
-    image.load()
-    if image.mode == "P" and image.palette is None:
-        raise ValueError("it has no palette for its colours")
-    if image.mode.startswith("I"):  # grey of 16 bits, which Pillow would cut off at 255
-        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
-    return image if image.mode == "RGB" else image.convert("RGB")

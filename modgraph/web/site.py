@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from importlib.resources import files
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -178,10 +177,15 @@ def _json(value: Any) -> str:
 
 
 def examples_of(bundle: Bundle, arrays: Arrays, split: str) -> dict[str, Any]:
-    """Some examples of a split, of classes as unlike as they come; each computed alone, its padding cut off."""
+    """Some examples of a split, first one of each class of the first target that has one class for an example; each
+    computed alone, its padding cut off."""
+    known = (arrays.values.get(str(port.target)) for port in bundle.outputs.values() if port.target is not None)
+    labels = next((array for array in known if array is not None and array.ndim == 1), None)
+    count = min(LOOKED_AT, len(arrays))
+    first = range(count) if labels is None else np.unique(labels[:count], return_index=True)[1].tolist()
+    order = [*first, *sorted({*range(count)} - {*first})]
     found, left = list[dict[str, Any]](), LARGEST
-    most = MOST if _targets(bundle, arrays) else MOST_UNNAMED
-    for row in islice(_unlike(bundle, arrays), most):
+    for row in order[: MOST_UNNAMED if labels is None else MOST]:
         rows = arrays.read(np.array([row]))
         inputs = {name: rows[name] for name in bundle.inputs}
         values = bundle.run(inputs, routing=True)
@@ -190,21 +194,6 @@ def examples_of(bundle: Bundle, arrays: Arrays, split: str) -> dict[str, Any]:
             break
         found.append({"truth": _truth(bundle, rows), "inputs": _packed(inputs), "outputs": _packed(values)})
     return {"split": split, "examples": found}
-
-
-def _unlike(bundle: Bundle, arrays: Arrays) -> Iterator[int]:
-    """The places of examples: one of each class of the first target that has one for an example, the others behind."""
-    labels = next((arrays.values[target] for target in _targets(bundle, arrays)), None)
-    count = min(LOOKED_AT, len(arrays))
-    first = range(count) if labels is None else np.unique(labels[:count], return_index=True)[1].tolist()
-    yield from first
-    yield from sorted({*range(count)} - {*first})
-
-
-def _targets(bundle: Bundle, arrays: Arrays) -> list[str]:
-    """The targets that have one class for each example."""
-    told = [port.target for port in bundle.outputs.values() if port.target is not None]
-    return [target for target in told if target in arrays.values and arrays.values[target].ndim == 1]
 
 
 def _truth(bundle: Bundle, rows: Mapping[str, NDArray[Any]]) -> dict[str, str]:

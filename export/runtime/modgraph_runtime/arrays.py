@@ -54,7 +54,6 @@ def array_names(path: str) -> list[str]:
 
 @contextmanager
 def _archive(path: str) -> Iterator[zipfile.ZipFile]:
-    """An open .npz file. Raises `BundleError` for what goes wrong with it."""
     try:
         with open_file(path) as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of numpy, on files of old
@@ -76,7 +75,18 @@ def _size(archive: zipfile.ZipFile, name: str, member: zipfile.ZipInfo) -> int:
     if member.compress_type not in PACKED:
         raise ValueError(f'"{name}" is packed in a way that numpy does not use')
     with archive.open(member) as content:
-        shape, dtype, header = _header(content, name)
+        if content.read(len(np.lib.format.MAGIC_PREFIX)) != np.lib.format.MAGIC_PREFIX:
+            raise ValueError(f'"{name}" is no array')
+        content.seek(0)
+        version: Any = np.lib.format.read_magic(content)
+        if version not in HEADERS:
+            raise ValueError(f'"{name}" is of a version of numpy\'s format that holds no plain arrays')
+        shape, _, dtype = HEADERS[version](content)
+        header = content.tell()
+    if dtype.hasobject:
+        raise ValueError(f'"{name}" {RAGGED}')
+    if any(axis < 0 for axis in shape):
+        raise ValueError(f'"{name}" has the shape {shape}')
     size = math.prod(shape) * dtype.itemsize
     if header + size != member.file_size:
         told = f"{header + size:,} bytes by its header, and {member.file_size:,} in the file"
@@ -85,22 +95,6 @@ def _size(archive: zipfile.ZipFile, name: str, member: zipfile.ZipInfo) -> int:
     if member.file_size > most:
         raise ValueError(f'the {member.compress_size:,} bytes of "{name}" cannot hold {member.file_size:,}')
     return size
-
-
-def _header(content: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype[Any], int]:
-    """The shape and type of an array, and how long what tells them is. Raises `ValueError`."""
-    if content.read(len(np.lib.format.MAGIC_PREFIX)) != np.lib.format.MAGIC_PREFIX:
-        raise ValueError(f'"{name}" is no array')
-    content.seek(0)
-    version: Any = np.lib.format.read_magic(content)
-    if version not in HEADERS:
-        raise ValueError(f'"{name}" is of a version of numpy\'s format that holds no plain arrays')
-    shape, _, dtype = HEADERS[version](content)
-    if dtype.hasobject:
-        raise ValueError(f'"{name}" {RAGGED}')
-    if any(axis < 0 for axis in shape):
-        raise ValueError(f'"{name}" has the shape {shape}')
-    return shape, dtype, content.tell()
 
 
 def refuse_foreign(path: str, force: bool) -> None:

@@ -21,17 +21,8 @@ from modgraph_runtime.ports import BATCH, Array, BundleError, Inputs, Port, chec
 MADE_BY = "check the path: modgraph export RUN -o model.onnx makes a bundle"
 
 # onnxruntime's errors have no base class of their own
-ORT_ERRORS = (
-    ort_errors.EPFail,
-    ort_errors.Fail,
-    ort_errors.InvalidArgument,
-    ort_errors.InvalidGraph,
-    ort_errors.InvalidProtobuf,
-    ort_errors.NotImplemented,
-    ort_errors.RuntimeException,
-    RuntimeError,
-    ValueError,
-)
+NAMES = "EPFail Fail InvalidArgument InvalidGraph InvalidProtobuf NotImplemented RuntimeException".split()
+ORT_ERRORS = (RuntimeError, ValueError, *(getattr(ort_errors, name) for name in NAMES))
 CLOSED = {  # a model is ONNX and whole: onnxruntime would also take its own format, and weights from other files
     "session.load_model_format": "ONNX",
     "session.model_external_initializers_file_folder_path": os.devnull,  # nothing lies below what is no folder
