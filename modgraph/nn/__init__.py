@@ -5,7 +5,6 @@ from modgraph.nn.arithmetic import Arithmetic, Where
 from modgraph.nn.array import Constant, NextState, State
 from modgraph.nn.attention import Attention
 from modgraph.nn.batch import BatchMean, BatchVariance, KeepRecent
-from modgraph.nn.capacity import WithinCapacity
 from modgraph.nn.chance import DRAW, Draw, GumbelNoise, NormalNoise
 from modgraph.nn.choice import (
     Above,
@@ -18,6 +17,7 @@ from modgraph.nn.choice import (
     StraightThrough,
     TopKMask,
     TrainingOrInference,
+    WithinCapacity,
 )
 from modgraph.nn.elementwise import Clamp, Elementwise
 from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool2d, PatchEmbed, Tokens

@@ -18,19 +18,19 @@ class AlongAxis(nn.Module):
 class Softmax(AlongAxis):
     """Softmax along an axis; zero in padding."""
 
+    function = staticmethod(torch.softmax)
+
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         if real is None:
-            return x.softmax(self.axis)
-        return _among_real(x, real).softmax(self.axis).masked_fill(~real, 0.0)
+            return self.function(x, self.axis)
+        least = torch.finfo(x.dtype).min  # which gives padding no share, and an example of padding alone one
+        return self.function(cleared(x, real, least), self.axis).masked_fill(~real, 0.0)
 
 
-class LogSoftmax(AlongAxis):
+class LogSoftmax(Softmax):
     """Log-softmax along an axis; zero in padding."""
 
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        if real is None:
-            return x.log_softmax(self.axis)
-        return _among_real(x, real).log_softmax(self.axis).masked_fill(~real, 0.0)
+    function = staticmethod(torch.log_softmax)
 
 
 class Unit(AlongAxis):
@@ -38,11 +38,6 @@ class Unit(AlongAxis):
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         return F.normalize(cleared(x, real), dim=self.axis, eps=1e-8)
-
-
-def _among_real(x: Tensor, real: Tensor) -> Tensor:
-    """Logits that give padding no probability: the least finite number, so that an example of padding alone has one."""
-    return x.masked_fill(~real, torch.finfo(x.dtype).min)
 
 
 class Sum(AlongAxis):
@@ -64,21 +59,17 @@ class Mean(AlongAxis):
 class Max(AlongAxis):
     """The largest value along an axis, padding left out; the largest of nothing is zero."""
 
+    function, neutral = staticmethod(torch.amax), -torch.inf
+
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        if real is None:
-            return x.amax(self.axis)
-        largest = cleared(x, real, -torch.inf).amax(self.axis)
-        return torch.where(real.any(self.axis), largest, 0.0)
+        found: Tensor = self.function(cleared(x, real, self.neutral), self.axis)
+        return found if real is None else torch.where(real.any(self.axis), found, 0.0)
 
 
-class Min(AlongAxis):
+class Min(Max):
     """The least value along an axis, padding left out; the least of nothing is zero."""
 
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        if real is None:
-            return x.amin(self.axis)
-        least = cleared(x, real, torch.inf).amin(self.axis)
-        return torch.where(real.any(self.axis), least, 0.0)
+    function, neutral = staticmethod(torch.amin), torch.inf
 
 
 class Last(AlongAxis):

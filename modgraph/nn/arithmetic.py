@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.nn.elementwise import divide, power
+from modgraph.nn.layer import Layer
 
 
 def _compared(compare: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
@@ -19,14 +20,6 @@ def _compared(compare: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Ten
         return compare(left, right).to((left if isinstance(left, Tensor) else right).dtype)
 
     return function
-
-
-def _minimum(left: Tensor, right: Any) -> Tensor:
-    return torch.minimum(left, right) if isinstance(right, Tensor) else left.clamp(max=right)
-
-
-def _maximum(left: Tensor, right: Any) -> Tensor:
-    return torch.maximum(left, right) if isinstance(right, Tensor) else left.clamp(min=right)
 
 
 class Arithmetic(nn.Module):
@@ -42,8 +35,12 @@ class Arithmetic(nn.Module):
         "*": operator.mul,
         "/": divide,
         "**": power,
-        "minimum": _minimum,
-        "maximum": _maximum,
+        "minimum": lambda left, right: (
+            torch.minimum(left, right) if isinstance(right, Tensor) else left.clamp(max=right)
+        ),
+        "maximum": lambda left, right: (
+            torch.maximum(left, right) if isinstance(right, Tensor) else left.clamp(min=right)
+        ),
         "<": _compared(operator.lt),
         "<=": _compared(operator.le),
         ">": _compared(operator.gt),
@@ -74,24 +71,21 @@ class Arithmetic(nn.Module):
         return result
 
 
-class Where(nn.Module):
+class Where(Layer):
     """The second value where the first, a condition, is not zero, the third elsewhere; either may be a number.
 
     `lacks` has for each value the axes of the result that it does not have, counted from the last. No gradient flows to
     the side not taken.
     """
 
-    def __init__(
-        self, lacks: tuple[tuple[int, ...], ...], chosen: float | None = None, otherwise: float | None = None
-    ) -> None:
-        super().__init__()
-        self.lacks = lacks
-        self.constants = (chosen, otherwise)
+    lacks: tuple[tuple[int, ...], ...]
+    chosen: float | None = None
+    otherwise: float | None = None
 
     def forward(self, *values: Tensor) -> Tensor:
         condition, *rest = map(_widened, values, self.lacks)
         remaining = iter(rest)
-        chosen, other = (next(remaining) if each is None else each for each in self.constants)
+        chosen, other = (next(remaining) if each is None else each for each in (self.chosen, self.otherwise))
         if not rest:  # two Python numbers would give torch's default dtype
             chosen = torch.full_like(condition, chosen)
         return torch.where(condition != 0, chosen, other)

@@ -8,30 +8,25 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.nn.device import constant
+from modgraph.nn.layer import Layer
 from modgraph.nn.parameter import for_each
 
 
-class Constant(nn.Module):
+class Constant(Layer):
     """Given numbers, the same for every example; `rank` is how many axes one example of the operand has."""
 
-    def __init__(self, rank: int, sizes: Sequence[int], values: Sequence[float]) -> None:
-        super().__init__()
-        self.rank = rank
-        self.sizes = tuple(sizes)
-        self.values = tuple(values)
+    rank: int
+    sizes: Sequence[int]
+    values: Sequence[float]
 
     def forward(self, like: Tensor) -> tuple[Tensor, Tensor]:
         """like [..., axes of one] gives [..., *sizes], and the array for one example, for who needs it once."""
         kind = like.dtype if like.is_floating_point() else torch.get_default_dtype()
         if len(self.values) == 1:  # made in the graph: a step of a scan that is exported holds no tensors
-            found = torch.full((self._count,), self.values[0], dtype=kind, device=like.device)
+            found = torch.full(tuple(self.sizes), self.values[0], dtype=kind, device=like.device)
         else:
             found = constant(self.values, kind, like.device)
         return for_each(found.reshape(*[1] * (like.dim() - self.rank), *self.sizes), like, self.rank)
-
-    @property
-    def _count(self) -> int:
-        return torch.Size(self.sizes).numel()
 
 
 class State(nn.Module):

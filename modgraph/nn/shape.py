@@ -35,23 +35,19 @@ class Stack(Layer):
         return torch.stack(values, dim=-1 - self.rank)
 
 
-class Split(nn.Module):
+class Split(Layer):
     """Cuts the last axis into parts of these lengths."""
 
-    def __init__(self, lengths: Sequence[int]) -> None:
-        super().__init__()
-        self.lengths = [*lengths]
+    lengths: Sequence[int]
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        return torch.split(x, self.lengths, dim=-1)
+        return torch.split(x, [*self.lengths], dim=-1)
 
 
-class Transpose(nn.Module):
+class Transpose(Layer):
     """The last axes in another order, which has their places counted from the last."""
 
-    def __init__(self, order: Sequence[int]) -> None:
-        super().__init__()
-        self.order = [*order]
+    order: Sequence[int]
 
     def forward(self, x: Tensor) -> Tensor:
         return x.permute(*range(x.dim() - len(self.order)), *self.order)
@@ -67,13 +63,11 @@ class Merge(Layer):
         return x.flatten(self.first, self.last)
 
 
-class Unmerge(nn.Module):
+class Unmerge(Layer):
     """One axis as several of these lengths."""
 
-    def __init__(self, axis: int, sizes: Sequence[int]) -> None:
-        super().__init__()
-        self.axis = axis
-        self.sizes = [*sizes]
+    axis: int
+    sizes: Sequence[int]
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.unflatten(x, self.axis, self.sizes)

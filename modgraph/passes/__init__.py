@@ -3,12 +3,11 @@
 from modgraph.passes.determinize import Determinize
 from modgraph.passes.fold import Fold
 from modgraph.passes.hoist import ComputeOnce, Hoist
-from modgraph.passes.inference import InferenceOnly
+from modgraph.passes.inference import InferenceOnly, Prune
 from modgraph.passes.infrastructure import Moved, Pass, apply_passes, optimised
 from modgraph.passes.lower import Lower, NoSuchLowering, choices, routes_by_path
 from modgraph.passes.merge import Merge
-from modgraph.passes.novelty import NoveltyAsOutputs, WithoutNovelty, novelties
-from modgraph.passes.outputs import WithoutOutputs, without_outputs
+from modgraph.passes.outputs import NoveltyAsOutputs, WithoutNovelty, WithoutOutputs, novelties, without_outputs
 from modgraph.passes.pipelines import (
     BUNDLE,
     INFERENCE,
@@ -22,6 +21,5 @@ from modgraph.passes.pipelines import (
     training_passes,
     up_to,
 )
-from modgraph.passes.prune import Prune
 from modgraph.passes.reassociate import Reassociate, images
 from modgraph.passes.split import Split, split_routes

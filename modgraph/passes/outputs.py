@@ -1,13 +1,14 @@
-"""Leave out some outputs of a model."""
+"""Leave out some outputs of a model; what routers record of novelty as outputs, or left out."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from modgraph.ir import Built, Change, Graph, Part, needed_in, rewritten
+from modgraph.declare import Role
+from modgraph.ir import Built, Change, Decision, Graph, Part, needed_in, rewritten
 from modgraph.ir.node import DecisionNode, InputNode, Node, OpNode, OutputNode, Result
 from modgraph.ops.array import State
 from modgraph.passes.inference import InferenceOnly
@@ -71,3 +72,56 @@ def _unread_inputs(graph: Graph) -> set[str]:
     axes = {axis for name, type_ in inputs.items() if name in needed for axis in type_.padded}
     unread = {name for name, type_ in inputs.items() if name not in needed and type_.of not in axes}
     return unread if needed & inputs.keys() else set()
+
+
+@dataclass(frozen=True)
+class NoveltyAsOutputs(Pass):
+    """Make every record of novelty an output, called as it is and after its route: `novelty.blocks.9.adapter`."""
+
+    name: ClassVar[str] = "novelty_as_outputs"
+
+    def __call__(self, graph: Graph) -> Graph:
+        found = rewritten(graph)
+        for label, result in novelties(graph).items():
+            if label not in graph.outputs:
+                found.add(OutputNode(name=f"output.{label}", label=label), {"x": result})
+        return found
+
+
+@dataclass(frozen=True)
+class WithoutNovelty(Pass):
+    """Leave out records of novelty that nothing reads, and what only they need. In a scan they stay."""
+
+    name: ClassVar[str] = "without_novelty"
+
+    def __call__(self, graph: Graph) -> Graph:
+        left_out = unread_novelties(graph)
+
+        def rule(node: Node, part: Part) -> Change:
+            if not isinstance(node, DecisionNode) or part.graph.router_of(node).name not in left_out:
+                return node
+            return replace(node, records=tuple(each for each in node.records if each.role is not Role.NOVELTY))
+
+        return InferenceOnly()(rewritten(graph, rule)) if left_out else graph
+
+
+def novelties(graph: Graph) -> dict[str, Result]:
+    """The records of novelty, by `record.label`; of a route inside a scan, those of all steps."""
+    decisions = graph.decisions()
+    return {f"{name}.{each.label}": each.results[name] for each in decisions for name in _names(each)}
+
+
+def _names(decision: Decision) -> list[str]:
+    return [record.name for record in decision.declared if record.role is Role.NOVELTY]
+
+
+def unread_novelties(graph: Graph) -> frozenset[str]:
+    """The routers whose records of novelty nothing reads, in any of their routes."""
+    readers = (node.name for node in graph if not isinstance(node, DecisionNode))
+    read = {result for name in readers for result in graph.inputs(name).values()}
+    decisions, kept = graph.decisions(), set()
+    for each in decisions:
+        names, records = _names(each), each.inside
+        if each.part.graph is not graph or not names or any(records[name] in read for name in names):
+            kept.add(each.router.name)
+    return frozenset({each.router.name for each in decisions} - kept)

@@ -12,13 +12,11 @@ from modgraph.ir import Graph, Result
 from modgraph.passes.determinize import Determinize
 from modgraph.passes.fold import Fold
 from modgraph.passes.hoist import ComputeOnce, Hoist
-from modgraph.passes.inference import InferenceOnly
+from modgraph.passes.inference import InferenceOnly, Prune
 from modgraph.passes.infrastructure import Pass
 from modgraph.passes.lower import Lower
 from modgraph.passes.merge import Merge
-from modgraph.passes.novelty import NoveltyAsOutputs, WithoutNovelty, novelties
-from modgraph.passes.outputs import without_outputs
-from modgraph.passes.prune import Prune
+from modgraph.passes.outputs import NoveltyAsOutputs, WithoutNovelty, novelties, without_outputs
 from modgraph.passes.reassociate import Reassociate
 from modgraph.passes.split import Split
 

@@ -16,8 +16,7 @@ import modgraph.nn.chance
 from modgraph.backends.torch import Model
 from modgraph.ir import OpNode
 from modgraph.nn import Importance
-from modgraph.nn.capacity import within_capacity
-from modgraph.nn.choice import top_k_mask
+from modgraph.nn.choice import top_k_mask, within_capacity
 from modgraph.passes import INFERENCE, apply_passes
 from tests.nn.by_router import DIM, Array, given_by, messages_of, model_by, weights_of
 from tests.nn.gmoe_in_numpy import Decision, cosine_logits, decide, dropped, squared_cv

@@ -25,9 +25,9 @@ from modgraph.passes import (
 from modgraph.passes.determinize import deterministic
 from modgraph.passes.fold import folded
 from modgraph.passes.hoist import invariant_ops, mark_once
+from modgraph.passes.inference import dead_nodes
 from modgraph.passes.merge import equal_nodes
-from modgraph.passes.novelty import unread_novelties
-from modgraph.passes.prune import dead_nodes
+from modgraph.passes.outputs import unread_novelties
 from modgraph.passes.split import is_whole
 
 

@@ -15,13 +15,13 @@ from modgraph.backends.torch.construct import Namespace
 from modgraph.backends.torch.initial import initialise, refuse_large_weights
 from modgraph.backends.torch.labelled import labelled_examples, labels_of_losses, mean_of_loss
 from modgraph.backends.torch.nodes import Nodes
-from modgraph.backends.torch.padding import refilled
 from modgraph.backends.torch.parts import WeightInParts
 from modgraph.backends.torch.plan import Steps, needed
 from modgraph.backends.torch.run import Context, Plan
 from modgraph.backends.torch.states import MovedStates, is_recomputation
 from modgraph.backends.torch.whole_graph import eager, untraced, whole_graph
 from modgraph.ir import Graph, Result, free_draws, padding_of, told, weights_of
+from modgraph.nn.padding import refilled
 from modgraph.passes import Moved, optimised, training_passes
 
 

@@ -9,10 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from modgraph.backends.torch.construct import Namespace
+from modgraph.backends.torch.construct import Namespace, show
 from modgraph.backends.torch.plan import needed
 from modgraph.backends.torch.run import Plan, Step
-from modgraph.backends.torch.shown import show
 from modgraph.backends.torch.steps import steps_of
 from modgraph.ir import OpNode, PoolNode, Region, RouteNode
 from modgraph.nn import Gathered, Pool

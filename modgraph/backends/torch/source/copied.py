@@ -22,7 +22,7 @@ from modgraph.diagnostics import ModgraphError
 
 STANDALONE = "modgraph.backends.torch.source.standalone"  # definitions that stand in such files alone
 REPLACED = [f"modgraph.nn.{name}" for name in ("array", "device", "shard", "slices", "scan", "pool")]
-OTHERS = (STANDALONE, "modgraph.backends.torch.padding", "modgraph.backends.torch.labelled")
+OTHERS = (STANDALONE, "modgraph.backends.torch.labelled")
 Place = tuple[str, str]  # the module of a definition, and its name there
 Meaning = ast.stmt | Place | str  # a definition, the place of one elsewhere, or a line that imports it
 

@@ -150,7 +150,7 @@ def _prepared(writer: Writer, graph: Graph, names: Mapping[str, str]) -> Iterato
     """What is done to inputs first: padding refilled while the model learns, lengths that are not given made full."""
     for key, type_ in graph.input_types.items():
         for axis, length in padding_of(graph, type_):
-            filled = writer.copied.needed(("modgraph.backends.torch.padding", "refilled"))
+            filled = writer.copied.needed(("modgraph.nn.padding", "refilled"))
             yield f"if self.training and {names[length]} is not None:"
             yield f"    {names[key]} = {filled}({names[key]}, {axis}, {names[length]})"
     for key, type_ in graph.input_types.items():
