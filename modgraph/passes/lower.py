@@ -37,25 +37,17 @@ class Lower(Pass):
     exportable: bool = False
 
     def __call__(self, graph: Graph) -> Graph:
-        self._refuse_unknown(graph)
-        return rewritten(graph, self._lowered)
+        if self.form is not None and self.form != MASKED:
+            offered: dict[tuple[str, ...], list[str]] = {}
+            for path, route in routes_by_path(graph).items():
+                offered.setdefault(tuple(each.form for each in self.offered(*route)), []).append(path)
+            if self.form not in ({form for forms in offered for form in forms} if offered else {DEFINITION}):
+                raise NoSuchLowering(self.form, offered)
 
-    def _refuse_unknown(self, graph: Graph) -> None:
-        """Raises `NoSuchLowering` where a form is asked for that no route has."""
-        if self.form is None or self.form == MASKED:
-            return
-        asked = [(path, self.offered(*route)) for path, route in routes_by_path(graph).items()]
-        if any(form.form == self.form for _, forms in asked for form in forms):
-            return
-        if not asked and self.form == DEFINITION:
-            return
-        offered: dict[tuple[str, ...], list[str]] = {}
-        for path, forms in asked:
-            offered.setdefault(tuple(each.form for each in forms), []).append(path)
-        raise NoSuchLowering(self.form, offered)
+        def rule(node: Node, part: Part) -> Node:
+            return replace(node, lowering=self.choice(part, node).form) if isinstance(node, RouteNode) else node
 
-    def _lowered(self, node: Node, part: Part) -> Node:
-        return replace(node, lowering=self.choice(part, node).form) if isinstance(node, RouteNode) else node
+        return rewritten(graph, rule)
 
     def offered(self, part: Part, route: RouteNode) -> list[Lowering]:
         """The forms that a route may have, the best first."""

@@ -45,18 +45,16 @@ def equal_nodes(graph: Graph) -> tuple[dict[Result, Result], dict[str, list[Node
             continue
         edges = (graph.inputs(node.name), graph.lengths(node.name))
         read = tuple(tuple((slot, moved.get(each, each)) for slot, each in by_slot.items()) for by_slot in edges)
-        name = first.setdefault((*_what(node, graph), node.types, read), node.name)
+        what: tuple[Hashable, Hashable]  # and whose weights it uses
+        if isinstance(node, OpNode):
+            what = node.op, node.owner if node.op.all_weights() else ""
+        else:
+            what = graph.declaration_of(node), graph.uses(node.name)["pool"]
+        name = first.setdefault((*what, node.types, read), node.name)
         equal.setdefault(name, []).append(node)
         if name != node.name:
             moved[Result(node.name)] = Result(name)
     return moved, {name: nodes for name, nodes in equal.items() if len(nodes) > 1}
-
-
-def _what(node: OpNode | RouteNode, graph: Graph) -> tuple[Hashable, Hashable]:
-    """What a node computes, and whose weights it uses."""
-    if isinstance(node, OpNode):
-        return node.op, node.owner if node.op.all_weights() else ""
-    return graph.declaration_of(node), graph.uses(node.name)["pool"]
 
 
 def _places(

@@ -100,9 +100,8 @@ def _separated(model: onnx_ir.Model, rounded: Collection[Print]) -> list[str]:
 def _weight_of(node: onnx_ir.Node) -> tuple[onnx_ir.Value, bool] | None:
     """The weight that a product multiplies with, and whether it is transposed before."""
     attributes = {name: attribute.value for name, attribute in node.attributes.items()}
-    if node.op_type not in ("MatMul", "Gemm") or any(
-        attributes.get(name, value) != value for name, value in PLAIN_GEMM.items()
-    ):
+    plain = all(attributes.get(name, value) == value for name, value in PLAIN_GEMM.items())
+    if node.op_type not in ("MatMul", "Gemm") or not plain:
         return None
     value, transposed = node.inputs[1], bool(attributes.get("transB", 0))
     assert value is not None
@@ -210,7 +209,7 @@ def change(graph: Graph, before: Traced, after: Traced, tests: Mapping[str, Test
                 count += (
                     (old != new).any(-1).sum(),
                     (old | new).any(-1).sum(),
-                )  # padding, which goes nowhere, in neither
+                )  # padding goes nowhere: in neither
         was, is_ = (
             {output: np.concatenate([part[side][output] for part in parts]) for output in outputs} for side in range(2)
         )

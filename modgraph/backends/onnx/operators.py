@@ -117,9 +117,8 @@ def _states(layer: Any, gates: Sequence[int], x: Any, weights: Sequence[Any], **
 
 
 SAID: Mapping[Any, Callable[..., Any]] = {
-    torch.ops.modgraph.slices.default: lambda x, counts, parts: op.SplitToSequence(
-        x, counts, axis=0
-    ),  # then one `Split`
+    # in the end one `Split`
+    torch.ops.modgraph.slices.default: lambda x, counts, parts: op.SplitToSequence(x, counts, axis=0),
     aten.einsum.default: _einsum,
     aten.rsub.Scalar: lambda x, other, alpha=1.0: op.Sub(op.CastLike(op.Constant(value_float=other), x), x),
     aten.one_hot.default: lambda x, classes: op.OneHot(

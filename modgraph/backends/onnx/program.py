@@ -31,10 +31,8 @@ class NotCaptured(RuntimeError):
 
 def program_of(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], shapes: Any, known: ONNXRegistry) -> Any:
     """The program of a model for inputs whose axes are dynamic as `shapes` says. Raises `NotCaptured`."""
-    before, fx_config.do_not_emit_stack_traces = (
-        fx_config.do_not_emit_stack_traces,
-        True,
-    )  # they take a tenth of the time
+    before = fx_config.do_not_emit_stack_traces
+    fx_config.do_not_emit_stack_traces = True  # they take a tenth of the time
     try:
         captured = TorchExportNonStrictStrategy()(model, inputs, {}, dynamic_shapes=shapes)
     finally:

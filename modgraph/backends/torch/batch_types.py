@@ -58,7 +58,10 @@ class BatchTypes:
             type_ = self._type_of(name)
             if not isinstance(value, Tensor):
                 raise TypeError(f"{self._called(name, type_)}: a tensor is expected, not {type(value).__name__}")
-            self._check_shape(name, type_, value, sizes)
+            if (problem := self._misfit(name, type_, value, sizes)) is not None:
+                expected = ", ".join(["B", *(str(axis.size or axis.name) for axis in type_.shape)])
+                found = f"[{expected}] is expected, not {[*value.shape]}"
+                raise ValueError(f"{self._called(name, type_)}, batch first: {found}{problem}")
             if type_.dtype == "float" and not value.is_floating_point():
                 raise TypeError(f"{self._called(name, type_)}: it takes floats, not {value.dtype}: {name}.float()")
             inexact = value.is_floating_point() or value.is_complex() or value.dtype == torch.bool
@@ -87,13 +90,6 @@ class BatchTypes:
 
     def _called(self, name: str, type_: TensorType) -> str:
         return f'{self.model}: the {"input" if name in self.inputs else "target"} "{name}" is {type_}'
-
-    def _check_shape(self, name: str, type_: TensorType, value: Tensor, sizes: Sizes) -> None:
-        problem = self._misfit(name, type_, value, sizes)
-        if problem is not None:
-            expected = ", ".join(["B", *(str(axis.size or axis.name) for axis in type_.shape)])
-            found = f"[{expected}] is expected, not {[*value.shape]}"
-            raise ValueError(f"{self._called(name, type_)}, batch first: {found}{problem}")
 
     def _misfit(self, name: str, type_: TensorType, value: Tensor, sizes: Sizes) -> str | None:
         """The end of the message for a value with wrong axes; None where they fit."""

@@ -56,11 +56,8 @@ def class_of(definition: str, number: int) -> type[Instance]:
     name = "".join(part[:1].upper() + part[1:] for part in definition.split("_")) or definition  # `TaskDecoder`
     code = forward.__code__.replace(co_name=f"{definition}_{number}", co_qualname=f"{name}.forward")
     own = FunctionType(code, forward.__globals__, "forward", forward.__defaults__)
-    own.__kwdefaults__, own.__doc__, own.__annotations__ = (
-        forward.__kwdefaults__,
-        forward.__doc__,
-        forward.__annotations__,
-    )
+    own.__kwdefaults__, own.__doc__ = forward.__kwdefaults__, forward.__doc__
+    own.__annotations__ = forward.__annotations__
     return type(name, (Instance,), {"forward": own, "__module__": __name__})
 
 
