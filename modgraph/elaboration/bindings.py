@@ -68,8 +68,7 @@ def remember(reference: ast.Reference, key: Any, value: Any, site: Site) -> None
     elif isinstance(family, Poison):
         return
     elif family is not None and not isinstance(family, Family):
-        advice = "a family needs a name of its own"
-        site.tell(errors.DuplicateName(span=reference.span, name=name, way_out=advice))
+        site.tell(errors.DuplicateName(span=reference.span, name=name, way_out="a family needs a name of its own"))
     elif isinstance(value, Poison):
         body.declare(name, POISON)
     else:

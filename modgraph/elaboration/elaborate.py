@@ -16,9 +16,8 @@ from modgraph.elaboration import constants, errors
 from modgraph.elaboration.calls import given
 from modgraph.elaboration.context import Abandoned, BlockCall, Context, Decision, Observer
 from modgraph.elaboration.entities import POISON, DeclaredEntity, Family, Poison
-from modgraph.elaboration.findings import find_leaks, find_weaknesses
+from modgraph.elaboration.findings import check_moves, find_leaks, find_weaknesses, moves_in
 from modgraph.elaboration.imports import Imports, Standalone
-from modgraph.elaboration.moves import check_moves, moves_in
 from modgraph.elaboration.scope import Naming, Scope, join
 from modgraph.elaboration.site import Site
 from modgraph.elaboration.statements import RULES

@@ -1,4 +1,4 @@
-"""What can be seen to be odd in a finished graph, though it is no mistake."""
+"""What is looked for in a finished graph: what is odd, though no mistake, and what was called otherwise before."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import Any
 
 from modgraph import ir
-from modgraph.diagnostics import Note, Report, Span
+from modgraph.diagnostics import Note, Report, Span, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import Declared
 from modgraph.elaboration.learning import find_unlearned, in_prelude
@@ -18,6 +18,7 @@ from modgraph.ops.along_axis import Softmax
 from modgraph.ops.choice import MaskedSoftmax
 from modgraph.ops.padding import MaskPadding
 from modgraph.ops.zeros import ANYWHERE
+from modgraph.syntax import ast
 
 NORMALISE = Softmax | MaskedSoftmax
 
@@ -175,3 +176,31 @@ def _find_bounded(node: OpNode, graph: Graph) -> OpNode | None:
         for op, result in ((node, logits), (made, Result(made.name)))
     ]
     return made if along[0] == along[1] else None
+
+
+def moves_in(file: ast.File) -> dict[str, str]:
+    """What a file's model says was called otherwise (`moved old -> new`), new names by old ones."""
+    return {each.before.name: each.after.name for model in file.models[:1] for each in _declared_in(model.body)}
+
+
+def check_moves(body: ast.Body, graph: Graph, report: Report) -> None:
+    """Tells of names that are moved twice, and of those that the graph does not have."""
+    before: dict[str, ast.Moved] = {}
+    after: dict[str, ast.Moved] = {}
+    for each in _declared_in(body):
+        for path, known in ((each.before, before), (each.after, after)):
+            if known.setdefault(path.name, each) is not each:
+                report.add(errors.MovedTwice(span=path.span, name=path.name))
+    if not before:
+        return
+    nodes = [node for part in graph.parts() for node in part.graph]
+    whole = {name for node in nodes for name in (node.name, node.owner if isinstance(node, OpNode) else node.name)}
+    names = {above for name in whole for above in accumulate(name.split("."), join)}
+    for name, each in after.items():
+        if name not in names and name not in before:  # else it is there, or has moved on
+            suggestion = did_you_mean(name, names, "names are those that are shown by: modgraph show")
+            report.add(errors.MovedNowhere(span=each.after.span, name=name, suggestion=suggestion))
+
+
+def _declared_in(body: ast.Body) -> list[ast.Moved]:
+    return [each for each in body.statements if isinstance(each, ast.Moved)]

@@ -118,8 +118,7 @@ def _condition(statement: ast.Grow, site: Site) -> Tensor | None:
         way_out = "reduce it to one number, for example: … -> min(axis=-1)"
         if value.type.per == "example":
             way_out = "take its mean over the batch: … -> batch_mean"
-    found = described(value)
-    site.tell(errors.GrowthCondition(span=statement.condition.span, found=found, way_out=way_out))
+    site.tell(errors.GrowthCondition(span=statement.condition.span, found=described(value), way_out=way_out))
     return None
 
 

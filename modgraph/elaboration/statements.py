@@ -14,7 +14,6 @@ from modgraph.elaboration.entities import POISON, BlockUse, ModuleEntity, OpUse,
 from modgraph.elaboration.expressions import EXPRESSIONS, callable_of
 from modgraph.elaboration.growth import elaborate_grow, elaborate_grow_by
 from modgraph.elaboration.loops import elaborate_frozen, elaborate_if, elaborate_loop
-from modgraph.elaboration.moves import elaborate_moved
 from modgraph.elaboration.pipelines import apply_template
 from modgraph.elaboration.results import elaborate_loss, elaborate_output
 from modgraph.elaboration.scans import elaborate_scan, elaborate_yield, stands_in_scan
@@ -72,6 +71,13 @@ def _from_outside(statement: ast.Input | ast.Target, key: Any, site: Site) -> Te
     return Tensor(Result(name), type_, statement.span)
 
 
+def _moved(statement: ast.Moved, site: Site) -> None:
+    """A move stands at the top of a model, says nothing of it, and is looked at when the graph is whole."""
+    outer = site.scope.outer
+    if site.call is not None or site.region or outer is None or outer.outer is not None:
+        site.tell(errors.MoveInside(span=statement.span))
+
+
 STATEMENTS: dict[type[ast.Statement], Callable[[Any, Site], None]] = {
     ast.Input: _input,
     ast.Target: _target,
@@ -88,7 +94,7 @@ STATEMENTS: dict[type[ast.Statement], Callable[[Any, Site], None]] = {
     ast.Grow: elaborate_grow,
     ast.GrowBy: elaborate_grow_by,
     ast.Yield: elaborate_yield,
-    ast.Moved: elaborate_moved,
+    ast.Moved: _moved,
     ast.Array: declarations.declare_array,
     ast.Next: declarations.elaborate_next,
     ast.Record: elaborate_record,
