@@ -24,7 +24,7 @@ from modgraph.ir import drawn_by
 from modgraph.ops import Op
 from modgraph.ops.along_axis import Sum
 from modgraph.ops.axes import NewAxis
-from modgraph.ops.padding import MaskPadding
+from modgraph.ops.elementwise import MaskPadding
 from modgraph.ops.shape import Rename
 from modgraph.syntax import ast
 from modgraph.types import Axis, Shape, may_meet, shapes_meet, shown
@@ -109,20 +109,15 @@ def _records_of(router: RouterEntity, record: str, span: Span, site: Site) -> li
         value = Tensor(each.results[record], graph.type_of(each.results[record]))
         decision: Decision | None = site.context.decisions.get(each.name)
         if decision is not None:  # else of a router that Python computes
-            value = _unbind_once(each.name, value, decision, span, site)
+            read, before = (id(site.graph), value.result), len(site.graph)
+            if read not in decision.read:
+                decision.read[read] = unbind(replace(value, span=span), decision, site)
+                new = islice(site.graph, before, None)
+                site.context.unbound |= {node.name: each.name for node in new if each.name in site.graph}
+            known = decision.read[read]
+            value = replace(known, span=None) if isinstance(known, Tensor) else known
         records.append(value)
     return records
-
-
-def _unbind_once(name: str, value: Tensor, decision: Decision, span: Span, site: Site) -> Any:
-    """A record of a use of a router, by its name, without the axes of its body."""
-    known = decision.read.get((id(site.graph), value.result))
-    if known is None:
-        before = len(site.graph)
-        known = unbind(replace(value, span=span), decision, site)
-        site.context.unbound |= {node.name: name for node in islice(site.graph, before, None) if name in site.graph}
-        decision.read[id(site.graph), value.result] = known
-    return replace(known, span=None) if isinstance(known, Tensor) else known
 
 
 def bind_input(given: Tensor | Poison, statement: ast.Input, site: Site) -> Tensor | Poison:

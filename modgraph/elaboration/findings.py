@@ -13,10 +13,9 @@ from modgraph.elaboration.context import Declared
 from modgraph.elaboration.learning import find_unlearned, in_prelude
 from modgraph.elaboration.scope import join
 from modgraph.ir import DecisionNode, Graph, Needed, OpNode, Part, PoolNode, Result, RouteNode, ScanNode, needed_in
-from modgraph.ops.activation import Sigmoid
 from modgraph.ops.along_axis import Softmax
 from modgraph.ops.choice import MaskedSoftmax
-from modgraph.ops.padding import MaskPadding
+from modgraph.ops.elementwise import MaskPadding, Sigmoid
 from modgraph.ops.zeros import ANYWHERE
 from modgraph.syntax import ast
 

@@ -195,24 +195,18 @@ def _moved_values(before: Mapping[str, Any], now: Mapping[str, Any], site: Site)
     for name, was in before.items():
         here = now[name]
         if isinstance(was, Tensor) and isinstance(here, Tensor):
-            same = was.type == here.type and _is_computed_alike(was.result, here.result, site)
-            if not same or found.setdefault(was.result, here.result) != here.result:
+            alike = was.result == here.result
+            if not alike:
+                one, other = site.graph[was.result.node], site.graph[here.result.node]
+                alike = isinstance(one, RouteNode) and isinstance(other, RouteNode)
+                alike = alike or (isinstance(one, OpNode) and isinstance(other, OpNode) and one.op == other.op)
+            if not alike or was.type != here.type or found.setdefault(was.result, here.result) != here.result:
                 return None
         elif isinstance(was, RouterEntity | Template) or (
             was is not here and (type(was) is not type(here) or was != here)
         ):
             return None
     return found
-
-
-def _is_computed_alike(was: Result, here: Result, site: Site) -> bool:
-    if was == here:
-        return True
-    match site.graph[was.node], site.graph[here.node]:
-        case OpNode() as one, OpNode() as other:
-            return one.op == other.op
-        case one, other:
-            return isinstance(one, RouteNode) and isinstance(other, RouteNode)
 
 
 class _Renaming:

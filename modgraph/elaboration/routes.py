@@ -176,16 +176,9 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
         notes = (site.context.first_used[pool.whole_path],)
         facts: Any = {"pool": node.name, "takes": node.message, "within": site.naming.node, "found": tokens}
         return site.tell(errors.PoolUsedOtherwise(span=span, notes=notes, **facts))
-    who = f'pool "{pool.path}"'
-    if tokens.per == "batch":
-        reason, advice = f"its modules run on each example, and this value is {tokens}", "send what each example has"
-        return site.tell(errors.DoesNotFit(span=span, who=who, reason=reason, way_out=advice))
-    parts = site.context.messages.get(pool.whole_path, ())
-    ranks = [1] if parts else [rank for each in pool.templates for rank in message_ranks(each, 1, site)]
-    if len(tokens.shape) < max(ranks):
-        reason = f"its modules take {max(ranks)} axes, and this value is {tokens}"
-        return site.tell(errors.DoesNotFit(span=span, who=who, reason=reason))
-    message = tokens.with_shape(tokens.shape[len(tokens.shape) - max(ranks) :])
+    message = _message_of(pool, tokens, span, site)
+    if isinstance(message, Poison):
+        return POISON
     site.context.messages.setdefault(pool.whole_path, (message,))
     site.context.first_used[pool.whole_path] = Note(text=f'first used here, in "{site.naming.node}"', span=span)
     before = site.context.counts["weights"]
@@ -198,14 +191,28 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
     for index, result in enumerate(results):
         if not result.meets(results[0]):
             reason = f"module {index} yields {result}, and module 0 yields {results[0]}"
-            advice = "give the modules of a pool one type of result"
-            return site.tell(errors.DoesNotFit(span=pool.span, who=who, reason=reason, way_out=advice))
+            facts = {"reason": reason, "way_out": "give the modules of a pool one type of result"}
+            return site.tell(errors.DoesNotFit(span=pool.span, who=f'pool "{pool.path}"', **facts))
     facts = {"grown": pool.grown, "shares": pool.shares, "inside": pool.inside, "within": pool.within}
     node = PoolNode(name=pool.path, size=pool.size, regions=tuple(whole), span=pool.span, **facts)
     if node.alike:  # a pool inside a pool counts as if each of its modules had a weight
         tensors = max(site.context.counts["weights"] - before, bool(site.region))
         site.context.count("weights", (node.size - 1) * tensors, span)
     return node if site.add(node, pool.span) else POISON
+
+
+def _message_of(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> TensorType | Poison:
+    """What the modules of a pool take of a value: its last axes."""
+    facts: Any = {"span": span, "who": f'pool "{pool.path}"'}
+    if tokens.per == "batch":
+        reason, advice = f"its modules run on each example, and this value is {tokens}", "send what each example has"
+        return site.tell(errors.DoesNotFit(**facts, reason=reason, way_out=advice))
+    parts = site.context.messages.get(pool.whole_path, ())
+    ranks = [1] if parts else [rank for each in pool.templates for rank in message_ranks(each, 1, site)]
+    if len(tokens.shape) < max(ranks):
+        reason = f"its modules take {max(ranks)} axes, and this value is {tokens}"
+        return site.tell(errors.DoesNotFit(**facts, reason=reason))
+    return tokens.with_shape(tokens.shape[len(tokens.shape) - max(ranks) :])
 
 
 def _elaborate_module(pool: PoolEntity, at: int, message: TensorType, site: Site) -> Region | Poison:

@@ -11,7 +11,7 @@ from modgraph.elaboration.apply import apply_op
 from modgraph.elaboration.calls import axis_called
 from modgraph.elaboration.entities import POISON, OpUse, Poison, PoolEntity, RouterEntity, Tensor, described
 from modgraph.elaboration.site import Site
-from modgraph.ops.contraction import Contract
+from modgraph.ops.linear import Contract
 from modgraph.syntax import ast
 from modgraph.types import shown
 from modgraph.vocabulary import find_op, is_router

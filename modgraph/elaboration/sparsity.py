@@ -79,7 +79,6 @@ def made_dense_by(weights: Result, graph: Graph, along: Axis | None = None) -> O
 
 
 def _op_of(result: Result, graph: Graph) -> OpNode | None:
-    """The op that computes a result."""
     node = graph[result.node] if result.node in graph else None  # noqa: SIM401 (a graph is no dict)
     return node if isinstance(node, OpNode) else None
 
@@ -108,8 +107,6 @@ class _Supports:
 
 
 class _Use:
-    """An op of a graph, and the supports of its operands."""
-
     def __init__(self, node: OpNode, result: Result, graph: Graph, supports: tuple[Support | None, ...]) -> None:
         self.op = node.op
         self.result = result
@@ -206,7 +203,6 @@ class _Use:
         )
 
     def _own_zeros(self) -> Support | None:
-        """The support of an op that gives zeros itself."""
         where = self.op.zero_where()
         if where is None:
             return None

@@ -78,9 +78,6 @@ class WithinCapacity(Op, name="within_capacity", synonyms="capacity capacity_fac
             reason = f'examples differ in their length along "{modules}", so it is no axis of modules'
             raise Misfit(reason, "name the axis of modules: within_capacity(share, axis=…)", 0)
 
-    def zero_with(self) -> tuple[int, ...]:
-        return (1,)
-
 
 class Above(Op, name="above", synonyms="threshold larger_than heaviside step"):
     """One where a value is larger than a threshold, zero elsewhere and in padding; without gradient.
@@ -160,6 +157,3 @@ class StraightThrough(Op, name="straight_through", synonyms="ste straight_throug
     outside_training = "hard"
     narrows = "hard"
     one_kind = True
-
-    def zero_with(self) -> tuple[int, ...]:
-        return (1,)

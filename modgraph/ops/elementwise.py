@@ -1,15 +1,16 @@
-"""Functions of each number of a value, that of mathematics."""
+"""Functions of each number of a value: those of mathematics, activations, and what masks padding."""
 
 from __future__ import annotations
 
 from functools import partial
 
 from modgraph.declare import TorchModule, own_module, setting
-from modgraph.ops.compared import Greater, Less
+from modgraph.ops.compared import Greater, Less, LessEqual
 from modgraph.ops.op import Op, function
 from modgraph.types import Axes, Misfit
 
 declare = partial(function, __name__, TorchModule("modgraph.nn.Elementwise", "name"))
+torch_function = partial(function, __name__, None)
 
 Exp = declare("Exp", "e to the power of x.", "exponential")
 NO_GRADIENT = "where nothing depends on it, no gradient flows, even at zero."
@@ -48,3 +49,40 @@ class Clamp(Op, name="clamp", synonyms="clip clip_by_value"):
         if self.min is not None and self.max is not None and self.min > self.max:
             reason = f"its min, {self.min}, is more than its max, {self.max}"
             raise Misfit(reason, "min comes first: clamp(min=0, max=1)")
+
+
+class ReLU(Op, name="relu"):
+    """max(0, x)."""
+
+    module = TorchModule("torch.nn.ReLU")
+    keeps_zeros = True
+
+    def zero_where(self) -> tuple[int, Op] | None:
+        return 0, LessEqual(right=0.0)
+
+
+class LeakyReLU(Op, name="leaky_relu", synonyms="lrelu"):
+    """x where it is positive, slope · x elsewhere."""
+
+    module = TorchModule("torch.nn.LeakyReLU", "slope")
+    keeps_zeros = True
+
+    slope: float = setting(0.01, min=0, doc="slope below zero")
+
+
+NORMAL = "x Φ(x), Φ the normal distribution function (exact, not the tanh approximation)."
+GELU = torch_function("GELU", NORMAL, keeps_zeros=True)
+SiLU = torch_function("SiLU", "x σ(x).", "swish", keeps_zeros=True)
+ELU = torch_function("ELU", "x where it is positive, exp(x) − 1 elsewhere.", keeps_zeros=True)
+Softplus = torch_function("Softplus", "log(1 + exp(x)).")
+Tanh = torch_function("Tanh", "Hyperbolic tangent.", keeps_zeros=True)
+Sigmoid = torch_function("Sigmoid", "1 / (1 + exp(−x)).")
+Identity = torch_function("Identity", "The value itself.", "noop passthrough", keeps_zeros=True, affine=True)
+
+
+class MaskPadding(Op, name="mask_padding"):
+    """x, zero in padding: what stands there reaches neither values nor gradients."""
+
+    masks = "..."
+    affine = True
+    narrows = "x"

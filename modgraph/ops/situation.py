@@ -1,18 +1,116 @@
-"""What differs between learning and use: gradients that stop, values of training alone."""
+"""What differs between training and use: noise and choices by chance, gradients that stop, values of training alone.
+
+Outside training there is no noise, and a draw takes the most probable.
+"""
 
 from __future__ import annotations
 
-from modgraph.declare import Operand
+from modgraph.declare import Operand, Signature, axis_setting, check_one_kind, own_module, position_of, setting
+from modgraph.ops.choice import TopK
 from modgraph.ops.op import Op
-from modgraph.ops.zeros import join_bounds
-from modgraph.types import Axes, Misfit, TensorType
+from modgraph.ops.zeros import Bound, join_bounds
+from modgraph.types import Axes, Axis, Misfit, TensorType, shapes_meet, shown
+
+
+class NormalNoise(Op, name="normal_noise", synonyms="gaussian_noise jitter"):
+    """In training independent normal numbers of a value's shape times a standard deviation, otherwise zero.
+
+    The deviation is a number, `scores -> normal_noise(0.1)`, or a value: `(scores, deviation) -> normal_noise`. An
+    export leaves it out, and whatever only it needs.
+    """
+
+    nondifferentiable = ("x",)
+    example = "input x: float[5, 6] y = x + (x -> normal_noise(0.1)) output y"
+    operands = (Operand("x", "..."), Operand("deviation", "..."))
+    module = own_module("deviation")
+    constant_for = ("", "deviation")
+    zero_outside_training = True
+
+    deviation: float | None = setting(None, min=0, doc="the standard deviation, unless it is a second value")
+
+    def slots_of(self, count: int) -> tuple[str, ...]:
+        return ("x", "deviation") if self.deviation is None else ("x",)
+
+    def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        if len(found) != len(self.slots_of(len(found))):
+            advice = "write scores -> normal_noise(0.1), or (scores, deviation) -> normal_noise"
+            raise Misfit("it takes a value, and its standard deviation: a number or a second value", advice)
+        for at, type_ in enumerate(found):
+            if type_.dtype != "float":
+                raise Misfit(f"it takes float values, not {type_}", "", at)
+        if not shapes_meet(found[0].shape, found[-1].shape):
+            shapes = " and ".join(shown(each.shape) for each in found)
+            raise Misfit(f"a value and its deviation are of one shape, not {shapes}", "", 1)
+        if found[-1].per == "example":
+            check_one_kind(found)
+        return (found[0],)
+
+    def without_chance(self) -> Op:
+        return NormalNoise(deviation=0.0)
+
+
+class GumbelNoise(Op, name="gumbel_noise"):
+    """In training independent standard Gumbel numbers of a value's shape, otherwise zero.
+
+    The largest of logits and such noise is a draw from their softmax. `noisy = logits + (logits -> gumbel_noise)`, and
+    `(noisy / t -> softmax, noisy -> top_k) -> straight_through` is a gate of temperature t (Jang et al., 2017).
+    """
+
+    nondifferentiable = ("x",)
+    example = "input x: float[5, 6] y = x + (x -> gumbel_noise) output y"
+    zero_outside_training = True
+
+    def without_chance(self) -> Op:
+        return NormalNoise(deviation=0.0)
+
+
+class Draw(Op, name="draw", synonyms="multinomial sample_categorical gumbel_max random_choice"):
+    """One for a place drawn along an axis from the softmax of a value, zero elsewhere; without gradient.
+
+    In inference the most probable is taken, of equal ones the first. Padding is never drawn, and where all is padding
+    the choice is zero. A second value may say what is taken in training: the number of a place for each choice, whose
+    axes are the others, or −1 where it is drawn all the same; so decisions can be judged that were drawn before.
+    An export takes the most probable, whatever it would be told.
+    """
+
+    takes_logits = "x"
+    example = "input x: float[5, 6] y = x -> log_softmax -> draw output y"
+    operands = (Operand("x", "..."), Operand("told", "..."))
+    module = own_module("position")
+    masks_each = True
+    draws = True
+
+    axis: int | str = axis_setting(-1)
+
+    def slots_of(self, count: int) -> tuple[str, ...]:
+        return ("x", "told")[:count]
+
+    def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        if not 1 <= len(found) <= 2 or found[0].dtype != "float":
+            raise Misfit("it takes logits, and perhaps which places are taken", "write scores -> draw", 0)
+        x, position = found[0], position_of(self.axis, found[0], self.name)
+        axes.bound["position"] = position
+        at = position + len(x.shape)
+        others = (*x.shape[:at], *x.shape[at + 1 :])
+        if len(found) == 2 and (found[1].dtype not in ("float", "class") or not shapes_meet(found[1].shape, others)):
+            raise Misfit(f"what is taken is told by the number of a place for each of {shown(others)}", "", 1)
+        check_one_kind(found)
+        return (x,)
+
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        return signature.operands[0].shape
+
+    def chosen(self, signature: Signature) -> Bound:
+        return Bound(signature.axes["position"], 1)
+
+    def without_chance(self) -> Op:
+        return TopK(k=1, axis=self.axis)
 
 
 class StopGradient(Op, name="stop_gradient", synonyms="detach no_grad stopgrad"):
     """The value itself, through which no gradient flows."""
 
     example = "input x: float[5, 6] y = x * (x -> stop_gradient) output y"
-    keeps_zeros = True
     narrows = "x"
 
 

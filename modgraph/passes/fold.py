@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from modgraph.ir import Built, Change, Graph, Node, OpNode, Part, Result, rewritten_with_moves
-from modgraph.ops.along_axis import Softmax
+from modgraph.ops.along_axis import Positions, Softmax
 from modgraph.ops.arithmetic import Arithmetic, Multiply
 from modgraph.ops.array import Constant
-from modgraph.ops.order import Positions
-from modgraph.ops.padding import MaskPadding
+from modgraph.ops.elementwise import MaskPadding
 from modgraph.ops.shape import Flatten, Rename
 from modgraph.passes.infrastructure import Moved, Pass
 

@@ -17,8 +17,8 @@ from modgraph.ops.along_axis import Sum, Unit
 from modgraph.ops.arithmetic import Add, Divide, Multiply
 from modgraph.ops.axes import Transpose
 from modgraph.ops.compared import Maximum
-from modgraph.ops.contraction import Contract
 from modgraph.ops.elementwise import Sqrt
+from modgraph.ops.linear import Contract
 from modgraph.passes.infrastructure import Pass
 from modgraph.types import Shape
 

@@ -10,7 +10,7 @@ from modgraph.ir import Change, Expanded, Graph, Part, is_function, rewritten
 from modgraph.ir.node import InputNode, Node, OpNode, Result, RouteNode, RouterNode
 from modgraph.ops import Op
 from modgraph.ops.array import Constant
-from modgraph.ops.padding import MaskPadding
+from modgraph.ops.elementwise import MaskPadding
 from modgraph.passes.infrastructure import Pass
 from modgraph.routers.weighted import EveryModule, Weighted
 

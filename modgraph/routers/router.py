@@ -25,7 +25,6 @@ class RouterText:
     defaults: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        """The router as a spec writes it."""
         written = ", ".join(f"{name}={value}" for name, value in self.given)
         return f"{self.name}({written})" if written else self.name
 

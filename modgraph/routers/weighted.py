@@ -95,14 +95,11 @@ class Weighted(Router, name="weighted", synonyms="weighted_sum soft_routing"):
         axes.bound["summed"] = tuple(named[letter] for letter in result if letter not in first)
         kept = tuple(named[letter] for letter in result)
         value = pool.result.with_shape(once_each((*kept, *pool.result.shape)))
-        self._check_messages(pool, (*axes.lead, pool.axis), messages)
-        return Signature(self, (tokens, *others), axes, (value,))
-
-    def _check_messages(self, pool: PoolTypes, outer: Shape, messages: list[TensorType]) -> None:
-        """Raises `Misfit` where messages that are given are neither those of all senders nor those of zero."""
-        fits = [once_each((*axes, *pool.result.shape)) for axes in (outer, (pool.axis,))]
+        # messages that are given are those of all senders, or those of zero
+        fits = [once_each((*before, *pool.result.shape)) for before in ((*axes.lead, pool.axis), (pool.axis,))]
         if messages and messages[0].shape not in fits[: 1 + (self.over != pool.axis.name)]:
             raise Misfit(f"it takes what the modules make of the value, {shown(fits[0])}, not {messages[0]}", "", 2)
+        return Signature(self, (tokens, *others), axes, (value,))
 
     def _align(
         self, pool: PoolTypes, senders: Shape, weights: TensorType

@@ -70,7 +70,6 @@ def record(model: Model, arrays: Arrays, route: Decision) -> RouteTrace:
 
 @torch.no_grad()
 def _compute(model: Model, arrays: Arrays, results: Sequence[Result]) -> list[NDArray[Any]]:
-    """Some results of a model over all examples."""
     model.eval()
     found = [model.results(batch, tuple(results)) for _, batch in batches(arrays)]
     return [np.concatenate([each.numpy() for each in parts]) for parts in zip(*found, strict=True)]

@@ -18,10 +18,9 @@ from matplotlib.colors import Normalize
 from numpy.typing import NDArray
 
 from modgraph.trace.errors import NotOfAnImage
-from modgraph.trace.places import Places
 from modgraph.trace.sheet import CELL, WORDS, Part, Sheet, colours_of, file_of, shortened
 from modgraph.trace.statistics import shown_rounds
-from modgraph.trace.steps import places_of_routes
+from modgraph.trace.steps import Places, places_of_routes
 from modgraph.trace.trace import RouteTrace, Trace
 
 MOST_ROWS = 128

@@ -51,7 +51,6 @@ def as_json(trace: Trace) -> dict[str, Any]:
 
 
 def _routes(trace: Trace, use: dict[str, StepUse]) -> dict[str, dict[str, Any]]:
-    """The statistics of each route, by its name."""
     positions, words, found = steps.positions_of(trace), typical_words(trace), {}
     for route in trace.routes:
         name = route.name

@@ -25,7 +25,7 @@ from modgraph.inspect.quote import escape_html
 from modgraph.inspect.scene import scene_of
 from modgraph.ir import Decision, Graph, OpNode, from_json
 from modgraph.ops.along_axis import Softmax
-from modgraph.trace.places import Places, places_of_tokens
+from modgraph.trace.steps import Places, places_of_tokens
 from modgraph.trace.trace import routes_with_gates
 from modgraph.version import VERSION
 from modgraph.web.errors import NoFolder, NoWebModule

@@ -11,7 +11,7 @@ import torch
 
 import modgraph
 from modgraph.ir import DecisionNode, Graph, OpNode, UnreadableGraph, flat_to_json
-from modgraph.ops.padding import MaskPadding
+from modgraph.ops.elementwise import MaskPadding
 from modgraph.ops.shape import Rename
 from modgraph.passes import INFERENCE, apply_passes
 from tests.ir.flat import flat_from_json

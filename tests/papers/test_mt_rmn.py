@@ -18,7 +18,7 @@ from torch import Tensor
 import modgraph
 from modgraph.backends.torch import Model
 from modgraph.ir import OpNode, Result
-from modgraph.ops.chance import GumbelNoise
+from modgraph.ops.situation import GumbelNoise
 from tests.papers.mt_rmn_in_numpy import MTRMN, Array
 
 SPEC, ALONE = "specs/mt_rmn.mod", "tests/papers/mt_rmn_alone.mod"

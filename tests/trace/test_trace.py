@@ -19,11 +19,11 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Result, needed_in
 from modgraph.program import loads
 from modgraph.trace.of_run import record, trace_run
-from modgraph.trace.places import Places, places_of_tokens
 from modgraph.trace.places_picture import pixels_of as pixels_of_image
 from modgraph.trace.places_picture import places_picture
 from modgraph.trace.sheet import shortened
 from modgraph.trace.statistics import shown_rounds
+from modgraph.trace.steps import Places, places_of_tokens
 from modgraph.trace.summary import as_json, as_table
 from modgraph.trace.trace import Trace
 from modgraph.training.run import finish, started

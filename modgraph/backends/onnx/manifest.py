@@ -18,8 +18,8 @@ from modgraph.backends.onnx.verify import TOLERANCE, Verified
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph, OpNode, Result, comparisons, longest, padded_axes, to_json
-from modgraph.ops.activation import Identity
 from modgraph.ops.along_axis import LogSoftmax, Softmax
+from modgraph.ops.elementwise import Identity
 from modgraph.ops.op import ACCURACY
 from modgraph.store.checkpoint_record import hash_of_values
 from modgraph.types import TensorType

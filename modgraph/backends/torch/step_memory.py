@@ -25,7 +25,7 @@ from modgraph.inspect.memory import Memory, TrainingStep, last_below
 from modgraph.ir import Graph, OpNode, Result, ScanNode, weights_of
 from modgraph.nn import Chosen, ChosenSenders
 from modgraph.nn.selected import SelectedGrouped, SelectedPerModule
-from modgraph.ops.recurrent import Recurrent
+from modgraph.ops.sequence import Recurrent
 from modgraph.passes.likelihoods import with_likelihoods
 
 BYTES = {"float32": 4, "bfloat16": 4, "float64": 8}  # of a number of a weight: bfloat16 is of the arithmetic alone

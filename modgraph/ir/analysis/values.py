@@ -9,7 +9,7 @@ from modgraph.ir.node import Node, OpNode, PoolNode, Result, RouteNode
 from modgraph.ops.along_axis import Sum
 from modgraph.ops.array import NextState, State
 from modgraph.ops.axes import NewAxis
-from modgraph.ops.padding import MaskPadding
+from modgraph.ops.elementwise import MaskPadding
 from modgraph.ops.shape import Rename
 from modgraph.routers import GATHERED
 from modgraph.routers.weighted import EveryModule

@@ -11,7 +11,7 @@ from modgraph.backends.torch.source.text import variable
 from modgraph.ir import Body, CallNode, Definition, Graph, Placed, body_of, computed_once
 from modgraph.ir.node import Node, OpNode, PoolNode, Result, RouteNode, ScanNode
 from modgraph.ops.array import Array
-from modgraph.ops.padding import MaskPadding
+from modgraph.ops.elementwise import MaskPadding
 from modgraph.ops.shape import Flatten, Rename
 
 Item = Node | Body
