@@ -65,7 +65,6 @@ def run(options: argparse.Namespace) -> int:
         if exists(path) and kind_of(path) is not wanted:
             raise ModgraphError([NotToMigrate(path=path, found=kind_of(path), wanted=f"a {wanted}")])
     given = read_overrides(options.set)
-    from modgraph.training.carried import Edit
     from modgraph.training.run import migrated
     from modgraph.training.stored_run import load_run
 
@@ -81,8 +80,7 @@ def run(options: argparse.Namespace) -> int:
         raise ModgraphError([NothingToCarry(run=options.run_folder, spec=options.to)])
     warn(program)
     print(json_text(as_json(plan), indent=2) if options.json else text_of(plan), flush=True)
-    edit = Edit(plan.weights, {each.before: each.after for each in plan.diff.moved})
-    with migrated(old, checkpoint, recipe, program, edit, options.out, options.restart) as engine:
+    with migrated(old, checkpoint, recipe, program, plan, options.out, options.restart) as engine:
         at = f"epoch {engine.progress.epoch}, step {engine.progress.step}"
         engine.say(f"{options.out} stands at {at}; go on: modgraph train --resume {options.out}")
         if recipe.train.algorithm.one_phase and engine.progress.epoch_of_phase >= engine.phase.epochs:

@@ -21,14 +21,6 @@ from modgraph.training.stages import FACT
 from modgraph.training.start.inherit import Beginning
 
 
-@dataclass(frozen=True)
-class Edit:
-    """What leads from one graph to another: what becomes of each weight, and of the names of nodes."""
-
-    weights: tuple[Weight, ...]
-    names: Mapping[str, str]
-
-
 def frozen_alike(graph: Graph, began: Graph, now: Graph, names: Mapping[str, str]) -> Graph:
     """A graph in which that is frozen, too, which a training has frozen in its own since it began. `names` are those of
     nodes here, by theirs. What a pool or a label has more than was old there counts as added."""

@@ -24,6 +24,7 @@ from modgraph.data.fingerprint import Fingerprint, as_json
 from modgraph.diagnostics import ModgraphError, Report, Source, render_all
 from modgraph.elaboration import Imports, elaborate
 from modgraph.files import reason_of
+from modgraph.inspect.diff import Comparison
 from modgraph.ir import Graph, NotReadBack
 from modgraph.program import Program
 from modgraph.store.checkpoint import Checkpoint
@@ -32,7 +33,7 @@ from modgraph.store.records import finite, json_text
 from modgraph.store.run_directory import FINISHED, STARTED, RunDirectory, recipe_beside
 from modgraph.syntax import parse
 from modgraph.training.algorithms.algorithm import CourseSetup
-from modgraph.training.carried import Carried, Edit, carried, frozen_alike, renamed
+from modgraph.training.carried import Carried, carried, frozen_alike, renamed
 from modgraph.training.compiled import refuse_without_compiler
 from modgraph.training.course import Course
 from modgraph.training.engine import Engine
@@ -95,11 +96,11 @@ def check_kept_spec(program: Program, directory: RunDirectory) -> None:
 
 
 def migrated(
-    run: Run, checkpoint: Checkpoint, recipe: Recipe, program: Program, edit: Edit, out: str, restart: bool = False
+    run: Run, checkpoint: Checkpoint, recipe: Recipe, program: Program, plan: Comparison, out: str, restart: bool
 ) -> AbstractContextManager[Engine]:
     """A new run of another spec, where a checkpoint of a run left it; or one that begins with its weights alone, where
     it is to `restart`, or learns from other examples. Raises `ModgraphError`."""
-    directory = RunDirectory(Path(out))
+    directory, names = RunDirectory(Path(out)), {each.before: each.after for each in plan.diff.moved}
     check_kept_spec(program, directory)
     way_out = f"begin a new run from this one's weights: modgraph train SPEC -s start.run={run.path}"
     same_data = recipe.data == run.recipe.data
@@ -113,19 +114,19 @@ def migrated(
         restarted = restart or not (same_data or engine.on_rank_zero(learns_from) == run.fingerprints.get(TRAIN))
         with refusing_damage(checkpoint):
             goes_on = same_optimizer and not restarted
-            found, told = carried(checkpoint, state.graph, edit.weights, state.weights, source, goes_on)
+            found, told = carried(checkpoint, state.graph, plan.weights, state.weights, source, goes_on)
             facts = checkpoint.facts["algorithm"]
         if restarted:
             take_weights(state.model, state.staged, found.weights)
             return replace(told, restarted=True)
-        remembers = engine.begin_from(found, renamed(checkpoint.state, edit.names), facts)
+        remembers = engine.begin_from(found, renamed(checkpoint.state, names), facts)
         epoch, step, steps = engine.progress.epoch_of_phase, engine.progress.step_of_phase, engine.order.steps
         if not 0 <= step - epoch * steps < steps:  # it cannot be there with as many examples as there are now
             change = f"gives {steps} steps an epoch, but after {epoch} epochs the run is at step {step}"
             raise ModgraphError([DataChanged(path=str(directory.path), split=TRAIN, change=change, way_out=way_out)])
         return replace(told, forgotten=not remembers)
 
-    graph = frozen_alike(program.ir, run.began_with, checkpoint.graph, edit.names)
+    graph = frozen_alike(program.ir, run.began_with, checkpoint.graph, names)
     return _begun(replace(program, ir=graph), recipe, directory, carry)
 
 

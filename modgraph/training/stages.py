@@ -18,7 +18,7 @@ from modgraph.backends.torch import Model
 from modgraph.backends.torch.construct import attribute
 from modgraph.backends.torch.parts import WeightInParts
 from modgraph.ir import Graph, module_axes, weights_of
-from modgraph.store.checkpoint import Checkpoint, OptimizerState
+from modgraph.store.checkpoint import Checkpoint
 from modgraph.training.processes import divided_as, whole
 
 FACT = "stages"  # of a checkpoint: by weight, how many places each stage has
@@ -140,9 +140,3 @@ def take_weights(model: Model, cut: Staged, weights: Mapping[str, Tensor]) -> No
                 value = grown
             taken[name] = divided_as(value, own[name])
     model.load_state_dict(taken, strict=False)
-
-
-def in_parts(state: OptimizerState, cut: Staged) -> OptimizerState:
-    """An optimizer's state in which that of a weight is its first part's, where it was whole before."""
-    first = {name: part_name(name, *each.places[0]) for name, each in cut.items()}
-    return {first.get(name, name): fields for name, fields in state.items()}

@@ -154,7 +154,8 @@ def _take_up(state: TrainState, checkpoint: Checkpoint, same_phase: bool, goes_o
     stages.take_weights(state.model, state.staged, taken)
     with refusing_damage(checkpoint):
         if goes_on:
-            kept = stages.in_parts(checkpoint.optimizer, state.staged)
+            first = {name: stages.part_name(name, *each.places[0]) for name, each in state.staged.items()}
+            kept = {first.get(name, name): fields for name, fields in checkpoint.optimizer.items()}  # cut since
             own_parts = {
                 name: {key: x if key == STEPS else divided_as(x, state.named[name]) for key, x in fields.items()}
                 for name, fields in kept.items()

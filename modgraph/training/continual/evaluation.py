@@ -17,7 +17,7 @@ from modgraph.backends.torch import Model
 from modgraph.data import Arrays
 from modgraph.data.batches import RandomOrder, batch_of
 from modgraph.declare import Role
-from modgraph.ir import Graph, GrowthNode, Result, class_axes, padding_of
+from modgraph.ir import Graph, Result, class_axes, padding_of
 from modgraph.ir.edits import Grow, Mark, replayed
 from modgraph.metrics.compared import accuracies
 from modgraph.metrics.metrics import mean_of, placed
@@ -140,7 +140,11 @@ def look(
     growth node says yes; `always`: at the first."""
     graph = model.eval().graph
     nodes = [node for node in graph.growths() if node.name in growths]
-    records = {node.name: _novelty_records(graph, node) for node in nodes}
+    records: dict[str, list[Result]] = {}  # of novelty, by each route of a growth node's router
+    for node in nodes:
+        decisions = graph.decisions(graph.router_of(node).name)
+        named = [(each, each.record_as(Role.NOVELTY)) for each in decisions]
+        records[node.name] = [each.results[name] for each, name in named if name is not None]
     whens = {node.name: graph.inputs(node.name)["when"] for node in nodes}
     wanted = (*whens.values(), *(each for several in records.values() for each in several))
     novelty: dict[str, list[list[float]]] = {name: [] for name in whens}
@@ -157,12 +161,6 @@ def look(
         if grows:
             return Look(grows[0], at, novelty)
     return Look(None, None, novelty)
-
-
-def _novelty_records(graph: Graph, growth: GrowthNode) -> list[Result]:
-    """What the router of a growth node records of novelty, by each of its routes."""
-    decisions = graph.decisions(graph.router_of(growth).name)
-    return [each.results[name] for each in decisions if (name := each.record_as(Role.NOVELTY)) is not None]
 
 
 def _mean_over_batch(graph: Graph, record: Result, value: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
