@@ -36,10 +36,8 @@ def batch_of(arrays: Arrays, indices: Indices, among: Indices | None = None) -> 
 
 
 def batches(arrays: Arrays, part: int = 0, parts: int = 1) -> Iterator[tuple[slice, Batch]]:
-    """All examples as they stand, batch by batch, each with its indices; of several parts, one part's batches.
-
-    Their size does not depend on how many examples there are. Raises `ModgraphError` where a file cannot be read.
-    """
+    """All examples as they stand, batch by batch, each with its indices; of several parts, one part's batches. Their
+    size does not depend on how many examples there are. Raises `ModgraphError` where a file cannot be read."""
     for start in range(0, len(arrays), EXAMPLES)[part::parts]:
         indices = slice(start, start + EXAMPLES)
         yield indices, batch_of(arrays, indices)
@@ -110,10 +108,7 @@ class RandomOrder:
 
     def _dealt(self, drawn: Sequence[tuple[Tensor, ...]], generator: torch.Generator) -> list[Tensor]:
         """The same examples in as many steps, each group's dealt by length, in a random order of steps; those of one
-        length as drawn.
-
-        `drawn` has each group's part of each step. Which step is smaller than others is random too.
-        """
+        length as drawn. `drawn` has each group's part of each step. Which step is smaller than others is random too."""
         order = torch.randperm(len(drawn), generator=generator).tolist()
         columns = []
         for parts in zip(*(drawn[at] for at in order), strict=True):

@@ -240,10 +240,8 @@ def _wrong_shape(array: NDArray[Any], type_: TensorType, name: str, lengths: Len
 
 
 def _wrong_values(array: NDArray[Any], type_: TensorType, ignored: int | None, missing: bool) -> str | None:
-    """What is wrong with the values of an array. Labels that are `missing` are negative, or not a number.
-
-    Labels of an axis of classes that has a name are not bounded from above: a training may add classes.
-    """
+    """What is wrong with the values of an array. Labels that are `missing` are negative, or not a number. Labels of an
+    axis of classes that has a name are not bounded from above: a training may add classes."""
     if type_.dtype == "float":
         if array.dtype.kind not in "fiub":
             return f"holds {array.dtype}, not numbers"

@@ -116,9 +116,7 @@ def _record(bundle: Bundle) -> dict[str, Any]:
 
 def _shown(route: Decision, graph: Graph, outputs: Mapping[str, Port], places: Mapping[str, Places]) -> dict[str, Any]:
     """A route, its node, and the bundle's outputs with its gates, and its choice or slots where it selects modules.
-
-    Senders are the `places` of an image, or one for each of the tokens of the input `words`, where they are either.
-    """
+    Senders are the `places` of an image, or one for each of the tokens of the input `words`, where they are either."""
     told = {role: route.record_as(role) for role in (Role.GATES, Role.CHOICE, Role.SLOTS)}
     gates, choice, slots = (None if name is None else f"{route.label}.{name}" for name in told.values())
     senders = outputs[str(gates)].shape[:-1] if gates in outputs else ()

@@ -47,8 +47,12 @@ class Bundle:
         self.path = Path(path)
         self._session = _session(self.path, threads, check)
         self.manifest = self._read_manifest()
-        if check:
-            self._hold_beside(self.path.with_suffix(".json"))
+        beside = self.path.with_suffix(".json")
+        if check and beside.exists():
+            with _reading(beside) as file:
+                damage = damage_beside(file.read(), self.manifest)
+            if damage:
+                raise BundleError(f'"{beside}", the manifest beside the bundle, {damage.reason}', damage.way_out)
         try:
             classes, axes = self.manifest.get("classes", {}), self.manifest.get("axes", {})
             self.inputs, self.outputs, self.routing = (
@@ -82,14 +86,6 @@ class Bundle:
             raise BundleError(f'the manifest of "{self.path}" {damage.reason}', damage.way_out)
         return found
 
-    def _hold_beside(self, path: Path) -> None:
-        """The manifest beside the file, if there is one, against the one in it. Raises `BundleError`."""
-        if path.exists():
-            with _reading(path) as file:
-                damage = damage_beside(file.read(), self.manifest)
-            if damage:
-                raise BundleError(f'"{path}", the manifest beside the bundle, {damage.reason}', damage.way_out)
-
     def _hold(self, ports: Mapping[str, Port], tensors: Any) -> None:
         """The manifest against the model: the same tensors, of the same types. Raises `ValueError`."""
         real = {tensor.name: tensor for tensor in tensors}
@@ -103,10 +99,8 @@ class Bundle:
                 raise ValueError(f'it says that "{name}" is {port}, which the model denies')
 
     def run(self, inputs: Mapping[str, Any], routing: bool = False, chunk: int = 1024) -> dict[str, Array]:
-        """Outputs by name, examples first; with `routing`, what the routers decided too.
-
-        Large batches are computed `chunk` examples at a time. Raises `BundleError` where arrays do not fit.
-        """
+        """Outputs by name, examples first; with `routing`, what the routers decided too. Large batches are computed
+        `chunk` examples at a time. Raises `BundleError` where arrays do not fit."""
         arrays, lengths = self._inputs.fitted(inputs)
         ports = {**self.outputs, **(self.routing if routing else {})}
         if lengths[BATCH] == 0:

@@ -45,10 +45,8 @@ def _is_path_of(path: str, file: IO[bytes]) -> bool:
 
 
 def may_have_external_data(file: IO[bytes]) -> bool:
-    """Whether a model's file may name another; so may one that is no model, or has a value called "location".
-
-    The bytes of weights, nearly all of a file, are passed over.
-    """
+    """Whether a model's file may name another; so may one that is no model, or has a value called "location". The bytes
+    of weights, nearly all of a file, are passed over."""
     end = file.seek(0, 2)
     file.seek(0)
     try:

@@ -140,10 +140,8 @@ def _array(value: Any, name: str) -> Array:
 
 
 def _cast(array: Array, port: Port, padded: Mapping[str, Array]) -> Array:
-    """An array in the type of its port, with zeros in padding that is no value of this type.
-
-    `padded` has the lengths of examples by axis. Raises `BundleError`.
-    """
+    """An array in the type of its port, with zeros in padding that is no value of this type. `padded` has the lengths
+    of examples by axis. Raises `BundleError`."""
     if array.dtype.kind not in ("fiub" if port.dtype == "float" else "iu"):
         raise BundleError(f'"{port.name}" holds {array.dtype}; {port} needs {port.kind}')
     with np.errstate(over="ignore"):
