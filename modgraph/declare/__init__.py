@@ -5,4 +5,4 @@ from modgraph.declare.record import CHOSEN, DISTRIBUTION, RANKING, ROLES, Record
 from modgraph.declare.registry import Registered, Registry, load_extensions
 from modgraph.declare.setting import MISSING, Configurable, Setting, axis_setting, position_of, positions_of, setting
 from modgraph.declare.signature import ONES, ZEROS, Initial, Signature, Weight, normal, product, sizes, uniform
-from modgraph.declare.words import shown_briefly, shown_value
+from modgraph.declare.words import shown_briefly, shown_count, shown_value

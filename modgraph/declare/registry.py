@@ -31,14 +31,6 @@ class Registry(dict[str, type[D]], Generic[D]):
         self.kind = kind
         Registry.all[kind] = self
 
-    def add(self, declared: type[D]) -> None:
-        """Raises `TypeError` where the name is taken, or nothing says what is declared."""
-        if declared.name in self:
-            raise TypeError(f'two declarations of kind {self.kind} are called "{declared.name}"')
-        if not sys.flags.optimize and not vars(declared).get("__doc__"):
-            raise TypeError(f'{self.kind} "{declared.name}" needs a docstring: it is what `explain` prints')
-        self[declared.name] = declared
-
     def find(self, name: str) -> type[D] | None:
         """The declaration of a name, one of an installed package included."""
         if name not in self:
@@ -52,7 +44,10 @@ class Registry(dict[str, type[D]], Generic[D]):
 
 
 class Registered(Configurable):
-    """A class that is given a `name` is registered among its kind: `class Scale(Op, name="scale")`."""
+    """A class that is given a `name` is registered among its kind: `class Scale(Op, name="scale")`.
+
+    Raises `TypeError` where the name is taken, or nothing says what is declared.
+    """
 
     registry: ClassVar[Registry[Any]]
     name: ClassVar[str]
@@ -60,9 +55,13 @@ class Registered(Configurable):
     def __init_subclass__(cls, name: str = "", **options: Any) -> None:
         super().__init_subclass__(**options)
         assert "name" not in vars(cls), f'the name of {cls.__name__} stands beside its base: name="{cls.name}"'
-        if name:
-            cls.name = name
-            cls.registry.add(cls)
+        if not name:
+            return
+        if name in cls.registry:
+            raise TypeError(f'two declarations of kind {cls.registry.kind} are called "{name}"')
+        if not sys.flags.optimize and not vars(cls).get("__doc__"):
+            raise TypeError(f'{cls.registry.kind} "{name}" needs a docstring: it is what `explain` prints')
+        cls.name, cls.registry[name] = name, cls
 
 
 @cache

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from modgraph.declare import Signature, TorchModule, setting
-from modgraph.declare.words import shown_count
+from modgraph.declare import Signature, TorchModule, setting, shown_count
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import ANYWHERE, Bounds, Propagated, either_bound
 from modgraph.types import Axes, Misfit, Shape, TensorType, broadcast, laid, once_each, shown

@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from modgraph.declare import Operand, Signature, TorchModule, own_module, setting
-from modgraph.declare.words import shown_count
+from modgraph.declare import Operand, Signature, TorchModule, own_module, setting, shown_count
 from modgraph.ops.arithmetic import Pairwise, aligned
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, ChosenRanks, Propagated
