@@ -144,15 +144,10 @@ def _labelled(parts: Sequence[Part], depth: int = 0) -> Iterator[tuple[str, Part
 
 def memory_lines(memory: Memory, facts: Sequence[str]) -> list[str]:
     """What a training step holds, by what it is for; the facts say what it was counted with."""
-    each = f"{in_words(round(memory.activations / memory.batch))} an example"
-    rows = [
-        ("weights", in_words(memory.weights), ""),
-        ("gradients", in_words(memory.gradients), ""),
-        ("state of the optimizer", in_words(memory.optimizer), ""),
-        ("the batch", in_words(memory.examples), ""),
-        ("activations", in_words(memory.activations), each if memory.batch > 1 else ""),
-        ("at once at most", in_words(memory.peak), ""),
-    ]
+    each = f"{in_words(round(memory.activations / memory.batch))} an example" if memory.batch > 1 else ""
+    counts = {"weights": memory.weights, "gradients": memory.gradients, "state of the optimizer": memory.optimizer}
+    counts |= {"the batch": memory.examples, "activations": memory.activations, "at once at most": memory.peak}
+    rows = [(what, in_words(count), each if what == "activations" else "") for what, count in counts.items()]
     return [f"memory of a training step with {', '.join(facts)}", *(f"  {line}" for line in aligned(rows))]
 
 

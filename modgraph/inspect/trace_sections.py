@@ -39,12 +39,8 @@ def _use(route: Route, modules: Sequence[str]) -> Iterator[Content]:
     if len(route["rounds"]) > 1:
         names = [f"round {at}" for at, _ in enumerate(route["rounds"], start=1)]
         yield Heatmap(names, modules, [each["use"] for each in route["rounds"]], "share of modules by round")
-    rows = [
-        ["H_a, of a decision", entropies["of_a_decision"]],
-        ["H_b, of the mean decision", entropies["of_the_mean"]],
-        ["of use", entropies["of_use"]],
-        ["log M", most],
-    ]
+    rows = [["H_a, of a decision", entropies["of_a_decision"]], ["H_b, of the mean decision", entropies["of_the_mean"]]]
+    rows += [["of use", entropies["of_use"]], ["log M", most]]
     yield Table(["entropy", "nats"], rows)
     if route["together"] is not None:
         yield Heatmap(modules, modules, route["together"], "chosen together, share of decisions")
@@ -149,7 +145,13 @@ def sections_of(trace: Route, pictures: Mapping[str, bytes] | None = None, stale
     """The sections of a trace: all routes, each route, what is chosen together, tasks, and pictures that say more."""
     found = [_overview(trace, stale), *(section_of(name, route) for name, route in trace["routes"].items())]
     if trace.get("coactivation"):
-        found.append(_together(trace))
+        note = "How often a token's module at one route (rows) goes with its module at another (columns). Mutual "
+        note += "information is normalised: 1 where each follows from the other, 0 where neither tells of the other."
+        maps: list[Content] = [Text(note)]
+        for pair in trace["coactivation"]:
+            joint, title = pair["joint"], f"{pair['routes'][0]} → {pair['routes'][1]}: {pair['normalised']:.3f}"
+            maps.append(Heatmap(numbers(len(joint)), numbers(len(joint[0])), joint, title))
+        found.append(Section("Co-activation between layers", maps))
     if trace.get("paths"):
         tables = []
         for group in trace["paths"]:
@@ -189,16 +191,6 @@ def _overview(trace: Route, stale: bool) -> Section:
     note += "variation over modules, 0 where all are alike. Dead: never chosen."
     table = Table(["route", "modules", "dead", "", *FIGURES], rows)
     return Section("Routes", [*map(Text, lines), table, Text(note)])
-
-
-def _together(trace: Route) -> Section:
-    note = "How often a token's module at one route (rows) goes with its module at another (columns). Mutual "
-    note += "information is normalised: 1 where each follows from the other, 0 where neither tells of the other."
-    content: list[Content] = [Text(note)]
-    for pair in trace["coactivation"]:
-        joint, title = pair["joint"], f"{pair['routes'][0]} → {pair['routes'][1]}: {pair['normalised']:.3f}"
-        content.append(Heatmap(numbers(len(joint)), numbers(len(joint[0])), joint, title))
-    return Section("Co-activation between layers", content)
 
 
 def _pictures(pictures: Mapping[str, bytes]) -> Section:

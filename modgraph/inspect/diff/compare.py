@@ -175,19 +175,13 @@ def _moves(matched: list[Matching], before: ir.Graph) -> Iterator[Moved]:
     """The names that are others: of nodes, of weights where it is not the new name of their node, of axes that are no
     pool's, and those by which users know decisions."""
     pairs = [(each, old, new) for each in matched for old, new in each.nodes()]
-    nodes = [
-        Moved(old.kind, each.levels[0].place + old.name, each.levels[1].place + new.name)
-        for each, old, new in pairs
-        if old.name != new.name
-    ]
+    others = [(each.levels, old, new) for each, old, new in pairs if old.name != new.name]
+    nodes = [Moved(old.kind, at[0].place + old.name, at[1].place + new.name) for at, old, new in others]
     yield from sorted(nodes, key=lambda each: natural(each.after))
     usual = Renames(nodes, before)
     for scope in dict.fromkeys(each.levels[0].scope for each in matched):
-        owners = [
-            (old.owner, new.owner)
-            for each, old, new in pairs
-            if each.levels[0].scope == scope and isinstance(old, ir.OpNode) and isinstance(new, ir.OpNode)
-        ]
+        both = [(old, new) for each, old, new in pairs if each.levels[0].scope == scope]
+        owners = [(a.owner, b.owner) for a, b in both if isinstance(a, ir.OpNode) and isinstance(b, ir.OpNode)]
         elected, named = _elect(owners), usual.naming(WEIGHTS, scope)
         for name in sorted({name for name, _ in owners}, key=natural):
             if named(name) != (other := elected.get(name, name)):

@@ -99,32 +99,26 @@ class Definitions:
 
 def pair_calls(before: Definitions, after: Definitions) -> Iterator[tuple[Call, Call]]:
     """The calls of two graphs, each after the one around it."""
-    definitions = _pair_definitions(before, after).after
-    pending: list[tuple[Call | None, Call | None]] = [(None, None)]
-    while pending:
-        outer, other = pending.pop()
-        pairs = Pairs(before.inside.get(outer, []), after.inside.get(other, []))
-        pairs.add_in_order(lambda side, call: (call.kind, name_in_call(call.outer, call.path)))
-        pairs.add_in_order(lambda side, call: after.of[call] if side else definitions.get(before.of[call]))
-        yield from pairs.after.items()
-        pending += pairs.after.items()
-
-
-def _pair_definitions(before: Definitions, after: Definitions) -> Pairs[Definition]:
-    """Equal definitions by each other, those of one name, then the most similar."""
-    pairs = Pairs(dict.fromkeys(before.of.values()), dict.fromkeys(after.of.values()))
-    pairs.add_in_order(lambda side, each: each)
-    pairs.add_in_order(lambda side, each: (each.kind, each.lines))
-    pairs.add_in_order(lambda side, each: (each.kind, each.author))
-    left, others = pairs.left()
-    if len(left) * len(others) <= MOST_PAIRS:
+    definitions = Pairs(dict.fromkeys(before.of.values()), dict.fromkeys(after.of.values()))
+    definitions.add_in_order(lambda side, each: each)
+    definitions.add_in_order(lambda side, each: (each.kind, each.lines))
+    definitions.add_in_order(lambda side, each: (each.kind, each.author))
+    left, others = definitions.left()
+    if len(left) * len(others) <= MOST_PAIRS:  # then the most similar
         likely = [(old, new) for old in left for new in others if old.kind == new.kind]
         nodes = {each: {line[:2] for line in each.lines} for each in (*left, *others)}
         scored = [(len(nodes[old] & nodes[new]) / len(nodes[old] | nodes[new]), old, new) for old, new in likely]
         for score, old, new in sorted(scored, key=lambda each: -each[0]):
             if score >= LIKE:
-                pairs.add(old, new)
-    return pairs
+                definitions.add(old, new)
+    pending: list[tuple[Call | None, Call | None]] = [(None, None)]
+    while pending:
+        outer, other = pending.pop()
+        pairs = Pairs(before.inside.get(outer, []), after.inside.get(other, []))
+        pairs.add_in_order(lambda side, call: (call.kind, name_in_call(call.outer, call.path)))
+        pairs.add_in_order(lambda side, call: after.of[call] if side else definitions.after.get(before.of[call]))
+        yield from pairs.after.items()
+        pending += pairs.after.items()
 
 
 MOST_MOVES = 16  # declarations that follow each other

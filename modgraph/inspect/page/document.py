@@ -50,7 +50,6 @@ aria-label="the graph">{svg}</svg>{legend}<div class="corner">
 aria-label="zoom out">−</button><button type="button" data-do="fit" aria-label="fit" title="fit (f)">⤢</button>\
 </div></div></section>"""
 
-
 TAB = '<button type="button" role="tab" class="{kind}" data-do="tab" data-tab="{name}">{text}</button>'
 
 

@@ -85,6 +85,9 @@ class _Builder:
         box = Box(id=level.prefix + node.name, kind=node.kind, label=level.label_of(node), lines=lines_of(node))
         if node.types:
             box = replace(box, detail=types[0], types=types, short=short_type(node.types[0]))
+        declared = node.op if isinstance(node, ir.OpNode) else node.router if isinstance(node, ir.RouterNode) else None
+        if declared is not None:
+            box = replace(box, detail=brief(declared), help=help_of(declared), settings=settings_of(declared))
         match node:
             case ir.OpNode():
                 return self.op(graph, node, box, inside)
@@ -113,9 +116,6 @@ class _Builder:
         return replace(
             box,
             kind="tokenizer" if node.op.tokenizes else "op",
-            detail=brief(node.op),
-            help=help_of(node.op),
-            settings=settings_of(node.op),
             weights=tuple(Row(name, shape_of(shape), "frozen" * node.frozen) for name, shape in axes.items()),
             cost=self.own.get(node.owner, Cost()) if first else Cost(),
             notes=notes + ("frozen",) * node.frozen,
@@ -147,9 +147,6 @@ class _Builder:
         records = next(iter(each.declared for each in self.graph.decisions(node.name)), ())
         return replace(
             box,
-            detail=brief(node.router),
-            help=help_of(node.router),
-            settings=settings_of(node.router),
             cost=Cost() if inside else self.own.get(node.name, Cost()),
             weights=() if inside else self.rows(node.name),
             records=tuple(Row(each.name, each.axes, each.role.value) for each in records),

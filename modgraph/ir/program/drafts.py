@@ -154,19 +154,15 @@ def fill(graph: Graph, body: Lines, name: Naming) -> Graph:
 
 def _named(line: Line, name: Naming) -> Node:
     node = rename(line.node, name(line.node.name), name)
-    regions = tuple(
-        Region(
-            fill(Graph(""), each, name),
-            tuple(map(name, each.arguments)),
-            tuple(Result(name(result.node), result.index) for result in each.results),
-        )
-        for each in line.regions
-    )
+    regions = list[Region]()
+    for each in line.regions:
+        results = tuple(Result(name(result.node), result.index) for result in each.results)
+        regions.append(Region(fill(Graph(""), each, name), tuple(map(name, each.arguments)), results))
     match node:
         case OpNode():
             return changed(node, owner=name(node.owner))
         case PoolNode():
-            return changed(node, regions=regions)
+            return changed(node, regions=tuple(regions))
         case ScanNode():
             return changed(node, region=regions[0])
         case CallNode():

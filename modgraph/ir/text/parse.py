@@ -64,18 +64,6 @@ def _merged(parts: Iterable[Any]) -> dict[str, Any]:
     return {key: value for part in parts if part is not None for key, value in part.items()}
 
 
-def _list(name: str) -> Rule:
-    return lambda *values: {name: [*values]}
-
-
-def _mapping(name: str) -> Rule:
-    return lambda *pairs: {name: dict(pairs)}
-
-
-def _node(kind: str) -> Rule:
-    return lambda *facts: {"kind": kind, **_merged(facts)}
-
-
 def _user(kind: str) -> Rule:
     return lambda pool, router, *facts: {"kind": kind, "uses": {"pool": pool, "router": router}, **_merged(facts)}
 
@@ -170,9 +158,9 @@ def _whole(text: str) -> Any:
 LISTS = ("takes", "axes", "members", "formals", "inputs", "arguments", "regions", "types", "shape", "records")
 NODES = ("input", "place", "target", "output", "loss", "router", "pool", "scan", "op")
 RULES: Mapping[str, Rule] = {
-    **{name: _list(name) for name in LISTS},
-    **{name: _mapping(name) for name in ("parameters", "settings", "facts", "weights")},
-    **{kind: _node(kind) for kind in NODES},
+    **{name: lambda *values, name=name: {name: [*values]} for name in LISTS},
+    **{name: lambda *pairs, name=name: {name: dict(pairs)} for name in ("parameters", "settings", "facts", "weights")},
+    **{kind: lambda *facts, kind=kind: {"kind": kind, **_merged(facts)} for kind in NODES},
     **{kind: _user(kind) for kind in ("decision", "route", "growth")},
     **dict.fromkeys(("formal", "setting", "slot", "binding"), lambda name, value: [name, value]),
     "start": _start,

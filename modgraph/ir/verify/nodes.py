@@ -188,19 +188,14 @@ def _names(graph: Graph) -> None:
     for end in graph.of_kind(kinds.OutputNode):
         first = labels.setdefault(end.label, end.name)
         ask(first == end.name, f"another output is called {end.label}", end.name, "label")
-    _axes(graph)
-    verify_owners(owner for part in graph.parts() for owner in owners_of(part))
-
-
-def _axes(graph: Graph) -> None:
-    """An axis that has a name and a size is as long wherever it is given: by a pool, an input or a target."""
-    known: dict[str, int] = {}
+    sizes: dict[str, int] = {}  # of axes that have a name, the same wherever they are given
     for node in graph:
         axes: tuple[Axis | None, ...] = (node.axis,) if isinstance(node, kinds.PoolNode) else ()
         if isinstance(node, kinds.InputNode | kinds.TargetNode):
             axes = (*node.types[0].shape, node.types[0].classes)
         for axis in axes:
             if axis is not None and axis.name and axis.size is not None:
-                size = known.setdefault(axis.name, axis.size)
+                size = sizes.setdefault(axis.name, axis.size)
                 field = "size" if isinstance(node, kinds.PoolNode) else "types"
                 ask(size == axis.size, f"{axis.name} is {size} elsewhere, not {axis.size}", node.name, field)
+    verify_owners(owner for part in graph.parts() for owner in owners_of(part))
