@@ -19,16 +19,8 @@ from modgraph.ir.text.runs import Run, fold, reference, runs_of
 from modgraph.routers import RouterText
 
 STEP = "  "
-FACTS = {
-    "initial": " init {}",
-    "frozen": " frozen",
-    "grown": " grown {}",
-    "shares": " shares {}",
-    "inside": " inside {}",
-    "lowering": " lowering {}",
-    "once": " once",
-    "label": " as {}",
-}
+FACTS = {"initial": " init {}", "frozen": " frozen", "grown": " grown {}", "shares": " shares {}"}
+FACTS |= {"inside": " inside {}", "lowering": " lowering {}", "once": " once", "label": " as {}"}
 
 
 def say_facts(facts: Mapping[str, Any]) -> str:
