@@ -4,7 +4,6 @@ from modgraph.nn.along_axis import Contract, Last, LogSoftmax, Max, Mean, Min, S
 from modgraph.nn.arithmetic import Arithmetic, Where
 from modgraph.nn.array import Constant, NextState, State
 from modgraph.nn.attention import Attention
-from modgraph.nn.batch import BatchMean, BatchVariance, KeepRecent
 from modgraph.nn.chance import DRAW, Draw, GumbelNoise, NormalNoise
 from modgraph.nn.choice import (
     Above,
@@ -22,7 +21,7 @@ from modgraph.nn.choice import (
 from modgraph.nn.elementwise import Clamp, Elementwise
 from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool2d, PatchEmbed, Tokens
 from modgraph.nn.linear import Linear, ModulatedLinear, ModulatedMLP, Scale
-from modgraph.nn.loss import MSE, CrossEntropy, Entropy, Gaussian, Importance, squared_cv
+from modgraph.nn.loss import MSE, BatchMean, BatchVariance, CrossEntropy, Entropy, Gaussian, Importance, KeepRecent
 from modgraph.nn.order import CumulativeSum, KthLargest, Positions, SortOrder
 from modgraph.nn.padding import MaskPadding, cleared, valid, valid_along
 from modgraph.nn.parameter import Parameter

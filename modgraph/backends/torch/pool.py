@@ -10,9 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.backends.torch.construct import Namespace, show
-from modgraph.backends.torch.plan import needed
+from modgraph.backends.torch.plan import needed, steps_of
 from modgraph.backends.torch.run import Plan, Step
-from modgraph.backends.torch.steps import steps_of
 from modgraph.ir import OpNode, PoolNode, Region, RouteNode
 from modgraph.nn import Gathered, Pool
 from modgraph.nn.grouped import SortedRows, Together, taken_by_index, together
