@@ -2,8 +2,8 @@
 
 from modgraph.nn.along_axis import Contract, Last, LogSoftmax, Max, Mean, Min, Softmax, Sum, Unit
 from modgraph.nn.arithmetic import Arithmetic, Where
-from modgraph.nn.array import Constant, NextState, State
-from modgraph.nn.attention import Attention
+from modgraph.nn.array import Constant, NextState, Parameter, State
+from modgraph.nn.attention import Attention, ClassToken, Position
 from modgraph.nn.chance import DRAW, Draw, GumbelNoise, NormalNoise
 from modgraph.nn.choice import (
     Above,
@@ -24,12 +24,10 @@ from modgraph.nn.linear import Linear, ModulatedLinear, ModulatedMLP, Scale
 from modgraph.nn.loss import MSE, BatchMean, BatchVariance, CrossEntropy, Entropy, Gaussian, Importance, KeepRecent
 from modgraph.nn.order import CumulativeSum, KthLargest, Positions, SortOrder
 from modgraph.nn.padding import MaskPadding, cleared, valid, valid_along
-from modgraph.nn.parameter import Parameter
 from modgraph.nn.pool import Gathered, Pool
 from modgraph.nn.recurrent import GRU, LSTM
 from modgraph.nn.scan import scan
 from modgraph.nn.selected import SelectedDense, SelectedGathered, SelectedGrouped, SelectedMasked, SelectedPerModule
-from modgraph.nn.sequence import ClassToken, Position, Select
-from modgraph.nn.shape import Concat, Expand, Flatten, Merge, NewAxis, Split, Stack, Transpose, Unmerge
+from modgraph.nn.shape import Concat, Expand, Flatten, Merge, NewAxis, Select, Split, Stack, Transpose, Unmerge
 from modgraph.nn.shard import Dropout, Shard, sharded, standard_gumbel, standard_normal, whole_batch_sum
 from modgraph.nn.weighted import EveryModule, EveryModuleRoute, Weighted, WeightedDense, WeightedFactorised

@@ -1,4 +1,4 @@
-"""Attention of tokens to tokens.
+"""Attention of tokens to tokens, and what is learned of their positions.
 
 Shape suffixes: N tokens, M tokens that are attended to, H heads, W numbers of a head.
 """
@@ -181,3 +181,26 @@ def bucket_of(distance: int, buckets: int) -> int:
         return distance
     share = math.log(distance / exact) / math.log(FARTHEST / exact)
     return min(exact + int(share * (buckets - exact)), buckets - 1)
+
+
+class ClassToken(nn.Module):
+    """Puts a learned token in front: [..., N, D] to [..., N + 1, D]."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        token = self.weight.expand(*x.shape[:-2], 1, -1)
+        return torch.cat((token, x), dim=-2)
+
+
+class Position(nn.Module):
+    """Adds a learned vector to each position."""
+
+    def __init__(self, positions: int, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(positions, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.weight[: x.shape[-2]]

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.nn.layer import Layer
+from modgraph.nn.padding import cleared
 
 
 class Flatten(Layer):
@@ -99,3 +100,15 @@ class Expand(Layer):
         shape = [-1] * x.dim()
         shape[self.place] = like.shape[self.axis]
         return x.expand(shape)
+
+
+class Select(Layer):
+    """One place along an axis, by default a token: [..., N, D] to [..., D]; of padding it is zero."""
+
+    index: int
+    axis: int = -2
+
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        if real is not None and x.shape[self.axis] == 0:
+            return x.sum(self.axis)
+        return cleared(x, real).select(self.axis, self.index)

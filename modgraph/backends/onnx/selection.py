@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from modgraph.backends.onnx.examples import Examples, Lengths
 from modgraph.backends.torch import Computed, Model
-from modgraph.backends.torch.pool import Expert
+from modgraph.backends.torch.regions import Expert
 from modgraph.declare import CHOSEN, RANKING
 from modgraph.ir import Decision, Graph, OpNode, Padding, Part, Result, RouteNode, padding_of
 from modgraph.nn import Arithmetic

@@ -12,9 +12,8 @@ from torch import nn
 from modgraph.backends.torch.construct import Namespace, construct, expert_module, resolve, shared_parts
 from modgraph.backends.torch.instance import Instance, class_of
 from modgraph.backends.torch.plan import CallSteps, Steps, steps_of
-from modgraph.backends.torch.pool import CompiledPool, Expert
+from modgraph.backends.torch.regions import CompiledPool, CompiledScan, Expert
 from modgraph.backends.torch.run import CompiledRoute, Step
-from modgraph.backends.torch.scan import CompiledScan
 from modgraph.ir import Body, Call, DecisionNode, Graph, GrowthNode, LossNode, Part, RouterNode, body_of
 from modgraph.ir.node import Node, OpNode, PoolNode, Result, RouteNode, ScanNode
 from modgraph.ir.program.outline import definitions_of

@@ -11,7 +11,7 @@ from torch import Tensor
 from modgraph.backends.torch.run import Padding, Plan, Step
 from modgraph.ir import Graph, OpNode, Result, RouteNode, ScanNode, computed_once, free_draws, is_free_draw, told
 from modgraph.nn import Parameter
-from modgraph.nn.parameter import for_each
+from modgraph.nn.array import for_each
 from modgraph.ops.elementwise import MaskPadding
 from modgraph.ops.shape import Flatten, Rename
 

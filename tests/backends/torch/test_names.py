@@ -17,7 +17,7 @@ from torch import nn
 
 import modgraph
 from modgraph.backends.report import random_batch
-from modgraph.backends.torch.pool import CompiledPool
+from modgraph.backends.torch.regions import CompiledPool
 from modgraph.backends.torch.source.text import reserved
 from modgraph.syntax import keywords
 from modgraph.training.stages import staged, take_weights, trained_weights, whole_weights
