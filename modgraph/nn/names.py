@@ -7,6 +7,7 @@ already. Such a submodule or parameter gets another attribute, and keeps its nam
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from torch import nn
@@ -15,22 +16,15 @@ from torch import nn
 def keep_names(module: nn.Module, attributes: Mapping[str, str]) -> None:
     """Make state dicts of a module use names for some attributes; `attributes` has these by name."""
     module.renamed = attributes  # type: ignore[assignment]
-    module.register_state_dict_post_hook(_restore_names)  # type: ignore[no-untyped-call]
-    module.register_load_state_dict_pre_hook(_replace_names)  # type: ignore[no-untyped-call]
+    module.register_state_dict_post_hook(partial(_rename, back=True))  # type: ignore[no-untyped-call]
+    module.register_load_state_dict_pre_hook(_rename)  # type: ignore[no-untyped-call]
 
 
-def _restore_names(module: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
-    attributes: Any = module.renamed
-    _rename(state, prefix, {attribute: name for name, attribute in attributes.items()})
-
-
-def _replace_names(module: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
-    attributes: Any = module.renamed
-    _rename(state, prefix, attributes)
-
-
-def _rename(state: dict[str, Any], prefix: str, others: Mapping[str, str]) -> None:
+def _rename(module: nn.Module, state: dict[str, Any], prefix: str, *_: Any, back: bool = False) -> None:
     """Rename the first part of keys behind a prefix; the order of the state dict stays."""
+    others: Any = module.renamed
+    if back:
+        others = {attribute: name for name, attribute in others.items()}
     items = [*state.items()]
     state.clear()
     for key, value in items:

@@ -14,12 +14,9 @@ from modgraph.passes.pipelines import (
     OPTIMISE,
     PIPELINES,
     TRAINING,
-    WITH_NOVELTY,
-    WITHOUT_NOVELTY,
-    export_pipeline,
     pipeline_behind,
     training_passes,
     up_to,
 )
 from modgraph.passes.reassociate import Reassociate, images
-from modgraph.passes.split import Split, split_routes
+from modgraph.passes.split import Split

@@ -88,14 +88,11 @@ class Writer:
     def set(self, result: Result, said: Expression, *, stays: bool = True) -> None:
         """A value of a node."""
         users = [name for name in self.layout.readers[result] if name in self.layout.live]
-        same = result in self.returned or all(self._is_of_binding(result, user) for user in users)
+        binding, word = result.node.rpartition(".")[0], self.lines.word
+        bound = (user.rpartition(".")[0] == binding or word(result) == word(Result(user)) for user in users)
+        same = result in self.returned or all(bound)  # they stand in one binding, or one pipeline, with all readers
         deep = LONGEST if result in self.returned else DEEP
         self.lines.set(result, said, self.shape(result, "..." if self.inside else "B"), stays and same, deep)
-
-    def _is_of_binding(self, result: Result, user: str) -> bool:
-        """Whether a value stands in one binding, or one pipeline, with the node that reads it."""
-        same = result.node.rpartition(".")[0] == user.rpartition(".")[0]
-        return same or self.lines.word(result) == self.lines.word(Result(user))
 
     def shape(self, result: Result, outer: str) -> str:
         """The shape of a value as a comment says it, with the axes before those of an example."""
