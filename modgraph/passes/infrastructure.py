@@ -18,7 +18,6 @@ class Moved:
     results: Mapping[Result, Result] = field(default_factory=dict)
 
     def then(self, each: Pass) -> Moved:
-        """The same after another pass."""
         after = each.rewrite(self.graph)
         results = {old: after.results.get(now, now) for old, now in self.results.items()}
         return Moved(after.graph, {**after.results, **results})

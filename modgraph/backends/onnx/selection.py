@@ -114,7 +114,6 @@ class Decisions:
         return self.model.compute(batch, losses=False, routing=True)
 
     def _close(self, batch: Batch, computed: Computed) -> Tensor:
-        """Which examples have a close call: [B]."""
         routing, gaps = computed.routing, list[Tensor]()
         for choice, each in self.choices.items():
             ranking = each.record_as(*RANKING)

@@ -54,7 +54,6 @@ class Namespace(nn.Module):
         self.functions: list[nn.Module] = []
 
     def train(self, mode: bool = True) -> Self:
-        """As for any module."""
         for function in self.functions:
             function.train(mode)
         return super().train(mode)
@@ -114,7 +113,6 @@ class Namespace(nn.Module):
         return here
 
     def _attribute_for(self, name: str) -> str:
-        """The attribute under which to register a name."""
         holds = (name in self._modules or name in self._parameters) and name not in self.renamed.values()
         if name in self.renamed or holds or not hasattr(self, name):
             return attribute(self, name)

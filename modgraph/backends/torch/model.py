@@ -157,7 +157,6 @@ class Model(Namespace):
 
     @eager
     def _keep_pending(self, moved: Mapping[str, Tensor]) -> None:
-        """Keep the next values of states until the next call."""
         if moved and not is_recomputation():
             self._pending = {name: value.detach() for name, value in moved.items()}
 

@@ -104,7 +104,6 @@ class Nodes:
         return self.instances[call.weights]
 
     def _steps(self, part: Part, body: Body, ends: Any) -> Steps:
-        """The steps of a graph, in its bodies."""
         graph = part.graph
         steps = {step.node: step for step in steps_of(graph, self.computes(part))}
         return self._steps_in(body, graph, steps, readers_in(graph, ends))

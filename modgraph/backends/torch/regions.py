@@ -68,15 +68,12 @@ class CompiledPool(Pool):
         return partial(rows_of, self.columns[op.name], rank, len(op.types[0].shape))
 
     def rows(self, x: Tensor) -> Tensor:
-        """Module j on row j of x [..., M, message]: [..., M, result]."""
         return super().rows(x) if self.together is None else run_one(self.together, x)
 
     def all(self, x: Tensor) -> Tensor:
-        """Every module on x [..., message]: [..., M, result]."""
         return self.each(lambda j: x) if self.together is None else super().all(x)
 
     def gathered(self) -> Gathered:
-        """The same modules with their weights stacked, once, so that they are taken by index."""
         taken = {name: taken_by_index(column) for name, column in self.columns.items()}
 
         def chosen(module_E: Tensor, x: Tensor) -> Tensor:

@@ -99,7 +99,6 @@ def _paths(layout: Layout, item: Item) -> Iterator[str]:
 
 
 def _function_of(writer: Writer, body: Body, defined: Defined) -> str:
-    """What a call calls."""
     assert body.call is not None
     if defined.is_function:
         return defined.name

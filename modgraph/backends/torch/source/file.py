@@ -76,7 +76,6 @@ class File:
                     self._leaf(tree, node.owner, (path, positional, named))
 
     def _leaf(self, tree: Tree, path: str, made: Made) -> None:
-        """A layer at a path."""
         tree.kinds.setdefault(path, resolve(made[0]) if isinstance(made[0], str) else made[0])
         tree.leaves.setdefault(path, partial(self.made, made))
 
@@ -173,7 +172,6 @@ class File:
     # ------------------------------------------------------------ pools
 
     def _pool(self, tree: Tree, node: PoolNode, program: PoolNode) -> str:
-        """The call that makes a pool."""
         names = self.define_modules(node, program)
         shared, given = self._shared_parts(node), ""
         if shared.leaves:

@@ -155,7 +155,6 @@ class Writer:
             self.set(result, self._computed(node), stays=not self.layout.is_chance(node))
 
     def _same(self, result: Result, source: Result) -> None:
-        """A value that is another one."""
         if source in self.lines.waiting and self.lines.left[result] > 1:
             self.lines.variable(source)
         said = self.lines.read(source)
