@@ -302,6 +302,13 @@ def test_a_scan_draws_what_nothing_reads() -> None:
     check(modgraph.loads(text).build())
 
 
+def test_routes_that_share_messages_with_dropout() -> None:
+    text = """model m() { input x: float[4, 8] pool p[3] = linear(8) -> dropout(0.5)
+      router r = agreement(iterations=3) h = x -> p by r output h
+      target t: class[3] loss cross_entropy(h -> mean -> linear(3), t) }"""
+    check(modgraph.loads(text).build())
+
+
 def test_a_file_that_its_user_has_changed_is_no_longer_ours(tmp_path: Path) -> None:
     path = tmp_path / "model.py"
     path.write_text(sealed("import torch\n"))
