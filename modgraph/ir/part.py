@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from modgraph.declare import CHOSEN, Record, Role, Signature, record_as
 from modgraph.ir.node import DecisionNode, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode
-from modgraph.routers import PoolFacts, PoolTypes, Router, RouterFacts
+from modgraph.routers import Lowering, PoolFacts, PoolTypes, Router, RouterFacts
 from modgraph.types import Axis, Misfit, Shape, TensorType
 
 if TYPE_CHECKING:
@@ -67,6 +67,12 @@ class Part:
     def facts_of(self, route: RouteNode) -> PoolFacts:
         """What a router may know of the pool of a route."""
         return facts_of(self.graph.pool_of(route), in_scan=self.scan is not None)
+
+    def lowering_of(self, route: RouteNode) -> Lowering:
+        """The lowering that a route has been given; its definition where it has none of its router's."""
+        router = self.graph.declaration_of(route)
+        found = (each for each in router.lowerings(self.facts_of(route)) if each.form == route.lowering)
+        return next(found, router.reference_form)
 
 
 def bind_route(router: Router, pool: PoolNode, tokens: TensorType, *others: TensorType) -> Signature:

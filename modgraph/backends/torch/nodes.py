@@ -160,10 +160,8 @@ class Nodes:
         router, pool = graph.declaration_of(node), graph.pool_of(node)
         tokens = graph.type_of(graph.inputs(node.name)["tokens"])
         single = router.senders and len(tokens.shape) == len(pool.message.shape)
-        forms = (*router.lowerings(part.facts_of(node)), router.reference_form)
-        form = next((form for form in forms if form.form == node.lowering), router.reference_form)
         return CompiledRoute(
-            form=resolve(form.route)(),
+            form=resolve(part.lowering_of(node).route)(),
             pool=self.made[pool.name],
             router=self._router(graph, node),
             single=single and not router.takes_one,

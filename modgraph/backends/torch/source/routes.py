@@ -21,8 +21,7 @@ def write_route(writer: Writer, node: RouteNode) -> None:
     """The lines of one route."""
     graph, layout = writer.graph, writer.layout
     pool, router = graph.pool_of(node), graph.declaration_of(node)
-    forms = (*router.lowerings(Part(graph, layout.scan).facts_of(node)), router.reference_form)
-    path = next((each for each in forms if each.form == node.lowering), router.reference_form).route
+    path = Part(graph, layout.scan).lowering_of(node).route
     form = path.rpartition(".")[2]
     writer.file.define_modules(pool, layout.programs.get(pool.name) or writer.file.programs[pool.name])
     values, real = writer.operands(node)
