@@ -8,6 +8,7 @@ from modgraph.ir.analysis.values import (
     batch_invariant,
     computed_once,
     drawn_by,
+    forced_key,
     free_draws,
     free_length_name,
     is_array,
@@ -17,7 +18,6 @@ from modgraph.ir.analysis.values import (
     longest,
     padded_axes,
     padding_of,
-    told,
 )
 from modgraph.ir.edits import Edit, Freeze, Grow, Mark, Shrink, class_axes, edit_from_json, grow, replayed
 from modgraph.ir.graph import Graph

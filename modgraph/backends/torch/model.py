@@ -20,7 +20,7 @@ from modgraph.backends.torch.plan import Steps, needed
 from modgraph.backends.torch.run import Context, Plan
 from modgraph.backends.torch.states import MovedStates, is_recomputation
 from modgraph.backends.torch.whole_graph import eager, untraced, whole_graph
-from modgraph.ir import Graph, Result, free_draws, padding_of, told, weights_of
+from modgraph.ir import Graph, Result, forced_key, free_draws, padding_of, weights_of
 from modgraph.nn.padding import refilled
 from modgraph.passes import Moved, optimised, training_passes
 
@@ -60,7 +60,7 @@ class Model(Namespace):
         computed = moved.graph
         self.graph, self.computed, self._moved = graph, computed, moved.results
         self._plans: dict[bool, dict[tuple[Result, ...], tuple[Plan, tuple[str, ...]]]] = {True: {}, False: {}}
-        self._forced = {told(draw.name) for part in graph.parts() for draw in free_draws(part.graph)}
+        self._forced = {forced_key(draw.name) for part in graph.parts() for draw in free_draws(part.graph)}
         self._batch_types = BatchTypes.of(graph, self._forced)
         self.moved_states = MovedStates.of(computed)
         self._pending: dict[str, Tensor] = {}  # values that states take at the next call

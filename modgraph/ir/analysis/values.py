@@ -95,8 +95,8 @@ def free_draws(graph: Graph) -> list[OpNode]:
     return [node for node in graph.of_kind(OpNode) if is_free_draw(node, graph)]
 
 
-def told(draw: str) -> str:
-    """Under what name a batch tells a draw which places to take; no name in a spec has a colon."""
+def forced_key(draw: str) -> str:
+    """The key of a batch at which the choice of a draw is forced; no name in a spec has a colon."""
     return f"{draw}:told"
 
 

@@ -19,7 +19,7 @@ from modgraph.backends.torch import Model, generator_for
 from modgraph.data.batches import RandomOrder, batch_of
 from modgraph.declare import CHOSEN, DISTRIBUTION, Role, record_as
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, Result, drawn_by, told, with_missing_labels
+from modgraph.ir import Graph, Result, drawn_by, forced_key, with_missing_labels
 from modgraph.metrics.metrics import placed
 from modgraph.nn import DRAW, whole_batch_sum
 from modgraph.passes.likelihoods import with_likelihoods
@@ -71,7 +71,7 @@ def drawn_routes(graph: Graph) -> list[DrawnRoute]:
                 distribution=decision.results[distribution.name],
                 role=distribution.role,
                 choice=decision.results[chosen],
-                told=told(draw.name),
+                told=forced_key(draw.name),
             )
         )
     return found
