@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from modgraph.ir import Graph, replayed
-from modgraph.store.growth import Edited
+from modgraph.store.growth import read_edits
 from modgraph.store.journal import Journal
 from modgraph.store.run_directory import RunDirectory
 
@@ -81,5 +81,5 @@ def laid_out(folder: Path, **algorithm: Any) -> Path:
 
 def replayed_graph(run: RunDirectory) -> Graph:
     """The first graph of a run after all edits of its log."""
-    edits = (edit for line in Journal(run.growth).read(Edited.read) for edit in line.edits)
+    edits = (edit for line in Journal(run.growth).read(read_edits) for edit in line["edits"])
     return replayed(run.read_graph(), edits)

@@ -1,69 +1,63 @@
 """How a model grew in a continual training, as the run tells: growth.jsonl, detections.jsonl, tasks.jsonl. No torch.
 
 They are written line by line while the training goes on: edits of the graph, looks at batches for what is new, and what
-was measured at the end of each task.
+was measured at the end of each task. Readers of a line raise `KeyError`, `TypeError` or `ValueError` where it is none.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from modgraph.ir import Edit, Graph, GrowthNode, OpNode, edit_from_json
+from modgraph.ir import Graph, GrowthNode, OpNode, edit_from_json
 from modgraph.ops.compared import Comparison
 from modgraph.store.journal import Journal
 from modgraph.store.run_directory import RunDirectory
 
 ADDED = ("task", "module", "novelty", "batch", "epoch", "step")  # what is told of a module that was added
 DETECTED = ("task", "scan", "novelty", "batch")
+Record = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Edited:
+def read_edits(record: Record) -> dict[str, Any]:
     """Edits of the graph in a task, where in the training that was, and the hash of the graph after them. Where they
     made a pool grow: the number of the new module, the batch that asked for it, and how novel that was, in the mean, to
     each module there was, if its router tells."""
-
-    task: str
-    epoch: int
-    step: int
-    edits: tuple[Edit, ...]
-    hash: str
-    pool: str | None = None
-    module: int | None = None
-    batch: int | None = None
-    novelty: tuple[float, ...] | None = None
-
-    @classmethod
-    def read(cls, record: Mapping[str, Any]) -> Edited:
-        """Raises `KeyError`, `TypeError` or `ValueError` where the record is none."""
-        edits = tuple(edit_from_json(edit) for edit in record["edits"])
-        place = str(record["task"]), int(record["epoch"]), int(record["step"]), edits, str(record["hash"])
-        if record.get("pool") is None:
-            return cls(*place)
-        novelty = None if record["novelty"] is None else _numbers(record["novelty"])
-        return cls(*place, str(record["pool"]), int(record["module"]), int(record["batch"]), novelty)
+    found = {
+        "task": str(record["task"]),
+        "epoch": int(record["epoch"]),
+        "step": int(record["step"]),
+        "edits": tuple(edit_from_json(edit) for edit in record["edits"]),
+        "hash": str(record["hash"]),
+        "pool": record.get("pool"),
+    }
+    if found["pool"] is None:
+        return found
+    grown = {"module": int(record["module"]), "batch": int(record["batch"])}
+    return found | grown | {"novelty": _optional(_numbers, record["novelty"])}
 
 
-@dataclass(frozen=True)
-class Detection:
-    """A look at batches of a task, the first of the training being 0: how novel each was to each module of a pool, and
-    the batch by which that grew, if it did."""
+def read_detection(record: Record) -> dict[str, Any]:
+    """A look at batches of a task, the first of the training being 0: how novel each was to each module of a pool, by
+    batch and module, and the batch by which that grew, if it did."""
+    return {
+        "task": str(record["task"]),
+        "scan": int(record["scan"]),
+        "pool": str(record["pool"]),
+        "novelty": tuple(map(_numbers, record["novelty"])),
+        "batch": _optional(int, record["batch"]),
+    }
 
-    task: str
-    scan: int
-    pool: str
-    novelty: tuple[tuple[float, ...], ...]  # by batch and module
-    batch: int | None = None
 
-    @classmethod
-    def read(cls, record: Mapping[str, Any]) -> Detection:
-        """Raises `KeyError`, `TypeError` or `ValueError` where the record is none."""
-        novelty = tuple(_numbers(batch) for batch in record["novelty"])
-        batch = None if record["batch"] is None else int(record["batch"])
-        return cls(str(record["task"]), int(record["scan"]), str(record["pool"]), novelty, batch)
+def read_end(record: Record) -> dict[str, Any]:
+    """What was measured at the end of a task: the accuracy on all tasks so far, if the model has one, and on each."""
+    accuracies = dict(zip(record["accuracies"], _numbers(record["accuracies"].values()), strict=True))
+    return {
+        "task": str(record["task"]),
+        "accuracy": _optional(float, record.get("accuracy")),
+        "accuracies": accuracies,
+    }
 
 
 def _numbers(values: Iterable[Any]) -> tuple[float, ...]:
@@ -71,34 +65,29 @@ def _numbers(values: Iterable[Any]) -> tuple[float, ...]:
     return tuple(math.nan if value is None else float(value) for value in values)
 
 
-def _end_of_task(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What was measured at the end of a task: the accuracy on all tasks so far, if the model has one, and on each.
-    Raises `KeyError`, `TypeError` or `ValueError` where the record is none."""
-    accuracies = dict(zip(record["accuracies"], _numbers(record["accuracies"].values()), strict=True))
-    whole = record.get("accuracy")
-    return {"task": str(record["task"]), "accuracy": None if whole is None else float(whole), "accuracies": accuracies}
+def _optional(read: Callable[[Any], Any], value: Any) -> Any:
+    return None if value is None else read(value)
 
 
 def growth_of(run: RunDirectory) -> dict[str, Any] | None:
     """How a run's model grew, as `docs/trace.md` says; None of a run without tasks. Raises `ModgraphError`."""
-    edits, ends = Journal(run.growth).read(Edited.read), Journal(run.tasks).read(_end_of_task)
-    detections = Journal(run.detections).read(Detection.read)
-    named = [*(each["task"] for each in ends), *(each.task for each in detections), *(each.task for each in edits)]
-    tasks = list(dict.fromkeys(named))
+    edits, ends = Journal(run.growth).read(read_edits), Journal(run.tasks).read(read_end)
+    detections = Journal(run.detections).read(read_detection)
+    tasks = list(dict.fromkeys(each["task"] for each in (*ends, *detections, *edits)))
     if not tasks:
         return None
     began = run.read_graph()
     pools: dict[str, Any] = {}
     for node in began.growths():
         pool = began.pool_of(node)
-        own = [each for each in edits if each.pool == pool.name]
-        looks = [each for each in detections if each.pool == pool.name]
-        added = [sum(each.task == task for each in own) for task in tasks]
+        own = [each for each in edits if each["pool"] == pool.name]
+        looks = [each for each in detections if each["pool"] == pool.name]
+        added = [sum(each["task"] == task for each in own) for task in tasks]
         pools[pool.name] = {
             "modules": [pool.size + sum(added[: at + 1]) for at in range(len(tasks))],
             "threshold": threshold_of(began, node),
-            "added": [{name: getattr(each, name) for name in ADDED} for each in own],
-            "detections": [{name: getattr(each, name) for name in DETECTED} for each in looks],
+            "added": [{name: each[name] for name in ADDED} for each in own],
+            "detections": [{name: each[name] for name in DETECTED} for each in looks],
         }
     return {"tasks": tasks, "accuracies": ends, "pools": pools}
 

@@ -17,7 +17,7 @@ from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, Grow, replayed, to_json
 from modgraph.store.checkpoint import newest_checkpoint, write_checkpoint
-from modgraph.store.growth import Detection, Edited, growth_of, threshold_of
+from modgraph.store.growth import growth_of, read_detection, read_edits, threshold_of
 from modgraph.store.journal import Journal
 from modgraph.store.opened import Kind, opened
 from modgraph.store.run_directory import RunDirectory
@@ -75,9 +75,9 @@ def test_a_run_tells_its_modules_by_task_and_what_they_were_added_for(run: Path)
 def test_the_edits_that_are_read_lead_from_the_first_graph_to_the_last(run: Path) -> None:
     directory = RunDirectory(run)
     graph = directory.read_graph()
-    for edited in Journal(directory.growth).read(Edited.read):
-        graph = replayed(graph, edited.edits)
-        assert graph.hash() == edited.hash
+    for edited in Journal(directory.growth).read(read_edits):
+        graph = replayed(graph, edited["edits"])
+        assert graph.hash() == edited["hash"]
     assert graph == directory.graph_now()
 
 
@@ -94,7 +94,7 @@ def test_a_damaged_line_is_told_and_one_without_an_end_is_not(run: Path, tmp_pat
     directory = RunDirectory(shutil.copytree(run, tmp_path / "run"))
     whole = directory.detections.read_text()
     directory.detections.write_text(f"{whole}{line}")
-    assert len(Journal(directory.detections).read(Detection.read)) == len(whole.splitlines())
+    assert len(Journal(directory.detections).read(read_detection)) == len(whole.splitlines())
     directory.detections.write_text(f"{whole}{line}\n")
     with pytest.raises(ModgraphError, match=rf"MG617(.|\n)*line {len(whole.splitlines()) + 1} of"):
         growth_of(directory)

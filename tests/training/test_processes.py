@@ -21,7 +21,7 @@ from modgraph.backends.torch.instance import units
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import grow
-from modgraph.store.growth import Edited
+from modgraph.store.growth import read_edits
 from modgraph.store.journal import Journal
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.continual import Continual
@@ -186,7 +186,8 @@ def test_a_model_grows_alike_in_two_processes(tmp_path: Path) -> None:
     with_forks(spec, "--out", tmp_path / "two", "-s", "train.precision=float64")
     close(tmp_path / "two", tmp_path / "one")
     hashes = [
-        [line.hash for line in Journal(RunDirectory(tmp_path / run).growth).read(Edited.read)] for run in ("one", "two")
+        [line["hash"] for line in Journal(RunDirectory(tmp_path / run).growth).read(read_edits)]
+        for run in ("one", "two")
     ]
     assert hashes[0] == hashes[1] and len(hashes[0]) == 5
 
