@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,7 @@ from modgraph.ir import Decision, Result, comparisons
 from modgraph.metrics.compared import accuracies
 from modgraph.metrics.controllers import controllers
 from modgraph.store.growth import growth_of
-from modgraph.store.journal import check_logs
+from modgraph.store.journal import check_logs, read_metrics
 from modgraph.trace.errors import NothingToTrace
 from modgraph.trace.trace import RouteTrace, Trace, chosen_split, first_of, named, routes_with_gates
 from modgraph.training.stored_run import Run
@@ -36,7 +34,7 @@ def trace_run(run: Run, split: str | None = None, route: str | None = None, exam
     name, arrays = chosen_split(run.splits(), split)
     run.refuse_changed({name: arrays})
     arrays = first_of(run.so_far({name: arrays})[name], examples)
-    description, metrics, recorded = run.description(), run.directory.metrics, controllers(run.graph)
+    description, recorded, metrics = run.description(), controllers(run.graph), read_metrics(run.directory)
     classes = description.get("classes", {})
     compared = [each for each in accuracies(model.graph) if not model.graph.target_types[each.target].shape]
     predicted = [
@@ -50,8 +48,8 @@ def trace_run(run: Run, split: str | None = None, route: str | None = None, exam
         labels={each.target: named(arrays.values[each.target], classes.get(each.target)) for each in compared},
         predicted=predicted[0] if predicted else (),
         predictions={each.target: each.prediction for each in comparisons(run.graph)},
-        history=read_metrics(metrics, {each.route: each.use for each in recorded}),
-        entropies=read_metrics(metrics, {each.route: each.entropies for each in recorded}),
+        history=metrics_over_time(metrics, {each.route: each.use for each in recorded}),
+        entropies=metrics_over_time(metrics, {each.route: each.entropies for each in recorded}),
         words=description.get("words", {}),
         growth=growth_of(run.directory),
         epoch=checkpoint.epoch,
@@ -75,19 +73,13 @@ def _compute(model: Model, arrays: Arrays, results: Sequence[Result]) -> list[ND
     return [np.concatenate([each.numpy() for each in parts]) for parts in zip(*found, strict=True)]
 
 
-def read_metrics(path: Path, wanted: Mapping[str, Sequence[str]]) -> dict[str, NDArray[np.float64]]:
-    """The named metrics of each route over a training, [epochs, names], in the epochs that have all of them; lines that
-    are cut off are passed over."""
-    lines: list[dict[str, Any]] = []
-    for text in path.read_text().splitlines() if path.exists() else ():
-        try:
-            line = json.loads(text)
-        except ValueError:
-            continue
-        if isinstance(line, dict) and line.get("split") == TRAIN:
-            lines.append(line)
+def metrics_over_time(
+    lines: Iterable[Mapping[str, Any]], wanted: Mapping[str, Sequence[str]]
+) -> dict[str, NDArray[np.float64]]:
+    """The named metrics of each route over a training, [epochs, names], in the epochs that have all of them."""
+    trained = [line for line in lines if line["split"] == TRAIN]
     found = {
-        route: [[line[name] for name in names] for line in lines if line.keys() >= {*names}]
+        route: [[line[name] for name in names] for line in trained if line.keys() >= {*names}]
         for route, names in wanted.items()
     }
     return {route: np.array(epochs, np.float64) for route, epochs in found.items() if epochs}

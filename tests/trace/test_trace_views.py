@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.metrics.controllers import controllers
+from modgraph.store.journal import read_metrics
+from modgraph.store.run_directory import RunDirectory
 from modgraph.trace import pictures
-from modgraph.trace.of_run import read_metrics, trace_run
+from modgraph.trace.of_run import metrics_over_time, trace_run
 from modgraph.trace.pictures import groups_picture, training_picture
 from modgraph.trace.places_picture import (
     CHOICES,
@@ -179,11 +181,11 @@ def test_the_use_of_an_interrupted_training_is_that_of_one_that_was_not(run: Pat
 def test_a_log_that_was_cut_off_tells_what_it_has(run: Path, tmp_path: Path) -> None:
     graph = load_run(run).graph
     lines = (run / "metrics.jsonl").read_text().splitlines()
-    (tmp_path / "m.jsonl").write_text("\n".join(["[1]", "3", *lines])[:-30] + "\n{")
+    (tmp_path / "metrics.jsonl").write_text("\n".join(lines)[:-30])
     wanted = {each.route: each.use for each in controllers(graph)}
-    found = read_metrics(tmp_path / "m.jsonl", wanted)
+    found = metrics_over_time(read_metrics(RunDirectory(tmp_path)), wanted)
     assert {name: array.shape for name, array in found.items()} == {name: (2, 5) for name in ROUTES}
-    assert read_metrics(tmp_path / "none.jsonl", wanted) == {}
+    assert metrics_over_time(read_metrics(RunDirectory(tmp_path / "none")), wanted) == {}
 
 
 # ---------------------------------------------------------------- the command
