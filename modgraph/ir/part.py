@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from modgraph.declare import CHOSEN, Record, Role, Signature, record_as
+from modgraph.declare import CHOSEN, DISTRIBUTION, Record, Role, Signature, record_as
 from modgraph.ir.node import DecisionNode, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode
 from modgraph.routers import Lowering, PoolFacts, PoolTypes, Router, RouterFacts
 from modgraph.types import Axis, Misfit, Shape, TensorType
@@ -167,6 +167,12 @@ class Decision:
     def results(self) -> dict[str, Result]:
         """Each record after the last round, outside of a scan: those of all its steps."""
         return {name: self.part.outside(result) for name, result in self.inside.items()}
+
+    @property
+    def sampled(self) -> tuple[Result, Result] | None:
+        """What the router chooses from, and its choice, outside of a scan; None where it does not record both."""
+        distribution, choice = self.record_as(*DISTRIBUTION), self.record_as(*CHOSEN)
+        return None if distribution is None or choice is None else (self.results[distribution], self.results[choice])
 
     @property
     def value(self) -> Result:

@@ -14,7 +14,7 @@ from itertools import count, takewhile
 import torch
 from torch import Tensor
 
-from modgraph.declare import CHOSEN, DISTRIBUTION, Role
+from modgraph.declare import Role
 from modgraph.ir import Graph, Result
 from modgraph.metrics.means import Means
 from modgraph.nn.padding import cleared
@@ -87,8 +87,7 @@ def controllers(graph: Graph) -> list[Controller]:
     they chose; of several, names begin with that of the route."""
     found = []
     for each in graph.decisions():
-        distribution, choice = each.record_as(*DISTRIBUTION), each.record_as(*CHOSEN)
-        if distribution is not None and choice is not None:
-            wanted, slotted = (each.results[distribution], each.results[choice]), each.record_as(Role.CHOICE) is None
-            found.append(Controller(each.label, f"{each.label}.", wanted, slotted, each.pool.size))
+        if (sampled := each.sampled) is not None:
+            slotted = each.record_as(Role.CHOICE) is None
+            found.append(Controller(each.label, f"{each.label}.", sampled, slotted, each.pool.size))
     return found if len(found) > 1 else [replace(each, prefix="") for each in found]

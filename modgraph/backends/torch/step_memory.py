@@ -18,7 +18,6 @@ from torch.utils._pytree import tree_leaves
 
 from modgraph.backends.errors import StepIsUnmeasured
 from modgraph.backends.torch.model import empty_model
-from modgraph.declare import CHOSEN, DISTRIBUTION
 from modgraph.diagnostics import ModgraphError
 from modgraph.inspect.cost import cost_of, fixed
 from modgraph.inspect.memory import Memory, TrainingStep, last_below
@@ -63,11 +62,8 @@ class Rehearsal:
 
     def __init__(self, graph: Graph, precision: str, lowering: str | None = None) -> None:
         self.graph, self.half = graph, precision == "bfloat16"
-        self.sampled: list[tuple[Result, Result]] = []  # what choices are sampled from, and the choices
-        for each in graph.decisions():
-            distribution, choice = each.record_as(*DISTRIBUTION), each.record_as(*CHOSEN)
-            if each.facts.draws and distribution is not None and choice is not None:
-                self.sampled.append((each.results[distribution], each.results[choice]))
+        drawing = (each.sampled for each in graph.decisions() if each.facts.draws)
+        self.sampled = [each for each in drawing if each is not None]
         judged, likelihoods = with_likelihoods(graph) if self.sampled else (graph, {})
         self.ends: tuple[Result, ...] = (*likelihoods.values(), *(graph.losses or graph.outputs).values())
         self.loops = {*_unrolled_axes(graph)}

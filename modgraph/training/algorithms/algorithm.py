@@ -111,8 +111,8 @@ class Backprop(Algorithm, name="backprop"):
         from modgraph.training.algorithms.decisions import drawn_routes
 
         for route in drawn_routes(setup.graph):
-            if not route.frozen:
-                raise ModgraphError([NoGradient(router=route.router)])
+            if not (router := route.decision.router).frozen:
+                raise ModgraphError([NoGradient(router=router.name)])
         return Learner(setup.graph)
 
 

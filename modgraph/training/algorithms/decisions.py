@@ -17,9 +17,9 @@ from torch import Tensor
 
 from modgraph.backends.torch import Model, generator_for
 from modgraph.data.batches import RandomOrder, batch_of
-from modgraph.declare import CHOSEN, DISTRIBUTION, Role, record_as
+from modgraph.declare import CHOSEN, Role
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, Result, drawn_by, forced_key, with_missing_labels
+from modgraph.ir import Decision, Graph, Result, drawn_by, forced_key, with_missing_labels
 from modgraph.metrics.metrics import placed
 from modgraph.nn import DRAW, whole_batch_sum
 from modgraph.passes.likelihoods import with_likelihoods
@@ -36,44 +36,34 @@ class DrawnRoute:
     """A route whose router draws. `shape` is that of an example's choices, [..., K]; `told` is the name under which a
     batch says what is drawn."""
 
-    name: str
-    router: str
-    frozen: bool
-    modules: int
-    shape: tuple[Axis, ...]
+    decision: Decision
     distribution: Result
-    role: Role
     choice: Result
+    shape: tuple[Axis, ...]
     told: str
+
+    @property
+    def name(self) -> str:
+        return self.decision.name
+
+    @property
+    def modules(self) -> int:
+        return self.decision.pool.size
 
 
 def drawn_routes(graph: Graph) -> list[DrawnRoute]:
     """The routes of a graph whose routers draw, in scans too. Raises `ModgraphError` if one hides its distribution."""
     found = []
-    for decision in graph.decisions():
-        if not decision.facts.draws:
-            continue
-        router, chosen = decision.router, decision.record_as(*CHOSEN)
-        distribution = record_as(decision.declared, *DISTRIBUTION)
-        assert chosen is not None, f"{router.name} draws unseen"
-        if distribution is None:
-            raise ModgraphError([NoDistribution(router=router.name)])
+    for decision in (each for each in graph.decisions() if each.facts.draws):
+        router, chosen = decision.router.name, decision.record_as(*CHOSEN)
+        assert chosen is not None, f"{router} draws unseen"
+        if decision.sampled is None:
+            raise ModgraphError([NoDistribution(router=router)])
+        distribution, choice = decision.sampled
         draw = drawn_by(decision.inside[chosen], decision.part.graph)
-        assert draw is not None, f"{router.name} draws by nothing"
-        *shape, modules = graph.type_of(decision.results[chosen]).shape
-        found.append(
-            DrawnRoute(
-                name=decision.name,
-                router=router.name,
-                frozen=router.frozen,
-                modules=modules.size or 0,
-                shape=tuple(shape),
-                distribution=decision.results[distribution.name],
-                role=distribution.role,
-                choice=decision.results[chosen],
-                told=forced_key(draw.name),
-            )
-        )
+        assert draw is not None, f"{router} draws by nothing"
+        shape = tuple(graph.type_of(choice).shape[:-1])
+        found.append(DrawnRoute(decision, distribution, choice, shape, forced_key(draw.name)))
     return found
 
 
@@ -113,8 +103,8 @@ class DecisionLikelihood:
         """log p(a|x) of what was chosen, over all routes, steps, senders and slots; padding counts nothing: [B]."""
         parts = []
         for route, distribution, choice in self._records(found):
-            is_log = route.role is Role.LOG_PROBABILITIES
-            log_p = distribution if is_log else distribution.log_softmax(-1)  # of all modules, [B, ..., K, M]
+            is_logits = route.decision.record_as(Role.LOGITS) is not None
+            log_p = distribution.log_softmax(-1) if is_logits else distribution  # of all modules, [B, ..., K, M]
             parts.append((log_p * choice).flatten(1).sum(1))
         return torch.stack(parts).sum(0)
 
