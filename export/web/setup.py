@@ -9,8 +9,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from setuptools import Command, setup
-from setuptools.command.build import build
+from setuptools import setup
+from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).parent
 VENDOR = HERE / "modgraph_web" / "vendor"
@@ -26,16 +26,8 @@ LICENCES = HERE / "licences"  # of packages that bring none
 NO_NPM = "error: building modgraph-web needs npm, which is not here: install Node 20 or newer, then build it again"
 
 
-class Vendor(Command):
-    """Lay the libraries that the module needs beside it."""
-
-    description = "copy what npm has installed"
-    user_options = []
-    editable_mode = False
-
-    def initialize_options(self) -> None: ...
-
-    def finalize_options(self) -> None: ...
+class BuildWithLibraries(build_py):
+    """Lays the libraries that the module needs beside it, then builds the package."""
 
     def run(self) -> None:
         if not is_installed():
@@ -47,19 +39,7 @@ class Vendor(Command):
                 shutil.copyfile(MODULES / package / file, VENDOR / RENAMED.get(name, name))
         for licence in LICENCES.iterdir():
             shutil.copyfile(licence, VENDOR / licence.name)
-
-    def get_source_files(self) -> list[str]:
-        return [str(path.relative_to(HERE)) for path in (LOCK, HERE / "package.json", *LICENCES.iterdir())]
-
-    def get_outputs(self) -> list[str]:
-        return []
-
-    def get_output_mapping(self) -> dict[str, str]:
-        return {}
-
-
-class Build(build):
-    sub_commands = [("vendor", None), *build.sub_commands]
+        super().run()
 
 
 def is_installed() -> bool:
@@ -82,4 +62,4 @@ def install() -> None:
         raise SystemExit(f"error: npm could not install what modgraph-web needs:\n{done.stderr}")
 
 
-setup(cmdclass={"build": Build, "vendor": Vendor})
+setup(cmdclass={"build_py": BuildWithLibraries})
