@@ -20,33 +20,6 @@ ADDRESSES = 2**40  # bytes: V8 reserves more, takes less where it must, and ends
 FIRST_BOXES = 60  # how many boxes are unfolded at first, about
 RENDERER = ("scene.js", "layout.js", "draw.js", "svg_text.js")
 
-SURROUNDINGS = """
-var window = globalThis, pending = [];
-var console = {log() {}, warn() {}, error() {}, info() {}};
-function setTimeout(act) { return pending.push(act); }
-function clearTimeout() {}
-"""
-
-# What is unfolded, laid out and drawn: `rendered` is there when the queue of timers has run dry.
-DRIVER = """
-var rendered = null, fault = null;
-function render(data, budget, routes) {
-  rendered = fault = null;
-  const index = indexed(data.scene);
-  annotate(index, data);
-  for (const id of Object.keys(data.marks || {})) if (!index.boxes.has(id)) delete data.marks[id];
-  const isWanted = routes ? leadsToLoad : undefined;
-  const state = budget === null ? unfoldedAll(data.scene) : firstState(data.scene, budget, isWanted);
-  new ELK().layout(elkGraph(index, state)).then((laid) => {
-    const placed = positions(laid);
-    rendered = JSON.stringify({
-      state: {open: [...state.open], all: [...state.all]}, laid: placed, svg: svgText(drawing(index, state, placed)),
-    });
-  }).catch((error) => { fault = String(error && error.stack || error); });
-  for (let turn = 0; pending.length; turn++) pending.shift()();
-}
-"""
-
 
 def text_of(name: str) -> str:
     """A file of the page."""
@@ -80,7 +53,7 @@ def _engine() -> MiniRacer:
             raise ModgraphError([TooFewAddresses(most=most // 2**30)])
     engine = MiniRacer()
     atexit.register(engine.close)  # later, without its thread, it would wait for ever
-    for script in (SURROUNDINGS, elk(), "\n".join(map(text_of, RENDERER)) + DRIVER):
+    for script in (text_of("engine.js"), elk(), "\n".join(map(text_of, RENDERER))):
         engine.eval(script)
     return engine
 
