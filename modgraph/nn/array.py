@@ -88,7 +88,7 @@ class State(nn.Module):
         super().__init__()
         self.register_buffer("value", torch.zeros(tuple(sizes)))
 
-    def forward(self, like: Tensor) -> Tensor:
+    def forward(self, like: Tensor | None = None) -> Tensor:
         """The array; while it learns, as a copy, with which gradients are found when a rule has moved the state."""
         return self.value.clone() if self.training and torch.is_grad_enabled() else self.value
 

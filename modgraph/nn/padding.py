@@ -8,13 +8,8 @@ import torch
 from torch import Tensor, nn
 
 
-def valid(x: Tensor, axis: int, length: Tensor | None) -> Tensor | None:
-    """A boolean mask that broadcasts against x: true where the position along `axis` is below the example's length.
-
-    `length` has the shape [B], B the first axis of x; None means that all positions are real.
-    """
-    if length is None:
-        return None
+def valid(x: Tensor, axis: int, length: Tensor) -> Tensor:
+    """A mask that broadcasts against x [B, ...]: true where the place along an axis is below the length [B]."""
     axis = axis % x.dim()
     positions = torch.arange(x.shape[axis], device=x.device)
     mask = positions < length.to(x.device).unsqueeze(-1)
@@ -28,7 +23,7 @@ def valid_along(x: Tensor, lengths: Mapping[int, Tensor]) -> Tensor | None:
     found: Tensor | None = None
     for axis, length in lengths.items():
         mask = valid(x, axis, length)
-        found = mask if found is None or mask is None else found & mask
+        found = mask if found is None else found & mask
     return found
 
 

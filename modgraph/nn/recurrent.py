@@ -63,8 +63,9 @@ class LSTM(Recurrent):
     gates = 4
 
     def layer(self, x: Tensor) -> Tensor:
-        traced = torch.compiler.is_compiling() and not torch.compiler.is_exporting()
-        return self._stepwise(x) if traced else super().layer(x)
+        if torch.compiler.is_exporting():
+            return super().layer(x)
+        return self._stepwise(x) if torch.compiler.is_compiling() else super().layer(x)
 
     def _stepwise(self, x: Tensor) -> Tensor:
         """The equations: `torch.compile` takes the fused kernel for one of inference where x needs no gradient, and

@@ -50,7 +50,7 @@ class SelectedGrouped(Selected):
     """Edges sorted by module, each module once on its slice, results added back: fast, and backwards too."""
 
     def total(self, tokens: Tensor, records: Records, pool: Any, router: Any) -> Tensor:
-        found = grouped(*flat(tokens, records, pool), pool)
+        found = grouped(*flat(tokens, records.gates, records.selected), pool)
         return found.reshape(*records.gates.shape[:-1], *found.shape[1:])
 
 
@@ -61,12 +61,7 @@ class SelectedPerModule(Selected):
     """
 
     def total(self, tokens: Tensor, records: Records, pool: Any, router: Any) -> Tensor:
-        tokens_S, gates_SM, selected_SM = flat(tokens, records, pool)
-        tokens_of = [selected_SM[:, j].nonzero().squeeze(1) for j in range(len(pool))]
-        values = torch.cat([pool.expert(j)(tokens_S.index_select(0, at)) for j, at in enumerate(tokens_of)])
-        weight = torch.cat([gates_SM[:, j].index_select(0, at) for j, at in enumerate(tokens_of)])
-        found = added(values, weight, torch.cat(tokens_of), tokens_S.shape[0])
-        return found.reshape(*records.gates.shape[:-1], *found.shape[1:])
+        return by_choice(tokens, records.gates, records.selected, pool)
 
 
 class SelectedGathered(Selected):
@@ -75,7 +70,7 @@ class SelectedGathered(Selected):
 
     def total(self, tokens: Tensor, records: Records, pool: Any, router: Any) -> Tensor:
         by_index = pool if isinstance(pool, Gathered) else pool.gathered()
-        found = gathered(*flat(tokens, records, pool), by_index, router.k)
+        found = gathered(*flat(tokens, records.gates, records.selected), by_index, router.k)
         return found.reshape(*records.gates.shape[:-1], *found.shape[1:])
 
 
@@ -95,6 +90,19 @@ class SelectedDense(Selected):
         gates = records.gates.reshape(*records.gates.shape, *[1] * pool.result_rank)
         found: Tensor = (pool.all(tokens) * gates).sum(-pool.result_rank - 1)
         return found
+
+
+def by_choice(x: Tensor, gates: Tensor, choice: Tensor, modules: Any) -> Tensor:
+    """Each token's sum of gate_j f_j(x) over the modules that are chosen for it; each runs on the tokens that chose it.
+
+    x [..., message], gates and choice [..., M] give [..., result].
+    """
+    x_S, gates_SM, chosen_SM = flat(x, gates, choice)
+    tokens_of = [chosen_SM[:, j].nonzero().squeeze(1) for j in range(len(modules))]
+    values = torch.cat([modules[j](x_S.index_select(0, at)) for j, at in enumerate(tokens_of)])
+    weight = torch.cat([gates_SM[:, j].index_select(0, at) for j, at in enumerate(tokens_of)])
+    found = added(values, weight, torch.cat(tokens_of), x_S.shape[0])
+    return found.reshape(*gates.shape[:-1], *found.shape[1:])
 
 
 def grouped(tokens_S: Tensor, gates_SM: Tensor, selected_SM: Tensor, pool: Pool) -> Tensor:
@@ -133,11 +141,10 @@ def gathered(tokens_S: Tensor, gates_SM: Tensor, selected_SM: Tensor, pool: Gath
     return total.reshape(-1, *values.shape[1:])
 
 
-def flat(tokens: Tensor, records: Records, pool: Pool | Gathered) -> tuple[Tensor, Tensor, Tensor]:
+def flat(tokens: Tensor, gates: Tensor, choice: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Tokens of all examples [S, message], and their gates and choices [S, M]."""
-    M = len(pool)
-    tokens_S = tokens.reshape(-1, *tokens.shape[-pool.rank :])
-    return tokens_S, records.gates.reshape(-1, M), records.selected.reshape(-1, M)
+    M = gates.shape[-1]
+    return tokens.reshape(-1, *tokens.shape[gates.dim() - 1 :]), gates.reshape(-1, M), choice.reshape(-1, M)
 
 
 def edge_messages(tokens_ED: Tensor, module_E: Tensor, pool: Pool) -> Tensor:

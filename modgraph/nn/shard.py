@@ -31,6 +31,22 @@ class Shard:
     add: Callable[[Tensor], Tensor]
     generator: torch.Generator
 
+    def has(self, x: Tensor) -> bool:
+        """Whether the rows of a tensor are examples."""
+        return x.dim() > 0 and len(x) == self.stop - self.start
+
+    def whole(self, x: Tensor) -> Tensor:
+        """The rows of all processes, of x [own rows, ...]; without gradient."""
+        rows = torch.zeros((self.total, *x.shape[1:]), dtype=torch.float64, device=x.device)
+        rows[self.start : self.stop] = x.detach()
+        return self.add(rows).to(x.dtype)
+
+    def noise_like(self, like: Tensor, draw: Callable[..., Tensor]) -> Tensor:
+        """Noise for a tensor: its rows of the noise of the whole batch, if its rows are examples."""
+        if not self.has(like):
+            return sent(draw(like.shape, dtype=like.dtype, generator=self.generator), like.device)
+        return draw((self.total, *like.shape[1:]), dtype=like.dtype, device=like.device)[self.start : self.stop]
+
 
 class _Process:
     """What this process has of the batch; None: all. A plain attribute, since `torch.compile` reads no context."""
@@ -58,38 +74,33 @@ def is_sharded() -> bool:
 
 def whole_batch_sum(x: Tensor) -> Tensor:
     """The sum over all processes of what each has summed over its rows."""
-    shard = _process.shard
-    return x if shard is None else shard.add(x)
+    if _process.shard is not None:
+        return _process.shard.add(x)
+    return x
 
 
 def whole_batch(x: Tensor) -> Tensor:
     """The rows of all processes, where those of a tensor are examples; without gradient."""
-    shard = _process.shard
-    if shard is None or not _has_examples(x, shard):
-        return x
-    whole = torch.zeros((shard.total, *x.shape[1:]), dtype=torch.float64, device=x.device)
-    whole[shard.start : shard.stop] = x.detach()
-    return shard.add(whole).to(x.dtype)
+    if _process.shard is not None and _process.shard.has(x):
+        return _process.shard.whole(x)
+    return x
 
 
 def own_rows(whole: Tensor, like: Tensor) -> Tensor:
     """Of a tensor of the whole batch the rows that stand for those of another, which is this process's part."""
-    shard = _process.shard
-    return whole if shard is None or not _has_examples(like, shard) else whole[shard.start : shard.stop]
-
-
-def _has_examples(x: Tensor, shard: Shard) -> bool:
-    return x.dim() > 0 and len(x) == shard.stop - shard.start
+    if _process.shard is not None and _process.shard.has(like):
+        return whole[_process.shard.start : _process.shard.stop]
+    return whole
 
 
 def standard_normal(like: Tensor) -> Tensor:
     """Normal noise of a tensor's shape, type and device; the same for an example whichever process has it."""
-    return _drawn(like, torch.randn)
+    return noise_like(like, torch.randn)
 
 
 def standard_gumbel(like: Tensor) -> Tensor:
     """Gumbel noise of a tensor's shape, type and device: the largest of it and logits is a draw from their softmax."""
-    uniform = _drawn(like, torch.rand)
+    uniform = noise_like(like, torch.rand)
     return uniform.clamp_(min=torch.finfo(like.dtype).tiny).log_().neg_().log_().neg_()
 
 
@@ -97,19 +108,15 @@ class Dropout(nn.Dropout):
     """torch's dropout; an example keeps its noise whichever process has it, and however it lies in memory."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return x * _drawn(x, self._mask) if self.training else x
+        return x * noise_like(x, self._mask) if self.training else x
 
     def _mask(self, shape: Any, generator: torch.Generator | None = None, **kind: Any) -> Tensor:
         kept = torch.empty(shape, **kind).bernoulli_(1 - self.p, generator=generator)
         return kept / (1 - self.p)
 
 
-def _drawn(like: Tensor, draw: Callable[..., Tensor]) -> Tensor:
-    """Noise for a tensor: its rows of the noise of the whole batch, if its rows are examples."""
-    shard = _process.shard
-    if shard is None:
-        return draw(like.shape, dtype=like.dtype, device=like.device)
-    if not _has_examples(like, shard):
-        return sent(draw(like.shape, dtype=like.dtype, generator=shard.generator), like.device)
-    whole = draw((shard.total, *like.shape[1:]), dtype=like.dtype, device=like.device)
-    return whole[shard.start : shard.stop]
+def noise_like(like: Tensor, draw: Callable[..., Tensor]) -> Tensor:
+    """Noise of a tensor's shape, type and device."""
+    if _process.shard is not None:
+        return _process.shard.noise_like(like, draw)
+    return draw(like.shape, dtype=like.dtype, device=like.device)

@@ -10,11 +10,11 @@ from torch import Tensor
 
 def slices(x: Tensor, counts: Tensor) -> Sequence[Tensor]:
     """The rows of x [E, ...] in parts one after another, so many each: counts [M], which add up to E."""
-    if not torch.compiler.is_exporting():
-        return torch.split(x, counts.tolist())
-    parts: Sequence[Tensor] = traced(x, counts, counts.shape[0])
-    torch._check(sum(part.shape[0] for part in parts) == x.shape[0])  # type: ignore[no-untyped-call]
-    return parts
+    if torch.compiler.is_exporting():
+        parts: Sequence[Tensor] = traced(x, counts, counts.shape[0])
+        torch._check(sum(part.shape[0] for part in parts) == x.shape[0])  # type: ignore[no-untyped-call]
+        return parts
+    return torch.split(x, counts.tolist())
 
 
 @torch.library.custom_op("modgraph::slices", mutates_args=())

@@ -117,7 +117,7 @@ def test_forms_agree_in_values_and_gradients(
     scores = torch.randint(0, 3, (2, N, M), generator=generator).double()
     choice = top_k_mask(scores, k := min(k, M)) * (torch.rand(2, N, M, generator=generator) < kept)
     gates = torch.randn(2, N, M, dtype=torch.float64, generator=generator).requires_grad_()
-    real = valid(tokens, -2, None if lengths is None else torch.tensor(lengths))
+    real = None if lengths is None else valid(tokens, -2, torch.tensor(lengths))
     forms: list[nn.Module] = [
         SelectedMessagePassing(),
         SelectedPerModule(),

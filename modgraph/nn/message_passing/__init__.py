@@ -48,7 +48,7 @@ class SelectedMessagePassing(MessagePassing):
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
         tokens = cleared(tokens, real)
         records: Records = router(tokens, *others, real=real)
-        tokens_S, gates_SM, selected_SM = flat(tokens, records, pool)
+        tokens_S, gates_SM, selected_SM = flat(tokens, records.gates, records.selected)
         token_E, module_E = self.edges(selected_SM).nonzero(as_tuple=True)
         messages = edge_messages(tokens_S[token_E], module_E, pool)
         edges, size = torch.stack((module_E, token_E)), (len(pool), tokens_S.shape[0])

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from modgraph.backends.errors import NoSource
-from modgraph.backends.torch.source.copied import STANDALONE
+from modgraph.backends.torch.source import standalone
 from modgraph.backends.torch.source.formulas import expanded, name
 from modgraph.backends.torch.source.layout import Item, Layout
 from modgraph.backends.torch.source.members import is_below
@@ -268,5 +268,5 @@ def _write_scan(writer: Writer, node: ScanNode) -> None:
         lines.lines += step.lines.lines
         lines.line(f"return [{', '.join(found[:count])}], [{', '.join(found[count:])}]")
     lines.line("")
-    along = writer.copied.needed((STANDALONE, "scan"))
+    along = writer.copied.name_of(standalone.scan)
     lines.set_all(kept, name(f"{along}({function}, {x}, [{', '.join(starts)}]{length})"))

@@ -20,9 +20,8 @@ from typing import Any
 from modgraph.backends.errors import NoSource
 from modgraph.diagnostics import ModgraphError
 
-STANDALONE = "modgraph.backends.torch.source.standalone"  # definitions that stand in such files alone
-REPLACED = [f"modgraph.nn.{name}" for name in ("array", "device", "shard", "slices", "scan", "pool")]
-OTHERS = (STANDALONE, "modgraph.backends.torch.labelled")
+FALSE = ("torch.compiler.is_exporting()", "_process.shard is not None")  # in files of their own
+OTHERS = ("modgraph.backends.torch.source.standalone", "modgraph.backends.torch.labelled")
 Place = tuple[str, str]  # the module of a definition, and its name there
 Meaning = ast.stmt | Place | str  # a definition, the place of one elsewhere, or a line that imports it
 
@@ -34,7 +33,7 @@ def module(name: str) -> dict[str, Meaning]:
     if found is None or found.origin is None or not found.origin.endswith(".py"):
         raise ModgraphError([NoSource(path=name, reason="it has no Python source")])
     names: dict[str, Meaning] = {}
-    for node in _WithoutExports().visit(ast.parse(Path(found.origin).read_text(encoding="utf-8"))).body:
+    for node in _Specialised().visit(ast.parse(Path(found.origin).read_text(encoding="utf-8"))).body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = {**dict(_imports(node)), **names}
         elif isinstance(node, ast.ClassDef | ast.FunctionDef):
@@ -53,11 +52,19 @@ def definitions() -> frozenset[str]:
     return frozenset(name for each in (*names, *OTHERS) for name in vars(import_module(each)))
 
 
-class _WithoutExports(ast.NodeTransformer):
-    """Removes what runs only while modgraph exports a model."""
+class _Specialised(ast.NodeTransformer):
+    """Removes what runs only while modgraph exports a model, or where several processes have a batch."""
 
-    def visit_If(self, node: ast.If) -> ast.stmt | None:
-        return None if ast.unparse(node.test) == "torch.compiler.is_exporting()" and not node.orelse else node
+    def visit(self, node: ast.AST) -> Any:
+        match self.generic_visit(node):
+            case ast.Call() | ast.Compare() as test if ast.unparse(test) in FALSE:
+                return ast.Constant(False)
+            case ast.BoolOp(ast.And(), [ast.Constant(False), *_]):
+                return ast.Constant(False)
+            case ast.If(ast.Constant(False), orelse=[]):
+                return None
+            case other:
+                return other
 
 
 def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, Place | str]]:
@@ -81,12 +88,8 @@ class Copied:
         home, name = value.__module__, value.__qualname__
         if home.partition(".")[0] == "torch":
             return f"nn.{name}" if home.startswith("torch.nn.modules") else f"{home}.{name}"
-        return self.needed((home, name))
-
-    def needed(self, place: Place) -> str:
-        """What a definition is called in the file, into which it is copied."""
-        self.roots[_home(place)] = None
-        return place[1]
+        self.roots[_home((home, name))] = None
+        return str(name)
 
     def text(self) -> tuple[list[str], list[str]]:
         """Lines that import, and definitions, each after those that it is made of."""
@@ -140,8 +143,6 @@ class _Renamed(ast.NodeTransformer):
 def _home(place: Place) -> Place:
     """Where a definition stands itself, whoever passes it on."""
     home, name = place
-    if home in REPLACED and isinstance(module(STANDALONE).get(name), ast.stmt):
-        home = STANDALONE
     match module(home).get(name):
         case ast.stmt():
             return home, name

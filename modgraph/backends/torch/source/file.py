@@ -14,13 +14,14 @@ from torch import nn
 
 from modgraph.backends.torch.construct import resolve
 from modgraph.backends.torch.source.calls import Defined, outside, write_items
-from modgraph.backends.torch.source.copied import STANDALONE, Copied
+from modgraph.backends.torch.source.copied import Copied
 from modgraph.backends.torch.source.formulas import expanded, name
 from modgraph.backends.torch.source.layout import Layout
 from modgraph.backends.torch.source.members import Tree, parameter
 from modgraph.backends.torch.source.text import LINE, class_name, free, last_word, literal, prose, reserved
 from modgraph.backends.torch.source.writer import Writer
 from modgraph.ir import Body, Graph, OpNode, PoolNode, Region, Result, RouteNode, weights_of
+from modgraph.nn import Pool
 
 Made = tuple[Any, Sequence[Any], Mapping[str, Any]]  # a class, or the path of one, and what makes an instance
 PLAIN = ("Linear", "Conv2d", "GroupNorm")  # modules of ours that are torch's own in a file
@@ -185,7 +186,7 @@ class File:
             return f"nn.ModuleList([{calls}])"
         ranks = {"rank": len(node.message.shape), "result_rank": len(node.result.shape)}
         told = [f"{key}={value}" for key, value in ranks.items() if value != 1]
-        return f"{self.copied.needed((STANDALONE, 'Pool'))}({', '.join([f'[{calls}]', *told])})"
+        return f"{self.copied.name_of(Pool)}({', '.join([f'[{calls}]', *told])})"
 
     def _shared_parts(self, node: PoolNode) -> Tree:
         """What the modules of a pool have in common."""

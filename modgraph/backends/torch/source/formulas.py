@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 
 from modgraph import nn as library
-from modgraph.backends.torch.source.copied import STANDALONE, Copied
+from modgraph.backends.torch.source.copied import Copied
 from modgraph.backends.torch.source.text import literal
 from modgraph.nn import choice, elementwise, loss
 
@@ -160,7 +160,7 @@ def noise_of(module: library.NormalNoise, values: Sequence[Value], copied: Copie
     """Normal noise of a deviation, a number or a value."""
     if module.deviation == 0:
         return "torch.zeros_like(_0)"
-    sample = copied.needed((STANDALONE, "standard_normal"))
+    sample = copied.name_of(library.standard_normal)
     scale = "_1" if module.deviation is None else "{deviation}"
     return f"{sample}(_0) * {scale} if self.training else torch.zeros_like(_0)"
 
@@ -200,7 +200,7 @@ FORMULAS: Mapping[type, Rule] = {
     ),
     library.NormalNoise: noise_of,
     library.GumbelNoise: lambda module, values, copied: (
-        f"{copied.needed((STANDALONE, 'standard_gumbel'))}(_0) if self.training else torch.zeros_like(_0)"
+        f"{copied.name_of(library.standard_gumbel)}(_0) if self.training else torch.zeros_like(_0)"
     ),
 }
 MASKED: Mapping[type, Rule] = {  # of operands whose padding is zero; of `Above` that of the result is

@@ -9,9 +9,11 @@ from typing import Any
 
 from torch import nn
 
-from modgraph.backends.torch.source.copied import STANDALONE, Copied
+from modgraph.backends.torch.source.copied import Copied
+from modgraph.backends.torch.source.standalone import Named
 from modgraph.backends.torch.source.text import is_plain_name, literal, numbered
 from modgraph.ir import GraphWeight
+from modgraph.nn.names import keep_names
 
 CLAIMED = frozenset({*vars(nn.Module()), "renamed"})  # the attributes that torch itself, or `keep_names`, sets
 NORMS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.BatchNorm2d)
@@ -90,7 +92,7 @@ class Tree:
         for path, said in homes.items():
             names = {name: self.attribute(path, name) for name in self.children(path) if name in CLAIMED}
             if names:
-                yield f"{self.copied.needed(('modgraph.nn.names', 'keep_names'))}({said}, {literal(names)})"
+                yield f"{self.copied.name_of(keep_names)}({said}, {literal(names)})"
 
     def _made(self, path: str) -> str:
         if path in self.instances:
@@ -108,7 +110,7 @@ class Tree:
             return f"nn.ModuleList({' + '.join(lists)})"
         arrays = any(self.kinds.get(each) is nn.Parameter for each in inner.values())
         is_plain = all(is_plain_name(name) and not hasattr(nn.ModuleDict(), name) for name in parts)
-        called = "nn.ModuleDict" if is_plain and not arrays else self.copied.needed((STANDALONE, "Named"))
+        called = "nn.ModuleDict" if is_plain and not arrays else self.copied.name_of(Named)
         return f"{called}({{{', '.join(f'{literal(name)}: {each}' for name, each in parts.items())}}})"
 
     def starts(self, root: str, said: str = "self") -> Iterator[str]:

@@ -17,19 +17,20 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.backends.errors import WrongSource
-from modgraph.backends.torch.labelled import labels_of_losses
+from modgraph.backends.torch.labelled import labels_of_losses, mean_of_loss
 from modgraph.backends.torch.model import Model
 from modgraph.backends.torch.source.calls import write_items
-from modgraph.backends.torch.source.copied import STANDALONE
 from modgraph.backends.torch.source.file import File, function
 from modgraph.backends.torch.source.formulas import expanded, name, text
 from modgraph.backends.torch.source.layout import Item, Layout
+from modgraph.backends.torch.source.standalone import with_labels
 from modgraph.backends.torch.source.text import LINE, arguments, class_name, laid_out, literal, prose
 from modgraph.backends.torch.source.writer import Writer
 from modgraph.declare import shown_value
 from modgraph.declare.errors import failure
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, Result, outline, padding_of, weights_of
+from modgraph.nn.padding import refilled, valid
 from modgraph.version import VERSION
 
 HEAD = '''"""{title}
@@ -150,7 +151,7 @@ def _prepared(writer: Writer, graph: Graph, names: Mapping[str, str]) -> Iterato
     """What is done to inputs first: padding refilled while the model learns, lengths that are not given made full."""
     for key, type_ in graph.input_types.items():
         for axis, length in padding_of(graph, type_):
-            filled = writer.copied.needed(("modgraph.nn.padding", "refilled"))
+            filled = writer.copied.name_of(refilled)
             yield f"if self.training and {names[length]} is not None:"
             yield f"    {names[key]} = {filled}({names[key]}, {axis}, {names[length]})"
     for key, type_ in graph.input_types.items():
@@ -163,18 +164,18 @@ def _prepared(writer: Writer, graph: Graph, names: Mapping[str, str]) -> Iterato
 
 def _losses(writer: Writer, graph: Graph, names: Mapping[str, str]) -> Iterator[str]:
     """Each loss by its name: the mean over the batch, or over the examples that have labels."""
-    labelled, needed = labels_of_losses(graph), writer.copied.needed
+    labelled, name_of = labels_of_losses(graph), writer.copied.name_of
     for key, result in writer.graph.losses.items():
         examples = list[str]()  # that have a label, by target
         for each in labelled.get(key) or ():
             target, real = names[each.target], "None"
             if each.padding:
-                place = needed((STANDALONE, "real_places"))
+                place = name_of(valid)
                 real = " & ".join(f"{place}({target}, {axis}, {names[length]})" for axis, length in each.padding)
-            function = needed((STANDALONE, "with_labels"))
+            function = name_of(with_labels)
             examples.append(f"{function}({target}, {real}, {each.ignored!r}, {each.missing!r})")
         if examples:
-            mean = needed(("modgraph.backends.torch.labelled", "mean_of_loss"))
+            mean = name_of(mean_of_loss)
             said = f"{mean}({writer.lines.variable(result)}, {' | '.join(examples)})"
         else:
             said = ast.unparse(text("_0.mean()", writer.lines.read(result)))

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from modgraph.backends.torch.construct import resolve
-from modgraph.backends.torch.source.copied import STANDALONE
 from modgraph.backends.torch.source.formulas import Expression, Masks, called, cleared, name, text
+from modgraph.backends.torch.source.standalone import value_of
 from modgraph.backends.torch.source.writer import Writer
 from modgraph.ir import Part, PoolNode, Result, RouteNode
+from modgraph.nn.selected import by_choice
 from modgraph.nn.weighted import Weighted
 from modgraph.routers.chosen import Chosen
 
@@ -90,7 +91,7 @@ def _chosen(
     for each, record in zip(records, shown, strict=False):
         if lines.left[each]:
             lines.assign(each, text("_0.unsqueeze(-2)", record) if _is_single(writer, node) else record)
-    return called(writer.copied.needed((STANDALONE, "by_choice")), [x, gates, choice, name(modules)])
+    return called(writer.copied.name_of(by_choice), [x, gates, choice, name(modules)])
 
 
 def _is_single(writer: Writer, node: RouteNode) -> bool:
@@ -117,7 +118,7 @@ def _by_form(
     if len(results) > 1:
         lines.set_all(results, found)
     else:
-        lines.assign(results[0], text(f"{writer.copied.needed((STANDALONE, 'value_of'))}(_0)", found))
+        lines.assign(results[0], text(f"{writer.copied.name_of(value_of)}(_0)", found))
     for at, each in enumerate(results):
         if lines.left[each] and (squeezed if at == 0 else alone):
             change = f"squeeze({-len(pool.result.shape) - 1})" if at == 0 else "unsqueeze(-2)"

@@ -11,7 +11,6 @@ import torch
 from modgraph import nn as library
 from modgraph.backends.torch.construct import construct
 from modgraph.backends.torch.source import formulas
-from modgraph.backends.torch.source.copied import STANDALONE
 from modgraph.backends.torch.source.formulas import Expression, Value, called, constant, expanded, name, text
 from modgraph.backends.torch.source.layout import Item, Layout
 from modgraph.backends.torch.source.lines import DEEP, Lines
@@ -130,7 +129,7 @@ class Writer:
         for at, (of, axes) in enumerate(zip(operands, padding, strict=False)):
             key = tuple((place + 1, lengths[axis]) for place, axis in axes.items()), len(self.graph.type_of(of).shape)
             if axes and key not in known:
-                x, function = self.lines.variable(of), self.copied.needed((STANDALONE, "real_places"))
+                x, function = self.lines.variable(of), self.copied.name_of(library.valid)
                 masks = [f"{function}({x}, {place}, {self.lines.variable(each)})" for place, each in key[0]]
                 known[key] = self.lines.named("real")
                 self.lines.line(f"{known[key]} = {' & '.join(masks)}")

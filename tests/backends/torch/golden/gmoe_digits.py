@@ -9,7 +9,7 @@ B is the axis of examples, "..." stands for any axes before those of one message
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -169,7 +169,17 @@ def exact(x: Tensor) -> torch.dtype:
 
 def constant(values: Sequence[float], dtype: torch.dtype, device: torch.device) -> Tensor:
     """Given numbers [n] as a tensor."""
-    return torch.tensor(values, dtype=dtype, device=device)
+    if device.type != "cuda" or torch.compiler.is_compiling():
+        return torch.tensor(values, dtype=dtype, device=device)
+    return sent(torch.tensor(values, dtype=dtype), device)
+
+
+def sent(x: Tensor, device: torch.device, dtype: torch.dtype | None=None) -> Tensor:
+    """A tensor on a device, of another type where one is named."""
+    x = x if dtype is None else x.to(dtype=dtype)
+    if device.type != "cuda" or x.device.type != "cpu":
+        return x.to(device)
+    return x.pin_memory().to(device, non_blocking=True)
 
 
 class Rotary(nn.Module):
@@ -260,14 +270,25 @@ def by_choice(x: Tensor, gates: Tensor, choice: Tensor, modules: Any) -> Tensor:
 
     x [..., message], gates and choice [..., M] give [..., result].
     """
-    x_S = x.flatten(0, gates.dim() - 2) if gates.dim() > 1 else x.unsqueeze(0)
-    gates_SM, chosen_SM = (gates.reshape(-1, len(modules)), choice.reshape(-1, len(modules)) != 0)
-    tokens = [chosen.nonzero().squeeze(1) for chosen in chosen_SM.unbind(1)]
-    values = torch.cat([module(x_S[at]) for module, at in zip(modules, tokens, strict=True)])
-    gate = torch.cat([gate[at] for gate, at in zip(gates_SM.unbind(1), tokens, strict=True)])
-    weighted = values * gate.reshape(-1, *[1] * (values.dim() - 1))
-    total = weighted.new_zeros(len(x_S), *weighted.shape[1:]).index_add(0, torch.cat(tokens), weighted)
-    return total.reshape(*gates.shape[:-1], *values.shape[1:])
+    x_S, gates_SM, chosen_SM = flat(x, gates, choice)
+    tokens_of = [chosen_SM[:, j].nonzero().squeeze(1) for j in range(len(modules))]
+    values = torch.cat([modules[j](x_S.index_select(0, at)) for j, at in enumerate(tokens_of)])
+    weight = torch.cat([gates_SM[:, j].index_select(0, at) for j, at in enumerate(tokens_of)])
+    found = added(values, weight, torch.cat(tokens_of), x_S.shape[0])
+    return found.reshape(*gates.shape[:-1], *found.shape[1:])
+
+
+def added(values_E: Tensor, weight_E: Tensor, token_E: Tensor, tokens: int) -> Tensor:
+    """The weighted sum of the values of all edges to each token [S, result]."""
+    weighted = values_E.flatten(1) * weight_E.unsqueeze(-1)
+    total = weighted.new_zeros(tokens, weighted.shape[1]).index_add(0, token_E, weighted)
+    return total.reshape(-1, *values_E.shape[1:])
+
+
+def flat(tokens: Tensor, gates: Tensor, choice: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Tokens of all examples [S, message], and their gates and choices [S, M]."""
+    M = gates.shape[-1]
+    return (tokens.reshape(-1, *tokens.shape[gates.dim() - 1:]), gates.reshape(-1, M), choice.reshape(-1, M))
 
 
 class AlongAxis(nn.Module):
@@ -313,8 +334,13 @@ def top_k_mask(scores: Tensor, k: int) -> Tensor:
 
 
 def standard_normal(like: Tensor) -> Tensor:
-    """Normal noise of a tensor's shape, type and device."""
-    return torch.randn(like.shape, dtype=like.dtype, device=like.device)
+    """Normal noise of a tensor's shape, type and device; the same for an example whichever process has it."""
+    return noise_like(like, torch.randn)
+
+
+def noise_like(like: Tensor, draw: Callable[..., Tensor]) -> Tensor:
+    """Noise of a tensor's shape, type and device."""
+    return draw(like.shape, dtype=like.dtype, device=like.device)
 
 
 class Patches(nn.Module):
