@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from modgraph.ir.part import Region
 
 Kind = Literal["block", "router", "module", "round"]
+Once = Literal["", "batch", "scan"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,14 +80,14 @@ class OpNode(Node, kind="op"):
     """One op. `owner` names whose weights it uses: its own name, or a module's that is used here.
 
     `initial` replaces the start of its first weight; `frozen` weights are not trained. A value that no example changes
-    may be computed `once` for a batch.
+    may be computed `once`, for a batch.
     """
 
     op: Op
     owner: str
     initial: Initial | None = None
     frozen: bool = False
-    once: bool = False
+    once: Once = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,11 +174,11 @@ class RouterNode(Node, kind="router"):
 @dataclass(frozen=True, kw_only=True)
 class RouteNode(Node, kind="route"):
     """A place where a router sends messages through a pool. `lowering` is the form that is chosen to compute it,
-    `label` what users know it by, if that is not its name. `once` for a batch its value is computed, where no example
-    changes it, or for all steps of a scan the stacked weights of its modules."""
+    `label` what users know it by, if that is not its name. Computed `once` is its value, for a batch, where no example
+    changes it, or the stacked weights of its modules, for all steps of a scan."""
 
     lowering: str | None = None
-    once: bool = False
+    once: Once = ""
     label: str = ""
 
 

@@ -22,7 +22,7 @@ class Hoist(Pass):
     name: ClassVar[str] = "hoist"
 
     def __call__(self, graph: Graph) -> Graph:
-        return rewritten(graph, _hoist) if any(map(invariant_ops, graph.of_kind(ScanNode))) else graph
+        return rewritten(graph, _hoist) if graph.of_kind(ScanNode) else graph
 
 
 def invariant_ops(scan: ScanNode) -> dict[str, OpNode]:
@@ -86,7 +86,8 @@ def mark_once() -> Rule:
             return node
         if id(part.graph) not in invariant:
             invariant[id(part.graph)] = batch_invariant(part.graph)
-        stacks = isinstance(node, RouteNode) and node.lowering == GATHERED and part.scan is not None
-        return replace(node, once=stacks or node.name in invariant[id(part.graph)])
+        if isinstance(node, RouteNode) and node.lowering == GATHERED and part.scan is not None:
+            return replace(node, once="scan")
+        return replace(node, once="batch" if node.name in invariant[id(part.graph)] else "")
 
     return rule

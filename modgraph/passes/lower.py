@@ -9,7 +9,7 @@ from typing import ClassVar
 from modgraph.diagnostics import listed
 from modgraph.ir import Graph, Node, Part, RouteNode, rewritten
 from modgraph.passes.infrastructure import Pass
-from modgraph.passes.split import split_routes
+from modgraph.passes.split import sends_messages, split_routes
 from modgraph.routers import DEFINITION, MASKED, Lowering
 
 
@@ -61,11 +61,12 @@ class Lower(Pass):
 
 
 def routes_by_path(graph: Graph) -> dict[str, tuple[Part, RouteNode]]:
-    """Every route by its name; one in a pool's modules by its name below their path. Those of `Split` are left out."""
+    """Every route by its name, one in a pool's modules by its name below their path; without those that only compute
+    messages for other routes."""
     parts = [("", part) for part in graph.parts()]
     parts += [(f"{path}.", Part(region.graph)) for path, region in graph.modules()]
     routes = ((path, part, route) for path, part in parts for route in part.graph.of_kind(RouteNode))
-    return {path + route.name: (part, route) for path, part, route in routes if "~" not in route.name}
+    return {path + route.name: (part, route) for path, part, route in routes if not sends_messages(route, part.graph)}
 
 
 def choices(graph: Graph) -> dict[str, Lowering]:

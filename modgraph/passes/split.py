@@ -38,6 +38,12 @@ def split_routes(route: RouteNode, graph: Graph) -> list[RouteNode]:
     return [user for user in users if isinstance(user, RouteNode)] or [route]
 
 
+def sends_messages(route: RouteNode, graph: Graph) -> bool:
+    """Whether a route computes messages that other routes read, and nothing else does."""
+    users = [graph.inputs(name) for name in graph.users(route.name)]
+    return bool(users) and all(inputs.get("messages") == Result(route.name) for inputs in users)
+
+
 def is_whole(route: RouteNode, graph: Graph) -> bool:
     """Whether a route could be split; lengths of a message's own axes are not known."""
     is_weighted = isinstance(graph.declaration_of(route), Weighted) and "messages" not in graph.inputs(route.name)

@@ -101,7 +101,9 @@ def test_senders_are_summed_by_the_weights_of_each_example_even_where_these_are_
 def test_a_graph_that_computes_once_what_examples_change_is_refused() -> None:
     text = str(modgraph.loads("model m() { input x: float[4] y = x -> exp output y }").ir)
     with pytest.raises(UnreadableGraph, match="it is computed once, and examples or steps change it"):
-        parse_text(text.replace("op exp", "op exp once"))
+        parse_text(text.replace("op exp", "op exp once for batch"))
+    with pytest.raises(UnreadableGraph, match="it has no weights to stack"):
+        parse_text(text.replace("op exp", "op exp once for scan"))
 
 
 @st.composite

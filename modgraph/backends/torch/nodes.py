@@ -18,7 +18,6 @@ from modgraph.ir import Body, Call, DecisionNode, Graph, GrowthNode, LossNode, P
 from modgraph.ir.node import Node, OpNode, PoolNode, Result, RouteNode, ScanNode
 from modgraph.ir.program.outline import definitions_of
 from modgraph.nn import Parameter
-from modgraph.routers import GATHERED
 
 Compute = Callable[..., Any]
 
@@ -169,7 +168,7 @@ class Nodes:
             records=len(node.types) - 1,
             result_rank=len(pool.result.shape),
             one_for_each_sender=router.one_for_each == "sender",
-            once=node.once and node.lowering == GATHERED,
+            once=node.once == "scan",
         )
 
     def _router(self, graph: Graph, node: RouteNode) -> Any:

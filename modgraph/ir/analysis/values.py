@@ -11,7 +11,6 @@ from modgraph.ops.array import NextState, State
 from modgraph.ops.axes import NewAxis
 from modgraph.ops.elementwise import MaskPadding
 from modgraph.ops.shape import Rename
-from modgraph.routers import GATHERED
 from modgraph.routers.weighted import EveryModule
 from modgraph.types import TensorType
 
@@ -32,9 +31,8 @@ def computed_once(graph: Graph) -> frozenset[str]:
 
 
 def is_computed_once(node: Node) -> bool:
-    """Whether a node is computed once for a batch; a route may have its stacked weights alone made once."""
-    route = isinstance(node, RouteNode) and node.once and node.lowering != GATHERED
-    return is_array(node) or route or (isinstance(node, OpNode) and node.once)
+    """Whether a node is computed once for a batch."""
+    return is_array(node) or (isinstance(node, OpNode | RouteNode) and node.once == "batch")
 
 
 def is_array(node: Node) -> bool:

@@ -42,7 +42,7 @@ def facts_to_json(facts: RouterFacts) -> dict[str, Any]:
 
 
 FROZEN = Field("frozen", readers.flag_of, False)
-ONCE = Field("once", readers.flag_of, False)
+ONCE = Field("once", readers.one_of("", "batch", "scan"), "")
 GROWN = Field("grown", readers.whole_of(0, readers.MOST_PLACES), 0)
 LABEL = Field("label", readers.relative_name_of, "")
 OWNER = Field("owner", readers.name_or_none_of)  # by default the name of the node

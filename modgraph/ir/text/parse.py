@@ -193,7 +193,7 @@ RULES: Mapping[str, Rule] = {
     "bound": lambda weights, names: {"names": names or {}} | ({"weights": weights} if weights else {}),
     "bindings": lambda *pairs: dict(pairs),
     "frozen": lambda word: {"frozen": True},
-    "once": lambda word: {"once": True},
+    "once": lambda words: {"once": words.removeprefix("once for ")},
     "learns": lambda word: {"frozen": False},
     "local": lambda word: {"owner": ""},
     "initial": lambda kind, scale: {"initial": {"kind": kind, "scale": scale, "fan": ""}},

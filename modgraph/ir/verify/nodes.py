@@ -99,8 +99,12 @@ def verify_node(part: Part, node: Node) -> None:
 
 
 def _once(part: Part, node: kinds.OpNode | kinds.RouteNode) -> None:
-    """What is computed once is the same for every example, or has weights to stack before the steps of a scan."""
-    if not node.once or (isinstance(node, kinds.RouteNode) and node.lowering == GATHERED and part.scan is not None):
+    """What is computed once for a batch is the same for every example; for a scan, weights that a route stacks."""
+    if not node.once:
+        return
+    if node.once == "scan":
+        stacks = isinstance(node, kinds.RouteNode) and node.lowering == GATHERED and part.scan is not None
+        ask(stacks, "it has no weights to stack before the steps of a scan", node.name, "once")
         return
     sources = [part.graph[each.node] for each in part.graph.inputs(node.name).values()]
     sound = bool(sources) and all(map(is_computed_once, sources)) and varies_with_sources(node, part.graph)
