@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,22 @@ class Analysis:
         touching = [token for token in self.tokens if token.span.start <= offset <= token.span.end]
         return next((token for token in touching if token.type == "NAME"), touching[0] if touching else None)
 
+    def imported(self, name: str) -> Head | None:
+        """The definition of another file that the text imports by a name."""
+        names: list[str] = []
+        for before, token in pairwise(self.tokens):
+            names = [] if token.type == "IMPORT" else names
+            names.append(token)
+            if before.type == "FROM" and name in names:
+                other = read(resolved(Path(self.source.name).parent / token[1:-1]), Report())
+                return None if other is None else _head_of(name, words_of(other))
+        return None
+
+    def block(self, name: str) -> Head | None:
+        """A block that the text defines or imports."""
+        found = _head_of(name, self.tokens) or self.imported(name)
+        return found if found is not None and found.keyword.type == "BLOCK" else None
+
 
 def analyse(source: Source) -> Analysis:
     """Read a text. The model's parameters have their defaults."""
@@ -52,6 +69,7 @@ def analyse(source: Source) -> Analysis:
 CALLABLE = ("MODULE", "TOKENIZER", "POOL", "BLOCK")
 DECLARING = (*CALLABLE, "ROUTER", "INPUT", "TARGET")
 DEFINING = ("BLOCK", "MODEL", "ROUTER")
+BEHIND_NAME = ("LPAR", "FOR", "LBRACE")  # of a definition
 OPENING, CLOSING = ("LPAR", "LSQB"), ("RPAR", "RSQB")
 LONGEST_INDEX = 20  # tokens of what stands in brackets
 
@@ -73,43 +91,36 @@ def _after_brackets(found: Sequence[PlacedToken], at: int) -> str:
     return found[closing + 1].type if closing + 1 < len(found) else ""
 
 
-def parameters_around(before: Sequence[PlacedToken]) -> Iterator[str]:
-    """The parameters of the block or router that a place lies in, the tokens before it given."""
-    heads = [at for at in range(len(before)) if _begins_definition(before, at)]
-    if heads and before[heads[-1]].type != "MODEL":
-        yield from _listed_at(heads[-1], before)
+@dataclass(frozen=True)
+class Head:
+    """How a definition begins, in a text that may be broken."""
+
+    keyword: PlacedToken
+    name: PlacedToken
+    parameters: list[str]
+
+    def __str__(self) -> str:
+        span = self.keyword.span
+        return " ".join(span.source.text[span.start :].partition("{")[0].split())
 
 
-def _begins_definition(found: Sequence[PlacedToken], at: int) -> bool:
-    return found[at].type in DEFINING and at + 2 < len(found) and found[at + 2].type == "LPAR"
+def heads(found: Sequence[PlacedToken]) -> Iterator[Head]:
+    """How the definitions of a text begin: in order."""
+    for at, keyword in enumerate(found[:-2]):
+        if keyword.type in DEFINING and found[at + 2].type in BEHIND_NAME:
+            yield Head(keyword, found[at + 1], [*_listed(found[at + 2 :])])
 
 
-def _listed_at(head: int, found: Sequence[PlacedToken]) -> Iterator[str]:
-    depth = 0
-    for at in range(head + 2, len(found)):
-        depth += (found[at].type in OPENING) - (found[at].type in CLOSING)
+def _listed(found: Sequence[PlacedToken]) -> Iterator[str]:
+    depth, before = 0, ""
+    for token in found:
+        depth += (token.type in OPENING) - (token.type in CLOSING)
         if depth == 0:
             return
-        if depth == 1 and found[at - 1].type in ("LPAR", "COMMA") and found[at].type == "NAME":
-            yield str(found[at])
+        if depth == 1 and before in ("LPAR", "COMMA") and token.type == "NAME":
+            yield str(token)
+        before = token.type
 
 
-def parameters_of(block: str, source: Source, found: Sequence[PlacedToken]) -> list[str]:
-    """The parameters of a block that a text defines or imports, though the text may be broken."""
-    for stream in (found, *_imported(block, source, found)):
-        for at in range(len(stream)):
-            if stream[at].type == "BLOCK" and _begins_definition(stream, at) and str(stream[at + 1]) == block:
-                return [*_listed_at(at, stream)]
-    return []
-
-
-def _imported(name: str, source: Source, found: Sequence[PlacedToken]) -> Iterator[tuple[PlacedToken, ...]]:
-    names: list[str] = []
-    for token in found:
-        if token.type == "IMPORT":
-            names = []
-        if token.type == "STRING" and name in names:
-            other = read(resolved(Path(source.name).parent / str(token)[1:-1]), Report())
-            yield () if other is None else tuple(words_of(other))
-            return
-        names.append(str(token))
+def _head_of(name: str, found: Sequence[PlacedToken]) -> Head | None:
+    return next((each for each in heads(found) if each.name == name), None)

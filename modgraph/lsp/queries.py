@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from modgraph.diagnostics import Report, Span
-from modgraph.elaboration import entities, resolved
+from modgraph.diagnostics import Span
+from modgraph.elaboration import entities
 from modgraph.elaboration.imports import prelude_router
 from modgraph.inspect.reference import declaration_page, signature_of
-from modgraph.lsp.analysis import CALLABLE, Analysis, declared_names, parameters_around, parameters_of
+from modgraph.lsp.analysis import CALLABLE, Analysis, declared_names, heads
 from modgraph.ops import Op
 from modgraph.routers import Router
 from modgraph.routers.prelude import definitions
-from modgraph.syntax import ast, keywords, parse, read
+from modgraph.syntax import ast, keywords
 from modgraph.syntax.tokens import PlacedToken
 from modgraph.vocabulary import find_all, find_op, find_router
 
@@ -39,7 +38,9 @@ def complete(analysis: Analysis, offset: int) -> list[Suggestion]:
     declared = dict(declared_names(analysis.tokens))
     if last == "BY":
         return [Suggestion(name, "router") for name, kind in declared.items() if kind == "ROUTER"]
-    parameters = [Suggestion(name, "parameter") for name in parameters_around(before)]
+    around = [*heads(before)][-1:]  # the definition that the place lies in
+    names = [name for each in around if each.keyword.type != "MODEL" for name in each.parameters]
+    parameters = [Suggestion(name, "parameter") for name in names]
     if last == "ARROW":
         callables = [Suggestion(name, kind.lower()) for name, kind in declared.items() if kind in CALLABLE]
         return [*callables, *parameters, *_ops()]
@@ -71,12 +72,6 @@ def _routers(analysis: Analysis) -> list[Suggestion]:
     return [*here, *written, *(Suggestion(each.name, "router", signature_of(each)) for each in Router.registry.every())]
 
 
-def _block(name: str, analysis: Analysis) -> ast.Definition | None:
-    own, imported = analysis.file.blocks if analysis.file else (), _imported(name, analysis)
-    other = imported if imported is not None and imported.keyword == "block" else None
-    return next((each for each in own if each.name == name), other)
-
-
 def _definition_of(name: str, analysis: Analysis) -> ast.Definition | None:
     """The text's own definition of a router, or that of the vocabulary."""
     own = analysis.file.routers if analysis.file else ()
@@ -106,7 +101,9 @@ def _arguments(before: list[PlacedToken], analysis: Analysis) -> list[Suggestion
             of_router = at >= 4 and before[at - 4].type == "ROUTER"
             defined = _definition_of(name, analysis) if of_router else None
             names = [each.name for each in defined.parameters] if defined is not None else []
-            if names := names or parameters_of(name, analysis.source, analysis.tokens):
+            if not names and (block := analysis.block(name)) is not None:
+                names = block.parameters
+            if names:
                 return [*(Suggestion(f"{each}=", "argument") for each in names), *_routers(analysis)]
             declaration = (find_router if of_router else find_op)(name)
             settings = declaration.settings().values() if declaration is not None else ()
@@ -124,8 +121,8 @@ def hover(analysis: Analysis, offset: int) -> str | None:
     if word.type == "NAME":
         lines += [f"```\n{declaration_page(each)}\n```" for each in find_all(str(word))]
         lines += [f"```\n{definitions()[str(word)].whole}```"] if str(word) in definitions() else []
-        block = _block(str(word), analysis)
-        lines += [f"`{block.head}`"] if block is not None else []
+        block = analysis.block(str(word))
+        lines += [f"`{block}`"] if block is not None else []
     return "\n\n".join(lines) or None
 
 
@@ -157,23 +154,14 @@ def definition(analysis: Analysis, offset: int) -> Span | None:
     word = analysis.word_at(offset)
     if word is None or word.type != "NAME" or analysis.file is None:
         return None
-    imported, known = _imported(str(word), analysis), prelude_router(str(word))
+    imported, known = analysis.imported(str(word)), prelude_router(str(word))
     if imported is not None:
-        return imported.name_span
+        return imported.name.span
     found = [span for name, span in _declarations(analysis.file) if name == str(word)]
     if not found and known is not None:
         return known.definition.name_span
     earlier = [span for span in found if span.start <= offset]
     return max(earlier, key=lambda span: span.start) if earlier else next(iter(found), None)
-
-
-def _imported(name: str, analysis: Analysis) -> ast.Definition | None:
-    for statement in analysis.file.imports if analysis.file else ():
-        if name in statement.names:
-            source = read(resolved(Path(analysis.source.name).parent / statement.path), Report())
-            other = parse(source, Report()) if source is not None else None
-            return next((each for each in other.definitions if each.name == name), None) if other else None
-    return None
 
 
 def _declarations(file: ast.File) -> Iterator[tuple[str, Span]]:

@@ -363,11 +363,6 @@ class Definition(Tree):
     body: Body
     pools: tuple[str, ...] = ()
 
-    @property
-    def head(self) -> str:
-        """How it begins, as it is written: what it is called and its parameters."""
-        return " ".join(self.span.source.text[self.span.start : self.body.span.start].split())
-
     @cached_property
     def axis_words(self) -> frozenset[str]:
         """The words that may name axes in its body: strings, and what stands behind `over` and `axis=`."""
