@@ -41,9 +41,9 @@ def remembering(folder: Path) -> Trace:
             fcntl.flock(lock, fcntl.LOCK_EX)  # a process that wants it too waits for it
             if not path.exists():
                 traced = trace(model, examples)
-                path.with_suffix(".json").write_text(json.dumps([traced.tensors_in, traced.tensors_out]))
+                path.with_suffix(".json").write_text(json.dumps(traced.tensors))
                 write_atomically(path, traced.proto.SerializeToString())
-        return Traced(onnx.load(path), *json.loads(path.with_suffix(".json").read_text()))
+        return Traced(onnx.load(path), json.loads(path.with_suffix(".json").read_text()))
 
     return remembered
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from modgraph.backends.onnx.manifest import Description
+from modgraph.backends.onnx.manifest import describe
 from modgraph.backends.torch import build
 from modgraph.data import Arrays
 from modgraph.data.declaration import check, refuse_labels_beyond
@@ -107,8 +107,8 @@ def test_labels_beyond_the_classes_of_a_model_are_refused(tmp_path: Path) -> Non
 
 def test_a_bundle_names_the_classes_that_the_model_has() -> None:
     graph, names = loads(SPEC).ir, ["one", "two", "three", "four"]
-    assert Description.of({"classes": {"y": names}}, graph).classes == {"y": names[:3]}
+    assert describe({"classes": {"y": names}}, graph)["classes"] == {"y": names[:3]}
     grown = Grow("kind").apply(graph)
-    assert Description.of({"classes": {"y": names}}, grown).classes == {"y": names}
+    assert describe({"classes": {"y": names}}, grown)["classes"] == {"y": names}
     with pytest.raises(ModgraphError, match="names 2 classes"):
-        Description.of({"classes": {"y": names[:2]}}, graph)
+        describe({"classes": {"y": names[:2]}}, graph)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from modgraph_runtime.integrity import MANIFEST_KEY, MANIFEST_KEYS, trailer
 from modgraph.backends.errors import NoNovelty, NothingFinite, OfWholeBatch, TooLarge, Unreached, WrongSuffix
 from modgraph.backends.onnx.examples import Arrays, Examples
 from modgraph.backends.onnx.int8 import Change, Test, change, quantised
-from modgraph.backends.onnx.manifest import Description, LeftOut, manifest_of, outputs_but
+from modgraph.backends.onnx.manifest import describe, left_out_of, manifest_of, outputs_but
 from modgraph.backends.onnx.trace import start_up, trace
 from modgraph.backends.onnx.verify import Verified, verify, verify_bundle
 from modgraph.backends.report import told_of_routes
@@ -40,10 +40,9 @@ class Report:
     path: Path
     size: int
     verified: Verified
-    pools: dict[str, int]
-    lowerings: dict[str, str]
+    graph: Graph = field(repr=False)
     change: Change | None
-    left_out: LeftOut
+    left_out: Mapping[str, list[str]]
     seconds: float
 
     @property
@@ -61,15 +60,18 @@ class Report:
             f"ONNX Runtime agrees with torch at batch {', '.join(map(str, verified.batches))}: "
             f"largest relative difference {verified.worst:.1e}",
         ]
-        if self.left_out.outputs:
-            lines.append(f"left out: {', '.join((*self.left_out.outputs, *self.left_out.inputs))}")
+        if self.left_out["outputs"]:
+            lines.append(f"left out: {', '.join((*self.left_out['outputs'], *self.left_out['inputs']))}")
         if verified.replaced:
             lines.append(f"examples replaced, a decision being too close to compare: {verified.replaced}")
-        for name, size in self.pools.items():
+        for name, pool in self.graph.pools().items():
             by_order = len(verified.permuted[name])
             how = f", {by_order} of them with the router's modules in another order" if by_order else ""
-            lines.append(f"pool {name}: {size - len(verified.unreached[name])} of {size} modules reached{how}")
-        lines += [*told_of_routes(self.lowerings), *([str(self.change)] if self.change else [])]
+            lines.append(
+                f"pool {name}: {pool.size - len(verified.unreached[name])} of {pool.size} modules reached{how}"
+            )
+        lines += told_of_routes({name: lowering.reason for name, lowering in choices(self.graph).items()})
+        lines += [str(self.change)] if self.change else []
         return "\n".join([*lines, f"exported in {self.seconds:.1f} s, without what every start takes"])
 
 
@@ -108,7 +110,7 @@ def export(
     graph = inference.graph
     _check_model(inference)
     stored_form(graph)  # first of all: every reader of the bundle needs this graph
-    described = Description.of(description, model.graph)
+    described = describe(description, model.graph)
     tried = Examples.of(graph, examples)
     traced = trace(inference, tried)
     verified = verify(inference, traced, tried)
@@ -118,7 +120,7 @@ def export(
         changed = change(graph, exact, traced, tests or {"examples": Test(tried.sample())})
     if not routing:
         traced = traced.only(graph.outputs)
-    left_out = LeftOut.of(model.graph, graph)
+    left_out = left_out_of(model.graph, graph)
     manifest = manifest_of(model.graph, inference, traced, verified, described, changed, left_out)
     text = json_text(manifest, indent=1, ensure_ascii=False)
     onnx.helper.set_model_props(traced.proto, {MANIFEST_KEY: text})
@@ -135,10 +137,8 @@ def export(
         # there, must not find the manifest of another beside it: there is none then.
         with writing(beside):
             Path(os.path.realpath(beside)).unlink(missing_ok=True)
-    pools = {name: pool.size for name, pool in graph.pools().items()}
-    forms = {name: form.reason for name, form in choices(graph).items()}
     seconds = time.perf_counter() - begun
-    return Report(target, sum(map(len, parts)), verified, pools, forms, changed, left_out, seconds)
+    return Report(target, sum(map(len, parts)), verified, graph, changed, left_out, seconds)
 
 
 def exportable(model: Model, left_out: Iterable[str] = ()) -> list[Model]:

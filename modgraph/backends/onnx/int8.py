@@ -28,7 +28,7 @@ from modgraph.backends.onnx.optimize import trim
 from modgraph.backends.onnx.permute import axes_of_inner_modules
 from modgraph.backends.onnx.selection import choices_of
 from modgraph.backends.onnx.trace import Traced, cleaned, quiet
-from modgraph.backends.onnx.verify import Values, errors_alone, of_runtime, relative_errors, session_of
+from modgraph.backends.onnx.verify import Session, Values, relative_errors
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, RouterNode
@@ -190,8 +190,7 @@ class Change:
 
 def change(graph: Graph, before: Traced, after: Traced, tests: Mapping[str, Test]) -> Change:
     """Compare two forms of a model, both with the records of its routers as outputs. Raises `ModgraphError`."""
-    forms = (before, after)
-    sessions = [session_of(form.proto.SerializeToString()) for form in forms]
+    sessions = Session(before), Session(after)
     examples, alone, metrics = 0, 0.0, dict[str, tuple[float, float]]()
     outputs = dict.fromkeys(graph.outputs, 0.0)
     choices = {decision.label: choice for choice, decision in choices_of(graph).items()}
@@ -199,10 +198,7 @@ def change(graph: Graph, before: Traced, after: Traced, tests: Mapping[str, Test
     for name, test in tests.items():
         inputs = Examples.of(graph, test.inputs).given
         assert inputs is not None
-        parts = [
-            [of_runtime(session, form, batch) for session, form in zip(sessions, forms, strict=True)]
-            for batch in _batches(inputs, BATCH)
-        ]
+        parts = [[session.run(batch) for session in sessions] for batch in _batches(inputs, BATCH)]
         for part in parts:
             for label, count in counts.items():
                 old, new = (values[choices[label]] != 0 for values in part)
@@ -217,7 +213,8 @@ def change(graph: Graph, before: Traced, after: Traced, tests: Mapping[str, Test
             if not np.isfinite(moved):
                 raise ModgraphError([NothingFinite(what=f'"{output}", with weights of eight bits,')])
             outputs[output] = max(outputs[output], moved)
-        errors = errors_alone(sessions[1], after, next(_batches(inputs, TOGETHER)))
+        few = next(_batches(inputs, TOGETHER))
+        errors = sessions[1].errors_alone(few, sessions[1].run(few))
         alone = max(alone, *(errors[output] for output in outputs))
         old_metrics, new_metrics = test.metrics(was), test.metrics(is_)
         metrics |= {f"{name}.{metric}": (old_metrics[metric], new_metrics[metric]) for metric in old_metrics}

@@ -4,7 +4,6 @@ verified, and words for classes and tokens, which the graph does not know."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -26,25 +25,18 @@ from modgraph.types import TensorType
 from modgraph.version import VERSION
 
 
-@dataclass(frozen=True)
-class Description:
-    """What the graph does not know: names of classes by target, and by input how it is made from what is measured and
-    which words its ids stand for."""
+def describe(given: Mapping[str, Any] | None, graph: Graph) -> dict[str, dict[str, Any]]:
+    """What the graph does not know: names of `classes` by target, and by input how it is made from what is measured,
+    its `preprocessing`, and which `words` its ids stand for. What is given for other targets and inputs is left out.
 
-    classes: dict[str, list[str]] = field(default_factory=dict)
-    preprocessing: dict[str, Any] = field(default_factory=dict)
-    words: dict[str, list[str]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any] | None, graph: Graph) -> Description:
-        """A description that fits a graph; what it tells of other targets and inputs is left out.
-
-        Raises `ModgraphError`.
-        """
-        found = dict(given or {})
-        classes = _names(found.get("classes", {}), graph.target_types, "classes")
-        words = _names(found.get("words", {}), graph.input_types, "words")
-        return cls(classes, dict(found.get("preprocessing", {})), words)
+    Raises `ModgraphError`.
+    """
+    found = dict(given or {})
+    return {
+        "classes": _names(found.get("classes", {}), graph.target_types, "classes"),
+        "words": _names(found.get("words", {}), graph.input_types, "words"),
+        "preprocessing": dict(found.get("preprocessing", {})),
+    }
 
 
 def _names(given: Mapping[str, Any], types: Mapping[str, TensorType], what: str) -> dict[str, list[str]]:
@@ -59,26 +51,17 @@ def _names(given: Mapping[str, Any], types: Mapping[str, TensorType], what: str)
     return found
 
 
-@dataclass(frozen=True)
-class LeftOut:
+def left_out_of(trained: Graph, inference: Graph) -> dict[str, list[str]]:
     """What a model has and a bundle of some of its outputs lacks: those outputs, and the inputs and targets that only
     they go with."""
-
-    outputs: list[str] = field(default_factory=list)
-    inputs: list[str] = field(default_factory=list)
-    targets: list[str] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, trained: Graph, inference: Graph) -> LeftOut:
-        """What the graph of a bundle lacks of the model that it was made of."""
-        needed = trained.ancestors(trained.outputs[name].node for name in inference.outputs if name in trained.outputs)
-        compared = comparisons(trained)
-        kept = {each.target for each in compared if each.prediction.node in needed}
-        return cls(
-            [name for name in trained.outputs if name not in inference.outputs],
-            [name for name in trained.input_types if name not in inference.input_types],
-            [*dict.fromkeys(each.target for each in compared if each.target not in kept)],
-        )
+    needed = trained.ancestors(trained.outputs[name].node for name in inference.outputs if name in trained.outputs)
+    compared = comparisons(trained)
+    kept = {each.target for each in compared if each.prediction.node in needed}
+    return {
+        "outputs": [name for name in trained.outputs if name not in inference.outputs],
+        "inputs": [name for name in trained.input_types if name not in inference.input_types],
+        "targets": [*dict.fromkeys(each.target for each in compared if each.target not in kept)],
+    }
 
 
 def outputs_but(graph: Graph, patterns: Collection[str]) -> list[str]:
@@ -102,35 +85,37 @@ def manifest_of(
     inference: Model,
     traced: Traced,
     verified: Verified,
-    description: Description,
+    description: Mapping[str, Mapping[str, Any]],
     changed: Change | None,
-    left_out: LeftOut,
+    left_out: Mapping[str, list[str]],
 ) -> dict[str, Any]:
     """The manifest, ready to be written as JSON. `trained` has the targets that the inference graph lost; what was
     verified is the model before its weights were rounded, and `int8` what that changed."""
     graph, targets = inference.graph, targets_of(trained)
     results = {**graph.outputs, **inference.routing_results()}
-    ports = [_port(name, graph.type_of(results[name]), tensor) for name, tensor in traced.tensors_out.items()]
+    ports = [_port(name, graph.type_of(results[name]), tensor) for name, tensor in traced.tensors.items()]
     for port in ports:
         port |= {"target": targets[port["name"]]} if port["name"] in targets and port["name"] in graph.outputs else {}
-    limits, classes = longest(graph), description.classes
+    limits, classes = longest(graph), description["classes"]
     return {
         "format": FORMAT,
         "modgraph": VERSION,
         "model": graph.name,
         "parameters": to_json(graph)["parameters"],
-        "inputs": [_port(name, graph.input_types[name], tensor) for name, tensor in traced.tensors_in.items()],
+        "inputs": [_port(name, type_, name) for name, type_ in graph.input_types.items()],
         "outputs": [port for port in ports if port["name"] in graph.outputs],
         "routing": [port for port in ports if port["name"] not in graph.outputs],
         "axes": {axis: {"longest": limits[axis]} if axis in limits else {} for axis in padded_axes(graph)},
         "targets": {
-            name: type_.as_json() for name, type_ in trained.target_types.items() if name not in left_out.targets
+            name: type_.as_json() for name, type_ in trained.target_types.items() if name not in left_out["targets"]
         },
         "classes": {
             name: classes[target] for name, target in targets.items() if target in classes and name in graph.outputs
         },
-        "words": {name: words for name, words in description.words.items() if name not in left_out.inputs},
-        "preprocessing": {name: how for name, how in description.preprocessing.items() if name not in left_out.inputs},
+        "words": {name: words for name, words in description["words"].items() if name not in left_out["inputs"]},
+        "preprocessing": {
+            name: how for name, how in description["preprocessing"].items() if name not in left_out["inputs"]
+        },
         "pools": {
             name: {"size": pool.size, "unreached": verified.unreached[name], "permuted": verified.permuted[name]}
             for name, pool in graph.pools().items()
@@ -143,7 +128,7 @@ def manifest_of(
             "replaced": verified.replaced,
         },
         **({"int8": changed.as_json()} if changed else {}),
-        **({"left_out": asdict(left_out)} if left_out.outputs else {}),
+        **({"left_out": left_out} if left_out["outputs"] else {}),
         "opset": OPSET,
         "hash": graph.hash(),
         "weights": hash_of_weights(inference),

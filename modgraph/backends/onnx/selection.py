@@ -48,6 +48,7 @@ class Decisions:
         self.model, self.replaced = model, 0
         self.choices = choices_of(model.graph)
         self.gates = gate_calls(model.graph)
+        self.inside = [*_choices_inside(model)]  # what selects in pools inside pools, and along which axis
         self.reached: dict[str, set[int]] = {name: set() for name in model.graph.pools()}
         for each in model.graph.decisions():
             if each.facts.chooses_along is None:
@@ -75,11 +76,6 @@ class Decisions:
             computed = self._compute(batch)
         return batch, computed
 
-    @property
-    def chooses_inside(self) -> bool:
-        """Whether a pool inside a pool has a router that selects."""
-        return any(True for _ in _choices_inside(self.model))
-
     def close_inside(self, batch: Batch) -> Tensor:
         """Which examples have a close call in a pool inside a pool, whose routes keep no records: [B]. Each is computed
         by itself."""
@@ -89,8 +85,7 @@ class Decisions:
             if records.scores.numel():  # else no message came
                 gaps.append(gap(records.selected[None], records.scores[None], axis))
 
-        inside = [*_choices_inside(self.model)]
-        hooks = [chosen.register_forward_hook(partial(note_gap, axis)) for chosen, axis in inside]
+        hooks = [chosen.register_forward_hook(partial(note_gap, axis)) for chosen, axis in self.inside]
         for at in range(len(next(iter(batch.values())))):
             gaps.clear()
             self._compute({name: value[at : at + 1] for name, value in batch.items()})
@@ -127,7 +122,6 @@ class Decisions:
 
 
 def _choices_inside(model: Model) -> Iterator[tuple[nn.Module, int]]:
-    """What selects in pools inside pools, and along which axis."""
     for expert in (each for each in model.modules() if isinstance(each, Expert)):
         graph = expert.region.graph
         for route in graph.of_kind(RouteNode):

@@ -34,19 +34,18 @@ TRACED_BATCH = 2
 
 @dataclass(frozen=True)
 class Traced:
-    """An ONNX model, and the names of its tensors by those of inputs and of outputs."""
+    """An ONNX model, and the names of its tensors by those of outputs. Inputs keep their names."""
 
     proto: onnx.ModelProto
-    tensors_in: dict[str, str]
-    tensors_out: dict[str, str]
+    tensors: dict[str, str]
 
     def only(self, outputs: Collection[str]) -> Traced:
         """The same without other outputs, and without what only they need."""
-        kept = {name: tensor for name, tensor in self.tensors_out.items() if name in outputs}
+        kept = {name: tensor for name, tensor in self.tensors.items() if name in outputs}
         model = onnx_ir.from_proto(self.proto)
         model.graph.outputs[:] = [value for value in model.graph.outputs if value.name in kept.values()]
         trim(model)
-        return Traced(cleaned(onnx_ir.to_proto(model)), self.tensors_in, kept)
+        return Traced(cleaned(onnx_ir.to_proto(model)), kept)
 
 
 class _Positional(Namespace):
@@ -100,14 +99,14 @@ def trace(model: Model, examples: Examples) -> Traced:
                 optimize(traced)
         except (NotCaptured, torch.onnx.errors.OnnxExporterError) as error:
             raise ModgraphError([CannotExport(reason=_reason(error))]) from error
-    tensors_out = {name: f"output.{name}" if name in types else name for name in results}
-    _rename(traced.graph, list(types), list(tensors_out.values()))
+    tensors = {name: f"output.{name}" if name in types else name for name in results}
+    _rename(traced.graph, list(types), list(tensors.values()))
     ends = (*types.values(), *(graph.type_of(result) for result in results.values()))
     for value, type_ in zip((*traced.graph.inputs, *traced.graph.outputs), ends, strict=True):
         value.shape = onnx_ir.Shape(("batch" if "batch" not in type_.padded else "examples", *type_.dimensions))
     traced.graph.name = graph.name
     traced.producer_name, traced.producer_version = "modgraph", VERSION
-    return Traced(cleaned(onnx_ir.to_proto(traced)), {name: name for name in types}, tensors_out)
+    return Traced(cleaned(onnx_ir.to_proto(traced)), tensors)
 
 
 def _rename(graph: onnx_ir.Graph, inputs: Sequence[str], outputs: Sequence[str]) -> None:

@@ -7,8 +7,9 @@ sizes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,7 @@ def verify(model: Model, traced: Traced, examples: Examples) -> Verified:
 
     Raises `ModgraphError`.
     """
-    session = session_of(traced.proto.SerializeToString())
-    comparison = _Comparison(model, traced, examples)
+    session, comparison = Session(traced), _Comparison(model, traced, examples)
     macs = cost_of(model.graph, examples.lengths()[-1]).active_macs
     batches = 1, TOGETHER, max(LESS, min(MANY, MACS // max(1, macs)))
     for size in batches:
@@ -67,7 +67,7 @@ def verify(model: Model, traced: Traced, examples: Examples) -> Verified:
             inputs, expected, found = comparison.compare(session, size, lengths)
         if size == TOGETHER:
             together = inputs, expected
-            errors = errors_alone(session, traced, inputs, found)
+            errors = session.errors_alone(inputs, found)
             comparison.found += [DependsOnBatch(output=name, error=error) for name, error in _wrong(errors).items()]
     decisions = comparison.decisions
     exercised = comparison.permute(batches[-1])
@@ -87,20 +87,20 @@ class _Comparison:
         self.worst = 0.0
 
     def compare(
-        self, session: ort.InferenceSession, size: int, lengths: Lengths, inside: bool = False
+        self, session: Session, size: int, lengths: Lengths, inside: bool = False
     ) -> tuple[Values, Computed, Values]:
         """Hold the results of one batch against each other; gives it, torch's and ONNX Runtime's. What differs may hang
         on a close call in a pool inside a pool: without these, it is compared once more."""
         batch, computed = self.decisions.clear_calls(self.examples, size, lengths, inside)
         expected, inputs = _arrays({**computed.outputs, **computed.routing}), _arrays(batch)
-        found = of_runtime(session, self.traced, inputs)
+        found = session.run(inputs)
         errors, wrong = relative_errors(expected, found), list[Diagnostic]()
         for choice, route in self.decisions.choices.items():
             theirs, ours = (values[choice].reshape(size, -1) != 0 for values in (expected, found))
             count = int((theirs != ours).any(1).sum())
             wrong += [SelectsOtherwise(route=route.label, count=count, batch=size)] if count else []
         wrong = wrong or _disagreements(errors, size)
-        if wrong and not inside and self.decisions.chooses_inside:
+        if wrong and not inside and self.decisions.inside:
             return self.compare(session, size, lengths, inside=True)
         self.decisions.see(computed.routing)
         self.found += wrong
@@ -123,7 +123,7 @@ class _Comparison:
             if proto is None:
                 break
             with permuted(self.model, axes, by):
-                self.compare(session_of(proto.SerializeToString()), size, self.examples.lengths()[-1])
+                self.compare(Session(replace(self.traced, proto=proto)), size, self.examples.lengths()[-1])
         after = self.decisions.unreached()
         return {name: sorted(set(modules) - set(after[name])) for name, modules in before.items()}
 
@@ -175,37 +175,39 @@ def relative_errors(expected: Values, found: Values) -> dict[str, float]:
     return errors
 
 
-def session_of(content: bytes) -> ort.InferenceSession:
-    """A model, loaded. Raises `ModgraphError`."""
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # small batches, with work between them
+class Session:
+    """A traced model, loaded in ONNX Runtime. Raises `ModgraphError`."""
+
+    def __init__(self, traced: Traced) -> None:
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        options.add_session_config_entry(
+            "session.intra_op.allow_spinning", "0"
+        )  # small batches, with work between them
+        self.tensors, content = traced.tensors, traced.proto.SerializeToString()
+        with _refused():
+            self.runtime = ort.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+
+    def run(self, inputs: Values) -> Values:
+        """Outputs by name, of inputs by name. Raises `ModgraphError`."""
+        with _refused():
+            results = self.runtime.run(list(self.tensors.values()), inputs)
+        return dict(zip(self.tensors, results, strict=True))
+
+    def errors_alone(self, inputs: Values, together: Values) -> dict[str, float]:
+        """How far each output is off where examples are computed one by one, and not `together`, relative to its
+        largest magnitude."""
+        examples = range(len(next(iter(inputs.values()))))
+        alone = [self.run({name: value[at : at + 1] for name, value in inputs.items()}) for at in examples]
+        return relative_errors(together, {name: np.concatenate([each[name] for each in alone]) for name in together})
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
     try:
-        return ort.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        yield
     except ORT_ERRORS as error:
         raise ModgraphError([CannotExport(reason=str(error))]) from error
-
-
-def of_runtime(session: ort.InferenceSession, traced: Traced, inputs: Values) -> Values:
-    """Outputs by name, of inputs by name. Raises `ModgraphError`."""
-    try:
-        feed = {traced.tensors_in[name]: value for name, value in inputs.items()}
-        results = session.run(list(traced.tensors_out.values()), feed)
-    except ORT_ERRORS as error:
-        raise ModgraphError([CannotExport(reason=str(error))]) from error
-    return dict(zip(traced.tensors_out, results, strict=True))
-
-
-def errors_alone(
-    session: ort.InferenceSession, traced: Traced, inputs: Values, together: Values | None = None
-) -> dict[str, float]:
-    """How far each output is off where examples are computed one by one, and not `together`, relative to its largest
-    magnitude."""
-    together = of_runtime(session, traced, inputs) if together is None else together
-    examples = range(len(next(iter(inputs.values()))))
-    singles = [{name: value[at : at + 1] for name, value in inputs.items()} for at in examples]
-    alone = [of_runtime(session, traced, single) for single in singles]
-    return relative_errors(together, {name: np.concatenate([each[name] for each in alone]) for name in together})
 
 
 def _arrays(tensors: Mapping[str, Tensor]) -> Values:
