@@ -275,7 +275,7 @@ def _copy(last: Round, call: Call, values: Mapping[Result, Result], scope: Scope
         if isinstance(node, OpNode):
             facts["owner"] = renaming.name(node.owner)
         like = rename(node, node.name, renaming.name) if node.name in last.with_own_axes else node
-        copied = graph.add(changed(like, **facts), inputs, uses, graph.lengths(node.name))
+        copied = graph.add(changed(like, **facts), inputs, uses)
         context.named[copied.name] = copied
     for table, entries in zip(_tables(site), last.entries, strict=True):
         table.update((renaming.value(key), renaming.value(value)) for key, value in entries)

@@ -225,7 +225,9 @@ class Site:
         self.context.count("nodes", 1, span)
         self.context.spend(len(node.name), span)
         given = {slot: self.reached(result, span) for slot, result in (inputs or {}).items()}
-        self.graph.add(node, given, uses, {axis: self.reached(self.length_of(axis, span), span) for axis in padded})
+        for axis in padded:  # what tells its lengths stands in this graph
+            self.reached(self.length_of(axis, span), span)
+        self.graph.add(node, given, uses)
         if not self.region:
             self.context.named[node.name] = node
         return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from modgraph.declare import Signature
@@ -24,17 +25,15 @@ Uses = Mapping[str, str]
 
 
 class _Sources(NamedTuple):
-    """What a node reads: results by slot, lengths by axis, its pool and router by role; and the names of all."""
+    """What a node reads: results by slot, its pool and router by role."""
 
     inputs: dict[str, Result]
-    lengths: dict[str, Result]
     uses: dict[str, str]
-    names: list[str]
 
 
 class Graph:
-    """A directed graph of nodes. A node knows which results flow into its slots, which tell it how long examples are
-    along an axis, and, of a route, its pool and router; an edge leads to it from each of them.
+    """A directed graph of nodes. A node knows which results flow into its slots, and, of a route, its pool and router.
+    What tells it how long examples are along an axis follows from these; an edge leads to it from each of them.
 
     It is built by adding nodes in an order where sources come first, and never changed afterwards.
     """
@@ -47,29 +46,36 @@ class Graph:
         self._users: dict[str, dict[str, None]] = {}
         self._kinds: dict[type[Node], dict[str, Any]] = {}
         self._signatures: dict[str, Signature] = {}
+        self._length_inputs: dict[str, str] = {}
 
     # ------------------------------------------------------------ building
 
-    def add(self, node: N, inputs: Inputs | None = None, uses: Uses | None = None, lengths: Inputs | None = None) -> N:
-        """Add a node whose sources are already there: what flows into its slots, the pool and router it uses, and the
-        lengths of examples by the name of an axis."""
+    def add(self, node: N, inputs: Inputs | None = None, uses: Uses | None = None) -> N:
+        """Add a node whose sources are already there: what flows into its slots, and the pool and router it uses."""
         assert node.name not in self._nodes, f"two nodes are called {node.name}"
-        inputs, lengths, uses = dict(inputs or {}), dict(lengths or {}), dict(uses or {})
-        names = [*[result.node for result in (*inputs.values(), *lengths.values())], *uses.values()]
-        for source in names:
+        inputs, uses = dict(inputs or {}), dict(uses or {})
+        for source in (*[result.node for result in inputs.values()], *uses.values()):
             assert source in self._nodes or source in uses.values(), f"{node.name} reads {source}, which is not there"
             self._users.setdefault(source, {})[node.name] = None
-        self._sources[node.name] = _Sources(inputs, lengths, uses, names)
+        self._sources[node.name] = _Sources(inputs, uses)
         self._nodes[node.name] = node
         self._users.setdefault(node.name, {})
         self._kinds.setdefault(type(node), {})[node.name] = node
+        if isinstance(node, kinds.InputNode) and node.types[0].dtype == "length":
+            self._length_inputs[node.types[0].of] = node.name
         return node
 
+    def add_typed(self, node: Node, inputs: Inputs, uses: Uses | None = None) -> None:
+        """Add a node; the types of an op or a route follow from what flows in. Raises `Misfit` where that does not
+        fit."""
+        self.add(node, inputs, uses)
+        if isinstance(node, kinds.OpNode | kinds.RouteNode):
+            self.replace(replace(node, types=self.signature(node).results))
+
     def replace(self, node: Node) -> None:
-        """Put a node in the place of the one of its name and kind, while the graph is built."""
+        """Put a node in the place of the one of its name and declaration, while the graph is built."""
         assert type(node) is type(self._nodes[node.name]), f"{node.name} is of another kind"
         self._nodes[node.name] = self._kinds[type(node)][node.name] = node
-        self._signatures.clear()
 
     # ------------------------------------------------------------ reading
 
@@ -96,11 +102,23 @@ class Graph:
 
     def lengths(self, name: str) -> Inputs:
         """How long examples are along axes whose padding a node is told, by the axis' name."""
-        return self._sources[name].lengths
+        known = self._length_inputs
+        return {axis: Result(known[axis]) for axis in self.padded_axes(name) if axis in known} if known else {}
 
-    def length_inputs(self) -> dict[str, str]:
+    def padded_axes(self, name: str) -> tuple[str, ...]:
+        """The axes whose padding a node must leave out."""
+        match node := self[name]:
+            case kinds.OpNode() | kinds.RouteNode():
+                return self.signature(node).padded
+            case kinds.ScanNode():
+                steps = self.type_of(self.inputs(name)[node.variable]).shape[0]
+                return (steps.name,) if steps.is_padded else ()
+            case _:
+                return ()
+
+    def length_inputs(self) -> Mapping[str, str]:
         """The inputs that tell the lengths of axes, by the axis' name."""
-        return {type_.of: name for name, type_ in self.input_types.items() if type_.dtype == "length"}
+        return self._length_inputs
 
     def uses(self, name: str) -> Uses:
         """The pool and router of a route, a decision or a growth, by role."""
@@ -114,7 +132,7 @@ class Graph:
 
     def ancestors(self, names: Iterable[str]) -> set[str]:
         """The given nodes and all that they depend on."""
-        return _reach(names, lambda name: self._sources[name].names)
+        return _reach(names, lambda name: [source for source, _ in self._edges(name)])
 
     def descendants(self, names: Iterable[str]) -> set[str]:
         """The given nodes and all that depend on them."""
@@ -204,12 +222,16 @@ class Graph:
 
         found: networkx.DiGraph[str] = networkx.DiGraph(name=self.name)
         found.add_nodes_from((node.name, {"node": node}) for node in self)
-        for name, sources in self._sources.items():
-            slots = (*sources.inputs, *sources.lengths, *sources.uses)
-            for source, slot in zip(sources.names, slots, strict=True):
+        for name in self._nodes:
+            for source, slot in self._edges(name):
                 known = found.edges[source, name]["slots"] if found.has_edge(source, name) else ()
                 found.add_edge(source, name, slots=(*known, slot))
         return found
+
+    def _edges(self, name: str) -> list[tuple[str, str]]:
+        """What a node reads and uses, each with its slot."""
+        found = [(each.node, slot) for read in (self.inputs, self.lengths) for slot, each in read(name).items()]
+        return found + [(used, role) for role, used in self.uses(name).items()]
 
     def canonical(self) -> list[str]:
         """Node names in an order that depends on the graph alone, sources first, decisions as early as may be."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from modgraph.diagnostics import Span
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import DecisionNode, InputNode, Inputs, Node, OpNode, PoolNode, Result, RouteNode, ScanNode
+from modgraph.ir.node import DecisionNode, InputNode, Inputs, Node, OpNode, PoolNode, Result, ScanNode
 from modgraph.ir.part import Part, Region, scan_types
+from modgraph.ops import Op
 from modgraph.types import TensorType
 
 
@@ -20,22 +22,21 @@ class Narrowed:
 
 
 @dataclass(frozen=True)
-class Expanded:
-    """Several nodes in the place of one: `put` is given the copy, and what flows in and what lengths are told there by
-    slot and axis; it adds them, and gives the results that stand for those of the node, in order."""
-
-    put: Callable[[Graph, Inputs, Inputs], tuple[Result, ...]]
-
-
-@dataclass(frozen=True)
 class Built:
-    """Ops in the place of another, each with what flows into it, results of the old graph or of those before it; the
-    last, or the one that is called so, stands for the old one."""
+    """Nodes in the place of another, each with what flows into it, results of the old graph or of those before it. The
+    one of its name stands for the old one, and uses what that did; `uses` says by name what others use."""
 
-    nodes: tuple[tuple[OpNode, Inputs], ...]
+    nodes: tuple[tuple[Node, Inputs], ...]
+    uses: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
-Change = Node | Narrowed | Expanded | Built | Result | None
+def build_op(name: str, op: Op, *operands: Result, span: Span | None = None) -> tuple[OpNode, Inputs]:
+    """A new op with weights of its own, if any, and what flows into it."""
+    inputs = dict(zip(op.slots_of(len(operands)), operands, strict=True))
+    return OpNode(name=name, owner=name, op=op, span=span), inputs
+
+
+Change = Node | Narrowed | Built | Result | None
 Rule = Callable[[Node, Part], Change]
 
 
@@ -86,23 +87,16 @@ class _Copy:
         return Region(self.graph, arguments, tuple(map(self.now, region.results)))
 
     def _take(self, node: Node) -> None:
-        inputs, lengths = self.part.graph.inputs(node.name), self.part.graph.lengths(node.name)
         match self.rule(node, self.part):
             case Result() as source:
                 self.moved[Result(node.name)] = self.now(source)
             case Narrowed(changed, kept):
                 self._add(changed, node)
                 self.moved |= {Result(node.name, old): Result(changed.name, new) for new, old in enumerate(kept)}
-            case Expanded(put):
-                before = len(self.graph)
-                for index, result in enumerate(put(self.graph, self._all_now(inputs), self._all_now(lengths))):
-                    self.moved[Result(node.name, index)] = result
-                for added in list(self.graph)[before:]:
-                    self.graph.replace(replace(added, within=node.within))
-            case Built(nodes):
-                for each, read in nodes:  # new ones, or the old one as it was
-                    told = self._all_now(lengths) if each == node else {}
-                    self._put(replace(each, within=node.within), self._all_now(read), {}, told)
+            case Built(nodes, uses):
+                uses = {node.name: self.part.graph.uses(node.name), **uses}
+                for each, read in nodes:
+                    self.graph.add_typed(replace(each, within=node.within), self._all_now(read), uses.get(each.name))
             case Node() as changed:
                 self._add(changed, node)
 
@@ -110,7 +104,7 @@ class _Copy:
         """Add what a node has become. A scan may have fewer arguments than before, an op fewer operands, a decision
         fewer rounds and records."""
         graph = self.part.graph
-        inputs, lengths = self._all_now(graph.inputs(before.name)), self._all_now(graph.lengths(before.name))
+        inputs = self._all_now(graph.inputs(before.name))
         if isinstance(node, ScanNode):
             inputs = {slot: result for slot, result in inputs.items() if slot in node.region.arguments}
         if isinstance(node, DecisionNode) and isinstance(before, DecisionNode):
@@ -118,15 +112,8 @@ class _Copy:
             inputs = {slot: inputs[slot] for slot in node.slots}
         if isinstance(node, OpNode) and isinstance(before, OpNode) and node.op != before.op:
             inputs = {slot: result for slot, result in inputs.items() if slot in node.op.slots_of(len(inputs))}
-            padded = node.op.bind(*map(self.graph.type_of, inputs.values())).padded
-            lengths = {axis: result for axis, result in lengths.items() if axis in padded}
         node = replace(self._with_regions(node, inputs), within=before.within)
-        self._put(node, inputs, graph.uses(before.name), lengths)
-
-    def _put(self, node: Node, inputs: Inputs, uses: Mapping[str, str], lengths: Inputs) -> None:
-        self.graph.add(node, inputs, uses, lengths)
-        if isinstance(node, OpNode | RouteNode):
-            self.graph.replace(replace(node, types=self.graph.signature(node).results))
+        self.graph.add_typed(node, inputs, graph.uses(before.name))
 
     def _with_regions(self, node: Node, inputs: Inputs) -> Node:
         match node:

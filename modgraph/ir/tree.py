@@ -82,11 +82,10 @@ def in_order(graph: Graph, base: Call | None = None) -> Graph:
             deferred.difference_update([node.name] if isinstance(item, Placed) else [])
             if node.name in found or node.name in deferred:
                 continue
-            edges = graph.inputs(node.name), graph.uses(node.name), graph.lengths(node.name)
             if isinstance(node, ScanNode):
                 region = replace(node.region, graph=in_order(node.region.graph, node.within))
                 node = replace(node, region=region)
-            found.add(node, *edges)
+            found.add(node, graph.inputs(node.name), graph.uses(node.name))
 
     add(body_of(graph, base))
     return found

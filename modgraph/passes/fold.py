@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from modgraph.ir import Built, Change, Graph, Node, OpNode, Part, Result, rewritten_with_moves
+from modgraph.ir import Built, Change, Graph, Node, OpNode, Part, Result, build_op, rewritten_with_moves
 from modgraph.ops.along_axis import Positions, Softmax
 from modgraph.ops.arithmetic import Arithmetic, Multiply
 from modgraph.ops.array import Constant
@@ -38,7 +38,7 @@ def folded(node: Node, part: Part) -> Change:
     if isinstance(node.op, Constant) or (found := _constant(node, graph)) is None:
         return node
     like, constant = found
-    return Built(((OpNode(name=node.name, owner=node.name, op=constant), {"like": like}),))
+    return Built((build_op(node.name, constant, like),))
 
 
 def _unchanged(node: OpNode, graph: Graph) -> Result | None:

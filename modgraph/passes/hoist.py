@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from modgraph.ir import Change, Expanded, Graph, Part, Region, Rule, batch_invariant, is_array, is_function, rewritten
+from modgraph.ir import Built, Change, Graph, Part, Region, Rule, batch_invariant, is_array, is_function, rewritten
 from modgraph.ir.node import InputNode, Node, OpNode, Result, RouteNode, ScanNode
 from modgraph.passes.infrastructure import Pass
 from modgraph.routers import GATHERED
@@ -41,25 +41,21 @@ def _hoist(node: Node, part: Part) -> Change:
     old, graph = node.region.graph, Graph(node.region.graph.name, node.region.graph.parameters)
     arguments: dict[Result, Result] = {}  # inside, of hoisted ops that are read there
     staying = [each for each in old if each.name not in hoisted]
-    read = {result for each in staying for edges in (old.inputs, old.lengths) for result in edges(each.name).values()}
+    read = {result for each in staying for result in old.inputs(each.name).values()}
     for result in map(Result, hoisted):
         if result in {*read, *node.region.results}:
             arguments[result] = Result(f"{result.node}~outside")
             graph.add(InputNode(name=arguments[result].node, types=(old.type_of(result),)))
     for each in staying:
-        graph.add(each, _moved(old.inputs(each.name), arguments), old.uses(each.name), old.lengths(each.name))
+        graph.add(each, _moved(old.inputs(each.name), arguments), old.uses(each.name))
     results = tuple(arguments.get(each, each) for each in node.region.results)
     taken = {inside.node: result for result, inside in arguments.items()}
     scan = replace(node, region=Region(graph, (*node.region.arguments, *taken), results))
 
-    def put(outer: Graph, inputs: Mapping[str, Result], lengths: Mapping[str, Result]) -> tuple[Result, ...]:
-        now = {Result(slot): result for slot, result in inputs.items()}
-        for name, op in hoisted.items():
-            outer.add(op, _moved(old.inputs(name), now), lengths=_moved(old.lengths(name), now))
-        outer.add(scan, {**inputs, **taken}, lengths=lengths)
-        return tuple(Result(scan.name, index) for index in range(len(scan.types)))
-
-    return Expanded(put)
+    inputs = part.graph.inputs(node.name)
+    outside = {Result(slot): result for slot, result in inputs.items()}
+    ops = [(op, _moved(old.inputs(name), outside)) for name, op in hoisted.items()]
+    return Built((*ops, (scan, {**inputs, **taken})))
 
 
 def _moved(edges: Mapping[str, Result], now: Mapping[Result, Result]) -> dict[str, Result]:

@@ -15,6 +15,6 @@ def with_likelihoods(graph: Graph) -> tuple[Graph, dict[str, Result]]:
         if isinstance(node, OpNode) and node.op.likelihood:
             summed = f"{loss}:sum"
             op = replace(node, name=summed, owner=summed, op=replace(node.op, reduce="sum"))  # type: ignore[call-arg]
-            copy.add(op, graph.inputs(node.name), lengths=graph.lengths(node.name))
+            copy.add(op, graph.inputs(node.name))
             found[loss] = Result(summed)
     return copy, found

@@ -28,12 +28,9 @@ class Merge(Pass):
         order, within = _places(graph, moved, equal)
         found = Graph(graph.name, graph.parameters)
         for name in order:
-            inputs, lengths = (
-                {slot: moved.get(each, each) for slot, each in edges.items()}
-                for edges in (graph.inputs(name), graph.lengths(name))
-            )
+            inputs = {slot: moved.get(each, each) for slot, each in graph.inputs(name).items()}
             node = replace(graph[name], within=within.get(name, graph[name].within))
-            found.add(node, inputs, graph.uses(name), lengths)
+            found.add(node, inputs, graph.uses(name))
         return Moved(found, moved)
 
 
@@ -43,8 +40,7 @@ def equal_nodes(graph: Graph) -> tuple[dict[Result, Result], dict[str, list[Node
     for node in graph:
         if not isinstance(node, OpNode | RouteNode) or not is_function(node, graph):
             continue
-        edges = (graph.inputs(node.name), graph.lengths(node.name))
-        read = tuple(tuple((slot, moved.get(each, each)) for slot, each in by_slot.items()) for by_slot in edges)
+        read = tuple((slot, moved.get(each, each)) for slot, each in graph.inputs(node.name).items())
         what: tuple[Hashable, Hashable]  # and whose weights it uses
         if isinstance(node, OpNode):
             what = node.op, node.owner if node.op.all_weights() else ""

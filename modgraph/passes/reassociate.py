@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
-from modgraph.ir import Built, Change, Graph, Node, OpNode, Part, Result, batch_invariant, rewritten
-from modgraph.ops import Op
+from modgraph.ir import Built, Change, Graph, Node, OpNode, Part, Result, batch_invariant, build_op, rewritten
 from modgraph.ops.along_axis import Sum, Unit
 from modgraph.ops.arithmetic import Add, Divide, Multiply
 from modgraph.ops.axes import Transpose
@@ -149,35 +148,31 @@ def _long(axis: Any) -> int:
 Nodes = Iterator[tuple[OpNode, Mapping[str, Result]]]  # their names have "~", which no name of a spec has
 
 
-def _made(name: str, op: Op, *sources: Result) -> tuple[OpNode, Mapping[str, Result]]:
-    return OpNode(name=name, owner=name, op=op), dict(zip(op.slots_of(len(sources)), sources, strict=True))
-
-
 def _prepared(image: Image) -> Nodes:
     """What all products of an image need: the map with its axes changed, and one over the length of each vector."""
     at = f"{image.last.name}~"
     turned = Result(f"{at}turned")
-    yield _made(turned.node, Transpose(axes=()), image.weight)
+    yield build_op(turned.node, Transpose(axes=()), image.weight)
     if not image.unit:
         return
-    yield _made(f"{at}gram", Contract(), turned, turned)
-    yield _made(f"{at}along", Contract(), image.x, Result(f"{at}gram"))
+    yield build_op(f"{at}gram", Contract(), turned, turned)
+    yield build_op(f"{at}along", Contract(), image.x, Result(f"{at}gram"))
     along = Result(f"{at}along")
     if image.bias is not None:
-        yield _made(f"{at}moved", Contract(), turned, image.bias)
-        yield _made(f"{at}twice", Multiply(left=2.0, right=None), Result(f"{at}moved"))
-        yield _made(f"{at}along_all", Add(left=None, right=None), along, Result(f"{at}twice"))
+        yield build_op(f"{at}moved", Contract(), turned, image.bias)
+        yield build_op(f"{at}twice", Multiply(left=2.0, right=None), Result(f"{at}moved"))
+        yield build_op(f"{at}along_all", Add(left=None, right=None), along, Result(f"{at}twice"))
         along = Result(f"{at}along_all")
-    yield _made(f"{at}each", Multiply(left=None, right=None), along, image.x)
-    yield _made(f"{at}squared", Sum(axis=-1), Result(f"{at}each"))
+    yield build_op(f"{at}each", Multiply(left=None, right=None), along, image.x)
+    yield build_op(f"{at}squared", Sum(axis=-1), Result(f"{at}each"))
     squared = Result(f"{at}squared")
     if image.bias is not None:
-        yield _made(f"{at}bias", Contract(), image.bias, image.bias)
-        yield _made(f"{at}squared_all", Add(left=None, right=None), squared, Result(f"{at}bias"))
+        yield build_op(f"{at}bias", Contract(), image.bias, image.bias)
+        yield build_op(f"{at}squared_all", Add(left=None, right=None), squared, Result(f"{at}bias"))
         squared = Result(f"{at}squared_all")
-    yield _made(f"{at}least", Maximum(right=SMALL), squared)
-    yield _made(f"{at}length", Sqrt(), Result(f"{at}least"))
-    yield _made(f"{at}inverse", Divide(left=1.0, right=None), Result(f"{at}length"))
+    yield build_op(f"{at}least", Maximum(right=SMALL), squared)
+    yield build_op(f"{at}length", Sqrt(), Result(f"{at}least"))
+    yield build_op(f"{at}inverse", Divide(left=1.0, right=None), Result(f"{at}length"))
 
 
 def _product(node: OpNode, image: Image, graph: Graph) -> Nodes:
@@ -188,10 +183,10 @@ def _product(node: OpNode, image: Image, graph: Graph) -> Nodes:
     back = Result(f"{at}back")
     names = [f"{at}product", *[f"{at}added"] * (image.bias is not None), *[f"{at}scaled"] * image.unit]
     names[-1] = node.name
-    yield _made(back.node, Contract(), other, Result(f"{of_image}turned"))
-    yield _made(names[0], Contract(), *((image.x, back) if other == right else (back, image.x)))
+    yield build_op(back.node, Contract(), other, Result(f"{of_image}turned"))
+    yield build_op(names[0], Contract(), *((image.x, back) if other == right else (back, image.x)))
     if image.bias is not None:
-        yield _made(f"{at}bias", Contract(), other, image.bias)
-        yield _made(names[1], Add(left=None, right=None), Result(names[0]), Result(f"{at}bias"))
+        yield build_op(f"{at}bias", Contract(), other, image.bias)
+        yield build_op(names[1], Add(left=None, right=None), Result(names[0]), Result(f"{at}bias"))
     if image.unit:
-        yield _made(names[-1], Multiply(left=None, right=None), Result(names[-2]), Result(f"{of_image}inverse"))
+        yield build_op(names[-1], Multiply(left=None, right=None), Result(names[-2]), Result(f"{of_image}inverse"))

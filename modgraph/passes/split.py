@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, ClassVar
 
-from modgraph.ir import Change, Expanded, Graph, Part, is_function, rewritten
-from modgraph.ir.node import InputNode, Node, OpNode, Result, RouteNode, RouterNode
-from modgraph.ops import Op
+from modgraph.ir import Built, Change, Graph, Part, build_op, is_function, rewritten
+from modgraph.ir.node import InputNode, Inputs, Node, Result, RouteNode, RouterNode
 from modgraph.ops.array import Constant
 from modgraph.ops.elementwise import MaskPadding
 from modgraph.passes.infrastructure import Pass
@@ -54,28 +53,26 @@ def is_whole(route: RouteNode, graph: Graph) -> bool:
 def _split(node: Node, part: Part) -> Change:
     if not isinstance(node, RouteNode) or not is_whole(node, part.graph):
         return node
-    uses, pool, of_zero = part.graph.uses(node.name), part.graph.pool_of(node), node.lowering == "factorised"
-    name = f"{_first(node, part)}~messages"
-    rows = of_zero or part.graph.signature(node).axes.bound["rows_"]
-
-    def put(graph: Graph, inputs: Mapping[str, Result], lengths: Mapping[str, Result]) -> tuple[Result, ...]:
-        if name not in graph:
-            sent = inputs["tokens"]
-            if of_zero:
-                shape = (pool.axis, *pool.message.shape)
-                sizes, names = tuple(axis.size or 0 for axis in shape), tuple(axis.name for axis in shape)
-                zero = Constant(sizes=sizes, names=names, numbers=(0.0,))
-                sent = _add_op(graph, f"{name}.zero", zero, _like(graph, sent))
-            elif padded := {axis: lengths[axis] for axis in MaskPadding().bind(graph.type_of(sent)).padded}:
-                sent = _add_op(graph, f"{name}.masked", MaskPadding(), sent, padded)
-            router = graph.add(RouterNode(name=f"{name}.every_module", router=EveryModule(rows=rows)))
-            route = RouteNode(name=name, lowering="every_module")
-            graph.add(route, {"tokens": sent}, {"pool": pool.name, "router": router.name})
-            _set_types(graph, route)
-        graph.add(node, {**inputs, "messages": Result(name)}, uses, lengths)
-        return (Result(node.name),)
-
-    return Expanded(put)
+    graph, first = part.graph, _first(node, part)
+    name = f"{first}~messages"
+    reader = node, {**graph.inputs(node.name), "messages": Result(name)}
+    if first != node.name:
+        return Built((reader,))
+    pool, of_zero, sent = graph.pool_of(node), node.lowering == "factorised", graph.inputs(node.name)["tokens"]
+    ops: list[tuple[Node, Inputs]] = []
+    if of_zero:
+        shape = (pool.axis, *pool.message.shape)
+        sizes, names = tuple(axis.size or 0 for axis in shape), tuple(axis.name for axis in shape)
+        zero = Constant(sizes=sizes, names=names, numbers=(0.0,))
+        ops.append(build_op(f"{name}.zero", zero, _like(node, graph)))
+    elif MaskPadding().bind(graph.type_of(sent)).padded:
+        ops.append(build_op(f"{name}.masked", MaskPadding(), sent))
+    rows = of_zero or graph.signature(node).axes.bound["rows_"]
+    router = RouterNode(name=f"{name}.every_module", router=EveryModule(rows=rows))
+    route = RouteNode(name=name, lowering="every_module")
+    tokens = Result(ops[-1][0].name) if ops else sent
+    uses = {name: {"pool": pool.name, "router": router.name}}
+    return Built((*ops, (router, {}), (route, {"tokens": tokens}), reader), uses)
 
 
 def _first(route: RouteNode, part: Part) -> str:
@@ -91,18 +88,10 @@ def _first(route: RouteNode, part: Part) -> str:
     return next(each.name for each in graph.of_kind(RouteNode) if is_whole(each, graph) and key(each) == key(route))
 
 
-def _like(graph: Graph, otherwise: Result) -> Result:
-    """A value that tells a constant how many examples there are, the same for all constants where there is one."""
-    inputs = (node for node in graph.of_kind(InputNode) if node.types[0].dtype == "float")
-    return next((Result(node.name) for node in inputs if node.types[0].per == "example"), otherwise)
-
-
-def _add_op(graph: Graph, name: str, op: Op, operand: Result, lengths: Mapping[str, Result] | None = None) -> Result:
-    node = OpNode(name=name, owner=name, op=op)
-    graph.add(node, {op.slots_of(1)[0]: operand}, lengths=lengths)
-    _set_types(graph, node)
-    return Result(name)
-
-
-def _set_types(graph: Graph, node: OpNode | RouteNode) -> None:
-    graph.replace(replace(node, types=graph.signature(node).results))
+def _like(route: RouteNode, graph: Graph) -> Result:
+    """A value before a route that tells a constant how many examples there are, the same for all constants where there
+    is one."""
+    before = takewhile(lambda each: each is not route, graph)
+    types = {each.name: each.types[0] for each in before if isinstance(each, InputNode)}
+    floats = (name for name, type_ in types.items() if (type_.dtype, type_.per) == ("float", "example"))
+    return next(map(Result, floats), graph.inputs(route.name)["tokens"])

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import partial
 from typing import Any
 
 from modgraph.declare import position_of
@@ -17,7 +16,7 @@ from modgraph.diagnostics import Diagnostic, did_you_mean
 from modgraph.ir import Graph, LossNode, Node, OpNode, Part, Result, module_axes, weights_of
 from modgraph.ir.analysis.comparisons import comparisons
 from modgraph.ir.analysis.learnt import learnt_weights, with_losses
-from modgraph.ir.rewrite import Change, Expanded, rewritten
+from modgraph.ir.rewrite import Built, Change, build_op, rewritten
 from modgraph.ops import Op
 from modgraph.ops.along_axis import Mean, Sum
 from modgraph.ops.arithmetic import Divide, Multiply, Subtract
@@ -94,22 +93,12 @@ def _edited(
 ) -> Graph:
     """The graph with ops between some losses and their values, the last of which gives the loss; others are dropped."""
 
-    def put(
-        loss: LossNode, copy: Graph, inputs: Mapping[str, Result], lengths: Mapping[str, Result]
-    ) -> tuple[Result, ...]:
-        ((slot, value),) = inputs.items()
-        for name, op, operands in steps(loss, value):
-            node = OpNode(name=name, op=op, owner=name, types=(copy.type_of(operands[0]),), span=loss.span)
-            copy.add(node, dict(zip(op.slots_of(len(operands)), operands, strict=True)))
-            copy.replace(replace(node, types=copy.signature(node).results))
-            value = Result(name)
-        copy.add(loss, {slot: value}, lengths=lengths)
-        return (Result(loss.name),)
-
     def changed(node: Node, part: Part) -> Change:
-        if not isinstance(node, LossNode) or node.name in dropped:
+        if node.name in dropped or not isinstance(node, LossNode) or node.name not in names:
             return None if node.name in dropped else node
-        return Expanded(partial(put, node)) if node.name in names else node
+        ((slot, value),) = part.graph.inputs(node.name).items()
+        ops = [build_op(name, op, *operands, span=node.span) for name, op, operands in steps(node, value)]
+        return Built((*ops, (node, {slot: Result(ops[-1][0].name)})))
 
     return rewritten(graph, changed) if names or dropped else graph
 

@@ -57,7 +57,7 @@ class Renames:
     def graph(self, level: Level) -> ir.Graph:
         """The graph of a level with every name as it is now."""
         found = ir.Graph(level.graph.name)
-        named, axis = self.naming(NODE, level.place), self.naming(AXIS)
+        named = self.naming(NODE, level.place)
 
         def read(result: ir.Result) -> ir.Result:
             return ir.Result(named(result.node), result.index)
@@ -67,9 +67,8 @@ class Renames:
             if isinstance(node, ir.ScanNode) and isinstance(now, ir.ScanNode):  # slots are called as arguments
                 slots = dict(zip(node.region.arguments, now.region.arguments, strict=True))
             inputs = {slots.get(slot, slot): read(each) for slot, each in level.graph.inputs(node.name).items()}
-            lengths = {axis(name): read(each) for name, each in level.graph.lengths(node.name).items()}
             uses = {role: named(used) for role, used in level.graph.uses(node.name).items()}
-            found.add(now, inputs, uses, lengths)
+            found.add(now, inputs, uses)
         return found
 
     def _node(self, node: ir.Node, level: Level) -> ir.Node:
@@ -121,7 +120,7 @@ def applied(diff: Diff, before: ir.Graph) -> ir.Graph:
             for at, (region, below) in enumerate(zip(regions, inner, strict=False)):
                 regions[at] = replace(region, graph=fill(ir.Graph(""), below))
             node = with_regions(home[name], tuple(regions))
-            graph.add(node, home.inputs(name), home.uses(name), home.lengths(name))
+            graph.add(node, home.inputs(name), home.uses(name))
         return graph
 
     renames = Renames(diff.moved, before, [(each.kind, each.place) for each in diff.removed])

@@ -5,22 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from modgraph.frozen import changed
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import ask
-from modgraph.ir.node import Call, InputNode, Inputs, Node, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode
-from modgraph.ir.part import Region, bind_route
+from modgraph.ir.node import Call, InputNode, Inputs, Node, PoolNode, Result, RouterNode, ScanNode
+from modgraph.ir.part import Region
 from modgraph.ir.program.outline import captured_name
 from modgraph.ir.program.program import CallNode, DeferredNode, PlaceNode, Program
 from modgraph.ir.program.relative import Place, make_absolute, marks_of, rename_axes, with_marks
 from modgraph.ir.stored.fields import NAME
 from modgraph.ir.stored.nodes import most_grown
-from modgraph.ops import Op
-from modgraph.routers import Router
-from modgraph.types import Misfit, TensorType
 
 CAPTURED = re.compile(r"outer\.\d+(_*)")  # an argument of a scan that is called after the value outside
 DEEPEST_CALL = 100
@@ -155,33 +151,7 @@ class _Flat:
             ask(not name or NAME.fullmatch(name) is not None, f"{name} is no name", node.name, "name")
         for name in uses.values():
             ask(name in self.graph, f"it uses {name}, which is not there before it", node.name, "uses")
-        types = {slot: self.graph.type_of(each) for slot, each in inputs.items()}
-        axes = self._padded(node, types, uses) if any(type_.padded for type_ in types.values()) else ()
-        known = self.graph.length_inputs() if axes else {}
-        ask({*axes} <= known.keys(), f"nothing tells the lengths of {', '.join(axes)}", node.name, "inputs")
-        self.graph.add(node, inputs, uses, {axis: Result(known[axis]) for axis in axes})
-
-    def _padded(self, node: Node, types: Mapping[str, TensorType], uses: Names) -> tuple[str, ...]:
-        """The axes whose padding a node must leave out; none where it is not as its declaration says."""
-        pool, router = (self.graph[uses[role]] if role in uses else None for role in ("pool", "router"))
-        declared: Op | Router
-        match node:
-            case ScanNode():
-                sequence = types.get(node.variable)
-                padded = sequence is not None and bool(sequence.shape) and sequence.shape[0].is_padded
-                return sequence.padded[:1] if sequence is not None and padded else ()
-            case OpNode():
-                declared, bind = node.op, node.op.bind
-            case RouteNode() if isinstance(router, RouterNode) and isinstance(router.router, Router):
-                if not isinstance(pool, PoolNode):
-                    return ()
-                declared, bind = router.router, partial(bind_route, router.router, pool)
-            case _:
-                return ()
-        try:
-            return tuple(bind(*types.values()).padded) if (*types,) == declared.slots_of(len(types)) else ()
-        except Misfit:
-            return ()
+        self.graph.add(node, inputs, uses)
 
 
 def _slots(node: Node, added: Node, inputs: Inputs) -> Inputs:

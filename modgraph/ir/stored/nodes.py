@@ -101,7 +101,13 @@ def _in_own_order(graph: Graph) -> list[Any]:
 
 
 def node_with_edges(graph: Graph, node: Node, nodes: Callable[[Graph], list[Any]] = nodes_to_json) -> dict[str, Any]:
-    """A node with its regions, whose nodes `nodes` lists, and what it reads."""
+    """A node with its regions, whose nodes `nodes` lists, what it reads, and the lengths that it is told."""
+    lengths = _edges_to_json(graph.lengths(node.name))
+    return body_node_to_json(graph, node, nodes) | ({"lengths": lengths} if lengths else {})
+
+
+def body_node_to_json(graph: Graph, node: Node, nodes: Callable[[Graph], list[Any]]) -> dict[str, Any]:
+    """A node of a program's body with its regions, whose nodes `nodes` lists, and what it reads."""
 
     def region_to_json(region: Region) -> dict[str, Any]:
         results = results_to_json(region.results)
@@ -112,11 +118,12 @@ def node_with_edges(graph: Graph, node: Node, nodes: Callable[[Graph], list[Any]
         entry["regions"] = [*map(region_to_json, node.regions)]
     if isinstance(node, ScanNode):
         entry["region"] = region_to_json(node.region)
-    for relation, found in (("inputs", graph.inputs(node.name)), ("lengths", graph.lengths(node.name))):
-        if found:
-            entry[relation] = [[slot, result.node, result.index] for slot, result in found.items()]
-    uses = graph.uses(node.name)
-    return entry | ({"uses": dict(uses)} if uses else {})
+    edges = {"inputs": _edges_to_json(graph.inputs(node.name)), "uses": dict(graph.uses(node.name))}
+    return entry | {relation: found for relation, found in edges.items() if found}
+
+
+def _edges_to_json(edges: Mapping[str, Result]) -> list[Any]:
+    return [[slot, result.node, result.index] for slot, result in edges.items()]
 
 
 def results_to_json(results: Iterable[Result]) -> list[Any]:
@@ -182,12 +189,11 @@ def fill(graph: Graph, records: list[Any], known: Definitions) -> None:
         if isinstance(node, CallNode):
             takes = node.definition.operands
             ask(tuple(inputs) == takes, f"it takes {', '.join(takes)}, in this order", name, "inputs")
-        if isinstance(node, OpNode) and not node.types:
-            try:
-                node = replace(node, types=node.op.bind(*map(graph.type_of, inputs.values())).results)
-            except Misfit as misfit:
-                raise InvalidGraph(misfit.reason, name, "inputs") from misfit
-        graph.add(node, inputs, uses)
+        add = graph.add_typed if isinstance(node, OpNode) and not node.types else graph.add
+        try:
+            add(node, inputs, uses)
+        except Misfit as misfit:
+            raise InvalidGraph(misfit.reason, name, "inputs") from misfit
 
 
 def _node(fields: Fields, known: Definitions) -> Node:

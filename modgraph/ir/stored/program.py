@@ -79,7 +79,7 @@ def _body_to_json(body: Graph) -> list[Any]:
         if isinstance(node, PlaceNode):
             found.append({"name": node.placed, "kind": "place"})
         elif not isinstance(node, DeferredNode):
-            entry = nodes.node_with_edges(body, node, _body_to_json)
+            entry = nodes.body_node_to_json(body, node, _body_to_json)
             found.append(entry | ({"deferred": True} if node.name in deferred else {}))
     return found
 

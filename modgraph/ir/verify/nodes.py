@@ -140,13 +140,12 @@ def _signature(graph: Graph, node: kinds.OpNode | kinds.RouteNode, declared: Op 
         raise InvalidGraph(misfit.reason, node.name, "inputs") from misfit
     follow = ", ".join(map(str, signature.results))
     ask(signature.results == node.types, f"what it reads gives {follow}", node.name, "types")
-    verify_lengths(graph, node, signature.padded)
+    verify_lengths(graph, node)
 
 
 def _decision(graph: Graph, node: kinds.DecisionNode) -> None:
     """A decision takes what is routed, the value and the records of each round, which are float and of each example."""
     ask(isinstance(graph.router_of(node).router, RouterText), "its router has no text", node.name, "uses")
-    ask(not graph.lengths(node.name), "it is told the lengths of nothing", node.name, "lengths")
     ask(len({each.name for each in node.records}) == len(node.records), "a record has a name", node.name, "records")
     inputs = graph.inputs(node.name)
     ask((*inputs,) == node.slots, f"it takes {', '.join(node.slots)}, in this order", node.name, "inputs")

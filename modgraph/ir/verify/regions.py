@@ -9,7 +9,7 @@ from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, ask
 from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, RouteNode, RouterNode, ScanNode
 from modgraph.ir.part import Part, Region, scan_types
-from modgraph.types import Misfit, TensorType
+from modgraph.types import Misfit
 
 Check = Callable[[Part, Node], None]
 
@@ -69,7 +69,7 @@ def verify_scan(graph: Graph, scan: ScanNode, verify_node: Check) -> None:
     ask(follow == scan.types, f"its region gives {', '.join(map(str, follow))}", name, "types")
     for decision in part.decisions():
         ask({*decision.inside.values()} <= {*scan.stacked}, f"it lacks what {decision.name} records", name, "region")
-    verify_lengths(graph, scan, [sequence.shape[0].name] if sequence.shape[0].is_padded else [])
+    verify_lengths(graph, scan)
 
 
 def _verify_region(region: Region, holder: str, field: str) -> None:
@@ -82,13 +82,11 @@ def _verify_region(region: Region, holder: str, field: str) -> None:
         ask(there, f"it gives {result}, which is not there", holder, field)
 
 
-def verify_lengths(graph: Graph, node: Node, axes: Iterable[str]) -> None:
-    """A node is told the lengths of the axes whose padding it must leave out, and of no other."""
-    lengths, wanted = graph.lengths(node.name), sorted(axes)
-    ask(sorted(lengths) == wanted, f"it is told the lengths of {', '.join(wanted) or 'nothing'}", node.name, "lengths")
-    for axis, result in lengths.items():
-        type_ = graph.type_of(result)
-        ask(type_ == TensorType("length", of=axis), f"{result} tells no lengths of {axis}", node.name, "lengths")
+def verify_lengths(graph: Graph, node: Node) -> None:
+    """Inputs tell the lengths of the axes whose padding a node must leave out."""
+    axes = graph.padded_axes(node.name)
+    there = {*axes} <= graph.length_inputs().keys()
+    ask(there, f"nothing tells the lengths of {', '.join(axes)}", node.name, "inputs")
 
 
 class Owner(NamedTuple):
