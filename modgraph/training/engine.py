@@ -28,7 +28,7 @@ from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, write_check
 from modgraph.store.checkpoint_record import tidy
 from modgraph.store.journal import LOGS, cut_logs, seal_logs
 from modgraph.store.run_directory import RunDirectory
-from modgraph.training.course import Course, Facts, Phase
+from modgraph.training.algorithms.algorithm import Course, Facts, Phase
 from modgraph.training.divergence import LOOK_EVERY, FiniteCheck, wrong_in
 from modgraph.training.errors import Diverged
 from modgraph.training.named_parts import check_monitored, measured_metrics

@@ -32,10 +32,9 @@ from modgraph.store.journal import LOGS, check_logs, seal_logs
 from modgraph.store.records import finite, json_text
 from modgraph.store.run_directory import FINISHED, STARTED, RunDirectory, recipe_beside
 from modgraph.syntax import parse
-from modgraph.training.algorithms.algorithm import CourseSetup
+from modgraph.training.algorithms.algorithm import Course, CourseSetup
 from modgraph.training.carried import Carried, carried, frozen_alike, renamed
 from modgraph.training.compiled import refuse_without_compiler
-from modgraph.training.course import Course
 from modgraph.training.engine import Engine
 from modgraph.training.errors import ProcessLost, TooLargeForMemory
 from modgraph.training.losses import weighing_losses

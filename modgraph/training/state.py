@@ -28,9 +28,8 @@ from modgraph.recipes.optimizers import Optimizer
 from modgraph.store.checkpoint import Checkpoint, OptimizerState, optimizer_state, restore_optimizer
 from modgraph.store.errors import BadCheckpoint
 from modgraph.training import stages
-from modgraph.training.algorithms.algorithm import Learner, LearnerSetup
+from modgraph.training.algorithms.algorithm import Learner, LearnerSetup, Phase
 from modgraph.training.compiled import Compiled, CompiledBlocks
-from modgraph.training.course import Phase
 from modgraph.training.errors import CannotDivide, DoesNotCarryOver, NothingToLearn
 from modgraph.training.named_parts import ScheduledState, scheduled_states
 from modgraph.training.processes import Processes, divided_as, whole

@@ -19,7 +19,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, grow
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.training import run as runs
-from modgraph.training.course import Course, Facts, Phase, Training, Turn
+from modgraph.training.algorithms.algorithm import Course, Facts, Phase, Training, Turn
 from modgraph.training.engine import Engine
 from modgraph.training.run import finish, resumed, started
 from modgraph.training.sections import Train

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from modgraph.declare import setting
 from modgraph.recipes.schema import Section
 from modgraph.training.algorithms import Backprop
-from modgraph.training.algorithms.algorithm import CourseSetup
-from modgraph.training.course import Course
+from modgraph.training.algorithms.algorithm import Course, CourseSetup
 
 NEVER, WHEN_NOVEL, ALWAYS = "never", "when_novel", "always"
 

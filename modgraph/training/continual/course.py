@@ -13,11 +13,10 @@ from modgraph.ir import Graph, TargetNode, learnt_weights, weights_of
 from modgraph.ir.edits import Edit, Freeze, Grow, replayed
 from modgraph.store.journal import Journal
 from modgraph.store.records import json_text
-from modgraph.training.algorithms.algorithm import CourseSetup
+from modgraph.training.algorithms.algorithm import Course, CourseSetup, Facts, Phase, Training, Turn
 from modgraph.training.continual import ALWAYS, NEVER, Continual, PhaseOfTask, evaluation
 from modgraph.training.continual.evaluation import Look, grown_parameters, look
 from modgraph.training.continual.tasks import Tasks, first_of_task, growth_of_classes, labels_of
-from modgraph.training.course import Course, Facts, Phase, Training, Turn
 from modgraph.training.errors import NoLossLeft, NoSuchLoss, NoSuchWeight
 from modgraph.training.losses import learnt_from, losses_called, suggest_loss
 

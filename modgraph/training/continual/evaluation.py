@@ -24,8 +24,8 @@ from modgraph.metrics.metrics import mean_of, placed
 from modgraph.nn.padding import cleared, valid_along
 from modgraph.store.opened import SpecOfRun
 from modgraph.store.run_directory import RunDirectory
+from modgraph.training.algorithms.algorithm import Training
 from modgraph.training.continual.tasks import Tasks
-from modgraph.training.course import Training
 from modgraph.types import Misfit
 
 Accuracies = Sequence[Sequence[float]]  # [tasks learnt, tasks measured]: after task t those on tasks 0..t
