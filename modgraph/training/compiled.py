@@ -57,50 +57,37 @@ class Attempts:
         return self._ways[0](*arguments, **named)
 
 
-class Compiled(nn.Module):
-    """A module whose calls are compiled."""
-
-    def __init__(self, module: nn.Module, log: TextIO | None) -> None:
-        super().__init__()
-        torch.compiler.reset()  # what was compiled for another graph counts towards the limit of this one
-        self.module = module
-
-        def run(*arguments: Any) -> Any:  # the module is left as it is, and so are the names of its weights
-            return module(*arguments)
-
-        self._attempts = Attempts(run, "the step", log)
-
-    def forward(self, *arguments: Any) -> Any:
-        return self._attempts(*arguments)
+def compile_step(module: nn.Module, log: TextIO | None) -> None:
+    """Compile the calls of a module."""
+    torch.compiler.reset()  # what was compiled for another graph counts towards the limit of this one
+    module.forward = Attempts(module.forward, "the step", log)
 
 
-class CompiledBlocks(nn.Module):
-    """A module in whose calls the rounds and blocks of a model are compiled, all of one definition by one compilation;
-    what stands around them is not."""
+def compile_blocks(module: nn.Module, model: nn.Module, log: TextIO | None) -> None:
+    """Compile, in calls of a module, the rounds and blocks of a model, all of one definition by one compilation; what
+    stands around them is not compiled."""
+    torch.compiler.reset()
+    compiles, whole = SimpleNamespace(now=False), module.forward
+    known: dict[type[Instance], Attempts] = {}
+    for unit in units(model):
+        kind = type(unit)
+        if kind not in known:
+            known[kind] = Attempts(kind.forward, f'"{unit.call.definition}"', log)
+        unit.forward = partial(_call, unit, known[kind], compiles)  # type: ignore[method-assign]
+    if not known:
+        say("blocks: the model has no rounds and no blocks, so nothing is compiled", log)
 
-    def __init__(self, module: nn.Module, model: nn.Module, log: TextIO | None) -> None:
-        super().__init__()
-        torch.compiler.reset()
-        self.module = module
-        self._compiles = SimpleNamespace(now=False)
-        known: dict[type[Instance], Attempts] = {}
-        for unit in units(model):
-            kind = type(unit)
-            if kind not in known:
-                known[kind] = Attempts(kind.forward, f'"{unit.call.definition}"', log)
-            unit.forward = partial(_call, unit, known[kind], self._compiles)  # type: ignore[method-assign]
-        if not known:
-            say("blocks: the model has no rounds and no blocks, so nothing is compiled", log)
-
-    def forward(self, *arguments: Any) -> Any:
+    def run(*arguments: Any) -> Any:
         from torch._dynamo import config
 
-        self._compiles.now = True
+        compiles.now = True
         try:
             with config.patch(CAPTURE):
-                return self.module(*arguments)
+                return whole(*arguments)
         finally:
-            self._compiles.now = False
+            compiles.now = False
+
+    module.forward = run
 
 
 def _call(unit: Instance, attempts: Attempts, compiles: SimpleNamespace, *operands: Tensor, **named: Any) -> Any:

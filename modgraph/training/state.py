@@ -29,7 +29,7 @@ from modgraph.store.checkpoint import Checkpoint, OptimizerState, optimizer_stat
 from modgraph.store.errors import BadCheckpoint
 from modgraph.training import stages
 from modgraph.training.algorithms.algorithm import Learner, LearnerSetup, Phase
-from modgraph.training.compiled import Compiled, CompiledBlocks
+from modgraph.training.compiled import compile_blocks, compile_step
 from modgraph.training.errors import CannotDivide, DoesNotCarryOver, NothingToLearn
 from modgraph.training.named_parts import ScheduledState, scheduled_states
 from modgraph.training.processes import Processes, divided_as, whole
@@ -115,11 +115,11 @@ def train_state(
     if cut and processes.divides:
         raise ModgraphError([CannotDivide(weights=listed(sorted(cut)))])
     wanted = [*metrics.wanted, *learner.wanted, *model.moved_states.results.values()]
-    objective: nn.Module = Objective(model, wanted)
-    if train.compile:
-        log = sys.stderr if processes.is_rank_zero else None
-        blocks = train.compile == BLOCKS
-        objective = CompiledBlocks(objective, model, log) if blocks else Compiled(objective, log)
+    objective, log = Objective(model, wanted), sys.stderr if processes.is_rank_zero else None
+    if train.compile == BLOCKS:
+        compile_blocks(objective, model, log)
+    elif train.compile:
+        compile_step(objective, log)
     ready, optimizer = processes.setup(
         objective, lambda: optimizer_of(train.optimizer, [*stages.trained_weights(model, cut).values()])
     )

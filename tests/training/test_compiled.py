@@ -15,7 +15,7 @@ from torch._dynamo.testing import CompileCounterWithBackend
 import modgraph
 from modgraph import ModgraphError
 from modgraph.backends.torch import Model
-from modgraph.training.compiled import Compiled, CompiledBlocks
+from modgraph.training.compiled import compile_blocks, compile_step
 from modgraph.training.run import finish, started
 from modgraph.training.state import Objective
 from tests import continual_runs
@@ -98,8 +98,8 @@ def test_rounds_of_one_definition_are_compiled_once(monkeypatch: pytest.MonkeyPa
     counter = CompileCounterWithBackend("aot_eager")
     monkeypatch.setattr("modgraph.training.compiled.BACKEND", counter)
     model = modgraph.load("specs/zoo/mixtral.mod", vocab_size=9, num_hidden_layers=4, num_local_experts=3).build()
-    plain, said = Objective(model, []), io.StringIO()
-    blocks = CompiledBlocks(plain, model, said)
+    plain, blocks, said = Objective(model, []), Objective(model, []), io.StringIO()
+    compile_blocks(blocks, model, said)
     for lengths in ([6, 6], [6, 2]):
         words = {name: torch.randint(9, (2, 6)) for name in ("words", "next")}
         batch = {**words, "time_length": torch.tensor(lengths)}
@@ -118,7 +118,7 @@ def test_a_model_without_rounds_and_blocks_says_that_nothing_is_compiled() -> No
         "model m() { input x: float[2] y = x -> linear(1) -> mean(axis=-1) output y loss mse(y, x -> mean(axis=-1)) }"
     ).build()
     said = io.StringIO()
-    CompiledBlocks(Objective(model, []), model, said)
+    compile_blocks(Objective(model, []), model, said)
     assert said.getvalue() == "train.compile: blocks: the model has no rounds and no blocks, so nothing is compiled\n"
 
 
@@ -167,10 +167,10 @@ class Broken(nn.Module):
 @pytest.mark.usefixtures("without_kernels")
 def test_what_cannot_be_compiled_whole_is_compiled_in_pieces_and_says_so_once() -> None:
     module, said = Broken(), io.StringIO()
-    step = Compiled(module, said)
+    compile_step(module, said)
     for _ in range(2):
-        assert step(torch.ones(3)).equal(torch.full((3,), 2.0))
-    step(torch.ones(3)).sum().backward()
+        assert module(torch.ones(3)).equal(torch.full((3,), 2.0))
+    module(torch.ones(3)).sum().backward()
     assert module.weight.grad is not None and module.weight.grad.equal(torch.ones(3))
     assert said.getvalue().count("train.compile: the step is compiled in pieces") == 1
     assert len(said.getvalue().splitlines()) == 1
