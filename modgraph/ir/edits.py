@@ -42,19 +42,11 @@ class Edit:
 
 
 @dataclass(frozen=True)
-class _Resize(Edit):
-    """An axis gets longer, or shorter, by some places at its end."""
+class Grow(Edit, kind="grow"):
+    """An axis gets `by` places more: a module for each pool along it, a place in each weight and state."""
 
     axis: str
     by: int = 1
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.axis} by {self.by}"
-
-
-@dataclass(frozen=True)
-class Grow(_Resize, kind="grow"):
-    """An axis gets `by` places more: a module for each pool along it, a place in each weight and state."""
 
     def apply(self, graph: Graph) -> Graph:
         return grow(graph, self.axis, self.by)
@@ -62,20 +54,19 @@ class Grow(_Resize, kind="grow"):
     def invert(self, before: Graph) -> tuple[Edit, ...]:
         return (Shrink(self.axis, self.by),)
 
+    def __str__(self) -> str:
+        return f"{self.kind} {self.axis} by {self.by}"
+
 
 @dataclass(frozen=True)
-class Shrink(_Resize, kind="shrink"):
+class Shrink(Grow, kind="shrink"):
     """An axis loses its last places: what undoes that it grew."""
 
     def apply(self, graph: Graph) -> Graph:
         return grow(graph, self.axis, -self.by)
 
     def invert(self, before: Graph) -> tuple[Edit, ...]:
-        axis = _growing_axis(before, self.axis)
-        pools = (pool.grown for pool in before.pools().values() if pool.axis == axis)
-        targets = (target.grown for target in before.of_kind(TargetNode) if target.types[0].classes == axis)
-        grown = max((*pools, *targets), default=0)
-        return (Grow(self.axis, self.by), *(() if grown >= self.by else super().invert(before)))
+        return (Grow(self.axis, self.by), Mark.of(before))
 
 
 @dataclass(frozen=True)
@@ -87,13 +78,11 @@ class Freeze(Edit, kind="freeze"):
     keeps: tuple[str, ...] = ()
 
     def apply(self, graph: Graph) -> Graph:
-        kept = {name: count for name, count in _added(graph).items() if name in self.keeps}
-        before = _frozen_places(graph)  # which no pattern makes learn again
-
-        def frozen(place: str, names: list[str]) -> bool:
-            return place in before or not any(fnmatchcase(name, pattern) for name in names for pattern in self.but)
-
-        return _marked(graph, frozen, kept)
+        before, weights = Mark.of(graph), [*_weights(graph)]
+        learn = {each.place for each in weights if any(fnmatchcase(each.name, pattern) for pattern in self.but)}
+        frozen = {each.place for each in weights} - learn | before.frozen  # which no pattern makes learn again
+        grown = tuple((name, count) for name, count in before.grown if name in self.keeps)
+        return Mark(frozenset(frozen), grown).apply(graph)
 
     def __str__(self) -> str:
         spared = [*self.but, *(f"what was added to {name}" for name in self.keeps)]
@@ -111,10 +100,24 @@ class Mark(Edit, kind="mark"):
     @classmethod
     def of(cls, graph: Graph) -> Mark:
         """What is frozen in a graph, and counts as added."""
-        return cls(_frozen_places(graph), tuple(sorted(_added(graph).items())))
+        nodes: list[PoolNode | TargetNode] = [*graph.pools().values(), *graph.of_kind(TargetNode)]
+        frozen = frozenset(weight.place for weight in _weights(graph) if weight.frozen)
+        return cls(frozen, tuple(sorted((node.name, node.grown) for node in nodes if node.grown)))
 
     def apply(self, graph: Graph) -> Graph:
-        return _marked(graph, lambda place, names: place in self.frozen, dict(self.grown))
+        places, grown = {weight.place for weight in _weights(graph)}, dict(self.grown)
+
+        def marked(node: Node, part: Part) -> Node:
+            place = part.place + node.name
+            match node:
+                case OpNode() | RouterNode() if place in places:
+                    return replace(node, frozen=place in self.frozen)
+                case PoolNode(inside="") | TargetNode():
+                    return replace(node, grown=grown.get(node.name, 0))
+                case _:
+                    return node
+
+        return rewritten(graph, marked)
 
     def __str__(self) -> str:
         return f"mark {len(self.frozen)} nodes as frozen"
@@ -222,40 +225,6 @@ def class_axes(graph: Graph) -> dict[str, Axis]:
     """The axes of labels' classes that have a name, by it."""
     axes = (type_.classes for type_ in graph.target_types.values())
     return {axis.name: axis for axis in axes if axis is not None and axis.name}
-
-
-# ------------------------------------------------------------ what is frozen, and what counts as added
-
-
-def _frozen_places(graph: Graph) -> frozenset[str]:
-    """The nodes with weights that are frozen; one of a pool's module as `pool/0/linear`."""
-    return frozenset(weight.place for weight in _weights(graph) if weight.frozen)
-
-
-def _added(graph: Graph) -> dict[str, int]:
-    """How many of the last places count as added, by pool or target; those of which none do are left out."""
-    nodes: list[PoolNode | TargetNode] = [*graph.pools().values(), *graph.of_kind(TargetNode)]
-    return {node.name: node.grown for node in nodes if node.grown}
-
-
-def _marked(graph: Graph, frozen: Callable[[str, list[str]], bool], grown: Mapping[str, int]) -> Graph:
-    """A graph in which all with weights is frozen that `frozen` says, told its place and the names of its weights, and
-    so many places count as added."""
-    names: dict[str, list[str]] = {}
-    for weight in _weights(graph):
-        names.setdefault(weight.place, []).append(weight.name)
-    marks = {place: frozen(place, own) for place, own in names.items()}
-
-    def rule(node: Node, part: Part) -> Node:
-        match node:
-            case OpNode() | RouterNode():
-                return replace(node, frozen=marks.get(part.place + node.name, node.frozen))
-            case PoolNode(inside="") | TargetNode():
-                return replace(node, grown=grown.get(node.name, 0))
-            case _:
-                return node
-
-    return rewritten(graph, rule)
 
 
 def _weights(graph: Graph) -> Iterator[GraphWeight]:
