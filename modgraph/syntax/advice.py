@@ -10,10 +10,6 @@ from modgraph.diagnostics import closest
 from modgraph.syntax.tables import literals
 from modgraph.syntax.tokens import PlacedToken
 
-STATEMENT_KEYWORDS = frozenset(
-    "INPUT TARGET TOKENIZER MODULE POOL ROUTER OUTPUT LOSS REPEAT FOR IF SCAN GROW FROZEN YIELD".split()
-) | {"CONSTANT", "MOVED", "NEXT", "RECORD", "REQUIRE", "STATE", "WEIGHT"}
-DEFINITION_KEYWORDS = frozenset(("MODEL", "BLOCK", "ROUTER", "IMPORT"))
 ATOM_START = frozenset("NAME INTEGER DECIMAL STRING LPAR LSQB TRUE FALSE".split())
 OPERATORS = frozenset("PLUS MINUS STAR SLASH FLOOR PERCENT POWER".split())
 GOES_ON = OPERATORS | frozenset(  # what an expression goes on with
@@ -52,6 +48,8 @@ DEFINITIONS = {
     "ROUTER": "router r() for p { input x: float[n, 8] g = x -> linear(p) -> softmax y = x -> p by g output y }",
     "IMPORT": 'import ffn from "blocks.mod"',
 }
+STATEMENT_KEYWORDS = frozenset(FORMS) - {"NAME"}
+DEFINITION_KEYWORDS = frozenset(DEFINITIONS)
 OF_OTHER_LANGUAGES = {
     **dict.fromkeys(("let", "var", "val", "const", "auto"), FORMS["NAME"]),
     **dict.fromkeys(("return", "print"), FORMS["OUTPUT"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from modgraph.ir import UnreadableGraph, from_json, to_json
 from modgraph.ir.stored.program import FORMAT
-from modgraph.ir.text.parse import grammar, parse_text
+from modgraph.ir.text.parse import grammar, parse_text, word_of
 from modgraph.passes import INFERENCE, TRAINING, apply_passes
 from modgraph.program import loads
 from tests.examples import GRU, ROUTERS_IN_SCAN, SEQUENCE, TRANSFORMER, TWO_SCANS
@@ -73,6 +74,25 @@ def test_a_mistake_in_text_is_told_with_its_place(old: str, new: str, said: str)
     with pytest.raises(UnreadableGraph) as caught:
         parse_text(TEXT.replace(old, new, 1))
     assert said in str(caught.value)
+
+
+def test_a_mistake_in_text_names_what_could_stand_in_plain_words() -> None:
+    said = {
+        "router r(a=1 b=2)": '")" or "," or ".." or ";" or "]"',
+        "decision p by r (a, b) x": '"->" or "as" or "facts" or "lowering" or "once" or "records" or "takes"',
+        "text r(a=+)": '"[" or "`" or "false" or "true" or a number or a string',
+    }
+    for content, words in said.items():
+        with pytest.raises(UnreadableGraph) as caught:
+            parse_text(f"model m() {{\n  y = {content}\n}}")
+        assert words in str(caught.value), content
+
+
+def test_every_terminal_is_called_by_a_plain_word() -> None:
+    for terminal in (each for each in grammar().terminals if each.name not in grammar().ignore_tokens):
+        word = word_of(terminal)
+        letters = re.fullmatch(r'[a-z ]+|"([a-z ]+|[^a-z\\s]+)"', word)
+        assert letters, f"{terminal.name} is called {word}"
 
 
 def test_a_text_that_ends_too_early_is_told() -> None:

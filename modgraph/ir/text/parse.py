@@ -11,6 +11,7 @@ from typing import Any
 
 from lark import Lark, Token, Tree, UnexpectedInput
 from lark.exceptions import UnexpectedToken
+from lark.lexer import TerminalDef
 
 from modgraph.declare import shown_value
 from modgraph.ir.graph import Graph
@@ -23,7 +24,7 @@ Rule = Callable[..., Any]  # what a rule of the grammar gives for what it holds
 MOST_LETTERS = 40  # of the text that a message shows
 WORDS = {"WORD": "a name", "NUMBER": "a number", "STRING": "a string", "_NL": "the end of the line"}
 WORDS |= {"REFERENCE": "a value", "DECLARED": "a name", "RUN": "rounds", "PATH": "a name", "_COMMA": '","'}
-WORDS |= {"_GIVES": '"->"', "_LPAR": '"("', "_WEIGHTS": '"weights"', "_TAKES": '"takes"', "KIND": "a definition"}
+WORDS |= {"_GIVES": '"->"', "_LPAR": '"("', "_SEMICOLON": '";"', "WRITTEN": '"`"', "KIND": "a definition"}
 
 
 def parse_text(text: str) -> Graph:
@@ -50,11 +51,16 @@ def _problem(error: UnexpectedInput, text: str) -> str:
     """Where a text is none of a program, and what could stand there."""
     if isinstance(error, UnexpectedToken) and error.token.type == "$END":
         return "the text ends before the model's closing brace"
-    patterns = {terminal.name: terminal.pattern.value for terminal in grammar().terminals}
-    names = {*getattr(error, "allowed", ()), *getattr(error, "expected", ())} & patterns.keys()
-    wanted = sorted({WORDS.get(name) or f'"{patterns[name]}"' for name in names})
+    names = {*getattr(error, "allowed", ()), *getattr(error, "expected", ())}
+    wanted = sorted({word_of(terminal) for terminal in grammar().terminals if terminal.name in names})
     found = text.splitlines()[error.line - 1][error.column - 1 :][:MOST_LETTERS]
     return f"line {error.line}, column {error.column}: {' or '.join(wanted)} must stand here, not {found!r}"
+
+
+def word_of(terminal: TerminalDef) -> str:
+    """What a message calls a terminal. The name of one that is a keyword is that keyword."""
+    text = terminal.pattern.value if terminal.pattern.type == "str" else terminal.name.strip("_").lower()
+    return WORDS.get(terminal.name, f'"{text}"')
 
 
 # ------------------------------------------------------------ what rules of the grammar give
@@ -157,7 +163,11 @@ def _whole(text: str) -> Any:
 
 LISTS = ("takes", "axes", "members", "formals", "inputs", "arguments", "regions", "types", "shape", "records")
 NODES = ("input", "place", "target", "output", "loss", "router", "pool", "scan", "op")
+FLAGS: dict[str, Any] = {"deferred": {"deferred": True}, "frozen": {"frozen": True}, "learns": {"frozen": False}}
+FLAGS |= {"local": {"owner": ""}, "no_initial": {"initial": None}, "per": {"per": "batch"}}
 RULES: Mapping[str, Rule] = {
+    **{name: lambda *word, facts=facts: facts for name, facts in {**FLAGS, "true": True, "false": False}.items()},
+    **{name: lambda count, name=name: {name: _whole(count)} for name in ("grown", "size", "carried")},
     **{name: lambda *values, name=name: {name: [*values]} for name in LISTS},
     **{name: lambda *pairs, name=name: {name: dict(pairs)} for name in ("parameters", "settings", "facts", "weights")},
     **{kind: lambda *facts, kind=kind: {"kind": kind, **_merged(facts)} for kind in NODES},
@@ -170,7 +180,6 @@ RULES: Mapping[str, Rule] = {
     "nodes": lambda *nodes: {"nodes": [each for node in nodes for each in node]},
     "run": _run,
     "node": _named_node,
-    "deferred": lambda word: {"deferred": True},
     "loss_of": lambda chain: [*chain, {"kind": "loss"}],
     "chain": lambda *links: [*links],
     "link": lambda *parts: _merged(parts),
@@ -192,23 +201,13 @@ RULES: Mapping[str, Rule] = {
     "key": lambda word: {"key": _key(word)},
     "bound": lambda weights, names: {"names": names or {}} | ({"weights": weights} if weights else {}),
     "bindings": lambda *pairs: dict(pairs),
-    "frozen": lambda word: {"frozen": True},
     "once": lambda words: {"once": words.removeprefix("once for ")},
-    "learns": lambda word: {"frozen": False},
-    "local": lambda word: {"owner": ""},
     "initial": lambda kind, scale: {"initial": {"kind": kind, "scale": scale, "fan": ""}},
-    "no_initial": lambda: {"initial": None},
-    "grown": lambda count: {"grown": _whole(count)},
-    "size": lambda count: {"size": _whole(count)},
-    "carried": lambda count: {"carried": _whole(count)},
     "inner": lambda arguments, results, nodes: {**arguments, "results": results["inputs"], **nodes},
     "type": _type,
-    "per": lambda word: {"per": "batch"},
     "axis": _axis,
     "number": json.loads,
     "string": lambda text: json.loads(text, strict=False),
-    "true": lambda: True,
-    "false": lambda: False,
     "range": lambda start, stop: {"range": [json.loads(start), json.loads(stop)]},
     "list": lambda *items: [item for item in items if item is not None],
 }
