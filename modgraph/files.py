@@ -11,6 +11,7 @@ from typing import IO
 from modgraph_runtime import files
 from modgraph_runtime.files import is_partial as is_partial
 from modgraph_runtime.files import open_file, refuse_beyond_memory
+from modgraph_runtime.files import reason_of as reason_of
 from modgraph_runtime.integrity import Keys, is_foreign
 
 from modgraph.diagnostics import Diagnostic, ModgraphError
@@ -33,15 +34,6 @@ class NotOurs(Diagnostic, code="MG121"):
 
     message = '"{path}" is there already, and nothing in it says that modgraph wrote it as such'
     help = "choose another name, or overwrite it: --force (in Python force=True)"
-
-
-def reason_of(error: BaseException) -> str:
-    """Why a file could not be read or written, in a line for a message."""
-    if isinstance(error, MemoryError) and not str(error):
-        return "memory does not hold it"
-    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    line = str(reason).splitlines()[0]
-    return line if line[:2].isupper() else line[:1].lower() + line[1:]
 
 
 def exists(path: str | Path) -> bool:

@@ -58,11 +58,6 @@ def _panes(shown: Opened, run: RunDirectory) -> Sequence[Pane]:
     return panes_of(found, (began.source, shown.source), ("as it began", "as it is now")) if found.diff else ()
 
 
-def page_of_run(path: str) -> str:
-    """The page of a run's folder. Raises `ModgraphError`."""
-    return page_of_opened(opened(path))
-
-
 def in_notebook(page: str) -> str:
     """A page as a notebook shows it: in a frame of its own, which reaches nothing around it."""
     content = escape_html(page)

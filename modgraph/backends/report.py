@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from math import prod
@@ -114,16 +115,18 @@ def _made_dense(graph: Graph, route: RouteNode) -> str:
 def random_batch(model: Model, size: int = BATCH) -> dict[str, Tensor]:
     """Inputs and targets of the model's types, a function of their names alone."""
     types = {**model.graph.input_types, **model.graph.target_types}
-    lengths = {axis: min(SYMBOLIC_LENGTH, most) for axis, most in longest(model.graph).items()}
-    return {name: _random(name, type_, size, lengths) for name, type_ in types.items() if type_.dtype != "length"}
+    bounds = {axis: min(SYMBOLIC_LENGTH, most) for axis, most in longest(model.graph).items()}
+    lengths = defaultdict(lambda: SYMBOLIC_LENGTH, bounds)
+    named = {name: type_ for name, type_ in types.items() if type_.dtype != "length"}
+    return {name: random_values(type_, size, lengths, "batch", name) for name, type_ in named.items()}
 
 
-def _random(name: str, type_: TensorType, size: int, lengths: Mapping[str, int]) -> Tensor:
-    shape = [
-        size,
-        *(lengths.get(axis.name, SYMBOLIC_LENGTH) if axis.size is None else axis.size for axis in type_.shape),
-    ]
-    generator = generator_for("batch", name)
+def random_values(type_: TensorType, size: int, lengths: Mapping[str, int], *seed: str | int) -> Tensor:
+    """Random values of a type, a function of the seed and their shape alone; lengths from none to full."""
+    generator = generator_for(*seed)
+    shape = [size, *(lengths[axis.name] if axis.size is None else axis.size for axis in type_.shape)]
+    if type_.dtype == "length":
+        return torch.randint(lengths[type_.of] + 1, shape, generator=generator)
     if type_.size is not None:
         return torch.randint(type_.size, shape, generator=generator)
     return torch.randn(shape, generator=generator)

@@ -45,9 +45,10 @@ class Run:
 
     def _repr_html_(self) -> str:
         """The run as a notebook shows it: the page of `modgraph visualize`. Raises `ModgraphError`."""
-        from modgraph.pages import in_notebook, page_of_run
+        from modgraph.pages import in_notebook, page_of_opened
+        from modgraph.store.opened import opened
 
-        return in_notebook(page_of_run(str(self.path)))
+        return in_notebook(page_of_opened(opened(str(self.path))))
 
     @cached_property
     def began_with(self) -> Graph:

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from modgraph_runtime.files import open_file, refuse_beyond_memory, replacing
+from modgraph_runtime.files import open_file, reason_of, refuse_beyond_memory, replacing
 from modgraph_runtime.integrity import ARCHIVE, is_foreign
 from modgraph_runtime.ports import Array, BundleError
 
@@ -66,8 +66,7 @@ def _archive(path: str) -> Iterator[zipfile.ZipFile]:
     except DAMAGED as error:
         raise BundleError(f'cannot read arrays from "{path}": the file is damaged') from error
     except UNREADABLE as error:
-        reason = str(getattr(error, "strerror", None) or (str(error).splitlines() or [type(error).__name__])[0])
-        raise BundleError(f'cannot read arrays from "{path}": {reason[:1].lower()}{reason[1:]}') from error
+        raise BundleError(f'cannot read arrays from "{path}": {reason_of(error)}') from error
 
 
 def _size(archive: zipfile.ZipFile, name: str, member: zipfile.ZipInfo) -> int:
@@ -111,7 +110,7 @@ def write_arrays(path: str, arrays: Mapping[str, Array], force: bool = False) ->
             put_arrays(file, arrays)
             refuse_foreign(path, force)
     except OSError as error:
-        raise BundleError(f'cannot write "{path}": {(error.strerror or str(error)).lower()}') from error
+        raise BundleError(f'cannot write "{path}": {reason_of(error)}') from error
 
 
 def put_arrays(file: IO[bytes], arrays: Mapping[str, Array], compression: int = zipfile.ZIP_STORED) -> None:

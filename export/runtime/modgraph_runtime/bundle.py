@@ -13,7 +13,7 @@ import numpy as np
 import onnxruntime as ort
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 
-from modgraph_runtime.files import open_file
+from modgraph_runtime.files import open_file, reason_of
 from modgraph_runtime.integrity import MANIFEST_KEY, damage_beside, damage_in, damage_of, other_format
 from modgraph_runtime.model_file import model_of, stamp_of
 from modgraph_runtime.ports import BATCH, Array, BundleError, Inputs, Port, check_axes
@@ -137,7 +137,7 @@ def _reading(path: Path) -> Iterator[IO[bytes]]:
     except FileNotFoundError as error:
         raise BundleError(f'there is no file "{path}"', MADE_BY) from error
     except OSError as error:
-        raise BundleError(f'cannot read "{path}": {(error.strerror or str(error)).lower()}', MADE_BY) from error
+        raise BundleError(f'cannot read "{path}": {reason_of(error)}', MADE_BY) from error
 
 
 def _session(path: Path, threads: int, check: bool) -> ort.InferenceSession:

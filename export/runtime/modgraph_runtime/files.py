@@ -35,6 +35,15 @@ def open_file(path: str | Path) -> IO[bytes]:
         raise
 
 
+def reason_of(error: BaseException) -> str:
+    """Why a file could not be read or written, in a line for a message."""
+    if isinstance(error, MemoryError) and not str(error):
+        return "memory does not hold it"
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    line = str(reason).splitlines()[0]
+    return line if line[:2].isupper() else line[:1].lower() + line[1:]
+
+
 @contextmanager
 def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     """A new file, which takes the place of `path` when the block ends; where the block fails, nothing has changed.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from modgraph.backends.errors import BadExamples
-from modgraph.backends.torch import generator_for
+from modgraph.backends.report import random_values
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, longest, padded_axes
 from modgraph.types import TensorType
@@ -68,28 +68,21 @@ class Examples:
 
     def draw(self, start: int, count: int, lengths: Lengths) -> dict[str, Tensor]:
         """`count` examples from the place `start` on, axes of any length as long as asked."""
-        draw = _random if self.given is None else self._given
-        return {name: draw(name, type_, start, count, lengths) for name, type_ in self.graph.input_types.items()}
+        types = self.graph.input_types.items()
+        if self.given is not None:
+            return {name: _cut(self.given[name], type_, start, count, lengths) for name, type_ in types}
+        seed = start, count, *lengths.values()
+        return {name: random_values(type_, count, lengths, "verify", name, *seed) for name, type_ in types}
 
     def sample(self) -> Arrays:
         """All that were given, or as many random ones as tell something."""
         return self.given or {name: value.numpy() for name, value in self.draw(0, SAMPLE, self.lengths()[-1]).items()}
 
-    def _given(self, name: str, type_: TensorType, start: int, count: int, lengths: Lengths) -> Tensor:
-        array = (self.given or {})[name]
-        chosen = array[np.arange(start, start + count) % len(array)]
-        if type_.dtype == "length":
-            chosen = chosen.clip(max=lengths[type_.of])
-        cut = tuple(slice(lengths[axis.name] if axis.is_padded else None) for axis in type_.shape)
-        return torch.from_numpy(np.ascontiguousarray(chosen[(slice(None), *cut)]))
 
-
-def _random(name: str, type_: TensorType, start: int, count: int, lengths: Lengths) -> Tensor:
-    """Random values of a type, a function of name, place and shape alone; lengths from none to full."""
-    generator = generator_for("verify", name, start, count, *lengths.values())
-    shape = [count, *(lengths[axis.name] if axis.size is None else axis.size for axis in type_.shape)]
+def _cut(array: NDArray[Any], type_: TensorType, start: int, count: int, lengths: Lengths) -> Tensor:
+    """Examples of an array, counted around, as long as asked."""
+    chosen = array[np.arange(start, start + count) % len(array)]
     if type_.dtype == "length":
-        return torch.randint(lengths[type_.of] + 1, shape, generator=generator)
-    if type_.size is not None:
-        return torch.randint(type_.size, shape, generator=generator)
-    return torch.randn(shape, generator=generator)
+        chosen = chosen.clip(max=lengths[type_.of])
+    cut = tuple(slice(lengths[axis.name] if axis.is_padded else None) for axis in type_.shape)
+    return torch.from_numpy(np.ascontiguousarray(chosen[(slice(None), *cut)]))
