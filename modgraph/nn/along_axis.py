@@ -6,13 +6,12 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
+from modgraph.nn.layer import Layer
 from modgraph.nn.padding import cleared
 
 
-class AlongAxis(nn.Module):
-    def __init__(self, axis: int = -1) -> None:
-        super().__init__()
-        self.axis = axis
+class AlongAxis(Layer):
+    axis: int
 
 
 class Softmax(AlongAxis):

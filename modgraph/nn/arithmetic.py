@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from modgraph.nn.elementwise import divide, power
 from modgraph.nn.layer import Layer
@@ -22,14 +22,14 @@ def _compared(compare: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Ten
     return function
 
 
-class Arithmetic(nn.Module):
+class Arithmetic(Layer):
     """left ∘ right, one of them perhaps a constant.
 
     `left_lacks` and `right_lacks` are the axes of the result that a value does not have, counted from the last: within
     an example it is repeated along them, never across the batch.
     """
 
-    OPERATORS: dict[str, Any] = {
+    OPERATORS: ClassVar[dict[str, Callable[[Any, Any], Tensor]]] = {
         "+": operator.add,
         "-": operator.sub,
         "*": operator.mul,
@@ -49,26 +49,17 @@ class Arithmetic(nn.Module):
         "!=": _compared(operator.ne),
     }
 
-    def __init__(
-        self,
-        symbol: str,
-        left_lacks: tuple[int, ...] = (),
-        right_lacks: tuple[int, ...] = (),
-        left: float | None = None,
-        right: float | None = None,
-    ) -> None:
-        super().__init__()
-        self.function = self.OPERATORS[symbol]
-        self.lacks = (left_lacks, right_lacks)
-        self.left = left
-        self.right = right
+    symbol: str
+    left_lacks: tuple[int, ...] = ()
+    right_lacks: tuple[int, ...] = ()
+    left: float | None = None
+    right: float | None = None
 
     def forward(self, *values: Tensor) -> Tensor:
         remaining = iter(values)
         left = next(remaining) if self.left is None else self.left
         right = next(remaining) if self.right is None else self.right
-        result: Tensor = self.function(*map(_widened, (left, right), self.lacks))
-        return result
+        return self.OPERATORS[self.symbol](_widened(left, self.left_lacks), _widened(right, self.right_lacks))
 
 
 class Where(Layer):

@@ -26,9 +26,7 @@ def top_k_mask(scores: Tensor, k: int) -> Tensor:
 class TopKMask(AlongAxis):
     """One at the k largest along an axis, of equal ones the first."""
 
-    def __init__(self, axis: int, k: int) -> None:
-        super().__init__(axis)
-        self.k = k
+    k: int
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         """x of any shape gives the same shape; padding is never chosen."""
@@ -72,9 +70,7 @@ class FirstPlaces(Layer):
 class Dispatch(AlongAxis):
     """A slot for each thing that was chosen along an axis, in their order."""
 
-    def __init__(self, axis: int, slots: int) -> None:
-        super().__init__(axis)
-        self.slots = slots
+    slots: int
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         """x of any shape gives one with an axis of slots in front of that axis."""
@@ -186,11 +182,9 @@ def within_capacity(scores: Tensor, selected: Tensor, capacity: int | Tensor, pr
 class WithinCapacity(AlongAxis):
     """Of the places that were chosen along an axis those that are not dropped, in training."""
 
-    def __init__(self, axis: int, share: float, k: int, priority: str) -> None:
-        super().__init__(axis)
-        self.share = share
-        self.k = k
-        self.priority = priority
+    share: float
+    k: int
+    priority: str
 
     def forward(
         self, scores: Tensor, choice: Tensor, real: tuple[Tensor | None, Tensor | None] = (None, None)

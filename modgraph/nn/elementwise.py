@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from modgraph.nn.layer import Layer
 
@@ -107,15 +107,13 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-class Elementwise(nn.Module):
+class Elementwise(Layer):
     """A function of each number, by its name."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.function = FUNCTIONS[name]
+    name: str
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.function(x)
+        return FUNCTIONS[self.name](x)
 
 
 class Clamp(Layer):

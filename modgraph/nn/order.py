@@ -35,9 +35,7 @@ class CumulativeSum(AlongAxis):
 class SortOrder(AlongAxis):
     """The rank of each place, of equal values the first in front, padding last."""
 
-    def __init__(self, axis: int = -1, descending: bool = False) -> None:
-        super().__init__(axis)
-        self.descending = descending
+    descending: bool = False
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         last = cleared(x.detach(), real, -torch.inf if self.descending else torch.inf)
@@ -48,9 +46,7 @@ class SortOrder(AlongAxis):
 class KthLargest(AlongAxis):
     """The k-th largest value, padding left out; of fewer the least, of none zero."""
 
-    def __init__(self, axis: int, k: int) -> None:
-        super().__init__(axis)
-        self.k = k
+    k: int
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         order = sorted_places(cleared(x.detach(), real, -torch.inf), self.axis, descending=True)

@@ -5,8 +5,7 @@ B is the batch axis, T that of the steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -62,14 +61,16 @@ def _exported(step: Step, sequences: Tensors, states: Tensors, real: Tensor | No
         return [each.clone() for each in (*(following or carry), *results)]
 
     fake: Any = detect_fake_mode([*carried, *slices])
-    with disable_proxy_modes_tracing(), fake.shape_env.ignore_fresh_unbacked_symbols():
-        outside = Outside()
-        with outside.found([*carried, *slices]):
-            combined(*carried, *(each[0] for each in slices))
+    with (
+        disable_proxy_modes_tracing(),
+        fake.shape_env.ignore_fresh_unbacked_symbols(),
+        Outside([*carried, *slices]) as outside,
+    ):
+        combined(*carried, *(each[0] for each in slices))
 
     def closed(*given: Tensor) -> list[Tensor]:
         own, taken = given[: len(carried) + len(slices)], given[len(carried) + len(slices) :]
-        with outside.replaced(taken):
+        with Replaced(outside.tensors, taken):
             return combined(*own)
 
     found = scan_op(closed, carried, slices, additional_inputs=tuple(outside.tensors))
@@ -86,48 +87,30 @@ def _masked(step: Step, slices: Tensors, states: Tensors, real: Tensor | None) -
     return moved, [each.masked_fill(~mask, 0) for mask, each in zip(masks[len(moved) :], results, strict=True)]
 
 
-class Outside:
-    """Tensors that are neither arguments of a function nor made by it, in the order in which it takes them."""
+class Outside(TorchFunctionMode):
+    """Within it, tensors are kept that torch's functions take, and that are neither `arguments` nor made by them."""
 
-    def __init__(self) -> None:
+    def __init__(self, arguments: Sequence[Tensor]) -> None:
+        super().__init__()
+        self.known = {id(each): each for each in arguments}
         self.tensors: list[Tensor] = []
 
-    @contextmanager
-    def found(self, arguments: Sequence[Tensor]) -> Iterator[None]:
-        """Within it, those that torch's functions take are kept."""
-        known = {id(each): each for each in arguments}
-
-        def before(each: Tensor) -> Tensor:
-            if id(each) not in known:
-                known[id(each)] = each
-                self.tensors.append(each)
-            return each
-
-        def after(each: Tensor) -> Tensor:
-            return known.setdefault(id(each), each)
-
-        with _Seen(before, after):
-            yield
-
-    @contextmanager
-    def replaced(self, others: Sequence[Tensor]) -> Iterator[None]:
-        """Within it, torch's functions take others in their place."""
-        instead = {id(old): new for old, new in zip(self.tensors, others, strict=True)}
-        with _Seen(lambda each: instead.get(id(each), each), lambda each: each):
-            yield
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = [each for each in tree_leaves((args, kwargs)) if isinstance(each, Tensor)]
+        self.tensors += {id(each): each for each in given if id(each) not in self.known}.values()
+        result = function(*args, **(kwargs or {}))
+        made = [each for each in tree_leaves(result) if isinstance(each, Tensor)]
+        self.known |= {id(each): each for each in (*given, *made)}
+        return result
 
 
-class _Seen(TorchFunctionMode):
-    """Shows what torch's functions are given, and what they give."""
+class Replaced(TorchFunctionMode):
+    """Within it, torch's functions take others in place of some tensors."""
 
-    def __init__(self, before: Callable[[Any], Any], after: Callable[[Any], Any]) -> None:
+    def __init__(self, tensors: Sequence[Tensor], others: Sequence[Tensor]) -> None:
         super().__init__()
-        self.before, self.after = before, after
+        self.others = {id(old): new for old, new in zip(tensors, others, strict=True)}
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        args, kwargs = tree_map_only(Tensor, self.before, (args, kwargs or {}))
-        result = function(*args, **kwargs)
-        for each in tree_leaves(result):
-            if isinstance(each, Tensor):
-                self.after(each)
-        return result
+        args, kwargs = tree_map_only(Tensor, lambda each: self.others.get(id(each), each), (args, kwargs or {}))
+        return function(*args, **kwargs)

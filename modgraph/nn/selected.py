@@ -50,7 +50,17 @@ class SelectedGrouped(Selected):
     """Edges sorted by module, each module once on its slice, results added back: fast, and backwards too."""
 
     def total(self, tokens: Tensor, records: Records, pool: Any, router: Any) -> Tensor:
-        found = grouped(*flat(tokens, records.gates, records.selected), pool)
+        tokens_S, gates_SM, selected_SM = flat(tokens, records.gates, records.selected)
+        chosen_SM = selected_SM != 0
+        module_E, token_E = chosen_SM.t().nonzero().unbind(1)  # of the transposed: in the order of modules
+        sent_E, counts_M = tokens_S.index_select(0, token_E), chosen_SM.sum(0)
+        at_once = pool.at_once() if pays(sent_E, pool.expert(0)) else None
+        if at_once is None:
+            values = torch.cat([pool.expert(j)(part) for j, part in enumerate(slices(sent_E, counts_M))])
+        else:
+            values = at_once(SortedRows(module_E, counts_M.cumsum(0)), sent_E)
+        weight = gates_SM.flatten().index_select(0, token_E * len(pool) + module_E)
+        found = added(values, weight, token_E, tokens_S.shape[0])
         return found.reshape(*records.gates.shape[:-1], *found.shape[1:])
 
 
@@ -70,8 +80,16 @@ class SelectedGathered(Selected):
 
     def total(self, tokens: Tensor, records: Records, pool: Any, router: Any) -> Tensor:
         by_index = pool if isinstance(pool, Gathered) else pool.gathered()
-        found = gathered(*flat(tokens, records.gates, records.selected), by_index, router.k)
-        return found.reshape(*records.gates.shape[:-1], *found.shape[1:])
+        tokens_S, gates_SM, left_SM = flat(tokens, records.gates, records.selected)
+        parts = list[Tensor]()
+        for _ in range(router.k):  # one choice after another
+            best = left_SM.argmax(-1, keepdim=True)
+            left_S1 = left_SM.gather(-1, best)  # zero where no choice is left
+            weight = gates_SM.gather(-1, best)
+            left_SM = left_SM.scatter(-1, best, 0)
+            values = by_index.chosen(best.squeeze(-1), tokens_S)
+            parts.append(cleared(values.flatten(1), left_S1 != 0) * weight)
+        return sum(parts[1:], parts[0]).reshape(*records.gates.shape[:-1], *values.shape[1:])
 
 
 class SelectedMasked(Selected):
@@ -105,40 +123,11 @@ def by_choice(x: Tensor, gates: Tensor, choice: Tensor, modules: Any) -> Tensor:
     return found.reshape(*gates.shape[:-1], *found.shape[1:])
 
 
-def grouped(tokens_S: Tensor, gates_SM: Tensor, selected_SM: Tensor, pool: Pool) -> Tensor:
-    """The sum of the messages to each token [S, result], of edges sorted by module."""
-    chosen_SM = selected_SM != 0
-    module_E, token_E = chosen_SM.t().nonzero().unbind(1)  # of the transposed: in the order of modules
-    sent_E, counts_M = tokens_S.index_select(0, token_E), chosen_SM.sum(0)
-    at_once = pool.at_once() if pays(sent_E, pool.expert(0)) else None
-    if at_once is None:
-        values = torch.cat([pool.expert(j)(part) for j, part in enumerate(slices(sent_E, counts_M))])
-    else:
-        values = at_once(SortedRows(module_E, counts_M.cumsum(0)), sent_E)
-    weight = gates_SM.flatten().index_select(0, token_E * len(pool) + module_E)
-    return added(values, weight, token_E, tokens_S.shape[0])
-
-
 def added(values_E: Tensor, weight_E: Tensor, token_E: Tensor, tokens: int) -> Tensor:
     """The weighted sum of the values of all edges to each token [S, result]."""
     weighted = values_E.flatten(1) * weight_E.unsqueeze(-1)
     total = weighted.new_zeros(tokens, weighted.shape[1]).index_add(0, token_E, weighted)
     return total.reshape(-1, *values_E.shape[1:])
-
-
-def gathered(tokens_S: Tensor, gates_SM: Tensor, selected_SM: Tensor, pool: Gathered, k: int) -> Tensor:
-    """The sum of the messages to each token [S, result], one choice after another."""
-    total, left_SM = None, selected_SM
-    for _ in range(k):
-        best = left_SM.argmax(-1, keepdim=True)
-        left_S1 = left_SM.gather(-1, best)  # zero where no choice is left
-        weight = gates_SM.gather(-1, best)
-        left_SM = left_SM.scatter(-1, best, 0)
-        values = pool.chosen(best.squeeze(-1), tokens_S)
-        part = cleared(values.flatten(1), left_S1 != 0) * weight
-        total = part if total is None else total + part
-    assert total is not None
-    return total.reshape(-1, *values.shape[1:])
 
 
 def flat(tokens: Tensor, gates: Tensor, choice: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -12,7 +12,6 @@ from itertools import groupby
 from typing import Any
 
 from modgraph.backends.errors import NoSource
-from modgraph.backends.torch.source import standalone
 from modgraph.backends.torch.source.formulas import expanded, name
 from modgraph.backends.torch.source.layout import Item, Layout
 from modgraph.backends.torch.source.members import is_below
@@ -21,6 +20,7 @@ from modgraph.backends.torch.source.writer import Writer
 from modgraph.declare import sizes
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Body, Node, OpNode, Result, RouteNode, ScanNode
+from modgraph.nn import scan
 
 Values = Sequence[Sequence[Result]]  # of each round
 
@@ -252,7 +252,7 @@ def _write_scan(writer: Writer, node: ScanNode) -> None:
         for state, shape in shapes.items()
     ]
     step.lines.values |= {Result(slot): name(said) for slot, said in given.items()}
-    function = step.lines.named("step")
+    function, now, before = map(step.lines.named, ("step", "now", "before"))
     takes = [step.lines.named(each.rpartition(".")[2]) for each in (node.variable, *node.states)]
     for slot, called in zip((node.variable, *node.states), takes, strict=True):
         step.lines.give(Result(slot), called)
@@ -264,9 +264,9 @@ def _write_scan(writer: Writer, node: ScanNode) -> None:
         found.append(ast.unparse(expanded(value, name(takes[0]), rank, inside=False) if same else value.said))
     count = len(node.states)
     lines.line("")
-    with lines.indented(f"def {function}({', '.join(takes)}):"):
+    with lines.indented(f"def {function}({now}, {before}):"):
+        lines.line(f"({takes[0]},), [{', '.join(takes[1:])}] = {now}, {before}")
         lines.lines += step.lines.lines
         lines.line(f"return [{', '.join(found[:count])}], [{', '.join(found[count:])}]")
     lines.line("")
-    along = writer.copied.name_of(standalone.scan)
-    lines.set_all(kept, name(f"{along}({function}, {x}, [{', '.join(starts)}]{length})"))
+    lines.set_all(kept, name(f"{writer.copied.name_of(scan)}({function}, [{x}], [{', '.join(starts)}]{length})"))

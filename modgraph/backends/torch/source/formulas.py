@@ -12,7 +12,7 @@ from torch import nn
 from modgraph import nn as library
 from modgraph.backends.torch.source.copied import Copied
 from modgraph.backends.torch.source.text import literal
-from modgraph.nn import choice, elementwise, loss
+from modgraph.nn import elementwise, loss
 
 Expression = ast.expr
 Masks = Sequence[Expression | None]
@@ -76,30 +76,29 @@ def expanded(value: Value, like: Expression, rank: int, inside: bool) -> Express
 
 def formula(module: Any, values: Sequence[Value], real: Masks, copied: Copied) -> Expression | None:
     """What a module computes of some values with masks, in a line; None where there is no such line."""
-    kind, is_above = type(module), isinstance(module, library.Above)
+    kind = type(module)
     rule = MASKED.get(kind) or (None if any(real) else FORMULAS.get(kind))
     template = rule(module, values, copied) if callable(rule) else rule
     if template is None:
         return None
     settings = {name: literal(each) for name, each in vars(module).items() if f"{{{name}}}" in template}
-    said = [value.said if is_above else cleared(value.said, mask) for value, mask in zip(values, real, strict=True)]
-    found = text(template.format_map(settings), *said)
-    return cleared(found, real[0]) if is_above else found
+    said = [cleared(value.said, mask) for value, mask in zip(values, real, strict=True)]
+    return text(template.format_map(settings), *said)
 
 
 def is_apart(module: Any, values: Sequence[Value]) -> bool:
     """Whether what a module gives is away from zero: a bound of its numbers is above zero."""
     if isinstance(module, library.Clamp):
         return module.least is not None and module.least > 0
-    if isinstance(module, library.Arithmetic) and module.function is module.OPERATORS["maximum"]:
+    if isinstance(module, library.Arithmetic) and module.symbol == "maximum":
         return isinstance(module.right, float) and module.right > 0
-    return isinstance(module, library.Elementwise) and module.function is elementwise.sqrt and values[0].is_apart
+    return isinstance(module, library.Elementwise) and module.name == "sqrt" and values[0].is_apart
 
 
 def arithmetic_of(module: library.Arithmetic, values: Sequence[Value], copied: Copied) -> Template:
     """left ∘ right."""
-    symbol, sides, remaining = SYMBOLS[module.function], list[str](), iter(enumerate(values))
-    for number, axes in zip((module.left, module.right), module.lacks, strict=True):
+    symbol, sides, remaining = module.symbol, list[str](), iter(enumerate(values))
+    for number, axes in ((module.left, module.left_lacks), (module.right, module.right_lacks)):
         if number is not None:
             sides.append(literal(number) if number >= 0 else f"({literal(number)})")
             continue
@@ -120,9 +119,9 @@ def arithmetic_of(module: library.Arithmetic, values: Sequence[Value], copied: C
 
 
 def elementwise_of(module: library.Elementwise, values: Sequence[Value], copied: Copied) -> Template:
-    if module.function in (elementwise.log, elementwise.sqrt) and not values[0].is_apart:
-        return f"{copied.name_of(module.function)}(_0)"
-    return f"_0.{module.function.__name__}()"
+    if module.name in ("log", "sqrt") and not values[0].is_apart:
+        return f"{copied.name_of(elementwise.FUNCTIONS[module.name])}(_0)"
+    return f"_0.{module.name}()"
 
 
 def transposed(module: library.Transpose, values: Sequence[Value], copied: Copied) -> Template:
@@ -156,16 +155,6 @@ def importance_of(module: library.Importance, values: Sequence[Value], copied: C
     return " + ".join(f"{copied.name_of(loss.squared_cv)}(_{at}.{flat})" for at in range(len(values)))
 
 
-def noise_of(module: library.NormalNoise, values: Sequence[Value], copied: Copied) -> Template:
-    """Normal noise of a deviation, a number or a value."""
-    if module.deviation == 0:
-        return "torch.zeros_like(_0)"
-    sample = copied.name_of(library.standard_normal)
-    scale = "_1" if module.deviation is None else "{deviation}"
-    return f"{sample}(_0) * {scale} if self.training else torch.zeros_like(_0)"
-
-
-SYMBOLS = {function: symbol for symbol, function in library.Arithmetic.OPERATORS.items()}
 FORMULAS: Mapping[type, Rule] = {
     nn.ReLU: "F.relu(_0)",
     nn.GELU: "F.gelu(_0)",
@@ -191,20 +180,13 @@ FORMULAS: Mapping[type, Rule] = {
     library.Split: "_0.split({lengths}, dim=-1)",
     library.Tokens: "_0.flatten(-2).transpose(-1, -2)",
     library.StopGradient: "_0.detach()",
+    library.Above: "(_0.detach() > {threshold}).to(_0.dtype)",
     library.StraightThrough: "_1.detach() + (_0 - _0.detach()) if self.training else _1",
-    library.TopKMask: lambda module, values, copied: (
-        f"{copied.name_of(choice.top_k_mask)}(_0.detach(), {{k}}).to(_0.dtype)" if module.axis == -1 else None
-    ),
     library.MaxPool2d: lambda module, values, copied: (
         f"F.max_pool2d(_0, {'{kernel_size}' if module.kernel_size == module.stride else '{kernel_size}, {stride}'})"
     ),
-    library.NormalNoise: noise_of,
-    library.GumbelNoise: lambda module, values, copied: (
-        f"{copied.name_of(library.standard_gumbel)}(_0) if self.training else torch.zeros_like(_0)"
-    ),
 }
-MASKED: Mapping[type, Rule] = {  # of operands whose padding is zero; of `Above` that of the result is
-    library.Above: "(_0.detach() > {threshold}).to(_0.dtype)",
+MASKED: Mapping[type, Rule] = {  # of operands whose padding is zero
     library.Unit: "F.normalize(_0, dim={axis}, eps=1e-08)",
     library.Sum: "_0.sum({axis})",
     library.Select: "_0.select({axis}, {index})",

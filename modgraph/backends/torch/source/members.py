@@ -151,12 +151,8 @@ def is_below(path: str, name: str) -> bool:
 
 def parameter(weight: GraphWeight) -> str:
     """The call that makes an array that is learnt."""
-    shape, kind = ", ".join(map(str, weight.shape)) or "()", weight.initial.kind
-    if kind in ("uniform", "normal"):
-        return f"nn.Parameter(torch.empty({shape}).{kind}_({', '.join(_numbers(weight))}))"
-    if kind == "constant":
-        return f"nn.Parameter(torch.full({weight.shape!r}, {weight.scale}))"
-    return f"nn.Parameter(torch.{kind}({shape}))"
+    empty = f"torch.empty({', '.join(map(str, weight.shape)) or '()'})"
+    return f"nn.Parameter(nn.init.{weight.initial.kind}_({', '.join([empty, *_numbers(weight)])}))"
 
 
 def _numbers(weight: GraphWeight) -> list[str]:

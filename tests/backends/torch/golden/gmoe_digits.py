@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, dataclass_transform
 
 import torch
 import torch.nn.functional as F
@@ -291,19 +292,24 @@ def flat(tokens: Tensor, gates: Tensor, choice: Tensor) -> tuple[Tensor, Tensor,
     return (tokens.reshape(-1, *tokens.shape[gates.dim() - 1:]), gates.reshape(-1, M), choice.reshape(-1, M))
 
 
-class AlongAxis(nn.Module):
+@dataclass_transform(eq_default=False)
+class Layer(nn.Module):
+    """A module whose annotated fields are what its constructor takes."""
 
-    def __init__(self, axis: int=-1) -> None:
+    def __init_subclass__(cls) -> None:
+        dataclass(eq=False, repr=False)(cls)
+
+    def __post_init__(self) -> None:
         super().__init__()
-        self.axis = axis
+
+
+class AlongAxis(Layer):
+    axis: int
 
 
 class KthLargest(AlongAxis):
     """The k-th largest value, padding left out; of fewer the least, of none zero."""
-
-    def __init__(self, axis: int, k: int) -> None:
-        super().__init__(axis)
-        self.k = k
+    k: int
 
     def forward(self, x: Tensor, real: Tensor | None=None) -> Tensor:
         order = sorted_places(cleared(x.detach(), real, -torch.inf), self.axis, descending=True)
@@ -324,6 +330,17 @@ def sorted_places(x: Tensor, axis: int, descending: bool=False) -> Tensor:
     return x.argsort(dim=axis, descending=descending, stable=True)
 
 
+class TopKMask(AlongAxis):
+    """One at the k largest along an axis, of equal ones the first."""
+    k: int
+
+    def forward(self, x: Tensor, real: Tensor | None=None) -> Tensor:
+        """x of any shape gives the same shape; padding is never chosen."""
+        values = cleared(x.detach(), real, -torch.inf)
+        chosen = top_k_mask(values.movedim(self.axis, -1), self.k).movedim(-1, self.axis)
+        return cleared(chosen.to(x.dtype), real)
+
+
 def top_k_mask(scores: Tensor, k: int) -> Tensor:
     """True at the k largest along the last axis, of equal ones the first: k rounds of argmax."""
     chosen, left = (torch.zeros_like(scores, dtype=torch.bool), scores)
@@ -331,6 +348,17 @@ def top_k_mask(scores: Tensor, k: int) -> Tensor:
         left = left if round_ == 0 else scores.masked_fill(chosen, -torch.inf)
         chosen = chosen.scatter(-1, left.argmax(-1, keepdim=True), True)
     return chosen
+
+
+class NormalNoise(Layer):
+    """Normal noise of a deviation, a number or a value, in training; nothing is drawn where that is the number zero."""
+    deviation: float | None = None
+
+    def forward(self, x: Tensor, deviation: Tensor | None=None) -> Tensor:
+        """x of any shape, and a deviation of the same, give that shape."""
+        if not self.training or self.deviation == 0:
+            return torch.zeros_like(x)
+        return standard_normal(x) * (deviation if self.deviation is None else self.deviation)
 
 
 def standard_normal(like: Tensor) -> Tensor:
@@ -395,12 +423,14 @@ def normal_cdf(x):
 class KBySoftmax(nn.Module):
     def __init__(self):
         super().__init__()
+        self.normal_noise = NormalNoise(0.16666666666666666)
+        self.top_k = TopKMask(-1, k=1)
         self.kth_largest = KthLargest(-1, k=1)
 
     def forward(self, x):
-        noisy = standard_normal(x) * 0.16666666666666666 if self.training else torch.zeros_like(x)  # [B, 17, 6]
+        noisy = self.normal_noise(x)  # [B, 17, 6]
         noisy = x + noisy  # [B, 17, 6]
-        chosen = top_k_mask(noisy.detach(), 1).to(noisy.dtype)  # [B, 17, 6]
+        chosen = self.top_k(noisy)  # [B, 17, 6]
         shares = noisy.softmax(-1)  # [B, 17, 6]
         likely = (x - self.kth_largest(noisy).unsqueeze(-1)) / 0.16666666666666666  # [B, 17, 6]
         return shares * chosen, noisy, chosen, normal_cdf(likely)
@@ -432,10 +462,12 @@ class Expert(nn.Module):
 class Cosine(nn.Module):
     def __init__(self):
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(16, 32).uniform_(-0.17677669529663687, 0.17677669529663687))
-        self.bias = nn.Parameter(torch.empty(16).uniform_(-0.17677669529663687, 0.17677669529663687))
-        self.keys = nn.Parameter(torch.empty(16, 6).normal_(0, 0.01))
-        self.scale = nn.Parameter(torch.full((), 0.6931471805599453))
+        self.weight = nn.Parameter(
+            nn.init.uniform_(torch.empty(16, 32), -0.17677669529663687, 0.17677669529663687)
+        )
+        self.bias = nn.Parameter(nn.init.uniform_(torch.empty(16), -0.17677669529663687, 0.17677669529663687))
+        self.keys = nn.Parameter(nn.init.normal_(torch.empty(16, 6), 0, 0.01))
+        self.scale = nn.Parameter(nn.init.constant_(torch.empty(()), 0.6931471805599453))
         self.k_by_softmax = KBySoftmax()
 
     def forward(self, x, expert):

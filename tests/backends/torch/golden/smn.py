@@ -95,7 +95,7 @@ def agreement_round_2(v, key_turned, tokens, key_inverse, scores, specialist):
 class Agreement(nn.Module):
     def __init__(self):
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(384, 64).uniform_(-0.125, 0.125))
+        self.weight = nn.Parameter(nn.init.uniform_(torch.empty(384, 64), -0.125, 0.125))
 
     def forward(self, x, specialist):
         key_turned = self.weight.transpose(-2, -1)  # [64, 384]
