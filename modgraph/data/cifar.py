@@ -115,8 +115,5 @@ class Cifar100(DataSet, name="cifar100"):
             splits[split] = Arrays({"label": records[:, at]}, {"superclass": superclasses}, {"image": images})
         return check_splits(splits, graph)
 
-    def scale(self) -> Scale:
-        return Scale(self.mean, self.deviation)
-
     def description(self) -> dict[str, Any]:
         return describe_images(FINE if self.labels == "fine" else COARSE, PREPARED, self.scale())

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from modgraph.data.conll_file import NONE, Tokens, is_universal, read_tokens, unknown_column
-from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, check_splits
+from modgraph.data.declaration import TRAIN, Arrays, DataSet, check_splits
 from modgraph.data.errors import bad_file, does_not_fit
 from modgraph.data.files import cut_off, spread
 from modgraph.data.vocabulary import Tagging, Vocabulary, of_words
@@ -21,7 +20,6 @@ from modgraph.ir import Graph, length_name
 from modgraph.types.axis import DType
 
 WORDS, ENDINGS = "words", "endings"
-KEPT = "tagging.json"
 MISSING = -1  # the id of a label that is none
 LETTERS = 3  # of an ending
 MOST = 20  # names in a message
@@ -36,6 +34,8 @@ class Conll(DataSet, name="conll"):
     has none of is `_`. A run keeps all that, as tagging.json. A sentence of more than `longest` tokens goes on in
     another example.
     """
+
+    kept = "tagging"
 
     train: str = setting(path=True, doc="the file to learn from")
     validation: str | None = setting(None, path=True, doc="the file to watch; part of the other if not given")
@@ -75,16 +75,12 @@ class Conll(DataSet, name="conll"):
             reason = f'sentences give "{WORDS}", token[time, vocabulary]; the spec has {given}'
             raise does_not_fit(reason, "declare: input words: token[time, 10000], its axis of any length")
         length, train = length_name(graph, type_.padded[0]), sentences[TRAIN]
-        sentences[TRAIN] = train.take(spread(len(train.lengths), self.limit))
+        sentences[TRAIN] = train[spread(len(train), self.limit)]
         made = {split: self._arrays(each, tagging, graph, length) for split, each in sentences.items()}
         return check_splits(made, graph)
 
     def keeps(self, graph: Graph) -> dict[str, bytes]:
-        return {KEPT: self._tagging(graph, self._sentences(graph)[TRAIN]).as_json()}
-
-    def kept_in(self, folder: Path) -> DataSet:
-        path = folder / KEPT
-        return replace(self, tagging=str(path)) if path.exists() else self
+        return {f"{self.kept}.json": self._tagging(graph, self._sentences(graph)[TRAIN]).as_json()}
 
     def description(self) -> dict[str, Any]:
         if self.tagging is None:
@@ -109,16 +105,12 @@ class Conll(DataSet, name="conll"):
         columns = self._columns()
         wanted = list(dict.fromkeys(columns[name] for name in graph.target_types if name in columns))
         whole = read_tokens(self.train, wanted, self.word)
-        count = len(whole.lengths)
-        shares = (0 if self.validation else self.validation_fraction, 0 if self.test else self.test_fraction)
-        parts = {split: whole.take(part) for split, part in cut_off(count, *shares).items()}
-        given = {VALIDATION: self.validation, "test": self.test}
-        parts |= {split: read_tokens(path, wanted, self.word) for split, path in given.items() if path is not None}
+        parts = cut_off(self, whole, lambda path: read_tokens(path, wanted, self.word))
         for split in (TRAIN, "test"):
-            if not len(parts[split].lengths):
-                reason = f"its {count} sentences are too few: {split} would have none"
+            if not len(parts[split]):
+                reason = f"its {len(whole)} sentences are too few: {split} would have none"
                 raise bad_file(self.train, reason, "name files for the others: data.test")
-        return {split: each for split, each in parts.items() if len(each.lengths)}
+        return {split: each for split, each in parts.items() if len(each)}
 
     def _tagging(self, graph: Graph, train: Tokens) -> Tagging:
         """What is known of words and classes. Raises `ModgraphError` where a target has no column, or none was kept."""

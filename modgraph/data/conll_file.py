@@ -32,7 +32,10 @@ class Tokens:
     lines: Sequence[int]
     lengths: NDArray[np.int64]
 
-    def take(self, sentences: NDArray[np.int64] | slice) -> Tokens:
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, sentences: NDArray[np.int64] | slice) -> Tokens:
         """Some of the sentences, as they stand."""
         chosen = np.zeros(len(self.lengths), bool)
         chosen[sentences] = True

@@ -147,12 +147,14 @@ class DataSet(Named):
         return self.exact
 
     def scale(self) -> Scale:
-        """How the numbers of its images tell light."""
-        return Scale()
+        """How the numbers of its images tell light: by its settings `mean` and `deviation`, if it has them."""
+        return Scale(**{each: getattr(self, each) for each in ("mean", "deviation") if each in self.settings()})
 
     def files(self) -> tuple[str, ...]:
         """Files that tell data of one run from those of another, beyond what `exact` arrays tell."""
         return ()
+
+    kept: ClassVar[str] = ""  # the setting that names the file which `keeps` yields, as runs keep it
 
     def keeps(self, graph: Graph) -> dict[str, bytes]:
         """Files that a run keeps since its training data decided them: a vocabulary. Raises `ModgraphError`."""
@@ -160,7 +162,8 @@ class DataSet(Named):
 
     def kept_in(self, folder: Path) -> DataSet:
         """The same data as a run sees them that keeps those files in a folder."""
-        return self
+        path = folder / f"{self.kept}.json"
+        return replace(self, **{self.kept: str(path)}) if self.kept and path.exists() else self
 
     def description(self) -> dict[str, Any]:
         """What someone who deploys the model must know: names of classes by target, words by input of tokens,

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, distribution
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from modgraph.data.declaration import TRAIN, VALIDATION
 from modgraph.data.errors import BadDataFile, bad_file
 from modgraph.files import read_file, reason_of
 
+T = TypeVar("T")
 UNREADABLE = (OSError, ValueError, EOFError, MemoryError, struct.error, zlib.error)
 
 
@@ -62,10 +63,14 @@ def file_of_package(package: str, path: str, otherwise: str) -> str:
         raise bad_file(path, f"there is no package {package} here", f"pip install {package}, or {otherwise}") from error
 
 
-def cut_off(count: int, validation: float, test: float) -> dict[str, slice]:
-    """What each split has of so many things in their order: those to test on at the end, those to watch before them."""
-    first, last = (count - round(share * count) for share in (validation + test, test))
-    return {TRAIN: slice(first), VALIDATION: slice(first, last), "test": slice(last, count)}
+def cut_off(data: Any, whole: Any, read: Callable[[str], T]) -> dict[str, T]:
+    """What each split has: what the file that `data` names for it holds, or a share of the whole, which has an order:
+    what is tested on is cut off at the end, what is watched before that."""
+    validation, test = (0 if data.validation else data.validation_fraction, 0 if data.test else data.test_fraction)
+    first, last = (len(whole) - round(share * len(whole)) for share in (validation + test, test))
+    parts = {TRAIN: whole[:first], VALIDATION: whole[first:last], "test": whole[last:]}
+    files = {VALIDATION: data.validation, "test": data.test}
+    return parts | {split: read(path) for split, path in files.items() if path is not None}
 
 
 def spread(count: int, limit: int | None) -> NDArray[np.int64]:

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import unicodedata
 from abc import abstractmethod
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from modgraph.data.declaration import HELD_OUT, TRAIN, Arrays, DataSet, Scale, check_splits, mixed
+from modgraph.data.declaration import HELD_OUT, TRAIN, Arrays, DataSet, check_splits, mixed
 from modgraph.data.errors import BadImageFolder, does_not_fit
 from modgraph.data.images import ImageFiles, describe_images, shape_of_images
 from modgraph.declare import setting
@@ -29,24 +28,23 @@ DOMAINS: Layout = BadImageFolder.layout, BadImageFolder.way_out
 
 
 class ImagesInFolders(DataSet):
-    """Images in colour by their files."""
+    """Images in colour by their files, with the settings `mean` and `deviation`."""
+
+    @abstractmethod
+    def _domains(self) -> dict[str, Files]:
+        """What there is to learn from, by domain; one without a name where there are none. Raises `ModgraphError`."""
+
+    @abstractmethod
+    def _parts(self, domains: dict[str, Files]) -> dict[str, dict[str, Files]]:
+        """What each split has, by domain. Raises `ModgraphError`."""
 
     def contradiction(self) -> str | None:
         return self.scale().not_of_colours()
 
-    @abstractmethod
-    def _classes(self) -> list[str]:
-        """The names of the classes. Raises `ModgraphError`."""
-
-    def description(self) -> dict[str, Any]:
-        scale = self.scale()
-        words = f"RGB from 0 to 1, resized (bilinear), minus {list(scale.mean)}, divided by {list(scale.deviation)}"
-        return describe_images(self._classes(), words, scale)
-
-    def _checked(self, graph: Graph, parts: Mapping[str, Mapping[str, Files]], domains: bool) -> dict[str, Arrays]:
-        """The arrays of each split from its images by domain. Raises `ModgraphError`."""
-        shape, made = shape_of_images(graph, channels=3), {}
-        for split, part in parts.items():
+    def splits(self, graph: Graph) -> dict[str, Arrays]:
+        shape, domains, made = shape_of_images(graph, channels=3), self._domains(), {}
+        _check_classes(graph, next(iter(domains.values())))
+        for split, part in self._parts(domains).items():
             rows = [
                 (str(path), label, domain)
                 for domain, files in part.items()
@@ -54,9 +52,14 @@ class ImagesInFolders(DataSet):
                 for path in paths
             ]
             paths, labels, words = (np.array(column) for column in zip(*rows, strict=True))
-            groups, images = {"domain": words} if domains else {}, ImageFiles(shape, paths, self.scale())
+            groups, images = {} if "" in part else {"domain": words}, ImageFiles(shape, paths, self.scale())
             made[split] = mixed(Arrays({"label": labels}, groups, {"image": images}))
         return check_splits(made, graph)
+
+    def description(self) -> dict[str, Any]:
+        scale = self.scale()
+        words = f"RGB from 0 to 1, resized (bilinear), minus {list(scale.mean)}, divided by {list(scale.deviation)}"
+        return describe_images(next(iter(self._domains().values())), words, scale)
 
 
 class ImageFolders(ImagesInFolders, name="image_folders"):
@@ -70,10 +73,10 @@ class ImageFolders(ImagesInFolders, name="image_folders"):
     mean: tuple[float, ...] = setting(MEAN, doc="subtracted from red, green and blue")
     deviation: tuple[float, ...] = setting(DEVIATION, min=1e-6, doc="by which they are divided then")
 
-    def splits(self, graph: Graph) -> dict[str, Arrays]:
-        shape_of_images(graph, channels=3)
-        domains = folders_of(Path(self.root))
-        _check_classes(graph, next(iter(domains.values())))
+    def _domains(self) -> dict[str, Files]:
+        return folders_of(Path(self.root))
+
+    def _parts(self, domains: dict[str, Files]) -> dict[str, dict[str, Files]]:
         held = {self.held_out} if isinstance(self.held_out, str) else set(self.held_out)
         unknown = sorted(held - domains.keys())
         if unknown:
@@ -82,14 +85,8 @@ class ImageFolders(ImagesInFolders, name="image_folders"):
         if len(held) == len(domains):
             raise _fault(DOMAINS, Path(self.root), "every domain is held out", "leave one to learn from")
         learnt = {name: files for name, files in domains.items() if name not in held}
-        parts = {TRAIN: learnt, HELD_OUT: {name: domains[name] for name in sorted(held)}}
-        return self._checked(graph, {split: part for split, part in parts.items() if part}, domains=True)
-
-    def scale(self) -> Scale:
-        return Scale(self.mean, self.deviation)
-
-    def _classes(self) -> list[str]:
-        return list(next(iter(folders_of(Path(self.root)).values())))
+        tested = {HELD_OUT: {name: domains[name] for name in sorted(held)}} if held else {}
+        return {TRAIN: learnt, **tested}
 
 
 class ClassFolders(ImagesInFolders, name="class_folders"):
@@ -106,33 +103,28 @@ class ClassFolders(ImagesInFolders, name="class_folders"):
     mean: tuple[float, ...] = setting(MEAN, doc="subtracted from red, green and blue")
     deviation: tuple[float, ...] = setting(DEVIATION, min=1e-6, doc="by which they are divided then")
 
-    def splits(self, graph: Graph) -> dict[str, Arrays]:
-        shape_of_images(graph, channels=3)
-        files = _files_in(Path(self.train), CLASSES)
-        _check_classes(graph, files)
-        parts: dict[str, dict[str, list[Path]]] = {TRAIN: {}, "test": {}}
+    def _domains(self) -> dict[str, Files]:
+        return {"": _files_in(Path(self.train), CLASSES)}
+
+    def _parts(self, domains: dict[str, Files]) -> dict[str, dict[str, Files]]:
+        files, tested = domains[""], dict[str, list[Path]]()
         if self.test is not None:
-            parts = {TRAIN: files, "test": _files_in(Path(self.test), CLASSES)}
-            for name in sorted(parts["test"].keys() ^ files.keys())[:1]:
+            tested = _files_in(Path(self.test), CLASSES)
+            for name in sorted(tested.keys() ^ files.keys())[:1]:
                 lacking = self.test if name in files else self.train
                 reason = f'it has no class "{name}", but the other folder has'
                 raise _fault(CLASSES, Path(lacking), reason, "add it, or take it out")
-        else:
-            for at, (name, paths) in enumerate(files.items()):
-                kept = max(1, round(self.test_fraction * len(paths)))
-                if kept >= len(paths):
-                    reason = "it has too few images to keep some for the test"
-                    raise _fault(CLASSES, Path(self.train) / name, reason)
-                order = np.random.default_rng((self.seed, at)).permutation(len(paths))
-                parts["test"][name] = [paths[index] for index in sorted(order[:kept])]
-                parts[TRAIN][name] = [paths[index] for index in sorted(order[kept:])]
-        return self._checked(graph, {split: {"": part} for split, part in parts.items()}, domains=False)
-
-    def scale(self) -> Scale:
-        return Scale(self.mean, self.deviation)
-
-    def _classes(self) -> list[str]:
-        return list(_files_in(Path(self.train), CLASSES))
+            return {TRAIN: domains, "test": {"": tested}}
+        learnt = dict[str, list[Path]]()
+        for at, (name, paths) in enumerate(files.items()):
+            kept = max(1, round(self.test_fraction * len(paths)))
+            if kept >= len(paths):
+                reason = "it has too few images to keep some for the test"
+                raise _fault(CLASSES, Path(self.train) / name, reason)
+            order = np.random.default_rng((self.seed, at)).permutation(len(paths))
+            tested[name] = [paths[index] for index in sorted(order[:kept])]
+            learnt[name] = [paths[index] for index in sorted(order[kept:])]
+        return {TRAIN: {"": learnt}, "test": {"": tested}}
 
 
 def folders_of(root: Path) -> dict[str, Files]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,6 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, length_name
 from modgraph.types import TensorType
 
-KEPT = "vocabulary.json"
 END = "<eos>"
 WORD_OR_SIGN = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*|\S")
 Words = tuple[str, ...]
@@ -53,6 +50,8 @@ class Text(DataSet, name="text"):
     Windows follow each other without overlap and stay the same throughout a run; the last of a text may be shorter.
     """
 
+    kept = "vocabulary"
+
     train: str | None = setting(
         None,
         path=True,
@@ -76,11 +75,7 @@ class Text(DataSet, name="text"):
         return check_splits(made, graph)
 
     def keeps(self, graph: Graph) -> dict[str, bytes]:
-        return {KEPT: self._vocabulary(graph, self._texts()[TRAIN]).as_json()}
-
-    def kept_in(self, folder: Path) -> DataSet:
-        path = folder / KEPT
-        return replace(self, vocabulary=str(path)) if path.exists() else self
+        return {f"{self.kept}.json": self._vocabulary(graph, self._texts()[TRAIN]).as_json()}
 
     def description(self) -> dict[str, Any]:
         if self.vocabulary is None:
@@ -94,10 +89,7 @@ class Text(DataSet, name="text"):
     def _texts(self) -> dict[str, Words]:
         """The words of each split; what has no file is cut off the end of the training text. Raises `ModgraphError`."""
         whole = words_of_file(self.train) if self.train else king_james()
-        shares = (0 if self.validation else self.validation_fraction, 0 if self.test else self.test_fraction)
-        texts = {split: whole[part] for split, part in cut_off(len(whole), *shares).items()}
-        given = {VALIDATION: self.validation, "test": self.test}
-        texts |= {name: words_of_file(path) for name, path in given.items() if path is not None}
+        texts = cut_off(self, whole, words_of_file)
         for name, words in texts.items():
             if len(words) < 2 and (words or name != VALIDATION):
                 reason = f"its {len(whole)} words are too few: {name} would have {len(words)}"
