@@ -34,11 +34,11 @@ class TaskOfSequence(Section):
 
 
 @dataclass(frozen=True)
-class Part:
-    """A task of a sequence: the classes it takes of the data set within; `key` is where the recipe names them."""
+class Label:
+    """A class as a task has it: its number in the data set within; `key` is where the recipe names it."""
 
-    name: str
-    classes: tuple[int, ...]
+    task: str
+    number: int
     shift: Shift
     key: str
 
@@ -104,9 +104,9 @@ class TaskSequence(DataSet, name="task_sequence"):
             raise does_not_fit(reason, way_out)
         found = self.of.splits(_unbounded(graph))
         classes = self._classes(found[TRAIN].values[self.target])
-        parts = self._parts(classes)
-        dealt = {split: self._dealt(arrays, split, parts, classes) for split, arrays in found.items()}
-        return check_splits({split: mixed(arrays) for split, arrays in dealt.items()}, graph)
+        labels = self._labels(classes)
+        dealt = {split: mixed(self._dealt(arrays, split, labels, classes)) for split, arrays in found.items()}
+        return check_splits(dealt, graph)
 
     def is_exact(self) -> bool:
         return self.of.is_exact()
@@ -124,9 +124,9 @@ class TaskSequence(DataSet, name="task_sequence"):
         found, classes = self.of.description(), self._classes(None)
         named = dict(found.get("classes", {}))
         if classes.names:
-            parts = [(part, number) for part in self._parts(classes) for number in part.classes]
-            shifts = ["" if part.shift == Unshifted() else f" ({part.shift.name})" for part, _ in parts]
-            named[self.target] = [classes.word(each) + shift for (_, each), shift in zip(parts, shifts, strict=True)]
+            labels = self._labels(classes)
+            shifts = ["" if each.shift == Unshifted() else f" ({each.shift.name})" for each in labels]
+            named[self.target] = [classes.word(each.number) + shift for each, shift in zip(labels, shifts, strict=True)]
         return {**found, "classes": named}
 
     def _classes(self, labels: NDArray[Any] | None) -> Classes:
@@ -135,40 +135,46 @@ class TaskSequence(DataSet, name="task_sequence"):
         numbers = range(len(names)) if names or labels is None else np.unique(labels).tolist()
         return Classes(tuple(numbers), names)
 
-    def _parts(self, classes: Classes) -> list[Part]:
-        """The tasks: those that the recipe names, or so many classes each, in their order. Raises `ModgraphError`."""
-        parts, key = [], "data.classes"
+    def _labels(self, classes: Classes) -> list[Label]:
+        """What each label means: of the tasks that the recipe names, or of so many classes each. Raises
+        `ModgraphError`."""
+        key = "data.classes"
         if self.tasks is not None:
-            for name, task in self.tasks.items():
-                key = f"data.tasks.{name}.classes"
-                parts.append(Part(name, classes.chosen(task.classes, key), task.shift, key))
+            keys = {name: f"data.tasks.{name}.classes" for name in self.tasks}
+            labels = [
+                Label(name, number, task.shift, keys[name])
+                for name, task in self.tasks.items()
+                for number in classes.chosen(task.classes, keys[name])
+            ]
         else:
             assert self.classes_per_task is not None, "there is one of the two"
             numbers = np.array(classes.chosen(self.classes, key) if self.classes else classes.numbers)
             if self.order == "random":
                 numbers = np.random.default_rng((self.seed, 6)).permutation(numbers)
-            for at, start in enumerate(range(0, len(numbers), self.classes_per_task), start=1):
-                chosen = tuple(numbers[start : start + self.classes_per_task].tolist())
-                parts.append(Part(str(at), chosen, Unshifted(), key))
-        taken: dict[tuple[int, Shift], str] = {}
-        for part in parts:
-            for number in part.classes:
-                if (number, part.shift) in taken:
-                    before = taken[number, part.shift]
-                    raise ModgraphError([ClassTwice(key=part.key, name=classes.word(number), task=before)])
-                taken[number, part.shift] = part.name
-        return parts
+            places = enumerate(numbers.tolist(), start=self.classes_per_task)
+            labels = [Label(str(at // self.classes_per_task), number, Unshifted(), key) for at, number in places]
+        taken: dict[tuple[int, Shift], Label] = {}
+        for each in labels:
+            before = taken.setdefault((each.number, each.shift), each)
+            if before is not each:
+                raise ModgraphError([ClassTwice(key=each.key, name=classes.word(each.number), task=before.task)])
+        return labels
 
-    def _dealt(self, arrays: Arrays, split: str, parts: Sequence[Part], classes: Classes) -> Arrays:
-        """The examples of each task after those of the one before, their images shifted. Raises `ModgraphError`."""
-        rows = [self._rows(arrays.values[self.target], part, split, classes) for part in parts]
-        indices = np.concatenate([each for of_part in rows for each in of_part])
-        sizes = [len(each) for of_part in rows for each in of_part]
-        words = np.repeat([part.name for part in parts], [sum(map(len, of_part)) for of_part in rows])
+    def _dealt(self, arrays: Arrays, split: str, labels: Sequence[Label], classes: Classes) -> Arrays:
+        """The examples of each task after those of the one before, their images shifted. Raises `ModgraphError`, also
+        where a task, or a class to learn from, has none."""
+        most = self.per_class if split == TRAIN else None
+        rows = [np.flatnonzero(arrays.values[self.target] == each.number)[:most] for each in labels]
+        sizes, indices = list(map(len, rows)), np.concatenate(rows)
+        words = np.repeat([each.task for each in labels], sizes)
+        for each, size in zip(labels, sizes, strict=True):
+            if not size and (split == TRAIN or each.task not in words.tolist()):
+                what = f"class {classes.word(each.number)}" if split == TRAIN else f"task {each.task}"
+                raise ModgraphError([NoExamples(key=each.key, split=split, what=what)])
         taken = arrays.take(indices)
         values = {**taken.values, self.target: np.repeat(np.arange(len(sizes)), sizes)}
         on_disk = dict(taken.on_disk)
-        shifts = {part.name: part.shift for part in parts if part.shift != Unshifted()}
+        shifts = {each.task: each.shift for each in labels if each.shift != Unshifted()}
         if shifts:
             images = self._images(taken, next(iter(shifts)))
             numbers = np.stack(np.broadcast_arrays(crc32(split.encode()), indices), axis=1)
@@ -176,18 +182,8 @@ class TaskSequence(DataSet, name="task_sequence"):
             exact, scale = self.of.is_exact(), self.of.scale()
             on_disk[self.input] = Shifted(shape, images, exact, scale, shifts, words, numbers)
             values.pop(self.input, None)
-        orders = {**taken.orders, TASK: tuple(part.name for part in parts)}
+        orders = {**taken.orders, TASK: tuple(dict.fromkeys(each.task for each in labels))}
         return replace(taken, values=values, groups={**taken.groups, TASK: words}, on_disk=on_disk, orders=orders)
-
-    def _rows(self, labels: NDArray[Any], part: Part, split: str, classes: Classes) -> list[NDArray[np.int64]]:
-        """The examples of each class of a task. Raises `ModgraphError` where there are too few."""
-        most = self.per_class if split == TRAIN else None
-        found = [np.flatnonzero(labels == number)[:most] for number in part.classes]
-        empty = [number for number, rows in zip(part.classes, found, strict=True) if not len(rows)]
-        if empty and (split == TRAIN or len(empty) == len(found)):
-            what = f"class {classes.word(empty[0])}" if split == TRAIN else f"task {part.name}"
-            raise ModgraphError([NoExamples(key=part.key, split=split, what=what)])
-        return found
 
     def _images(self, arrays: Arrays, task: str) -> OnDisk | NDArray[Any]:
         """The images that shifts move; those on disk have the scale that they say. Raises `ModgraphError`."""
