@@ -204,14 +204,14 @@ def _with_class_weights(node: OpNode, part: Part, classes: Axis, by: int) -> OpN
     """An op along a longer axis. Where it compares labels whose classes have weights, those that are added count 1."""
     assert classes.size is not None
     op = node.op.with_extent(classes.name, classes.size + by)
-    setting = op.compares.class_weights if op.compares is not None else None
-    given: tuple[float, ...] = getattr(op, setting) if setting is not None else ()
-    if op.compares is not None and setting is not None and given:
+    given: tuple[float, ...] = getattr(op, "class_weights", ())
+    if op.compares is not None and given:
         label = part.graph.type_of(part.graph.inputs(node.name)[op.compares.target])
         if label.classes == classes:
             if any(weight != 1 for weight in given[len(given) + min(0, by) :]):
                 raise Misfit(f"{node.name} weighs the classes that would be lost")
-            op = replace(op, **{setting: (*given, *[1.0] * by)[: len(given) + by]})
+            weights = {"class_weights": (*given, *[1.0] * by)[: len(given) + by]}
+            op = replace(op, **weights)
     return replace(node, op=op)
 
 

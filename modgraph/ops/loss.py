@@ -49,7 +49,7 @@ class CrossEntropy(
     example = "input x: float[5, 6] y = x -> relu target label: class[5, 6] loss cross_entropy(y, label) output y"
     operands = (Operand("logits", "... C"), Operand("label", "...", dtype="class"))
     one_kind = True
-    compares = Comparison("logits", "label", (ACCURACY, PERPLEXITY), "ignore", "class_weights", "since", "missing")
+    compares = Comparison("logits", "label", (ACCURACY, PERPLEXITY))
     module = own_module(weights="class_weights", **{each: each for each in ("ignore", "reduce", "since", "missing")})
 
     class_weights: tuple[float, ...] = setting((), min=0, doc="one for each class, its labels' losses multiplied by it")
@@ -80,7 +80,7 @@ class Gaussian(_Likelihood, name="gaussian", synonyms="gaussian_nll normal_nll")
 
     example = "input x: float[6] y = x -> relu target t: float[6] loss gaussian(y, t, variance=0.1) output y"
     operands = (Operand("prediction", "... D"), Operand("target", "... D"))
-    compares = Comparison("prediction", "target", (SQUARED_ERROR,), missing="missing")
+    compares = Comparison("prediction", "target", (SQUARED_ERROR,))
     module = own_module("variance", reduce="reduce", missing="missing")
 
     variance: float = setting(min=1e-12, doc="of each number of the target")
@@ -96,7 +96,7 @@ class MSE(_Objective, name="mse", synonyms="l2 squared_error mean_squared_error 
 
     example = "input x: float[5, 6] y = x -> relu target t: float[5, 6] loss mse(y, t) output y"
     operands = (Operand("prediction", "..."), Operand("target", "..."))
-    compares = Comparison("prediction", "target", (SQUARED_ERROR,), missing="missing")
+    compares = Comparison("prediction", "target", (SQUARED_ERROR,))
     module = own_module(missing="missing")
     masks = "..."
 

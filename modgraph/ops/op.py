@@ -27,18 +27,13 @@ SQUARED_ERROR = Measure("mse")  # of numbers
 class Comparison:
     """Which operands of an op are the prediction and the target, and what is measured of them.
 
-    `ignore`, `class_weights` and `since` name the settings that say which label does not count, how much each class
-    does, and which is the first that has a share, `missing` that which says whether a label may be missing, of an op
-    that has them.
+    An op may have the settings `ignore`, the label that does not count, `class_weights`, how much each class does,
+    `since`, the first that has a share, and `missing`, whether a label may be missing.
     """
 
     prediction: str
     target: str
     measures: tuple[Measure, ...]
-    ignore: str | None = None
-    class_weights: str | None = None
-    since: str | None = None
-    missing: str | None = None
 
 
 class Op(Declaration):

@@ -69,12 +69,12 @@ def learnt_from(graph: Graph, losses: Collection[str], since: Mapping[str, int])
     return drop_frozen_terms(with_losses(masked, losses))
 
 
-def with_setting(graph: Graph, role: str, values: Mapping[str, Any]) -> Graph:
-    """The graph whose comparisons with some targets have other values of the setting that has this role."""
+def with_setting(graph: Graph, setting: str, values: Mapping[str, Any]) -> Graph:
+    """The graph whose comparisons with some targets have other values of a setting, where they have it."""
     settings = {
         each.node.name: {setting: values[each.target]}
         for each in comparisons(graph)
-        if each.target in values and (setting := getattr(each.node.op.compares, role)) is not None
+        if each.target in values and setting in each.node.op.settings()
     }
 
     def changed(node: Node, part: Part) -> Node:

@@ -81,9 +81,9 @@ def _real(target: str, train: Arrays) -> NDArray[Any]:
 
 def unfit_labels(graph: Graph, labels: Mapping[str, Labels]) -> Iterator[tuple[str, Diagnostic]]:
     """Targets that no loss compares with, or not one that knows what the recipe says, by name."""
-    every = [(each, each.node.op.compares) for each in comparisons(graph)]
-    of_classes = [each.target for each, said in every if said and said.ignore and said.class_weights]
-    may_miss = [each for each, _ in every if each.may_miss]
+    every = comparisons(graph)
+    of_classes = [each.target for each in every if each.class_weights is not None]
+    may_miss = [each for each in every if each.may_miss]
     reads_missing = {each.node.name for each in may_miss}
     for name, each in labels.items():
         known, by = [each.target for each in may_miss], "loss"

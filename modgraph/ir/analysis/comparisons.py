@@ -7,7 +7,7 @@ from typing import Any
 
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import LossNode, OpNode, Result, TargetNode
-from modgraph.ops.op import Comparison, Measure
+from modgraph.ops.op import Measure
 
 
 @dataclass(frozen=True)
@@ -17,45 +17,17 @@ class Compared:
     node: OpNode
     prediction: Result
     target: str
-    comparison: Comparison
-
-    @property
-    def measures(self) -> tuple[Measure, ...]:
-        return self.comparison.measures
+    measures: tuple[Measure, ...]
+    ignored: int | None  # the label that does not count, if there is one
+    may_miss: bool  # whether it can be told that labels may be missing
+    missing: bool  # whether they may
+    class_weights: tuple[float, ...] | None  # how much each class counts, none where all count alike; None: no setting
+    reduce: str  # what a likelihood takes over an example's positions: mean or sum
 
     @property
     def value(self) -> Result:
         """What the op makes of the two."""
         return Result(self.node.name)
-
-    @property
-    def ignored(self) -> int | None:
-        """The label that does not count, if there is one."""
-        ignored: int | None = self._setting(self.comparison.ignore)
-        return ignored
-
-    @property
-    def missing(self) -> bool:
-        """Whether labels may be missing."""
-        return bool(self._setting(self.comparison.missing))
-
-    @property
-    def may_miss(self) -> bool:
-        """Whether it can be told that labels may be missing."""
-        return self.comparison.missing is not None
-
-    @property
-    def class_weights(self) -> tuple[float, ...]:
-        """How much each class counts; empty where all count alike."""
-        return self._setting(self.comparison.class_weights) or ()
-
-    @property
-    def reduce(self) -> str:
-        """What a likelihood takes over an example's positions: mean or sum."""
-        return str(getattr(self.node.op, "reduce", "mean"))
-
-    def _setting(self, name: str | None) -> Any:
-        return None if name is None else getattr(self.node.op, name)
 
 
 def comparisons(graph: Graph) -> list[Compared]:
@@ -64,7 +36,20 @@ def comparisons(graph: Graph) -> list[Compared]:
     for node in graph.of_kind(OpNode):
         compares, inputs = node.op.compares, graph.inputs(node.name)
         if compares is not None and isinstance(graph[inputs[compares.target].node], TargetNode):
-            found.append(Compared(node, inputs[compares.prediction], inputs[compares.target].node, compares))
+            settings: dict[str, Any] = vars(node.op)
+            found.append(
+                Compared(
+                    node,
+                    inputs[compares.prediction],
+                    inputs[compares.target].node,
+                    compares.measures,
+                    ignored=settings.get("ignore"),
+                    may_miss="missing" in settings,
+                    missing=settings.get("missing", False),
+                    class_weights=settings.get("class_weights"),
+                    reduce=settings.get("reduce", "mean"),
+                )
+            )
     return found
 
 
