@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, check_splits
-from modgraph.data.errors import bad_file, does_not_fit
-from modgraph.data.files import file_of_package, read_text
+from modgraph.data.errors import does_not_fit
+from modgraph.data.files import file_of_package, read_text, reading
 from modgraph.declare import setting
-from modgraph.diagnostics import ModgraphError, did_you_mean
+from modgraph.diagnostics import did_you_mean
 from modgraph.ir import Graph, length_name
 from modgraph.types import Axis
 
@@ -95,9 +95,9 @@ class DailyWeather(DataSet, name="daily_weather"):
 
     def _days(self, weather: Weather) -> dict[str, range]:
         """The numbers of the days of each split. Raises `ModgraphError` where one has none."""
-        firsts = {TRAIN: str(weather.first), VALIDATION: self.validation_from, "test": self.test_from}
-        begun = {split: day_of(first) for split, first in firsts.items() if first is not None}
-        starts = {split: (first - weather.first).days for split, first in begun.items() if first is not None}
+        watched, tested = day_of(self.validation_from or ""), day_of(self.test_from)
+        firsts = {TRAIN: weather.first, VALIDATION: watched, "test": tested}
+        starts = {split: (first - weather.first).days for split, first in firsts.items() if first is not None}
         stops = [*list(starts.values())[1:], len(weather)]
         found = {split: range(start, stop) for (split, start), stop in zip(starts.items(), stops, strict=True)}
         for split, part in found.items():
@@ -202,40 +202,41 @@ def read_weather(path: str) -> Weather:
     """The weather of a file. Raises `ModgraphError` with the first line that is wrong."""
     lines = read_text(path).splitlines()
     head = _cells(lines[0]) if lines else []
-    missing = [name for name in COLUMNS if name not in head]
-    if missing:
-        raise _bad(path, f"it has no column {', '.join(missing)}")
     days: list[date] = []
     rows: list[list[float]] = []
-    for number, line in enumerate(lines[1:], start=2):
-        cells = _cells(line)
-        if len(cells) != len(head):
-            raise _bad(path, f"line {number} has {len(cells)} cells, the first {len(head)}")
-        named = dict(zip(head, cells, strict=True))
-        day = day_of(named["date"])
-        if day is None:
-            raise _bad(path, f'line {number}: "{named["date"]}" is no date')
-        if days and day != days[-1] + timedelta(days=1):
-            raise _bad(path, f"line {number}: {day} does not follow {days[-1]}")
-        days.append(day)
-        rows.append([_number(path, number, name, named[name]) for name in LEAST])
-        if named["weather"] not in SKY:
-            raise _bad(path, f'line {number}: weather is "{named["weather"]}", not one of {", ".join(SKY)}')
-        rows[-1].append(SKY.index(named["weather"]))
-    if not rows:
-        raise _bad(path, "it has no days")
+    with reading(path, f"it is a CSV file with the columns {', '.join(COLUMNS)}, a line a day, dates as 2012-01-31"):
+        missing = [name for name in COLUMNS if name not in head]
+        if missing:
+            raise ValueError(f"it has no column {', '.join(missing)}")
+        for number, line in enumerate(lines[1:], start=2):
+            cells = _cells(line)
+            if len(cells) != len(head):
+                raise ValueError(f"line {number} has {len(cells)} cells, the first {len(head)}")
+            named = dict(zip(head, cells, strict=True))
+            day = day_of(named["date"])
+            if day is None:
+                raise ValueError(f'line {number}: "{named["date"]}" is no date')
+            if days and day != days[-1] + timedelta(days=1):
+                raise ValueError(f"line {number}: {day} does not follow {days[-1]}")
+            days.append(day)
+            rows.append([_number(number, name, named[name]) for name in LEAST])
+            if named["weather"] not in SKY:
+                raise ValueError(f'line {number}: weather is "{named["weather"]}", not one of {", ".join(SKY)}')
+            rows[-1].append(SKY.index(named["weather"]))
+        if not rows:
+            raise ValueError("it has no days")
     *numbers, sky = np.array(rows, np.float64).T
     return Weather(days[0], dict(zip(LEAST, numbers, strict=True)), sky.astype(np.int64))
 
 
-def _number(path: str, line: int, name: str, text: str) -> float:
+def _number(line: int, name: str, text: str) -> float:
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not (math.isfinite(value) and value >= LEAST[name]):
         least = "" if math.isinf(LEAST[name]) else f" from {LEAST[name]:g}"
-        raise _bad(path, f'line {line}: {name} is "{text}", not a number{least}')
+        raise ValueError(f'line {line}: {name} is "{text}", not a number{least}')
     return value
 
 
@@ -253,8 +254,3 @@ def _cells(line: str) -> list[str]:
         return next(csv.reader([line]), [])
     except csv.Error:
         return []
-
-
-def _bad(path: str, reason: str) -> ModgraphError:
-    layout = f"a CSV file with the columns {', '.join(COLUMNS)}, a line a day, dates as 2012-01-31"
-    return bad_file(path, reason, f"it is {layout}")

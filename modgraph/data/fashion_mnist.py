@@ -61,10 +61,7 @@ def read_idx(path: str, axes: int) -> NDArray[Any]:
         held = os.fstat(file.fileno()).st_size
         packed = file.read(2) == b"\x1f\x8b"  # and not by its name, which may be a link's
         file.seek(0)
-        if not packed:
-            return _read(file, axes, held)
-        with gzip.GzipFile(fileobj=file) as unpacked:
-            return _read(unpacked, axes, held * MOST_UNPACKED)
+        return _read(gzip.GzipFile(fileobj=file), axes, held * MOST_UNPACKED) if packed else _read(file, axes, held)
 
 
 def read_images(images: str, labels: str, classes: int) -> tuple[NDArray[Any], NDArray[Any]]:

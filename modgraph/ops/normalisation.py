@@ -9,28 +9,29 @@ from modgraph.ops.op import Op
 from modgraph.types import Axes, Misfit
 
 
-def refuse_padding(axes: Axes, *letters: str) -> None:
-    """Raises `Misfit` where an axis that is normalised along has no fixed length."""
-    for letter in letters:
-        if axes[letter].is_padded:
-            reason = f'the axis "{axes[letter]}" has no fixed length, and its padding would count'
-            raise Misfit(reason, "normalise along an axis with a number in the input's type")
-
-
-class LayerNorm(Op, name="layer_norm", synonyms="ln"):
-    """Subtract the mean of the last axis and divide by its standard deviation; then scale and shift, if `learned`."""
+class _Norm(Op):
+    """Normalises along all axes that its operand names, which must have fixed lengths; of vectors, unless it says
+    otherwise."""
 
     operands = VECTORS
     results = ("... D",)
+
+    def check(self, axes: Axes) -> None:
+        for letter in self.operands[0].axes.split()[1:]:
+            if axes[letter].is_padded:
+                reason = f'the axis "{axes[letter]}" has no fixed length, and its padding would count'
+                raise Misfit(reason, "normalise along an axis with a number in the input's type")
+
+
+class LayerNorm(_Norm, name="layer_norm", synonyms="ln"):
+    """Subtract the mean of the last axis and divide by its standard deviation; then scale and shift, if `learned`."""
+
     weights = (Weight("weight", "D", ONES, when="learned"), Weight("bias", "D", ZEROS, when="learned"))
     module = TorchModule("torch.nn.LayerNorm", "D", eps="eps", elementwise_affine="learned")
     grouped = True
 
     eps: float = setting(1e-6, min=0, doc="added to the variance")
     learned: bool = setting(True, doc="scale and shift by learned vectors")
-
-    def check(self, axes: Axes) -> None:
-        refuse_padding(axes, "D")
 
 
 class RMSNorm(Op, name="rms_norm"):
@@ -46,7 +47,7 @@ class RMSNorm(Op, name="rms_norm"):
     eps: float = setting(1e-6, min=0, doc="added to the mean square")
 
 
-class BatchNorm(Op, name="batch_norm", synonyms="bn batch_norm2d"):
+class BatchNorm(_Norm, name="batch_norm", synonyms="bn batch_norm2d"):
     """Normalise each channel of an image over the batch in training, by running statistics afterwards.
 
     In a module of a pool it normalises over the messages that the module gets.
@@ -68,11 +69,8 @@ class BatchNorm(Op, name="batch_norm", synonyms="bn batch_norm2d"):
     eps: float = setting(1e-5, min=0, doc="added to the variance")
     momentum: float = setting(0.1, min=0, max=1, doc="share of a batch in the running statistics")
 
-    def check(self, axes: Axes) -> None:
-        refuse_padding(axes, "C", "H", "W")
 
-
-class GroupNorm(Op, name="group_norm", synonyms="gn group_norm2d"):
+class GroupNorm(_Norm, name="group_norm", synonyms="gn group_norm2d"):
     """Normalise groups of an image's channels, then scale and shift each channel."""
 
     example = "input x: float[4, 8, 6] y = x -> group_norm(2) output y"
@@ -85,7 +83,7 @@ class GroupNorm(Op, name="group_norm", synonyms="gn group_norm2d"):
     eps: float = setting(1e-5, min=0, doc="added to the variance")
 
     def check(self, axes: Axes) -> None:
-        refuse_padding(axes, "C", "H", "W")
+        super().check(axes)
         if axes.fixed("C") % self.groups:
             raise Misfit(f"{self.groups} groups do not divide {axes.fixed('C')} channels", "choose groups that do")
         if axes.fixed("C") * axes.fixed("H") * axes.fixed("W") == self.groups:

@@ -49,9 +49,7 @@ class Op(Declaration):
     outside_training: ClassVar[str] = ""  # the operand, by its name, that it is outside training
     zero_outside_training: ClassVar[bool] = False  # it is noise: what is added to another value in training
     draws: ClassVar[bool] = False  # it chooses by chance in training, unless an operand `told` says what
-    narrows: ClassVar[str] = (
-        ""  # the operand, by its name, of which it leaves a part, or all, as it is; the rest is zero
-    )
+    narrows: ClassVar[str] = ""  # the operand, by its name, of which it leaves a part as it is; the rest is zero
     keeps_zeros: ClassVar[bool] = False  # it is a function of each number, and zero at zero
     propagate: ClassVar[Any] = None  # a rule of `zeros` for `propagate_choices`, which it is asked for with known zeros
     taken_as_is: ClassVar[tuple[int, ...]] = ()  # operands, by place, that are not replaced by choices

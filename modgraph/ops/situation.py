@@ -9,7 +9,7 @@ from modgraph.declare import Operand, Signature, axis_setting, check_one_kind, o
 from modgraph.ops.choice import TopK
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import Bound, join_bounds
-from modgraph.types import Axes, Axis, Misfit, TensorType, shapes_meet, shown
+from modgraph.types import Axes, Misfit, TensorType, shapes_meet, shown
 
 
 class NormalNoise(Op, name="normal_noise", synonyms="gaussian_noise jitter"):
@@ -77,6 +77,7 @@ class Draw(Op, name="draw", synonyms="multinomial sample_categorical gumbel_max 
     example = "input x: float[5, 6] y = x -> log_softmax -> draw output y"
     operands = (Operand("x", "..."), Operand("told", "..."))
     module = own_module("position")
+    masks = "..."
     masks_each = True
     draws = True
 
@@ -89,16 +90,13 @@ class Draw(Op, name="draw", synonyms="multinomial sample_categorical gumbel_max 
         if not 1 <= len(found) <= 2 or found[0].dtype != "float":
             raise Misfit("it takes logits, and perhaps which places are taken", "write scores -> draw", 0)
         x, position = found[0], position_of(self.axis, found[0], self.name)
-        axes.bound["position"] = position
+        axes.bound["position"], axes.lead = position, x.shape
         at = position + len(x.shape)
         others = (*x.shape[:at], *x.shape[at + 1 :])
         if len(found) == 2 and (found[1].dtype not in ("float", "class") or not shapes_meet(found[1].shape, others)):
             raise Misfit(f"what is taken is told by the number of a place for each of {shown(others)}", "", 1)
         check_one_kind(found)
         return (x,)
-
-    def masked(self, signature: Signature) -> tuple[Axis, ...]:
-        return signature.operands[0].shape
 
     def chosen(self, signature: Signature) -> Bound:
         return Bound(signature.axes["position"], 1)
