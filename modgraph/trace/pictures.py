@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modgraph.trace.errors import NoControllers, NoGroups, NoGrowth, NoHistory, NoPaths
-from modgraph.trace.paths import choices_of, successive
 from modgraph.trace.sheet import WORDS, Part, Sheet, colours_of, file_of, name_lines, shortened
-from modgraph.trace.statistics import groupings_of, use_by_groups
+from modgraph.trace.statistics import choices_of, groupings_of, successive, use_by_groups
 from modgraph.trace.trace import RouteTrace, Trace
 
 MOST_ROWS = 1000

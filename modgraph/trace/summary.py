@@ -14,8 +14,16 @@ from numpy.typing import NDArray
 
 from modgraph.store.stored_trace import FORMAT
 from modgraph.trace import steps
-from modgraph.trace.paths import coactivations, paths_of, paths_tables, together
-from modgraph.trace.statistics import round_of, shown_rounds, statistics_of, use_by_groups
+from modgraph.trace.statistics import (
+    coactivations,
+    paths_of,
+    paths_tables,
+    round_of,
+    shown_rounds,
+    statistics_of,
+    together,
+    use_by_groups,
+)
 from modgraph.trace.steps import ACTIVE, Shares, StepUse, names_of, steps_by_task, use_by_steps, without_common
 from modgraph.trace.trace import RouteTrace, Trace
 from modgraph.version import VERSION

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from modgraph.inspect.editors import textmate
+from editors.textmate import textmate
 from modgraph.ops import Op
 from modgraph.routers import Router
 from modgraph.syntax import keywords
@@ -20,7 +20,7 @@ PATTERNS = {entry["name"]: re.compile(entry["match"], re.M) for entry in json.lo
 def test_the_files_are_whole_and_the_grammar_is_that_of_the_vocabulary() -> None:
     package = json.loads((FOLDER / "package.json").read_text())
     grammar = FOLDER / package["contributes"]["grammars"][0]["path"]
-    assert grammar.read_text() == textmate(), "run: python -m modgraph.inspect.editors"
+    assert grammar.read_text() == textmate(), "run: python editors/textmate.py"
     assert (FOLDER / package["contributes"]["languages"][0]["configuration"]).exists()
     assert (FOLDER / package["main"]).exists()
 

@@ -18,8 +18,17 @@ from modgraph.data import Arrays
 from modgraph.declare import Role
 from modgraph.ir import Graph, comparisons
 from modgraph.program import loads
-from modgraph.trace.paths import coactivations, joint, mutual_information, successive, together
-from modgraph.trace.statistics import groupings_of, squared_variation, statistics_of, use_by_group
+from modgraph.trace.statistics import (
+    coactivations,
+    groupings_of,
+    joint,
+    mutual_information,
+    squared_variation,
+    statistics_of,
+    successive,
+    together,
+    use_by_group,
+)
 from modgraph.trace.steps import positions_of, tasks_of, use_by_task
 from modgraph.trace.summary import as_json, as_table
 from modgraph.trace.trace import RouteTrace, Trace, named, routes_with_gates

@@ -17,8 +17,8 @@ from modgraph.data.text import king_james
 from modgraph.diagnostics import ModgraphError
 from modgraph.metrics.metrics import measure
 from modgraph.trace.of_run import record, trace_run
-from modgraph.trace.paths import paths_of
 from modgraph.trace.places_picture import places_picture
+from modgraph.trace.statistics import paths_of
 from modgraph.trace.summary import LEAST, MOST, as_json, as_table, typical_words
 from modgraph.trace.trace import Trace, routes_with_gates
 from modgraph.trace.views import draw

@@ -30,7 +30,7 @@ class App {
     this.theme();
     this.panes.forEach((pane) => pane.view.fit(true));
     this.overview();
-    addEventListener("resize", () => this.panes.forEach((pane) => pane.view.show(true)));
+    addEventListener("resize", () => this.panes.forEach(({ view }) => (view.fitted ? view.show(true) : view.fit(true))));
     setTimeout(layouter, 400);
   }
   overview() {

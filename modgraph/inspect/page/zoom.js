@@ -2,7 +2,7 @@
 
 class View {
   constructor(canvas, svg, follow) {
-    Object.assign(this, { canvas, svg, follow, x: 0, y: 0, scale: 1, size: [1, 1], moved: false, pointers: new Map() });
+    Object.assign(this, { canvas, svg, follow, x: 0, y: 0, scale: 1, size: [1, 1], fitted: false, moved: false, pointers: new Map() });
     svg.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     svg.addEventListener("pointerdown", (event) => this.down(event));
     svg.addEventListener("pointermove", (event) => this.move(event));
@@ -13,10 +13,11 @@ class View {
     if (drawing) drawing.setAttribute("transform", `translate(${this.x} ${this.y}) scale(${this.scale})`);
     if (!quietly) this.follow(this);
   }
-  // All of the drawing, or at first as much of it as can be read, from the top.
+  // All of the drawing, or at first as much of it as can be read, from the top; later where there is no room yet.
   fit(readable = false) {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     if (!width) return;
+    this.fitted = true;
     const room = Math.min((width - 24) / this.size[0], (height - 24) / this.size[1]);
     const least = readable ? Math.min(0.9, (width - 24) / this.size[0]) : 0.03;
     this.scale = Math.min(1.1, Math.max(room, least));

@@ -1,6 +1,6 @@
 """The TextMate grammar of the language, from its terminals and vocabulary.
 
-After a change of either: `python -m modgraph.inspect.editors`.
+After a change of either: `python editors/textmate.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from modgraph.ops import Op
 from modgraph.syntax import keywords
 from modgraph.vocabulary import router_names
 
-PLACE = Path("editors/vscode/syntaxes/modgraph.tmLanguage.json")  # in a checkout
+PLACE = Path(__file__).parent / "vscode/syntaxes/modgraph.tmLanguage.json"
 CONTROL = set("if else for in repeat scan as with yield when where and or not by over".split())
 CONSTANTS = {"true", "false"}
 TYPES = {"float", "token", "class"}
