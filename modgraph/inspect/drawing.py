@@ -154,13 +154,5 @@ def svg_of(scene: Scene, budget: int | None = FIRST_BOXES) -> str:
     # few viewers know colours by their names
     colours: dict[str, str] = dict(re.findall(r"(--[\w-]+): ([^;]+);", style))
     rules = re.sub(r"var\((--[\w-]+)\)", lambda name: colours[name[1]], style[style.index("}") + 1 :])
-    about = (
-        '<metadata><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" '
-        'xmlns:dc="http://purl.org/dc/elements/1.1/"><rdf:Description>'
-        f"<dc:title>modgraph {VERSION}</dc:title></rdf:Description></rdf:RDF></metadata>"
-    )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="{-MARGIN} {-MARGIN} {width} {height}">{about}<style>{rules}</style>'
-        f'<rect x="{-MARGIN}" y="{-MARGIN}" width="{width}" height="{height}" fill="#ffffff"/>{drawn["svg"]}</svg>\n'
-    )
+    place = {"left": -MARGIN, "top": -MARGIN, "width": width, "height": height}
+    return text_of("picture.svg").format(version=VERSION, style=rules, drawing=drawn["svg"], **place)

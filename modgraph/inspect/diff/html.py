@@ -16,7 +16,7 @@ from modgraph.inspect.diff.words import details, shown_node, shown_place
 from modgraph.inspect.page.content import Content, Kind, Mark, Pane, Section, Table, Text
 from modgraph.inspect.page.document import page_of
 from modgraph.inspect.scene import scene_of
-from modgraph.inspect.scene.edges import ids_of_nodes
+from modgraph.inspect.scene.build import ids_of_nodes
 
 Marks = dict[str, Mark]
 Sources = tuple[Source | None, Source | None]
