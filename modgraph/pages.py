@@ -59,8 +59,11 @@ def _panes(shown: Opened, run: RunDirectory) -> Sequence[Pane]:
 
 
 def in_notebook(page: str) -> str:
-    """A page as a notebook shows it: in a frame of its own, which reaches nothing around it."""
-    content = escape_html(page)
+    """A page as a notebook shows it: in a frame of its own, which reaches nothing around it.
+
+    It is ASCII: read in another encoding, scripts would not have the hashes that the page allows.
+    """
+    content = escape_html(page).encode("ascii", "xmlcharrefreplace").decode()
     style = "width: 100%; height: 640px; border: 1px solid #d3d8df; border-radius: 6px"
     return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{content}"></iframe>'
 
