@@ -10,8 +10,7 @@ from modgraph.diagnostics import Source
 from modgraph.inspect.cost import COUNTS
 from modgraph.inspect.diff.compare import AXIS, LABEL, WEIGHTS
 from modgraph.inspect.diff.comparison import Comparison, Fate
-from modgraph.inspect.diff.lines import lines_of, moves_of
-from modgraph.inspect.diff.text import summary
+from modgraph.inspect.diff.text import lines_of, moves_of, summary
 from modgraph.inspect.diff.words import details, shown_node, shown_place
 from modgraph.inspect.page.content import Content, Kind, Mark, Pane, Section, Table, Text
 from modgraph.inspect.page.document import page_of

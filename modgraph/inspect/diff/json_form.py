@@ -8,7 +8,7 @@ from typing import Any
 from modgraph.declare import Initial, Record
 from modgraph.inspect.diff.changes import Attribute, Unmatched
 from modgraph.inspect.diff.comparison import Comparison, Fate, Side, Weight
-from modgraph.inspect.diff.lines import moves_of
+from modgraph.inspect.diff.text import moves_of
 from modgraph.ir import Region, Result, flat_to_json, node_with_edges
 from modgraph.types import TensorType
 

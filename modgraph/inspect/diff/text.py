@@ -1,20 +1,143 @@
-"""A comparison as text: a line for each thing that differs, counts, costs before and after, what becomes of weights."""
+"""A comparison as text: a line for each thing that differs, counts, costs before and after, what becomes of weights.
+
+One line stands for all that is the same but for keys, and one for a call that is as another.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from modgraph.inspect.cost import COUNTS
 from modgraph.inspect.cost_text import aligned
+from modgraph.inspect.diff.changes import Changed, Moved, Unmatched
 from modgraph.inspect.diff.comparison import Comparison, Fate, Weight
-from modgraph.inspect.diff.lines import ADDED, CHANGED, MOVED, REMOVED, Item, fold, lines_of, moves_of
-from modgraph.inspect.diff.words import details, shown_place, shown_type
+from modgraph.inspect.diff.keys import Key, Keys, Say, fill
+from modgraph.inspect.diff.level import Level, Palette, calls_around
+from modgraph.inspect.diff.matching import Definitions
+from modgraph.inspect.diff.words import details, shown_node, shown_place, shown_type
+from modgraph.ir import Call, Graph
 
+ADDED, REMOVED, CHANGED, MOVED = "+", "−", "~", "→"
 COLOURS = {ADDED: "32", REMOVED: "31", CHANGED: "33", MOVED: "36"}
 BOLD, DIM = "1", "2"
 DOUBTFUL = "removed and added may be the same under another name; if so, say in the model that comes after:"
 MOST_LISTED = 12  # reshaped weights, doubts, types that follow
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a diff: its sign, what the node is, where it stands, and details below it."""
+
+    sign: str
+    kind: str
+    place: str
+    what: str = ""  # behind the place
+    details: tuple[str, ...] = ()
+    count: int = 1
+
+
+Item = tuple[str, Callable[[str, Say], Line]]  # a place, and its line, given how the place and names are said
+
+
+@dataclass(frozen=True)
+class Move:
+    """Names that moved together: what they lay below, what they lie below now, and how many nodes do."""
+
+    before: str
+    after: str
+    count: int
+
+
+def lines_of(found: Comparison) -> list[Line]:
+    """A line for each thing that differs but for moves."""
+    diff, graphs = found.reported, (found.before.graph, found.after.graph)
+    lines = fold((_change(each) for each in diff.changed if not each.follows), found.keys)
+    for sign, unmatched, graph, other in ((ADDED, diff.added, *graphs[::-1]), (REMOVED, diff.removed, *graphs)):
+        calls, left = _whole_calls(sign, unmatched, graph, other)
+        lines += fold([*calls, *(_node(sign, each) for each in left)], found.keys)
+    return lines
+
+
+def _change(each: Changed) -> Item:
+    return each.after, lambda at, say: Line(CHANGED, each.kind, at, details=tuple(details(each.attributes, say)))
+
+
+def _node(sign: str, each: Unmatched) -> Item:
+    return each.place, lambda at, say: Line(sign, each.kind, at, shown_node(each, say))
+
+
+def _call(sign: str, call: Call, place: str, what: str) -> Item:
+    return place, lambda at, say: Line(sign, call.kind, at, what)
+
+
+def _weight(each: Weight) -> Item:
+    return each.latest.name, lambda at, say: Line(CHANGED, "weight", at, ", ".join(each.reshaped(say)))
+
+
+def fold(items: Iterable[Item], keys: Keys) -> list[Line]:
+    """Lines of which one stands for all that is the same but for keys, where the first of these stands."""
+    groups: dict[Line, list[tuple[Item, tuple[Key, ...]]]] = {}
+    for place, line in items:
+        pattern, own = keys.split(place)
+        groups.setdefault(line(pattern, keys.seen_from(place)), []).append(((place, line), own))
+    lines = []
+    for folded, group in groups.items():
+        (place, line), _ = group[0]
+        filled = replace(folded, place=fill(folded.place, [own for _, own in group]), count=len(group))
+        lines.append(filled if len(group) > 1 else line(place, str))
+    return lines
+
+
+def moves_of(moved: Iterable[Moved], keys: Keys) -> list[Move]:
+    """Moves by what the names lie below: the longest end that the old and the new names have in common is left out;
+    keys that move by one step are one move."""
+    groups: dict[tuple[str, str, tuple[int, ...]], list[tuple[tuple[Key, ...], tuple[Key, ...]]]] = {}
+    for each in moved:
+        first, second = each.before.split("."), each.after.split(".")
+        while len(first) > 1 < len(second) and first[-1] == second[-1] and first[:-1] != second[:-1]:
+            first, second = first[:-1], second[:-1]
+        (before, old), (after, new) = keys.split(".".join(first)), keys.split(".".join(second))
+        numbers = [pair for pair in zip(old, new, strict=False) if isinstance(pair[0], int)]
+        steps = tuple(int(key) - int(other) for other, key in numbers if isinstance(key, int))
+        groups.setdefault((before, after, steps), []).append((old, new))
+    return [
+        Move(fill(before, [old for old, _ in group]), fill(after, [new for _, new in group]), len(group))
+        for (before, after, _), group in groups.items()
+    ]
+
+
+def _whole_calls(
+    sign: str, unmatched: Sequence[Unmatched], graph: Graph, other: Graph
+) -> tuple[list[Item], list[Unmatched]]:
+    """The calls of a graph whose nodes are all among those that it alone has, and whose definition the other graph has:
+    a line for each, and the nodes that are in none."""
+    places = {each.place for each in unmatched}
+    if not places:
+        return [], []
+    palette: Palette = {}
+    known: dict[object, str] = {}
+    for level in Level(other, palette=palette).walk():
+        for first, each in Definitions(level).of.items():
+            known.setdefault((each.kind, each.lines), level.place + first.path)
+    items, said = list[Item](), set[str]()
+    for level in Level(graph, palette=palette).walk():
+        if not any(level.place + node.name in places for node in level.graph):
+            continue
+        definitions = Definitions(level).of
+        missing = {call for node in level.graph if level.place + node.name not in places for call in calls_around(node)}
+        whole = definitions.keys() - missing
+        outermost = (next(filter(whole.__contains__, reversed(calls_around(node))), None) for node in level.graph)
+        for call, count in Counter(outermost).items():
+            like = known.get((definitions[call].kind, definitions[call].lines)) if call else None
+            if call and like and count > 1:
+                items.append(_call(sign, call, level.place + call.path, f"as {like} ({count} nodes)"))
+                said |= {level.place + node.name for node in level.graph if call in calls_around(node)}
+    return items, [each for each in unmatched if each.place not in said]
+
+
+# ------------------------------------------------------------ the whole
 
 
 def text_of(found: Comparison, coloured: bool = False) -> str:
@@ -74,7 +197,7 @@ def _weights(found: Comparison) -> Iterator[str]:
     if found.diff:
         fates = [f"{len(each):,} {fate} ({_counted(count, 'value')})" for fate, each, count in found.fates() if each]
         yield f"trained weights: {', '.join(fates) or 'there are none'}"
-        lines = fold(map(_item, reshaped), found.keys)
+        lines = fold(map(_weight, reshaped), found.keys)
         yield from _listed(f"  {line.place}{_times(line.count)}: {line.what}" for line in lines)
     if values.trained == "unknown":
         yield from [f"values of weights: {values.reason}"] * bool(values.reason)
@@ -83,10 +206,6 @@ def _weights(found: Comparison) -> Iterator[str]:
     yield f"values of weights: {values.trained}{some}"
     if reshaped:
         yield f"  of {len(reshaped):,} reshaped, {len(values.longer):,} have every old value at its old place"
-
-
-def _item(weight: Weight) -> Item:
-    return Item(CHANGED, "weight", weight.latest.name, lambda say: ", ".join(weight.reshaped(say)))
 
 
 def _times(count: int) -> str:

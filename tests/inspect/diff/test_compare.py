@@ -13,7 +13,7 @@ from modgraph.diagnostics import ModgraphError, Report, Source
 from modgraph.inspect.diff import Fate, Side, applied, compare, compared, weights_after
 from modgraph.inspect.diff.comparison import without_bodies
 from modgraph.inspect.diff.keys import Keys
-from modgraph.inspect.diff.lines import Item, Move, fold, lines_of, moves_of
+from modgraph.inspect.diff.text import Item, Line, Move, fold, lines_of, moves_of
 from modgraph.inspect.diff.words import details
 from modgraph.ir import Graph, from_json, to_json, weights_of
 from modgraph.program import loads
@@ -230,7 +230,7 @@ def test_what_is_the_same_but_for_keys_is_told_once() -> None:
     read = {place: graph.inputs(place)["x"].node for place in places}
 
     def item(place: str) -> Item:
-        return Item("+", "op", place, lambda say: say(read[place]))
+        return place, lambda at, say: Line("+", "op", at, say(read[place]))
 
     lines = fold(map(item, places), Keys(graph))
     assert [(line.place, line.count, line.what) for line in lines] == [
