@@ -14,7 +14,7 @@ from modgraph.ir.invalid import InvalidGraph
 from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, RouterNode, ScanNode, TargetNode
 from modgraph.ir.part import Part
 from modgraph.ir.rewrite import rewritten
-from modgraph.ir.stored.fields import Fields, list_of, name_of, whole_of
+from modgraph.ir.stored.fields import Fields, each_of, name_of, whole_of
 from modgraph.ir.weights import GraphWeight, node_weights
 from modgraph.types import Axis, Misfit
 
@@ -143,10 +143,6 @@ def edit_from_json(record: Any) -> Edit:
     return edit
 
 
-def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(map(str, list_of(value)))
-
-
 def _counts(value: Any) -> tuple[tuple[str, int], ...]:
     counts = Fields(value)
     return tuple((name, counts.read(name, COUNT)) for name in sorted(value))
@@ -157,9 +153,9 @@ KINDS: Mapping[str, Any] = {each.kind: each for each in (Grow, Shrink, Freeze, M
 STORED: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {  # how fields are read and written
     "axis": (name_of, str),
     "by": (COUNT, int),
-    "but": (_texts, list),
-    "keeps": (_texts, list),
-    "frozen": (lambda value: frozenset(_texts(value)), sorted),
+    "but": (each_of(str), list),
+    "keeps": (each_of(str), list),
+    "frozen": (lambda value: frozenset(each_of(str)(value)), sorted),
     "grown": (_counts, dict),
 }
 

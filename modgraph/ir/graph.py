@@ -103,9 +103,9 @@ class Graph:
     def lengths(self, name: str) -> Inputs:
         """How long examples are along axes whose padding a node is told, by the axis' name."""
         known = self._length_inputs
-        return {axis: Result(known[axis]) for axis in self.padded_axes(name) if axis in known} if known else {}
+        return {axis: Result(known[axis]) for axis in self.masked_axes(name) if axis in known} if known else {}
 
-    def padded_axes(self, name: str) -> tuple[str, ...]:
+    def masked_axes(self, name: str) -> tuple[str, ...]:
         """The axes whose padding a node must leave out."""
         match node := self[name]:
             case kinds.OpNode() | kinds.RouteNode():

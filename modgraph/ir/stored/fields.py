@@ -88,15 +88,36 @@ def check_depth(record: Any) -> None:
     raise InvalidGraph("it is nested too deep")
 
 
-def name_of(value: Any) -> str:
-    expect(isinstance(value, str) and NAME.fullmatch(value) is not None, value, "is no name")
-    return str(value)
+def checked(kind: type[T], words: str, holds: Callable[[T], object] = lambda value: True) -> Callable[[Any], T]:
+    """A reader of values of a kind for which something holds; the words say what is wrong with any other."""
+
+    def read(value: Any) -> T:
+        expect(isinstance(value, kind) and bool(holds(value)), value, words)
+        return value  # type: ignore[no-any-return]
+
+    return read
 
 
-def relative_name_of(value: Any) -> str:
-    """A name as the body of a program says it: what it is called in the whole graph is checked there."""
-    expect(isinstance(value, str) and RELATIVE.fullmatch(value) is not None, value, "is no name")
-    return str(value)
+def each_of(reader: Callable[[Any], T]) -> Callable[[Any], tuple[T, ...]]:
+    """A reader of lists."""
+    return lambda value: tuple(map(reader, list_of(value)))
+
+
+def whole_of(least: int, most: int) -> Callable[[Any], int]:
+    """A reader of numbers from one to another."""
+    words = f"is no number from {least} to {most}"
+    return checked(int, words, lambda value: type(value) is int and least <= value <= most)
+
+
+def one_of(*known: str) -> Callable[[Any], str]:
+    """A reader of one of some words."""
+    return checked(str, f"is none of {', '.join(known)}", known.__contains__)
+
+
+name_of = checked(str, "is no name", NAME.fullmatch)
+relative_name_of = checked(str, "is no name", RELATIVE.fullmatch)  # `flatten` checks what it is in the whole graph
+list_of = checked(list, "is no list")
+flag_of = checked(bool, "is neither true nor false")
 
 
 def name_or_none_of(value: Any) -> str:
@@ -105,39 +126,9 @@ def name_or_none_of(value: Any) -> str:
 
 
 def relative_names_of(value: Any) -> tuple[str, ...]:
-    names = tuple(map(relative_name_of, list_of(value)))
+    names = each_of(relative_name_of)(value)
     ask(len(set(names)) == len(names), "it names something twice")
     return names
-
-
-def list_of(value: Any) -> list[Any]:
-    expect(isinstance(value, list), value, "is no list")
-    return [*value]
-
-
-def flag_of(value: Any) -> bool:
-    expect(isinstance(value, bool), value, "is neither true nor false")
-    return bool(value)
-
-
-def whole_of(least: int, most: int) -> Callable[[Any], int]:
-    """A reader of numbers from one to another."""
-
-    def read(value: Any) -> int:
-        expect(type(value) is int and least <= value <= most, value, f"is no number from {least} to {most}")
-        return int(value)
-
-    return read
-
-
-def one_of(*known: str) -> Callable[[Any], str]:
-    """A reader of one of some words."""
-
-    def read(value: Any) -> str:
-        expect(isinstance(value, str) and value in known, value, f"is none of {', '.join(known)}")
-        return str(value)
-
-    return read
 
 
 def uses_of(value: Any) -> dict[str, str]:
@@ -145,14 +136,10 @@ def uses_of(value: Any) -> dict[str, str]:
     return {name_of(role): relative_name_of(used) for role, used in value.items()}
 
 
-def types_of(value: Any) -> tuple[TensorType, ...]:
-    return tuple(map(_type, list_of(value)))
-
-
 def _type(value: Any) -> TensorType:
     fields = Fields(value)
     dtype = fields.read("dtype", one_of("float", "token", "class", "length"))
-    shape = fields.read("shape", lambda axes: tuple(map(_axis, list_of(axes))))
+    shape = fields.read("shape", each_of(_axis))
     ask(repeated(shape) is None, f"{shown(shape)} has an axis twice")
     size = fields.read("size", whole_of(1, 2**62)) if dtype in ("token", "class") else None
     per = fields.read("per", one_of("example", "batch"), "example")
@@ -160,6 +147,9 @@ def _type(value: Any) -> TensorType:
     of = fields.read("of", relative_name_of, defaults[dtype]) if dtype in defaults else ""
     fields.close()
     return TensorType(dtype, shape, size, per, of)  # type: ignore[arg-type]
+
+
+types_of = each_of(_type)
 
 
 def _axis(value: Any) -> Axis:

@@ -198,6 +198,7 @@ def fill(graph: Graph, records: list[Any], known: Definitions) -> None:
 
 def _node(fields: Fields, known: Definitions) -> Node:
     facts: dict[str, Any] = {"name": fields.node, "types": fields.read("types", readers.types_of, ())}
+    region = partial(_region, fields.node, known)
     kind = fields.read("kind", readers.name_of)
     ask(kind in KINDS, f'"{kind}" is no kind of node', fields.node, "kind")
     if kind in VALUES:
@@ -207,9 +208,7 @@ def _node(fields: Fields, known: Definitions) -> Node:
         reader = readers.whole_of(0, most_grown(KINDS[kind](**facts))) if field is GROWN else field.read
         facts[field.name] = fields.read(field.name, reader, fields.node if field is OWNER else field.default)
         if field.name == "size":
-            facts["regions"] = fields.read(
-                "regions", lambda each: tuple(_region(fields.node, one, known) for one in readers.list_of(each))
-            )
+            facts["regions"] = fields.read("regions", readers.each_of(region))
     if kind == "op":
         facts["op"] = readers.declared_of(fields, find_op)
     if kind == "router" and fields.has("text"):
@@ -218,7 +217,7 @@ def _node(fields: Fields, known: Definitions) -> Node:
     elif kind == "router":
         facts["router"] = readers.declared_of(fields, find_router)
     if kind == "scan":
-        facts["region"] = fields.read("region", lambda each: _region(fields.node, each, known))
+        facts["region"] = fields.read("region", region)
     node: Node = KINDS[kind](**facts)
     return node
 
@@ -227,7 +226,7 @@ def _call(fields: Fields, known: Definitions) -> CallNode:
     fields.read("kind", readers.name_of)
     called = fields.read("is", readers.name_of)
     ask(called in known, f"{called} is no definition before it", fields.node, "is")
-    names = fields.read("names", lambda each: tuple(map(readers.relative_name_of, readers.list_of(each))))
+    names = fields.read("names", readers.each_of(readers.relative_name_of))
     definition = known[called]
     ask(len(names) == len(definition.takes), f"it takes {', '.join(definition.takes)}", fields.node, "names")
     weights, key = fields.read("weights", readers.relative_name_of, ""), fields.read("key", _key, None)
@@ -268,13 +267,13 @@ def _is_there(graph: Graph, result: Result) -> bool:
 
 def results_of(value: Any, graph: Graph) -> tuple[Result, ...]:
     """Values of a body."""
-    results = tuple(map(_result, readers.list_of(value)))
+    results = readers.each_of(_result)(value)
     for result in results:
         ask(_is_there(graph, result), f"it gives {result}, which is not there")
     return results
 
 
-def _region(holder: str, value: Any, known: Definitions) -> Region:
+def _region(holder: str, known: Definitions, value: Any) -> Region:
     fields, graph = Fields(value, holder), Graph(holder)
     fill(graph, fields.read("nodes", readers.list_of), known)
     arguments = fields.read("arguments", readers.relative_names_of)

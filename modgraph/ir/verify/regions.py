@@ -84,7 +84,7 @@ def _verify_region(region: Region, holder: str, field: str) -> None:
 
 def verify_lengths(graph: Graph, node: Node) -> None:
     """Inputs tell the lengths of the axes whose padding a node must leave out."""
-    axes = graph.padded_axes(node.name)
+    axes = graph.masked_axes(node.name)
     there = {*axes} <= graph.length_inputs().keys()
     ask(there, f"nothing tells the lengths of {', '.join(axes)}", node.name, "inputs")
 
