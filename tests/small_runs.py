@@ -10,11 +10,15 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from modgraph.ir import Graph
+from modgraph.metrics.means import Means
 from modgraph.store.journal import seal_logs
 from modgraph.store.records import sealed, unsealed
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.engine import Engine
+from modgraph.training.named_parts import check_monitored
 from modgraph.training.run import finish, resumed, started
+from modgraph.training.state import train_state
 
 SPEC = """
 model digits(hidden=16) {
@@ -83,3 +87,11 @@ def interrupt_at(engine: Engine, step: int) -> None:
         plain(places)
 
     engine._step = until_cut  # type: ignore[method-assign]
+
+
+def change_graph(engine: Engine, graph: Graph) -> None:
+    """Go on with another graph in the middle of a phase: what both have goes on as it was, what is new begins afresh.
+    Raises `ModgraphError`, the state then as it was."""
+    check_monitored(graph, engine.train, engine.phase.splits)
+    engine.state = train_state(graph, engine.train, engine.phase, engine.processes, engine.checkpoint())
+    engine.means = Means()

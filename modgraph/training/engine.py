@@ -169,13 +169,6 @@ class Engine:
             return False
         return True
 
-    def change(self, graph: Graph) -> None:
-        """Go on with another graph from this very moment: what both have goes on as it was, what is new begins afresh.
-        The metrics of this epoch are those of the new graph alone. Raises `ModgraphError`, the state then as it was."""
-        check_monitored(graph, self.train, self.phase.splits)
-        self.state = train_state(graph, self.train, self.phase, self.processes, self.checkpoint())
-        self.means = Means()
-
     def _begin(self, graph: Graph, at: Facts) -> None:
         """Begin the next phase, with its graph and its data, and leave a checkpoint of that."""
         before = self.checkpoint()

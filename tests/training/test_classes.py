@@ -20,6 +20,7 @@ from modgraph.training.run import started
 from modgraph.training.stages import staged, take_weights
 from modgraph.types import Misfit
 from tests.elaboration.test_named_axes import ALONG, graph_of
+from tests.small_runs import change_graph
 from tests.training.test_state import stop_before, written
 
 SPEC = """
@@ -55,7 +56,7 @@ def test_of_a_frozen_model_only_the_rows_of_new_classes_learn(tmp_path: Path) ->
     with started(str(written(tmp_path, SPEC)), None, {}, str(tmp_path / "run")) as engine:
         stop_before(engine, 3)
         before = {name: each.clone() for name, each in engine.checkpoint().weights.items()}
-        engine.change(replayed(engine.state.graph, [Freeze(), Grow("kind")]))
+        change_graph(engine, replayed(engine.state.graph, [Freeze(), Grow("kind")]))
         stop_before(engine, 6)
         after = engine.checkpoint().weights
         along = module_axes(engine.state.graph)

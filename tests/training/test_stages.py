@@ -20,7 +20,7 @@ from modgraph.store.checkpoint import Checkpoint
 from modgraph.training.run import started
 from modgraph.training.stages import staged, take_weights, trained_weights, whole_weights
 from modgraph.training.stored_run import load_run
-from tests.small_runs import begin, final_weights
+from tests.small_runs import begin, change_graph, final_weights
 from tests.training.test_state import copied, equal, stop_before, written
 
 BY_WEIGHTS = """
@@ -70,7 +70,7 @@ def test_a_router_grows_by_rows_whose_optimizer_begins_while_that_of_the_old_goe
         for size, by in ((3, 1), (4, 2)):
             weights, optimizer = copied(engine.checkpoint())
             grown = grow(engine.state.graph, "p", by)
-            engine.change(grown)
+            change_graph(engine, grown)
             now, fresh = engine.checkpoint(), build(grown, seed=0).state_dict()
             for name, axis in axes.items():
                 old, new = now.weights[name].split([size, by], axis)
@@ -94,9 +94,9 @@ def test_a_run_with_staged_weights_is_resumed_bit_for_bit(tmp_path: Path) -> Non
     for name, cut in (("whole", None), ("cut", 12)):
         with started(str(spec), None, {}, str(tmp_path / name)) as engine:
             stop_before(engine, 5)
-            engine.change(grow(engine.state.graph, "p", 1))
+            change_graph(engine, grow(engine.state.graph, "p", 1))
             stop_before(engine, 9)
-            engine.change(grow(engine.state.graph, "p", 1))
+            change_graph(engine, grow(engine.state.graph, "p", 1))
             if cut is None:
                 engine.run()
             else:
@@ -110,7 +110,7 @@ def test_of_a_frozen_router_only_what_is_new_learns(tmp_path: Path) -> None:
     with started(str(spec), None, {}, str(tmp_path / "run")) as engine:
         stop_before(engine, 5)
         before = engine.checkpoint().weights["r.keys"].clone()
-        engine.change(grow(engine.state.graph, "p", 1))
+        change_graph(engine, grow(engine.state.graph, "p", 1))
         new = engine.checkpoint().weights["r.keys"][:, 3:].clone()
         stop_before(engine, 9)
         after = engine.checkpoint().weights["r.keys"]

@@ -24,7 +24,7 @@ from modgraph.training.engine import Engine
 from modgraph.training.run import finish, resumed, started
 from modgraph.training.sections import Train
 from modgraph.training.stored_run import load_run
-from tests.small_runs import final_weights, interrupt_at
+from tests.small_runs import change_graph, final_weights, interrupt_at
 
 SPEC = """
 model small(modules=2) {
@@ -82,7 +82,7 @@ def test_a_pool_grows_in_mid_training_and_what_was_there_goes_on_as_it_was(small
         stop_before(engine, 7)
         weights, optimizer = copied(engine.checkpoint())
         grown = grow(engine.state.graph, "p", 2)
-        engine.change(grown)
+        change_graph(engine, grown)
         now = engine.checkpoint()
         fresh = build(grown, seed=0).state_dict()
         new = now.weights.keys() - weights.keys()
@@ -107,7 +107,7 @@ def test_a_run_that_grew_is_resumed_from_its_checkpoint_alone(
     for name, cut in (("whole", None), ("cut", 11)):
         with started(str(small), None, {}, str(tmp_path / name)) as engine:
             stop_before(engine, 7)
-            engine.change(grow(engine.state.graph, "p", 1))
+            change_graph(engine, grow(engine.state.graph, "p", 1))
             if cut is None:
                 finish(engine)
             else:
@@ -125,7 +125,7 @@ def test_what_another_graph_lacks_is_left_and_the_rest_keeps_its_optimizer(small
         stop_before(engine, 6)
         weights, optimizer = copied(engine.checkpoint())
         text = SPEC.replace("-> linear(3)", "-> linear(3, name='head')").replace("'", '"')
-        engine.change(modgraph.loads(text).ir)
+        change_graph(engine, modgraph.loads(text).ir)
         now = engine.checkpoint()
         shared = now.weights.keys() & weights.keys()
         assert weights.keys() - shared == {"z.linear2.weight", "z.linear2.bias"}
@@ -138,7 +138,7 @@ def test_weights_of_other_shapes_do_not_carry_over_and_nothing_changes(small: Pa
     with started(str(small), None, {}, str(tmp_path / "run")) as engine:
         before = engine.state
         with pytest.raises(ModgraphError) as caught:
-            engine.change(modgraph.loads(SPEC.replace("linear(6)", "linear(7)")).ir)
+            change_graph(engine, modgraph.loads(SPEC.replace("linear(6)", "linear(7)")).ir)
         assert caught.value.diagnostics[0].code == "MG631"
         assert "z.linear.bias" in str(caught.value)
         assert engine.state is before
@@ -214,7 +214,7 @@ def test_what_an_algorithm_keeps_goes_on_with_a_graph_and_begins_anew_with_a_pha
         stop_before(engine, 5)
         before = engine.state.learner
         kept = {name: each.clone() for name, each in before.tensors().items()}
-        engine.change(engine.state.graph)
+        change_graph(engine, engine.state.graph)
         assert engine.state.learner is not before
         assert engine.state.learner.facts() == before.facts()
         assert equal(engine.state.learner.tensors(), kept)

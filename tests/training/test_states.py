@@ -16,7 +16,7 @@ from modgraph.ir import grow
 from modgraph.training.run import started
 from modgraph.training.stored_run import load_run
 from tests import continual_runs
-from tests.small_runs import begin, dotted, final_weights, go_on, interrupt_at, laid_out
+from tests.small_runs import begin, change_graph, dotted, final_weights, go_on, interrupt_at, laid_out
 
 SPEC = """
 model net() {
@@ -69,7 +69,7 @@ def test_a_state_grows_with_its_pool(spec: Path, tmp_path: Path) -> None:
     with started(str(spec), None, dotted({**SETTINGS, "train__epochs": 1}), str(tmp_path / "run")) as engine:
         engine.run()
         before = {name: value.clone() for name, value in engine.state.weights.items()}
-        engine.change(grow(engine.state.graph, "expert", 2))
+        change_graph(engine, grow(engine.state.graph, "expert", 2))
         assert engine.state.weights["load.value"].tolist() == [*before["load.value"].tolist(), 0, 0]
         assert torch.equal(engine.state.weights["centre.value"], before["centre.value"])
         engine.save()
@@ -83,7 +83,7 @@ def test_a_frozen_state_moves_in_its_new_places_alone(spec: Path, tmp_path: Path
     with started(str(spec), None, dotted(SETTINGS), str(tmp_path / "run")) as engine:
         engine._step(torch.arange(20))
         assert engine.state.weights["load.value"].tolist() == [0, 0, 0]
-        engine.change(grow(engine.graph, "expert", 2))
+        change_graph(engine, grow(engine.graph, "expert", 2))
         for at in range(3):
             engine._step(torch.arange(20 * at, 20 * at + 20))
         moved = engine.state.weights["load.value"]
