@@ -41,9 +41,7 @@ def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, site: Site) -
         signature = context.signature(op, tuple([tensor.type for tensor in tensors]))
         shapes = signature.weight_shapes
     except Misfit as misfit:
-        notes = origins(tensors, misfit.operand)
-        facts: Any = {"who": op.name, "reason": misfit.reason, "way_out": misfit.help}
-        return site.tell(errors.DoesNotFit(span=span, notes=notes, **facts))
+        return report_misfit(misfit, op.name, tensors, span, site)
     context.spend(2 * len(signature.results), span)
     name, owner = site.naming.next(op.name, bound.label)
     if not site.has_name_of_its_own(owner, span) or (shapes and not site.agree_on_weights(owner, shapes, span)):
@@ -52,12 +50,18 @@ def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, site: Site) -
     if shapes and site.naming.shifting is not None and bound.label is None:
         site.tell(errors.NamesWouldShift(span=span, name=site.naming.shifting))
     inputs = {slot: tensor.result for slot, tensor in zip(op.slots_of(len(tensors)), tensors, strict=True)}
-    facts = {"op": op, "owner": owner, "initial": bound.initial, "frozen": site.scope.frozen, "within": context.call}
-    node = OpNode(name=name, types=signature.results, span=span, **facts)
+    facts: Any = {"op": op, "owner": owner, "initial": bound.initial, "frozen": site.scope.frozen}
+    node = OpNode(name=name, types=signature.results, span=span, within=context.call, **facts)
     if not site.add(node, span, inputs, padded=signature.padded):
         return POISON
     results = tuple([Tensor(Result(name, at), type_, span) for at, type_ in enumerate(signature.results)])
     return results[0] if len(results) == 1 else TensorTuple(results)
+
+
+def report_misfit(misfit: Misfit, who: str, tensors: tuple[Tensor, ...], span: Span, site: Site) -> Poison:
+    """Report why something does not fit, with where the `tensors` come from that it is applied to."""
+    notes, facts = origins(tensors, misfit.operand), {"reason": misfit.reason, "way_out": misfit.help}
+    return site.tell(errors.DoesNotFit(span=span, notes=notes, who=who, **facts))
 
 
 @dataclass(frozen=True)

@@ -86,16 +86,10 @@ def _of_kind(callee: str, name: str, default: Any, value: Any, spans: dict[str, 
 def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, site: Site) -> Any:
     """The output of a block's body with these operands as its inputs, or several (a family is one)."""
     definition, context = use.block.definition, site.context
-    node, owner = site.naming.next(definition.name, use.label)
-    context.shorter[node] = site.naming.shorter(node)
-    scope = Scope(owner, node, use.block.scope, frozen=site.scope.frozen)
-    scope.names |= use.parameters
-    scope.arguments |= use.spans
-    call = BlockCall(definition.name, list(tensors), span=span, defining=(*site.defining, id(definition)))
+    inside, call = enter_body(use, site.naming.next(definition.name, use.label), tensors, span, site)
     context.spend(BLOCK + len(definition.parameters) + 2 * len(tensors), span)
-    naming = Naming(node, owner, scope)
-    with context.using("block", definition.name, naming, span, definition):
-        replace(site, scope=scope, naming=naming, call=call).elaborate(definition.body)
+    with context.using("block", definition.name, inside.naming, span, definition):
+        inside.elaborate(definition.body)
     if call.taken != len(tensors):
         return site.tell(errors.BlockOperands(span=span, name=definition.name, inputs=call.taken, given=len(tensors)))
     if not call.outputs and not context.report.errors:
@@ -103,6 +97,19 @@ def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, site: Si
     if not call.outputs or POISON in call.outputs:
         return POISON
     return call.outputs[0] if len(call.outputs) == 1 else TensorTuple(tuple(call.outputs))
+
+
+def enter_body(
+    use: BlockUse, names: tuple[str, str], operands: tuple[Tensor, ...], span: Span, site: Site, frozen: bool = False
+) -> tuple[Site, BlockCall]:
+    """Where the body of a definition stands in one use, below the `names` of its nodes and of its weights."""
+    definition, (node, owner) = use.block.definition, names
+    site.context.shorter[node] = site.naming.shorter(node)
+    scope = Scope(owner, node, use.block.scope, frozen=frozen or site.scope.frozen)
+    scope.names |= use.parameters
+    scope.arguments |= use.spans
+    call = BlockCall(definition.name, list(operands), span=span, defining=(*site.defining, id(definition)))
+    return replace(site, scope=scope, naming=Naming(node, owner, scope), call=call), call
 
 
 # ---------------------------------------------------------------- what is required of parameters

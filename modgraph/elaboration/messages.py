@@ -12,9 +12,9 @@ from typing import Any
 
 from modgraph.declare import Declaration
 from modgraph.diagnostics import Span
-from modgraph.elaboration import entities, errors
-from modgraph.elaboration.apply import apply_op
-from modgraph.elaboration.entities import POISON, BlockUse, OpUse, Poison, PoolEntity, Template, Tensor, origins
+from modgraph.elaboration import entities
+from modgraph.elaboration.apply import apply_op, report_misfit
+from modgraph.elaboration.entities import POISON, BlockUse, OpUse, Poison, PoolEntity, Template, Tensor
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.site import Site
 from modgraph.ops import Op
@@ -22,11 +22,10 @@ from modgraph.ops.along_axis import Sum
 from modgraph.ops.axes import Expand, Merge, NewAxis, Unmerge
 from modgraph.ops.shape import Concat, Rename, Split
 from modgraph.syntax import ast
-from modgraph.types import Axis, Shape, TensorType, shown
+from modgraph.types import Axis, Misfit, Shape, TensorType, shown
 from modgraph.vocabulary import find_op
 
 Types = tuple[TensorType, ...]
-Problem = tuple[str, str]  # what is wrong, and the way out
 
 
 def message_ranks(template: Any, count: int, site: Site) -> tuple[int, ...]:
@@ -111,7 +110,7 @@ def sent_together(pool: PoolEntity, tensors: tuple[Tensor, ...], span: Span, sit
         name, several = pool.path.rpartition(".")[2], f"{len(known)} values together"
         reason = f"its modules take {'one value' if len(known) == 1 else several}, not {len(tensors)}"
         way_out = f"send one: x -> {name}" if len(known) == 1 else f"send them together: (x, h, …) -> {name}"
-        return _unfit(pool, tensors, None, (reason, way_out), span, site)
+        return refuse(pool, Misfit(reason, way_out), span, site, tensors)
     if known is not None:
         ranks = [len(each.shape) for each in known]
     else:
@@ -121,23 +120,23 @@ def sent_together(pool: PoolEntity, tensors: tuple[Tensor, ...], span: Span, sit
         problem = _cannot_send(tensor.type, rank)
         if problem is None and known is not None and not _message(tensor.type, rank).meets(known[at]):
             reason = f"its modules take {known[at]} there, and this value is {tensor.type}"
-            problem = reason, f"send {', '.join(map(str, known))}, in this order"
+            problem = Misfit(reason, f"send {', '.join(map(str, known))}, in this order")
         if problem is not None:
-            return _unfit(pool, tensors, at, problem, span, site)
+            return refuse(pool, problem, span, site, (tensor,))
     site.context.messages[pool.whole_path] = tuple(map(_message, (each.type for each in tensors), ranks))
     return _concatenate(pool, tensors, ranks, span, site)
 
 
-def _cannot_send(type_: TensorType, rank: int) -> Problem | None:
+def _cannot_send(type_: TensorType, rank: int) -> Misfit | None:
     """Why a value cannot be sent beside others, and what may be."""
     if type_.dtype != "float" or type_.per == "batch":
-        reason = f"values sent together are float, of each example, and this is {type_}"
-        return reason, "send what each example has" if type_.per == "batch" else "make it float first: -> embedding(8)"
+        way_out = "send what each example has" if type_.per == "batch" else "make it float first: -> embedding(8)"
+        return Misfit(f"values sent together are float, of each example, and this is {type_}", way_out)
     if len(type_.shape) < rank:
-        return f"its modules take {rank} axes of this value, which is {type_}", "give the value these axes"
+        return Misfit(f"its modules take {rank} axes of this value, which is {type_}", "give the value these axes")
     if (axis := next((each for each in _message(type_, rank).shape if each.size is None), None)) is not None:
         reason = f'what its modules take of a value sent beside others has fixed lengths, and "{axis}" has none'
-        return reason, f'reduce it first: -> mean(axis="{axis}")'
+        return Misfit(reason, f'reduce it first: -> mean(axis="{axis}")')
     return None
 
 
@@ -145,11 +144,9 @@ def _message(type_: TensorType, rank: int) -> TensorType:
     return type_.with_shape(type_.shape[len(type_.shape) - rank :])
 
 
-def _unfit(
-    pool: PoolEntity, tensors: tuple[Tensor, ...], at: int | None, problem: Problem, span: Span, site: Site
-) -> Poison:
-    facts: Any = {"who": f'pool "{pool.path}"', "reason": problem[0], "way_out": problem[1]}
-    return site.tell(errors.DoesNotFit(span=span, notes=origins(tensors, at), **facts))
+def refuse(pool: PoolEntity, misfit: Misfit, span: Span, site: Site, tensors: tuple[Tensor, ...] = ()) -> Poison:
+    """Report what does not fit the modules of a pool, with where the `tensors` that are sent come from."""
+    return report_misfit(misfit, f'pool "{pool.path}"', tensors, span, site)
 
 
 def _concatenate(pool: PoolEntity, tensors: tuple[Tensor, ...], ranks: list[int], span: Span, site: Site) -> Any:
@@ -164,7 +161,7 @@ def _concatenate(pool: PoolEntity, tensors: tuple[Tensor, ...], ranks: list[int]
         if spread is None:
             reason = f"the senders of one value are {shown(senders)}, and those of another {shown(outer[at])}"
             way_out = "give both the same axes in front of those that a module takes"
-            return _unfit(pool, tensors, None, (reason, way_out), span, site)
+            return refuse(pool, Misfit(reason, way_out), span, site, tensors)
         vectors.append(_as_vector(spread, rank, span, inside))
     return POISON if POISON in vectors else apply_op(OpUse(Concat()), tuple(vectors), span, inside)
 

@@ -1,21 +1,27 @@
-"""Pipelines: values sent from stage to stage, or, without a value at the head, something to be applied later."""
+"""Pipelines: values sent from stage to stage, or, without a value at the head, something to be applied later.
+
+A value is sent to a pool by a router or by weights, and summed by weights over an axis.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from modgraph.diagnostics import Span
+from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import entities, errors
 from modgraph.elaboration.apply import ADD, MULTIPLY, apply_op
+from modgraph.elaboration.calls import axis_called
 from modgraph.elaboration.entities import POISON, Family, OpUse, Poison, PoolEntity, Template, Tensor, described
 from modgraph.elaboration.messages import results_of, sent_together
-from modgraph.elaboration.routes import apply_every_module, apply_route, apply_weighted
-from modgraph.elaboration.sending import ByRouter, ByWeights, Means, apply_sum, means_of
+from modgraph.elaboration.routes import ByRouter, ByWeights, Means, apply_pool
 from modgraph.elaboration.site import Site
 from modgraph.ops.along_axis import Mean, Sum
+from modgraph.ops.linear import Contract
 from modgraph.ops.shape import Stack
 from modgraph.syntax import ast
+from modgraph.types import shown
+from modgraph.vocabulary import find_op, is_router
 
 
 def evaluate_pipeline(expression: ast.Pipeline, site: Site) -> Any:
@@ -39,7 +45,7 @@ def evaluate_pipeline(expression: ast.Pipeline, site: Site) -> Any:
 def _apply_stages(value: Any, stages: tuple[ast.Stage, ...], site: Site) -> Any:
     for stage in stages:
         term = site.callable(stage.term)
-        means = None if stage.sent is None else means_of(stage.sent, site)
+        means = None if stage.sent is None else _means_of(stage.sent, site)
         if isinstance(value, Poison) or isinstance(term, Poison) or isinstance(means, Poison):
             value = POISON
         elif isinstance(value, Family):
@@ -58,14 +64,14 @@ def apply_template(template: Template, tensors: tuple[Tensor, ...], span: Span, 
 
 def _summed(value: Any, sent: ast.Sent, span: Span, site: Site) -> Any:
     """`x by w over AXIS`: a weighted sum of what stands there, without a pool."""
-    means = means_of(sent, site)
+    means = _means_of(sent, site)
     if isinstance(value, Poison) or isinstance(means, Poison):
         return POISON
     if isinstance(means, ByRouter):
         found, way_out = f'"{means.router.path}" is a router', f"send it through a pool: x -> p by {means.router.path}"
         return site.tell(errors.WrongKind(span=sent.by.span, needed="a value", found=found, way_out=way_out))
     if isinstance(value, Tensor):
-        return apply_sum(value, means, sent.span, site)
+        return _apply_sum(value, means, sent.span, site)
     return site.tell(errors.NotValue(span=span, what="what is summed", found=described(value)))
 
 
@@ -97,7 +103,7 @@ def _apply_to_tensors(term: Any, means: Means | None, tensors: tuple[Tensor, ...
     if means is None or stage.sent is None or isinstance(value, Poison):
         return value
     if isinstance(value, Tensor):
-        return apply_sum(value, means, stage.sent.span, site)
+        return _apply_sum(value, means, stage.sent.span, site)
     return site.tell(errors.NotValue(span=stage.term.span, what="what is summed", found=described(value)))
 
 
@@ -108,13 +114,93 @@ def _apply_pool(pool: PoolEntity, means: Means | None, tensors: tuple[Tensor, ..
     if not all(site.is_own(each, span) for each in used):
         return POISON
     sent = sent_together(pool, tensors, span, site)
-    match sent, means:
-        case Poison(), _:
-            return POISON
-        case _, None:
-            value = apply_every_module(pool, sent, span, site)
-        case _, ByRouter():
-            value = apply_route(pool, means, sent, span, site)
-        case _, ByWeights():
-            value = apply_weighted(pool, sent, means, span, site)
+    value = sent if isinstance(sent, Poison) else apply_pool(pool, sent, means, span, site)
     return results_of(pool, value, span, site)
+
+
+# ---------------------------------------------------------------- what stands behind `by`
+
+
+def _means_of(sent: ast.Sent, site: Site) -> Means | Poison:
+    """What stands behind `by`; poison after a reported mistake."""
+    called = sent.by.callee if isinstance(sent.by, ast.Call) else sent.by
+    found: Any = None
+    if isinstance(called, ast.Name) and site.scope.find(called.name) is None:
+        if isinstance(sent.by, ast.Call) and find_op(called.name) is not None:
+            found = site.evaluate(sent.by)
+        if not isinstance(found, Tensor | Poison):
+            _tell_unknown(called, site)
+            return POISON
+    elif isinstance(called, ast.Name | ast.Attribute | ast.Index):
+        found = site.evaluate(called)
+    if isinstance(found, entities.RouterEntity):
+        return _by_router(found, sent, site)
+    if not isinstance(found, Tensor | Poison) and (called is not sent.by or found is None):
+        found = site.evaluate(sent.by)
+    if isinstance(found, Poison):
+        return POISON
+    if isinstance(found, Tensor):
+        match sent.over:
+            case None:
+                return ByWeights(found, None)
+            case ast.Name(name=name) | ast.Literal(value=str(name)):
+                return ByWeights(found, axis_called(name, site))
+            case place:
+                return ByWeights(found, int(site.constant(place, "the place of an axis")))
+    way_out = "declare it: router NAME = …; or give weights: x -> pool by w over expert"
+    facts: Any = {"span": sent.by.span}
+    if site.given_at(called) is not None:
+        facts = site.at_fault(called)
+        way_out = "give a router that is declared, or declare one of that kind in the block: router r = kind"
+    facts |= {"needed": "a router or weights", "found": f"this is {described(found)}", "way_out": way_out}
+    return site.tell(errors.WrongKind(**facts))
+
+
+def _by_router(router: entities.RouterEntity, sent: ast.Sent, site: Site) -> Means | Poison:
+    if sent.over is not None:
+        found, way_out = "a router decides what is summed", f"leave it out: x -> pool by {router.path}"
+        return site.tell(errors.WrongKind(span=sent.over.span, needed="nothing", found=found, way_out=way_out))
+    others, pools = list[Tensor | Poison](), list[PoolEntity]()
+    for value in [each.value for each in sent.by.arguments] if isinstance(sent.by, ast.Call) else ():
+        pool = site.evaluate(value) if isinstance(value, ast.Name | ast.Index) else None
+        if isinstance(pool, PoolEntity):
+            pools.append(pool)
+        else:
+            others.append(site.tensor(value, "an operand of a router"))
+    tensors = tuple(each for each in others if isinstance(each, Tensor))
+    return ByRouter(router, tensors, tuple(pools)) if len(tensors) == len(others) else POISON
+
+
+def _tell_unknown(called: ast.Name, site: Site) -> None:
+    """Tell of a name behind `by` that stands for nothing here: a kind of router, an op, or nothing at all."""
+    name = called.name
+    if site.report_ended(name, called.span):
+        return
+    if is_router(name) or site.scope.find_router(name) is not None:
+        found, way_out = f'"{name}" is a kind of router', f"give it a name: router r = {name}, and x -> pool by r"
+        site.tell(errors.WrongKind(span=called.span, needed="a router", found=found, way_out=way_out))
+    elif find_op(name) is not None:
+        found, way_out = f'"{name}" is an op', f"weights are a value: by (x -> {name})"
+        site.tell(errors.WrongKind(span=called.span, needed="a router or weights", found=found, way_out=way_out))
+    else:
+        known = site.visible(called.span, lambda value: isinstance(value, entities.RouterEntity))
+        declare = "declare it: router NAME = …"
+        suggestion = did_you_mean(name, known, "the routers here: {known}") if known else declare
+        site.tell(errors.UnknownName(span=called.span, name=name, suggestion=suggestion))
+
+
+def _apply_sum(value: Tensor, means: ByWeights, span: Any, site: Site) -> Any:
+    """`x by w over AXIS`: Σ w x, the sum of products over an axis that both have."""
+    over, shape = means.over, value.type.shape
+    if over is None:
+        shared = [axis.name for axis in means.weights.type.shape if axis.name and axis in shape]
+        if len(shared) != 1:
+            found = f"{means.weights.type} and {value.type} share {' and '.join(shared) if shared else 'no named axis'}"
+            way_out = f"say which is summed: by … over {shared[0] if shared else -1}"
+            return site.tell(errors.WrongKind(span=span, needed="one axis to sum over", found=found, way_out=way_out))
+        (over,) = shared
+    if isinstance(over, str) and value.type.position(over) is None:
+        reason = f'there is no axis "{over}" in {shown(shape)}'
+        way_out = f"it has: {', '.join(axis.name for axis in shape if axis.name) or 'no named axis'}"
+        return site.tell(errors.DoesNotFit(span=span, who="what is summed", reason=reason, way_out=way_out))
+    return apply_op(OpUse(Contract(axis=over)), (means.weights, value), span, site)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal
 
 from modgraph.declare import CHOSEN, Record, Role, record_as
 from modgraph.diagnostics import Span
 from modgraph.elaboration import errors
-from modgraph.elaboration.context import BLOCK, BlockCall, Decision
+from modgraph.elaboration.blocks import enter_body
+from modgraph.elaboration.context import BLOCK, Decision
 from modgraph.elaboration.decisions import mask_padding, record, unbind
 from modgraph.elaboration.entities import POISON, PoolEntity, RouterEntity, RouterUse, Tensor
-from modgraph.elaboration.scope import Naming, Scope
+from modgraph.elaboration.scope import Naming
 from modgraph.elaboration.site import Site
 from modgraph.elaboration.sparsity import support_of
 from modgraph.ir import DecisionNode, Graph, OpNode, PoolNode, RouterNode, drawn_by
@@ -23,11 +23,16 @@ DRAWS = "let a router of the model draw, and choose by linear(k=1) in its module
 
 
 def inline_router(
-    pools: tuple[PoolEntity, ...], router: RouterEntity, values: tuple[Tensor, ...], span: Span, site: Site
+    pool: PoolNode,
+    pools: tuple[PoolEntity, ...],
+    router: RouterEntity,
+    values: tuple[Tensor, ...],
+    span: Span,
+    site: Site,
 ) -> Any:
     """The value of a route by a router that is written in the language, or poison after a reported mistake.
 
-    The first of the `values` is routed through the first of the `pools`.
+    The first of the `values` is routed through the `pool`, which is the first of the `pools`.
     """
     use, context = router.router, site.context
     assert isinstance(use, RouterUse)
@@ -35,62 +40,34 @@ def inline_router(
     name, wanted = definition.name, definition.pools
     if len(pools) != len(wanted):
         return site.tell(errors.RouterPools(span=span, name=name, wanted=", ".join(wanted), given=len(pools)))
-    if any(pool.axis != pools[0].axis for pool in pools):
+    if any(each.axis != pool.axis for each in pools):
         needed, found = "pools that share an axis", " and ".join(f'"{each.path}"' for each in pools)
         way_out = f"pool {pools[1].path}[{pools[0].path}] = …"
         return site.tell(errors.WrongKind(span=span, needed=needed, found=found, way_out=way_out))
-    inside = _enter_body(pools, router, use, values, span, site)
+    node, _ = site.naming.next(pools[0].word)
+    inside, call = enter_body(use, (node, router.path), values, span, site, router.frozen)
+    inside.scope.names |= dict(zip(wanted, pools, strict=True))
+    naming = Naming(f"{node}.axes", f"{node}.axes", inside.scope)
+    call.decision = Decision(router.path, router.span, definition.axis_words, naming, pool.axis)
+    call.decision.message_rank = len(pool.message.shape)
+    call.decision.shows_choice = record_as(use.records, *CHOSEN) is not None
     context.spend(BLOCK + len(definition.parameters), span)
     result: Any = POISON
     context.uses.append(span)
     if not site.region and not site.shares(router.path):
-        node = RouterNode(name=router.path, router=use.text, span=router.span)
-        site.add(replace(node, frozen=router.frozen, within=router.within), span)
+        facts: Any = {"span": router.span, "frozen": router.frozen, "within": router.within}
+        site.add(RouterNode(name=router.path, router=use.text, **facts), span)
     with context.using("router", name, inside.naming, span, definition):
         inside.elaborate(definition.body)
-        call, pool = inside.call, site.graph_node(pools[0].path)
-        assert call is not None
-        outputs, facts = len(call.outputs), dict[str, Any](inputs=call.taken, given=len(values))
-        if call.taken != len(values):
-            site.tell(errors.BlockOperands(span=span, kind="router", name=name, **facts))
+        outputs, given = len(call.outputs), len(values)
+        if call.taken != given:
+            site.tell(errors.BlockOperands(span=span, kind="router", name=name, inputs=call.taken, given=given))
         elif outputs != 1 and not context.report.errors:
             site.tell(errors.RouterOutputs(span=definition.name_span, name=name, count=outputs))
-        elif outputs == 1 and isinstance(call.outputs[0], Tensor) and isinstance(pool, PoolNode):
+        elif outputs == 1 and isinstance(call.outputs[0], Tensor):
             result = _decide(call.outputs[0], pool, router, values[0], span, inside)
     context.uses.pop()
     return result
-
-
-def _enter_body(
-    pools: tuple[PoolEntity, ...],
-    router: RouterEntity,
-    use: RouterUse,
-    values: tuple[Tensor, ...],
-    span: Span,
-    site: Site,
-) -> Site:
-    """Where the body stands: weights are called below the router, nodes below its use."""
-    definition = use.block.definition
-    node, _ = site.naming.next(pools[0].word)
-    site.context.shorter[node] = site.naming.shorter(node)
-    scope = Scope(router.path, node, use.block.scope, frozen=router.frozen or site.scope.frozen)
-    scope.names |= use.parameters
-    scope.arguments |= use.spans
-    for name, pool in zip(definition.pools, pools, strict=True):
-        scope.declare(name, pool)
-    message = site.graph_node(pools[0].path)
-    decision = Decision(
-        router.path,
-        router.span,
-        definition.axis_words,
-        Naming(f"{node}.axes", f"{node}.axes", scope),
-        pools[0].axis,
-        message_rank=len(message.message.shape) if isinstance(message, PoolNode) else 0,
-        shows_choice=record_as(use.records, *CHOSEN) is not None,
-    )
-    defining = (*site.defining, id(definition))
-    call = BlockCall(definition.name, [*values], span=span, decision=decision, defining=defining)
-    return replace(site, scope=scope, naming=Naming(node, router.path, scope), call=call)
 
 
 def _decide(value: Any, pool: PoolNode, router: RouterEntity, routed: Tensor, span: Span, inside: Site) -> Any:

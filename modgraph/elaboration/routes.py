@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from modgraph import ir
 from modgraph.diagnostics import Note, Span
 from modgraph.elaboration import errors
-from modgraph.elaboration.entities import POISON, Poison, PoolEntity, RouterEntity, RouterUse, Tensor, origins, several
-from modgraph.elaboration.messages import as_one, for_each_sender, message_ranks, taken_apart
+from modgraph.elaboration.apply import report_misfit
+from modgraph.elaboration.entities import POISON, Poison, PoolEntity, RouterEntity, RouterUse, Tensor, several
+from modgraph.elaboration.messages import as_one, for_each_sender, message_ranks, refuse, taken_apart
 from modgraph.elaboration.router_text import inline_router
 from modgraph.elaboration.scope import Naming, Scope
-from modgraph.elaboration.sending import ByRouter, ByWeights
 from modgraph.elaboration.site import Site
 from modgraph.elaboration.sparsity import Support, compute_choice, made_dense_by, support_of
 from modgraph.ir import Graph, InputNode, Node, PoolNode, Region, Result, RouteNode, RouterNode, bind_route
@@ -22,6 +22,38 @@ from modgraph.routers import Router
 from modgraph.routers.chosen import Chosen, ChosenSenders
 from modgraph.routers.weighted import EveryModule, Weighted
 from modgraph.types import Misfit, TensorType, shapes_meet
+
+
+@dataclass(frozen=True)
+class ByRouter:
+    """A router, its operands beside the value that is sent, and pools beside the one that it is sent to."""
+
+    router: RouterEntity
+    others: tuple[Tensor, ...]
+    pools: tuple[PoolEntity, ...] = ()
+
+
+@dataclass(frozen=True)
+class ByWeights:
+    """Weights, and the axis that is summed: by its name or counted from their last; None where it was left out."""
+
+    weights: Tensor
+    over: str | int | None
+
+
+Means = ByRouter | ByWeights
+
+
+def apply_pool(pool: PoolEntity, value: Tensor, means: Means | None, span: Span, site: Site) -> Any:
+    """A value through a pool: by a router, by weights, or through every module; poison after a reported mistake."""
+    node = _pool_node(pool, value.type, span, site)
+    if isinstance(node, Poison):
+        return POISON
+    if isinstance(means, ByRouter):
+        return _apply_router(pool, node, means, value, span, site)
+    if isinstance(means, ByWeights):
+        return _apply_weights(pool, node, value, means, span, site)
+    return _apply_every_module(pool, node, value, span, site)
 
 
 def find_choice(
@@ -62,16 +94,12 @@ def router_of(support: Support) -> tuple[type[Chosen], int | None]:
     return Chosen, k if support.bound.place == -1 else None
 
 
-def apply_route(pool: PoolEntity, means: ByRouter, tokens: Tensor, span: Span, site: Site) -> Any:
-    """A value routed through a pool; the route's value, or poison after a told mistake."""
+def _apply_router(pool: PoolEntity, node: PoolNode, means: ByRouter, tokens: Tensor, span: Span, site: Site) -> Any:
     router, others, pools = means.router, means.others, means.pools
-    node = _pool_node(pool, tokens.type, span, site)
-    if isinstance(node, Poison):
-        return POISON
     if isinstance(router.router, RouterUse):
         if node.size == 1 and not pool.alone:
             site.context.tell_unless_growing(node.axis.name, errors.SingleModule(span=span, router=router.path))
-        return inline_router((pool, *pools), router, (tokens, *others), span, site)
+        return inline_router(node, (pool, *pools), router, (tokens, *others), span, site)
     if pools:
         return site.tell(errors.RouterPools(span=span, name=router.router.name, wanted="one", given=1 + len(pools)))
     if not _can_choose(node, router, span, site):
@@ -98,23 +126,20 @@ def _can_choose(pool: PoolNode, router: RouterEntity, span: Span, site: Site) ->
     return chosen <= pool.size
 
 
-def apply_every_module(pool: PoolEntity, value: Tensor, span: Span, site: Site) -> Any:
-    """A pool without a router: every module on the value, or each on its row if the value has an axis of them."""
-    node = _pool_node(pool, value.type, span, site)
-    if isinstance(node, Poison):
-        return POISON
+def _apply_every_module(pool: PoolEntity, node: PoolNode, value: Tensor, span: Span, site: Site) -> Any:
+    """Every module on the value, or each on its row if the value has an axis of them."""
     outer = value.type.shape[: len(value.type.shape) - len(node.message.shape)]
     rows = bool(outer) and outer[-1] == pool.axis
     name, _ = site.naming.next("every_module")
-    router = RouterEntity(path=name, router=EveryModule(rows=rows), frozen=False, span=span, within=site.context.call)
-    return _route(pool.word, node, router, (value,), span, site)
+    return _route(pool.word, node, _undeclared(name, EveryModule(rows=rows), span, site), (value,), span, site)
 
 
-def apply_weighted(pool: PoolEntity, value: Tensor, means: ByWeights, span: Span, site: Site) -> Any:
-    """A value through a pool by weights, over an axis that is the pool's unless another is named."""
-    node = _pool_node(pool, value.type, span, site)
-    if isinstance(node, Poison):
-        return POISON
+def _undeclared(name: str, router: Router, span: Span, site: Site) -> RouterEntity:
+    return RouterEntity(path=name, router=router, frozen=False, span=span, within=site.context.call)
+
+
+def _apply_weights(pool: PoolEntity, node: PoolNode, value: Tensor, means: ByWeights, span: Span, site: Site) -> Any:
+    """A value by weights, over an axis that is the pool's unless another is named."""
     name, _ = site.naming.next("weighted")
     over, shape = means.over, means.weights.type.shape
     place = isinstance(over, int) and -len(shape) <= over < 0
@@ -123,14 +148,13 @@ def apply_weighted(pool: PoolEntity, value: Tensor, means: ByWeights, span: Span
     beside = site.under(Naming(f"{name}_choice", f"{name}_choice", site.scope))
     found = find_choice(means.weights, value, node, span, beside) if over == node.axis.name else None
     if found is None:
-        router = RouterEntity(path=name, router=Weighted(over=over), frozen=False, span=span, within=site.context.call)
+        router = _undeclared(name, Weighted(over=over), span, site)
         return _route(pool.word, node, router, (value, means.weights), span, site)
     weights, support = found
     kind, k = router_of(support)
     recorded = site.decision is not None and site.decision.shows_choice
     shows = not (recorded or site.region)  # nothing reads the records of a route in a pool's module
-    declared = kind(k=k or node.size, straight=support.straight, shows=shows)
-    router = RouterEntity(path=name, router=declared, frozen=False, span=span, within=site.context.call)
+    router = _undeclared(name, kind(k=k or node.size, straight=support.straight, shows=shows), span, site)
     if kind is Chosen and k is not None and not _can_choose(node, router, span, site):
         return POISON
     behind = compute_choice(support, weights, beside)
@@ -148,8 +172,7 @@ def _route(word: str, pool: PoolNode, router: RouterEntity, values: tuple[Tensor
         signature = bind_route(router.router, pool, *(value.type for value in values))
         shapes = signature.weight_shapes
     except Misfit as misfit:
-        notes = origins(values, misfit.operand)
-        return site.tell(errors.DoesNotFit(span=span, notes=notes, who=who, reason=misfit.reason, way_out=misfit.help))
+        return report_misfit(misfit, who, values, span, site)
     if not site.agree_on_weights(router.path, shapes, span):
         return POISON
     if not site.shares(router.path):
@@ -191,8 +214,7 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
     for index, result in enumerate(results):
         if not result.meets(results[0]):
             reason = f"module {index} yields {result}, and module 0 yields {results[0]}"
-            facts = {"reason": reason, "way_out": "give the modules of a pool one type of result"}
-            return site.tell(errors.DoesNotFit(span=pool.span, who=f'pool "{pool.path}"', **facts))
+            return refuse(pool, Misfit(reason, "give the modules of a pool one type of result"), pool.span, site)
     facts = {"grown": pool.grown, "shares": pool.shares, "inside": pool.inside, "within": pool.within}
     node = PoolNode(name=pool.path, size=pool.size, regions=tuple(whole), span=pool.span, **facts)
     if node.alike:  # a pool inside a pool counts as if each of its modules had a weight
@@ -203,15 +225,13 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
 
 def _message_of(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> TensorType | Poison:
     """What the modules of a pool take of a value: its last axes."""
-    facts: Any = {"span": span, "who": f'pool "{pool.path}"'}
     if tokens.per == "batch":
-        reason, advice = f"its modules run on each example, and this value is {tokens}", "send what each example has"
-        return site.tell(errors.DoesNotFit(**facts, reason=reason, way_out=advice))
+        reason = f"its modules run on each example, and this value is {tokens}"
+        return refuse(pool, Misfit(reason, "send what each example has"), span, site)
     parts = site.context.messages.get(pool.whole_path, ())
     ranks = [1] if parts else [rank for each in pool.templates for rank in message_ranks(each, 1, site)]
     if len(tokens.shape) < max(ranks):
-        reason = f"its modules take {max(ranks)} axes, and this value is {tokens}"
-        return site.tell(errors.DoesNotFit(**facts, reason=reason))
+        return refuse(pool, Misfit(f"its modules take {max(ranks)} axes, and this value is {tokens}"), span, site)
     return tokens.with_shape(tokens.shape[len(tokens.shape) - max(ranks) :])
 
 
@@ -231,16 +251,14 @@ def _elaborate_module(pool: PoolEntity, at: int, message: TensorType, site: Site
     yielded = several(POISON if isinstance(taken, Poison) else inside.apply(pool.templates[at], taken, span))
     if not all(isinstance(each, Tensor) for each in yielded):
         if not any(isinstance(each, Tensor | Poison) for each in yielded):
-            reason = "its modules must yield values"
-            site.tell(errors.DoesNotFit(span=span, who=f'pool "{pool.path}"', reason=reason))
+            refuse(pool, Misfit("its modules must yield values"), span, site)
         return POISON
     types = tuple(each.type for each in yielded)
     first = site.context.yields.setdefault(pool.whole_path, types)
     if len(first) != len(types) or (len(types) > 1 and not all(map(TensorType.meets, types, first))):
         shown = " and ".join(map(str, types)), " and ".join(map(str, first))
         reason = f"a module yields {shown[0]}, and module 0 yields {shown[1]}"
-        facts: Any = {"who": f'pool "{pool.path}"', "reason": reason, "way_out": "give all the same types of results"}
-        return site.tell(errors.DoesNotFit(span=span, **facts))
+        return refuse(pool, Misfit(reason, "give all the same types of results"), span, site)
     whole = as_one(yielded, span, beside("yielded"))
     return POISON if isinstance(whole, Poison) else _without_records(Region(graph, ("x",), (whole.result,)))
 

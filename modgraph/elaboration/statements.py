@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from modgraph.elaboration import declarations, errors
+from modgraph.elaboration import bindings, declarations, errors
 from modgraph.elaboration.apply import apply_module, apply_op
-from modgraph.elaboration.bindings import elaborate_binding, is_taken, member_key, remember
+from modgraph.elaboration.bindings import is_taken, member_key, remember
 from modgraph.elaboration.blocks import apply_block, elaborate_require
 from modgraph.elaboration.decisions import bind_input, elaborate_record
 from modgraph.elaboration.entities import POISON, BlockUse, ModuleEntity, OpUse, Poison, Template, Tensor
@@ -15,7 +15,6 @@ from modgraph.elaboration.expressions import EXPRESSIONS, callable_of
 from modgraph.elaboration.growth import elaborate_grow, elaborate_grow_by
 from modgraph.elaboration.loops import elaborate_frozen, elaborate_if, elaborate_loop
 from modgraph.elaboration.pipelines import apply_template
-from modgraph.elaboration.results import elaborate_loss, elaborate_output
 from modgraph.elaboration.scans import elaborate_scan, elaborate_yield, stands_in_scan
 from modgraph.elaboration.site import Rules, Site
 from modgraph.elaboration.typing import elaborate_type, take_operand
@@ -84,9 +83,9 @@ STATEMENTS: dict[type[ast.Statement], Callable[[Any, Site], None]] = {
     ast.Module: declarations.declare_module,
     ast.Pool: declarations.declare_pool,
     ast.Router: declarations.declare_router,
-    ast.Binding: elaborate_binding,
-    ast.Output: elaborate_output,
-    ast.Loss: elaborate_loss,
+    ast.Binding: bindings.elaborate_binding,
+    ast.Output: bindings.elaborate_output,
+    ast.Loss: bindings.elaborate_loss,
     ast.Loop: elaborate_loop,
     ast.If: elaborate_if,
     ast.Frozen: elaborate_frozen,

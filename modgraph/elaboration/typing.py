@@ -6,11 +6,12 @@ from typing import Any
 
 from modgraph.diagnostics import Note, did_you_mean
 from modgraph.elaboration import errors
+from modgraph.elaboration.apply import report_misfit
 from modgraph.elaboration.context import BlockCall
-from modgraph.elaboration.entities import POISON, AxisEntity, Entity, Poison, Tensor, WithAxis, described, origins
+from modgraph.elaboration.entities import POISON, AxisEntity, Entity, Poison, Tensor, WithAxis, described
 from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
-from modgraph.types import Axis, TensorType, may_meet, met, repeated
+from modgraph.types import Axis, Misfit, TensorType, may_meet, met, repeated
 
 SIZED = {"token": "vocabulary", "class": "number of classes"}
 LONGEST_AXIS = 2**31 - 1
@@ -100,8 +101,7 @@ def take_operand(declared: TensorType, statement: ast.Input, site: Site) -> Tens
     tensor = call.operands.pop(0)
     reason = _misfit(declared, tensor.type, call.axes)
     if reason is not None:
-        facts: Any = {"who": str(call), "reason": reason, "way_out": f"send it {declared}"}
-        return site.tell(errors.DoesNotFit(span=statement.span, notes=origins((tensor,), 0), **facts))
+        return report_misfit(Misfit(reason, f"send it {declared}"), str(call), (tensor,), statement.span, site)
     words = [axis.name for axis in declared.shape if axis.is_padded and axis.name in call.axes]
     for word in words:
         call.named_by.setdefault(word, statement)
