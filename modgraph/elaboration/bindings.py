@@ -10,7 +10,7 @@ from modgraph.diagnostics import Span
 from modgraph.elaboration import entities, errors
 from modgraph.elaboration.context import BlockCall
 from modgraph.elaboration.entities import POISON, AxisEntity, Family, Poison, Tensor, described, is_callable, several
-from modgraph.elaboration.scans import carried_out, stands_in_scan
+from modgraph.elaboration.scans import carried_out, stands_in_scan, stands_inside
 from modgraph.elaboration.site import Site
 from modgraph.ir import LossNode, OutputNode
 from modgraph.syntax import ast
@@ -156,10 +156,7 @@ def _name_member(name: str, key: Any, site: Site) -> Site:
 
 
 def elaborate_loss(statement: ast.Loss, site: Site) -> None:
-    if site.region:
-        site.tell(errors.NotInRegion(span=statement.span, what="a loss"))
-        return
-    if stands_in_scan(statement, "a loss", "yield what it is of, and take the loss of what was yielded", site):
+    if stands_inside(statement, "a loss", "yield what it is of, and take the loss of what was yielded", site):
         return
     reference = statement.reference
     key = member_key(reference, site) if reference is not None else None

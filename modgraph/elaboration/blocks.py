@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from modgraph.declare import shown_briefly, shown_value
@@ -14,6 +13,7 @@ from modgraph.elaboration.context import BLOCK, BlockCall
 from modgraph.elaboration.entities import POISON, BlockUse, Entity, Poison, Tensor, TensorTuple, described
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.site import Site
+from modgraph.frozen import changed
 from modgraph.ops.compared import MIRRORED
 from modgraph.syntax import ast
 
@@ -29,7 +29,7 @@ def use_block(block: entities.BlockEntity, arguments: list[CallArgument], site: 
     values, spans, label = _bind_arguments(definition, arguments, site)
     scope = Scope(outer=block.scope)
     own_text = BlockCall(callee, None, defining=(*site.defining, id(definition)))  # which may not use it
-    inside = replace(site, scope=scope, call=own_text)
+    inside = changed(site, scope=scope, call=own_text)
     defaults: dict[str, Any] = {}
     for parameter in definition.parameters:
         name, default = parameter.name, POISON
@@ -44,7 +44,7 @@ def use_block(block: entities.BlockEntity, arguments: list[CallArgument], site: 
             values[name] = _of_kind(callee, name, default, values[name], spans, inside) if is_given else default
         scope.declare(name, values[name])
     scope.arguments |= spans
-    _require_all(definition, replace(inside, call=BlockCall(callee, None, span=span)))
+    _require_all(definition, changed(inside, call=BlockCall(callee, None, span=span)))
     sound = POISON not in scope.names.values() and POISON not in values.values() and label is not POISON
     return BlockUse(block, values, label, spans, defaults) if sound else POISON
 
@@ -109,7 +109,7 @@ def enter_body(
     scope.names |= use.parameters
     scope.arguments |= use.spans
     call = BlockCall(definition.name, list(operands), span=span, defining=(*site.defining, id(definition)))
-    return replace(site, scope=scope, naming=Naming(node, owner, scope), call=call), call
+    return changed(site, scope=scope, naming=Naming(node, owner, scope), call=call), call
 
 
 # ---------------------------------------------------------------- what is required of parameters

@@ -128,7 +128,7 @@ class Context:
         self.observe: Observer = observe or (lambda span, value: None)
         self.is_observed = observe is not None
         self.without_use = without_use  # of a block: parameters without a default are not known
-        self.used: set[str] = set()
+        self.used: dict[str, None] = {}  # paths of the modules, pools and routers that are used
         self.given: set[str] = set()  # names of the model's inputs, targets and scans
         self.messages: dict[str, tuple[TensorType, ...]] = {}  # the values that a pool's modules take, by its path
         self.yields: dict[str, tuple[TensorType, ...]] = {}  # those that they yield, where they are several

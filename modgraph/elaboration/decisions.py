@@ -54,10 +54,10 @@ def evaluate_attribute(expression: ast.Attribute, site: Site) -> Any:
     found_records = _records_of(target, name, expression.span, site)
     if isinstance(found_records, Poison):
         return POISON
-    if len(found_records) == 1:
-        return found_records[0]
-    if found_records or site.context.incomplete:
-        return Family(name, dict(enumerate(found_records))) if found_records else POISON
+    if found_records:
+        return found_records[0] if len(found_records) == 1 else Family(name, dict(enumerate(found_records)))
+    if site.context.incomplete:
+        return POISON
     found, way_out = "of a router that has routed nothing yet", "route something by it first: x -> pool by router"
     return site.tell(
         errors.NotValue(span=expression.span, what=f'"{target.path}.{name}"', found=found, way_out=way_out)

@@ -75,11 +75,12 @@ def _find_dead(parts: list[Needed]) -> dict[str, Span | None]:
 
 def _find_unbalanced(graph: Graph, declared: Mapping[str, Declared], growing: Set[str], report: Report) -> None:
     """Warn of routers that want a balance loss and have none: no loss depends on what they record."""
-    routers = dict.fromkeys(each.router.name for each in graph.decisions() if each.facts.balanced)
+    decisions = graph.decisions()
+    routers = dict.fromkeys(each.router.name for each in decisions if each.facts.balanced)
     if not routers:
         return
     balanced = {*_read_records(needed_by(set(graph.losses.values()), graph)), *_ruled(graph)}
-    balanced |= {each.router.name for each in graph.decisions() if each.pool.axis.name in growing}
+    balanced |= {each.router.name for each in decisions if each.pool.axis.name in growing}
     wanting: dict[Declared, list[str]] = {}
     for router in routers:
         if router not in balanced:

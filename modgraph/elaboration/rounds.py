@@ -17,7 +17,7 @@ from modgraph.elaboration.scope import Scope, join
 from modgraph.elaboration.site import Site
 from modgraph.elaboration.sparsity import support_of
 from modgraph.frozen import changed
-from modgraph.ir import Call, LossNode, Node, OpNode, PoolNode, Result, RouteNode, RouterNode
+from modgraph.ir import Call, Graph, LossNode, Node, OpNode, PoolNode, Result, RouteNode, RouterNode
 from modgraph.ir.program.relative import rename, rename_axes
 from modgraph.ops.array import NextState, State
 from modgraph.syntax import ast
@@ -25,6 +25,7 @@ from modgraph.types import TensorType
 
 SIMPLE = (ast.Binding, ast.If, ast.Frozen, ast.Module, ast.Pool, ast.Router, ast.Loss, ast.Array)
 MOST_TRIED = 4  # rounds that are elaborated before a loop is taken for one whose rounds differ
+NAMED = {ast.Loss: ("loss.",), ast.Output: ("", "output.")}  # how names of nodes begin, before that of the statement
 KINDS = (OpNode, PoolNode, RouterNode, RouteNode, LossNode)
 
 
@@ -39,7 +40,6 @@ class Round:
     own: Mapping[str, Any]
     bound: Mapping[str, Any]
     entries: tuple[tuple[tuple[Any, Any], ...], ...]
-    used: frozenset[str]
     tensors: int
 
     @cached_property
@@ -95,7 +95,7 @@ class Rounds:
         """A round that is elaborated; none where it cannot be copied."""
         context, graph = self.site.context, self.site.graph
         self.tried += 1
-        told, nodes, used, tensors = _told(self.site), len(graph), set(context.used), context.counts["weights"]
+        told, nodes, tensors = _told(self.site), len(graph), context.counts["weights"]
         lengths = [len(table) for table in _tables(self.site)]
         self._elaborate(call, scope)
         new = tuple(islice(graph, nodes, None))
@@ -110,7 +110,6 @@ class Rounds:
                 tuple(islice(table.items(), length, None))
                 for table, length in zip(_tables(self.site), lengths, strict=True)
             ),
-            frozenset(context.used - used),
             context.counts["weights"] - tensors,
         )
         self.possible = self.tried < MOST_TRIED
@@ -124,19 +123,11 @@ def _keyed(statement: ast.Loop) -> set[str]:
     """The names, as those of nodes begin, that a loop gives its variable as a key: `h[i] = …`."""
     found: set[str] = set()
     for each in statement.body.every_statement():
-        match each:
-            case ast.Binding(references=references):
-                names = ["_".join(reference.name for reference in references)]
-            case ast.Loss(reference=ast.Reference(name=name) as reference):
-                names, references = [f"loss.{name}"], (reference,)
-            case ast.Output(reference=ast.Reference(name=name) as reference):
-                names, references = [name, f"output.{name}"], (reference,)
-            case ast.Input(reference=reference) | ast.Target(reference=reference):
-                names, references = [reference.name], (reference,)
-            case _:
-                continue
-        if any(_is(reference.index, statement.variable) for reference in references):
-            found.update(names)
+        if isinstance(each, ast.Binding | ast.Loss | ast.Output | ast.Input | ast.Target):
+            references = each.references if isinstance(each, ast.Binding) else (each.reference,)
+            if any(reference is not None and _is(reference.index, statement.variable) for reference in references):
+                name = "_".join(reference.name for reference in references if reference is not None)
+                found.update(before + name for before in NAMED.get(type(each), ("",)))
     return found
 
 
@@ -156,7 +147,7 @@ def _tables(site: Site) -> tuple[dict[Any, Any], ...]:
     context = site.context
     owners = context.owners.setdefault(site.home, {})
     tables: Any = (context.messages, context.yields, context.first_used, context.weights)
-    return (*tables, owners, context.declared, context.shorter)
+    return (*tables, owners, context.declared, context.shorter, context.used)
 
 
 def _is_known(found: Round, site: Site) -> bool:
@@ -170,7 +161,7 @@ def _is_known(found: Round, site: Site) -> bool:
             case Family():
                 return all(map(known, value.members.values()))
             case PoolEntity():
-                return value.path in found.used
+                return value.path in site.context.used
             case RouterEntity(router=RouterUse() as use):
                 return not any(isinstance(each, Template) for each in use.parameters.values())
             case _:
@@ -195,18 +186,20 @@ def _moved_values(before: Mapping[str, Any], now: Mapping[str, Any], site: Site)
     for name, was in before.items():
         here = now[name]
         if isinstance(was, Tensor) and isinstance(here, Tensor):
-            alike = was.result == here.result
-            if not alike:
-                one, other = site.graph[was.result.node], site.graph[here.result.node]
-                alike = isinstance(one, RouteNode) and isinstance(other, RouteNode)
-                alike = alike or (isinstance(one, OpNode) and isinstance(other, OpNode) and one.op == other.op)
-            if not alike or was.type != here.type or found.setdefault(was.result, here.result) != here.result:
+            alike = was.type == here.type and _maker(was.result, site.graph) == _maker(here.result, site.graph)
+            if not alike or found.setdefault(was.result, here.result) != here.result:
                 return None
         elif isinstance(was, RouterEntity | Template) or (
             was is not here and (type(was) is not type(here) or was != here)
         ):
             return None
     return found
+
+
+def _maker(result: Result, graph: Graph) -> Any:
+    """What results are alike by: the op that computes them, or that a route does; others are like themselves alone."""
+    node = graph[result.node]
+    return node.op if isinstance(node, OpNode) else RouteNode if isinstance(node, RouteNode) else result
 
 
 class _Renaming:
@@ -279,7 +272,6 @@ def _copy(last: Round, call: Call, values: Mapping[Result, Result], scope: Scope
         context.named[copied.name] = copied
     for table, entries in zip(_tables(site), last.entries, strict=True):
         table.update((renaming.value(key), renaming.value(value)) for key, value in entries)
-    context.used |= {renaming.name(name) for name in last.used}
     context.count("weights", last.tensors, span)
     context.spend(len(last.nodes), span)
     for name, value in last.own.items():

@@ -190,9 +190,8 @@ def _route(word: str, pool: PoolNode, router: RouterEntity, values: tuple[Tensor
 
 def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> PoolNode | Poison:
     """The node of a pool, made when it is first used: its message type is known from then on."""
-    if site.shares(pool.path):
-        node = site.graph[pool.path]
-        assert isinstance(node, PoolNode)
+    node = site.graph_node(pool.path)
+    if isinstance(node, PoolNode):
         split = len(tokens.shape) - len(node.message.shape)
         if split >= 0 and shapes_meet(tokens.shape[split:], node.message.shape):
             return node

@@ -24,9 +24,7 @@ def elaborate_scan(statement: ast.Scan, site: Site) -> None:
     """One node for all steps; its names are bound to what the steps yield."""
     results, span = None, statement.sequence.span
     advice = "yield what the inner one needs, and run one scan after the other"
-    if site.region:
-        site.tell(errors.NotInRegion(span=span, what="a scan"))
-    elif not stands_in_scan(statement.sequence, "a scan", advice, site):
+    if not stands_inside(statement.sequence, "a scan", advice, site):
         results = _scan(statement, site)
     if results is None:
         poison_declared(statement.body, site)
@@ -50,6 +48,13 @@ def elaborate_yield(statement: ast.Yield, site: Site) -> None:
         elif not isinstance(each, Poison):
             each = site.tell(errors.NotValue(span=span, what="what a step yields", found=described(each)))
         site.scan.yields.append(each)
+
+
+def stands_inside(tree: ast.Tree, what: str, way_out: str, site: Site) -> bool:
+    """Tell of what belongs outside of a scan's body, and outside of the modules of a pool."""
+    if site.region:
+        site.tell(errors.NotInRegion(span=tree.span, what=what))
+    return bool(site.region) or stands_in_scan(tree, what, way_out, site)
 
 
 def stands_in_scan(tree: ast.Tree, what: str, way_out: str, site: Site) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from math import prod
 from typing import Any
@@ -14,6 +14,7 @@ from modgraph.elaboration import entities, errors
 from modgraph.elaboration.context import NAME, STATEMENT, BlockCall, Context, Decision, in_own_words
 from modgraph.elaboration.entities import POISON, Entity, Family, Poison, Template, Tensor, described
 from modgraph.elaboration.scope import Naming, Scope, join
+from modgraph.frozen import changed
 from modgraph.ir import Call, Graph, InputNode, Node, PoolNode, Result, RouterNode, free_length_name
 from modgraph.routers.prelude import is_prelude
 from modgraph.syntax import ast
@@ -137,10 +138,10 @@ class Site:
     # ------------------------------------------------------------ other places
 
     def within(self, scope: Scope) -> Site:
-        return replace(self, scope=scope)
+        return changed(self, scope=scope)
 
     def under(self, naming: Naming) -> Site:
-        return replace(self, naming=naming)
+        return changed(self, naming=naming)
 
     def unapplied(self, *stages: ast.Stage) -> Template:
         """Stages to be applied elsewhere, in the scope where they are written."""
@@ -151,7 +152,7 @@ class Site:
         scope = template.scope
         if self.scope.frozen and not scope.frozen:
             scope = scope.inside(frozen=True)
-        return replace(self, scope=scope, call=template.call)
+        return changed(self, scope=scope, call=template.call)
 
     # ------------------------------------------------------------ messages
 
@@ -217,7 +218,7 @@ class Site:
         """Add a node, told the padding of some axes, to the graph and the call at hand; false, with a message, if it
         cannot be. A pool or a router belongs to the call that declares it."""
         if node.within is not self.context.call and not isinstance(node, PoolNode | RouterNode):
-            node = replace(node, within=self.context.call)
+            node = changed(node, within=self.context.call)
         problem = self._problem(node, inputs or {}, padded, span)
         if problem is not None:
             self.tell(problem)
@@ -288,7 +289,7 @@ class Site:
 
     def is_own(self, entity: entities.DeclaredEntity, span: Span) -> bool:
         """Whether what is used is declared in the same module of a pool, or none; else report it."""
-        self.context.used.add(join(entity.inside, entity.path))
+        self.context.used[join(entity.inside, entity.path)] = None
         if entity.inside != self.region:
             advice = "declare it in a block that the pool is made of, where each module has one of its own"
             what = described(entity).replace("the ", "the shared ", 1)
