@@ -21,15 +21,18 @@ from modgraph.syntax import ast
 from modgraph.types import Axis, Shape, TensorType
 
 MOST_STEPS = 1_000_000  # of about two microseconds
-LIMITS = {  # how much there may be of a thing, and what is told where there is more
-    "nodes": (30_000, "the graph has too many nodes"),
-    "iterations": (20_000, "too many iterations in all"),
-    "weights": (200_000, "the model has too many tensors of weights"),  # in all modules of all pools
-    "steps": (MOST_STEPS, "the spec takes too many steps to work out"),
-    "uses": (50, "modules used inside modules are nested too deep"),
-    "pools": (16, "pools inside pools are nested too deep"),  # a stored graph has four levels for each
+LIMITS = {  # how much there may be of a thing; what is told where there is more, and the way out
+    "nodes": (30_000, "the graph has too many nodes", "lower the number"),
+    "iterations": (20_000, "too many iterations in all", "lower the number"),
+    "weights": (
+        200_000,
+        "the model has too many tensors of weights",
+        "lower the number",
+    ),  # in all modules of all pools
+    "steps": (MOST_STEPS, "the spec takes too many steps to work out", "write fewer iterations or shorter lists"),
+    "uses": (50, "modules used inside modules are nested too deep", "use fewer levels"),
+    "pools": (16, "pools inside pools are nested too deep", "use fewer levels"),  # a stored graph has four for each
 }
-FEWER = dict.fromkeys(("uses", "pools"), "use fewer levels") | {"steps": "write fewer iterations or shorter lists"}
 STATEMENT, CALL, BLOCK, MISTAKE = 4, 4, 40, 200  # steps that these take besides those of their parts
 OPERAND, RECORD, NAME = 8, 16, 10  # of an op, of a router, compared with a misspelt one
 MOST_ERRORS = 50
@@ -199,10 +202,9 @@ class Context:
     def count(self, what: str, more: int, span: Span) -> None:
         """Add to what there is of a thing. Where that is too much, nothing more can be said."""
         self.counts[what] += more
-        most, problem = LIMITS[what]
+        most, problem, way_out = LIMITS[what]
         if self.counts[what] > most:
-            facts: Any = {"way_out": FEWER[what]} if what in FEWER else {}
-            self.tell(TooLarge(span=span, what=problem, limit=most, **facts))
+            self.tell(TooLarge(span=span, what=problem, limit=most, way_out=way_out))
             raise Abandoned
 
     def spend(self, steps: int, span: Span) -> None:

@@ -70,18 +70,15 @@ class Imports:
     def _import(self, statement: ast.Import, importer: Path, scope: Scope) -> None:
         there, span = self._file(statement, importer), statement.span
         for name in statement.names:
-            if there is not None and name in there.routers:
-                if name in scope.routers:
-                    self.report.add(errors.DuplicateName(span=span, name=name))
-                scope.routers[name] = there.routers[name]
-                if name not in there.names:
-                    continue
-            if there is not None and name not in there.names:
+            theirs = [] if there is None else [(scope.routers, there.routers), (scope.names, there.names)]
+            found = [(own, names[name]) for own, names in theirs if name in names]
+            if there is not None and not found:
                 suggestion = did_you_mean(name, [*there.names, *there.routers], "it has: {known}")
                 self.report.add(errors.NotInThatFile(span=span, name=name, path=statement.path, suggestion=suggestion))
-            if name in scope.names:
-                self.report.add(errors.DuplicateName(span=span, name=name))
-            scope.declare(name, POISON if there is None else there.names.get(name, POISON))
+            for own, value in found or [(scope.names, POISON)]:
+                if name in own:
+                    self.report.add(errors.DuplicateName(span=span, name=name))
+                own[name] = value
 
     def _file(self, statement: ast.Import, importer: Path) -> Scope | None:
         """The definitions of an imported file, which is read once; None where that cannot be, as is told."""

@@ -210,7 +210,7 @@ class _Renaming:
         for member in new.members:
             named = f"{member}.{old.key}", f"{member}.{new.key}"
             paths += [(join(path, named[0]), join(path, named[1])) for path in {body.path, body.node_path}]
-        self.moves = [(before, f"{before}.", after) for before, after in paths]
+        self.moves = [(before, f"{before}.", after) for before, after in dict.fromkeys(paths)]
         self.values = values
         self.names: dict[str, str] = {}
         self.calls: dict[Call | None, Call | None] = {old: new, new.outer: new.outer}
@@ -227,10 +227,8 @@ class _Renaming:
     def call(self, call: Call | None) -> Call | None:
         if call not in self.calls:
             assert call is not None
-            before, prefix, after = self.moves[0]
-            below = call.path == before or call.path.startswith(prefix)
-            path = after + call.path[len(before) :] if below else call.path
-            self.calls[call] = changed(call, path=path, weights=self.name(call.weights), outer=self.call(call.outer))
+            paths = {"path": self.name(call.path), "weights": self.name(call.weights)}
+            self.calls[call] = changed(call, **paths, outer=self.call(call.outer))
         return self.calls[call]
 
     def value(self, value: Any) -> Any:

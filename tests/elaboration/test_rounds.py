@@ -18,7 +18,8 @@ from tests.assault.programs import program
 
 SPECS = sorted([*Path("specs").glob("*.mod"), *Path("specs/zoo").glob("*.mod"), *Path("tests/papers").glob("*.mod")])
 BODY = "x = x + (x -> layer_norm -> linear(8) -> relu)"
-TEXT = "model m(n=6) { input x: float[4, 8] target t: class[8] FIRST repeat b[i] in 0..n { BODY } y = x -> mean LAST }"
+TEXT = "block single() { input x: float[8] y = x -> linear(8) -> mean(axis=-1) output y } "
+TEXT += "model m(n=6) { input x: float[4, 8] target t: class[8] FIRST repeat b[i] in 0..n { BODY } y = x -> mean LAST }"
 LAST = "output y loss cross_entropy(y, t)"
 
 
@@ -63,6 +64,7 @@ SAME = {
         "",
     ),
     "a pool outside": ("g = x -> linear(p) -> softmax x = x + (x -> p by g over p)", "pool p[3] = linear(8)"),
+    "a block in the loss of each": (f"{BODY} loss size[i] = x -> mean -> single", ""),
     "a loss of each": (f"{BODY} loss size[i] = 0.1 * (x -> mean -> mean(axis=-1))", ""),
     "a weight": ("weight w: float[8] = ones x = x * w", ""),
     "a branch": ("if n > 3 { x = x -> linear(8) } else { x = x -> relu }", ""),
