@@ -70,7 +70,7 @@ class Engine:
             graph = checkpoint.graph
             with refusing_damage(checkpoint):
                 self.progress = Progress.read(checkpoint)
-                phase = course.phase(self.at, graph)
+                phase = course.phase(self.progress.at, graph)
                 means = Means.read(checkpoint.facts["means"])
             if processes.is_rank_zero:
                 self.means = means
@@ -89,18 +89,6 @@ class Engine:
     @property
     def graph(self) -> Graph:
         return self.state.graph
-
-    @property
-    def at(self) -> Facts:
-        return self.progress.at
-
-    @property
-    def epoch(self) -> int:
-        return self.progress.epoch
-
-    @property
-    def step(self) -> int:
-        return self.progress.step
 
     def model_now(self) -> Model:
         """The model of the graph with the weights as they are, in evaluation mode."""
@@ -133,8 +121,8 @@ class Engine:
         stages = {name: each.stages for name, each in state.staged.items()}
         kept = {"means": self.means.facts(), "algorithm": state.learner.facts(), FACT: stages}
         return Checkpoint(
-            epoch=self.epoch,
-            step=self.step,
+            epoch=self.progress.epoch,
+            step=self.progress.step,
             weights=state.weights,
             optimizer=state.optimizer_state,
             facts={**self.progress.facts(), **kept},
@@ -149,7 +137,7 @@ class Engine:
         now = self.checkpoint()
         parts = self.processes.gather((self.means, wrong_in(now)))
         for wrong in filter(None, (found for _, found in parts)):  # all processes stop, or none
-            raise ModgraphError([Diverged(what=f"{wrong} is not finite", step=self.step)])
+            raise ModgraphError([Diverged(what=f"{wrong} is not finite", step=self.progress.step)])
         if self.processes.is_rank_zero:
             means = Means.joined(part for part, _ in parts)
             now = replace(now, facts={**now.facts, "means": means.facts(), LOGS: seal_logs(self.directory)})
@@ -160,7 +148,7 @@ class Engine:
         its algorithm kept. Returns whether that is of these examples and decisions: if not, it begins afresh."""
         with refusing_damage(checkpoint):
             self.progress = Progress.read(checkpoint)
-            phase = replace(self.course.phase(self.at, self.graph), goes_on=True)
+            phase = replace(self.course.phase(self.progress.at, self.graph), goes_on=True)
         self._enter(phase)
         self.state = train_state(self.graph, self.train, phase, self.processes, checkpoint, same_phase=False)
         try:
@@ -175,7 +163,8 @@ class Engine:
         self._enter(self.course.phase(at, graph))
         check_monitored(graph, self.train, self.phase.splits)
         self.state = train_state(graph, self.train, self.phase, self.processes, before, same_phase=False)
-        self.progress = Progress(self.epoch, self.step, at, self.epoch, self.step)
+        done = self.progress
+        self.progress = Progress(done.epoch, done.step, at, done.epoch, done.step)
         self.save()
 
     # ------------------------------------------------------------ training
@@ -184,7 +173,7 @@ class Engine:
         """Train to the end, a checkpoint after every epoch. Raises `ModgraphError` if the loss diverges."""
         for line in filter(None, (self.course.describe(), self.state.learner.describe())):
             self.say(line)
-        with closing(Log(self.directory, self.step)) if self.processes.is_rank_zero else nullcontext() as log:
+        with closing(Log(self.directory, self.progress.step)) if self.processes.is_rank_zero else nullcontext() as log:
             self._train(log)
             while (turn := self.course.after(self)) is not None:
                 self._begin(*turn)
@@ -202,13 +191,13 @@ class Engine:
         """The steps of this epoch that are left."""
         steps, every = self.order.steps, self.train.checkpoint_every
         done = self.progress.step_of_phase - self.progress.epoch_of_phase * steps
-        order = self.order.draw(self.train.seed, self.epoch, since=done)
+        order = self.order.draw(self.train.seed, self.progress.epoch, since=done)
         title = f"epoch {self.progress.epoch_of_phase + 1}/{self.phase.epochs}"
-        with self.reader.reading(self.phase.data, order, self.step) as examples:
+        with self.reader.reading(self.phase.data, order, self.progress.step) as examples:
             for indices in progress(examples, steps - done, title, quiet=not self.processes.is_rank_zero):
                 self._step(indices)
                 ended = self.progress.step_of_phase % steps == 0
-                if every is not None and self.step % every == 0 and not ended:
+                if every is not None and self.progress.step % every == 0 and not ended:
                     self.save()
 
     def _close_epoch(self, log: Log | None) -> None:
@@ -224,10 +213,10 @@ class Engine:
         self.progress = self.progress.after_epoch(self.train, values, improving)
         if log is not None:
             for split, found in values.items():
-                log.write(split, self.epoch, self.step, found, self.phase.told)
+                log.write(split, self.progress.epoch, self.progress.step, found, self.phase.told)
 
     def _step(self, indices: Tensor) -> None:
-        state, step, seed, steps = self.state, self.step, self.train.seed, self.order.steps
+        state, step, seed, steps = self.state, self.progress.step, self.train.seed, self.order.steps
         states = state.model.moved_states  # which a rule moves
         place = self.progress.step_of_phase, steps * self.phase.epochs, steps  # what schedules go by
         for each in state.scheduled:
@@ -256,7 +245,7 @@ class Engine:
         counts = self.processes.totals(labelled_examples(self.state.metrics.labels, batch))
         parts = [self.processes.part(value, counts.get(name, examples)) for name, value in losses.items()]
         loss = torch.stack(parts).sum()
-        self.finite.loss(self.processes.mean(loss), self.step)
+        self.finite.loss(self.processes.mean(loss), self.progress.step)
         loss.backward()  # type: ignore[no-untyped-call]
-        self.finite.gradients(self.state.named, self.step, self.train.clip)
+        self.finite.gradients(self.state.named, self.progress.step, self.train.clip)
         self.state.optimizer.step()

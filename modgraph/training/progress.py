@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from statistics import mean
 from typing import Any, TypeVar
@@ -17,6 +17,7 @@ from modgraph.metrics.metrics import better
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.store.journal import Journal
 from modgraph.store.run_directory import RunDirectory
+from modgraph.training.algorithms.algorithm import Place
 from modgraph.training.sections import Train
 
 T = TypeVar("T")
@@ -28,15 +29,10 @@ KINDS: dict[str, tuple[type, ...]] = {
 
 
 @dataclass(frozen=True)
-class Progress:
-    """Epochs and steps done in all, where in its course the training is, and those done before the phase there began;
-    then of this phase the best value of the metric that is asked for and its step, and epochs since the last better
-    one of that which the early stop monitors.
-    """
+class Progress(Place):
+    """A place, and epochs and steps done before the phase there began; then of this phase the best value of the metric
+    that is asked for and its step, and epochs since the last better one of that which the early stop monitors."""
 
-    epoch: int = 0
-    step: int = 0
-    at: Mapping[str, Any] = field(default_factory=dict)
     epochs_before: int = 0
     steps_before: int = 0
     enough: bool = False

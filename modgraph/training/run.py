@@ -32,7 +32,7 @@ from modgraph.store.journal import LOGS, check_logs, seal_logs
 from modgraph.store.records import finite, json_text
 from modgraph.store.run_directory import FINISHED, STARTED, RunDirectory, recipe_beside
 from modgraph.syntax import parse
-from modgraph.training.algorithms.algorithm import Course, CourseSetup
+from modgraph.training.algorithms.algorithm import Course, Setup
 from modgraph.training.carried import Carried, carried, frozen_alike, renamed
 from modgraph.training.compiled import refuse_without_compiler
 from modgraph.training.engine import Engine
@@ -148,7 +148,7 @@ def _begun(
             start = {} if inherited is None else {directory.start.name: inherited.record()}
             kept = {**recipe.data.keeps(graph), directory.data.name: fingerprints, **start}
             spec = program.standalone
-            directory.lay_out(spec.text, spec.imports, graph, recipe.to_yaml(), kept, engine.step)
+            directory.lay_out(spec.text, spec.imports, graph, recipe.to_yaml(), kept, engine.progress.step)
         if inherited is not None:
             engine.say(str(inherited))
             engine.save()
@@ -199,7 +199,7 @@ def _engine(
 
 def course_of(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> Course:
     """The phases of a training of a graph, as its algorithm says. Raises `ModgraphError`."""
-    return train.algorithm.course(CourseSetup(graph, splits, train.epochs, train.batch, train.seed))
+    return train.algorithm.course(Setup(graph, splits, train.seed, train.batch, train.epochs))
 
 
 @contextmanager
@@ -221,10 +221,11 @@ def finish(engine: Engine) -> dict[str, Any]:
     processes.gather(None)  # until all are done
     run = load_run(engine.directory.path)
     model = run.model(processes.device)
-    metrics: dict[str, Any] = {"epochs": engine.epoch, "steps": engine.step, **engine.course.results(engine)}
+    done = engine.progress
+    metrics: dict[str, Any] = {"epochs": done.epoch, "steps": done.step, **engine.course.results(engine)}
     if engine.train.best is not None:
         best = engine.train.best if isinstance(engine.train.best, str) else "best"
-        metrics |= {"best_step": engine.progress.best_step, best: engine.progress.best}
+        metrics |= {"best_step": done.best_step, best: done.best}
     tests = unseen(run.splits())
     processes.on_rank_zero(partial(run.refuse_changed, tests))
     for split, arrays in tests.items():

@@ -28,7 +28,7 @@ from modgraph.recipes.optimizers import Optimizer
 from modgraph.store.checkpoint import Checkpoint, OptimizerState, optimizer_state, restore_optimizer
 from modgraph.store.errors import BadCheckpoint
 from modgraph.training import stages
-from modgraph.training.algorithms.algorithm import Learner, LearnerSetup, Phase
+from modgraph.training.algorithms.algorithm import Learner, Phase, Setup
 from modgraph.training.compiled import compile_blocks, compile_step
 from modgraph.training.errors import CannotDivide, DoesNotCarryOver, NothingToLearn
 from modgraph.training.named_parts import ScheduledState, scheduled_states
@@ -98,7 +98,7 @@ def train_state(
     """The state in which a graph is trained in a phase: that of a checkpoint, as far as it has it. What an algorithm
     keeps is of the examples of a phase: in another it begins afresh. Raises `ModgraphError`."""
     refuse_labels_beyond(phase.data, graph)
-    setup = LearnerSetup(phase.learnt_from(graph), phase.data, train.seed, train.batch, processes.size)
+    setup = Setup(phase.learnt_from(graph), phase.splits, train.seed, train.batch, phase.epochs, processes.size)
     learner = train.algorithm.learner(setup)
     model = build(learner.graph, seed=train.seed, asked=learner.wanted)
     scheduled = scheduled_states(model, graph, train.states or {})

@@ -20,7 +20,7 @@ from modgraph.cli import main
 from modgraph.data import Arrays
 from modgraph.data.batches import batch_of
 from modgraph.training.algorithms import EM, Backprop, Reinforce
-from modgraph.training.algorithms.algorithm import Learner, LearnerSetup
+from modgraph.training.algorithms.algorithm import Learner, Setup
 from modgraph.training.algorithms.decisions import ViterbiEM
 from modgraph.training.run import finish, started
 from tests.children import told_by_a_child
@@ -50,7 +50,7 @@ def data(seed: int = 0) -> Arrays:
 def made(algorithm: Any, seed: int = 0) -> tuple[Any, Model, dict[str, Any]]:
     """A learner, its model in double precision with weights away from zero, and these weights."""
     graph = modgraph.loads(SPEC).ir
-    learner = algorithm.learner(LearnerSetup(graph, data(seed), seed, batch=5, processes=1))
+    learner = algorithm.learner(Setup(graph, {"train": data(seed)}, seed, batch=5, epochs=1))
     model = build(learner.graph, seed, asked=learner.wanted).double()
     generator = torch.Generator().manual_seed(seed)
     for parameter in model.parameters():
@@ -162,7 +162,7 @@ def test_of_equally_good_decisions_the_one_that_is_kept_stays() -> None:
 def test_the_table_is_compact_and_begins_uniform() -> None:
     graph = modgraph.loads(SPEC).ir
     rows = Arrays({name: np.zeros((3000, 2)) for name in ("x", "y")})
-    learner: Any = EM().learner(LearnerSetup(graph, rows, 0, 100, 1))
+    learner: Any = EM().learner(Setup(graph, {"train": rows}, 0, 100, 1))
     assert {table.dtype for table in learner.table.values()} == {torch.uint8}
     assert "4 decisions for each of 3,000 examples: 0.01 MB" in learner.describe()
     counts = torch.stack([table.flatten().bincount(minlength=3) for table in learner.table.values()])
@@ -308,10 +308,10 @@ GRADIENT = "model m() { input x: float[2] target y: float[2] z = x -> linear(2) 
 )
 def test_a_spec_that_is_not_for_an_algorithm_is_told(algorithm: Any, spec: str, code: str) -> None:
     with pytest.raises(ModgraphError) as caught:
-        algorithm.learner(LearnerSetup(modgraph.loads(spec).ir, data(), 0, 5, 1))
+        algorithm.learner(Setup(modgraph.loads(spec).ir, {"train": data()}, 0, 5, 1))
     assert [each.code for each in caught.value.diagnostics] == [code]
 
 
 def test_em_runs_in_one_process() -> None:
     with pytest.raises(ModgraphError, match="runs in one process"):
-        EM().learner(LearnerSetup(modgraph.loads(SPEC).ir, data(), 0, 5, 2))
+        EM().learner(Setup(modgraph.loads(SPEC).ir, {"train": data()}, 0, 5, 1, processes=2))

@@ -16,7 +16,7 @@ from modgraph.backends.torch import build, generator_for
 from modgraph.data import Arrays
 from modgraph.diagnostics import ModgraphError
 from modgraph.training.algorithms import EM
-from modgraph.training.algorithms.algorithm import LearnerSetup
+from modgraph.training.algorithms.algorithm import Setup
 from modgraph.training.run import memory_told
 from tests.small_runs import begin
 
@@ -74,7 +74,7 @@ model many(modules=3) {
 )
 def test_the_table_of_em_holds_every_module_in_as_few_bytes_as_that_takes(modules: int, dtype: torch.dtype) -> None:
     arrays = Arrays({name: np.zeros((20_000, 1), np.float32) for name in ("x", "y")})
-    learner = EM().learner(LearnerSetup(modgraph.loads(MANY, modules=modules).ir, arrays, 0, 5, 1))
+    learner = EM().learner(Setup(modgraph.loads(MANY, modules=modules).ir, {"train": arrays}, 0, 5, 1))
     (table,) = learner.tensors().values()
     assert table.dtype == dtype
     assert int(table.min()) >= 0
@@ -86,7 +86,7 @@ def test_the_table_of_em_holds_every_module_in_as_few_bytes_as_that_takes(module
 
 def test_a_table_in_fewer_bytes_is_read_and_one_of_other_modules_is_not() -> None:
     arrays = Arrays({name: np.zeros((7, 1), np.float32) for name in ("x", "y")})
-    learner = EM().learner(LearnerSetup(modgraph.loads(MANY, modules=300).ir, arrays, 0, 5, 1))
+    learner = EM().learner(Setup(modgraph.loads(MANY, modules=300).ir, {"train": arrays}, 0, 5, 1))
     ((name, table),) = learner.tensors().items()
     kept = torch.arange(7).reshape(table.shape)
     for dtype in (torch.uint8, torch.int16, torch.int32):
@@ -102,12 +102,12 @@ def test_a_table_that_no_memory_holds_is_told_before_it_is_made() -> None:
     """8 TB: a million examples of a million decisions, eight bytes each on the way."""
     spec = MANY.replace("float[1]", "float[time, 1]").replace("x ->", "x -> mean ->").replace("x -> mean", "x")
     column = np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), (10**6, 10**6, 1), (0, 0, 0))
-    given = LearnerSetup(modgraph.loads(spec).ir, Arrays({"x": column, "y": column}), 0, 64, 1)
+    given = Setup(modgraph.loads(spec).ir, {"train": Arrays({"x": column, "y": column})}, 0, 64, 1)
     with pytest.raises(ModgraphError, match=r"needs 1\.0 TB of memory"), memory_told(64):
         EM().learner(given)
 
 
 def test_an_e_step_takes_no_more_than_all_examples() -> None:
     arrays = Arrays({name: np.zeros((7, 1), np.float32) for name in ("x", "y")})
-    learner = EM(batch=10**20).learner(LearnerSetup(modgraph.loads(MANY).ir, arrays, 0, 5, 1))
+    learner = EM(batch=10**20).learner(Setup(modgraph.loads(MANY).ir, {"train": arrays}, 0, 5, 1))
     learner.prepare(build(learner.graph, asked=learner.wanted), 0)

@@ -161,7 +161,7 @@ class TwoPhases(Course):
         return self.phases[at["phase"]]
 
     def after(self, training: Training) -> Turn | None:
-        return None if training.at["phase"] else (self.edit(training.graph), {"phase": 1})
+        return None if training.progress.at["phase"] else (self.edit(training.graph), {"phase": 1})
 
 
 def with_phases(monkeypatch: pytest.MonkeyPatch, edit: Callable[[Graph], Graph]) -> None:
@@ -181,11 +181,11 @@ def test_phases_follow_each_other_and_are_taken_up_anywhere(
     with_phases(monkeypatch, lambda graph: grow(graph, "p", 1))
     with started(str(small), None, {}, str(tmp_path / "whole")) as engine:
         assert finish(engine)["steps"] == 15 + 2 * 3
-        assert (engine.at, engine.epoch) == ({"phase": 1}, 5)
+        assert (engine.progress.at, engine.progress.epoch) == ({"phase": 1}, 5)
     with started(str(small), None, {}, str(tmp_path / "cut")) as engine:
         stop_before(engine, cut)
     with resumed(str(tmp_path / "cut")) as engine:
-        assert engine.at == {"phase": int(cut >= 15)}
+        assert engine.progress.at == {"phase": int(cut >= 15)}
         finish(engine)
     assert final_weights(tmp_path / "cut") == final_weights(tmp_path / "whole")
     assert load_run(tmp_path / "cut").graph.pools()["p"].size == 3

@@ -46,6 +46,15 @@ class Phase:
         return self.splits["train"]
 
 
+@dataclass(frozen=True)
+class Place:
+    """Epochs and steps done in all, and where in its course a training is."""
+
+    epoch: int = 0
+    step: int = 0
+    at: Facts = field(default_factory=dict)
+
+
 class Training(Protocol):
     """What a course may know of the training that it decides about."""
 
@@ -54,11 +63,7 @@ class Training(Protocol):
     @property
     def graph(self) -> Graph: ...
     @property
-    def at(self) -> Facts: ...
-    @property
-    def epoch(self) -> int: ...
-    @property
-    def step(self) -> int: ...
+    def progress(self) -> Place: ...
     def model_now(self) -> Model: ...
     def measured(self, model: Model, arrays: Arrays) -> dict[str, float]: ...
     def on_rank_zero(self, compute: Callable[[], T]) -> T: ...
@@ -101,25 +106,19 @@ class Course:
 
 
 @dataclass(frozen=True)
-class LearnerSetup:
-    """What a learner is made for: a graph, its training data, the seed, the batch, how many processes."""
-
-    graph: Graph
-    data: Arrays
-    seed: int
-    batch: int
-    processes: int
-
-
-@dataclass(frozen=True)
-class CourseSetup:
-    """What a course is made for: the graph that the run begins with, splits, and what the recipe says of steps."""
+class Setup:
+    """What a course is made for, or a learner in a phase: a graph, splits, and what the recipe says of steps."""
 
     graph: Graph
     splits: Mapping[str, Arrays]
-    epochs: int
-    batch: int
     seed: int
+    batch: int
+    epochs: int
+    processes: int = 1
+
+    @property
+    def data(self) -> Arrays:
+        return self.splits["train"]
 
 
 class Algorithm(Named):
@@ -132,12 +131,12 @@ class Algorithm(Named):
         """How many examples it runs at once, beside the steps of so many, without gradients."""
         return 0
 
-    def course(self, setup: CourseSetup) -> Course:
+    def course(self, setup: Setup) -> Course:
         """The phases of a training by it. Raises `ModgraphError` if the spec or the data are not for it."""
         return Course(Phase(setup.splits, setup.epochs))
 
     @abstractmethod
-    def learner(self, setup: LearnerSetup) -> Learner:
+    def learner(self, setup: Setup) -> Learner:
         """What carries it out in one training. Raises `ModgraphError` if the spec is not for it."""
 
 
@@ -181,7 +180,7 @@ class Learner:
 class Backprop(Algorithm, name="backprop"):
     """Gradient descent on the declared losses."""
 
-    def learner(self, setup: LearnerSetup) -> Learner:
+    def learner(self, setup: Setup) -> Learner:
         from modgraph.training.algorithms.decisions import drawn_routes
 
         for route in drawn_routes(setup.graph):
@@ -206,7 +205,7 @@ class EM(Algorithm, name="em"):
     def tried_at_once(self, batch: int) -> int:
         return (1 + self.samples) * (self.batch or batch)
 
-    def learner(self, setup: LearnerSetup) -> Learner:
+    def learner(self, setup: Setup) -> Learner:
         from modgraph.training.algorithms.decisions import DecisionLikelihood, ViterbiEM
 
         if setup.processes > 1:
@@ -223,7 +222,7 @@ class Reinforce(Algorithm, name="reinforce"):
 
     memory: float = setting(0.99, min=0, below=1, doc="share of the moving average b that is kept at each step")
 
-    def learner(self, setup: LearnerSetup) -> Learner:
+    def learner(self, setup: Setup) -> Learner:
         from modgraph.training.algorithms.decisions import DecisionLikelihood, ScoreFunction
 
         return ScoreFunction(DecisionLikelihood.of(setup.graph, self.name), self.memory)

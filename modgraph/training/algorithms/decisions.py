@@ -23,7 +23,7 @@ from modgraph.ir import Decision, Graph, Result, drawn_by, forced_key, with_miss
 from modgraph.metrics.metrics import placed
 from modgraph.nn import DRAW, whole_batch_sum
 from modgraph.passes.likelihoods import with_likelihoods
-from modgraph.training.algorithms.algorithm import EM, Learner, LearnerSetup, Tensors
+from modgraph.training.algorithms.algorithm import EM, Learner, Setup, Tensors
 from modgraph.training.errors import LabelsAreMissing, NoDistribution, NoLikelihood, NothingDrawn
 from modgraph.types import Axis
 
@@ -152,7 +152,7 @@ class ScoreFunction(Learner):
 class ViterbiEM(Learner):
     """The table of assignments: for each route the module in every slot, [examples, ..., K]."""
 
-    def __init__(self, likelihood: DecisionLikelihood, settings: EM, setup: LearnerSetup) -> None:
+    def __init__(self, likelihood: DecisionLikelihood, settings: EM, setup: Setup) -> None:
         super().__init__(likelihood.graph, likelihood.wanted)
         self.likelihood = likelihood
         self.settings = settings

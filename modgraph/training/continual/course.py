@@ -13,7 +13,7 @@ from modgraph.ir import Graph, TargetNode, learnt_weights, weights_of
 from modgraph.ir.edits import Edit, Freeze, Grow, replayed
 from modgraph.store.journal import Journal
 from modgraph.store.records import json_text
-from modgraph.training.algorithms.algorithm import Course, CourseSetup, Facts, Phase, Training, Turn
+from modgraph.training.algorithms.algorithm import Course, Facts, Phase, Setup, Training, Turn
 from modgraph.training.continual import ALWAYS, NEVER, Continual, PhaseOfTask, evaluation
 from modgraph.training.continual.evaluation import Look, grown_parameters, look
 from modgraph.training.continual.tasks import Tasks, first_of_task, growth_of_classes, labels_of
@@ -44,12 +44,12 @@ class ContinualCourse(Course):
     the graph above all, is decided in `after`, of the graph and the weights alone."""
 
     settings: Continual
-    setup: CourseSetup
+    setup: Setup
     tasks: Tasks
     phases: tuple[tuple[str, PhaseOfTask], ...]
 
     @classmethod
-    def of(cls, settings: Continual, setup: CourseSetup) -> ContinualCourse:
+    def of(cls, settings: Continual, setup: Setup) -> ContinualCourse:
         """Raises `ModgraphError` where the spec or the data are not for it."""
         graph = setup.graph
         tasks = Tasks.of(setup.splits, settings.by, list(labels_of(graph)))
@@ -124,7 +124,7 @@ class ContinualCourse(Course):
     # ------------------------------------------------------------ what comes next
 
     def after(self, training: Training) -> Turn | None:
-        here, graph = self._position(training.at), training.graph
+        here, graph = self._position(training.progress.at), training.graph
         if here.doing == DONE:
             return None
         if here.doing == DETECT:  # grow where a look finds what is new; else learn the new classes, or end the task
@@ -182,8 +182,8 @@ class ContinualCourse(Course):
             "accuracies": dict(zip(self.tasks.names, row, strict=False)),
             "modules": evaluation.modules(graph),
             "classes": evaluation.classes(graph),
-            "epoch": training.epoch,
-            "step": training.step,
+            "epoch": training.progress.epoch,
+            "step": training.progress.step,
         }
         training.on_rank_zero(partial(Journal(training.directory.tasks).add, record))
         training.say(evaluation.shown(self.tasks, task, row, graph))
@@ -201,7 +201,7 @@ class ContinualCourse(Course):
         graph = replayed(training.graph, edits)
         here = replace(here, phase=0)
         if graph != training.graph:
-            when = {**(told or {}), "epoch": training.epoch, "step": training.step}
+            when = {**(told or {}), "epoch": training.progress.epoch, "step": training.progress.step}
             done = {"edits": [edit.as_json() for edit in edits], "hash": graph.hash()}
             line = {"edit": here.edits, **self._named(here), **when, **done}
             training.on_rank_zero(partial(Journal(training.directory.growth).add, line))
@@ -212,7 +212,7 @@ class ContinualCourse(Course):
     # ------------------------------------------------------------ the end
 
     def results(self, training: Training) -> dict[str, Any]:
-        found, counts = self._position(training.at).accuracies, self.tasks.tests
+        found, counts = self._position(training.progress.at).accuracies, self.tasks.tests
         grown = {f"modules.{name}": size for name, size in evaluation.modules(training.graph).items()}
         return {**evaluation.summary(found, counts), **grown} if all(found) else grown
 
