@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from lsprotocol.types import CompletionItem, CompletionItemKind
 
 from modgraph.diagnostics import Span
 from modgraph.elaboration import entities
@@ -18,41 +19,34 @@ from modgraph.syntax import ast, keywords
 from modgraph.syntax.tokens import PlacedToken
 from modgraph.vocabulary import find_all, find_op, find_router
 
+OP, ROUTER, ARGUMENT = CompletionItemKind.Function, CompletionItemKind.Class, CompletionItemKind.Property
+KEYWORD, NAME, OTHER = CompletionItemKind.Keyword, CompletionItemKind.Variable, CompletionItemKind.Module
 NAMED = ast.Parameter | ast.NamedAxis | ast.Array | ast.Module | ast.Pool | ast.Router | ast.Carry
 
 
-@dataclass(frozen=True)
-class Suggestion:
-    """One completion: what is inserted, what kind of thing it is, and a line about it."""
-
-    text: str
-    kind: str
-    detail: str = ""
-
-
-def complete(analysis: Analysis, offset: int) -> list[Suggestion]:
+def complete(analysis: Analysis, offset: int) -> list[CompletionItem]:
     """What could be written at a place: ops after an arrow, routers after `by`, records of a router after its dot,
     arguments in a call, or names."""
     before = [token for token in analysis.tokens if token.span.end < offset or _is_done(token, offset)]
     last = before[-1].type if before else ""
     declared = dict(declared_names(analysis.tokens))
     if last == "BY":
-        return [Suggestion(name, "router") for name, kind in declared.items() if kind == "ROUTER"]
+        return [CompletionItem(name, kind=ROUTER) for name, kind in declared.items() if kind == "ROUTER"]
     around = [*heads(before)][-1:]  # the definition that the place lies in
     names = [name for each in around if each.keyword.type != "MODEL" for name in each.parameters]
-    parameters = [Suggestion(name, "parameter") for name in names]
+    parameters = [CompletionItem(name, kind=OTHER) for name in names]
     if last == "ARROW":
-        callables = [Suggestion(name, kind.lower()) for name, kind in declared.items() if kind in CALLABLE]
+        callables = [CompletionItem(name, kind=OTHER) for name, kind in declared.items() if kind in CALLABLE]
         return [*callables, *parameters, *_ops()]
     if len(before) >= 2 and last == "DOT":
         return _records(str(before[-2]), analysis)
     if len(before) >= 3 and last == "EQUAL" and before[-3].type == "ROUTER":
         return [*parameters, *_routers(analysis)]
     suggestions = _arguments(before, analysis)
-    suggestions += [Suggestion(name, "name") for name in sorted(declared)]
-    suggestions += [each for each in parameters if each.text not in declared]
+    suggestions += [CompletionItem(name, kind=NAME) for name in sorted(declared)]
+    suggestions += [each for each in parameters if each.label not in declared]
     if not before or last in ("LBRACE", "RBRACE", "NAME", "RPAR", "RSQB", "INTEGER", "DECIMAL", "STRING"):
-        suggestions += [Suggestion(word, "keyword") for word in sorted(keywords())]
+        suggestions += [CompletionItem(word, kind=KEYWORD) for word in sorted(keywords())]
     return suggestions + (_ops() if last in ("EQUAL", "LSQB", "COMMA", "LPAR", "LOSS") else [])
 
 
@@ -61,15 +55,16 @@ def _is_done(token: PlacedToken, offset: int) -> bool:
     return token.span.end == offset and not str(token).replace("_", "a").isalnum()
 
 
-def _ops() -> list[Suggestion]:
-    return [Suggestion(op.name, "op", signature_of(op)) for op in Op.registry.every()]
+def _ops() -> list[CompletionItem]:
+    return [CompletionItem(op.name, kind=OP, detail=signature_of(op)) for op in Op.registry.every()]
 
 
-def _routers(analysis: Analysis) -> list[Suggestion]:
+def _routers(analysis: Analysis) -> list[CompletionItem]:
     """Kinds of routers: the text's own, and those of the vocabulary."""
-    here = [Suggestion(each.name, "router") for each in (analysis.file.routers if analysis.file else ())]
-    written = [Suggestion(each.name, "router", each.signature) for each in definitions().values()]
-    return [*here, *written, *(Suggestion(each.name, "router", signature_of(each)) for each in Router.registry.every())]
+    here = [CompletionItem(each.name, kind=ROUTER) for each in (analysis.file.routers if analysis.file else ())]
+    written = [CompletionItem(each.name, kind=ROUTER, detail=each.signature) for each in definitions().values()]
+    kinds = [CompletionItem(each.name, kind=ROUTER, detail=signature_of(each)) for each in Router.registry.every()]
+    return [*here, *written, *kinds]
 
 
 def _definition_of(name: str, analysis: Analysis) -> ast.Definition | None:
@@ -79,7 +74,7 @@ def _definition_of(name: str, analysis: Analysis) -> ast.Definition | None:
     return next((each for each in own if each.name == name), known.definition if known is not None else None)
 
 
-def _records(name: str, analysis: Analysis) -> list[Suggestion]:
+def _records(name: str, analysis: Analysis) -> list[CompletionItem]:
     tokens = analysis.tokens
     declared = (at for at, token in enumerate(tokens[:-3]) if token.type == "ROUTER" and str(tokens[at + 1]) == name)
     router = next((str(tokens[at + 3]) for at in declared), "")
@@ -88,10 +83,10 @@ def _records(name: str, analysis: Analysis) -> list[Suggestion]:
         roles = {each.name: entities.role_of(each) for each in entities.recorded_in(defined.body)}
     else:
         roles = {} if kind is None else {each.name: each.role for each in kind.records}
-    return [Suggestion(name, "record", role.value if role else "") for name, role in roles.items()]
+    return [CompletionItem(name, kind=OTHER, detail=role.value if role else "") for name, role in roles.items()]
 
 
-def _arguments(before: list[PlacedToken], analysis: Analysis) -> list[Suggestion]:
+def _arguments(before: list[PlacedToken], analysis: Analysis) -> list[CompletionItem]:
     """Settings of the op or router whose parentheses are open; of a block, what may be its arguments."""
     depth = 0
     for at in range(len(before) - 1, 0, -1):
@@ -104,10 +99,10 @@ def _arguments(before: list[PlacedToken], analysis: Analysis) -> list[Suggestion
             if not names and (block := analysis.block(name)) is not None:
                 names = block.parameters
             if names:
-                return [*(Suggestion(f"{each}=", "argument") for each in names), *_routers(analysis)]
+                return [*(CompletionItem(f"{each}=", kind=ARGUMENT) for each in names), *_routers(analysis)]
             declaration = (find_router if of_router else find_op)(name)
             settings = declaration.settings().values() if declaration is not None else ()
-            return [Suggestion(f"{each.name}=", "argument", each.bounds["doc"]) for each in settings]
+            return [CompletionItem(f"{each.name}=", kind=ARGUMENT, detail=each.bounds["doc"]) for each in settings]
     return []
 
 

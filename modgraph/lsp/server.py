@@ -15,14 +15,6 @@ from modgraph.syntax import read
 from modgraph.syntax.format import format_source
 from modgraph.version import VERSION
 
-KINDS = {
-    "op": types.CompletionItemKind.Function,
-    "router": types.CompletionItemKind.Class,
-    "argument": types.CompletionItemKind.Property,
-    "keyword": types.CompletionItemKind.Keyword,
-    "name": types.CompletionItemKind.Variable,
-}
-
 server = LanguageServer("modgraph", VERSION)
 
 
@@ -33,13 +25,14 @@ def _analysis(uri: str) -> Analysis:
     return analyse(source or Source(path, ""))
 
 
-def _offset(analysis: Analysis, position: types.Position) -> int:
-    """A place in the text; the protocol counts UTF-16 units along a line."""
+def _place(params: types.CompletionParams | types.HoverParams | types.DefinitionParams) -> tuple[Analysis, int]:
+    """A text and a place in it; the protocol counts UTF-16 units along a line."""
+    analysis, position = _analysis(params.text_document.uri), params.position
     lines = analysis.source.text.split("\n")
     before = sum(len(line) + 1 for line in lines[: position.line])
     line = lines[position.line] if position.line < len(lines) else ""
     units = line.encode("utf-16-le")[: 2 * position.character]
-    return before + len(units.decode("utf-16-le", errors="ignore"))
+    return analysis, before + len(units.decode("utf-16-le", errors="ignore"))
 
 
 def _range(span: Span) -> types.Range:
@@ -76,25 +69,19 @@ def publish(params: types.DidOpenTextDocumentParams | types.DidChangeTextDocumen
 
 @server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=[">", "(", " ", ",", "="]))
 def completion(params: types.CompletionParams) -> types.CompletionList:
-    analysis = _analysis(params.text_document.uri)
-    items = [
-        types.CompletionItem(each.text, kind=KINDS.get(each.kind, types.CompletionItemKind.Module), detail=each.detail)
-        for each in complete(analysis, _offset(analysis, params.position))
-    ]
-    return types.CompletionList(is_incomplete=False, items=items)
+    return types.CompletionList(is_incomplete=False, items=complete(*_place(params)))
 
 
 @server.feature(types.TEXT_DOCUMENT_HOVER)
 def on_hover(params: types.HoverParams) -> types.Hover | None:
-    analysis = _analysis(params.text_document.uri)
-    text = hover(analysis, _offset(analysis, params.position))
+    text = hover(*_place(params))
     return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, text)) if text is not None else None
 
 
 @server.feature(types.TEXT_DOCUMENT_DEFINITION)
 def on_definition(params: types.DefinitionParams) -> types.Location | None:
-    analysis = _analysis(params.text_document.uri)
-    span = definition(analysis, _offset(analysis, params.position))
+    analysis, offset = _place(params)
+    span = definition(analysis, offset)
     if span is None:
         return None
     same = span.source is analysis.source

@@ -27,7 +27,7 @@ def offered(text: str) -> set[str]:
     """What is offered where the text has a bar."""
     offset = text.index("|")
     analysis = analyse(Source("net.mod", text.replace("|", "")))
-    return {each.text for each in complete(analysis, offset)}
+    return {each.label for each in complete(analysis, offset)}
 
 
 @pytest.mark.parametrize("broken", ["  use = r.|\n", "  use = r.|gates\n"])
@@ -102,7 +102,7 @@ def test_an_imported_block_is_known_by_its_parameters(tmp_path: Path) -> None:
     text = 'import moe, ffn from "blocks.mod" model m() { input x: float[5, 6] y = x -> moe(| output y }'
     source = Source(str(tmp_path / "m.mod"), text.replace("|", ""))
     found = complete(analyse(source), text.index("|"))
-    assert {"inner=", "kind="} <= {each.text for each in found}
+    assert {"inner=", "kind="} <= {each.label for each in found}
 
 
 def test_an_axis_with_a_name_has_a_page_and_a_definition() -> None:

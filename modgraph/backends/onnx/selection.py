@@ -48,7 +48,12 @@ class Decisions:
         self.model, self.replaced = model, 0
         self.choices = choices_of(model.graph)
         self.gates = gate_calls(model.graph)
-        self.inside = [*_choices_inside(model)]  # what selects in pools inside pools, and along which axis
+        self.inside = [  # what selects in pools inside pools, and along which axis
+            (expert.computes[route.name].router, AXES[along])  # type: ignore[attr-defined]
+            for expert in (each for each in model.modules() if isinstance(each, Expert))
+            for route in expert.region.graph.of_kind(RouteNode)
+            if (along := expert.region.graph.declaration_of(route).chooses_along) is not None
+        ]
         self.reached: dict[str, set[int]] = {name: set() for name in model.graph.pools()}
         for each in model.graph.decisions():
             if each.facts.chooses_along is None:
@@ -119,15 +124,6 @@ class Decisions:
         found = dict(zip(compared, self.model.results(batch, compared), strict=True)) if compared else {}
         gaps += [call.gap(tuple(found[each] for each in call.compared), batch) for call in self.gates]
         return _smallest(gaps, len(next(iter(batch.values())))) < CLOSE
-
-
-def _choices_inside(model: Model) -> Iterator[tuple[nn.Module, int]]:
-    for expert in (each for each in model.modules() if isinstance(each, Expert)):
-        graph = expert.region.graph
-        for route in graph.of_kind(RouteNode):
-            along = graph.declaration_of(route).chooses_along
-            if along is not None:
-                yield expert.computes[route.name].router, AXES[along]  # type: ignore[attr-defined]
 
 
 def gap(selected: Tensor, scores: Tensor, axis: int = -1) -> Tensor:
