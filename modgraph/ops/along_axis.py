@@ -3,6 +3,8 @@ ranks, the k-th value, positions."""
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from modgraph.declare import Signature, axis_setting, own_module, setting
 from modgraph.ops.arithmetic import Subtract
 from modgraph.ops.elementwise import Identity
@@ -42,20 +44,18 @@ class Unit(AlongAxis, name="unit", synonyms="l2_normalize unit_norm normalize no
 class Reduction(AlongAxis):
     """Reduce one axis, padding left out; by default the tokens of [N, D]."""
 
+    takes_one: ClassVar[bool] = False  # the result is one of the values, by their order
+
     axis: int | str = axis_setting(-2)
 
     def propagate(self, signature: Signature, known: Bounds) -> Propagated:
         """The bound of the places that are not zero somewhere along the reduced axis."""
-        found = drop_axis(self.any_of_choices(), signature, known)
+        found = drop_axis(Max(axis=self.axis) if self.takes_one else self, signature, known)
         if found is None:
             return None
         op, bound = found
         size = signature.operands[0].shape[signature.axes["position"]].size
         return op, Bound(bound.place, bound.k and size and bound.k * size)
-
-    def any_of_choices(self) -> Op:
-        """The reduction of ones and zeros that is zero only where all of them are."""
-        return self
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         return (replaced(found[0], axes["position"]),)
@@ -76,6 +76,8 @@ class Sum(Reduction, name="sum", synonyms="reduce_sum"):
 class Max(Reduction, name="max", synonyms="amax reduce_max"):
     """The largest value along an axis; of nothing, zero."""
 
+    takes_one = True
+
     def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if len(found) == 2:
             of_two = "minimum" if self.name == "min" else "maximum"
@@ -85,9 +87,6 @@ class Max(Reduction, name="max", synonyms="amax reduce_max"):
 
 class Min(Max, name="min", synonyms="amin reduce_min"):
     """The least value along an axis; of nothing, zero."""
-
-    def any_of_choices(self) -> Op:
-        return Max(axis=self.axis)
 
 
 class Last(Reduction, name="last"):
@@ -127,6 +126,7 @@ class KthLargest(Reduction, name="kth_largest", synonyms="top_k_value"):
 
     example = "input x: float[5, 6] y = x -> kth_largest(2) output y"
     module = own_module("position", "k")
+    takes_one = True
 
     k: int = setting(min=1, doc="1 for the largest, 2 for the next, …")
     axis: int | str = axis_setting(-1)
@@ -135,9 +135,6 @@ class KthLargest(Reduction, name="kth_largest", synonyms="top_k_value"):
         axis = (axes.lead or ())[axes["position"]]
         if not axis.name and axis.size is not None and self.k > axis.size:
             raise Misfit(f"there is no value {self.k} along an axis of {axis.size}", f"the least is k={axis.size}")
-
-    def any_of_choices(self) -> Op:
-        return Max(axis=self.axis)
 
 
 class Positions(AlongAxis, name="positions", synonyms="arange iota position_ids"):

@@ -62,7 +62,7 @@ class Pairwise(Op):
     @property
     def constants(self) -> tuple[float | None, float | None]:
         """What stands for the left and for the right value, where it is a constant."""
-        return None, None
+        return getattr(self, "left", None), getattr(self, "right", None)
 
     def slots_of(self, count: int) -> tuple[str, ...]:
         return ("left", "right") if count == 2 else super().slots_of(count)
@@ -93,10 +93,6 @@ class Arithmetic(Pairwise):
 
     left: float | None = setting(None, doc="a constant instead of the left operand")
     right: float | None = setting(None, doc="a constant instead of the right operand")
-
-    @property
-    def constants(self) -> tuple[float | None, float | None]:
-        return self.left, self.right
 
 
 class _Additive(Arithmetic):

@@ -120,7 +120,7 @@ class FirstPlaces(Op, name="first_places", synonyms="first_k"):
         return Bound(-1, 1)
 
 
-class Dispatch(Op, name="dispatch", synonyms="compact dispatch_mask"):
+class Dispatch(AlongAxis, name="dispatch", synonyms="compact dispatch_mask"):
     """A slot for each thing that was chosen along an axis, in their order: slot i takes the i-th of them.
 
     A choice x[…, tokens] gives […, slots, tokens]; a slot that is not needed is zero, and what finds no slot is left
@@ -130,11 +130,8 @@ class Dispatch(Op, name="dispatch", synonyms="compact dispatch_mask"):
 
     example = 'input x: float[5] y = x -> top_k(2) -> dispatch(2, into="slot") output y'
     module = own_module("position", "slots")
-    masks = "position"
-    along = True
 
     slots: int = setting(min=1, doc="how many slots there are")
-    axis: int | str = axis_setting(-1)
     into: str = setting("", axis=True, doc="what the axis of slots is called")
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:

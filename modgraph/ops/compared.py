@@ -23,10 +23,6 @@ class _Compared(Pairwise):
 
     right: float | None = setting(None, doc="a constant instead of the second operand")
 
-    @property
-    def constants(self) -> tuple[float | None, float | None]:
-        return None, self.right
-
 
 class Minimum(_Compared, name="minimum"):
     """The lesser of two values, element by element."""
