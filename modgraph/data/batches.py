@@ -17,7 +17,7 @@ from torch import Tensor
 
 from modgraph.backends.torch import generator_for
 from modgraph.data.declaration import Arrays
-from modgraph.data.errors import NothingToBucket, UnknownGrouping
+from modgraph.data.errors import UnknownGrouping
 from modgraph.diagnostics import ModgraphError, did_you_mean
 
 T = TypeVar("T")
@@ -76,7 +76,7 @@ class RandomOrder:
         self.batch, self.use, self.bucket = batch, use, bucket
         self.one_pass = by is None and steps is None
         self.steps = steps or math.ceil(len(arrays) / (batch * len(self.groups)))
-        self.lengths = torch.zeros(0) if bucket is None else lengths_of(arrays)
+        self.lengths = torch.zeros(0) if bucket is None else torch.from_numpy(arrays.lengths())
 
     def draw(self, seed: int, epoch: int, since: int = 0) -> Iterator[Tensor]:
         """The examples of each step of an epoch, from step `since` on, drawn as they are needed."""
@@ -117,14 +117,6 @@ class RandomOrder:
             columns.append(torch.split(by_length, [len(part) for part in parts]))
         steps = [torch.cat(parts) for parts in zip(*columns, strict=True)]
         return [steps[at] for at in torch.randperm(len(steps), generator=generator).tolist()]
-
-
-def lengths_of(arrays: Arrays) -> Tensor:
-    """How long each example is. Raises `ModgraphError` where all are equally long."""
-    lengths = arrays.lengths()
-    if lengths is None:
-        raise ModgraphError([NothingToBucket()])
-    return torch.from_numpy(lengths)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.data.errors import DataDoesNotFit, LabelsBeyond
+from modgraph.data.errors import DataDoesNotFit, LabelsBeyond, NothingToBucket
 from modgraph.data.padding import clear_padding, padding_in
 from modgraph.declare import Registry
 from modgraph.diagnostics import ModgraphError
@@ -94,10 +94,12 @@ class Arrays:
         """The arrays that tell how long examples are."""
         return sorted({name for padding in self.padded.values() for _, name in padding})
 
-    def lengths(self) -> NDArray[np.int64] | None:
-        """How long each example is, along all its padded axes together; None where none is padded."""
-        lengths = [self.values[name] for name in self._lengths]
-        return np.sum(lengths, axis=0) if lengths else None
+    def lengths(self) -> NDArray[np.int64]:
+        """How long each example is, along all its padded axes together. Raises `ModgraphError` where none is padded."""
+        if not self._lengths:
+            raise ModgraphError([NothingToBucket()])
+        lengths: NDArray[np.int64] = np.sum([self.values[name] for name in self._lengths], axis=0)
+        return lengths
 
     def names_of_groups(self, by: str | None) -> list[str]:
         """The groups that the examples belong to, in their order; none if there is no such grouping."""

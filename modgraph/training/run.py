@@ -18,7 +18,6 @@ import torch.distributed as dist
 from modgraph_runtime.files import in_words
 
 from modgraph.data import TRAIN, Arrays
-from modgraph.data.batches import lengths_of
 from modgraph.data.errors import DataChanged
 from modgraph.data.fingerprint import Fingerprint, as_json
 from modgraph.diagnostics import ModgraphError, Report, Source, render_all
@@ -190,7 +189,7 @@ def _engine(
         processes.on_rank_zero(check)
         check_monitored(graph, recipe.train, splits)
         if recipe.train.bucket is not None:
-            lengths_of(splits[TRAIN])
+            splits[TRAIN].lengths()
         if processes.is_rank_zero:
             stack.enter_context(directory.locked())
         stack.enter_context(memory_told(recipe.train.batch))
