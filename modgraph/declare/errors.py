@@ -26,11 +26,6 @@ class BrokenModule(Diagnostic, code="MG134"):
 
     message = 'the torch module "{path}" cannot be imported: {problem}'
     help = "update or mend the package that declares it, or remove it: pip uninstall {package}"
-    path: str
-
-    @property
-    def package(self) -> str:
-        return self.path.partition(".")[0]
 
 
 def failure(error: BaseException) -> str:

@@ -30,7 +30,8 @@ def resolve(path: str) -> Any:
     except Exception as error:  # code of others, which can fail in any way
         if home.partition(".")[0] in ("modgraph", "torch"):
             raise
-        raise ModgraphError([BrokenModule(path=path, problem=failure(error))]) from error
+        package = path.partition(".")[0]
+        raise ModgraphError([BrokenModule(path=path, package=package, problem=failure(error))]) from error
 
 
 def construct(signature: Signature) -> Any:
