@@ -43,7 +43,7 @@ from modgraph.ir.program.flatten import flatten
 from modgraph.ir.program.outline import outline
 from modgraph.ir.program.program import CallNode, Definition
 from modgraph.ir.program.relative import OUTSIDE, name_in_call, rename, rename_axes
-from modgraph.ir.rewrite import Built, Change, Narrowed, Rule, build_op, pruned, rewritten, rewritten_with_moves
+from modgraph.ir.rewrite import Built, Change, Rule, build_op, pruned, rewritten, rewritten_with_moves
 from modgraph.ir.stored.fields import MOST_MODULES
 from modgraph.ir.stored.nodes import flat_to_json, node_with_edges
 from modgraph.ir.stored.program import NotReadBack, from_json, stored_form, to_json

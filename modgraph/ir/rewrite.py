@@ -14,20 +14,14 @@ from modgraph.types import TensorType
 
 
 @dataclass(frozen=True)
-class Narrowed:
-    """A node in the place of another that has fewer results: `kept` are the old places of those it still has."""
-
-    node: Node
-    kept: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class Built:
     """Nodes in the place of another, each with what flows into it, results of the old graph or of those before it. The
-    one of its name stands for the old one, and uses what that did; `uses` says by name what others use."""
+    one of its name stands for the old one, and uses what that did; `uses` says by name what others use, and `moved`
+    which of its results stand for those of the old one where they have other places."""
 
     nodes: tuple[tuple[Node, Inputs], ...]
     uses: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    moved: Mapping[Result, Result] = field(default_factory=dict)
 
 
 def build_op(name: str, op: Op, *operands: Result, span: Span | None = None) -> tuple[OpNode, Inputs]:
@@ -36,7 +30,7 @@ def build_op(name: str, op: Op, *operands: Result, span: Span | None = None) -> 
     return OpNode(name=name, owner=name, op=op, span=span), inputs
 
 
-Change = Node | Narrowed | Built | Result | None
+Change = Node | Built | Result | None
 Rule = Callable[[Node, Part], Change]
 
 
@@ -90,23 +84,19 @@ class _Copy:
         match self.rule(node, self.part):
             case Result() as source:
                 self.moved[Result(node.name)] = self.now(source)
-            case Narrowed(changed, kept):
-                self._add(changed, node)
-                self.moved |= {Result(node.name, old): Result(changed.name, new) for new, old in enumerate(kept)}
-            case Built(nodes, uses):
+            case Built(nodes, uses, moved):
                 uses = {node.name: self.part.graph.uses(node.name), **uses}
                 for each, read in nodes:
                     self.graph.add_typed(replace(each, within=node.within), self._all_now(read), uses.get(each.name))
+                self.moved |= moved
             case Node() as changed:
                 self._add(changed, node)
 
     def _add(self, node: Node, before: Node) -> None:
-        """Add what a node has become. A scan may have fewer arguments than before, an op fewer operands, a decision
-        fewer rounds and records."""
+        """Add what a node has become. An op may have fewer operands than before, a decision fewer rounds and
+        records."""
         graph = self.part.graph
         inputs = self._all_now(graph.inputs(before.name))
-        if isinstance(node, ScanNode):
-            inputs = {slot: result for slot, result in inputs.items() if slot in node.region.arguments}
         if isinstance(node, DecisionNode) and isinstance(before, DecisionNode):
             assert node.rounds in (1, before.rounds), "a decision keeps all rounds, or the last alone"
             inputs = {slot: inputs[slot] for slot in node.slots}

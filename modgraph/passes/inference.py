@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from modgraph.ir import Graph, Part, Region, Result, ScanNode, decisions_by_result, moved_states, needed_in
 from modgraph.ir.node import DecisionNode, GrowthNode, InputNode, LossNode, OutputNode, TargetNode
-from modgraph.ir.rewrite import Change, Narrowed, pruned, rewritten
+from modgraph.ir.rewrite import Built, Change, pruned, rewritten
 from modgraph.passes.infrastructure import Pass
 
 
@@ -38,9 +38,9 @@ def _keep(graph: Graph, decisions: Set[str]) -> tuple[dict[str, Change], set[Res
         inputs, kept[node.name] = graph.inputs(node.name), node
         if isinstance(node, ScanNode):
             scan, places = narrowed(node, live)
-            kept[node.name] = Narrowed(scan, places)
-            lost = {*node.region.arguments} - {*scan.region.arguments}
-            inputs = {slot: result for slot, result in inputs.items() if slot not in lost}
+            inputs = {slot: result for slot, result in inputs.items() if slot in scan.region.arguments}
+            moved = {Result(node.name, old): Result(node.name, new) for new, old in enumerate(places)}
+            kept[node.name] = Built(((scan, inputs),), moved=moved)
         live |= {*inputs.values(), *graph.lengths(node.name).values(), *map(Result, graph.uses(node.name).values())}
     return kept, live
 
