@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from modgraph.inspect.page.content import Pane
-from modgraph.inspect.page.engine import FIRST_BOXES, rendered, text_of
+from modgraph.inspect.page.document import FIRST_BOXES, rendered, text_of
 from modgraph.inspect.quote import quote_dot, quote_mermaid
 from modgraph.inspect.scene import Box, Edge, Scene
 from modgraph.version import VERSION

@@ -19,8 +19,7 @@ from modgraph.data import Arrays
 from modgraph.declare import Role
 from modgraph.diagnostics import ModgraphError
 from modgraph.inspect.page.content import Pane
-from modgraph.inspect.page.document import style_of_drawing
-from modgraph.inspect.page.engine import ELK_NOTICE, elk, rendered, text_of
+from modgraph.inspect.page.document import ELK_NOTICE, elk, rendered, style_of_drawing, text_of
 from modgraph.inspect.quote import escape_html
 from modgraph.inspect.scene import scene_of
 from modgraph.ir import Decision, Graph, OpNode, from_json

@@ -13,10 +13,9 @@ from modgraph.inspect.cost import COUNTS
 from modgraph.inspect.cost_text import aligned
 from modgraph.inspect.diff.changes import Changed, Moved, Unmatched
 from modgraph.inspect.diff.comparison import Comparison, Fate, Weight
-from modgraph.inspect.diff.keys import Key, Keys, Say, fill
 from modgraph.inspect.diff.level import Level, Palette, calls_around
 from modgraph.inspect.diff.matching import Definitions
-from modgraph.inspect.diff.words import details, shown_node, shown_place, shown_type
+from modgraph.inspect.diff.words import Key, Keys, Say, details, fill, shown_node, shown_place, shown_type
 from modgraph.ir import Call, Graph
 
 ADDED, REMOVED, CHANGED, MOVED = "+", "−", "~", "→"

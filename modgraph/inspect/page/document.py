@@ -1,18 +1,34 @@
-"""One HTML file with all that it needs, which reaches for nothing else."""
+"""One HTML file with all that it needs, which reaches for nothing else; and its renderer, run from Python: the same
+JavaScript, in V8."""
 
 from __future__ import annotations
 
+import atexit
 import base64
+import gzip
 import hashlib
+import json
+import sys
 from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
+from modgraph.diagnostics import ModgraphError
 from modgraph.inspect.page.content import Pane, Section
-from modgraph.inspect.page.engine import ELK_NOTICE, elk, packed_elk, rendered, text_of
+from modgraph.inspect.page.errors import TooFewAddresses
 from modgraph.inspect.quote import escape_html, script_json
 from modgraph.version import VERSION
 
+if TYPE_CHECKING:
+    from py_mini_racer import MiniRacer
+
 SCRIPTS = "scene.js layout.js draw.js dom.js zoom.js source.js panel.js pane.js charts.js app.js".split()
 TAB = '<button type="button" role="tab" class="{kind}" data-do="tab" data-tab="{name}">{text}</button>'
+ELK_NOTICE = "elkjs 0.12.1, the Eclipse Layout Kernel: EPL-2.0, its source at https://github.com/kieler/elkjs"
+ADDRESSES = 2**40  # bytes: V8 reserves more, takes less where it must, and ends the process where that is too little
+FIRST_BOXES = 60  # how many boxes are unfolded at first, about
+RENDERER = ("scene.js", "layout.js", "draw.js", "svg_text.js")
 
 
 def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ()) -> str:
@@ -54,3 +70,54 @@ def style_of_drawing() -> str:
 
 def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+# ------------------------------------------------------------ the renderer
+
+
+def text_of(name: str) -> str:
+    """A file of the page."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def packed_elk() -> bytes:
+    """The layout library, compressed by gzip."""
+    return files(__package__).joinpath("elk").joinpath("elk.bundled.js.gz").read_bytes()
+
+
+@cache
+def elk() -> str:
+    """The layout library."""
+    return gzip.decompress(packed_elk()).decode()
+
+
+@cache
+def _engine() -> MiniRacer:
+    from py_mini_racer import MiniRacer
+
+    if sys.platform != "win32":
+        import resource
+
+        most, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if most != resource.RLIM_INFINITY and most < ADDRESSES:
+            raise ModgraphError([TooFewAddresses(most=most // 2**30)])
+    engine = MiniRacer()
+    atexit.register(engine.close)  # later, without its thread, it would wait for ever
+    for script in (text_of("engine.js"), elk(), "\n".join(map(text_of, RENDERER))):
+        engine.eval(script)
+    return engine
+
+
+def rendered(pane: dict[str, Any], budget: int | None = FIRST_BOXES, routes: bool = False) -> dict[str, Any]:
+    """A pane in JSON laid out and drawn: `state`, what is unfolded; `laid`, positions; `svg`, the elements.
+
+    Unfolded are about `budget` boxes, or all but repetitions; with `routes` only what leads to boxes that have a load.
+    Raises `ModgraphError` where V8 cannot start.
+    """
+    engine = _engine()
+    engine.eval(f"render({json.dumps(pane)}, {json.dumps(budget)}, {json.dumps(routes)}); 0")
+    result: Any = engine.eval("rendered")
+    assert isinstance(result, str), engine.eval("fault")
+    drawn: dict[str, Any] = json.loads(result)
+    return drawn

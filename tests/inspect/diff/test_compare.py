@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from modgraph.diagnostics import ModgraphError, Report, Source
 from modgraph.inspect.diff import Fate, Side, applied, compare, compared, weights_after
 from modgraph.inspect.diff.comparison import without_bodies
-from modgraph.inspect.diff.keys import Keys
 from modgraph.inspect.diff.text import Item, Line, Move, fold, lines_of, moves_of
-from modgraph.inspect.diff.words import details
+from modgraph.inspect.diff.words import Keys, details
 from modgraph.ir import Graph, from_json, to_json, weights_of
 from modgraph.program import loads
 from modgraph.syntax.format import format_source
