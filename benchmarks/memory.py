@@ -21,7 +21,7 @@ from options import parse_options
 import modgraph
 from modgraph.backends.report import SYMBOLIC_LENGTH, random_batch
 from modgraph.backends.torch.step_memory import memory_of
-from modgraph.inspect.memory import TrainingStep
+from modgraph.inspect.cost import TrainingStep
 
 sys.path.append(str(Path(__file__).parents[1]))  # the checkout, for its tests
 from tests.measured_memory import MeasuredStep

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from modgraph.diagnostics import Diagnostic, Report, Source
 from modgraph.elaboration import Standalone, read_model
-from modgraph.inspect.cost import Cost, check_lengths, cost_of
-from modgraph.inspect.memory import Memory, TrainingStep
+from modgraph.inspect.cost import Cost, Memory, TrainingStep, check_lengths, cost_of
 from modgraph.ir import Graph, heading
 from modgraph.recipes.optimizers import Optimizer
 from modgraph.syntax import read

@@ -12,9 +12,8 @@ from typing import Any
 from modgraph.cli.common import add_options, is_count, open_architecture, read_lengths, read_overrides
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.files import exists
-from modgraph.inspect.cost import axes_of_any_length, check_lengths, cost_of
+from modgraph.inspect.cost import TrainingStep, axes_of_any_length, check_lengths, cost_of
 from modgraph.inspect.cost_text import count_lines, fits_line, heading_lines, memory_lines
-from modgraph.inspect.memory import TrainingStep
 from modgraph.recipes.optimizers import Optimizer
 from modgraph.store.opened import Kind, Opened
 from modgraph.training.sections import read_parameters, read_train

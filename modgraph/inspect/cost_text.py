@@ -10,8 +10,7 @@ from modgraph_runtime.files import in_words
 
 from modgraph.declare import shown_value
 from modgraph.diagnostics import listed
-from modgraph.inspect.cost import Cost
-from modgraph.inspect.memory import Memory
+from modgraph.inspect.cost import Cost, Memory
 from modgraph.ir import Graph, PoolNode, RouterNode
 from modgraph.ir.program.outline import definitions_of
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from modgraph.inspect.page.content import Pane
-from modgraph.inspect.page.document import FIRST_BOXES, rendered, text_of
+from modgraph.inspect.page.document import rendered, text_of
 from modgraph.inspect.quote import quote_dot, quote_mermaid
 from modgraph.inspect.scene import Box, Edge, Scene
 from modgraph.version import VERSION
@@ -146,9 +146,9 @@ def _nested(box: Box, leaf: Say, group: Say, end: str) -> Iterator[str]:
 MARGIN = 4
 
 
-def svg_of(scene: Scene, budget: int | None = FIRST_BOXES) -> str:
-    """The text of an `.svg` file; unfolded are about `budget` boxes, or all but repetitions."""
-    drawn = rendered(Pane(scene).as_json(), budget)
+def svg_of(scene: Scene) -> str:
+    """The text of an `.svg` file."""
+    drawn = rendered(Pane(scene).as_json())
     width, height = (round(drawn["laid"][side] + 2 * MARGIN) for side in ("width", "height"))
     style = text_of("drawing.css")
     # few viewers know colours by their names

@@ -18,8 +18,7 @@ import modgraph
 from modgraph.backends.report import random_batch
 from modgraph.backends.torch import Model, build
 from modgraph.backends.torch.step_memory import SHORTER, Rehearsal, memory_of
-from modgraph.inspect.cost import axes_of_any_length
-from modgraph.inspect.memory import TrainingStep, last_below
+from modgraph.inspect.cost import TrainingStep, axes_of_any_length, last_below
 from modgraph.ir import Graph, Part, RouteNode
 from modgraph.training.engine import Engine
 from modgraph.training.run import started

@@ -19,8 +19,7 @@ from torch.utils._pytree import tree_leaves
 from modgraph.backends.errors import StepIsUnmeasured
 from modgraph.backends.torch.model import empty_model
 from modgraph.diagnostics import ModgraphError
-from modgraph.inspect.cost import cost_of, fixed
-from modgraph.inspect.memory import Memory, TrainingStep, last_below
+from modgraph.inspect.cost import Memory, TrainingStep, cost_of, fixed, last_below
 from modgraph.ir import Graph, OpNode, Result, ScanNode, weights_of
 from modgraph.nn import Chosen, ChosenSenders
 from modgraph.nn.selected import SelectedGrouped, SelectedPerModule

@@ -36,14 +36,8 @@ def as_json(found: Comparison) -> dict[str, Any]:
         "added": [*map(node, diff.added)],
         "removed": [*map(node, diff.removed)],
         "changed": [
-            {
-                "kind": each.kind,
-                "before": each.before,
-                "after": each.after,
-                "follows": each.follows,
-                "attributes": [*map(_attribute, each.attributes)],
-                **costs_at(each.after),
-            }
+            {name: getattr(each, name) for name in ("kind", "before", "after", "follows")}
+            | {"attributes": [*map(_attribute, each.attributes)], **costs_at(each.after)}
             for each in diff.changed
         ],
         "moved": [asdict(each) for each in diff.moved],

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from py_mini_racer import MiniRacer
 
 SCRIPTS = "scene.js layout.js draw.js dom.js zoom.js source.js panel.js pane.js charts.js app.js".split()
-TAB = '<button type="button" role="tab" class="{kind}" data-do="tab" data-tab="{name}">{text}</button>'
+TAB_OF_DATA = '<button type="button" role="tab" class="" data-do="tab" data-tab="charts">Data</button>'
 ELK_NOTICE = "elkjs 0.12.1, the Eclipse Layout Kernel: EPL-2.0, its source at https://github.com/kieler/elkjs"
 ADDRESSES = 2**40  # bytes: V8 reserves more, takes less where it must, and ends the process where that is too little
 FIRST_BOXES = 60  # how many boxes are unfolded at first, about
@@ -45,8 +45,6 @@ def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ())
     # nothing is fetched, and nothing runs but the page's own script and the layout library
     policy = f"default-src 'none'; script-src {_hash(script)} {_hash(elk())}; style-src {_hash(style)}; "
     policy += "img-src data:; base-uri 'none'; form-action 'none'"
-    tabs = [("graph", "Graph", ""), ("spec", "Spec", "only-narrow"), ("details", "Details", "only-narrow")]
-    tabs += [("charts", "Data", "")] if sections else []
     return text_of("page.html").format(
         policy=escape_html(policy),
         version=VERSION,
@@ -54,7 +52,7 @@ def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ())
         style=style,
         count="two" if len(panes) > 1 else "one",
         wide=" wide" if sections else "",
-        tabs="".join(TAB.format(name=name, text=text, kind=kind) for name, text, kind in tabs),
+        tab_of_data=TAB_OF_DATA if sections else "",
         panes="".join(drawn),
         data=script_json({"panes": data, "sections": [section.as_json() for section in sections]}),
         elk=base64.b64encode(packed_elk()).decode(),
@@ -109,10 +107,10 @@ def _engine() -> MiniRacer:
     return engine
 
 
-def rendered(pane: dict[str, Any], budget: int | None = FIRST_BOXES, routes: bool = False) -> dict[str, Any]:
+def rendered(pane: dict[str, Any], budget: int = FIRST_BOXES, routes: bool = False) -> dict[str, Any]:
     """A pane in JSON laid out and drawn: `state`, what is unfolded; `laid`, positions; `svg`, the elements.
 
-    Unfolded are about `budget` boxes, or all but repetitions; with `routes` only what leads to boxes that have a load.
+    Unfolded are about `budget` boxes; with `routes` only what leads to boxes that have a load.
     Raises `ModgraphError` where V8 cannot start.
     """
     engine = _engine()

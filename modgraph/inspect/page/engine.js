@@ -13,7 +13,7 @@ function render(data, budget, routes) {
   annotate(index, data);
   for (const id of Object.keys(data.marks || {})) if (!index.boxes.has(id)) delete data.marks[id];
   const isWanted = routes ? leadsToLoad : undefined;
-  const state = budget === null ? unfoldedAll(data.scene) : firstState(data.scene, budget, isWanted);
+  const state = firstState(data.scene, budget, isWanted);
   new ELK().layout(elkGraph(index, state)).then((laid) => {
     const placed = positions(laid);
     rendered = JSON.stringify({
