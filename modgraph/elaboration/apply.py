@@ -44,7 +44,7 @@ def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, site: Site) -
         return report_misfit(misfit, op.name, tensors, span, site)
     context.spend(2 * len(signature.results), span)
     name, owner = site.naming.next(op.name, bound.label)
-    if not site.has_name_of_its_own(owner, span) or (shapes and not site.agree_on_weights(owner, shapes, span)):
+    if not _has_name_of_its_own(owner, span, site) or (shapes and not agree_on_weights(owner, shapes, span, site)):
         return POISON
     context.count("weights", len(shapes), span)
     if shapes and site.naming.shifting is not None and bound.label is None:
@@ -56,6 +56,33 @@ def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, site: Site) -
         return POISON
     results = tuple([Tensor(Result(name, at), type_, span) for at, type_ in enumerate(signature.results)])
     return results[0] if len(results) == 1 else TensorTuple(results)
+
+
+def _has_name_of_its_own(owner: str, span: Span, site: Site) -> bool:
+    """Whether the weights of an op are called so that none lie below another op's; the name is taken then."""
+    known, parts = site.context.owners.setdefault(site.home, {}), owner.split(".")
+    above = [".".join(parts[:end]) for end in range(1, len(parts))]
+    other = next((each for each in above if known.get(each) == each), None)
+    other = other or (known[owner] if known.get(owner, owner) != owner else None)
+    for each in (*above, owner):
+        known.setdefault(each, owner)
+    if other is not None:
+        site.tell(errors.NameAcross(span=span, name=owner, other=other))
+    return other is None
+
+
+def agree_on_weights(owner: str, shapes: dict[str, tuple[int, ...]], span: Span, site: Site) -> bool:
+    """Whether the weights of an owner have the shapes its earlier uses gave them."""
+    earlier = site.context.weights.setdefault((site.home, owner), shapes)
+    if earlier.keys() != shapes.keys():
+        facts: Any = {"found": ", ".join(shapes) or "none", "earlier": ", ".join(earlier) or "none"}
+        site.tell(errors.SharedWithOtherWeights(span=span, name=owner, **facts))
+        return False
+    other = next((name for name, shape in shapes.items() if earlier[name] != shape), None)
+    if other is not None:
+        facts = {"weight": other or owner, "found": str([*shapes[other]]), "earlier": str([*earlier[other]])}
+        site.tell(errors.SharedWithOtherShapes(span=span, name=owner, **facts))
+    return other is None
 
 
 def report_misfit(misfit: Misfit, who: str, tensors: tuple[Tensor, ...], span: Span, site: Site) -> Poison:

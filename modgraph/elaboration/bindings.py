@@ -99,8 +99,7 @@ def elaborate_output(statement: ast.Output, site: Site) -> None:
         return
     reference = statement.reference or _reference(statement.value)
     if reference is None:
-        found, advice = "this is an expression", "give it a name: output NAME = …"
-        site.tell(errors.WrongKind(span=statement.value.span, needed="a name", found=found, way_out=advice))
+        site.refuse(statement.value.span, "a name", "this is an expression", "give it a name: output NAME = …")
         return
     key = member_key(reference, site)
     if key is POISON and statement.reference is None:

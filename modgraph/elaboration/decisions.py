@@ -78,9 +78,8 @@ def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Cal
             return POISON
         for member in members:
             if not isinstance(member, RouterEntity):
-                found = f"this is {described(value)}"
                 advice = "name the router that chooses among its modules" if isinstance(member, PoolEntity) else ""
-                return site.tell(errors.WrongKind(span=span, needed="a value or a router", found=found, way_out=advice))
+                return site.refuse(span, "a value or a router", f"this is {described(value)}", advice)
             read = record_as(member.router.records, *bound.op.reads)
             records = _records_of(member, "" if read is None else read.name, span, site)
             if isinstance(records, Poison):

@@ -85,9 +85,9 @@ def _template(value: Any, expression: ast.Expression, what: str, site: Site) -> 
     """What the modules of a pool, or a module, may be made of; else told."""
     if isinstance(value, Template | ModuleEntity | Poison):
         return value
-    needed, found = f"a pipeline that begins with an op, for {what},", f"this is {described(value)}"
+    needed = f"a pipeline that begins with an op, for {what},"
     way_out = "begin with an op, for example: linear(64) -> relu"
-    return site.tell(errors.WrongKind(**site.at_fault(expression), needed=needed, found=found, way_out=way_out))
+    return site.refuse(expression, needed, f"this is {described(value)}", way_out)
 
 
 def declare_router(statement: ast.Router, site: Site) -> None:
@@ -100,15 +100,15 @@ def _settled_router(
     """A kind of router with its arguments, `further` ones where it was passed as an argument itself."""
     callee = value.callee if isinstance(value, ast.Call) else value
     if not isinstance(callee, ast.Name):
-        found = "this is an expression"
-        return site.tell(errors.WrongKind(span=value.span, needed="the name of a router", found=found))
+        return site.refuse(value.span, "the name of a router", "this is an expression")
     passed = site.scope.find(callee.name, lambda found: isinstance(found, Template))
     if passed is not None:
         arguments = (*arguments_of(value, site, of_op=False), *further)
         if passed.term is not None:
             with site.context.applying(passed.span, value.span):
                 return _settled_router(passed.term, arguments, site.where_written(passed))
-        return _no_router(callee, "this is a pipeline", "give a kind of router, for example: agreement(2)", site)
+        way_out = "give a kind of router, for example: agreement(2)"
+        return site.refuse(callee, "a kind of router", "this is a pipeline", way_out)
     defined = site.scope.find_router(callee.name) or prelude_router(callee.name)
     if defined is not None:
         use = use_block(defined, [*arguments_of(value, site, of_op=False), *further], site, value.span)
@@ -128,12 +128,7 @@ def _settled_router(
     way_out = f"give a kind of router, for example: {callee.name}=agreement(2)"
     if isinstance(known, entities.RouterEntity):
         way_out = f"one that is declared routes as it is: x -> pool by {callee.name}"
-    return _no_router(callee, f"this is {described(known)}", way_out, site)
-
-
-def _no_router(callee: ast.Name, found: str, way_out: str, site: Site) -> Poison:
-    needed = "a kind of router"
-    return site.tell(errors.WrongKind(**site.at_fault(callee), needed=needed, found=found, way_out=way_out))
+    return site.refuse(callee, "a kind of router", f"this is {described(known)}", way_out)
 
 
 def _declare(statement: Any, kind: Any, site: Site, **facts: Any) -> None:

@@ -67,8 +67,8 @@ def _tuple(expression: ast.TupleOf, site: Site) -> Any:
 
 def _call(call: ast.Call, site: Site) -> Any:
     if not isinstance(call.callee, ast.Name):
-        found, way_out = "this is an expression", "an op is applied with an arrow: y = x -> relu"
-        return site.tell(errors.WrongKind(span=call.callee.span, needed="a name", found=found, way_out=way_out))
+        way_out = "an op is applied with an arrow: y = x -> relu"
+        return site.refuse(call.callee.span, "a name", "this is an expression", way_out)
     name = call.callee.name
     if site.scope.find(name, lambda found: isinstance(found, Template)) is not None:
         return _call_passed(call, site)
@@ -116,8 +116,7 @@ def _call_passed(call: ast.Call, site: Site) -> Any:
         return apply_statistic(settled, [(each.value, each.span) for each in operands], call, site)
     if isinstance(settled, Poison):
         return POISON
-    found, way_out = "this is a block", "a block is applied with an arrow: x -> ffn"
-    return site.tell(errors.WrongKind(span=call.span, needed="an op", found=found, way_out=way_out))
+    return site.refuse(call.span, "an op", "this is a block", "a block is applied with an arrow: x -> ffn")
 
 
 def _numbers_as_settings(op: type[Op], given: list[CallArgument]) -> list[CallArgument]:
@@ -140,7 +139,7 @@ def _unknown_call(call: ast.Call, name: str, site: Site) -> Any:
     if found is not None or is_router(name) or site.scope.find_router(name) is not None:
         what = described(found) if found is not None else f'the router "{name}"'
         advice = "a router is declared: router NAME = …" if found is None else "only ops and routers take arguments"
-        return site.tell(errors.WrongKind(span=call.span, needed="an op", found=f"this is {what}", way_out=advice))
+        return site.refuse(call.span, "an op", f"this is {what}", advice)
     suggestion = "a range is written with two dots: 0..4"
     if name != "range":
         suggestion = op_meant(name, [*site.visible(call.span, is_callable), *constants.FUNCTIONS])
@@ -166,7 +165,7 @@ def callable_of(term: ast.Expression, site: Site, further: tuple[CallArgument, .
         value = site.evaluate(term)
         if is_callable(value) or isinstance(value, Poison):
             return value
-        return site.tell(errors.WrongKind(span=term.span, needed=CALLABLE, found=f"this is {described(value)}"))
+        return site.refuse(term.span, CALLABLE, f"this is {described(value)}")
     found = site.scope.find(callee.name, is_callable)
     called = isinstance(term, ast.Call) or bool(further)
     if isinstance(found, BlockEntity):
@@ -176,9 +175,8 @@ def callable_of(term: ast.Expression, site: Site, further: tuple[CallArgument, .
         if found.term is not None:
             with site.context.applying(found.span, term.span):
                 return callable_of(found.term, site.where_written(found), arguments)
-        facts: Any = {"needed": "an op or a block", "found": "this is a pipeline, which takes no arguments"}
-        facts |= {"way_out": "give an op or a block by its name", **site.at_fault(callee)}
-        return site.tell(errors.WrongKind(**facts))
+        way_out = "give an op or a block by its name"
+        return site.refuse(callee, "an op or a block", "this is a pipeline, which takes no arguments", way_out)
     if found is not None and not called:
         return found
     if (op := find_op(callee.name)) is None:
@@ -196,5 +194,4 @@ def _unknown_term(term: ast.Name, site: Site) -> Poison:
     way_out = f"for example: {term.name}=relu" if site.given_at(term) else ""
     if isinstance(found, entities.Family) and found.members:
         way_out = f"take one of its members: {term.name}[{shown_value(next(iter(found.members)))}]"
-    is_ = f'"{term.name}" is {described(found)}'
-    return site.tell(errors.WrongKind(**site.at_fault(term), needed=CALLABLE, found=is_, way_out=way_out))
+    return site.refuse(term, CALLABLE, f'"{term.name}" is {described(found)}', way_out)

@@ -7,7 +7,7 @@ node into the graph, which a training over several tasks asks.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from modgraph.diagnostics import Note, did_you_mean
 from modgraph.elaboration import entities, errors
@@ -22,7 +22,6 @@ from modgraph.types import Axis, TensorType
 
 E = TypeVar("E", PoolEntity, RouterEntity)
 W = TypeVar("W", PoolEntity, AxisEntity)
-WORDS: dict[type[Entity], str] = {PoolEntity: "pool", RouterEntity: "router"}
 OF_TYPES = "its modules are those of an axis of a type", "give the pool a size of its own, a number"
 UNLIKE = "its modules are unlike, so a new one is none of them", "add the module to the pool's list"
 EXAMPLES: dict[type[Entity], str] = {PoolEntity: "pool NAME[2] = …", RouterEntity: "router NAME = …"}
@@ -63,7 +62,7 @@ def _declared(name: str, kind: type[E], statement: ast.GrowBy | ast.Grow, site: 
     found = site.scope.find(name)
     if isinstance(found, kind):
         return found
-    word = WORDS[kind]
+    word = kind.kind
     if found is None:
         known = site.visible(statement.span, lambda value: isinstance(value, kind))
         declare = f"declare it first: {EXAMPLES[kind]}"
@@ -71,8 +70,7 @@ def _declared(name: str, kind: type[E], statement: ast.GrowBy | ast.Grow, site: 
         site.tell(errors.UnknownName(span=statement.span, name=name, suggestion=suggestion))
     elif not isinstance(found, Poison):
         way_out = "let each grow where it is declared, in the same loop" if isinstance(found, entities.Family) else ""
-        facts: Any = {"needed": f"a {word}", "found": f"{name} is {described(found)}", "way_out": way_out}
-        site.tell(errors.WrongKind(span=statement.span, **facts))
+        site.refuse(statement.span, f"a {word}", f"{name} is {described(found)}", way_out)
     return None
 
 
@@ -82,9 +80,8 @@ def elaborate_grow(statement: ast.Grow, site: Site) -> None:
         site.tell(errors.NotInRegion(span=statement.span, what="growth"))
         return
     if site.decision is not None:
-        found, way_out = "this is a router's", f"a model says it: {statement.span.text.splitlines()[0]}"
-        facts: Any = {"needed": "a model's or a block's body", "found": found, "way_out": way_out}
-        site.tell(errors.WrongKind(span=statement.span, **facts))
+        way_out = f"a model says it: {statement.span.text.splitlines()[0]}"
+        site.refuse(statement.span, "a model's or a block's body", "this is a router's", way_out)
         return
     if stands_in_scan(statement, "growth", "let the pool grow behind the scan", site):
         return

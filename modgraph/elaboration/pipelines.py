@@ -68,8 +68,8 @@ def _summed(value: Any, sent: ast.Sent, span: Span, site: Site) -> Any:
     if isinstance(value, Poison) or isinstance(means, Poison):
         return POISON
     if isinstance(means, ByRouter):
-        found, way_out = f'"{means.router.path}" is a router', f"send it through a pool: x -> p by {means.router.path}"
-        return site.tell(errors.WrongKind(span=sent.by.span, needed="a value", found=found, way_out=way_out))
+        way_out = f"send it through a pool: x -> p by {means.router.path}"
+        return site.refuse(sent.by.span, "a value", f'"{means.router.path}" is a router', way_out)
     if isinstance(value, Tensor):
         return _apply_sum(value, means, sent.span, site)
     return site.tell(errors.NotValue(span=span, what="what is summed", found=described(value)))
@@ -96,9 +96,8 @@ def _apply_to_tensors(term: Any, means: Means | None, tensors: tuple[Tensor, ...
     if isinstance(term, PoolEntity):
         return _apply_pool(term, means, tensors, stage.span, site)
     if isinstance(means, ByRouter):
-        fault, found = site.at_fault(stage.term), f"this is {described(term)}"
         way_out = "a router chooses among the modules of a pool: pool p[4] = linear(8)"
-        return site.tell(errors.WrongKind(**fault, needed="a pool", found=found, way_out=way_out))
+        return site.refuse(stage.term, "a pool", f"this is {described(term)}", way_out)
     value = site.apply(term, tensors, stage.span)
     if means is None or stage.sent is None or isinstance(value, Poison):
         return value
@@ -147,19 +146,17 @@ def _means_of(sent: ast.Sent, site: Site) -> Means | Poison:
                 return ByWeights(found, axis_called(name, site))
             case place:
                 return ByWeights(found, int(site.constant(place, "the place of an axis")))
-    way_out = "declare it: router NAME = …; or give weights: x -> pool by w over expert"
-    facts: Any = {"span": sent.by.span}
-    if site.given_at(called) is not None:
-        facts = site.at_fault(called)
-        way_out = "give a router that is declared, or declare one of that kind in the block: router r = kind"
-    facts |= {"needed": "a router or weights", "found": f"this is {described(found)}", "way_out": way_out}
-    return site.tell(errors.WrongKind(**facts))
+    if site.given_at(called) is None:
+        way_out = "declare it: router NAME = …; or give weights: x -> pool by w over expert"
+        return site.refuse(sent.by.span, "a router or weights", f"this is {described(found)}", way_out)
+    way_out = "give a router that is declared, or declare one of that kind in the block: router r = kind"
+    return site.refuse(called, "a router or weights", f"this is {described(found)}", way_out)
 
 
 def _by_router(router: entities.RouterEntity, sent: ast.Sent, site: Site) -> Means | Poison:
     if sent.over is not None:
-        found, way_out = "a router decides what is summed", f"leave it out: x -> pool by {router.path}"
-        return site.tell(errors.WrongKind(span=sent.over.span, needed="nothing", found=found, way_out=way_out))
+        way_out = f"leave it out: x -> pool by {router.path}"
+        return site.refuse(sent.over.span, "nothing", "a router decides what is summed", way_out)
     others, pools = list[Tensor | Poison](), list[PoolEntity]()
     for value in [each.value for each in sent.by.arguments] if isinstance(sent.by, ast.Call) else ():
         pool = site.evaluate(value) if isinstance(value, ast.Name | ast.Index) else None
@@ -177,11 +174,11 @@ def _tell_unknown(called: ast.Name, site: Site) -> None:
     if site.report_ended(name, called.span):
         return
     if is_router(name) or site.scope.find_router(name) is not None:
-        found, way_out = f'"{name}" is a kind of router', f"give it a name: router r = {name}, and x -> pool by r"
-        site.tell(errors.WrongKind(span=called.span, needed="a router", found=found, way_out=way_out))
+        way_out = f"give it a name: router r = {name}, and x -> pool by r"
+        site.refuse(called.span, "a router", f'"{name}" is a kind of router', way_out)
     elif find_op(name) is not None:
-        found, way_out = f'"{name}" is an op', f"weights are a value: by (x -> {name})"
-        site.tell(errors.WrongKind(span=called.span, needed="a router or weights", found=found, way_out=way_out))
+        way_out = f"weights are a value: by (x -> {name})"
+        site.refuse(called.span, "a router or weights", f'"{name}" is an op', way_out)
     else:
         known = site.visible(called.span, lambda value: isinstance(value, entities.RouterEntity))
         declare = "declare it: router NAME = …"
@@ -197,7 +194,7 @@ def _apply_sum(value: Tensor, means: ByWeights, span: Any, site: Site) -> Any:
         if len(shared) != 1:
             found = f"{means.weights.type} and {value.type} share {' and '.join(shared) if shared else 'no named axis'}"
             way_out = f"say which is summed: by … over {shared[0] if shared else -1}"
-            return site.tell(errors.WrongKind(span=span, needed="one axis to sum over", found=found, way_out=way_out))
+            return site.refuse(span, "one axis to sum over", found, way_out)
         (over,) = shared
     if isinstance(over, str) and value.type.position(over) is None:
         reason = f'there is no axis "{over}" in {shown(shape)}'

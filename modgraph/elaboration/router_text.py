@@ -41,9 +41,8 @@ def inline_router(
     if len(pools) != len(wanted):
         return site.tell(errors.RouterPools(span=span, name=name, wanted=", ".join(wanted), given=len(pools)))
     if any(each.axis != pool.axis for each in pools):
-        needed, found = "pools that share an axis", " and ".join(f'"{each.path}"' for each in pools)
-        way_out = f"pool {pools[1].path}[{pools[0].path}] = …"
-        return site.tell(errors.WrongKind(span=span, needed=needed, found=found, way_out=way_out))
+        found = " and ".join(f'"{each.path}"' for each in pools)
+        return site.refuse(span, "pools that share an axis", found, f"pool {pools[1].path}[{pools[0].path}] = …")
     node, _ = site.naming.next(pools[0].word)
     inside, call = enter_body(use, (node, router.path), values, span, site, router.frozen)
     inside.scope.names |= dict(zip(wanted, pools, strict=True))

@@ -8,7 +8,7 @@ from typing import Any
 from modgraph import ir
 from modgraph.diagnostics import Note, Span
 from modgraph.elaboration import errors
-from modgraph.elaboration.apply import report_misfit
+from modgraph.elaboration.apply import agree_on_weights, report_misfit
 from modgraph.elaboration.entities import POISON, Poison, PoolEntity, RouterEntity, RouterUse, Tensor, several
 from modgraph.elaboration.messages import as_one, for_each_sender, message_ranks, refuse, taken_apart
 from modgraph.elaboration.router_text import inline_router
@@ -173,7 +173,7 @@ def _route(word: str, pool: PoolNode, router: RouterEntity, values: tuple[Tensor
         shapes = signature.weight_shapes
     except Misfit as misfit:
         return report_misfit(misfit, who, values, span, site)
-    if not site.agree_on_weights(router.path, shapes, span):
+    if not agree_on_weights(router.path, shapes, span, site):
         return POISON
     if not site.shares(router.path):
         facts: Any = {"span": router.span, "frozen": router.frozen, "within": router.within}

@@ -183,6 +183,11 @@ class Site:
             way_out = f"axis={name} names it; it is a number where what is sent has a fixed length along it"
         self.tell(errors.AxisOfAnyLength(span=span, name=name, way_out=way_out))
 
+    def refuse(self, place: ast.Tree | Span, needed: str, found: str, way_out: str = "") -> Poison:
+        """Report that something else is needed at a place; a parameter is at fault where its argument stands."""
+        fault = {"span": place} if isinstance(place, Span) else self.at_fault(place)
+        return self.tell(errors.WrongKind(**fault, needed=needed, found=found, way_out=way_out))
+
     def report_ended(self, name: str, span: Span) -> bool:
         """Report a name that was bound only in an inner body; whether it was."""
         body = next((scope.ended[name] for scope in self.scope.of_body() if name in scope.ended), None)
@@ -197,11 +202,11 @@ class Site:
         self.context.spend(NAME * min(len(names), MOST_CANDIDATES), span)
         return names
 
-    def at_fault(self, expression: ast.Expression) -> dict[str, Any]:
+    def at_fault(self, expression: ast.Tree) -> dict[str, Any]:
         """Where to tell that an expression is of a wrong kind: a parameter, where its argument stands."""
         return place_at_fault(expression.span, self.given_at(expression))
 
-    def given_at(self, expression: ast.Expression) -> Span | None:
+    def given_at(self, expression: ast.Tree) -> Span | None:
         """Where the argument stands that an expression means, if it is a parameter and was given one."""
         return self.scope.given_at(expression.name) if isinstance(expression, ast.Name) else None
 
@@ -295,31 +300,6 @@ class Site:
             what = described(entity).replace("the ", "the shared ", 1)
             self.tell(errors.NotInRegion(span=span, what=what, way_out=advice))
         return entity.inside == self.region
-
-    def has_name_of_its_own(self, owner: str, span: Span) -> bool:
-        """Whether the weights of an op are called so that none lie below another op's; the name is taken then."""
-        known, parts = self.context.owners.setdefault(self.home, {}), owner.split(".")
-        above = [".".join(parts[:end]) for end in range(1, len(parts))]
-        other = next((each for each in above if known.get(each) == each), None)
-        other = other or (known[owner] if known.get(owner, owner) != owner else None)
-        for each in (*above, owner):
-            known.setdefault(each, owner)
-        if other is not None:
-            self.tell(errors.NameAcross(span=span, name=owner, other=other))
-        return other is None
-
-    def agree_on_weights(self, owner: str, shapes: dict[str, tuple[int, ...]], span: Span) -> bool:
-        """Whether the weights of an owner have the shapes its earlier uses gave them."""
-        earlier = self.context.weights.setdefault((self.home, owner), shapes)
-        if earlier.keys() != shapes.keys():
-            facts: Any = {"found": ", ".join(shapes) or "none", "earlier": ", ".join(earlier) or "none"}
-            self.tell(errors.SharedWithOtherWeights(span=span, name=owner, **facts))
-            return False
-        other = next((name for name, shape in shapes.items() if earlier[name] != shape), None)
-        if other is not None:
-            facts = {"weight": other or owner, "found": str([*shapes[other]]), "earlier": str([*earlier[other]])}
-            self.tell(errors.SharedWithOtherShapes(span=span, name=owner, **facts))
-        return other is None
 
 
 def place_at_fault(span: Span, given: Span | None) -> dict[str, Any]:

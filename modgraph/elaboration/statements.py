@@ -27,7 +27,7 @@ def _target(statement: ast.Target, site: Site) -> None:
     value: Tensor | Poison = POISON
     if not stands_in_scan(statement, "a target", "declare it before the scan", site):
         if site.call is not None or site.region:
-            site.tell(errors.WrongKind(span=statement.span, needed="a model's body", found="this is a block's"))
+            site.refuse(statement.span, "a model's body", "this is a block's")
         else:
             key = member_key(statement.reference, site)
             if key is POISON or (key is None and is_taken(statement.reference.name, statement.reference.span, site)):
@@ -49,9 +49,8 @@ def _input(statement: ast.Input, site: Site) -> None:
     elif stands_in_scan(statement, "an input", "declare it before the scan", site):
         pass
     elif key is None and (site.scope.path, site.scope.suffix) != (site.scope.body.path, site.scope.body.suffix):
-        found, way_out = "this is inside a loop", f"a member of a family may stand there: input {name}[k]: …"
-        needed = "a body that is no loop's"
-        site.tell(errors.WrongKind(span=statement.span, needed=needed, found=found, way_out=way_out))
+        way_out = f"a member of a family may stand there: input {name}[k]: …"
+        site.refuse(statement.span, "a body that is no loop's", "this is inside a loop", way_out)
     else:
         value = _from_outside(statement, key, site)
     if key is None:
