@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from modgraph.declare import Declaration
 from modgraph.diagnostics import closest, did_you_mean, nearest
 from modgraph.ops import Op
 from modgraph.ops.idioms import IDIOMS
@@ -25,12 +24,6 @@ def is_router(name: str) -> bool:
 def router_names() -> list[str]:
     """Every kind of router by name."""
     return sorted({*Router.registry, *definitions()})
-
-
-def find_all(name: str) -> list[type[Declaration]]:
-    """What a name can mean: an op, a router, or both, since each has its own place in a spec."""
-    found: tuple[type[Declaration] | None, ...] = (find_op(name), find_router(name))
-    return [each for each in found if each is not None]
 
 
 ALMOST_EQUAL = 0.8

@@ -17,7 +17,7 @@ from modgraph.routers import Router
 from modgraph.routers.prelude import definitions
 from modgraph.syntax import ast, keywords
 from modgraph.syntax.tokens import PlacedToken
-from modgraph.vocabulary import find_all, find_op, find_router
+from modgraph.vocabulary import find_op, find_router
 
 OP, ROUTER, ARGUMENT = CompletionItemKind.Function, CompletionItemKind.Class, CompletionItemKind.Property
 KEYWORD, NAME, OTHER = CompletionItemKind.Keyword, CompletionItemKind.Variable, CompletionItemKind.Module
@@ -114,7 +114,8 @@ def hover(analysis: Analysis, offset: int) -> str | None:
     described = _described(analysis.value_at(offset))
     lines = [f"`{described}`"] if described is not None else []
     if word.type == "NAME":
-        lines += [f"```\n{declaration_page(each)}\n```" for each in find_all(str(word))]
+        kinds = find_op(str(word)), find_router(str(word))  # or both: each has its own place in a spec
+        lines += [f"```\n{declaration_page(each)}\n```" for each in kinds if each is not None]
         lines += [f"```\n{definitions()[str(word)].whole}```"] if str(word) in definitions() else []
         block = analysis.block(str(word))
         lines += [f"`{block}`"] if block is not None else []

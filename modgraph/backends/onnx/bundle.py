@@ -101,7 +101,7 @@ def export(
     """
     start_up()  # no part of the time that is told
     begun = time.perf_counter()
-    target, _ = files_of_bundle(path)
+    target, beside = files_of_bundle(path)
     _check_place(target, force)
     others = outputs_but(model.graph, only)
     if novelty and not novelties(apply_passes(model.graph, without_outputs(others))):
@@ -126,7 +126,6 @@ def export(
     onnx.helper.set_model_props(traced.proto, {MANIFEST_KEY: text})
     content = traced.proto.SerializeToString()
     parts = content, trailer(content)
-    target, beside = files_of_bundle(target)
     with replacing(beside) as described_in, replacing(target) as file:
         described_in.write(text.encode())
         file.writelines(parts)

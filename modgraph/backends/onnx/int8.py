@@ -202,10 +202,7 @@ def change(graph: Graph, before: Traced, after: Traced, tests: Mapping[str, Test
         for part in parts:
             for label, count in counts.items():
                 old, new = (values[choices[label]] != 0 for values in part)
-                count += (
-                    (old != new).any(-1).sum(),
-                    (old | new).any(-1).sum(),
-                )  # padding goes nowhere: in neither
+                count += (old != new).any(-1).sum(), (old | new).any(-1).sum()  # padding goes nowhere: in neither
         was, is_ = (
             {output: np.concatenate([part[side][output] for part in parts]) for output in outputs} for side in range(2)
         )
