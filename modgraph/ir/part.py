@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from modgraph.declare import CHOSEN, DISTRIBUTION, Record, Role, Signature, record_as
-from modgraph.ir.node import DecisionNode, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode
+from modgraph.ir.node import DecisionNode, Node, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode
 from modgraph.routers import Lowering, PoolFacts, PoolTypes, Router, RouterFacts
 from modgraph.types import Axis, Misfit, Shape, TensorType
 
@@ -30,6 +30,16 @@ class Region:
     @property
     def result_types(self) -> tuple[TensorType, ...]:
         return tuple(map(self.graph.type_of, self.results))
+
+
+def regions_of(node: Node) -> tuple[Region, ...]:
+    return node.regions if isinstance(node, PoolNode) else (node.region,) if isinstance(node, ScanNode) else ()
+
+
+def with_regions(node: Node, regions: tuple[Region, ...]) -> Node:
+    if isinstance(node, PoolNode):
+        return replace(node, regions=regions)
+    return replace(node, region=regions[0]) if isinstance(node, ScanNode) else node
 
 
 def scan_types(scan: ScanNode, time: Axis) -> tuple[TensorType, ...]:

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any
 
 from modgraph.declare import Declaration
-from modgraph.inspect.diff.level import regions_of, split_place
-from modgraph.ir import DecisionNode, Graph, Node, OpNode, RouterNode, ScanNode
+from modgraph.inspect.diff.level import split_place
+from modgraph.ir import DecisionNode, Graph, Node, OpNode, RouterNode, ScanNode, regions_of
 from modgraph.routers import RouterFacts, RouterText
 
 Facts = dict[str, Any]

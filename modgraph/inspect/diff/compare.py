@@ -13,7 +13,7 @@ from graphlib import TopologicalSorter
 from modgraph import ir
 from modgraph.inspect.cost import natural
 from modgraph.inspect.diff.changes import OUTPUT, Changed, Diff, Moved, Unmatched, differences, facts_of, model_of
-from modgraph.inspect.diff.level import Level, Palette, regions_of, split_place, with_regions
+from modgraph.inspect.diff.level import Level, Palette, split_place
 from modgraph.inspect.diff.matching import Matching
 
 NODE, WEIGHTS, AXIS, LABEL = "node", "weights", "axis", "label"  # all but nodes are kinds of moves
@@ -78,7 +78,7 @@ class Renames:
             inside = self.naming(NODE, inner.place)
             results = tuple(ir.Result(inside(each.node), each.index) for each in inner.results)
             regions.append(ir.Region(self.graph(inner), tuple(map(inside, inner.arguments)), results))
-        now = with_regions(ir.rename(node, named(node.name), axis), tuple(regions))
+        now = ir.with_regions(ir.rename(node, named(node.name), axis), tuple(regions))
         match now:
             case ir.OpNode():
                 gone = GONE if now.name.startswith(GONE) else ""
@@ -115,11 +115,11 @@ def applied(diff: Diff, before: ir.Graph) -> ir.Graph:
             sources[name] = [*(each.node for each in results), *home.uses(name).values()]
         for name in TopologicalSorter(sources).static_order():
             home = homes[name]
-            regions = [*regions_of(home[name])]
+            regions = [*ir.regions_of(home[name])]
             inner = level.inner(level.graph[name]) if name in level.graph else []
             for at, (region, below) in enumerate(zip(regions, inner, strict=False)):
                 regions[at] = replace(region, graph=fill(ir.Graph(""), below))
-            node = with_regions(home[name], tuple(regions))
+            node = ir.with_regions(home[name], tuple(regions))
             graph.add(node, home.inputs(name), home.uses(name))
         return graph
 
@@ -147,7 +147,7 @@ def compare(before: ir.Graph, after: ir.Graph, moved: Mapping[str, str] | None =
     for each in matched:
         first, second = each.levels
         for old, new in each.nodes():
-            shared = min(len(regions_of(old)), len(regions_of(new)))
+            shared = min(len(ir.regions_of(old)), len(ir.regions_of(new)))
             facts = (facts_of(graph, new.name, shared) for graph in (homes[second.place], second.graph))
             if attributes := differences(*facts):
                 places = first.place + old.name, second.place + new.name

@@ -8,11 +8,11 @@ by all that is made of it too, `context`, its place in the graph. Each is found 
 from __future__ import annotations
 
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import NamedTuple
 
-from modgraph.ir import Call, DecisionNode, Graph, Node, PoolNode, Region, Result, ScanNode, rename
+from modgraph.ir import Call, DecisionNode, Graph, Node, Result, ScanNode, regions_of, rename
 
 Colours = dict[str, int]
 Palette = dict[Hashable, int]  # numbers of keys, in the order in which they occur in both graphs
@@ -131,16 +131,6 @@ class Level:
 
 def _coloured(edges: Iterable[Edge], colours: Mapping[str, int]) -> list[tuple[str, str, int, int]]:
     return sorted((edge.relation, edge.slot, edge.result, colours[edge.node]) for edge in edges)
-
-
-def regions_of(node: Node) -> tuple[Region, ...]:
-    return node.regions if isinstance(node, PoolNode) else (node.region,) if isinstance(node, ScanNode) else ()
-
-
-def with_regions(node: Node, regions: tuple[Region, ...]) -> Node:
-    if isinstance(node, PoolNode):
-        return replace(node, regions=regions)
-    return replace(node, region=regions[0]) if isinstance(node, ScanNode) else node
 
 
 def calls_around(node: Node) -> tuple[Call, ...]:

@@ -12,8 +12,8 @@ from typing import Any
 
 from modgraph.frozen import changed
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import Call, InputNode, Node, OpNode, PoolNode, Result, ScanNode
-from modgraph.ir.part import Region
+from modgraph.ir.node import Call, InputNode, Node, OpNode, Result
+from modgraph.ir.part import Region, with_regions
 from modgraph.ir.program.program import CallNode, DeferredNode, Definition, PlaceNode
 from modgraph.ir.program.relative import TAKEN, CallLevel, Naming, marks_of, rename, rename_axes, without_marks
 from modgraph.ir.stored.nodes import node_to_json
@@ -153,18 +153,14 @@ def fill(graph: Graph, body: Lines, name: Naming) -> Graph:
 
 
 def _named(line: Line, name: Naming) -> Node:
-    node = rename(line.node, name(line.node.name), name)
     regions = list[Region]()
     for each in line.regions:
         results = tuple(Result(name(result.node), result.index) for result in each.results)
         regions.append(Region(fill(Graph(""), each, name), tuple(map(name, each.arguments)), results))
+    node = with_regions(rename(line.node, name(line.node.name), name), tuple(regions))
     match node:
         case OpNode():
             return changed(node, owner=name(node.owner))
-        case PoolNode():
-            return changed(node, regions=tuple(regions))
-        case ScanNode():
-            return changed(node, region=regions[0])
         case CallNode():
             node = changed(node, weights=name(node.weights), names=tuple(map(name, node.names)))
             return changed(node, types=node.yields())

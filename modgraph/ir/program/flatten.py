@@ -11,7 +11,7 @@ from modgraph.frozen import changed
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import ask
 from modgraph.ir.node import Call, InputNode, Inputs, Node, PoolNode, Result, RouterNode, ScanNode
-from modgraph.ir.part import Region
+from modgraph.ir.part import Region, regions_of
 from modgraph.ir.program.outline import captured_name
 from modgraph.ir.program.program import CallNode, DeferredNode, PlaceNode, Program
 from modgraph.ir.program.relative import Place, make_absolute, marks_of, rename_axes, with_marks
@@ -44,8 +44,7 @@ def _extent(body: Graph, known: Mapping[str, tuple[int, int]]) -> tuple[int, int
     """How many nodes a body has with those of its calls and regions, and how deep the calls are nested."""
     size, depth = len(body), 0
     for node in body:
-        regions = node.regions if isinstance(node, PoolNode) else (node.region,) if isinstance(node, ScanNode) else ()
-        inner = [_extent(region.graph, known) for region in regions]
+        inner = [_extent(region.graph, known) for region in regions_of(node)]
         inner += [known[node.definition.name]] if isinstance(node, CallNode) else []
         size += sum(each for each, _ in inner)
         depth = max([depth, *(each + isinstance(node, CallNode) for _, each in inner)])

@@ -10,7 +10,7 @@ from modgraph.ir.invalid import InvalidGraph, ask
 from modgraph.ir.node import Node
 from modgraph.ir.part import Part
 from modgraph.ir.stored.nodes import SLOTS
-from modgraph.ir.verify.regions import owners_of, verify_lengths, verify_owners, verify_pool, verify_scan
+from modgraph.ir.verify.regions import owners_of, verify_owners, verify_pool, verify_scan
 from modgraph.ops import Op
 from modgraph.ops.array import NextState, State
 from modgraph.routers import GATHERED, Router, RouterText
@@ -96,6 +96,8 @@ def verify_node(part: Part, node: Node) -> None:
             _decision(graph, node)
         case kinds.ScanNode():
             verify_scan(graph, node, verify_node)
+    axes = graph.masked_axes(name)
+    ask({*axes} <= graph.length_inputs().keys(), f"nothing tells the lengths of {', '.join(axes)}", name, "inputs")
 
 
 def _once(part: Part, node: kinds.OpNode | kinds.RouteNode) -> None:
@@ -140,7 +142,6 @@ def _signature(graph: Graph, node: kinds.OpNode | kinds.RouteNode, declared: Op 
         raise InvalidGraph(misfit.reason, node.name, "inputs") from misfit
     follow = ", ".join(map(str, signature.results))
     ask(signature.results == node.types, f"what it reads gives {follow}", node.name, "types")
-    verify_lengths(graph, node)
 
 
 def _decision(graph: Graph, node: kinds.DecisionNode) -> None:

@@ -69,7 +69,6 @@ def verify_scan(graph: Graph, scan: ScanNode, verify_node: Check) -> None:
     ask(follow == scan.types, f"its region gives {', '.join(map(str, follow))}", name, "types")
     for decision in part.decisions():
         ask({*decision.inside.values()} <= {*scan.stacked}, f"it lacks what {decision.name} records", name, "region")
-    verify_lengths(graph, scan)
 
 
 def _verify_region(region: Region, holder: str, field: str) -> None:
@@ -80,13 +79,6 @@ def _verify_region(region: Region, holder: str, field: str) -> None:
     for result in region.results:
         there = result.node in region.graph and result.index < len(region.graph[result.node].types)
         ask(there, f"it gives {result}, which is not there", holder, field)
-
-
-def verify_lengths(graph: Graph, node: Node) -> None:
-    """Inputs tell the lengths of the axes whose padding a node must leave out."""
-    axes = graph.masked_axes(node.name)
-    there = {*axes} <= graph.length_inputs().keys()
-    ask(there, f"nothing tells the lengths of {', '.join(axes)}", node.name, "inputs")
 
 
 class Owner(NamedTuple):
