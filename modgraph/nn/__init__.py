@@ -24,7 +24,7 @@ from modgraph.nn.linear import Linear, ModulatedLinear, ModulatedMLP, Scale
 from modgraph.nn.loss import MSE, BatchMean, BatchVariance, CrossEntropy, Entropy, Gaussian, Importance, KeepRecent
 from modgraph.nn.order import CumulativeSum, KthLargest, Positions, SortOrder
 from modgraph.nn.padding import MaskPadding, cleared, valid, valid_along
-from modgraph.nn.pool import Gathered, Pool
+from modgraph.nn.pool import Pool
 from modgraph.nn.recurrent import GRU, LSTM
 from modgraph.nn.scan import scan
 from modgraph.nn.selected import SelectedDense, SelectedGathered, SelectedGrouped, SelectedMasked, SelectedPerModule

@@ -115,7 +115,9 @@ class TrainingOrInference(nn.Module):
         return training if self.training else inference
 
 
-class ChosenRecords(NamedTuple):
+class Records(NamedTuple):
+    """What a router says of all modules, each [..., N, M]; what is selected is not zero."""
+
     gates: Tensor
     scores: Tensor
     selected: Tensor
@@ -135,14 +137,14 @@ class Chosen(Layer):
 
     def forward(
         self, tokens: Tensor, weights: Tensor, scores: Tensor, choice: Tensor, real: Tensor | None = None
-    ) -> ChosenRecords:
+    ) -> Records:
         """Tokens [..., N, message], all else [..., N, M]; or all without N. Padding gets zeros."""
         real = None if real is None else real.reshape(real.shape[: real.dim() - self.rank]).unsqueeze(-1)
         gates = weights if self.straight or weights is choice else cleared(weights, choice != 0)
         gates, choice = cleared(gates, real), cleared(choice, real)
         if not self.shows:
-            return ChosenRecords(gates, scores, choice)
-        return ChosenRecords(gates, cleared(scores.detach(), real), (choice != 0).to(choice.dtype))
+            return Records(gates, scores, choice)
+        return Records(gates, cleared(scores.detach(), real), (choice != 0).to(choice.dtype))
 
 
 class ChosenSenders(Chosen):

@@ -98,13 +98,7 @@ class Coded(nn.Module):
     def gathered(modules: Sequence[Any]) -> Taken:
         """The maps of many modules as one: on messages [E, ..., D], the map that each is sent to [E]."""
         codes_MC = torch.stack([module.code for module in modules])
-        shared = modules[0]._shared[0]
-
-        def modulated(module_E: Tensor, x: Tensor) -> Tensor:
-            result: Tensor = shared(x, beside(codes_MC[module_E], x))
-            return result
-
-        return modulated
+        return lambda module_E, x: modules[0]._shared[0](x, beside(codes_MC[module_E], x))
 
 
 class ModulatedLinear(ModulatedMap):

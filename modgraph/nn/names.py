@@ -13,6 +13,15 @@ from typing import Any
 from torch import nn
 
 
+class Named(nn.Module):
+    """Modules and parameters under any names."""
+
+    def __init__(self, named: Mapping[str, Any]) -> None:
+        super().__init__()
+        for name, each in named.items():
+            (self._parameters if isinstance(each, nn.Parameter) else self._modules)[name] = each
+
+
 def keep_names(module: nn.Module, attributes: Mapping[str, str]) -> None:
     """Make state dicts of a module use names for some attributes; `attributes` has these by name."""
     module.renamed = attributes  # type: ignore[assignment]

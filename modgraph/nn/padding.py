@@ -22,8 +22,7 @@ def valid_along(x: Tensor, lengths: Mapping[int, Tensor]) -> Tensor | None:
     """The same along several axes, each with lengths of its own: true where a place is real along all of them."""
     found: Tensor | None = None
     for axis, length in lengths.items():
-        mask = valid(x, axis, length)
-        found = mask if found is None else found & mask
+        found = both(found, valid(x, axis, length))
     return found
 
 
@@ -59,6 +58,13 @@ def both(some: Tensor | None, others: Tensor | None) -> Tensor | None:
     if some is None or others is None:
         return others if some is None else some
     return some & others
+
+
+def with_labels(target: Tensor, real: Tensor | None, ignore: int | None, missing: bool) -> Tensor:
+    """Which examples [B] of a target [B, ...] have any label that counts, where it is `real`."""
+    counts = both(labelled(target, ignore, missing), real)
+    counts = torch.ones_like(target, dtype=torch.bool) if counts is None else counts
+    return counts.flatten(1).any(1) if target.dim() > 1 else counts
 
 
 def refilled(x: Tensor, axis: int, length: Tensor) -> Tensor:

@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from modgraph.nn.grouped import Together, taken_by_index, together
 
-
-@dataclass(frozen=True, eq=False)
-class Gathered:
-    """A pool whose modules are taken by index: `chosen` takes modules [E] and messages [E, ...] to results."""
-
-    pool: Pool
-    chosen: Callable[[Tensor, Tensor], Tensor]
-
-    def __len__(self) -> int:
-        return len(self.pool)
-
-    @property
-    def rank(self) -> int:
-        return self.pool.rank
+ByIndex = Callable[[Tensor, Tensor], Tensor]  # modules [E] and messages [E, ...] to results
 
 
 class Pool(nn.Module):
@@ -65,9 +51,9 @@ class Pool(nn.Module):
         shape[axis] = self.size
         return self.rows(x.expand(shape))
 
-    def gathered(self) -> Gathered:
+    def gathered(self) -> ByIndex:
         """The same modules with their weights stacked, once, so that they are taken by index."""
-        return Gathered(self, taken_by_index([self.expert(j) for j in range(self.size)]))
+        return taken_by_index([self.expert(j) for j in range(self.size)])
 
     def at_once(self) -> Together | None:
         """All modules on rows that are sorted by module, their weights stacked; None where some op has no such form."""

@@ -1,33 +1,21 @@
 """Routes that send each token to the modules chosen for it, in equal forms.
 
 Shape suffixes: S tokens of all examples, M modules, E edges (a token and a module chosen for it).
-A router gives `Records` of all modules for tokens [..., N, D], in the order in which its declaration names them.
+A router gives `Records` for tokens [..., N, D]; one of a package may give other records beside gates and selected.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from modgraph.nn.choice import Records
 from modgraph.nn.grouped import SortedRows, pays
 from modgraph.nn.padding import cleared
-from modgraph.nn.pool import Gathered, Pool
+from modgraph.nn.pool import Pool
 from modgraph.nn.slices import slices
-
-
-class Records(Protocol):
-    """A named tuple: gates and what is chosen, not zero where it is, [..., N, M], and others."""
-
-    @property
-    def gates(self) -> Tensor: ...
-
-    @property
-    def selected(self) -> Tensor: ...
-
-    def __iter__(self) -> Iterator[Tensor]: ...
 
 
 class Selected(nn.Module):
@@ -79,7 +67,7 @@ class SelectedGathered(Selected):
     not depend on the choice. For modules of one kind that can be stacked."""
 
     def total(self, tokens: Tensor, records: Records, pool: Any, router: Any) -> Tensor:
-        by_index = pool if isinstance(pool, Gathered) else pool.gathered()
+        by_index = pool.gathered() if isinstance(pool, Pool) else pool
         tokens_S, gates_SM, left_SM = flat(tokens, records.gates, records.selected)
         parts = list[Tensor]()
         for _ in range(router.k):  # one choice after another
@@ -87,7 +75,7 @@ class SelectedGathered(Selected):
             left_S1 = left_SM.gather(-1, best)  # zero where no choice is left
             weight = gates_SM.gather(-1, best)
             left_SM = left_SM.scatter(-1, best, 0)
-            values = by_index.chosen(best.squeeze(-1), tokens_S)
+            values = by_index(best.squeeze(-1), tokens_S)
             parts.append(cleared(values.flatten(1), left_S1 != 0) * weight)
         return sum(parts[1:], parts[0]).reshape(*records.gates.shape[:-1], *values.shape[1:])
 
@@ -134,6 +122,12 @@ def flat(tokens: Tensor, gates: Tensor, choice: Tensor) -> tuple[Tensor, Tensor,
     """Tokens of all examples [S, message], and their gates and choices [S, M]."""
     M = gates.shape[-1]
     return tokens.reshape(-1, *tokens.shape[gates.dim() - 1 :]), gates.reshape(-1, M), choice.reshape(-1, M)
+
+
+def value_of(found: Any) -> Tensor:
+    """The value that a route gives, without what its router recorded."""
+    value: Tensor = found[0] if isinstance(found, tuple) else found
+    return value
 
 
 def edge_messages(tokens_ED: Tensor, module_E: Tensor, pool: Pool) -> Tensor:

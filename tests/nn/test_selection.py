@@ -154,7 +154,7 @@ def test_modules_taken_by_index_give_what_each_gives_alone(modules: str) -> None
     assert isinstance(pool, Pool)
     tokens = torch.randn(9, *([3, 4] if "flatten" in modules else [4]), dtype=torch.float64)
     module_E = torch.tensor([3, 0, 1, 2, 2, 0, 3, 1, 1])
-    chosen = pool.gathered().chosen(module_E, tokens)
+    chosen = pool.gathered()(module_E, tokens)
     alone = [pool.expert(int(j))(tokens[at : at + 1]) for at, j in enumerate(module_E)]
     torch.testing.assert_close(chosen, torch.cat(alone), atol=1e-10, rtol=0)
 

@@ -15,8 +15,9 @@ from modgraph.backends.torch.plan import Steps, all_steps, needed, steps_of
 from modgraph.backends.torch.run import Context, Plan, Step, stacked_once
 from modgraph.declare import sizes
 from modgraph.ir import OpNode, PoolNode, Region, RouteNode, ScanNode
-from modgraph.nn import Gathered, Pool, scan
+from modgraph.nn import Pool, scan
 from modgraph.nn.grouped import SortedRows, Together, taken_by_index, together
+from modgraph.nn.pool import ByIndex
 
 
 class Expert(Namespace):
@@ -73,13 +74,13 @@ class CompiledPool(Pool):
     def all(self, x: Tensor) -> Tensor:
         return self.each(lambda j: x) if self.together is None else super().all(x)
 
-    def gathered(self) -> Gathered:
+    def gathered(self) -> ByIndex:
         taken = {name: taken_by_index(column) for name, column in self.columns.items()}
 
         def chosen(module_E: Tensor, x: Tensor) -> Tensor:
             return run_one(self.of_one.with_computes(lambda step: partial(taken[step.node], module_E)), x)
 
-        return Gathered(self, chosen)
+        return chosen
 
     def at_once(self) -> Together | None:
         """All modules on rows that are sorted by module; None where some op has no such form, or they are unlike."""

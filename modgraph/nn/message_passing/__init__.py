@@ -17,9 +17,10 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing as PlainMessagePassing
 
+from modgraph.nn.choice import Records
 from modgraph.nn.padding import cleared
 from modgraph.nn.pool import Pool
-from modgraph.nn.selected import Records, edge_messages, flat
+from modgraph.nn.selected import edge_messages, flat
 from modgraph.nn.weighted import Masks, Weighted, in_order, laid, without_padding
 
 
@@ -82,7 +83,10 @@ class WeightedMessagePassing(MessagePassing):
         tokens, weights = without_padding(tokens, weights, real)
         outer, message = tokens.shape[: len(router.senders)], tokens.shape[len(router.given) :]
         sizes = dict(zip(router.pairs + router.weights, (*outer, len(pool), *weights.shape), strict=True))
-        sender_E, module_E = self.edges(tokens, outer, len(pool), None if real is None else real[0])
+        is_sender = tokens.new_ones(outer, dtype=torch.bool)
+        if real is not None and real[0] is not None:
+            is_sender = is_sender & real[0].reshape(real[0].shape[: len(outer)])
+        sender_E, module_E = is_sender.reshape(-1, 1).expand(-1, len(pool)).nonzero().t()
         kept = router.pairs.replace(router.over, "")
         receivers = torch.arange(prod(sizes[each] for each in kept), device=tokens.device)
         receivers = laid(receivers.reshape([sizes[each] for each in kept]), kept, router.pairs)
@@ -104,10 +108,3 @@ class WeightedMessagePassing(MessagePassing):
     def message(self, messages: Tensor, weight: Tensor) -> Tensor:
         """What an edge carries: a message for each of its weights."""
         return messages.unsqueeze(1) * weight.unsqueeze(-1)
-
-    def edges(self, tokens: Tensor, outer: torch.Size, M: int, real: Tensor | None) -> Tensor:
-        """From every real sender through every module: numbers of senders and modules, [2, E]."""
-        senders = tokens.new_ones(outer, dtype=torch.bool)
-        if real is not None:
-            senders = senders & real.reshape(real.shape[: len(outer)])
-        return senders.reshape(-1, 1).expand(-1, M).nonzero().t()

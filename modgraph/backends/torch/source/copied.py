@@ -17,11 +17,12 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
+from modgraph import nn as library
 from modgraph.backends.errors import NoSource
+from modgraph.backends.torch import labelled
 from modgraph.diagnostics import ModgraphError
 
 FALSE = ("torch.compiler.is_exporting()", "_process.shard is not None")  # in files of their own
-OTHERS = ("modgraph.backends.torch.source.standalone", "modgraph.backends.torch.labelled")
 Place = tuple[str, str]  # the module of a definition, and its name there
 Meaning = ast.stmt | Place | str  # a definition, the place of one elsewhere, or a line that imports it
 
@@ -46,10 +47,8 @@ def module(name: str) -> dict[str, Meaning]:
 @cache
 def definitions() -> frozenset[str]:
     """The names of all definitions in the files from which the source copies."""
-    import modgraph.nn as library
-
-    names = [f"modgraph.nn.{each.name}" for each in iter_modules(library.__path__) if not each.ispkg]
-    return frozenset(name for each in (*names, *OTHERS) for name in vars(import_module(each)))
+    homes = [f"modgraph.nn.{each.name}" for each in iter_modules(library.__path__) if not each.ispkg]
+    return frozenset(name for home in (*homes, labelled.__name__) for name in vars(import_module(home)))
 
 
 class _Specialised(ast.NodeTransformer):
@@ -93,10 +92,9 @@ class Copied:
 
     def text(self) -> tuple[list[str], list[str]]:
         """Lines that import, and definitions, each after those that it is made of."""
-        kept, before = self._kept(), -1
+        before, kept = -1, dict[Place, ast.stmt]()
         while before != len(self.calls):
-            before = len(self.calls)
-            kept = self._kept()
+            before, kept = len(self.calls), self._kept()
         meanings = [_meaning(place[0], name) for place, node in kept.items() for name in _names(node)]
         names: dict[Place, str] = {}
         for home, name in kept:

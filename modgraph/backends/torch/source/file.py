@@ -164,11 +164,10 @@ class File:
         tree, root = writer.tree, writer.root
         init = [*tree.members(root), *(f"self.{name} = {made}" for name, made in writer.helpers.items())]
         init += [*tree.starts(root), *more]
-        lines = textwrap.wrap(f'"""{prose(doc)}"""', LINE - 4, break_long_words=False) if doc else []
-        lines += [""] if doc else []
+        lines = [*textwrap.wrap(f'"""{prose(doc)}"""', LINE - 4, break_long_words=False), ""] if doc else []
         if init:
             lines += [function("__init__", [f"self{given}"], ["super().__init__()", *init]), ""]
-        return "\n".join([f"class {name}(nn.Module):", *_indented([*lines, forward])])
+        return f"class {name}(nn.Module):\n" + textwrap.indent("\n".join([*lines, forward]), "    ")
 
     # ------------------------------------------------------------ pools
 
@@ -249,11 +248,7 @@ class File:
 
 def function(name: str, given: Sequence[str], lines: Iterable[str]) -> str:
     """A function of these lines."""
-    return "\n".join([f"def {name}({', '.join(given)}):", *_indented(lines)])
-
-
-def _indented(texts: Iterable[str]) -> list[str]:
-    return [f"    {line}" if line else "" for text in texts for line in text.split("\n")]
+    return f"def {name}({', '.join(given)}):\n" + textwrap.indent("\n".join(lines), "    ")
 
 
 def _parameters(of: type) -> list[inspect.Parameter]:

@@ -33,9 +33,9 @@ Template = str | None  # an expression with `_0`, `_1`, … for values and `{axi
 Rule = str | Callable[[Any, Sequence[Value], Copied], Template]
 
 
-def text(template: str, *values: Expression, **named: Expression) -> Expression:
-    """An expression with others in the places `_0`, `_1`, … of a template, or of its names."""
-    places = {**{f"_{at}": value for at, value in enumerate(values)}, **named}
+def text(template: str, *values: Expression) -> Expression:
+    """An expression with others in the places `_0`, `_1`, … of a template."""
+    places = {f"_{at}": value for at, value in enumerate(values)}
 
     class Filled(ast.NodeTransformer):
         def visit_Name(self, node: ast.Name) -> ast.expr:
@@ -50,16 +50,10 @@ def name(of: str) -> Expression:
     return ast.parse(of, mode="eval").body
 
 
-def constant(value: Any) -> Expression:
-    """A number, a text, a tuple of such: as Python writes it."""
-    return name(literal(value))
-
-
 def called(function: str, arguments: Sequence[Expression], **named: Expression | None) -> Expression:
     """A call; arguments by name that are None are left out."""
-    told = {f"given_{key}": value for key, value in named.items() if value is not None}
-    said = [*(f"_{at}" for at in range(len(arguments))), *(f"{each[6:]}={each}" for each in told)]
-    return text(f"{function}({', '.join(said)})", *arguments, **told)
+    keywords = [ast.keyword(key, value) for key, value in named.items() if value is not None]
+    return ast.Call(name(function), [*arguments], keywords)
 
 
 def cleared(value: Expression, real: Expression | None, otherwise: float = 0.0) -> Expression:

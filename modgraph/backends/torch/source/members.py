@@ -10,10 +10,9 @@ from typing import Any
 from torch import nn
 
 from modgraph.backends.torch.source.copied import Copied
-from modgraph.backends.torch.source.standalone import Named
 from modgraph.backends.torch.source.text import is_plain_name, literal, numbered
 from modgraph.ir import GraphWeight
-from modgraph.nn.names import keep_names
+from modgraph.nn.names import Named, keep_names
 
 CLAIMED = frozenset({*vars(nn.Module()), "renamed"})  # the attributes that torch itself, or `keep_names`, sets
 NORMS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.BatchNorm2d)

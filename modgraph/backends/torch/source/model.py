@@ -23,14 +23,13 @@ from modgraph.backends.torch.source.calls import write_items
 from modgraph.backends.torch.source.file import File, function
 from modgraph.backends.torch.source.formulas import expanded, name, text
 from modgraph.backends.torch.source.layout import Item, Layout
-from modgraph.backends.torch.source.standalone import with_labels
 from modgraph.backends.torch.source.text import LINE, arguments, class_name, laid_out, literal, prose
 from modgraph.backends.torch.source.writer import Writer
 from modgraph.declare import shown_value
 from modgraph.declare.errors import failure
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, Result, outline, padding_of, weights_of
-from modgraph.nn.padding import refilled, valid
+from modgraph.nn.padding import refilled, valid, with_labels
 from modgraph.version import VERSION
 
 HEAD = '''"""{title}

@@ -8,10 +8,9 @@ from typing import Any
 
 from modgraph.backends.torch.construct import resolve
 from modgraph.backends.torch.source.formulas import Expression, Masks, called, cleared, name, text
-from modgraph.backends.torch.source.standalone import value_of
 from modgraph.backends.torch.source.writer import Writer
 from modgraph.ir import Part, PoolNode, Result, RouteNode
-from modgraph.nn.selected import by_choice
+from modgraph.nn.selected import by_choice, value_of
 from modgraph.nn.weighted import Weighted
 from modgraph.routers.chosen import Chosen
 

@@ -11,7 +11,7 @@ import torch
 from modgraph import nn as library
 from modgraph.backends.torch.construct import construct
 from modgraph.backends.torch.source import formulas
-from modgraph.backends.torch.source.formulas import Expression, Value, called, constant, expanded, name, text
+from modgraph.backends.torch.source.formulas import Expression, Value, called, expanded, name, text
 from modgraph.backends.torch.source.layout import Item, Layout
 from modgraph.backends.torch.source.lines import DEEP, Lines
 from modgraph.backends.torch.source.members import Tree
@@ -197,6 +197,6 @@ class Writer:
             function = self.helper(node.op.name, self.file.made(self.graph.signature(node).constructor()))
         masks: Expression | None = None
         if any(real):
-            masks = ast.Tuple([each or constant(None) for each in real], ast.Load()) if node.op.masks_each else real[0]
+            masks = ast.Tuple([each or name("None") for each in real], ast.Load()) if node.op.masks_each else real[0]
         found = called(function, said, real=masks)
         return text("_0[0]", found) if bare else found
