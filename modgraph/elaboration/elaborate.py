@@ -230,7 +230,7 @@ def _label_decisions(graph: Graph, shorter: Mapping[str, tuple[str, str]]) -> No
     decisions = [each for each in graph.decisions() if each.declared]
     around: dict[str, str] = {}  # by the path of a use or of a call, that of the call around it
     for each in decisions:
-        calls = [] if each.node.within is None else [call.path for call in each.node.within.chain()]
+        calls = [call.path for call in each.node.calls]
         if calls[:1] == [each.name]:  # that of the router's text
             calls = calls[1:]
         for inner, outer in pairwise([each.name, *calls, ""]):

@@ -102,8 +102,7 @@ def _read_records(parts: list[Needed]) -> Iterator[str]:
             for result in each.inside.values():
                 records.setdefault(result, []).append(each)
         for name in part.nodes:
-            within = part.graph[name].within
-            calls = () if within is None else [*within.chain()]
+            calls = part.graph[name].calls
             for each in (each for read in part.graph.inputs(name).values() for each in records.get(read, ())):
                 text = each.node.within if isinstance(each.node, DecisionNode) else None
                 if text is None or not any(call is text for call in calls):

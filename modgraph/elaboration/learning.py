@@ -194,7 +194,7 @@ def _owners(graphs: list[Graph], routers: Mapping[str, RouterNode], path: str = 
                 ops = [each for region in node.graphs() for each in region.of_kind(OpNode)]
             if all(each.frozen or all(weight.buffer for weight in each.op.all_weights()) for each in ops):
                 continue
-            calls = () if node.within is None or isinstance(node, PoolNode) else node.within.chain()
+            calls = () if isinstance(node, PoolNode) else node.calls
             router = next((each for each in calls if each.kind == "router"), None)
             name, span = node.owner if isinstance(node, OpNode) else node.name, node.span
             kind = "pool" if isinstance(node, PoolNode) else "weights of"

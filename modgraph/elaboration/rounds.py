@@ -103,7 +103,7 @@ class Rounds:
         found = Round(
             before,
             call,
-            tuple(node for node in new if node.within is not None and call in node.within.chain()),
+            tuple(node for node in new if call in node.calls),
             {name: value for name, value in scope.names.items() if name != self.statement.variable},
             {name: value for name, value in bound.items() if value is not before.get(name)},
             tuple(

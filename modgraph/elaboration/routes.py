@@ -267,7 +267,7 @@ def _without_records(region: Region) -> Region:
     graph = region.graph
 
     def only_records(node: Node) -> bool:
-        in_router = node.within is not None and any(each.kind == "router" for each in node.within.chain())
+        in_router = any(each.kind == "router" for each in node.calls)
         return isinstance(node, ir.OpNode) and not node.op.all_weights() and in_router
 
     ends = [node.name for node in graph if not only_records(node)]

@@ -61,6 +61,11 @@ class Node:
     def __init_subclass__(cls, kind: str) -> None:
         cls.kind = kind
 
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """The calls that it stands in, from the inside."""
+        return () if self.within is None else (*self.within.chain(),)
+
 
 @dataclass(frozen=True, kw_only=True)
 class InputNode(Node, kind="input"):

@@ -60,11 +60,11 @@ def _places(
     at = {node.name: (index, index) for index, node in enumerate(graph) if Result(node.name) not in moved}
     starts = dict[Call, int]()
     for index, node in enumerate(graph):
-        for call in _chain(node):
+        for call in node.calls:
             starts.setdefault(call, index)
     within = dict[str, Call | None]()
     for name, nodes in equal.items():
-        chains = [_chain(node) for node in nodes]
+        chains = [node.calls[::-1] for node in nodes]  # from the outside
         common = [each[0] for each in takewhile(lambda calls: len({*calls}) == 1, zip(*chains, strict=False))]
         edges = (*graph.inputs(name).values(), *graph.lengths(name).values())
         read = [at[moved.get(each, each).node][0] for each in edges]
@@ -75,8 +75,3 @@ def _places(
                     within |= {} if isinstance(graph[each], PoolNode) else {each: left.outer}
                 break
     return sorted(at, key=lambda name: at[name]), within
-
-
-def _chain(node: Node) -> list[Call]:
-    """The calls that a node stands in, from the outside."""
-    return [] if node.within is None else [*node.within.chain()][::-1]

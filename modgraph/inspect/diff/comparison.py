@@ -12,7 +12,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.inspect.cost import Cost, check_lengths, cost_of
 from modgraph.inspect.diff.changes import Changed, Diff, Moved
 from modgraph.inspect.diff.compare import AXIS, GONE, LABEL, WEIGHTS, Renames, compare
-from modgraph.inspect.diff.level import Level, calls_around, is_below, split_place
+from modgraph.inspect.diff.level import Level, is_below, split_place
 from modgraph.inspect.diff.words import Keys
 from modgraph.ir import Call, DecisionNode, Graph, GraphWeight, OpNode, Result, ScanNode, node_weights, weights_of
 
@@ -235,12 +235,12 @@ class _Bodies:
             for node in level.graph.of_kind(DecisionNode):
                 names = {node.name, *level.graph.uses(node.name).values()}
                 if places is None or not places.isdisjoint(level.place + name for name in names):
-                    own = {call for call in calls_around(node) if call.path == node.name}
+                    own = {call for call in node.calls if call.path == node.name}
                     calls |= own
                     self.decisions |= {level.place + node.name} if own else set()
                     self._names |= {node.name, level.graph.router_of(node).name}
             if calls:
-                inside = (node.name for node in level.graph if calls.intersection(calls_around(node)))
+                inside = (node.name for node in level.graph if calls.intersection(node.calls))
                 self.inside |= {level.place + name for name in inside}
         self.inside -= self.decisions
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import NamedTuple
 
-from modgraph.ir import Call, DecisionNode, Graph, Node, Result, ScanNode, regions_of, rename
+from modgraph.ir import DecisionNode, Graph, Node, Result, ScanNode, regions_of, rename
 
 Colours = dict[str, int]
 Palette = dict[Hashable, int]  # numbers of keys, in the order in which they occur in both graphs
@@ -131,11 +131,6 @@ class Level:
 
 def _coloured(edges: Iterable[Edge], colours: Mapping[str, int]) -> list[tuple[str, str, int, int]]:
     return sorted((edge.relation, edge.slot, edge.result, colours[edge.node]) for edge in edges)
-
-
-def calls_around(node: Node) -> tuple[Call, ...]:
-    """The calls that a node stands in, from the inside."""
-    return (*node.within.chain(),) if node.within else ()
 
 
 def split_place(place: str) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from modgraph.inspect.cost import natural
 from modgraph.inspect.diff.changes import Doubt, declaration_of
-from modgraph.inspect.diff.level import Level, calls_around
+from modgraph.inspect.diff.level import Level
 from modgraph.ir import OUTSIDE, Call, Node, OpNode, name_in_call
 
 LIKE = 0.5  # of the nodes that two definitions have, as many are the same
@@ -84,7 +84,7 @@ class Definitions:
         self.names: dict[Call, dict[str, str]] = {}
         lines: dict[Call, list[tuple[str, int, tuple[object, ...]]]] = {}
         for node in level.graph:
-            for call in calls_around(node):
+            for call in node.calls:
                 said, edges = name_in_call(call, node.name), level.sources[node.name]
                 read = tuple((each.relation, each.slot, name_in_call(call, each.node), each.result) for each in edges)
                 lines.setdefault(call, []).append((said, level.content[node.name], read))

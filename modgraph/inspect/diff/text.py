@@ -13,7 +13,7 @@ from modgraph.inspect.cost import COUNTS
 from modgraph.inspect.cost_text import aligned
 from modgraph.inspect.diff.changes import Changed, Moved, Unmatched
 from modgraph.inspect.diff.comparison import Comparison, Fate, Weight
-from modgraph.inspect.diff.level import Level, Palette, calls_around
+from modgraph.inspect.diff.level import Level, Palette
 from modgraph.inspect.diff.matching import Definitions
 from modgraph.inspect.diff.words import Key, Keys, Say, details, fill, shown_node, shown_place, shown_type
 from modgraph.ir import Call, Graph
@@ -125,14 +125,14 @@ def _whole_calls(
         if not any(level.place + node.name in places for node in level.graph):
             continue
         definitions = Definitions(level).of
-        missing = {call for node in level.graph if level.place + node.name not in places for call in calls_around(node)}
+        missing = {call for node in level.graph if level.place + node.name not in places for call in node.calls}
         whole = definitions.keys() - missing
-        outermost = (next(filter(whole.__contains__, reversed(calls_around(node))), None) for node in level.graph)
+        outermost = (next(filter(whole.__contains__, reversed(node.calls)), None) for node in level.graph)
         for call, count in Counter(outermost).items():
             like = known.get((definitions[call].kind, definitions[call].lines)) if call else None
             if call and like and count > 1:
                 items.append(_call(sign, call, level.place + call.path, f"as {like} ({count} nodes)"))
-                said |= {level.place + node.name for node in level.graph if call in calls_around(node)}
+                said |= {level.place + node.name for node in level.graph if call in node.calls}
     return items, [each for each in unmatched if each.place not in said]
 
 
