@@ -46,7 +46,7 @@ class Graph:
         self._users: dict[str, dict[str, None]] = {}
         self._kinds: dict[type[Node], dict[str, Any]] = {}
         self._signatures: dict[str, Signature] = {}
-        self._length_inputs: dict[str, str] = {}
+        self.length_inputs: dict[str, str] = {}  # those that tell the lengths of axes, by the axis' name
 
     # ------------------------------------------------------------ building
 
@@ -62,7 +62,7 @@ class Graph:
         self._users.setdefault(node.name, {})
         self._kinds.setdefault(type(node), {})[node.name] = node
         if isinstance(node, kinds.InputNode) and node.types[0].dtype == "length":
-            self._length_inputs[node.types[0].of] = node.name
+            self.length_inputs[node.types[0].of] = node.name
         return node
 
     def add_typed(self, node: Node, inputs: Inputs, uses: Uses | None = None) -> None:
@@ -102,7 +102,7 @@ class Graph:
 
     def lengths(self, name: str) -> Inputs:
         """How long examples are along axes whose padding a node is told, by the axis' name."""
-        known = self._length_inputs
+        known = self.length_inputs
         return {axis: Result(known[axis]) for axis in self.masked_axes(name) if axis in known} if known else {}
 
     def masked_axes(self, name: str) -> tuple[str, ...]:
@@ -115,10 +115,6 @@ class Graph:
                 return (steps.name,) if steps.is_padded else ()
             case _:
                 return ()
-
-    def length_inputs(self) -> Mapping[str, str]:
-        """The inputs that tell the lengths of axes, by the axis' name."""
-        return self._length_inputs
 
     def uses(self, name: str) -> Uses:
         """The pool and router of a route, a decision or a growth, by role."""

@@ -148,7 +148,7 @@ def use_by_steps(trace: Trace) -> dict[str, StepUse]:
 def _use(trace: Trace, route: RouteTrace, at: int, senders: str | None) -> StepUse | None:
     """What a route decided after its last round, padding left out; None if there is nothing else."""
     axis, steps = route.decision.senders[at - 1], route.gates.shape[1 + at]
-    lengths = trace.arrays.values.get(trace.graph.length_inputs().get(axis.name, "")) if axis.is_padded else None
+    lengths = trace.arrays.values.get(trace.graph.length_inputs.get(axis.name, "")) if axis.is_padded else None
     real_BT = np.arange(steps) < (np.full(len(trace), steps) if lengths is None else lengths)[:, None]
     if not real_BT.any():
         return None

@@ -67,7 +67,7 @@ def with_rubbish(graph: Graph, batch: Batch, *seed: object) -> Batch:
 
 def real_in(graph: Graph, type_: TensorType, batch: Batch, shape: torch.Size) -> Tensor | None:
     """Which places of a value [B, …] are no padding; None where all are."""
-    real, lengths = None, graph.length_inputs()
+    real, lengths = None, graph.length_inputs
     for at, axis in enumerate(type_.shape, start=1):
         if axis.is_padded and axis.name in lengths and type_.per == "example":
             places = torch.arange(shape[at]).view(-1, *[1] * (len(shape) - at - 1))
@@ -84,7 +84,7 @@ def real_part(graph: Graph, type_: TensorType, batch: Batch, value: Tensor) -> T
 
 def alone(graph: Graph, batch: Batch, at: int) -> Batch:
     """One example of a batch by itself, cut to its lengths; one place is left where there is nothing of it."""
-    lengths = graph.length_inputs()
+    lengths = graph.length_inputs
     found = {}
     for name, type_ in (graph.input_types | graph.target_types).items():
         ends = [max(1, int(batch[lengths[axis.name]][at])) if axis.name in lengths else None for axis in type_.shape]

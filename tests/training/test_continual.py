@@ -186,7 +186,7 @@ def test_novelty_is_a_mean_over_what_is_no_padding() -> None:
     model, x = build(graph), np.random.default_rng(0).standard_normal((8, 5, 3)).astype(np.float32)
     lengths = np.array([5, 1, 2, 3, 4, 5, 1, 2])
     x[np.arange(5) >= lengths[:, None]] = np.inf
-    (name,) = graph.length_inputs().values()
+    (name,) = graph.length_inputs.values()
     found = look(model, Arrays({"x": x, name: lengths}), ["p.growth"], batch=8, seed=0, number=0)
     weight = {n: each.detach().numpy() for n, each in model.named_parameters() if n.startswith("r.")}
     real = np.abs(x[np.arange(5) < lengths[:, None]])

@@ -105,7 +105,7 @@ def padded_axes(graph: Graph) -> list[str]:
 
 def padding_of(graph: Graph, type_: TensorType) -> Padding:
     """The axes of a value [B, …] that hold padding, counted from 1, each with the input that tells its lengths."""
-    lengths = graph.length_inputs()
+    lengths = graph.length_inputs
     axes = enumerate(type_.shape, start=1)
     return tuple((at, lengths[axis.name]) for at, axis in axes if axis.is_padded and axis.name in lengths)
 
@@ -121,7 +121,7 @@ def free_length_name(axis: str, is_taken: Callable[[str], bool]) -> str:
 def length_name(graph: Graph, axis: str) -> str:
     """What the input is called, or would be, that tells how long examples are along an axis."""
     taken = {*graph.input_types, *graph.target_types}
-    return graph.length_inputs().get(axis) or free_length_name(axis, taken.__contains__)
+    return graph.length_inputs.get(axis) or free_length_name(axis, taken.__contains__)
 
 
 def longest(graph: Graph) -> dict[str, int]:

@@ -97,7 +97,7 @@ def verify_node(part: Part, node: Node) -> None:
         case kinds.ScanNode():
             verify_scan(graph, node, verify_node)
     axes = graph.masked_axes(name)
-    ask({*axes} <= graph.length_inputs().keys(), f"nothing tells the lengths of {', '.join(axes)}", name, "inputs")
+    ask({*axes} <= graph.length_inputs.keys(), f"nothing tells the lengths of {', '.join(axes)}", name, "inputs")
 
 
 def _once(part: Part, node: kinds.OpNode | kinds.RouteNode) -> None:
@@ -126,7 +126,7 @@ def _from_outside(graph: Graph, node: kinds.InputNode | kinds.TargetNode) -> Non
     if type_.dtype == "length":
         ask(isinstance(node, kinds.InputNode), "a target is no length", node.name, "types")
         ask(type_ == TensorType("length", of=type_.of), f"a length is one number, not {type_}", node.name, "types")
-        length = graph.length_inputs()[type_.of]
+        length = graph.length_inputs[type_.of]
         ask(length == node.name, f"{length} tells the lengths along {type_.of} too", node.name, "types")
 
 

@@ -164,7 +164,7 @@ def test_an_input_of_the_name_of_a_length_is_none() -> None:
     text = """model m() { input x: float[time, 4] input time_length: float[3]
       y = (x -> mean -> linear(3)) + time_length output y }"""
     model = modgraph.loads(text).build().eval()
-    assert model.graph.length_inputs() == {"time": "time_length_"}
+    assert model.graph.length_inputs == {"time": "time_length_"}
     x, given = torch.randn(2, 5, 4), torch.randn(2, 3)
     short = model(x[:, :2], given)
     torch.testing.assert_close(model(x, given, time_length_=torch.tensor([2, 2])), short)
