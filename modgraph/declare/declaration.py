@@ -147,6 +147,11 @@ class Declaration(_Declared, Registered):
         left out. Overriding methods name the axes and settings that they need."""
         return 0
 
+    @property
+    def may_mask(self) -> bool:
+        """Whether there are axes whose padding it must be told, of some operands."""
+        return bool(self.masks) or type(self).masked is not Declaration.masked
+
     def masked(self, signature: Signature) -> tuple[Axis, ...]:
         """The axes whose padding must be told to this declaration, if they have any."""
         lead = (signature.axes.lead or ()) if "..." in self.masks else ()

@@ -109,7 +109,8 @@ class Graph:
         """The axes whose padding a node must leave out."""
         match node := self[name]:
             case kinds.OpNode() | kinds.RouteNode():
-                return self.signature(node).padded
+                declared = node.op if isinstance(node, kinds.OpNode) else self.declaration_of(node)
+                return self.signature(node).padded if declared.may_mask else ()
             case kinds.ScanNode():
                 steps = self.type_of(self.inputs(name)[node.variable]).shape[0]
                 return (steps.name,) if steps.is_padded else ()
