@@ -49,7 +49,7 @@ def mask_of(padding: Padding[int], x: Tensor, values: Values, context: Context) 
     """Which places are no padding, as a mask that broadcasts against x; None where all are."""
     name = (padding.name, x.dim())
     if name not in context.masks and padding.lengths:
-        found = valid_along(x, {axis: values[at] for axis, at in padding.lengths})
+        found = valid_along(x, {axis: values[at] for axis, at in padding.lengths if values[at] is not None})
         if found is None:
             return None
         context.masks[name] = found
