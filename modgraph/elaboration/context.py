@@ -16,6 +16,7 @@ from modgraph.elaboration.scope import Naming, Scope
 from modgraph.ir import Call, Node, Result
 from modgraph.ir.node import Kind
 from modgraph.ops import Op
+from modgraph.routers import PoolTypes, Router
 from modgraph.routers.prelude import is_prelude
 from modgraph.syntax import ast
 from modgraph.types import Axis, Shape, TensorType
@@ -138,7 +139,7 @@ class Context:
         self.first_used: dict[str, Note] = {}  # by a pool's path, of the use that its modules are shaped for
         self.of_any_length: set[str] = set()  # axes, by name
         self.lengths: dict[str, str] = {}  # the input that tells the lengths of an axis, by the axis' name
-        self.signatures: dict[tuple[Op, tuple[TensorType, ...]], Signature] = {}  # of ops for types of operands
+        self.signatures: dict[tuple[Op | Router, tuple[TensorType, ...], PoolTypes | None], Signature] = {}
         self.weights: dict[tuple[int, str], dict[str, tuple[int, ...]]] = {}
         self.owners: dict[int, dict[str, str]] = {}  # of a graph: what lies at or below a name, of an op's weights
         self.growing: dict[str, Span] = {}  # where it is said when the modules along an axis grow, by its name
@@ -192,11 +193,17 @@ class Context:
         moved = (replace(each, span=use) if each.span and is_prelude(each.span.source) else each for each in notes)
         return diagnostic.changed(notes=tuple(moved))
 
-    def signature(self, op: Op, operands: tuple[TensorType, ...]) -> Signature:
-        """An op bound to the types of its operands. Raises `Misfit`."""
-        known = self.signatures.get((op, operands))
+    def signature(
+        self, declared: Op | Router, operands: tuple[TensorType, ...], pool: PoolTypes | None = None
+    ) -> Signature:
+        """An op, or the router of a pool, bound to the types of its operands. Raises `Misfit`."""
+        known = self.signatures.get((declared, operands, pool))
         if known is None:
-            known = self.signatures[op, operands] = op.bind(*operands)
+            if isinstance(declared, Router) and pool is not None:
+                known = declared.bind_pool(pool, *operands)
+            else:
+                known = declared.bind(*operands)
+            self.signatures[declared, operands, pool] = known
         return known
 
     def count(self, what: str, more: int, span: Span) -> None:

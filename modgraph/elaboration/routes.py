@@ -15,7 +15,7 @@ from modgraph.elaboration.router_text import inline_router
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.site import Site
 from modgraph.elaboration.sparsity import Support, compute_choice, made_dense_by, support_of
-from modgraph.ir import Graph, InputNode, Node, PoolNode, Region, Result, RouteNode, RouterNode, bind_route
+from modgraph.ir import Graph, InputNode, Node, PoolNode, Region, Result, RouteNode, RouterNode, pool_types
 from modgraph.ops.along_axis import Softmax
 from modgraph.ops.compared import Where
 from modgraph.routers import Router
@@ -169,7 +169,7 @@ def _route(word: str, pool: PoolNode, router: RouterEntity, values: tuple[Tensor
         who = f'router "{router.path}" over {who}'
     assert isinstance(router.router, Router)
     try:
-        signature = bind_route(router.router, pool, *(value.type for value in values))
+        signature = site.context.signature(router.router, tuple(value.type for value in values), pool_types(pool))
         shapes = signature.weight_shapes
     except Misfit as misfit:
         return report_misfit(misfit, who, values, span, site)

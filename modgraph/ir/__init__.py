@@ -38,7 +38,7 @@ from modgraph.ir.node import (
     ScanNode,
     TargetNode,
 )
-from modgraph.ir.part import Decision, Part, Region, bind_route, facts_of, regions_of, with_regions
+from modgraph.ir.part import Decision, Part, Region, facts_of, pool_types, regions_of, with_regions
 from modgraph.ir.program.flatten import flatten
 from modgraph.ir.program.outline import outline
 from modgraph.ir.program.program import CallNode, Definition

@@ -87,8 +87,12 @@ class Part:
 
 def bind_route(router: Router, pool: PoolNode, tokens: TensorType, *others: TensorType) -> Signature:
     """A router bound to a pool and to what it routes. Raises `Misfit`."""
-    types = PoolTypes(pool.name, pool.axis, pool.message, pool.result, pool.over_batch)
-    return router.bind_pool(types, tokens, *others)
+    return router.bind_pool(pool_types(pool), tokens, *others)
+
+
+def pool_types(pool: PoolNode) -> PoolTypes:
+    """What a router binds to of a pool."""
+    return PoolTypes(pool.name, pool.axis, pool.message, pool.result, pool.over_batch)
 
 
 def facts_of(pool: PoolNode, in_scan: bool = False) -> PoolFacts:

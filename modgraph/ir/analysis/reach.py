@@ -26,7 +26,7 @@ class Needed:
 def needed_in(graph: Graph, ends: Iterable[Result]) -> Needed:
     """The dependencies of some results in their own graph. Where a route is needed, so is all that its router
     decides."""
-    decisions = decisions_by_result(graph)
+    decisions, lengths = decisions_by_result(graph), {*graph.length_inputs.values()}
     nodes, results = set[str](), {*ends}
     found = Needed(graph, {*results}, nodes, results)
     pending = [*results]
@@ -36,7 +36,9 @@ def needed_in(graph: Graph, ends: Iterable[Result]) -> Needed:
             nodes.add(name)
             new = {*graph.inputs(name).values()} - results
             results |= new
-            pending += [*new, *graph.lengths(name).values(), *map(Result, graph.uses(name).values())]
+            pending += [*new, *map(Result, graph.uses(name).values())]
+            if not lengths <= nodes:
+                pending += graph.lengths(name).values()
     return found
 
 
