@@ -43,27 +43,7 @@ class Label:
     key: str
 
 
-@dataclass(frozen=True)
-class Classes:
-    """The classes of a data set: their numbers, and by number their names where they have any."""
-
-    numbers: tuple[int, ...]
-    names: tuple[str, ...]
-
-    def word(self, number: int) -> str:
-        """What a class is called."""
-        return self.names[number] if self.names else str(number)
-
-    def chosen(self, named: Sequence[int | str], key: str) -> tuple[int, ...]:
-        """The numbers of classes that are given by number or name. Raises `ModgraphError`."""
-        numbers: dict[int | str, int] = {number: number for number in self.numbers}
-        numbers |= {name: number for number, name in enumerate(self.names)}
-        for each in named:
-            if each not in numbers:
-                known = self.names if isinstance(each, str) and self.names else tuple(map(str, self.numbers))
-                suggestion = did_you_mean(str(each), known, "its classes are: {known}")
-                raise ModgraphError([UnknownClass(key=key, name=str(each), suggestion=suggestion)])
-        return tuple(numbers[each] for each in named)
+Words = Mapping[int, str]  # by the number of a class its name, or the number in words
 
 
 class TaskSequence(DataSet, name="task_sequence"):
@@ -103,9 +83,10 @@ class TaskSequence(DataSet, name="task_sequence"):
             reason = f'the target "{self.target}" is to be one class for each example; the spec has {given}'
             raise does_not_fit(reason, way_out)
         found = self.of.splits(_unbounded(graph))
-        classes = self._classes(found[TRAIN].values[self.target])
-        labels = self._labels(classes)
-        dealt = {split: mixed(self._dealt(arrays, split, labels, classes)) for split, arrays in found.items()}
+        names = self.of.description().get("classes", {}).get(self.target, ())
+        words = dict(enumerate(names)) or {at: str(at) for at in np.unique(found[TRAIN].values[self.target]).tolist()}
+        labels = self._labels(words)
+        dealt = {split: mixed(self._dealt(arrays, split, labels, words)) for split, arrays in found.items()}
         return check_splits(dealt, graph)
 
     def is_exact(self) -> bool:
@@ -121,21 +102,16 @@ class TaskSequence(DataSet, name="task_sequence"):
         return replace(self, of=self.of.kept_in(folder))
 
     def description(self) -> dict[str, Any]:
-        found, classes = self.of.description(), self._classes(None)
-        named = dict(found.get("classes", {}))
-        if classes.names:
-            labels = self._labels(classes)
-            shifts = ["" if each.shift == Unshifted() else f" ({each.shift.name})" for each in labels]
-            named[self.target] = [classes.word(each.number) + shift for each, shift in zip(labels, shifts, strict=True)]
-        return {**found, "classes": named}
+        found = self.of.description()
+        classes = dict(found.get("classes", {}))
+        if words := dict(enumerate(classes.get(self.target, ()))):
+            labels = [(words[each.number], each.shift) for each in self._labels(words)]
+            classes[self.target] = [
+                word if shift == Unshifted() else f"{word} ({shift.name})" for word, shift in labels
+            ]
+        return {**found, "classes": classes}
 
-    def _classes(self, labels: NDArray[Any] | None) -> Classes:
-        """The classes of the data set within: those that it names, or those that some labels have."""
-        names = tuple(self.of.description().get("classes", {}).get(self.target, ()))
-        numbers = range(len(names)) if names or labels is None else np.unique(labels).tolist()
-        return Classes(tuple(numbers), names)
-
-    def _labels(self, classes: Classes) -> list[Label]:
+    def _labels(self, words: Words) -> list[Label]:
         """What each label means: of the tasks that the recipe names, or of so many classes each. Raises
         `ModgraphError`."""
         key = "data.classes"
@@ -144,11 +120,11 @@ class TaskSequence(DataSet, name="task_sequence"):
             labels = [
                 Label(name, number, task.shift, keys[name])
                 for name, task in self.tasks.items()
-                for number in classes.chosen(task.classes, keys[name])
+                for number in _numbers_of(task.classes, words, keys[name])
             ]
         else:
             assert self.classes_per_task is not None, "there is one of the two"
-            numbers = np.array(classes.chosen(self.classes, key) if self.classes else classes.numbers)
+            numbers = np.array(_numbers_of(self.classes or list(words), words, key))
             if self.order == "random":
                 numbers = np.random.default_rng((self.seed, 6)).permutation(numbers)
             places = enumerate(numbers.tolist(), start=self.classes_per_task)
@@ -157,19 +133,19 @@ class TaskSequence(DataSet, name="task_sequence"):
         for each in labels:
             before = taken.setdefault((each.number, each.shift), each)
             if before is not each:
-                raise ModgraphError([ClassTwice(key=each.key, name=classes.word(each.number), task=before.task)])
+                raise ModgraphError([ClassTwice(key=each.key, name=words[each.number], task=before.task)])
         return labels
 
-    def _dealt(self, arrays: Arrays, split: str, labels: Sequence[Label], classes: Classes) -> Arrays:
+    def _dealt(self, arrays: Arrays, split: str, labels: Sequence[Label], words: Words) -> Arrays:
         """The examples of each task after those of the one before, their images shifted. Raises `ModgraphError`, also
         where a task, or a class to learn from, has none."""
         most = self.per_class if split == TRAIN else None
         rows = [np.flatnonzero(arrays.values[self.target] == each.number)[:most] for each in labels]
         sizes, indices = list(map(len, rows)), np.concatenate(rows)
-        words = np.repeat([each.task for each in labels], sizes)
+        tasks = np.repeat([each.task for each in labels], sizes)
         for each, size in zip(labels, sizes, strict=True):
-            if not size and (split == TRAIN or each.task not in words.tolist()):
-                what = f"class {classes.word(each.number)}" if split == TRAIN else f"task {each.task}"
+            if not size and (split == TRAIN or each.task not in tasks.tolist()):
+                what = f"class {words[each.number]}" if split == TRAIN else f"task {each.task}"
                 raise ModgraphError([NoExamples(key=each.key, split=split, what=what)])
         taken = arrays.take(indices)
         values = {**taken.values, self.target: np.repeat(np.arange(len(sizes)), sizes)}
@@ -180,10 +156,10 @@ class TaskSequence(DataSet, name="task_sequence"):
             numbers = np.stack(np.broadcast_arrays(crc32(split.encode()), indices), axis=1)
             shape = images.shape if isinstance(images, OnDisk) else images.shape[1:]
             exact, scale = self.of.is_exact(), self.of.scale()
-            on_disk[self.input] = Shifted(shape, images, exact, scale, shifts, words, numbers)
+            on_disk[self.input] = Shifted(shape, images, exact, scale, shifts, tasks, numbers)
             values.pop(self.input, None)
         orders = {**taken.orders, TASK: tuple(dict.fromkeys(each.task for each in labels))}
-        return replace(taken, values=values, groups={**taken.groups, TASK: words}, on_disk=on_disk, orders=orders)
+        return replace(taken, values=values, groups={**taken.groups, TASK: tasks}, on_disk=on_disk, orders=orders)
 
     def _images(self, arrays: Arrays, task: str) -> OnDisk | NDArray[Any]:
         """The images that shifts move; those on disk have the scale that they say. Raises `ModgraphError`."""
@@ -199,6 +175,17 @@ class TaskSequence(DataSet, name="task_sequence"):
                 return images
             reason = f"holds {least:.3g} to {most:.3g}, where 0 is black and 1 is white"
         raise ModgraphError([CannotShift(key=f"data.tasks.{task}.shift", input=self.input, reason=reason)])
+
+
+def _numbers_of(classes: Sequence[int | str], words: Words, key: str) -> list[int]:
+    """The numbers of classes that are given by number or name. Raises `ModgraphError`."""
+    numbers: dict[int | str, int] = {word: number for number, word in words.items()} | {each: each for each in words}
+    for each in classes:
+        if each not in numbers:
+            known = words.values() if isinstance(each, str) else map(str, words)
+            suggestion = did_you_mean(str(each), list(known), "its classes are: {known}")
+            raise ModgraphError([UnknownClass(key=key, name=str(each), suggestion=suggestion)])
+    return [numbers[each] for each in classes]
 
 
 def _unbounded(graph: Graph) -> Graph:
