@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
         write_output(path, content, options.force, SUMMARY_KEYS)
     if kept_by is not None:
         _keep(kept_by, summary, pictures, options.force)
-    print(json_text(summary) if options.json else as_table(trace))
+    print(json_text(summary) if options.json else as_table(trace, summary))
     return 0
 
 

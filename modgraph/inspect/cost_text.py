@@ -167,8 +167,9 @@ def readable(count: int) -> str:
     return f"{size:,.{max(0, 3 - len(str(int(size + 0.05))))}f}{UNITS[unit]}"
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of equal length as lines, the first column to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows)
+def aligned(rows: Sequence[Sequence[str]], least: int = 0) -> list[str]:
+    """Rows of equal length as lines, the first column to the left, the others, at least so wide, to the right."""
+    first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
+    widths = [max(least, width) for width in others]
+    lines = ("  ".join([row[0].ljust(first), *map(str.rjust, row[1:], widths)]) for row in rows)
     return [line.rstrip() for line in lines]

@@ -24,7 +24,6 @@ from modgraph.types import Axis
 LEAST_SPREAD = 0.5  # of log M: a route whose use of M modules has less entropy has collapsed
 MOST_SHOWN = 8  # rounds in a table or a picture
 MOST_PATHS = 20  # in a summary
-SHOWN_PATHS = 8  # in a table
 FEW = 4  # routes of which all pairs are summarised; of more, those that follow each other
 
 
@@ -167,18 +166,6 @@ def paths_of(trace: Trace) -> list[dict[str, Any]]:
         names = [route.name for route in routes]
         found.append({"routes": names, "decisions": len(chosen[0]), "different": len(rows), "paths": paths})
     return found
-
-
-def paths_tables(trace: Trace) -> list[str]:
-    """The paths to read: a text for each group of routes."""
-    tables = []
-    for found in paths_of(trace):
-        lines = [f"paths through {', '.join(found['routes'])}: {found['different']} different"]
-        for path in found["paths"][:SHOWN_PATHS]:
-            modules = ("+".join(map(str, each)) for each in path["modules"])
-            lines.append(f"  {path['share']:6.1%}  {' → '.join(modules)}")
-        tables.append("\n".join(lines))
-    return tables
 
 
 def coactivations(trace: Trace) -> list[dict[str, Any]]:

@@ -6,18 +6,19 @@ Axis letters: B examples, T time, M modules, W words.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import starmap
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from modgraph.inspect.cost_text import aligned
 from modgraph.store.stored_trace import FORMAT
 from modgraph.trace import steps
 from modgraph.trace.statistics import (
     coactivations,
     paths_of,
-    paths_tables,
     round_of,
     shown_rounds,
     statistics_of,
@@ -25,14 +26,15 @@ from modgraph.trace.statistics import (
     use_by_groups,
 )
 from modgraph.trace.steps import ACTIVE, Shares, StepUse, names_of, steps_by_task, use_by_steps, without_common
-from modgraph.trace.trace import RouteTrace, Trace
+from modgraph.trace.trace import Trace
 from modgraph.version import VERSION
 
 LEAST = 5  # times that a module was chosen for a word: of rare words anything can be said
 MOST = 6  # words of a module
 BEFORE, BEHIND = 3, 2  # words of context
+SHOWN_PATHS = 8  # in a table
 
-
+Summary = Mapping[str, Any]  # what `as_json` gives, or a part of it
 Words = list[dict[str, Any]]  # of a module, each as trace.json has it
 
 
@@ -81,31 +83,32 @@ def _routes(trace: Trace, use: dict[str, StepUse]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def as_table(trace: Trace) -> str:
-    """The statistics to read: a table for each route, a column for each round."""
-    use = use_by_steps(trace)
-    by_task, shared = steps_by_task(trace, use)
-    tables = [*map(_route_table, trace.routes), *(_task_tables(by_task) if by_task is not None else ())]
-    tables += [_steps_table(name, each) for name, each in shared.items()]
-    head = f"{len(trace)} examples of {trace.split}"
-    return "\n\n".join([head, *tables, *words_tables(trace), *paths_tables(trace)])
+def as_table(trace: Trace, summary: Summary) -> str:
+    """A trace's summary to read: a table for each route, a column for each round."""
+    routes, by_task = summary["routes"], summary["by_step"]
+    _, shared = steps_by_task(trace, {name: each["steps"] for name, each in routes.items() if "steps" in each})
+    tables = [f"{summary['examples']} examples of {summary['split']}", *starmap(_route_table, routes.items())]
+    tables += _task_tables(by_task) if by_task is not None else ()
+    tables += starmap(_steps_table, shared.items())
+    tables += (_words_table(name, each) for name, each in routes.items() if "words" in each)
+    return "\n\n".join([*tables, *map(_paths_table, summary["paths"])])
 
 
-def _route_table(route: RouteTrace) -> str:
+def _route_table(name: str, route: Summary) -> str:
     """What a route did round by round, and what is wrong with it."""
-    shown, statistics = shown_rounds(len(route.gates)), statistics_of(route)
-    rounds = [round_of(route, at) for at in shown]
-    rows = [["", *(f"round {at + 1}" for at in shown)]] if len(route.gates) > 1 else []
+    pool, shown = route["pool"], shown_rounds(len(route["rounds"]))
+    rounds = [route["rounds"][at] for at in shown]
+    rows = [["", *(f"round {at + 1}" for at in shown)]] if len(route["rounds"]) > 1 else []
     for module, shares in enumerate(zip(*(each["use"] for each in rounds), strict=True)):
-        rows += [[f"{route.pool}.{module}", *(f"{share:.1%}" for share in shares)]]
+        rows += [[f"{pool}.{module}", *(f"{share:.1%}" for share in shares)]]
     rows += [["largest gate", *(f"{each['largest_gate']:.3f}" for each in rounds)]]
     rows += [["entropy (nats)", *(f"{each['entropy']:.3f}" for each in rounds)]]
-    lines = [f"{route.name}: {route.pool} by {route.decision.router.router}", *_aligned(rows, 10)]
-    if statistics["dead"]:
-        lines.append(f"  dead: {route.short_pool}.{', '.join(map(str, statistics['dead']))} (never chosen)")
-    if statistics["collapsed"]:
-        spread = statistics["entropies"]["of_use"]
-        lines.append(f"  collapsed: the entropy of use is {spread:.3f}, less than half of log {route.modules}")
+    lines = [f"{name}: {pool} by {route['router']}", *_indented(rows, 8)]
+    if route["dead"]:
+        lines.append(f"  dead: {pool.rpartition('.')[2]}.{', '.join(map(str, route['dead']))} (never chosen)")
+    if route["collapsed"]:
+        spread, modules = route["entropies"]["of_use"], len(route["load"])
+        lines.append(f"  collapsed: the entropy of use is {spread:.3f}, less than half of log {modules}")
     return "\n".join(lines)
 
 
@@ -115,9 +118,7 @@ def _task_tables(by_task: StepUse) -> Iterator[str]:
     for task, use in by_task["use"].items():
         yield _by_step(task, "sub-networks", by_task, names, use)
     shares = [[name, *(f"{share:.0%}" for share in each)] for name, each in zip(names, by_task["shares"], strict=True)]
-    yield "\n".join(
-        ["share of tasks in what is taken of a sub-network", *_aligned([["", *by_task["use"]], *shares], 5)]
-    )
+    yield "\n".join(["share of tasks in what is taken of a sub-network", *_indented([["", *by_task["use"]], *shares])])
 
 
 def _steps_table(name: str, use: StepUse) -> str:
@@ -131,17 +132,13 @@ def _steps_table(name: str, use: StepUse) -> str:
 def _by_step(name: str, what: str, use: StepUse, names: Sequence[str], shares: Shares) -> str:
     measured = f"% of examples with {what} active" if use["of"] == ACTIVE else f"mean gates of {what} in %"
     rows = [[row, *(f"{100 * share:.0f}" for share in each)] for row, each in zip(names, shares, strict=True)]
-    table = _aligned([["", *map(str, range(len(shares[0])))], *rows], 5)
+    table = _indented([["", *map(str, range(len(shares[0])))], *rows])
     return "\n".join([f"{name}: {measured} by step of {use['axis']}", *table])
 
 
-def _aligned(rows: Sequence[Sequence[str]], least: int) -> Iterator[str]:
+def _indented(rows: Sequence[Sequence[str]], least: int = 3) -> Iterator[str]:
     """Lines of a table, its columns at least so wide."""
-    names, *columns = zip(*rows, strict=True)
-    widths = [max(least, *(len(cell) + 2 for cell in column)) for column in columns]
-    for name, *cells in rows:
-        padded = (cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
-        yield f"  {name.ljust(max(map(len, names)))}{''.join(padded)}"
+    return (f"  {line}" for line in aligned(rows, least))
 
 
 def typical_words(trace: Trace) -> dict[str, list[Words]]:
@@ -175,19 +172,23 @@ def _of_module(ids_BT: NDArray[np.int64], chosen_BTM: NDArray[np.bool_], module:
     return found
 
 
-def words_tables(trace: Trace) -> list[str]:
-    """The words to read: a text for each route."""
-    pools, tables = {route.name: route.pool for route in trace.routes}, []
-    for name, modules in typical_words(trace).items():
-        lines = [f"{name}: typical words, p(word | module) / p(word), times chosen, once in context"]
-        for module, words in enumerate(modules):
-            head = f"{pools[name]}.{module}"
-            rows = []
-            for each in words:
-                context = "{before} [{word}] {behind}".format(**each).strip()
-                rows.append("{word:14} {lift:6.2f} {count:6}   ".format(**each) + context)
-            for row in rows or ["no word often enough"]:
-                lines.append(f"  {head:{len(pools[name]) + 3}}  {row}")
-                head = ""
-        tables.append("\n".join(lines))
-    return tables
+def _words_table(name: str, route: Summary) -> str:
+    lines = [f"{name}: typical words, p(word | module) / p(word), times chosen, once in context"]
+    for module, words in enumerate(route["words"]):
+        head = f"{route['pool']}.{module}"
+        rows = []
+        for each in words:
+            context = "{before} [{word}] {behind}".format(**each).strip()
+            rows.append("{word:14} {lift:6.2f} {count:6}   ".format(**each) + context)
+        for row in rows or ["no word often enough"]:
+            lines.append(f"  {head:{len(route['pool']) + 3}}  {row}")
+            head = ""
+    return "\n".join(lines)
+
+
+def _paths_table(found: Summary) -> str:
+    lines = [f"paths through {', '.join(found['routes'])}: {found['different']} different"]
+    for path in found["paths"][:SHOWN_PATHS]:
+        modules = ("+".join(map(str, each)) for each in path["modules"])
+        lines.append(f"  {path['share']:6.1%}  {' → '.join(modules)}")
+    return "\n".join(lines)

@@ -186,7 +186,7 @@ def test_a_route_belongs_to_the_task_whose_outputs_depend_on_it(trace: Trace, re
 def test_one_task_has_no_routes_of_its_own(trace: Trace) -> None:
     one = replace(trace, routes=tuple(route for route in trace.routes if "gender" not in route.name))
     assert steps_by_task(one, use_by_steps(one)) == (None, use_by_steps(one))
-    assert as_table(one).count(" by step of ") == len(use_by_steps(one))
+    assert as_table(one, as_json(one)).count(" by step of ") == len(use_by_steps(one))
 
 
 def test_the_picture_has_what_is_told(trace: Trace) -> None:

@@ -217,7 +217,7 @@ def test_what_is_selected_counts_as_use(transformer: Path) -> None:
     (route,) = trace.routes
     (use,) = [each["use"] for each in as_json(trace)["routes"]["blocks.1.expert"]["rounds"]]
     np.testing.assert_allclose(use, route.records["selected"].mean((0, 1, 2)) / 2, atol=1e-6)
-    assert "round" not in as_table(trace)
+    assert "round" not in as_table(trace, as_json(trace))
 
 
 def test_padding_does_not_count(sequence: Path) -> None:

@@ -125,7 +125,7 @@ def test_a_module_that_is_never_chosen_is_dead_and_few_that_take_all_are_a_colla
     assert (first["dead"], first["collapsed"]) == ([2], False)
     assert (second["dead"], second["collapsed"]) == ([0, 2, 3], True)
     assert second["load_cv2"] == pytest.approx(M - 1)
-    told = as_table(trace)
+    told = as_table(trace, as_json(trace))
     assert "dead: expert.2 (never chosen)" in told
     assert "dead: expert.0, 2, 3 (never chosen)" in told
     assert told.count("collapsed: the entropy of use is 0.000, less than half of log 4") == 1

@@ -240,7 +240,7 @@ def test_paths_are_counted_right(layers: Path, capsys: pytest.CaptureFixture[str
 def test_a_single_route_has_no_paths(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = traced(run)
     assert paths_of(trace) == []
-    assert "paths through" not in as_table(trace)
+    assert "paths through" not in as_table(trace, as_json(trace))
     assert main(["trace", str(run), "--view", "paths", "-o", str(tmp_path / "p.png")]) == 1
     assert "error[MG811]" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
