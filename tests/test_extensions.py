@@ -225,7 +225,7 @@ def test_what_a_package_adds_has_a_page_and_is_suggested(install: Install, capsy
     reference = capsys.readouterr().out
     assert all(f"`{title}" in reference for title in ("op bend", "data set doubles", "algorithm careful"))
     text = "model m() { input x: float[4] y = x -> "
-    assert "bend" in {each.text for each in complete(analyse(Source("m.mod", text)), len(text))}
+    assert "bend" in {each.label for each in complete(analyse(Source("m.mod", text)), len(text))}
     assert main(["explain", "dubles"]) == 1
     assert 'did you mean "doubles"' in capsys.readouterr().err
 
