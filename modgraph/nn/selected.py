@@ -6,6 +6,7 @@ A router gives `Records` for tokens [..., N, D]; one of a package may give other
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -15,7 +16,6 @@ from modgraph.nn.choice import Records
 from modgraph.nn.grouped import SortedRows, pays
 from modgraph.nn.padding import cleared
 from modgraph.nn.pool import Pool
-from modgraph.nn.slices import slices
 
 
 class Selected(nn.Module):
@@ -116,6 +116,28 @@ def added(values_E: Tensor, weight_E: Tensor, token_E: Tensor, tokens: int) -> T
     weighted = values_E.flatten(1) * weight_E.unsqueeze(-1)
     total = weighted.new_zeros(tokens, weighted.shape[1]).index_add(0, token_E, weighted)
     return total.reshape(-1, *values_E.shape[1:])
+
+
+def slices(x: Tensor, counts: Tensor) -> Sequence[Tensor]:
+    """The rows of x [E, ...] in parts one after another, so many each: counts [M], which add up to E."""
+    if torch.compiler.is_exporting():
+        parts: Sequence[Tensor] = traced(x, counts, counts.shape[0])
+        torch._check(sum(part.shape[0] for part in parts) == x.shape[0])  # type: ignore[no-untyped-call]
+        return parts
+    return torch.split(x, counts.tolist())
+
+
+@torch.library.custom_op("modgraph::slices", mutates_args=())
+def traced(x: Tensor, counts: Tensor, parts: int) -> list[Tensor]:
+    """The same as one operation, for a trace that holds sizes that it does not know: torch's own would be a number read
+    out of a tensor for each part."""
+    return [part.clone() for part in torch.split(x, counts.tolist())]
+
+
+@traced.register_fake
+def _(x: Tensor, counts: Tensor, parts: int) -> list[Tensor]:
+    sizes = [torch.library.get_ctx().new_dynamic_size() for _ in range(parts)]
+    return [x.new_empty(size, *x.shape[1:]) for size in sizes]
 
 
 def flat(tokens: Tensor, gates: Tensor, choice: Tensor) -> tuple[Tensor, Tensor, Tensor]:

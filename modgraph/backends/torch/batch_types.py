@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from modgraph.backends.torch.labelled import Batch, TargetLabels
 from modgraph.diagnostics import did_you_mean
 from modgraph.ir import Graph, ignored_labels, length_name, longest, padding_of, with_missing_labels
-from modgraph.nn import valid_along
 from modgraph.types import Axis, TensorType
 
-Batch = Mapping[str, Tensor]
 Sizes = dict[str, tuple[int, str]]  # of axes of any length, each with the value where it was found
 BATCH = Axis(None, "the batch")  # unlike any other axis: no name has a space
 
@@ -26,25 +25,25 @@ class BatchTypes:
     inputs: Mapping[str, TensorType]
     targets: Mapping[str, TensorType]
     others: frozenset[str]  # other names in a batch: forced choices of draws, lengths that no node reads
-    padded: Mapping[str, tuple[tuple[int, str], ...]]  # the axes [B, …] that hold padding, and the inputs of lengths
+    labels: Mapping[str, TargetLabels]  # of targets, and of inputs the same: which of their numbers count
     longest: Mapping[str, int]
-    missing: frozenset[str]
-    ignored: Mapping[str, int]
 
     @classmethod
     def of(cls, graph: Graph, others: Iterable[str]) -> BatchTypes:
         """The types of a graph's inputs and targets."""
         types = {**graph.input_types, **graph.target_types}
         lengths = {length_name(graph, axis) for type_ in types.values() for axis in type_.padded} - types.keys()
+        ignored, missing = ignored_labels(graph), with_missing_labels(graph)
         return cls(
             model=graph.name,
             inputs=graph.input_types,
             targets=graph.target_types,
             others=frozenset(others) | lengths,
-            padded={name: padding_of(graph, type_) for name, type_ in types.items()},
+            labels={
+                name: TargetLabels(name, padding_of(graph, type_), ignored.get(name), name in missing)
+                for name, type_ in types.items()
+            },
             longest=longest(graph),
-            missing=frozenset(with_missing_labels(graph)),
-            ignored=ignored_labels(graph),
         )
 
     def check(self, batch: Batch, module: nn.Module) -> None:
@@ -72,13 +71,6 @@ class BatchTypes:
         if not torch.compiler.is_compiling():
             self._check_precision(batch, module)
             self._check_numbers(batch, sizes)
-
-    def describe_missing(self, name: str) -> str:
-        """The message for a missing input or target."""
-        if name in self.inputs:
-            return f'{self.model} needs the input "{name}": {self.inputs[name]}'
-        of = f'{self.model} needs the target "{name}": {self.targets[name]}'
-        return f"{of}; in eval() outputs need none: compute(batch, losses=False)"
 
     def _type_of(self, name: str) -> TensorType:
         type_ = self.inputs.get(name) or self.targets.get(name)
@@ -131,15 +123,7 @@ class BatchTypes:
                 continue
             wrong = (value < 0) | (value > most)
             if type_.dtype != "length":
-                wrong &= self._counts(name, value, batch)
+                wrong &= self.labels[name].counted(batch)
             if wrong.any():
                 first = int(value[wrong].flatten()[0])
                 raise ValueError(f"{self._called(name, type_)}: its numbers are 0 to {most}, and {first} is among them")
-
-    def _counts(self, name: str, value: Tensor, batch: Batch) -> Tensor:
-        """Where an id or a label counts: not in padding, and not where a label is missing or ignored."""
-        real = valid_along(value, {at: batch[length] for at, length in self.padded[name] if length in batch})
-        counts = torch.ones_like(value, dtype=torch.bool) if real is None else real.expand_as(value).clone()
-        if name in self.ignored:
-            counts &= value != self.ignored[name]
-        return counts & (value >= 0) if name in self.missing else counts

@@ -24,20 +24,15 @@ def initialise(module: nn.Module, weights: list[GraphWeight], seed: int) -> None
     """Set every weight of a module to its start."""
     tensors = module.state_dict(keep_vars=True)
     for weight in weights:
-        tensor, scale, generator = tensors[weight.name], weight.scale, generator_for(seed, weight.name)
-        match weight.initial.kind:
-            case "zeros":
-                tensor.zero_()
-            case "ones":
-                tensor.fill_(1)
-            case "constant":
-                tensor.fill_(scale)
-            case "uniform":
-                tensor.uniform_(-scale, scale, generator=generator)
-            case "normal":
-                tensor.normal_(0, scale, generator=generator)
-            case kind:
-                raise AssertionError(f"no such start: {kind}")
+        numbers = numbers_of_start(weight)
+        drawn = {"generator": generator_for(seed, weight.name)} if len(numbers) == 2 else {}
+        getattr(nn.init, f"{weight.initial.kind}_")(tensors[weight.name], *numbers, **drawn)
+
+
+def numbers_of_start(weight: GraphWeight) -> tuple[float, ...]:
+    """What torch's function for the start of a weight takes: two numbers if it draws."""
+    scale = weight.scale
+    return {"uniform": (-scale, scale), "normal": (0, scale), "constant": (scale,)}.get(weight.initial.kind, ())
 
 
 def refuse_large_weights(graph: Graph) -> None:

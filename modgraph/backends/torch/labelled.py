@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from modgraph.ir import Compared, Graph, Padding, compared_in, comparisons, padding_of, with_missing_labels
-from modgraph.nn.padding import both, cleared, labelled, valid_along
+from modgraph.nn.padding import both, cleared, labelled, valid_along, with_labels
 
 Batch = Mapping[str, Tensor]
 
@@ -43,7 +43,7 @@ class TargetLabels:
 
     def examples(self, batch: Batch) -> Tensor:
         """Which examples have any label: [B]."""
-        return self.counted(batch).flatten(1).any(1) if batch[self.target].dim() > 1 else self.counted(batch)
+        return with_labels(batch[self.target], self.real_in(batch), self.ignored, self.missing)
 
 
 def labels_of_losses(graph: Graph) -> dict[str, list[TargetLabels]]:

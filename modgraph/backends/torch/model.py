@@ -185,7 +185,8 @@ class Model(Namespace):
         values = self._values(batch)
         for name in reads:
             if name not in values:
-                raise TypeError(self._batch_types.describe_missing(name))
+                of = f'{self.graph.name} needs the target "{name}": {self._targets[name]}'
+                raise TypeError(f"{of}; in eval() outputs need none: compute(batch, losses=False)")
         forced = {name: values[name] for name in self._forced if name in values}
         for weight in self.in_parts:
             weight.join()

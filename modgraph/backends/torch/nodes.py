@@ -14,7 +14,7 @@ from modgraph.backends.torch.instance import Instance, class_of
 from modgraph.backends.torch.plan import CallSteps, Steps, steps_of
 from modgraph.backends.torch.regions import CompiledPool, CompiledScan, Expert
 from modgraph.backends.torch.run import CompiledRoute, Step
-from modgraph.ir import Body, Call, DecisionNode, Graph, GrowthNode, LossNode, Part, RouterNode, body_of
+from modgraph.ir import Body, Call, DecisionNode, Graph, GrowthNode, LossNode, Part, body_of
 from modgraph.ir.node import Node, OpNode, PoolNode, Result, RouteNode, ScanNode
 from modgraph.ir.program.outline import definitions_of
 from modgraph.nn import Parameter
@@ -187,11 +187,11 @@ def has_tensors(module: nn.Module) -> bool:
 
 
 def nodes_in(body: Body) -> Iterator[Node]:
-    """The nodes of a body and of the calls in it, in order, without pools and routers, which compute nothing."""
+    """The nodes of a body and of the calls in it, in order."""
     for item in body.items:
         if isinstance(item, Body):
             yield from nodes_in(item)
-        elif isinstance(item, Node) and not isinstance(item, PoolNode | RouterNode):
+        elif isinstance(item, Node):
             yield item
 
 

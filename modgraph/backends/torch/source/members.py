@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import nn
 
+from modgraph.backends.torch.initial import numbers_of_start
 from modgraph.backends.torch.source.copied import Copied
 from modgraph.backends.torch.source.text import is_plain_name, literal, numbered
 from modgraph.ir import GraphWeight
@@ -128,7 +129,7 @@ class Tree:
                 else:
                     is_torchs = issubclass(kind, NORMS) and start == ("zeros" if is_bias else "ones")
                 if not weight.buffer and not is_torchs:
-                    yield f"nn.init.{start}_({', '.join([self.at(name, root, said), *_numbers(weight)])})"
+                    yield initialised(self.at(name, root, said), weight)
 
     def _in_instance(self, path: str, root: str) -> bool:
         return any(is_below(each, path) and is_below(root, each) for each in self.instances)
@@ -151,10 +152,9 @@ def is_below(path: str, name: str) -> bool:
 def parameter(weight: GraphWeight) -> str:
     """The call that makes an array that is learnt."""
     empty = f"torch.empty({', '.join(map(str, weight.shape)) or '()'})"
-    return f"nn.Parameter(nn.init.{weight.initial.kind}_({', '.join([empty, *_numbers(weight)])}))"
+    return f"nn.Parameter({initialised(empty, weight)})"
 
 
-def _numbers(weight: GraphWeight) -> list[str]:
-    """The numbers that torch's function for the start of a weight takes."""
-    scale = str(weight.scale)
-    return {"uniform": [f"-{scale}", scale], "normal": ["0", scale], "constant": [scale]}.get(weight.initial.kind, [])
+def initialised(said: str, weight: GraphWeight) -> str:
+    """The call that sets a weight to its start."""
+    return f"nn.init.{weight.initial.kind}_({', '.join([said, *map(str, numbers_of_start(weight))])})"
