@@ -13,7 +13,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -49,9 +49,10 @@ def one_after_another(engine: Engine) -> Iterator[None]:
 
 @contextmanager
 def read_between_steps(engine: Engine) -> Iterator[None]:
-    @contextmanager
-    def plainly(data: Any, order: Any, since: int) -> Iterator[Any]:
-        yield order
+    read = engine.reader.read
+
+    def plainly(data: Any, order: Any, since: int) -> Any:
+        return nullcontext((indices, read(data, indices, step)) for step, indices in enumerate(order, since))
 
     with patch.object(engine.reader, "reading", plainly):
         yield
@@ -70,13 +71,13 @@ def steps(engine: Engine, count: int) -> tuple[float, float]:
     order = engine.order.draw(engine.train.seed, 0)
     device = engine.processes.device
     with engine.reader.reading(engine.phase.data, order, engine.progress.step) as examples:
-        for at, indices in enumerate(examples):
+        for at, (indices, read) in enumerate(examples):
             if at == WARM:
                 _wait(device)
                 start, busy = time.perf_counter(), time.process_time()
             if at == WARM + count:
                 break
-            engine._step(indices)
+            engine._step(indices, read)
         _wait(device)
     done = min(at, WARM + count) - WARM
     return 1e3 * (time.perf_counter() - start) / done, 1e3 * (time.process_time() - busy) / done

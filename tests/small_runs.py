@@ -12,6 +12,7 @@ from torch import Tensor
 
 from modgraph.ir import Graph
 from modgraph.metrics.means import Means
+from modgraph.nn.device import Sent
 from modgraph.store.journal import seal_logs
 from modgraph.store.records import sealed, unsealed
 from modgraph.store.run_directory import RunDirectory
@@ -81,12 +82,17 @@ def interrupt_at(engine: Engine, step: int) -> None:
     """Press Ctrl-C before a step."""
     plain = engine._step
 
-    def until_cut(places: Tensor) -> None:
+    def until_cut(indices: Tensor, read: Sent) -> None:
         if engine.progress.step == step:
             raise KeyboardInterrupt
-        plain(places)
+        plain(indices, read)
 
     engine._step = until_cut  # type: ignore[method-assign]
+
+
+def take_step(engine: Engine, examples: Tensor) -> None:
+    """A step on some examples, read when it begins."""
+    engine._step(examples, engine.reader.read(engine.phase.data, examples, engine.progress.step))
 
 
 def change_graph(engine: Engine, graph: Graph) -> None:

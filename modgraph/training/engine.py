@@ -23,7 +23,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 from modgraph.metrics.means import Means
 from modgraph.metrics.metrics import evaluate, metrics_of
-from modgraph.nn.device import sent
+from modgraph.nn.device import Sent, sent
 from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, write_checkpoint
 from modgraph.store.checkpoint_record import tidy
 from modgraph.store.journal import LOGS, cut_logs, seal_logs
@@ -194,8 +194,8 @@ class Engine:
         order = self.order.draw(self.train.seed, self.progress.epoch, since=done)
         title = f"epoch {self.progress.epoch_of_phase + 1}/{self.phase.epochs}"
         with self.reader.reading(self.phase.data, order, self.progress.step) as examples:
-            for indices in progress(examples, steps - done, title, quiet=not self.processes.is_rank_zero):
-                self._step(indices)
+            for indices, read in progress(examples, steps - done, title, quiet=not self.processes.is_rank_zero):
+                self._step(indices, read)
                 ended = self.progress.step_of_phase % steps == 0
                 if every is not None and self.progress.step % every == 0 and not ended:
                     self.save()
@@ -215,7 +215,7 @@ class Engine:
             for split, found in values.items():
                 log.write(split, self.progress.epoch, self.progress.step, found, self.phase.told)
 
-    def _step(self, indices: Tensor) -> None:
+    def _step(self, indices: Tensor, read: Sent) -> None:
         state, step, seed, steps = self.state, self.progress.step, self.train.seed, self.order.steps
         states = state.model.moved_states  # which a rule moves
         place = self.progress.step_of_phase, steps * self.phase.epochs, steps  # what schedules go by
@@ -229,7 +229,7 @@ class Engine:
             group["lr"] = full * self.train.schedule.share(*place)
         state.optimizer.zero_grad(set_to_none=True)
         with self.processes.shard(indices, seed, step) as own:
-            batch, moved = self.reader.batch(self.phase.data, indices, step)
+            batch, moved = self.reader.received(read)
             told = state.learner.told(own, batch)
             told = {name: sent(each, self.processes.device) for name, each in told.items()}
             found, losses = state.objective({**moved, **told})

@@ -7,7 +7,7 @@ Axis letters: B examples, C channels, H and W height and width.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
@@ -35,31 +35,22 @@ class BatchReader:
         self.train = train
         self.processes = processes
         self.sender = Sender(processes.device)
-        self.ready: tuple[Tensor, Sent] | None = None
 
-    @contextmanager
-    def reading(self, data: Arrays, order: Iterator[Tensor], since: int) -> Iterator[Iterator[Tensor]]:
-        """Within it, the examples of each step from one on, whose batches are read ahead where that takes time: from
-        files, or to an accelerator. Arrays in memory are taken as they are asked for."""
-        if not data.on_disk and self.processes.device.type == "cpu":
-            yield order
-            return
-        with ahead((indices, self._read(data, indices, step)) for step, indices in enumerate(order, since)) as made:
-            yield self._remembering(made)
+    def reading(
+        self, data: Arrays, order: Iterator[Tensor], since: int
+    ) -> AbstractContextManager[Iterator[tuple[Tensor, Sent]]]:
+        """Within it, the examples of each step from one on and their batches, which are read ahead where that takes
+        time: from files, or to an accelerator. Raises `ModgraphError`."""
+        made = ((indices, self.read(data, indices, step)) for step, indices in enumerate(order, since))
+        return ahead(made, reads=bool(data.on_disk) or self.processes.device.type != "cpu")
 
-    def _remembering(self, made: Iterator[tuple[Tensor, Sent]]) -> Iterator[Tensor]:
-        for self.ready in made:
-            yield self.ready[0]
-
-    def batch(self, data: Arrays, indices: Tensor, step: int) -> tuple[Batch, Batch]:
-        """A step's batch on the device, and the same with its images moved. Raises `ModgraphError`."""
-        ready, self.ready = self.ready, None
-        found = ready[1] if ready is not None and ready[0] is indices else self._read(data, indices, step)
-        batch = found.received()
+    def received(self, read: Sent) -> tuple[Batch, Batch]:
+        """A batch on the device, and the same with its images moved."""
+        batch = read.received()
         noise = batch.pop(NOISE, None)
         return batch, batch if noise is None else augmented(batch, self.train.augment or {}, noise)
 
-    def _read(self, data: Arrays, indices: Tensor, step: int) -> Sent:
+    def read(self, data: Arrays, indices: Tensor, step: int) -> Sent:
         """This process's part of a batch, and the noise that moves its images as it would in one process."""
         own = slice(*self.processes.own(indices))
         batch = batch_of(data, indices[own].numpy(), among=indices.numpy())

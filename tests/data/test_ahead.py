@@ -108,11 +108,9 @@ def test_a_step_takes_what_was_read_for_it_as_if_it_were_read_then(images: Path,
     with started(str(images), None, {}, str(tmp_path / "run")) as engine:
         order, data = [*engine.order.draw(0, 0)], engine.phase.data
         with engine.reader.reading(data, iter(order), 0) as examples:
-            for step, indices in enumerate(examples):
-                assert engine.reader.ready is not None
-                read = engine.reader.batch(data, indices, step)
-                again = engine.reader.batch(data, indices, step)
-                for one, other in zip(read, again, strict=True):
+            for step, (indices, read) in enumerate(examples):
+                again = engine.reader.read(data, indices, step)
+                for one, other in zip(*map(engine.reader.received, (read, again)), strict=True):
                     assert one.keys() == other.keys() == {"image", "label"}
                     assert all(one[name].equal(other[name]) for name in one)
 

@@ -25,6 +25,7 @@ from modgraph.training.run import started
 from tests.examples import GRU, OP_EXAMPLES, ROUTER_EXAMPLES, ROUTERS_IN_SCAN, SEQUENCE, TRANSFORMER, TWO_SCANS
 from tests.measured_memory import LiveBytes, MeasuredStep, kept
 from tests.nested_pools import SPECS as NESTED
+from tests.small_runs import take_step
 
 FIFTH = 0.2
 FEW = 64  # bytes that are no matter: numbers of one example, such as how many were counted
@@ -219,7 +220,7 @@ def test_what_no_gradient_reaches_is_not_kept() -> None:
 def largest_of(engine: Engine) -> int:
     """The most that tensors hold in the second step, assignments of decisions left out."""
     indices = torch.arange(engine.train.batch)
-    engine._step(indices)
+    take_step(engine, indices)
     state, table = engine.state, list(engine.state.learner.tensors().values())
     moments_ = [each for facts in state.optimizer_state.values() for each in facts.values()]
     with LiveBytes([*state.model.parameters(), *state.model.buffers(), *moments_, *table]) as live:
@@ -227,7 +228,7 @@ def largest_of(engine: Engine) -> int:
         for each in gradients:
             live.note(each)
         del each, gradients
-        engine._step(indices)
+        take_step(engine, indices)
     return live.most - sum(each.nbytes for each in table)
 
 

@@ -11,6 +11,7 @@ import pytest
 from torch import Tensor
 
 from modgraph.cli import main
+from modgraph.nn.device import Sent
 from modgraph.training.engine import Engine
 from tests.children import begun_in_a_child
 from tests.small_runs import go_on
@@ -23,12 +24,12 @@ def train(rank: int, victim: int, port: int, spec: Path, out: Path) -> int:
     os.environ |= {name: str(value) for name, value in {**shared, "RANK": rank, "LOCAL_RANK": rank}.items()}
     plain = Engine._step
 
-    def step(engine: Engine, indices: Tensor) -> None:
+    def step(engine: Engine, indices: Tensor, read: Sent) -> None:
         if rank == victim and engine.progress.step == 5:
             os.kill(os.getpid(), signal.SIGKILL)
-        plain(engine, indices)
+        plain(engine, indices, read)
 
-    Engine._step = step  # type: ignore[method-assign]
+    Engine._step = step  # type: ignore[assignment, method-assign]
     settings = ["train.checkpoint_every=2", "train.steps_per_epoch=4", "train.epochs=3"]
     return main(["train", str(spec), "--out", str(out), *(word for each in settings for word in ("-s", each))])
 

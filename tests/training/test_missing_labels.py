@@ -24,7 +24,7 @@ from modgraph.training.named_parts import balanced, ignoring, weighing
 from modgraph.training.run import started
 from modgraph.training.sections import Labels
 from modgraph.training.stored_run import load_run
-from tests.small_runs import begin, final_weights, go_on, interrupt_at
+from tests.small_runs import begin, final_weights, go_on, interrupt_at, take_step
 
 SPEC = """
 model tasks() {
@@ -163,7 +163,7 @@ def test_a_step_descends_on_these_means_times_the_weights_of_losses(tmp_path: Pa
     with started(str(spec), None, {}, str(tmp_path / "run")) as engine:
         before = {name: each.clone() for name, each in engine.state.weights.items()}
         data = {name: each[:20] for name, each in engine.phase.data.values.items()}
-        engine._step(torch.arange(20))
+        take_step(engine, torch.arange(20))
         after = engine.state.weights
     plain = modgraph.backends.torch.build(ignoring(modgraph.loads(SPEC).ir, MISSING)).double()
     plain.load_state_dict(before)

@@ -16,7 +16,7 @@ from modgraph.ir import grow
 from modgraph.training.run import started
 from modgraph.training.stored_run import load_run
 from tests import continual_runs
-from tests.small_runs import begin, change_graph, dotted, final_weights, go_on, interrupt_at, laid_out
+from tests.small_runs import begin, change_graph, dotted, final_weights, go_on, interrupt_at, laid_out, take_step
 
 SPEC = """
 model net() {
@@ -73,7 +73,7 @@ def test_a_state_grows_with_its_pool(spec: Path, tmp_path: Path) -> None:
         assert engine.state.weights["load.value"].tolist() == [*before["load.value"].tolist(), 0, 0]
         assert torch.equal(engine.state.weights["centre.value"], before["centre.value"])
         engine.save()
-        engine._step(torch.arange(20))
+        take_step(engine, torch.arange(20))
         assert len(engine.state.weights["load.value"]) == 5
         assert not torch.equal(engine.state.weights["load.value"][:3], before["load.value"])
 
@@ -81,11 +81,11 @@ def test_a_state_grows_with_its_pool(spec: Path, tmp_path: Path) -> None:
 def test_a_frozen_state_moves_in_its_new_places_alone(spec: Path, tmp_path: Path) -> None:
     spec.write_text(SPEC.replace("state  load: float[expert] = zeros", "frozen { state load: float[expert] = zeros }"))
     with started(str(spec), None, dotted(SETTINGS), str(tmp_path / "run")) as engine:
-        engine._step(torch.arange(20))
+        take_step(engine, torch.arange(20))
         assert engine.state.weights["load.value"].tolist() == [0, 0, 0]
         change_graph(engine, grow(engine.graph, "expert", 2))
         for at in range(3):
-            engine._step(torch.arange(20 * at, 20 * at + 20))
+            take_step(engine, torch.arange(20 * at, 20 * at + 20))
         moved = engine.state.weights["load.value"]
         assert moved[:3].tolist() == [0, 0, 0] and moved[3:].any()
 
@@ -172,7 +172,7 @@ def test_a_step_is_made_with_its_own_value_and_one_written_into_the_spec_makes_t
     for spec, states in ((tempered, {"temperature": STAIRS}), (written, {})):
         with started(str(moving(spec, states)), None, {}, str(tmp_path / spec.stem)) as engine:
             engine.progress = replace(engine.progress, step=10, epoch=1)
-            engine._step(torch.arange(20))
+            take_step(engine, torch.arange(20))
             found.append(engine.state.weights)
     for name, weight in found[0].items():
         assert torch.equal(weight, found[1][name]), name

@@ -17,7 +17,7 @@ from modgraph.metrics.metrics import evaluate
 from modgraph.training.divergence import LOOK_EVERY, FiniteCheck
 from modgraph.training.engine import Engine
 from modgraph.training.run import finish, resumed, started
-from tests.small_runs import dotted, laid_out
+from tests.small_runs import dotted, laid_out, take_step
 from tests.training.test_algorithms import TOY, TOY_RECIPE
 from tests.training.test_divergence import spoil, told
 from tests.waiting import Waits
@@ -41,9 +41,9 @@ def waits_of_a_step(engine: Engine) -> Counter[str]:
     """What a step waits for that looks at its loss later, as on an accelerator."""
     engine.finite.every = LOOK_EVERY
     order = engine.order.draw(0, 0)
-    engine._step(next(order))
+    take_step(engine, next(order))
     with Waits() as waits:
-        engine._step(next(order))
+        take_step(engine, next(order))
     assert {each.step for each in engine.finite.seen} == {0, 1}
     engine.finite.look()
     return Counter(waits.found)
@@ -170,11 +170,11 @@ def test_sums_come_to_the_same_number_whenever_they_are_told() -> None:
 def test_no_step_on_an_accelerator_waits(tmp_path: Path) -> None:
     with started(str(SPECS / "smn.mod"), None, {"train.device": "cuda"}, str(tmp_path / "run")) as engine:
         order = engine.order.draw(0, 0)
-        engine._step(next(order))
+        take_step(engine, next(order))
         try:
             torch.cuda.set_sync_debug_mode("error")
             for _ in range(3):
-                engine._step(next(order))
+                take_step(engine, next(order))
         finally:
             torch.cuda.set_sync_debug_mode("default")
         engine.finite.look()

@@ -15,7 +15,7 @@ import modgraph
 from modgraph.backends.torch import Model, build, generator_for
 from modgraph.ir import grow
 from modgraph.training.run import started
-from tests.small_runs import dotted, laid_out
+from tests.small_runs import dotted, laid_out, take_step
 
 BALANCED = """
 model net() {
@@ -63,7 +63,7 @@ def test_a_loop_of_ones_own_moves_weights_and_states_as_the_engine_does(tmp_path
             indices = torch.arange(20 * step, 20 * step + 20)
             batch = {name: torch.as_tensor(each[indices.numpy()]) for name, each in engine.phase.data.values.items()}
             torch.manual_seed(generator_for(engine.train.seed, "noise", step).initial_seed())
-            engine._step(indices)
+            take_step(engine, indices)
             for group, its in zip(optimizer.param_groups, engine.state.optimizer.param_groups, strict=True):
                 group["lr"] = its["lr"]
             optimizer.zero_grad()
