@@ -150,8 +150,7 @@ class DailyWeather(DataSet, name="daily_weather"):
         days = part.start + np.minimum(starts[:, None] + np.arange(self.window), count - 1)
         real = np.arange(self.window) < lengths[:, None]
         columns = [(np.eye(len(SKY))[series[each]] if each == "sky" else series[each]) for each in self.features]
-        columns = [each.reshape(len(each), -1) for each in columns]  # [days, numbers of a feature]
-        features = np.concatenate(columns, axis=1).astype(np.float32)
+        features = np.column_stack(columns).astype(np.float32)
         values = {self.input: features[days] * real[..., None]}
         for target, name in targets.items():
             found = series[name][days + self.ahead] * real
