@@ -178,11 +178,13 @@ def _moves(matched: list[Matching], before: ir.Graph) -> Iterator[Moved]:
     nodes = [Moved(old.kind, at[0].place + old.name, at[1].place + new.name) for at, old, new in others]
     yield from sorted(nodes, key=lambda each: natural(each.after))
     usual = Renames(nodes, before)
-    for scope in dict.fromkeys(each.levels[0].scope for each in matched):
-        both = [(old, new) for each, old, new in pairs if each.levels[0].scope == scope]
-        owners = [(a.owner, b.owner) for a, b in both if isinstance(a, ir.OpNode) and isinstance(b, ir.OpNode)]
-        elected, named = _elect(owners), usual.naming(WEIGHTS, scope)
-        for name in sorted({name for name, _ in owners}, key=natural):
+    owners: dict[str, list[Pair]] = {}
+    for each, old, new in pairs:
+        if isinstance(old, ir.OpNode) and isinstance(new, ir.OpNode):
+            owners.setdefault(each.levels[0].scope, []).append((old.owner, new.owner))
+    for scope, votes in owners.items():
+        elected, named = _elect(votes), usual.naming(WEIGHTS, scope)
+        for name in sorted({name for name, _ in votes}, key=natural):
             if named(name) != (other := elected.get(name, name)):
                 yield Moved(WEIGHTS, scope + name, scope + other)
     pools = {pool.name for each in matched for level in each.levels for pool in level.graph.of_kind(ir.PoolNode)}

@@ -18,7 +18,6 @@ from modgraph.ir import Call, DecisionNode, Graph, GraphWeight, OpNode, Result, 
 
 MARKS = {"frozen", "grown"}
 IDENTITY = {"is", "text"}  # what an op or a router is
-NOTHING = Cost()
 
 
 class Fate(StrEnum):
@@ -84,14 +83,12 @@ class Side:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two architectures, what they differ in, and what that means. `costs` are those of each in all, `node_costs` those
-    of each node that differs, by its place (after, where it is there)."""
+    """Two architectures, what they differ in, and what that means."""
 
     before: Side
     after: Side
     diff: Diff
     costs: tuple[Cost, Cost] = field(repr=False)
-    node_costs: Mapping[str, tuple[Cost, Cost]] = field(repr=False)
     weights: tuple[Weight, ...] = field(repr=False)
     values: Values = Values()
     notes: tuple[str, ...] = ()
@@ -134,18 +131,7 @@ def compared(
             check_lengths(after.graph, {name: length})
     diff = compare(*graphs, moved)
     costs = cost_of(before.graph, lengths), cost_of(after.graph, lengths)
-    # an op is counted where its weights are, the modules of a pool under the pool
-    ops = ([node for part in graph.parts() for node in part.graph.of_kind(OpNode)] for graph in graphs)
-    owners = [{node.name: node.owner for node in each} for each in ops]
-
-    def cost_at(side: int, place: str) -> Cost:
-        name = split_place(place)[1]
-        return costs[side].nodes.get(owners[side].get(name, name), NOTHING)
-
-    nodes = {each.place: (cost_at(0, each.place), NOTHING) for each in diff.removed}
-    nodes |= {each.place: (NOTHING, cost_at(1, each.place)) for each in diff.added}
-    nodes |= {each.after: (cost_at(0, each.before), cost_at(1, each.after)) for each in diff.changed}
-    return Comparison(before, after, diff, costs, nodes, tuple(weights_after(diff, *graphs)), notes=notes)
+    return Comparison(before, after, diff, costs, tuple(weights_after(diff, *graphs)), notes=notes)
 
 
 def weights_after(diff: Diff, before: Graph, after: Graph) -> list[Weight]:
@@ -167,8 +153,8 @@ def _names_of_weights(diff: Diff, before: Graph) -> Iterator[tuple[str, str]]:
     gone = [(each.kind, each.place) for each in diff.removed]
     gone += [(each.kind, each.before) for each in diff.changed if each.names & IDENTITY]
     heads = {split_place(place)[1] for _, place in gone}
-    ops = [(level.place + node.name, node) for level in levels for node in level.graph.of_kind(OpNode)]
-    gone += [(node.kind, place) for place, node in ops if is_below(heads, node.owner)]
+    ops = [(level, node) for level in levels for node in level.graph.of_kind(OpNode)]
+    gone += [(node.kind, level.place + node.name) for level, node in ops if is_below(heads, node.owner)]
     renames = Renames(diff.moved, before, gone)
     for level in levels:
         renamed = renames.graph(level)
@@ -186,10 +172,11 @@ FOLLOWING = ("types.", "settings.sizes", "settings.axis")  # what follows in the
 def without_bodies(diff: Diff, before: Graph, after: Graph) -> Diff:
     """A diff without what is in the bodies of routers that are said to be others, nor what only follows there."""
     routers = [each for each in diff.changed if each.kind == "router"]
-    old = _Bodies(before, {each.before for each in routers} | {each.place for each in diff.removed})
-    new = _Bodies(after, {each.after for each in routers} | {each.place for each in diff.added})
-    moved = _Bodies(before, {each.before for each in diff.moved}), _Bodies(after, {each.after for each in diff.moved})
-    every = _Bodies(after, None)
+    places = {each.before for each in routers} | {each.place for each in diff.removed}
+    others = {each.after for each in routers} | {each.place for each in diff.added}
+    old, new, every = _Bodies(before, places), _Bodies(after, others), _Bodies(after, None)
+    left = _Bodies(before, places | {each.before for each in diff.moved})
+    come = _Bodies(after, others | {each.after for each in diff.moved})
     uses_moved = any(each.kind in ("route", "decision") for each in diff.moved)
 
     def is_change(each: Changed) -> bool:
@@ -207,10 +194,7 @@ def without_bodies(diff: Diff, before: Graph, after: Graph) -> Diff:
     def is_move(each: Moved) -> bool:
         if each.kind == LABEL:
             return not uses_moved
-        return not all(
-            one.hold(place, each.kind) or other.hold(place, each.kind)
-            for one, other, place in ((old, moved[0], each.before), (new, moved[1], each.after))
-        )
+        return not (left.hold(each.before, each.kind) and come.hold(each.after, each.kind))
 
     return replace(
         diff,

@@ -2,48 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
 from modgraph.declare import Initial, Record
+from modgraph.inspect.cost import Cost
 from modgraph.inspect.diff.changes import Attribute, Unmatched
 from modgraph.inspect.diff.comparison import Comparison, Fate, Side, Weight
+from modgraph.inspect.diff.level import split_place
 from modgraph.inspect.diff.text import moves_of
-from modgraph.ir import Region, Result, flat_to_json, node_with_edges
+from modgraph.ir import Graph, OpNode, Region, Result, flat_to_json, node_with_edges
 from modgraph.types import TensorType
 
 FORMAT = 1
 
 
 def as_json(found: Comparison) -> dict[str, Any]:
-    diff = found.diff
+    diff, sides = found.diff, {"before": found.before, "after": found.after}
+    owners = [dict(_owners(side.graph)) for side in sides.values()]
 
-    def costs_at(place: str) -> dict[str, Any]:
-        before, after = found.node_costs[place]
-        return {"costs": {"before": before.counts, "after": after.counts}}
+    def costs_at(*places: str) -> dict[str, Any]:
+        """What a node costs before and after, none at a place that is empty."""
+        names = [own.get(name, name) for own, (_, name) in zip(owners, map(split_place, places), strict=True)]
+        costs = [cost.nodes.get(name, Cost()).counts for cost, name in zip(found.costs, names, strict=True)]
+        return {"costs": dict(zip(sides, costs, strict=True))}
 
-    def node(each: Unmatched) -> dict[str, Any]:
+    def node(each: Unmatched, *places: str) -> dict[str, Any]:
         stored = node_with_edges(each.graph, each.node)
-        return {"kind": each.kind, "place": each.place, "node": stored, **costs_at(each.place)}
+        return {"kind": each.kind, "place": each.place, "node": stored, **costs_at(*places)}
 
     return {
         "format": FORMAT,
-        "before": _side(found.before),
-        "after": _side(found.after),
+        **{name: _side(side) for name, side in sides.items()},
         "different": found.is_different,
         "notes": [*found.notes],
         "model": [*map(_attribute, diff.model)],
-        "added": [*map(node, diff.added)],
-        "removed": [*map(node, diff.removed)],
+        "added": [node(each, "", each.place) for each in diff.added],
+        "removed": [node(each, each.place, "") for each in diff.removed],
         "changed": [
             {name: getattr(each, name) for name in ("kind", "before", "after", "follows")}
-            | {"attributes": [*map(_attribute, each.attributes)], **costs_at(each.after)}
+            | {"attributes": [*map(_attribute, each.attributes)], **costs_at(each.before, each.after)}
             for each in diff.changed
         ],
         "moved": [asdict(each) for each in diff.moved],
         "moves": [asdict(each) for each in moves_of(diff.moved, found.keys)],
         "doubts": [{**asdict(each), "declaration": each.declaration} for each in found.reported.doubts],
-        "costs": {"before": found.costs[0].counts, "after": found.costs[1].counts},
+        "costs": {name: cost.counts for name, cost in zip(sides, found.costs, strict=True)},
         "weights": {
             fate: {
                 "weights": len(weights),
@@ -54,6 +59,12 @@ def as_json(found: Comparison) -> dict[str, Any]:
         },
         "values": _plain(asdict(found.values)),
     }
+
+
+def _owners(graph: Graph) -> Iterator[tuple[str, str]]:
+    """The names of ops with those that they are counted under: of whose weights they use."""
+    for part in graph.parts():
+        yield from ((node.name, node.owner) for node in part.graph.of_kind(OpNode))
 
 
 def _side(side: Side) -> dict[str, Any]:
