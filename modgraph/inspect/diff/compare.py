@@ -17,7 +17,7 @@ from modgraph.inspect.diff.level import Level, Palette, split_place
 from modgraph.inspect.diff.matching import Matching
 
 NODE, WEIGHTS, AXIS, LABEL = "node", "weights", "axis", "label"  # all but nodes are kinds of moves
-GONE = "-"  # before the name of a node that is not there after
+GONE = "not."  # before the name of a node that is not there after: a path as those of axes, and none of a spec
 PARAMETERS = "parameters."
 
 

@@ -161,7 +161,7 @@ def _names_of_weights(diff: Diff, before: Graph) -> Iterator[tuple[str, str]]:
         for old, new in zip(level.graph, renamed, strict=True):
             if not isinstance(old, ScanNode):
                 both = zip(node_weights(level.graph, old), node_weights(renamed, new), strict=True)
-                yield from ((one.name, other.name) for one, other in both if GONE not in other.name)
+                yield from ((one.name, other.name) for one, other in both if f".{GONE}" not in f".{other.name}")
 
 
 # ------------------------------------------------------------ without what follows in the bodies of routers

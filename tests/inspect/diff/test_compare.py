@@ -192,6 +192,13 @@ def test_weights_are_kept_moved_reshaped_new_or_dropped() -> None:
     assert back["p.3.linear.weight"] is Fate.DROPPED
 
 
+def test_the_axis_of_a_pool_that_goes_may_be_named_by_an_op() -> None:
+    pool = 'pool p[3] = linear(4) w = x -> linear(3) -> unmerge([3], into=["p"]) z = x -> linear(4) -> p by w over p'
+    before, after = spec(f"{pool} y = z -> linear(4)"), spec("y = x -> linear(4)")
+    fates = {each.latest.name: each.fate for each in weights_after(compare(before, after), before, after)}
+    assert fates["p.0.linear.weight"] is Fate.DROPPED, "what is gone has no weights after"
+
+
 @given(NUMBERS, NUMBERS)
 @settings(max_examples=30, deadline=None)
 def test_every_weight_has_one_fate(first: int, second: int) -> None:
