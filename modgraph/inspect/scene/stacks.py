@@ -72,7 +72,8 @@ def group_of(id: str, label: str, children: Sequence[Box], kind: str = "block", 
 
 
 def mark_tokenizers(boxes: Iterable[Box], edges: Iterable[Edge]) -> tuple[Box, ...]:
-    """Groups become tokenizers that read inputs alone, and whose every op tokenizes or feeds one that does."""
+    """Groups become tokenizers that read inputs alone, and whose every op tokenizes or feeds one that does: the last of
+    them, which feed no other, tokenize."""
     boxes = [*boxes]
     inputs = {box.id for outer in boxes for box in outer.walk() if box.kind == "input"}
     sources: dict[str, list[str]] = {}
@@ -83,15 +84,8 @@ def mark_tokenizers(boxes: Iterable[Box], edges: Iterable[Edge]) -> tuple[Box, .
     def is_tokenizer(box: Box) -> bool:
         leaves = {each.id: each.kind for each in box.walk() if each.kind != "block"}
         read = {source for name in leaves for source in sources.get(name, ())}
-        if not {*leaves.values()} <= {"op", "tokenizer"} or not read <= leaves.keys() | inputs:
-            return False
-        reached = {name for name, kind in leaves.items() if kind == "tokenizer"}
-        pending = [*reached]
-        while pending:
-            new = {source for source in sources.get(pending.pop(), ()) if source in leaves} - reached
-            reached |= new
-            pending += new
-        return bool(reached) and reached == leaves.keys()
+        last = {leaves[name] for name in leaves.keys() - read}
+        return {*leaves.values()} <= {"op", "tokenizer"} and read <= leaves.keys() | inputs and last == {"tokenizer"}
 
     def marked(box: Box) -> Box:
         if box.kind != "block":

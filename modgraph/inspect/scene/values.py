@@ -65,11 +65,9 @@ class Box:
 
     def walk(self) -> Iterator[Box]:
         """This box and all in it, outer before inner."""
-        pending = [self]
-        while pending:
-            box = pending.pop()
-            yield box
-            pending += reversed(box.children)
+        yield self
+        for child in self.children:
+            yield from child.walk()
 
     def as_json(self) -> dict[str, Any]:
         """What differs from a box that has nothing."""
