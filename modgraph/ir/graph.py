@@ -129,11 +129,11 @@ class Graph:
 
     def ancestors(self, names: Iterable[str]) -> set[str]:
         """The given nodes and all that they depend on."""
-        return _reach(names, lambda name: [source for source, _ in self._edges(name)])
+        return reach(names, lambda name: [source for source, _ in self._edges(name)])
 
     def descendants(self, names: Iterable[str]) -> set[str]:
         """The given nodes and all that depend on them."""
-        return _reach(names, lambda name: self._users[name])
+        return reach(names, lambda name: self._users[name])
 
     def signature(self, node: kinds.OpNode | kinds.RouteNode) -> Signature:
         """The declaration of an op, or of a route's router, bound to the types that flow into it here."""
@@ -267,7 +267,8 @@ class Graph:
         return to_text(self)
 
 
-def _reach(names: Iterable[str], following: Callable[[str], Iterable[str]]) -> set[str]:
+def reach(names: Iterable[str], following: Callable[[str], Iterable[str]]) -> set[str]:
+    """The given names and all that follow from them."""
     found = set(names)
     pending = list(found)
     while pending:

@@ -14,7 +14,7 @@ from torch import nn
 from modgraph.declare import Signature
 from modgraph.declare.errors import BrokenModule, failure
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, OpNode, PoolNode
+from modgraph.ir import Call, Graph, OpNode, PoolNode
 from modgraph.nn import Parameter
 from modgraph.nn.names import keep_names
 
@@ -67,7 +67,7 @@ class Namespace(nn.Module):
         return iter(self.children())
 
     def __repr__(self) -> str:
-        return show(self, Namespace)
+        return show(self)
 
     def put(self, path: str, module: Any, homes: Mapping[str, Namespace] | None = None, above: str = "") -> Any:
         """Register a module below this one, or an array that is learnt, under a dotted path; `homes` are namespaces for
@@ -161,20 +161,21 @@ def expert_module(region: Graph, node: OpNode, shared: Namespace | None) -> Any:
     return module
 
 
-def show(module: nn.Module, bare: type[nn.Module]) -> str:
-    """A module with its own arrays and what is below it. One of class `bare` with a single thing below it is part of
-    the name of that."""
-    lines = [line for names, shown in entries(module, bare) for line in f"({names}): {shown}".splitlines()]
+def show(module: nn.Module) -> str:
+    """A module with its own arrays and what is below it. A bare namespace with a single thing below it is part of the
+    name of that."""
+    lines = [line for names, shown in entries(module) for line in f"({names}): {shown}".splitlines()]
     name = type(module).__name__
     return "\n".join([f"{name}(", *textwrap.indent("\n".join(lines), "  ").splitlines(), ")"]) if lines else f"{name}()"
 
 
-def entries(module: nn.Module, bare: type[nn.Module]) -> list[tuple[str, str]]:
+def entries(module: nn.Module) -> list[tuple[str, str]]:
     """What stands directly below a module, by its names: rounds that are the same together, in which `#` is the key."""
-    members, key = getattr(module, "members", ()), getattr(module, "key", "")
+    call = getattr(module, "call", None)
+    members, key = (call.members, call.key) if isinstance(call, Call) else ((), None)
     same: dict[tuple[str, str], list[str]] = {}
     for name, child in module.named_children():
-        inner = entries(child, bare) if type(child) is bare else []
+        inner = entries(child) if type(child) is Namespace else []
         below, shown = (f".{inner[0][0]}", inner[0][1]) if len(inner) == 1 else ("", repr(child))
         if name in members and (below + ".").startswith(f".{key}."):
             below = f".#{below.removeprefix(f'.{key}')}"

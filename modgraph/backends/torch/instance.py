@@ -24,16 +24,6 @@ class Instance(Namespace):
         self.steps: CallSteps | None = None
         self._plans: dict[bool, Plan] = {}
 
-    @property
-    def key(self) -> str:
-        """That of a round."""
-        return str(self.call.key)
-
-    @property
-    def members(self) -> frozenset[str]:
-        """The names in a round that have its key: `h` in `h[i] = …`."""
-        return self.call.members
-
     def forward(self, *operands: Tensor, plan: Plan | None = None, context: Context | None = None) -> Any:
         """What a plan asks for, by default what the author's call gives; the operands are the plan's arguments, lengths
         last, which may be left out where examples are full."""

@@ -59,7 +59,7 @@ class CompiledPool(Pool):
             self.together = None if shared is None else self.of_one.with_computes(self._by_rows)
 
     def __repr__(self) -> str:
-        return show(self, Namespace)
+        return show(self)
 
     def _by_rows(self, step: Step[int]) -> Callable[..., Any]:
         """An op done for all modules, each on its row."""

@@ -27,7 +27,7 @@ class Context:
 
     forced: Mapping[str, Tensor] = field(default_factory=dict)
     active: Tensor | None = None
-    masks: dict[tuple[str, int], Tensor] = field(default_factory=dict)
+    masks: dict[tuple[str, int], Tensor | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,10 @@ NO_PADDING: Padding[Any] = Padding()
 def mask_of(padding: Padding[int], x: Tensor, values: Values, context: Context) -> Tensor | None:
     """Which places are no padding, as a mask that broadcasts against x; None where all are."""
     name = (padding.name, x.dim())
-    if name not in context.masks and padding.lengths:
-        found = valid_along(x, {axis: values[at] for axis, at in padding.lengths if values[at] is not None})
-        if found is None:
-            return None
-        context.masks[name] = found
-    return context.masks.get(name)
+    if name not in context.masks:
+        lengths = {axis: values[at] for axis, at in padding.lengths if values[at] is not None}
+        context.masks[name] = valid_along(x, lengths)
+    return context.masks[name]
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,11 +184,8 @@ class CompiledRoute:
         value, *records = results
         return (value.squeeze(-self.result_rank - 1), *records)
 
-    def stacked(self) -> CompiledRoute:
-        """The same for all steps of a scan: weights that are stacked `once` are stacked here."""
-        return replace(self, pool=self.pool.gathered()) if self.once else self
-
 
 def stacked_once(step: Step[int]) -> Callable[..., Any]:
     """What computes a step many times with the same weights: those that are stacked once are stacked here."""
-    return step.compute.stacked() if isinstance(step.compute, CompiledRoute) else step.compute
+    route = step.compute
+    return replace(route, pool=route.pool.gathered()) if isinstance(route, CompiledRoute) and route.once else route

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from modgraph.backends.torch.source.text import variable
 from modgraph.ir import Body, CallNode, Definition, Graph, Placed, body_of, computed_once
+from modgraph.ir.graph import reach
 from modgraph.ir.node import Node, OpNode, PoolNode, Result, RouteNode, ScanNode
 from modgraph.ops.array import Array
 from modgraph.ops.elementwise import MaskPadding
@@ -95,13 +96,7 @@ class Layout:
 
     def closure(self, wanted: Iterable[Result]) -> set[str]:
         """The nodes that some values depend on."""
-        found, waiting = set[str](), [each.node for each in wanted]
-        while waiting:
-            name = waiting.pop()
-            if name not in found:
-                found.add(name)
-                waiting += [each.node for each in self.reads(self.graph[name])]
-        return found
+        return reach([each.node for each in wanted], lambda name: [each.node for each in self.reads(self.graph[name])])
 
     @cached_property
     def first(self) -> set[str]:
