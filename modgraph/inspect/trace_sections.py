@@ -47,13 +47,11 @@ def _use(route: Route, modules: Sequence[str]) -> Iterator[Content]:
 
 
 def _choices(route: Route, modules: Sequence[str]) -> Iterator[Content]:
-    for grouping, shares in route["by"].items():
-        groups = list(shares)[:MOST_GROUPS]
-        yield Heatmap(groups, modules, [shares[group] for group in groups], f"share of modules by {grouping}")
+    yield from maps_of_groups(route["by"], modules, MOST_GROUPS)
     if "positions" in route:
         yield from _by_position(route["positions"], modules)
     if "steps" in route:
-        yield from _by_step(route["steps"])
+        yield from maps_by_step(route["steps"])
     if "words" in route:
         found = [(name, word) for name, words in zip(modules, route["words"], strict=True) for word in words]
         contexts = [f"{word['before']} [{word['word']}] {word['behind']}".strip() for _, word in found]
@@ -61,6 +59,13 @@ def _choices(route: Route, modules: Sequence[str]) -> Iterator[Content]:
         rows = [[*each, context] for each, context in zip(facts, contexts, strict=True)]
         header = ["module", "word", "p(word | module) / p(word)", "times", "once in context"]
         yield Table(header, rows, "typical words")
+
+
+def maps_of_groups(by: Route, modules: Sequence[str], most: int | None = None) -> Iterator[Heatmap]:
+    """The share of modules in what each group used, of so many groups of each grouping."""
+    for grouping, shares in by.items():
+        groups = list(shares)[:most]
+        yield Heatmap(groups, modules, [shares[group] for group in groups], f"share of modules by {grouping}")
 
 
 def _by_position(positions: Route, modules: Sequence[str]) -> Iterator[Content]:
@@ -92,19 +97,21 @@ def _training(route: Route, modules: Sequence[str]) -> Iterator[Content]:
     if route["training"] or route["controller"]:
         yield Text("Over the training:")
     charts = (modules, route["training"], "share of modules"), (["H_a", "H_b"], route["controller"], "entropy (nats)")
-    for names, epochs, title in charts:
-        if epochs:
-            lines = zip(names, zip(*epochs, strict=True), strict=True)
-            yield Curves([Curve(name, [*enumerate(values, start=1)]) for name, values in lines], title, "epoch")
+    yield from (by_epoch(names, epochs, title) for names, epochs, title in charts if epochs)
+
+
+def by_epoch(names: Sequence[str], epochs: Shares, title: str) -> Curves:
+    lines = zip(names, zip(*epochs, strict=True), strict=True)
+    return Curves([Curve(name, [*enumerate(values, start=1)]) for name, values in lines], title, "epoch")
 
 
 # ------------------------------------------------------------ steps of a time axis
 
 
-def _by_step(route: Route) -> Iterator[Content]:
+def maps_by_step(route: Route) -> Iterator[Heatmap]:
     """Maps of a route: its modules by step, the senders too where they are a pool's, and the gates between them."""
     steps, modules, senders = numbers(len(route["examples"])), route["modules"], route["senders"]
-    title, most = f"{_measure(route['of'])} by step of {route['axis']}", 1.0 if route["of"] == ACTIVE else 0.0
+    title, most = measured(route), 1.0 if route["of"] == ACTIVE else 0.0
     own = [f"{modules['pool']}.{at}" for at, _ in enumerate(modules["steps"])] if modules else []
     others = [f"{senders['pool']}.{at}" for at, _ in enumerate(senders["steps"])] if senders else []
     if senders is not None:
@@ -117,23 +124,27 @@ def _by_step(route: Route) -> Iterator[Content]:
         yield Heatmap(names, steps, values, f"{title}, of each connection", most)
 
 
-def by_step_section(trace: Route) -> Section:
+def maps_by_task(trace: Route) -> list[Heatmap]:
     """A map of the sub-networks of each task by step, and the share of tasks in each sub-network."""
     rounds = [f" (use {each['round'] + 1})" if each["round"] else "" for each in trace["sub_networks"]]
     names = [f"{each['pool']}.{each['module']}{use}" for each, use in zip(trace["sub_networks"], rounds, strict=True)]
     largest = 1.0 if trace["of"] == ACTIVE else max(max(map(max, use)) for use in trace["use"].values())
-    longest: list[int] = max(trace["examples"].values(), key=len)
-    counts, measure = ", ".join(map(str, longest)), f"{_measure(trace['of'])} by step of {trace['axis']}"
-    note = f"For each task, {measure}; of {counts} examples, without padding."
     steps = {task: numbers(len(counts)) for task, counts in trace["examples"].items()}
     maps = [Heatmap(names, steps[task], use, task, largest) for task, use in trace["use"].items()]
     shares = "share of tasks in what is taken of a sub-network"
-    maps.append(Heatmap(names, list(trace["use"]), trace["shares"], shares, 1.0))
-    return Section("Tasks by step", [Text(note), *maps])
+    return [*maps, Heatmap(names, list(trace["use"]), trace["shares"], shares, 1.0)]
 
 
-def _measure(of: str) -> str:
-    return "share of examples with a sub-network active" if of == ACTIVE else "mean gate"
+def _by_step_section(trace: Route) -> Section:
+    longest: list[int] = max(trace["examples"].values(), key=len)
+    note = f"For each task, {measured(trace)}; of {', '.join(map(str, longest))} examples, without padding."
+    return Section("Tasks by step", [Text(note), *maps_by_task(trace)])
+
+
+def measured(use: Route) -> str:
+    """What maps by step show."""
+    measure = "share of examples with a sub-network active" if use["of"] == ACTIVE else "mean gate"
+    return f"{measure} by step of {use['axis']}"
 
 
 FIGURES = ("H_a", "H_b", "largest gate", "load CV²", "importance CV²")
@@ -167,7 +178,7 @@ def sections_of(trace: Route, pictures: Mapping[str, bytes] | None = None, stale
             content.append(Heatmap(list(shares), modules, list(shares.values()), f"share of modules of {pool} by task"))
         found.append(Section("Tasks", content))
     if trace.get("by_step"):
-        found.append(by_step_section(trace["by_step"]))
+        found.append(_by_step_section(trace["by_step"]))
     drawn = {view: png for view, png in (pictures or {}).items() if view not in CHARTED}
     return [*found, _pictures(drawn)] if drawn else found
 
@@ -219,9 +230,9 @@ def _modules(growth: Mapping[str, Any]) -> Iterator[Content]:
         rows = [[name, *pool["modules"]] for name, pool in pools.items()]
         total = [sum(counts) for counts in zip(*(pool["modules"] for pool in pools.values()), strict=True)]
         yield Table(["modules after task", *tasks], [*rows, ["all", *total]])
-        new = [[sum(each["task"] == task for each in pool["added"]) for task in tasks] for pool in pools.values()]
-        if any(map(any, new)):
-            yield Heatmap(list(pools), list(tasks), new, "modules added by task")
+        new = added_by_task(growth)
+        if any(map(any, new.values)):
+            yield new
         header = ["task", "module added", "batch of detection", "epoch", "step", "novelty to each module before"]
         rows = []
         for step, name, each in sorted(added, key=lambda row: row[0]):
@@ -235,23 +246,36 @@ def _modules(growth: Mapping[str, Any]) -> Iterator[Content]:
         yield Table(["accuracy after", *(f"on {task}" for task in tasks), "on all so far"], rows, "test accuracy")
 
 
+def added_by_task(growth: Mapping[str, Any]) -> Heatmap:
+    tasks, pools = growth["tasks"], growth["pools"]
+    new = [[sum(each["task"] == task for each in pool["added"]) for task in tasks] for pool in pools.values()]
+    return Heatmap(list(pools), list(tasks), new, "modules added by task")
+
+
 def _detections(pools: Mapping[str, Any]) -> Iterator[Content]:
     """The novelty of each batch of a pool's detections, one pass after another, against what it must exceed."""
     for name, pool in pools.items():
-        lines: dict[str, list[tuple[float, float]]] = {}
-        begins: dict[str, int] = {}
-        at = 0
-        for scan in pool["detections"]:
-            begins.setdefault(scan["task"], at)
-            for batch in scan["novelty"]:
-                for module, value in enumerate(batch):
-                    lines.setdefault(f"module {module}", []).append((at, float("nan") if value is None else value))
-                at += 1
-        if not lines:
+        curves, starts, begins = novelty_of(pool["detections"])
+        if not curves:
             continue
-        curves = [Curve(line, points) for line, points in lines.items()]
         if pool["threshold"] is not None:
-            curves.append(Curve("threshold", [(0, pool["threshold"]), (at - 1, pool["threshold"])]))
+            curves.append(Curve("threshold", [(0, pool["threshold"]), (starts[-1] - 1, pool["threshold"])]))
         tasks = "; ".join(f"{task} from {start}" for task, start in begins.items())
         tasks = tasks if len(tasks) <= MOST_LETTERS else f"{tasks[: MOST_LETTERS - 1]}…"
         yield Curves(curves, f"{name}: novelty at detection", f"batch of all looks ({tasks})")
+
+
+def novelty_of(scans: Sequence[Mapping[str, Any]]) -> tuple[list[Curve], list[int], dict[str, int]]:
+    """A curve for each module over the batches of all scans, with a gap after each; where each scan begins and the last
+    ends; and where each task begins."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    starts, tasks = [0], dict[str, int]()
+    for scan in scans:
+        tasks.setdefault(scan["task"], starts[-1])
+        for at, batch in enumerate(scan["novelty"], start=starts[-1]):
+            for module, value in enumerate(batch):
+                lines.setdefault(f"module {module}", []).append((at, math.nan if value is None else value))
+        for points in lines.values():
+            points.append((math.nan, math.nan))
+        starts.append(starts[-1] + len(scan["novelty"]))
+    return [Curve(line, points) for line, points in lines.items()], starts, tasks

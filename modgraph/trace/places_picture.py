@@ -30,7 +30,7 @@ STRENGTH = 0.6  # opacity of a module's colour over the image
 
 # in inches
 STEP = CELL + 0.08
-LEFT, NAMES, RIGHT, TOP, BOTTOM, ROUTE, EXAMPLE_GAP, LINE = 1.8, 0.95, 0.95, 0.1, 0.15, 0.62, 0.22, 0.19
+LEFT, NAMES, RIGHT, ROUTE, EXAMPLE_GAP, LINE = 1.8, 0.95, 0.95, 0.62, 0.22, 0.19
 CHOICES = LEFT + CELL + 0.12  # where maps of choices begin, which have no names beside them
 
 
@@ -38,7 +38,7 @@ def places_picture(trace: Trace, suffix: str) -> bytes:
     """The content of a `.png`, `.svg` or `.pdf` file. Raises `ModgraphError`."""
     parts = [_choices(trace, maps) if maps.chosen is not None else _gates(trace, maps) for maps in maps_of(trace)]
     none = NotOfAnImage(routes=", ".join(route.name for route in trace.routes))
-    return file_of(parts, suffix, none, MOST_ROWS, above=TOP, below=BOTTOM)
+    return file_of(parts, suffix, none, MOST_ROWS)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from modgraph.version import VERSION
 
 CELL = 1.15  # inches of an image
 LETTER = 0.079  # inches that a bold letter takes
-DARK = 0.6  # of a scale of colours, from where on words are white
+MOST_LETTERS = 80  # of a title
+TOP, BOTTOM, TITLE = 0.1, 0.15, 0.35  # inches above and below all parts, and of a title
 WORDS: dict[str, Any] = {"parse_math": False, "fontsize": 9}
 SETTINGS: Any = {"svg.hashsalt": "modgraph", "font.family": "DejaVu Sans", "text.parse_math": False}
 MAKER = f"modgraph {VERSION}"  # by which a picture is known to be ours
@@ -57,45 +58,12 @@ class Sheet:
         left, top = left + (CELL - width) / 2, top + (CELL - height) / 2
         self._paper.imshow(map_HW, extent=(left, left + width, top + height, top), aspect="auto", **style)
 
-    def heat_map(
-        self,
-        left: float,
-        top: float,
-        values: Sequence[Sequence[float]],
-        cell: tuple[float, float],
-        most: float,
-        words: Callable[[int, int], str] | None = None,
-        **style: Any,
-    ) -> Any:
-        """Values [rows, columns] as colours in cells of a width and height, each with its percents or its words."""
-        table = np.array(values)
-        axes = self.axes(left, top, table.shape[1] * cell[0], table.shape[0] * cell[1])
-        axes.imshow(table, cmap="Blues", vmin=0, vmax=most, aspect="auto")
-        axes.set_axis_off()
-        for (row, column), value in np.ndenumerate(table):
-            text = f"{100 * value:.0f}" if words is None else words(row, column)
-            colour = "white" if value > DARK * most else "black"
-            axes.text(column, row, text, color=colour, ha="center", va="center", **{**WORDS, **style})
-        return axes
-
-    def name_rows(self, left: float, top: float, height: float, names: Sequence[str]) -> None:
-        """Names that end left of rows of a height."""
-        for at, name in enumerate(names):
-            self.write(left - 0.08, top + (at + 0.5) * height, name, ha="right", va="center")
-
     def write(self, left: float, top: float, text: str, **style: Any) -> None:
         self.figure.text(left / self.width, 1 - top / self.height, text, **{**WORDS, **style})
 
-    def title(self, top: float, text: str) -> None:
+    def title(self, top: float, text: str, left: float = 0) -> None:
         """Bold, and cut where the sheet ends."""
-        self.write(0.15, top, shortened(text, int(self.width / LETTER)), weight="bold")
-
-
-def name_lines(axes: Any) -> None:
-    """The scale of a chart from zero up, and the names of its lines on the right."""
-    axes.set_ylim(0, None)
-    axes.tick_params(labelsize=8)
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.02), frameon=False, fontsize=WORDS["fontsize"])
+        self.write(left + 0.15, top, shortened(text, int((self.width - left) / LETTER)), weight="bold")
 
 
 @dataclass(frozen=True)
@@ -108,23 +76,38 @@ class Part:
     rows: int = 0
 
 
-def sheet_of(parts: Sequence[Part], above: float = 0, below: float = 0, page: float | None = None) -> Sheet:
-    """Parts below each other, or beside each other as far as the widest, or a page, leaves room."""
-    widest = 0 if page is None else max(page, *(part.width for part in parts))
+def together(parts: Sequence[Part], page: float = 0, title: str = "") -> Part:
+    """Parts as one, under a title: below each other, or beside each other as far as a page, or the widest, leaves
+    room."""
+    title = shortened(title, MOST_LETTERS)
+    widest, first = max(page, *(part.width for part in parts)) if page else 0, TITLE if title else 0.0
     placed: list[tuple[Part, float, float]] = []
-    left, top, down = 0.0, above, above
+    rows: dict[float, int] = {}  # of parts beside each other those of the longest
+    left, top, down = 0.0, first, first
     for part in parts:
         if left and left + part.width > widest:
             left, top = 0.0, down
         placed.append((part, left, top))
+        rows[top] = max(part.rows, rows.get(top, 0))
         left, down = left + part.width, max(down, top + part.height)
-    sheet = Sheet(max(left + part.width for part, left, _ in placed), down + below)
-    for part, left, top in placed:
-        part.draw(sheet, left, top)
+
+    def draw(sheet: Sheet, left: float, top: float) -> None:
+        sheet.title(top + 0.2, title, left)
+        for part, across, below in placed:
+            part.draw(sheet, left + across, top + below)
+
+    width = max(len(title) * LETTER + 0.3, *(left + part.width for part, left, _ in placed))
+    return Part(width, down, draw, sum(rows.values()))
+
+
+def sheet_of(parts: Sequence[Part], page: float = 0) -> Sheet:
+    whole = together(parts, page)
+    sheet = Sheet(whole.width, TOP + whole.height + BOTTOM)
+    whole.draw(sheet, 0, TOP)
     return sheet
 
 
-def file_of(parts: Sequence[Part], suffix: str, none: Diagnostic, most: int | None = None, **layout: Any) -> bytes:
+def file_of(parts: Sequence[Part], suffix: str, none: Diagnostic, most: int | None = None, page: float = 0) -> bytes:
     """The content of a `.png`, `.svg` or `.pdf` file, the same each time.
 
     Raises `ModgraphError`: `none` if there are no parts, another if they have more than `most` rows.
@@ -136,7 +119,7 @@ def file_of(parts: Sequence[Part], suffix: str, none: Diagnostic, most: int | No
         raise ModgraphError([TooTall(rows=rows, most=most)])
     buffer = io.BytesIO()
     with rc_context(SETTINGS):
-        sheet = sheet_of(parts, **layout)
+        sheet = sheet_of(parts, page)
         sheet.figure.savefig(buffer, format=suffix.removeprefix("."), dpi=110, metadata=METADATA[suffix])
     content = buffer.getvalue()  # where matplotlib quotes texts, but for what XML has no way to say
     return drop_invalid_xml(content.decode()).encode() if suffix == ".svg" else content

@@ -13,20 +13,13 @@ if TYPE_CHECKING:
 
 EXAMPLES = 4  # drawn by the view of places, if they are not more than it holds; others are of all examples
 NOTHING_TO_DRAW = (NoControllers, NoGroups, NoGrowth, NoHistory, NoPaths, NoSteps, NotOfAnImage, TooTall)
-VIEWS = {  # each is drawn by the function `<view>_picture` of a file
-    "places": "places_picture",
-    "groups": "pictures",
-    "training": "pictures",
-    "controllers": "pictures",
-    "paths": "pictures",
-    "steps": "steps_picture",
-    "growth": "pictures",
-}
+VIEWS = ("places", "groups", "training", "controllers", "paths", "steps", "growth")
 
 
 def draw(view: str, trace: Trace, suffix: str, examples: int = EXAMPLES) -> bytes:
     """The content of a `.png`, `.svg` or `.pdf` file. Raises `ModgraphError`."""
-    picture = getattr(import_module(f"modgraph.trace.{VIEWS[view]}"), f"{view}_picture")
+    file = "places_picture" if view == "places" else "pictures"
+    picture = getattr(import_module(f"modgraph.trace.{file}"), f"{view}_picture")
     content: bytes = picture(trace.first(examples) if view == "places" else trace, suffix)
     return content
 

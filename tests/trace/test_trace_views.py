@@ -30,11 +30,10 @@ from modgraph.trace.places_picture import (
     ROUTE,
     STEP,
     STRENGTH,
-    TOP,
     maps_of,
     places_picture,
 )
-from modgraph.trace.sheet import CELL, colours_of
+from modgraph.trace.sheet import CELL, TOP, colours_of
 from modgraph.trace.statistics import groupings_of, use_by_group
 from modgraph.trace.summary import as_json
 from modgraph.trace.trace import Trace, routes_with_gates
