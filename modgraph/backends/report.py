@@ -27,7 +27,9 @@ MANY = 4  # routes of which the same is said are one line
 def compile_report(graph: Graph, model: Model) -> str:
     """Run one random batch through a model, and say in a few lines what it is made of."""
     cost = cost_of(graph)
-    refuse_beyond_memory(NUMBER * BATCH * max(sum(map(_count_numbers, graph.input_types.values())), _largest(graph)))
+    numbers = [_count_numbers(type_) for part in graph.parts() for node in part.graph for type_ in node.types]
+    inputs = sum(map(_count_numbers, graph.input_types.values()))
+    refuse_beyond_memory(NUMBER * BATCH * max(inputs, *numbers))
     with torch.no_grad():
         computed = model.compute(random_batch(model), moves=False)
     lines = [
@@ -40,12 +42,6 @@ def compile_report(graph: Graph, model: Model) -> str:
         lines.append(f"{name}: {loss.item():.6g}")
     lines += [f"op {image.last.name}: {image.reason}" for image in images(model.graph)]
     return "\n".join([*lines, *_routes(model.computed)])
-
-
-def _largest(graph: Graph) -> int:
-    """How many numbers the largest value of an example has."""
-    types = (type_ for part in graph.parts() for node in part.graph for type_ in node.types)
-    return max(map(_count_numbers, types), default=0)
 
 
 def _count_numbers(type_: TensorType) -> int:

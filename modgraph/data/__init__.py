@@ -3,7 +3,7 @@
 from modgraph.data.cifar import Cifar10, Cifar100
 from modgraph.data.conll import Conll
 from modgraph.data.daily_weather import DailyWeather
-from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, OnDisk
+from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet
 from modgraph.data.digits import Digits, MinMaxDigits, RotatedDigits
 from modgraph.data.fashion_mnist import FashionMnist
 from modgraph.data.image_folders import ClassFolders, ImageFolders

@@ -144,7 +144,7 @@ def _by_step_section(trace: Route) -> Section:
 def measured(use: Route) -> str:
     """What maps by step show."""
     measure = "share of examples with a sub-network active" if use["of"] == ACTIVE else "mean gate"
-    return f"{measure} by step of {use['axis']}"
+    return f"{measure} by step" + ("" if use["axis"] == "step" else f" of {use['axis']}")
 
 
 FIGURES = ("H_a", "H_b", "largest gate", "load CV²", "importance CV²")

@@ -169,10 +169,11 @@ def grow(graph: Graph, axis: str, by: int) -> Graph:
 
     Raises `Misfit` where something downstream fits the old number only, `KeyError` if there is no such axis.
     """
-    before = _growing_axis(graph, axis)
+    pools = graph.pools()
+    before = pools[axis].axis if axis in pools else class_axes(graph)[axis]
     assert before.size is not None and before.size + by >= 1, f"nothing would be left of {before}"
     longer = Axis(before.size + by, before.name)
-    for each in graph.pools().values():
+    for each in pools.values():
         assert each.alike or each.axis != before, f"the modules of {each.name} are unlike: none says what a new one is"
     for name, along in module_axes(graph).items():
         if along.name != before.name and before.name in along.others:
@@ -209,12 +210,6 @@ def _with_class_weights(node: OpNode, part: Part, classes: Axis, by: int) -> OpN
             weights = {"class_weights": (*given, *[1.0] * by)[: len(given) + by]}
             op = replace(op, **weights)
     return replace(node, op=op)
-
-
-def _growing_axis(graph: Graph, name: str) -> Axis:
-    """The axis that a name means: that of a pool's modules, or of a label's classes. Raises `KeyError`."""
-    pools = graph.pools()
-    return pools[name].axis if name in pools else class_axes(graph)[name]
 
 
 def class_axes(graph: Graph) -> dict[str, Axis]:

@@ -136,8 +136,7 @@ def parts_by_step(trace: Trace) -> list[Part]:
 
 def _by_step(chart: Heatmap, examples: Sequence[int]) -> Part:
     columns = [f"{step}\n{count}" for step, count in zip(chart.columns, examples, strict=True)]
-    title = chart.title.replace("step of step", "step")  # of an axis without a name
-    return heat_map(replace(chart, columns=columns, title=title), STEP, "step\nexamples")
+    return heat_map(replace(chart, columns=columns), STEP, "step\nexamples")
 
 
 MOST_TASKS = 24  # named on the sheet

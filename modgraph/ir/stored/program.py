@@ -98,7 +98,8 @@ def from_json(record: Any) -> Graph:
 def _read_program(record: Any) -> Program:
     """The program that a record describes: what is not as its declaration says is left to `verify`."""
     fields = Fields(record)
-    fields.read("format", _check_format)
+    words = f"is not {FORMAT}, the format that this version reads: train or export the model anew"
+    fields.read("format", readers.checked(int, words, lambda number: number == FORMAT))
     name = fields.read("name", lambda value: "" if value == "" else readers.name_of(value))
     body, known = Graph(name, fields.read("parameters", readers.constants_of)), nodes.Definitions()
     for each in fields.read("definitions", readers.list_of):
@@ -109,11 +110,6 @@ def _read_program(record: Any) -> Program:
     weights = fields.read("weights", _read_weights)
     fields.close()
     return Program(body, tuple(known.values()), weights)
-
-
-def _check_format(number: Any) -> None:
-    words = f"is not {FORMAT}, the format that this version reads: train or export the model anew"
-    readers.expect(type(number) is int and number == FORMAT, number, words)
 
 
 def _read_definition(record: Any, known: nodes.Definitions) -> Definition:
