@@ -69,7 +69,7 @@ class SelectedGathered(Selected):
     def total(self, tokens: Tensor, records: Records, pool: Any, router: Any) -> Tensor:
         by_index = pool.gathered() if isinstance(pool, Pool) else pool
         tokens_S, gates_SM, left_SM = flat(tokens, records.gates, records.selected)
-        parts = list[Tensor]()
+        parts: list[Tensor] = []  # a call of `list[Tensor]` cannot be compiled
         for _ in range(router.k):  # one choice after another
             best = left_SM.argmax(-1, keepdim=True)
             left_S1 = left_SM.gather(-1, best)  # zero where no choice is left

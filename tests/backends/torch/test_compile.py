@@ -103,8 +103,9 @@ def test_every_spec_is_one_graph_in_training(name: str) -> None:
     assert compare(small(name, "masked"), "eager", seeds=2, atol=1e-6 if name == "mt_rmn" else 0) == 1
 
 
-def test_sparse_forms_are_one_graph_whatever_is_chosen() -> None:
-    assert compare(small("modular_networks"), "aot_eager", seeds=3, atol=0) == 1
+@pytest.mark.parametrize(("name", "lowering"), [("modular_networks", "grouped"), ("modular_networks_lm", "gathered")])
+def test_sparse_forms_are_one_graph_whatever_is_chosen(name: str, lowering: str) -> None:
+    assert compare(small(name, lowering), "aot_eager", seeds=3, atol=0) == 1
 
 
 def test_another_batch_size_compiles_once_more_and_no_size_after_it() -> None:
