@@ -26,7 +26,7 @@ from typing import Any
 from options import parse_options
 from trees import HERE, every_spec, revision, run_in
 
-PHASES = ("passes", "capture", "translate", "optimise", "verify", "permute", "write", "rest")
+PHASES = ("passes", "capture", "translate", "optimise", "verify", "permute", "rest")
 PLACES = (  # where a phase is, in any revision: a module, a name in it, and the phase
     ("modgraph.backends.onnx.bundle", "deterministic", "passes"),
     ("modgraph.backends.onnx.trace", "program_of", "capture"),
@@ -35,7 +35,6 @@ PLACES = (  # where a phase is, in any revision: a module, a name in it, and the
     ("modgraph.backends.onnx.trace", "optimize", "optimise"),
     ("modgraph.backends.onnx.bundle", "verify", "verify"),
     ("modgraph.backends.onnx.verify", "_Comparison.permute", "permute"),
-    ("modgraph.backends.onnx.bundle", "_write", "write"),
 )
 Times = dict[str, tuple[float, float]]  # of the processor and of the clock, by phase
 

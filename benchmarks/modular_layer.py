@@ -28,7 +28,7 @@ import modgraph
 from modgraph.data import Arrays
 from modgraph.nn import DRAW
 from modgraph.training.algorithms import EM
-from modgraph.training.algorithms.algorithm import LearnerSetup
+from modgraph.training.algorithms.algorithm import Setup
 
 WIDTH, MODULES = 256, 15
 TOKENS, STEPS, EXAMPLES = 1024, 32, 64
@@ -97,8 +97,8 @@ def expectation(modules: int, rounds: int) -> None:
     rng = np.random.default_rng(0)
     rows = {name: rng.integers(0, 1000, (20, 35)) for name in ("words", "next")}
     data = Arrays({**rows, "time_length": np.full(20, 35)})
-    learner: Any = EM(samples=10).learner(LearnerSetup(program.ir, data, 0, 20, 1))
-    model = modgraph.backends.torch.build(learner.graph)  # type: ignore[attr-defined]
+    learner: Any = EM(samples=10).learner(Setup(program.ir, {"train": data}, 0, 20, 1))
+    model = modgraph.backends.torch.build(learner.graph, asked=learner.wanted)  # type: ignore[attr-defined]
     batch = {name: torch.from_numpy(array) for name, array in data.values.items()}
     drawn = {name: torch.full_like(table, DRAW) for name, table in learner.told(torch.arange(20), batch).items()}
 

@@ -15,6 +15,7 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from options import parse_options
@@ -53,11 +54,11 @@ def step_times(width: int, folder: Path) -> list[list[float]]:
     with started(str(spec), None, {"width": width}, str(folder / "run")) as engine:
         plain, check = engine._step, engine.finite.gradients
 
-        def timed(places: Tensor) -> None:
+        def timed(indices: Tensor, read: Any) -> None:
             with_check = len(times[0]) > len(times[1])
             engine.finite.gradients = check if with_check else lambda *_: None  # type: ignore[method-assign]
             start = time.perf_counter()
-            plain(places)
+            plain(indices, read)
             times[with_check].append(time.perf_counter() - start)
 
         engine._step = timed  # type: ignore[method-assign]
