@@ -24,6 +24,7 @@ from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from tests.assault.sound import sound
 from tests.examples import GRU, OP_EXAMPLES, ROUTER_EXAMPLES, ROUTERS_IN_SCAN
+from tests.nested_pools import SHARED_WEIGHTS
 
 GOLDEN = Path(__file__).parent / "golden"
 SPECS: dict[str, dict[str, Any]] = {  # small, where a spec is large
@@ -216,6 +217,10 @@ model lambda_() {
   loss cross_entropy(self, class)
 }
 """
+
+
+def test_blocks_and_pools_in_a_pools_modules_have_what_these_share() -> None:
+    check(modgraph.loads(SHARED_WEIGHTS).build())
 
 
 def test_names_that_mean_something_else_in_python() -> None:

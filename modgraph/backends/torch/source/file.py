@@ -71,6 +71,7 @@ class File:
                         tree.leaves.setdefault(node.owner, partial(parameter, tree.weights[node.owner]))
                         continue
                     if shared is not None and any(weight.shared for weight in node.op.all_weights()):
+                        tree.borrowing.add(node.owner)
                         given = name(shared.at(node.owner, "", "shared"))
                         path, named = resolve(path).Own, {}
                         positional = [given, part.graph.signature(node).axes["code_width"]]
@@ -115,6 +116,8 @@ class File:
         tree, root, path = writer.tree, writer.root, body.call.weights
         if path in tree.leaves or path == root or f"{root}.".startswith(f"{path}."):
             return False
+        if any(each.startswith(f"{path}.") for each in tree.borrowing):
+            return False  # only the class of the pool's module is given what its modules share
         if not tree.below(path):
             return True
         key = self.key(writer, body)
@@ -175,7 +178,7 @@ class File:
         names = self.define_modules(node, program)
         shared, given = self._shared_parts(node), ""
         if shared.leaves:
-            given = f"shared_{len(tree.after)}" if tree.after else "shared"
+            given = f"shared_{len(tree.after)}" if tree.after or tree.borrowing else "shared"
             tree.after[node.name] = given
             tree.before += [f"{given} = {shared.container('')}", *shared.starts("", given)]
         calls = ", ".join(f"{each}({given})" for each in names)

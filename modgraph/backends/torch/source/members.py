@@ -31,6 +31,7 @@ class Tree:
         self.instances: dict[str, Any] = {}
         self.pools: list[Any] = []
         self.sharing: dict[str, int] = {}  # pools whose modules share something, and how many these are
+        self.borrowing: set[str] = set()  # leaves that are given what the modules of a pool share
         self.before: list[str] = []  # lines that make what they share
         self.after: dict[str, str] = {}  # the variables for that
 
