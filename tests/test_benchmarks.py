@@ -46,3 +46,9 @@ def _files() -> str:
 def test_every_benchmark_takes_its_options_as_the_others_do() -> None:
     without = [name for name in NAMES if "parse_options(" not in (CHECKOUT / f"benchmarks/{name}.py").read_text()]
     assert without == [], "they have no --quick"
+
+
+def test_every_command_on_the_page_about_speed_is_a_benchmark() -> None:
+    commands = re.findall(r"^\$ python benchmarks/(\w+)\.py", (CHECKOUT / "docs/speed.md").read_text(), re.MULTILINE)
+    assert commands, "it shows no command"
+    assert set(commands) <= set(NAMES), "it names what is not there"
