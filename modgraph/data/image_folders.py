@@ -43,7 +43,10 @@ class ImagesInFolders(DataSet):
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         shape, domains, made = shape_of_images(graph, channels=3), self._domains(), {}
-        _check_classes(graph, next(iter(domains.values())))
+        classes, target = len(next(iter(domains.values()))), graph.target_types.get("label")
+        if target is not None and target.size not in (None, classes) and not target.of:
+            reason = f'there are {classes} folders of classes, and the target "label" has {target.size} classes'
+            raise does_not_fit(reason, f"if it is a parameter of the spec: -s classes={classes}")
         for split, part in self._parts(domains).items():
             rows = [
                 (str(path), label, domain)
@@ -185,10 +188,3 @@ def _entries(path: Path, layout: Layout) -> list[Path]:
 def _fault(layout: Layout, path: Path, reason: str, way_out: str | None = None) -> ModgraphError:
     words, usual = layout
     return ModgraphError([BadImageFolder(path=str(path), reason=reason, way_out=way_out or usual, layout=words)])
-
-
-def _check_classes(graph: Graph, classes: Files) -> None:
-    target = graph.target_types.get("label")
-    if target is not None and target.size not in (None, len(classes)) and not target.of:
-        reason = f'there are {len(classes)} folders of classes, and the target "label" has {target.size} classes'
-        raise does_not_fit(reason, f"if it is a parameter of the spec: -s classes={len(classes)}")

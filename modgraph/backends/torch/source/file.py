@@ -114,10 +114,9 @@ class File:
         """Whether a call is of a class or function; else its lines stand where it is."""
         assert body.call is not None
         tree, root, path = writer.tree, writer.root, body.call.weights
-        if path in tree.leaves or path == root or f"{root}.".startswith(f"{path}."):
+        borrows = any(each.startswith(f"{path}.") for each in tree.borrowing)  # what a pool's module alone is given
+        if borrows or path in tree.leaves or path == root or f"{root}.".startswith(f"{path}."):
             return False
-        if any(each.startswith(f"{path}.") for each in tree.borrowing):
-            return False  # only the class of the pool's module is given what its modules share
         if not tree.below(path):
             return True
         key = self.key(writer, body)
