@@ -71,7 +71,7 @@ def learn(graph: Graph, lowering: str | None, may_ask: bool, training: bool = Tr
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[SLOW] * (name in LONG)) for name in NAMES])
 def test_a_spec_stays_on_its_device_and_asks_only_for_what_is_chosen(name: str) -> None:
-    (path,) = SPECS.rglob(f"{name}.mod")
+    path = min(SPECS.rglob(f"{name}.mod"), key=lambda each: len(each.parts))  # parts have such names too
     graph = load(str(path)).ir
     if name in ASK:
         with pytest.raises((DynamicOutputShapeException, DataDependentOutputException)):
@@ -83,7 +83,7 @@ def test_a_spec_stays_on_its_device_and_asks_only_for_what_is_chosen(name: str) 
     "name", ["modular_networks", *(pytest.param(each, marks=SLOW) for each in ("smn", "soft_moe"))]
 )
 def test_a_definition_as_message_passing_stays_on_its_device(name: str) -> None:
-    (path,) = SPECS.rglob(f"{name}.mod")
+    path = min(SPECS.rglob(f"{name}.mod"), key=lambda each: len(each.parts))  # parts have such names too
     learn(load(str(path)).ir, "message_passing", may_ask=True)
 
 
