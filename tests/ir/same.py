@@ -45,7 +45,7 @@ def _uses(graph: Graph, known: dict[str, int]) -> int:
 
 def is_too_long(line: str) -> bool:
     """Whether a line could have been broken: names may be of any length."""
-    return len(line) > WIDTH and max(map(len, line.split())) < WIDTH // 3
+    return len(line) > WIDTH and max(map(len, line.split())) < WIDTH // 2
 
 
 def assert_kept(graph: Graph) -> Program:
