@@ -27,7 +27,7 @@ NO_NPM = "error: building modgraph-web needs npm, which is not here: install Nod
 
 
 class BuildWithLibraries(build_py):
-    """Lays the libraries that the module needs beside it, then builds the package."""
+    """Copies the libraries that the module needs into the package, then builds it."""
 
     def run(self) -> None:
         if not is_installed():

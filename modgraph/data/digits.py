@@ -118,8 +118,8 @@ class MinMaxDigits(DataSet, name="min_max_digits"):
             meaning = "the IDX files to read (source is idx)"
             raise ModgraphError([MissingKey(section="data", key="images and labels", meaning=meaning)])
         else:
-            pixels, told = read_images(self.images, self.labels, classes=10)
-            images, labels = resized(pixels / 255, (SIDE, SIDE)), told.astype(np.int64)
+            pixels, digits = read_images(self.images, self.labels, classes=10)
+            images, labels = resized(pixels / 255, (SIDE, SIDE)), digits.astype(np.int64)
         order = np.random.default_rng((self.seed, 0)).permutation(len(labels))
         kept = round(self.test_fraction * len(labels))
         test = images[order[:kept]], labels[order[:kept]]

@@ -28,8 +28,8 @@ def execute(options: argparse.Namespace) -> str:
         refuse_foreign(options.output, options.force)
     arrays = read_arrays(options.input)
     lines = [f"{name} is a target of the model: ignored" for name in arrays if name in bundle.targets]
-    beside = [name for name in arrays if name in bundle.left_out]
-    lines += [f"{name} goes with outputs that this bundle leaves out: ignored" for name in beside]
+    ignored = [name for name in arrays if name in bundle.left_out]
+    lines += [f"{name} goes with outputs that this bundle leaves out: ignored" for name in ignored]
     inputs = {name: array for name, array in arrays.items() if name not in bundle.targets | bundle.left_out}
     results = bundle.run(inputs, routing=options.routing)
     if any(len(array) == 0 for array in results.values()):

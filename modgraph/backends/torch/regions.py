@@ -43,7 +43,7 @@ class Expert(Namespace):
 
 
 class CompiledPool(Pool):
-    """A pool of experts. Each runs by itself, and their results are laid side by side at the end; experts that share
+    """A pool of experts. Each runs by itself, and their results are stacked at the end; experts that share
     weights run together, op after op, unless they have pools."""
 
     def __init__(self, node: PoolNode, experts: list[Expert], shared: Namespace | None) -> None:
