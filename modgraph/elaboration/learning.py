@@ -38,18 +38,21 @@ class Stop:
 
 
 class Reach:
-    """The nodes that gradients of some results reach in a graph and in its scans, and where the gradients stop."""
+    """The nodes that gradients of some results reach in a graph and in its scans, and where the gradients stop; with
+    what gradients of `others` reach."""
 
-    def __init__(self, graph: Graph, results: Iterable[Result]) -> None:
+    def __init__(self, graph: Graph, results: Iterable[Result], others: Reach | None = None) -> None:
         self.graph = graph
-        self.nodes: set[str] = set()
-        self.stops: list[tuple[Graph, Stop]] = []
-        pending = [*results]
-        seen = set(pending)
+        self.nodes: set[str] = {*others.nodes} if others else set()
+        self.stops: list[tuple[Graph, Stop]] = [*others.stops] if others else []
+        self.results: set[Result] = {*others.results} if others else set()
+        pending = [each for each in results if each not in self.results]
+        self.results.update(pending)
         while pending:
-            read = [each for each in dict.fromkeys(self._go_back(pending.pop())) if each not in seen]
-            seen.update(read)
-            pending += read
+            for read in self._go_back(pending.pop()):
+                if read not in self.results:
+                    self.results.add(read)
+                    pending.append(read)
 
     def _go_back(self, result: Result) -> Iterable[Result]:
         """Note the node of a result, and the operands that its gradient flows to."""
@@ -62,9 +65,10 @@ class Reach:
         if isinstance(node, OpNode):
             constant = _is_constant(node, self.graph)
             every = constant or type(node.op).chosen is not Op.chosen
-            stopped = {slot for slot in inputs if every or slot in node.op.nondifferentiable}
-            if stopped:
-                self.stops.append((self.graph, Stop(node, tuple(inputs[slot] for slot in stopped), constant)))
+            stopped = [slot for slot in inputs if every or slot in node.op.nondifferentiable]
+            if not stopped:
+                return inputs.values()
+            self.stops.append((self.graph, Stop(node, tuple(inputs[slot] for slot in stopped), constant)))
             return [each for slot, each in inputs.items() if slot not in stopped]
         if isinstance(node, RouteNode) and isinstance(self.graph.declaration_of(node), Chosen):
             return [inputs[slot] for slot in {0: ("tokens", "weights"), 1: ("weights",)}.get(result.index, ())]
@@ -78,10 +82,12 @@ class Reach:
 def _is_constant(node: OpNode, graph: Graph) -> bool:
     """Whether an op gives one for a single choice along an axis, whatever its score: a masked softmax over one place,
     or one chosen weight divided by the sum of all. An axis of length one does not count, since it may grow."""
+    if not isinstance(node.op, MaskedSoftmax | Divide):
+        return False
     operands = [*graph.inputs(node.name).values()]
     if isinstance(node.op, MaskedSoftmax):
         chosen, place = operands[1], graph.signature(node).axes["position"]
-    elif isinstance(node.op, Divide) and len(operands) == 2:
+    elif len(operands) == 2:
         chosen, place = operands[0], _summed_along(operands[1], operands[0], graph)
     else:
         return False
@@ -132,8 +138,8 @@ def find_unlearned(graph: Graph, dead: Collection[str], report: Report) -> None:
     logits = [each.results[record.name] for each in drawn for record in each.declared if record.role in DISTRIBUTION]
     compared = _find_compared(graph)
     task = {name: result for name, result in graph.losses.items() if result in compared}
-    every = Reach(graph, [*graph.losses.values(), *logits])
-    of_task = every if task == graph.losses else Reach(graph, [*task.values(), *logits])
+    of_task = Reach(graph, [*task.values(), *logits])
+    every = of_task if task == graph.losses else Reach(graph, graph.losses.values(), of_task)
     found: dict[tuple[type[Caution], Span | None], list[tuple[Owner, Stop | None]]] = {}
     parts = [part.graph for part in graph.parts()]
     for owner in _owners(parts, {router.name: router for each in parts for router in each.of_kind(RouterNode)}):

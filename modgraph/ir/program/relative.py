@@ -28,9 +28,11 @@ Naming = Callable[[str], str]
 
 def rename_axes(type_: TensorType, name: Naming) -> TensorType:
     """A type whose axes have other names."""
-    shape = tuple(Axis(axis.size, name(axis.name)) if axis.name else axis for axis in type_.shape)
-    of = name(type_.of) if type_.of else ""
-    return type_ if (shape, of) == (type_.shape, type_.of) else changed(type_, shape=shape, of=of)
+    names = {each: name(each) for each in (*[axis.name for axis in type_.shape], type_.of) if each}
+    if all(before == after for before, after in names.items()):
+        return type_
+    shape = tuple(Axis(axis.size, names[axis.name]) if axis.name else axis for axis in type_.shape)
+    return changed(type_, shape=shape, of=names.get(type_.of, ""))
 
 
 class Level:

@@ -13,8 +13,10 @@ from modgraph.ir.program.program import Definition, Program
 from modgraph.ir.text.lines import STEP, BodyLines, say_facts
 
 WIDTH = 120
-TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{}\]]|[,;] | -> | \(| weights (?!=)| (?:takes|records|facts) (?=\()|.', re.S)
-BREAKS = (" -> ", " (", " weights ", " takes ", " records ", " facts ")
+TOKENS = re.compile(
+    r'"(?:[^"\\]|\\.)*"|[\[{}\]]|[,;] | -> | \(| weights (?!=)| by (?=[^ ]+ = )| (?:takes|records|facts) (?=\()|.', re.S
+)
+BREAKS = (" -> ", " by ", " (", " weights ", " takes ", " records ", " facts ")
 
 
 def to_text(graph: Graph) -> str:
