@@ -1,0 +1,32 @@
+"""Names and messages are in the words of the glossary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.words import find_words, is_no_verb, replaced_words
+
+SOUND = ("grammar",)
+
+
+def test_names_and_messages_are_in_the_words_of_the_glossary() -> None:
+    found = [*find_words(Path(__file__).parents[1], SOUND)]
+    assert not found, "\n".join(["say it in the words of docs/glossary.md:", *found])
+
+
+def test_a_word_that_the_glossary_replaces_is_found(tmp_path: Path) -> None:
+    (tmp_path / "modgraph").mkdir()
+    (tmp_path / "modgraph/errors.py").write_text('"""Told."""\n\n\ndef moved(beside):\n    return "it was told"\n')
+    assert [*find_words(tmp_path, ("modgraph",))] == [
+        "modgraph/errors.py:4: beside says 'beside'",
+        "modgraph/errors.py:5: a message says 'told'",
+        "modgraph/errors.py:4: moved() is no verb",
+    ]
+
+
+def test_words_are_parts_of_names() -> None:
+    assert {"told", "chosen"} <= replaced_words()
+    assert is_no_verb("_of_one")
+    assert is_no_verb("laid_out")
+    assert not is_no_verb("embed_tokens")
+    assert not is_no_verb("to_json")
