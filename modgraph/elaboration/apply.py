@@ -8,9 +8,9 @@ from typing import Any
 from modgraph.diagnostics import Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import OPERAND
+from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, ModuleEntity, OpUse, Poison, Tensor, TensorTuple, origins, several
 from modgraph.elaboration.scope import Naming, Scope
-from modgraph.elaboration.site import Site
 from modgraph.ir import Graph, OpNode, Result
 from modgraph.ops import Op
 from modgraph.ops.arithmetic import ARITHMETIC
@@ -22,73 +22,75 @@ MULTIPLY: Any = ARITHMETIC["*"]
 MOST_OPS = 100  # of one formula
 
 
-def apply_module(module: ModuleEntity, tensors: tuple[Tensor, ...], span: Span, site: Site) -> Any:
+def apply_module(module: ModuleEntity, tensors: tuple[Tensor, ...], span: Span, elaborator: Elaborator) -> Any:
     """A named instance: its nodes stand below this statement, its weights below the module."""
-    if not site.is_own(module, span):
+    if not elaborator.is_own(module, span):
         return POISON
-    node, _ = site.naming.next(module.word)
+    node, _ = elaborator.naming.next(module.word)
     naming = Naming(node, module.path, Scope(module.path, node, frozen=module.frozen))
-    site.context.shorter[node] = site.naming.shorter(node)
-    with site.context.using("module", module.word, naming, span):
-        return site.under(naming).within(naming.scope).apply(module.template, tensors, span)
+    elaborator.context.shorter[node] = elaborator.naming.shorter(node)
+    with elaborator.context.using("module", module.word, naming, span):
+        return elaborator.under(naming).within(naming.scope).apply(module.template, tensors, span)
 
 
-def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, site: Site) -> Any:
+def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, elaborator: Elaborator) -> Any:
     """Add an op node; its results, or poison where the types do not fit."""
-    op, context = bound.op, site.context
+    op, context = bound.op, elaborator.context
     context.spend(OPERAND * len(tensors), span)
     try:
         signature = context.signature(op, tuple([tensor.type for tensor in tensors]))
         shapes = signature.weight_shapes
     except Misfit as misfit:
-        return report_misfit(misfit, op.name, tensors, span, site)
+        return report_misfit(misfit, op.name, tensors, span, elaborator)
     context.spend(2 * len(signature.results), span)
-    name, owner = site.naming.next(op.name, bound.label)
-    if not _has_name_of_its_own(owner, span, site) or (shapes and not agree_on_weights(owner, shapes, span, site)):
+    name, owner = elaborator.naming.next(op.name, bound.label)
+    if not _has_name_of_its_own(owner, span, elaborator) or (
+        shapes and not agree_on_weights(owner, shapes, span, elaborator)
+    ):
         return POISON
     context.count("weights", len(shapes), span)
-    if shapes and site.naming.shifting is not None and bound.label is None:
-        site.tell(errors.NamesWouldShift(span=span, name=site.naming.shifting))
+    if shapes and elaborator.naming.shifting is not None and bound.label is None:
+        elaborator.tell(errors.NamesWouldShift(span=span, name=elaborator.naming.shifting))
     inputs = {slot: tensor.result for slot, tensor in zip(op.slots_of(len(tensors)), tensors, strict=True)}
-    facts: Any = {"op": op, "owner": owner, "initial": bound.initial, "frozen": site.scope.frozen}
+    facts: Any = {"op": op, "owner": owner, "initial": bound.initial, "frozen": elaborator.scope.frozen}
     node = OpNode(name=name, types=signature.results, span=span, within=context.call, **facts)
-    if not site.add(node, span, inputs, padded=signature.padded):
+    if not elaborator.add(node, span, inputs, padded=signature.padded):
         return POISON
     results = tuple([Tensor(Result(name, at), type_, span) for at, type_ in enumerate(signature.results)])
     return results[0] if len(results) == 1 else TensorTuple(results)
 
 
-def _has_name_of_its_own(owner: str, span: Span, site: Site) -> bool:
+def _has_name_of_its_own(owner: str, span: Span, elaborator: Elaborator) -> bool:
     """Whether the weights of an op are called so that none lie below another op's; the name is taken then."""
-    known, parts = site.context.owners.setdefault(site.home, {}), owner.split(".")
+    known, parts = elaborator.context.owners.setdefault(elaborator.home, {}), owner.split(".")
     above = [".".join(parts[:end]) for end in range(1, len(parts))]
     other = next((each for each in above if known.get(each) == each), None)
     other = other or (known[owner] if known.get(owner, owner) != owner else None)
     for each in (*above, owner):
         known.setdefault(each, owner)
     if other is not None:
-        site.tell(errors.NameAcross(span=span, name=owner, other=other))
+        elaborator.tell(errors.NameAcross(span=span, name=owner, other=other))
     return other is None
 
 
-def agree_on_weights(owner: str, shapes: dict[str, tuple[int, ...]], span: Span, site: Site) -> bool:
+def agree_on_weights(owner: str, shapes: dict[str, tuple[int, ...]], span: Span, elaborator: Elaborator) -> bool:
     """Whether the weights of an owner have the shapes its earlier uses gave them."""
-    earlier = site.context.weights.setdefault((site.home, owner), shapes)
+    earlier = elaborator.context.weights.setdefault((elaborator.home, owner), shapes)
     if earlier.keys() != shapes.keys():
         facts: Any = {"found": ", ".join(shapes) or "none", "earlier": ", ".join(earlier) or "none"}
-        site.tell(errors.SharedWithOtherWeights(span=span, name=owner, **facts))
+        elaborator.tell(errors.SharedWithOtherWeights(span=span, name=owner, **facts))
         return False
     other = next((name for name, shape in shapes.items() if earlier[name] != shape), None)
     if other is not None:
         facts = {"weight": other or owner, "found": str([*shapes[other]]), "earlier": str([*earlier[other]])}
-        site.tell(errors.SharedWithOtherShapes(span=span, name=owner, **facts))
+        elaborator.tell(errors.SharedWithOtherShapes(span=span, name=owner, **facts))
     return other is None
 
 
-def report_misfit(misfit: Misfit, who: str, tensors: tuple[Tensor, ...], span: Span, site: Site) -> Poison:
+def report_misfit(misfit: Misfit, who: str, tensors: tuple[Tensor, ...], span: Span, elaborator: Elaborator) -> Poison:
     """Report why something does not fit, with where the `tensors` come from that it is applied to."""
     notes, facts = origins(tensors, misfit.operand), {"reason": misfit.reason, "way_out": misfit.help}
-    return site.tell(errors.DoesNotFit(span=span, notes=notes, who=who, **facts))
+    return elaborator.tell(errors.DoesNotFit(span=span, notes=notes, who=who, **facts))
 
 
 @dataclass(frozen=True)
@@ -135,12 +137,12 @@ def broadcast_to(formula: Formula, place: int, operands: tuple[Formula, ...], ty
     return found if found is not None and found.type.shape == type_.shape else None
 
 
-def compute(formula: Formula, span: Span | None, site: Site) -> Tensor | Poison:
+def compute(formula: Formula, span: Span | None, elaborator: Elaborator) -> Tensor | Poison:
     """Add the ops of a formula to the graph."""
     if isinstance(formula.source, Result):
         return Tensor(formula.source, formula.type, span)
-    operands = [each for operand in formula.operands if isinstance(each := compute(operand, span, site), Tensor)]
+    operands = [each for operand in formula.operands if isinstance(each := compute(operand, span, elaborator), Tensor)]
     if len(operands) < len(formula.operands):
         return POISON
-    found: Tensor | Poison = several(apply_op(OpUse(formula.source), tuple(operands), span, site))[formula.index]
+    found: Tensor | Poison = several(apply_op(OpUse(formula.source), tuple(operands), span, elaborator))[formula.index]
     return found

@@ -10,8 +10,8 @@ from modgraph.declare import product, shown_briefly
 from modgraph.elaboration import constants, entities, errors
 from modgraph.elaboration.apply import MULTIPLY, apply_op
 from modgraph.elaboration.constants import ConstantProblem
+from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, Entity, OpUse, Poison, PoolEntity, Tensor, WithAxis, described
-from modgraph.elaboration.site import Site
 from modgraph.ir import PoolNode
 from modgraph.ops.arithmetic import ARITHMETIC
 from modgraph.ops.compared import COMPARISONS, MIRRORED
@@ -26,27 +26,27 @@ LOGIC = {
 }
 
 
-def _range(expression: ast.Range, site: Site) -> Any:
-    ends = site.constant(expression.start, "a bound"), site.constant(expression.stop, "a bound")
-    return folded(expression, site, constants.range_of, *ends)
+def _range(expression: ast.Range, elaborator: Elaborator) -> Any:
+    ends = elaborator.constant(expression.start, "a bound"), elaborator.constant(expression.stop, "a bound")
+    return folded(expression, elaborator, constants.range_of, *ends)
 
 
-def constant_call(name: str, call: ast.Call, site: Site) -> Any:
+def constant_call(name: str, call: ast.Call, elaborator: Elaborator) -> Any:
     if name in constants.OF_POOL and len(call.arguments) == 1:
-        pool = site.evaluate(call.arguments[0].value)
+        pool = elaborator.evaluate(call.arguments[0].value)
         if isinstance(pool, WithAxis) and name == "len":
             return pool.size
         if isinstance(pool, PoolEntity):
-            return _of_pool(name, pool, call, site)
-    values = [site.constant(argument.value, f"an argument of {name}") for argument in call.arguments]
-    return POISON if POISON in values else computed(name, values, call, site)
+            return _of_pool(name, pool, call, elaborator)
+    values = [elaborator.constant(argument.value, f"an argument of {name}") for argument in call.arguments]
+    return POISON if POISON in values else computed(name, values, call, elaborator)
 
 
-def _of_pool(name: str, pool: PoolEntity, call: ast.Call, site: Site) -> Any:
+def _of_pool(name: str, pool: PoolEntity, call: ast.Call, elaborator: Elaborator) -> Any:
     """How many axes or numbers the modules of a pool take or yield; of what they yield, how long the last axis is."""
-    node = site.graph_node(pool.path)
+    node = elaborator.graph_node(pool.path)
     if not isinstance(node, PoolNode):
-        return site.tell(errors.Arithmetic(span=call.span, problem="it is known once the pool is used"))
+        return elaborator.tell(errors.Arithmetic(span=call.span, problem="it is known once the pool is used"))
     of_message = name.startswith("message")
     shape = node.message.shape if of_message else node.result.shape
     if name.endswith("rank"):
@@ -55,43 +55,46 @@ def _of_pool(name: str, pool: PoolEntity, call: ast.Call, site: Site) -> Any:
     if (shape or of_message) and not any(axis.is_padded for axis in counted):
         return product(counted)
     lacks = "take is not of a fixed size" if of_message else "yield has no axis of a fixed length"
-    return site.tell(errors.Arithmetic(span=call.span, problem=f"what its modules {lacks}"))
+    return elaborator.tell(errors.Arithmetic(span=call.span, problem=f"what its modules {lacks}"))
 
 
-def computed(name: str, values: list[Any], call: ast.Call, site: Site) -> Any:
+def computed(name: str, values: list[Any], call: ast.Call, elaborator: Elaborator) -> Any:
     """A function of constants, its problems told."""
     longest = max((len(value) for value in values if isinstance(value, tuple | range)), default=0)
-    site.context.spend(min(longest, constants.LONGEST_LIST), call.span)
-    return folded(call, site, constants.call, name, values)
+    elaborator.context.spend(min(longest, constants.LONGEST_LIST), call.span)
+    return folded(call, elaborator, constants.call, name, values)
 
 
-def _unary(expression: ast.Unary, site: Site) -> Any:
-    value = site.evaluate(expression.operand)
+def _unary(expression: ast.Unary, elaborator: Elaborator) -> Any:
+    value = elaborator.evaluate(expression.operand)
     if isinstance(value, Tensor) and expression.operator == "-":
-        return apply_op(OpUse(MULTIPLY(left=-1.0)), (value,), expression.span, site)
+        return apply_op(OpUse(MULTIPLY(left=-1.0)), (value,), expression.span, elaborator)
     if isinstance(value, Entity):
-        return _not_arithmetic(expression, (value,), site)
-    return folded(expression, site, constants.unary, expression.operator, value)
+        return _not_arithmetic(expression, (value,), elaborator)
+    return folded(expression, elaborator, constants.unary, expression.operator, value)
 
 
-def _binary(expression: ast.Binary, site: Site) -> Any:
-    values, operator = (site.evaluate(expression.left), site.evaluate(expression.right)), expression.operator
+def _binary(expression: ast.Binary, elaborator: Elaborator) -> Any:
+    values, operator = (
+        (elaborator.evaluate(expression.left), elaborator.evaluate(expression.right)),
+        expression.operator,
+    )
     if not any(isinstance(value, Entity) for value in values):
-        sound = counted(values, expression, site)
-        return folded(expression, site, constants.binary, operator, *values) if sound else POISON
+        sound = counted(values, expression, elaborator)
+        return folded(expression, elaborator, constants.binary, operator, *values) if sound else POISON
     left, right = values
     if operator in COMPARISONS and not isinstance(left, Entity):
         left, right, operator = right, left, MIRRORED[operator]
     op: Any = OPERATORS.get(operator)
     if op is None or not all(isinstance(value, Tensor) or type(value) in (int, float) for value in values):
-        return _not_arithmetic(expression, values, site)
+        return _not_arithmetic(expression, values, elaborator)
     numbers = {side: float(each) for side, each in (("left", left), ("right", right)) if not isinstance(each, Tensor)}
     tensors = tuple(value for value in (left, right) if isinstance(value, Tensor))
-    return apply_op(OpUse(op(**numbers)), tensors, expression.span, site)
+    return apply_op(OpUse(op(**numbers)), tensors, expression.span, elaborator)
 
 
-def _not_arithmetic(expression: Any, values: tuple[Any, ...], site: Site) -> Poison:
-    if any(site.is_axis(value, expression.span) for value in values) or POISON in values:
+def _not_arithmetic(expression: Any, values: tuple[Any, ...], elaborator: Elaborator) -> Poison:
+    if any(elaborator.is_axis(value, expression.span) for value in values) or POISON in values:
         return POISON
     found = [value for value in values if isinstance(value, Entity)]
     culprit = next((value for value in found if not isinstance(value, Tensor)), found[0])
@@ -101,16 +104,16 @@ def _not_arithmetic(expression: Any, values: tuple[Any, ...], site: Site) -> Poi
     if isinstance(culprit, entities.AxisEntity):
         way_out = "how long it is, as a number: len(AXIS)"
     problem = f'"{expression.operator}" cannot be taken of {described(culprit)}'
-    return site.tell(errors.Arithmetic(span=expression.span, problem=problem, way_out=way_out))
+    return elaborator.tell(errors.Arithmetic(span=expression.span, problem=problem, way_out=way_out))
 
 
-def _index(expression: ast.Index, site: Site) -> Any:
-    target, span = site.evaluate(expression.target), expression.span
-    index = site.constant(expression.index, "an index")
+def _index(expression: ast.Index, elaborator: Elaborator) -> Any:
+    target, span = elaborator.evaluate(expression.target), expression.span
+    index = elaborator.constant(expression.index, "an index")
     if isinstance(target, Poison) or isinstance(index, Poison):
         return POISON
     if not isinstance(target, Entity):
-        return folded(expression, site, constants.item_of, target, index)
+        return folded(expression, elaborator, constants.item_of, target, index)
     problem = f"{described(target)} has no members"
     way_out = "a token is taken with: -> select(0)" if isinstance(target, Tensor) else ""
     if isinstance(target, entities.Family):
@@ -119,10 +122,10 @@ def _index(expression: ast.Index, site: Site) -> Any:
         known = ", ".join(shown_briefly(key) for key in islice(target.members, MOST_LISTED)) or "none"
         problem = f'"{target.name}" has no member {shown_briefly(index)}'
         way_out = f"it has: {known}" + (", …" if len(target.members) > MOST_LISTED else "")
-    return site.tell(errors.BadIndex(span=span, problem=problem, way_out=way_out))
+    return elaborator.tell(errors.BadIndex(span=span, problem=problem, way_out=way_out))
 
 
-RULES: dict[type[ast.Expression], Callable[[Any, Site], Any]] = {
+RULES: dict[type[ast.Expression], Callable[[Any, Elaborator], Any]] = {
     ast.Unary: _unary,
     ast.Binary: _binary,
     ast.Range: _range,
@@ -130,7 +133,7 @@ RULES: dict[type[ast.Expression], Callable[[Any, Site], Any]] = {
 }
 
 
-def folded(expression: ast.Tree, site: Site, function: Any, *values: Any) -> Any:
+def folded(expression: ast.Tree, elaborator: Elaborator, function: Any, *values: Any) -> Any:
     """A constant computed from constants, its problems told."""
     if POISON in values:
         return POISON
@@ -138,11 +141,11 @@ def folded(expression: ast.Tree, site: Site, function: Any, *values: Any) -> Any
         return function(*values)
     except ConstantProblem as problem:
         kind = errors.BadIndex if isinstance(expression, ast.Index) else errors.Arithmetic
-        return site.tell(kind(span=expression.span, problem=problem.problem, way_out=problem.way_out))
+        return elaborator.tell(kind(span=expression.span, problem=problem.problem, way_out=problem.way_out))
 
 
-def counted(value: Any, expression: ast.Expression, site: Site) -> bool:
+def counted(value: Any, expression: ast.Expression, elaborator: Elaborator) -> bool:
     """Count the work with a list, whose lists within may be long too; false, with a message, if it is too long."""
     count, depth = constants.extent(value)
-    site.context.spend(count, expression.span)
-    return not isinstance(folded(expression, site, constants.check_extent, count, depth), Poison)
+    elaborator.context.spend(count, expression.span)
+    return not isinstance(folded(expression, elaborator, constants.check_extent, count, depth), Poison)

@@ -9,123 +9,127 @@ from typing import Any
 from modgraph.diagnostics import Span
 from modgraph.elaboration import entities, errors
 from modgraph.elaboration.context import BlockCall
+from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, AxisEntity, Family, Poison, Tensor, described, is_callable, several
 from modgraph.elaboration.scans import carried_out, stands_in_scan, stands_inside
-from modgraph.elaboration.site import Site
 from modgraph.ir import LossNode, OutputNode
 from modgraph.syntax import ast
 from modgraph.types import is_key
 from modgraph.vocabulary import find_op
 
 
-def elaborate_binding(statement: ast.Binding, site: Site) -> None:
+def elaborate_binding(statement: ast.Binding, elaborator: Elaborator) -> None:
     references, span = statement.references, statement.span
-    keys = [member_key(reference, site) for reference in references]
+    keys = [member_key(reference, elaborator) for reference in references]
     name = "_".join(reference.name for reference in references)
     indexed = dict.fromkeys(key for key in keys if key is not None)
     if indexed and POISON not in keys:
-        inside = site.under(site.scope.next_binding(f"{name}.{'.'.join(map(str, indexed))}", is_member=True))
+        inside = elaborator.under(
+            elaborator.scope.next_binding(f"{name}.{'.'.join(map(str, indexed))}", is_member=True)
+        )
     else:
-        inside = named_after(name, site)
+        inside = named_after(name, elaborator)
     value = inside.evaluate(statement.value)
     if isinstance(value, entities.TensorTuple):
         values = list(value.tensors)
     else:  # a family is one result, or as many as it has members
         values = [value] if len(keys) == 1 else list(several(value))
     if len(values) != len(keys) and not isinstance(value, Poison):
-        value = site.tell(errors.NamesAndResults(span=span, names=len(keys), values=len(values)))
+        value = elaborator.tell(errors.NamesAndResults(span=span, names=len(keys), values=len(values)))
     if isinstance(value, Poison):
         values = [POISON] * len(keys)
     for reference, key, each in zip(references, keys, values, strict=True):
-        if carried_out(reference.name, site):
-            site.tell(errors.NotAState(span=reference.span, name=reference.name))
+        if carried_out(reference.name, elaborator):
+            elaborator.tell(errors.NotAState(span=reference.span, name=reference.name))
         if is_callable(each):
             advice = f"apply it to a value, or declare it: module {reference.name} = …"
             facts: Any = {"what": "what is bound", "found": described(each), "way_out": advice}
-            each = site.tell(errors.NotValue(span=statement.value.span, **facts))
-        if isinstance(site.scope.bound(reference.name), entities.DeclaredEntity | AxisEntity):
-            site.tell(errors.DuplicateName(span=reference.span, name=reference.name))
+            each = elaborator.tell(errors.NotValue(span=statement.value.span, **facts))
+        if isinstance(elaborator.scope.bound(reference.name), entities.DeclaredEntity | AxisEntity):
+            elaborator.tell(errors.DuplicateName(span=reference.span, name=reference.name))
             continue
         if isinstance(each, Family):  # as a block gives it; from here on it is called so
             each = replace(each, name=reference.name)
-        site.context.observe(reference.span, each)
-        remember(reference, key, each, site)
+        elaborator.context.observe(reference.span, each)
+        remember(reference, key, each, elaborator)
 
 
-def member_key(reference: ast.Reference, site: Site) -> Any:
+def member_key(reference: ast.Reference, elaborator: Elaborator) -> Any:
     """The member that `s[k]` names, or None for a plain name."""
     if reference.index is None:
         return None
-    key = site.constant(reference.index, "an index")
+    key = elaborator.constant(reference.index, "an index")
     if isinstance(key, Poison) or is_key(key):
         return key
     problem = f"a member is named by a whole number from 0 or a word, not by {described(key)}"
-    return site.tell(errors.BadIndex(span=reference.index.span, problem=problem))
+    return elaborator.tell(errors.BadIndex(span=reference.index.span, problem=problem))
 
 
-def remember(reference: ast.Reference, key: Any, value: Any, site: Site) -> None:
+def remember(reference: ast.Reference, key: Any, value: Any, elaborator: Elaborator) -> None:
     """Bind a name, or a member of a family, which is visible in the whole body."""
-    name, body = reference.name, site.scope.body
+    name, body = reference.name, elaborator.scope.body
     family = body.names.get(name)
     if key is None or isinstance(key, Poison):
-        site.scope.rebind(name, value)
+        elaborator.scope.rebind(name, value)
     elif isinstance(family, Poison):
         return
     elif family is not None and not isinstance(family, Family):
-        site.tell(errors.DuplicateName(span=reference.span, name=name, way_out="a family needs a name of its own"))
+        elaborator.tell(
+            errors.DuplicateName(span=reference.span, name=name, way_out="a family needs a name of its own")
+        )
     elif isinstance(value, Poison):
         body.declare(name, POISON)
     else:
         body.names.setdefault(name, Family(name, {})).members[key] = value
 
 
-def named_after(name: str, site: Site) -> Site:
+def named_after(name: str, elaborator: Elaborator) -> Elaborator:
     """Where the right side of a statement stands: its inline ops are named after what it binds."""
-    return site.under(site.scope.next_binding(name))
+    return elaborator.under(elaborator.scope.next_binding(name))
 
 
-def is_taken(name: str, span: Span, site: Site) -> bool:
-    if name in site.scope.names:
-        site.tell(errors.DuplicateName(span=span, name=name))
+def is_taken(name: str, span: Span, elaborator: Elaborator) -> bool:
+    if name in elaborator.scope.names:
+        elaborator.tell(errors.DuplicateName(span=span, name=name))
         return True
     return False
 
 
-def elaborate_output(statement: ast.Output, site: Site) -> None:
-    if site.call is not None:
-        _give_out(statement, site.call, site)
+def elaborate_output(statement: ast.Output, elaborator: Elaborator) -> None:
+    if elaborator.call is not None:
+        _give_out(statement, elaborator.call, elaborator)
         return
-    if stands_in_scan(statement, "an output", "yield it, and output what was yielded", site):
+    if stands_in_scan(statement, "an output", "yield it, and output what was yielded", elaborator):
         return
     reference = statement.reference or _reference(statement.value)
     if reference is None:
-        site.refuse(statement.value.span, "a name", "this is an expression", "give it a name: output NAME = …")
+        elaborator.refuse(statement.value.span, "a name", "this is an expression", "give it a name: output NAME = …")
         return
-    key = member_key(reference, site)
+    key = member_key(reference, elaborator)
     if key is POISON and statement.reference is None:
         return
-    label = site.scope.weights_below(reference.name) if key is None else f"{reference.name}.{key}"
+    label = elaborator.scope.weights_below(reference.name) if key is None else f"{reference.name}.{key}"
     name = f"output.{label}"
-    if name in site.graph:
+    if name in elaborator.graph:
         advice = "give it a name of its own: output NAME = …"
-        site.tell(errors.DuplicateName(span=statement.span, name=label, way_out=advice))
+        elaborator.tell(errors.DuplicateName(span=statement.span, name=label, way_out=advice))
         return
-    value = _name_member(f"output.{reference.name}", key, site).tensor(statement.value, "an output")
+    value = _name_member(f"output.{reference.name}", key, elaborator).tensor(statement.value, "an output")
     if key is not POISON and isinstance(value, Tensor):
-        site.add(OutputNode(name=name, label=label, span=statement.span), statement.span, {"x": value.result})
+        elaborator.add(OutputNode(name=name, label=label, span=statement.span), statement.span, {"x": value.result})
 
 
-def _give_out(statement: ast.Output, call: BlockCall, site: Site) -> None:
+def _give_out(statement: ast.Output, call: BlockCall, elaborator: Elaborator) -> None:
     """Add a result to those of a block; members of one family are one result."""
     reference, expression = statement.reference, statement.value
     if reference is None:
         name = expression.name if isinstance(expression, ast.Name) else "output"
-        value = named_after(name, site).tensor(expression, "an output")
+        value = named_after(name, elaborator).tensor(expression, "an output")
         reference = _reference(expression)
-        key = None if reference is None else member_key(reference, site)
+        key = None if reference is None else member_key(reference, elaborator)
     else:
-        key = member_key(reference, site)
-        value = _name_member(reference.name, key, site).tensor(expression, "an output")
+        key = member_key(reference, elaborator)
+        value = _name_member(reference.name, key, elaborator).tensor(expression, "an output")
     if reference is None or key is None or isinstance(value, Poison):
         call.outputs.append(value)
         return
@@ -147,22 +151,22 @@ def _reference(value: ast.Expression) -> ast.Reference | None:
             return None
 
 
-def _name_member(name: str, key: Any, site: Site) -> Site:
+def _name_member(name: str, key: Any, elaborator: Elaborator) -> Elaborator:
     """Where the right side stands: a member is called by its key alone, whatever loops it stands in."""
     if key is None or isinstance(key, Poison):
-        return named_after(name, site)
-    return site.under(site.scope.member_of_body(f"{name}.{key}"))
+        return named_after(name, elaborator)
+    return elaborator.under(elaborator.scope.member_of_body(f"{name}.{key}"))
 
 
-def elaborate_loss(statement: ast.Loss, site: Site) -> None:
-    if stands_inside(statement, "a loss", "yield what it is of, and take the loss of what was yielded", site):
+def elaborate_loss(statement: ast.Loss, elaborator: Elaborator) -> None:
+    if stands_inside(statement, "a loss", "yield what it is of, and take the loss of what was yielded", elaborator):
         return
     reference = statement.reference
-    key = member_key(reference, site) if reference is not None else None
-    inside = _name_member(f"loss.{_name_of_loss(statement)}", key, site)
-    if inside.naming.node in site.graph:
+    key = member_key(reference, elaborator) if reference is not None else None
+    inside = _name_member(f"loss.{_name_of_loss(statement)}", key, elaborator)
+    if inside.naming.node in elaborator.graph:
         advice = "give it a name of its own: loss NAME = …"
-        site.tell(errors.DuplicateName(span=statement.span, name=inside.naming.node, way_out=advice))
+        elaborator.tell(errors.DuplicateName(span=statement.span, name=inside.naming.node, way_out=advice))
         return
     value = inside.evaluate(statement.value)
     if isinstance(value, Poison) or value == 0.0:  # what counts as zero is no loss
@@ -172,7 +176,7 @@ def elaborate_loss(statement: ast.Loss, site: Site) -> None:
     elif value.type.shape or value.type.dtype != "float":
         inside.tell(errors.LossIsNotNumber(span=statement.value.span, found=str(value.type)))
     elif key is not POISON:
-        site.add(LossNode(name=inside.naming.node, span=statement.span), statement.span, {"x": value.result})
+        elaborator.add(LossNode(name=inside.naming.node, span=statement.span), statement.span, {"x": value.result})
 
 
 def _name_of_loss(statement: ast.Loss) -> str:

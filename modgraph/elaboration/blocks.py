@@ -10,9 +10,9 @@ from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import constants, entities, errors
 from modgraph.elaboration.calls import CallArgument, given, label_of, matched
 from modgraph.elaboration.context import BLOCK, BlockCall
+from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, BlockUse, Entity, Poison, Tensor, TensorTuple, described
 from modgraph.elaboration.scope import Naming, Scope
-from modgraph.elaboration.site import Site
 from modgraph.frozen import changed
 from modgraph.ops.compared import MIRRORED
 from modgraph.syntax import ast
@@ -20,16 +20,18 @@ from modgraph.syntax import ast
 MOST_NESTED = 40  # uses of a definition inside each other, through arguments
 
 
-def use_block(block: entities.BlockEntity, arguments: list[CallArgument], site: Site, span: Span) -> BlockUse | Poison:
+def use_block(
+    block: entities.BlockEntity, arguments: list[CallArgument], elaborator: Elaborator, span: Span
+) -> BlockUse | Poison:
     """A block with its arguments bound to its parameters; told mistakes give poison."""
     definition, callee = block.definition, block.definition.name
-    if id(definition) in site.defining or site.context.active_blocks.count(id(definition)) >= MOST_NESTED:
-        return site.tell(errors.RecursiveBlock(span=span, name=callee))
-    site.context.spend(len(definition.parameters), span)
-    values, spans, label = _bind_arguments(definition, arguments, site)
+    if id(definition) in elaborator.defining or elaborator.context.active_blocks.count(id(definition)) >= MOST_NESTED:
+        return elaborator.tell(errors.RecursiveBlock(span=span, name=callee))
+    elaborator.context.spend(len(definition.parameters), span)
+    values, spans, label = _bind_arguments(definition, arguments, elaborator)
     scope = Scope(outer=block.scope)
-    own_text = BlockCall(callee, None, defining=(*site.defining, id(definition)))  # which may not use it
-    inside = changed(site, scope=scope, call=own_text)
+    own_text = BlockCall(callee, None, defining=(*elaborator.defining, id(definition)))  # which may not use it
+    inside = changed(elaborator, scope=scope, call=own_text)
     defaults: dict[str, Any] = {}
     for parameter in definition.parameters:
         name, default = parameter.name, POISON
@@ -50,7 +52,7 @@ def use_block(block: entities.BlockEntity, arguments: list[CallArgument], site: 
 
 
 def _bind_arguments(
-    definition: ast.Definition, arguments: list[CallArgument], site: Site
+    definition: ast.Definition, arguments: list[CallArgument], elaborator: Elaborator
 ) -> tuple[dict[str, Any], dict[str, Span], Any]:
     """What is given for which parameter, and where; and the word for `name=`, if it is no parameter."""
     callee, names = definition.name, [parameter.name for parameter in definition.parameters]
@@ -58,18 +60,18 @@ def _bind_arguments(
     spans: dict[str, Span] = {}
     labels = [each for each in arguments if each.name == "name" and "name" not in names]
     others = [each for each in arguments if each.name != "name" or "name" in names]
-    for name, argument in matched(others, callee, names, values, site):
+    for name, argument in matched(others, callee, names, values, elaborator):
         value = argument.value
         if isinstance(value, Tensor | TensorTuple) or (isinstance(value, entities.Family) and value.of_values):
             way_out = f"a value is sent in, as an input of its own: (a, b) -> {callee}"
             facts: Any = {"what": f"{name} of {callee}", "found": described(value), "way_out": way_out}
-            value = site.tell(errors.NotConstant(span=argument.span, **facts))
+            value = elaborator.tell(errors.NotConstant(span=argument.span, **facts))
         if name:
             values[name], spans[name] = value, argument.given or argument.span
-    return values, spans, next(reversed([label_of(each, site) for each in labels]), None)
+    return values, spans, next(reversed([label_of(each, elaborator) for each in labels]), None)
 
 
-def _of_kind(callee: str, name: str, default: Any, value: Any, spans: dict[str, Span], site: Site) -> Any:
+def _of_kind(callee: str, name: str, default: Any, value: Any, spans: dict[str, Span], elaborator: Elaborator) -> Any:
     """The argument of a router, which is of the kind of its default: a constant of one kind, or a callable."""
     if isinstance(default, Poison) or isinstance(value, Poison):
         return value
@@ -80,36 +82,45 @@ def _of_kind(callee: str, name: str, default: Any, value: Any, spans: dict[str, 
     wanted = "something to be applied" if isinstance(default, Entity) else constants.kind_of(default)
     shown = str(default) if isinstance(default, Entity) else shown_value(default)
     problem, way_out = f"must be {wanted}, not {entities.shown_given(value)}", f"its default is {name}={shown}"
-    return site.tell(errors.NotRequired(span=spans[name], name=name, callee=callee, problem=problem, way_out=way_out))
+    return elaborator.tell(
+        errors.NotRequired(span=spans[name], name=name, callee=callee, problem=problem, way_out=way_out)
+    )
 
 
-def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, site: Site) -> Any:
+def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, elaborator: Elaborator) -> Any:
     """The output of a block's body with these operands as its inputs, or several (a family is one)."""
-    definition, context = use.block.definition, site.context
-    inside, call = enter_body(use, site.naming.next(definition.name, use.label), tensors, span, site)
+    definition, context = use.block.definition, elaborator.context
+    inside, call = enter_body(use, elaborator.naming.next(definition.name, use.label), tensors, span, elaborator)
     context.spend(BLOCK + len(definition.parameters) + 2 * len(tensors), span)
     with context.using("block", definition.name, inside.naming, span, definition):
         inside.elaborate(definition.body)
     if call.taken != len(tensors):
-        return site.tell(errors.BlockOperands(span=span, name=definition.name, inputs=call.taken, given=len(tensors)))
+        return elaborator.tell(
+            errors.BlockOperands(span=span, name=definition.name, inputs=call.taken, given=len(tensors))
+        )
     if not call.outputs and not context.report.errors:
-        site.tell(errors.NoOutput(span=definition.name_span, name=definition.name, kind="block"))
+        elaborator.tell(errors.NoOutput(span=definition.name_span, name=definition.name, kind="block"))
     if not call.outputs or POISON in call.outputs:
         return POISON
     return call.outputs[0] if len(call.outputs) == 1 else TensorTuple(tuple(call.outputs))
 
 
 def enter_body(
-    use: BlockUse, names: tuple[str, str], operands: tuple[Tensor, ...], span: Span, site: Site, frozen: bool = False
-) -> tuple[Site, BlockCall]:
+    use: BlockUse,
+    names: tuple[str, str],
+    operands: tuple[Tensor, ...],
+    span: Span,
+    elaborator: Elaborator,
+    frozen: bool = False,
+) -> tuple[Elaborator, BlockCall]:
     """Where the body of a definition stands in one use, below the `names` of its nodes and of its weights."""
     definition, (node, owner) = use.block.definition, names
-    site.context.shorter[node] = site.naming.shorter(node)
-    scope = Scope(owner, node, use.block.scope, frozen=frozen or site.scope.frozen)
+    elaborator.context.shorter[node] = elaborator.naming.shorter(node)
+    scope = Scope(owner, node, use.block.scope, frozen=frozen or elaborator.scope.frozen)
     scope.names |= use.parameters
     scope.arguments |= use.spans
-    call = BlockCall(definition.name, list(operands), span=span, defining=(*site.defining, id(definition)))
-    return changed(site, scope=scope, naming=Naming(node, owner, scope), call=call), call
+    call = BlockCall(definition.name, list(operands), span=span, defining=(*elaborator.defining, id(definition)))
+    return changed(elaborator, scope=scope, naming=Naming(node, owner, scope), call=call), call
 
 
 # ---------------------------------------------------------------- what is required of parameters
@@ -124,19 +135,19 @@ BOUNDS = {
 }
 
 
-def elaborate_require(statement: ast.Require, site: Site) -> None:
+def elaborate_require(statement: ast.Require, elaborator: Elaborator) -> None:
     """Tell what does not hold where the parameter was given; nothing follows from that parameter."""
     for condition in _parts(statement.condition):
-        _require(condition, site)
+        _require(condition, elaborator)
 
 
-def _require_all(definition: ast.Definition, site: Site) -> None:
-    """What a definition asks of its parameters alone, which stand in the scope of the site."""
+def _require_all(definition: ast.Definition, elaborator: Elaborator) -> None:
+    """What a definition asks of its parameters alone, which stand in the scope of the use."""
     known = {parameter.name for parameter in definition.parameters}
     asked = [each.condition for each in definition.body.statements if isinstance(each, ast.Require)]
     for condition in (part for each in asked for part in _parts(each)):
         if known.issuperset(_names(condition)):
-            _require(condition, site)
+            _require(condition, elaborator)
 
 
 def _parts(condition: ast.Expression) -> Iterator[ast.Expression]:
@@ -154,25 +165,25 @@ def _names(condition: ast.Expression) -> list[str]:
     return [name for name in found if name not in constants.FUNCTIONS]
 
 
-def _require(condition: ast.Expression, site: Site) -> None:
-    holds = site.constant(condition, "what is required")
+def _require(condition: ast.Expression, elaborator: Elaborator) -> None:
+    holds = elaborator.constant(condition, "what is required")
     if holds is True or isinstance(holds, Poison):
         return
     if holds is not False:
         problem = f"a condition is true or false, not {shown_briefly(holds)}"
-        site.tell(errors.Arithmetic(span=condition.span, problem=problem, way_out="compare it: x == 1"))
+        elaborator.tell(errors.Arithmetic(span=condition.span, problem=problem, way_out="compare it: x == 1"))
         return
-    own = site.scope.body.names
+    own = elaborator.scope.body.names
     names = [name for name in _names(condition) if not isinstance(own.get(name, POISON), Entity)]
-    given = next((span for span in map(site.scope.given_at, names) if span is not None), None)
-    span = given or (None if site.call is None else site.call.span) or condition.span
-    callee = site.graph.name if site.call is None else site.call.name
-    name, problem, way_out = _broken(condition, names, site)
-    site.tell(errors.NotRequired(span=span, callee=callee, name=name, problem=problem, way_out=way_out))
+    given = next((span for span in map(elaborator.scope.given_at, names) if span is not None), None)
+    span = given or (None if elaborator.call is None else elaborator.call.span) or condition.span
+    callee = elaborator.graph.name if elaborator.call is None else elaborator.call.name
+    name, problem, way_out = _broken(condition, names, elaborator)
+    elaborator.tell(errors.NotRequired(span=span, callee=callee, name=name, problem=problem, way_out=way_out))
     own.update(dict.fromkeys(names, POISON))
 
 
-def _broken(condition: ast.Expression, names: list[str], site: Site) -> tuple[str, str, str]:
+def _broken(condition: ast.Expression, names: list[str], elaborator: Elaborator) -> tuple[str, str, str]:
     """What does not hold, of parameters of these names: whose fault it is, what it must be, and how to mend it."""
     operator = condition.operator if isinstance(condition, ast.Binary) else ""
     if isinstance(condition, ast.Binary) and operator in (*BOUNDS, "in"):
@@ -181,7 +192,7 @@ def _broken(condition: ast.Expression, names: list[str], site: Site) -> tuple[st
             left, right, operator = right, left, MIRRORED[operator]
         computed = not isinstance(right, ast.Name) and any(name in names for name in _names(right))
         if isinstance(left, ast.Name) and not computed:  # of a parameter: each of the two may be what is wrong
-            name, value, bound = left.name, site.evaluate(left), site.evaluate(right)
+            name, value, bound = left.name, elaborator.evaluate(left), elaborator.evaluate(right)
             if operator in BOUNDS:
                 problem, way_out = (each.format(shown_briefly(bound), name=name) for each in BOUNDS[operator])
             else:
@@ -191,7 +202,7 @@ def _broken(condition: ast.Expression, names: list[str], site: Site) -> tuple[st
             return name, f"{problem}, not {shown_briefly(value)}", way_out
     written = condition.span.text
     written += ")" * (written.count("(") - written.count(")"))  # a group's span is that of what stands in it
-    shown = ", ".join(f"{name}={shown_briefly(site.scope.find(name))}" for name in names) or "not so"
+    shown = ", ".join(f"{name}={shown_briefly(elaborator.scope.find(name))}" for name in names) or "not so"
     is_, it = ("are", "one of them") if len(names) > 1 else ("is", "it")
     problem = f"must be such that {written}, and {is_} {shown}"
     return " and ".join(names) or "this", problem, f"change {it} until {written}"

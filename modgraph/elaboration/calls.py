@@ -10,8 +10,8 @@ from modgraph.declare import Declaration, Initial, Setting
 from modgraph.diagnostics import Span, closest, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import CALL
+from modgraph.elaboration.elaborator import Elaborator, place_at_fault
 from modgraph.elaboration.entities import POISON, Entity, OpUse, Poison, WithAxis, described, is_callable, names_router
-from modgraph.elaboration.site import Site, place_at_fault
 from modgraph.syntax import ast
 from modgraph.types import is_word, word_like, word_problem
 
@@ -33,47 +33,52 @@ class CallArgument:
         return place_at_fault(self.span, self.given)
 
 
-def arguments_of(call: ast.Expression, site: Site, of_op: bool = True) -> list[CallArgument]:
+def arguments_of(call: ast.Expression, elaborator: Elaborator, of_op: bool = True) -> list[CallArgument]:
     """The arguments of a call in order: settings of an op, or what a block or a router takes, callables included."""
     return [
-        CallArgument(each.name, _value_of(each, site, of_op), each.span, site.given_at(each.value))
+        CallArgument(each.name, _value_of(each, elaborator, of_op), each.span, elaborator.given_at(each.value))
         for each in (call.arguments if isinstance(call, ast.Call) else ())
     ]
 
 
-def _value_of(argument: ast.Argument, site: Site, of_op: bool) -> Any:
+def _value_of(argument: ast.Argument, elaborator: Elaborator, of_op: bool) -> Any:
     value = argument.value
     word = value.name if argument.name == "axis" and isinstance(value, ast.Name) else ""
-    if word in site.axes:
-        return word if of_op else axis_called(word, site)
+    if word in elaborator.axes:
+        return word if of_op else axis_called(word, elaborator)
     if not of_op:
-        return given(value, site)
+        return given(value, elaborator)
     if argument.name == "init":
-        return initial_of(value, site)
-    if word and site.scope.find(word) is None:
+        return initial_of(value, elaborator)
+    if word and elaborator.scope.find(word) is None:
         suggestion = f'an axis is named by a string: axis="{word}"'
-        suggestion = did_you_mean(word, site.axes) if closest(word, site.axes) else suggestion
-        return site.tell(errors.UnknownName(span=value.span, name=word, suggestion=suggestion))
-    return site.evaluate(value)
+        suggestion = did_you_mean(word, elaborator.axes) if closest(word, elaborator.axes) else suggestion
+        return elaborator.tell(errors.UnknownName(span=value.span, name=word, suggestion=suggestion))
+    return elaborator.evaluate(value)
 
 
-def given(expression: ast.Expression, site: Site) -> Any:
+def given(expression: ast.Expression, elaborator: Elaborator) -> Any:
     """An argument of a block: a constant, what can be applied, or a list of such; a kind of router as it is written."""
     callee = expression.callee if isinstance(expression, ast.Call) else expression
-    if isinstance(callee, ast.Name) and names_router(callee.name, site.scope):
-        return site.unapplied(ast.Stage(span=expression.span, term=expression))
+    if isinstance(callee, ast.Name) and names_router(callee.name, elaborator.scope):
+        return elaborator.unapplied(ast.Stage(span=expression.span, term=expression))
     if isinstance(expression, ast.ListOf) and any(isinstance(item, APPLICABLE) for item in expression.items):
         members = tuple(
-            site.evaluate(item) if isinstance(item, ast.ListOf) else given(item, site) for item in expression.items
+            elaborator.evaluate(item) if isinstance(item, ast.ListOf) else given(item, elaborator)
+            for item in expression.items
         )
         others = [member for member in members if not is_callable(member)]
         if len(others) < len(members) and not any(isinstance(member, Entity) for member in others):
             return members
-    return site.evaluate(expression)
+    return elaborator.evaluate(expression)
 
 
 def matched(
-    arguments: list[CallArgument], callee: str, names: Collection[str], values: Mapping[str, Any], site: Site
+    arguments: list[CallArgument],
+    callee: str,
+    names: Collection[str],
+    values: Mapping[str, Any],
+    elaborator: Elaborator,
 ) -> Iterator[tuple[str, CallArgument]]:
     """Each argument with the name of what it is for; a told mistake is poison, for "" where there are too many."""
     positional = iter(names)
@@ -81,47 +86,49 @@ def matched(
         name, span = argument.name or next(positional, ""), argument.span
         if not name:
             known = ", ".join(names) or "none"
-            site.tell(errors.TooManyArguments(span=span, callee=callee, most=len(names), names=known))
+            elaborator.tell(errors.TooManyArguments(span=span, callee=callee, most=len(names), names=known))
         elif name not in names:
             suggestion = did_you_mean(name, names, f"{callee} takes: {{known}}")
-            site.tell(errors.UnknownArgument(span=span, callee=callee, name=name, suggestion=suggestion))
+            elaborator.tell(errors.UnknownArgument(span=span, callee=callee, name=name, suggestion=suggestion))
         elif name in values:
-            site.tell(errors.DuplicateArgument(span=span, callee=callee, name=name))
+            elaborator.tell(errors.DuplicateArgument(span=span, callee=callee, name=name))
         else:
             yield name, argument
             continue
         yield name, replace(argument, value=POISON)
 
 
-def settle(declaration: type[Declaration], given: list[CallArgument], site: Site, span: Span) -> OpUse | Poison:
+def settle(
+    declaration: type[Declaration], given: list[CallArgument], elaborator: Elaborator, span: Span
+) -> OpUse | Poison:
     """A declaration with the arguments of a call as its settings; told mistakes give poison."""
-    site.context.spend(CALL, span)
+    elaborator.context.spend(CALL, span)
     settings, callee = declaration.settings(), declaration.name
     common: dict[Any, Any] = {
-        argument.name: label_of(argument, site) if argument.name == "name" else argument.value
+        argument.name: label_of(argument, elaborator) if argument.name == "name" else argument.value
         for argument in given
         if argument.name in ("name", "init")
     }
     given = [argument for argument in given if argument.name not in ("name", "init")]
     if declaration.takes_names:
-        given = _as_names(given, declaration, site)
+        given = _as_names(given, declaration, elaborator)
     values: dict[str, Any] = {}
     sound = POISON not in common.values()
-    for name, argument in matched(_as_list(given, settings), callee, settings, values, site):
+    for name, argument in matched(_as_list(given, settings), callee, settings, values, elaborator):
         if name not in settings:
             sound = False
             continue
         bounds = settings[name].bounds
-        value = axis_called(argument.value, site) if bounds["axis"] else argument.value
+        value = axis_called(argument.value, elaborator) if bounds["axis"] else argument.value
         if bounds["extent"] and isinstance(value, WithAxis):
             values[bounds["extent"]] = value.axis.name
             value = value.size
         values[name] = value
-        sound = _accepts(settings[name], replace(argument, value=value), callee, site) and sound
+        sound = _accepts(settings[name], replace(argument, value=value), callee, elaborator) and sound
     for setting in settings.values():
         if setting.required and setting.name not in values:
             meaning = setting.bounds["doc"]
-            site.tell(errors.MissingArgument(span=span, callee=callee, name=setting.name, meaning=meaning))
+            elaborator.tell(errors.MissingArgument(span=span, callee=callee, name=setting.name, meaning=meaning))
             sound = False
     if not sound:
         return POISON
@@ -129,16 +136,16 @@ def settle(declaration: type[Declaration], given: list[CallArgument], site: Site
     return OpUse(declaration(**converted), common.get("name"), common.get("init"))
 
 
-def axis_called(value: Any, site: Site) -> Any:
+def axis_called(value: Any, elaborator: Elaborator) -> Any:
     """The name of an axis by what a spec calls it (a pool or its name, a block's word for an axis of its input), or the
     names of several; anything else as it is."""
     if isinstance(value, tuple):
-        return tuple(axis_called(each, site) for each in value)
+        return tuple(axis_called(each, elaborator) for each in value)
     if isinstance(value, str):
-        value = site.scope.find(value, lambda known: isinstance(known, WithAxis)) or value
+        value = elaborator.scope.find(value, lambda known: isinstance(known, WithAxis)) or value
     if isinstance(value, WithAxis):
         value = value.axis.name
-    known = site.axes.get(value) if isinstance(value, str) else None
+    known = elaborator.axes.get(value) if isinstance(value, str) else None
     return known.name if known is not None and known.name else value
 
 
@@ -154,48 +161,48 @@ def _as_list(given: list[CallArgument], settings: dict[str, Setting]) -> list[Ca
     return [CallArgument(first.name, value, listed[0].span), *rest]
 
 
-def _as_names(given: list[CallArgument], declaration: type[Declaration], site: Site) -> list[CallArgument]:
+def _as_names(given: list[CallArgument], declaration: type[Declaration], elaborator: Elaborator) -> list[CallArgument]:
     """The arguments of an op that takes any name, as its setting `names`."""
     setting, callee = declaration.settings()["names"], declaration.name
     named = [argument for argument in given if argument.name not in (None, "names")]
     others = [argument for argument in given if argument not in named]
     if any(argument.name is None for argument in others):
-        _accepts(setting, replace(others[0], value="…"), callee, site)
+        _accepts(setting, replace(others[0], value="…"), callee, elaborator)
         return [replace(others[0], name="names", value=POISON)]
     if not named or others:
         return given
     words: list[str] = []
     for argument in named:
         for word in (argument.name, argument.value):
-            axis = axis_called(word, site)
+            axis = axis_called(word, elaborator)
             if not isinstance(axis, str):
-                _accepts(setting, replace(argument, value=axis), callee, site)
+                _accepts(setting, replace(argument, value=axis), callee, elaborator)
                 return [replace(argument, name="names", value=POISON)]
             words.append(axis)
     for place, argument in enumerate(named):
         if argument.name in words[: 2 * place : 2]:
-            site.tell(errors.DuplicateArgument(span=argument.span, callee=callee, name=str(argument.name)))
+            elaborator.tell(errors.DuplicateArgument(span=argument.span, callee=callee, name=str(argument.name)))
             return [replace(argument, name="names", value=POISON)]
     return [CallArgument("names", tuple(words), named[0].span)]
 
 
-def _accepts(setting: Setting, argument: CallArgument, callee: str, site: Site) -> bool:
+def _accepts(setting: Setting, argument: CallArgument, callee: str, elaborator: Elaborator) -> bool:
     value, name, meaning = argument.value, setting.name, setting.bounds["doc"]
-    if isinstance(value, Poison) or site.is_axis(value, argument.span):
+    if isinstance(value, Poison) or elaborator.is_axis(value, argument.span):
         return False
     if isinstance(value, Entity):
         facts: Any = {"what": f"{name} of {callee}", "found": described(value), "way_out": f"{name}: {meaning}"}
-        site.tell(errors.NotConstant(**argument.at_fault, **facts))
+        elaborator.tell(errors.NotConstant(**argument.at_fault, **facts))
         return False
     problem = setting.problem(value)
     if problem is not None:
         word = word_like(value) if setting.names_axis and isinstance(value, str) else ""
         facts = {"name": name, "problem": problem, "meaning": meaning + (f', as in {name}="{word}"' if word else "")}
-        site.tell(errors.BadSetting(**argument.at_fault, callee=callee, **facts))
+        elaborator.tell(errors.BadSetting(**argument.at_fault, callee=callee, **facts))
     return problem is None
 
 
-def label_of(argument: CallArgument, site: Site) -> str | Poison:
+def label_of(argument: CallArgument, elaborator: Elaborator) -> str | Poison:
     """The word given as `name=`."""
     value = argument.value
     if isinstance(value, Poison) or (isinstance(value, str) and is_word(value)):
@@ -204,18 +211,18 @@ def label_of(argument: CallArgument, site: Site) -> str | Poison:
     word = word_like(value) if isinstance(value, str) else ""
     meaning = "how this op and its weights are called" + (f', as in name="{word}"' if word else "")
     facts: Any = {"callee": "an op", "name": "name", "problem": problem, "meaning": meaning}
-    return site.tell(errors.BadSetting(span=argument.span, **facts))
+    return elaborator.tell(errors.BadSetting(span=argument.span, **facts))
 
 
-def initial_of(expression: ast.Expression, site: Site) -> Initial | Poison:
+def initial_of(expression: ast.Expression, elaborator: Elaborator) -> Initial | Poison:
     """What `init=` says: zeros, ones, constant(number), normal(deviation) or uniform(bound)."""
     callee = expression.callee if isinstance(expression, ast.Call) else expression
     arguments = expression.arguments if isinstance(expression, ast.Call) else ()
     name = callee.name if isinstance(callee, ast.Name) else ""
-    scales = [site.constant(argument.value, "a start") for argument in arguments]
+    scales = [elaborator.constant(argument.value, "a start") for argument in arguments]
     if POISON in scales:
         return POISON
     sound = all(type(scale) in (int, float) and (scale >= 0 or name == "constant") for scale in scales)
     if STARTS.get(name) != len(scales) or not sound:
-        return site.tell(errors.UnknownStart(span=expression.span))
+        return elaborator.tell(errors.UnknownStart(span=expression.span))
     return Initial(name, float(scales[0]) if scales else 1.0)

@@ -16,10 +16,10 @@ from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import entities, errors
 from modgraph.elaboration.apply import apply_op
 from modgraph.elaboration.context import RECORD, Decision
+from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, Family, OpUse, Poison, PoolEntity, RouterEntity, Tensor, described
 from modgraph.elaboration.messages import for_each_sender
 from modgraph.elaboration.scope import join
-from modgraph.elaboration.site import Site
 from modgraph.ir import drawn_by
 from modgraph.ops import Op
 from modgraph.ops.along_axis import Sum
@@ -38,33 +38,33 @@ WAYS_OUT: dict[type, str] = {
 IN_MODULE = "compute the weights in the module: w = x -> linear(POOL) -> softmax y = x -> POOL by w"
 
 
-def evaluate_attribute(expression: ast.Attribute, site: Site) -> Any:
+def evaluate_attribute(expression: ast.Attribute, elaborator: Elaborator) -> Any:
     """A record of a router: `gate.gates`, of its only route, or a family of several."""
-    target, name = site.evaluate(expression.target), expression.name
+    target, name = elaborator.evaluate(expression.target), expression.name
     if isinstance(target, Poison):
         return POISON
     if not isinstance(target, RouterEntity):
         way_out = next((advice for kind, advice in WAYS_OUT.items() if isinstance(target, kind)), WAYS_OUT[Tensor])
         facts: Any = {"found": described(target), "name": name, "way_out": way_out}
-        return site.tell(errors.NoPart(**site.at_fault(expression.target), **facts))
+        return elaborator.tell(errors.NoPart(**elaborator.at_fault(expression.target), **facts))
     records = [each.name for each in target.router.records]
-    if not site.region and name not in records:
+    if not elaborator.region and name not in records:
         suggestion = did_you_mean(name, records, f"{target.router.name} keeps: {{known}}")
-        return site.tell(errors.UnknownName(span=expression.span, name=name, suggestion=suggestion))
-    found_records = _records_of(target, name, expression.span, site)
+        return elaborator.tell(errors.UnknownName(span=expression.span, name=name, suggestion=suggestion))
+    found_records = _records_of(target, name, expression.span, elaborator)
     if isinstance(found_records, Poison):
         return POISON
     if found_records:
         return found_records[0] if len(found_records) == 1 else Family(name, dict(enumerate(found_records)))
-    if site.context.incomplete:
+    if elaborator.context.incomplete:
         return POISON
     found, way_out = "of a router that has routed nothing yet", "route something by it first: x -> pool by router"
-    return site.tell(
+    return elaborator.tell(
         errors.NotValue(span=expression.span, what=f'"{target.path}.{name}"', found=found, way_out=way_out)
     )
 
 
-def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Call, site: Site) -> Any:
+def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Call, elaborator: Elaborator) -> Any:
     """An op applied in function style: to values, or to routers, whose gates it takes."""
     tensors: list[Tensor] = []
     routers_only = True
@@ -79,49 +79,49 @@ def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Cal
         for member in members:
             if not isinstance(member, RouterEntity):
                 advice = "name the router that chooses among its modules" if isinstance(member, PoolEntity) else ""
-                return site.refuse(span, "a value or a router", f"this is {described(value)}", advice)
+                return elaborator.refuse(span, "a value or a router", f"this is {described(value)}", advice)
             read = record_as(member.router.records, *bound.op.reads)
-            records = _records_of(member, "" if read is None else read.name, span, site)
+            records = _records_of(member, "" if read is None else read.name, span, elaborator)
             if isinstance(records, Poison):
                 return POISON
             tensors += records
     if not tensors and routers_only:
-        if site.context.incomplete:
+        if elaborator.context.incomplete:
             return POISON
         name = described(operands[0][0]).split('"')[1]
-        site.tell(errors.EmptyFamily(span=call.span, name=name, statistic=bound.op.name))
+        elaborator.tell(errors.EmptyFamily(span=call.span, name=name, statistic=bound.op.name))
         return 0.0
-    return apply_op(bound, tuple(tensors), call.span, site)
+    return apply_op(bound, tuple(tensors), call.span, elaborator)
 
 
-def _records_of(router: RouterEntity, record: str, span: Span, site: Site) -> list[Any] | Poison:
+def _records_of(router: RouterEntity, record: str, span: Span, elaborator: Elaborator) -> list[Any] | Poison:
     """A record of every route so far that uses a router, as the surroundings of the route see it; inside a scan, of
     this step and of those outside. A module of a pool reads none."""
-    if site.region:
+    if elaborator.region:
         what = f'a record of the router "{router.path}"'
-        return site.tell(errors.NotInRegion(span=span, what=what, way_out=IN_MODULE))
-    graphs = [site.graph] if site.scan is None else [site.scan.outer.graph, site.graph]
+        return elaborator.tell(errors.NotInRegion(span=span, what=what, way_out=IN_MODULE))
+    graphs = [elaborator.graph] if elaborator.scan is None else [elaborator.scan.outer.graph, elaborator.graph]
     found = [(graph, each) for graph in graphs for each in graph.decisions(router.path)] if record else []
-    site.context.spend(RECORD * len(found), span)
+    elaborator.context.spend(RECORD * len(found), span)
     records = []
     for graph, each in found:
         value = Tensor(each.results[record], graph.type_of(each.results[record]))
-        decision: Decision | None = site.context.decisions.get(each.name)
+        decision: Decision | None = elaborator.context.decisions.get(each.name)
         if decision is not None:  # else of a router that Python computes
-            read, before = (id(site.graph), value.result), len(site.graph)
+            read, before = (id(elaborator.graph), value.result), len(elaborator.graph)
             if read not in decision.read:
-                decision.read[read] = unbind(replace(value, span=span), decision, site)
-                new = islice(site.graph, before, None)
-                site.context.unbound |= {node.name: each.name for node in new if each.name in site.graph}
+                decision.read[read] = unbind(replace(value, span=span), decision, elaborator)
+                new = islice(elaborator.graph, before, None)
+                elaborator.context.unbound |= {node.name: each.name for node in new if each.name in elaborator.graph}
             known = decision.read[read]
             value = replace(known, span=None) if isinstance(known, Tensor) else known
         records.append(value)
     return records
 
 
-def bind_input(given: Tensor | Poison, statement: ast.Input, site: Site) -> Tensor | Poison:
+def bind_input(given: Tensor | Poison, statement: ast.Input, elaborator: Elaborator) -> Tensor | Poison:
     """An operand as the body of a block sees it: in a router's, its axes have the names of the input's type."""
-    decision = site.decision
+    decision = elaborator.decision
     if isinstance(given, Poison) or decision is None:
         return given
     rank = len(given.type.shape)
@@ -131,83 +131,87 @@ def bind_input(given: Tensor | Poison, statement: ast.Input, site: Site) -> Tens
     words += [f"outer{at}" for at in range(rank - len(words))]
     for at, word in enumerate(words, start=1):
         if word and not isinstance(given, Poison):
-            given = _name_axis(given, -at, word, site)
+            given = _name_axis(given, -at, word, elaborator)
     if first and isinstance(given, Tensor):
         decision.routed = given
     return given
 
 
-def _name_axis(given: Tensor, place: int, word: str, site: Site) -> Tensor | Poison:
+def _name_axis(given: Tensor, place: int, word: str, elaborator: Elaborator) -> Tensor | Poison:
     """A value in which the axis at a place is called by the body's word for it, if it is plain or that of modules."""
-    decision = site.decision
-    assert decision is not None and site.call is not None
+    decision = elaborator.decision
+    assert decision is not None and elaborator.call is not None
     lacks = len(given.type.shape) < -place
     before = Axis(1) if lacks else given.type.shape[place]
     known = word in decision.words
     if known if lacks else (not before.name or before == decision.modules) and (place < -1 or known):
-        axis = Axis(before.size, join(site.region, join(site.naming.node, word)))
+        axis = Axis(before.size, join(elaborator.region, join(elaborator.naming.node, word)))
         op = NewAxis(length=1, axis=axis.name, at=place) if lacks else Rename(names=(str(place), axis.name))
-        given = _apply(op, given, decision, site)
-        site.call.axes[word] = decision.named[word] = axis
+        given = _apply(op, given, decision, elaborator)
+        elaborator.call.axes[word] = decision.named[word] = axis
         decision.lacking |= {axis} if lacks else set()
         decision.of_modules |= {axis} if before.name else set()
-    length = site.call.axes[word].size if word in site.call.axes else None
-    if length is not None and word not in site.scope.names:
-        site.scope.declare(word, length)
+    length = elaborator.call.axes[word].size if word in elaborator.call.axes else None
+    if length is not None and word not in elaborator.scope.names:
+        elaborator.scope.declare(word, length)
     return given
 
 
-def elaborate_record(statement: ast.Record, site: Site) -> None:
+def elaborate_record(statement: ast.Record, elaborator: Elaborator) -> None:
     """What a router records of its decision; in a `repeat`, of each round."""
-    decision = site.decision
+    decision = elaborator.decision
     if decision is None:
-        site.tell(errors.RecordOutsideRouter(span=statement.span))
+        elaborator.tell(errors.RecordOutsideRouter(span=statement.span))
         return
     for item in statement.items:
         value = item.value or ast.Name(span=item.span, name=item.name)
-        found = site.under(site.scope.next_binding(f"record.{item.name}")).tensor(value, "what a router records")
+        found = elaborator.under(elaborator.scope.next_binding(f"record.{item.name}")).tensor(
+            value, "what a router records"
+        )
         role = entities.role_of(item)
         if role is None:
             suggestion = did_you_mean(str(item.role), ROLES, "a record is one of: {known}")
-            found = site.tell(errors.UnknownRole(span=item.span, name=str(item.role), suggestion=suggestion))
+            found = elaborator.tell(errors.UnknownRole(span=item.span, name=str(item.role), suggestion=suggestion))
         decision.records.setdefault(item.name, []).append((found, role))
         decision.roles.add(role)
 
 
-def unbind(value: Tensor | Poison, decision: Decision, site: Site) -> Any:
+def unbind(value: Tensor | Poison, decision: Decision, elaborator: Elaborator) -> Any:
     """A value as the surroundings of a router see it, without the names that its body gave to axes."""
     for axis in decision.named.values():
         if isinstance(value, Tensor) and axis in value.type.shape:
             name = decision.name_outside(axis, value.type.shape)
             op = Sum(axis=axis.name) if axis in decision.lacking else Rename(names=(axis.name, name))
-            value = _apply(op, value, decision, site)
+            value = _apply(op, value, decision, elaborator)
     return value
 
 
-def record(value: Any, role: Role, senders: Shape, modules: Axis, site: Site) -> Any:
+def record(value: Any, role: Role, senders: Shape, modules: Axis, elaborator: Elaborator) -> Any:
     """A record as a decision keeps it, its axes named as in the body: a number for each sender, one if there is no axis
     of them, and module; of a router that fills slots, what it chose by has one for each of these too. One that is the
     same for all senders is repeated for each, but for a novelty, and for what a draw chose once for several senders,
     whose probability counts once."""
-    decision = site.decision
+    decision = elaborator.decision
     assert decision is not None
     slots = role is Role.SLOTS or (role in RANKING and Role.SLOTS in decision.roles)
     over_modules = isinstance(value, Tensor) and value.type.shape[-1:] == (decision.modules,)
-    for_each = over_modules and role not in (Role.OTHER, Role.NOVELTY) and drawn_by(value.result, site.graph) is None
+    for_each = (
+        over_modules and role not in (Role.OTHER, Role.NOVELTY) and drawn_by(value.result, elaborator.graph) is None
+    )
     if for_each and decision.routed is not None:
-        beside = site.under(decision.naming)
+        beside = elaborator.under(decision.naming)
         repeated = for_each_sender(value, 1 + slots, decision.routed, decision.senders, value.span, beside)
         value = value if repeated is None else repeated
     for axis in decision.lacking:
         if isinstance(value, Tensor) and axis in value.type.shape:
-            value = _apply(Sum(axis=axis.name), value, decision, site)
+            value = _apply(Sum(axis=axis.name), value, decision, elaborator)
     if role is not Role.OTHER and isinstance(value, Tensor):
-        value = _with_senders(value, role, senders, modules, slots, decision, site)
-    return mask_padding(value, site)
+        value = _with_senders(value, role, senders, modules, slots, decision, elaborator)
+    return mask_padding(value, elaborator)
 
 
 def _with_senders(
-    value: Tensor, role: Role, senders: Shape, modules: Axis, slots: bool, decision: Decision, site: Site
+    value: Tensor, role: Role, senders: Shape, modules: Axis, slots: bool, decision: Decision, elaborator: Elaborator
 ) -> Any:
     """A record that has the axes of its role, as the surroundings of the router name them."""
     shape = decision.shape_outside(value.type.shape)
@@ -216,23 +220,23 @@ def _with_senders(
     if role is Role.NOVELTY and shape[-1:] == (modules,) and among_senders:
         return value
     if not senders and len(shape) == 1 + slots:
-        value = _apply(NewAxis(length=1, axis="", at=-2 - slots), value, decision, site)
+        value = _apply(NewAxis(length=1, axis="", at=-2 - slots), value, decision, elaborator)
     outer = senders or (Axis(1),)
     kept = decision.shape_outside(value.type.shape) if isinstance(value, Tensor) else ()
     if kept[-1:] == (modules,) and shapes_meet(kept[: len(kept) - 1 - slots], outer):
         return value
     wanted = shown((*outer, *((Axis(None, "slots"),) if slots else ()), modules))
     facts: Any = {"role": role.name.lower(), "found": str(value.type.with_shape(kept)), "wanted": wanted}
-    return site.tell(errors.RecordShape(span=value.span, **facts))
+    return elaborator.tell(errors.RecordShape(span=value.span, **facts))
 
 
-def mask_padding(value: Any, site: Site) -> Any:
+def mask_padding(value: Any, elaborator: Elaborator) -> Any:
     """A value that leaves the body of a router, zero in padding; in a module of a pool it is told of none."""
-    if isinstance(value, Tensor) and value.type.padded and not site.region and site.decision is not None:
-        return _apply(MaskPadding(), value, site.decision, site)
+    if isinstance(value, Tensor) and value.type.padded and not elaborator.region and elaborator.decision is not None:
+        return _apply(MaskPadding(), value, elaborator.decision, elaborator)
     return value
 
 
-def _apply(op: Op, value: Tensor, decision: Decision, site: Site) -> Any:
+def _apply(op: Op, value: Tensor, decision: Decision, elaborator: Elaborator) -> Any:
     """What only names axes is of this use: it stands beside the body."""
-    return apply_op(OpUse(op), (value,), value.span, site.under(decision.naming))
+    return apply_op(OpUse(op), (value,), value.span, elaborator.under(decision.naming))

@@ -12,10 +12,10 @@ from modgraph.elaboration.bindings import is_taken, named_after
 from modgraph.elaboration.blocks import use_block
 from modgraph.elaboration.calls import CallArgument, arguments_of, initial_of, settle
 from modgraph.elaboration.context import Declared
+from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, ModuleEntity, OpUse, Poison, PoolEntity, Template, Tensor, described
 from modgraph.elaboration.imports import prelude_router
 from modgraph.elaboration.scans import stands_in_scan
-from modgraph.elaboration.site import Site
 from modgraph.elaboration.typing import elaborate_type
 from modgraph.ir import MOST_MODULES, InputNode, OpNode, Result
 from modgraph.ir.analysis.learnt import ruled_states
@@ -27,43 +27,43 @@ from modgraph.vocabulary import find_router, router_meant
 WHERE_STATES_STAND = "declare it before the scan, and move it after"
 
 
-def declare_module(statement: ast.Module, site: Site) -> None:
-    value = site.evaluate(statement.value)
-    template = _template(value, statement.value, f'{statement.keyword} "{statement.name}"', site)
-    _declare(statement, ModuleEntity, site, template=template)
+def declare_module(statement: ast.Module, elaborator: Elaborator) -> None:
+    value = elaborator.evaluate(statement.value)
+    template = _template(value, statement.value, f'{statement.keyword} "{statement.name}"', elaborator)
+    _declare(statement, ModuleEntity, elaborator, template=template)
 
 
-def declare_pool(statement: ast.Pool, site: Site) -> None:
+def declare_pool(statement: ast.Pool, elaborator: Elaborator) -> None:
     """A pool of modules of one kind, or of a list, written here or given; `pool q[p] = …` has the axis of p too."""
     value, size = statement.value, statement.size
-    known = site.scope.find(value.name) if isinstance(value, ast.Name) else None
+    known = elaborator.scope.find(value.name) if isinstance(value, ast.Name) else None
     if isinstance(value, ast.ListOf):
-        listed = [(site.evaluate(item), item) for item in value.items]
+        listed = [(elaborator.evaluate(item), item) for item in value.items]
     else:
         listed = [(each, value) for each in known] if isinstance(known, tuple) else []
     is_list = bool(listed) or isinstance(value, ast.ListOf)
-    made_of = listed if is_list else [(site.evaluate(value), value)]
-    templates = tuple(_template(each, written, f'pool "{statement.name}"', site) for each, written in made_of)
-    axis = site.scope.find(size.name) if isinstance(size, ast.Name) and not is_list else None
+    made_of = listed if is_list else [(elaborator.evaluate(value), value)]
+    templates = tuple(_template(each, written, f'pool "{statement.name}"', elaborator) for each, written in made_of)
+    axis = elaborator.scope.find(size.name) if isinstance(size, ast.Name) and not is_list else None
     facts: dict[str, Any] = {"alone": isinstance(size, ast.Literal)}
     if size is None or not isinstance(axis, entities.WithAxis):
-        facts["size"] = _size(statement, len(listed) if is_list else None, site)
-    elif site.region and not (isinstance(axis, PoolEntity) and axis.inside == site.region):
+        facts["size"] = _size(statement, len(listed) if is_list else None, elaborator)
+    elif elaborator.region and not (isinstance(axis, PoolEntity) and axis.inside == elaborator.region):
         advice = f"say how many modules it has: pool {statement.name}[len({size.span.text})] = …"
         what = f'a pool along the axis "{axis.path}"'
-        facts["size"] = site.tell(errors.NotInRegion(span=size.span, what=what, way_out=advice))
+        facts["size"] = elaborator.tell(errors.NotInRegion(span=size.span, what=what, way_out=advice))
     else:
         facts |= {"size": axis.size, "shares": axis.path}
         if isinstance(axis, PoolEntity):
             facts |= {"alone": axis.alone, "grown": axis.grown, "shares": axis.shares or axis.path}
-    _declare(statement, PoolEntity, site, templates=POISON if POISON in templates else templates, **facts)
+    _declare(statement, PoolEntity, elaborator, templates=POISON if POISON in templates else templates, **facts)
 
 
-def _size(statement: ast.Pool, listed: int | None, site: Site) -> int | Poison:
+def _size(statement: ast.Pool, listed: int | None, elaborator: Elaborator) -> int | Poison:
     """How many modules a pool has: as many as its list, or the number in brackets."""
     if statement.size is None:
-        return listed or site.tell(errors.PoolWithoutSize(span=statement.span, name=statement.name))
-    size, span = site.evaluate(statement.size), statement.size.span
+        return listed or elaborator.tell(errors.PoolWithoutSize(span=statement.span, name=statement.name))
+    size, span = elaborator.evaluate(statement.size), statement.size.span
     if isinstance(size, Poison):
         return POISON
     if isinstance(size, entities.Entity):
@@ -71,108 +71,114 @@ def _size(statement: ast.Pool, listed: int | None, site: Site) -> int | Poison:
         if isinstance(size, PoolEntity):
             advice = "pools that share an axis have modules of one kind: pool q[p] = linear(4)"
         found = described(size)
-        return site.tell(errors.NotConstant(span=span, what="the size of a pool", found=found, way_out=advice))
+        return elaborator.tell(errors.NotConstant(span=span, what="the size of a pool", found=found, way_out=advice))
     if type(size) is int and 1 <= size <= MOST_MODULES and listed in (None, size):
         return size
     advice = f"a size is a whole number from 1 to {MOST_MODULES}"
     if listed is not None:
         advice = f"its list has {listed} modules: leave the number out"
     what = "this is not a size the pool can have"
-    return site.tell(errors.TooLarge(span=span, what=what, limit=MOST_MODULES, way_out=advice))
+    return elaborator.tell(errors.TooLarge(span=span, what=what, limit=MOST_MODULES, way_out=advice))
 
 
-def _template(value: Any, expression: ast.Expression, what: str, site: Site) -> Any:
+def _template(value: Any, expression: ast.Expression, what: str, elaborator: Elaborator) -> Any:
     """What the modules of a pool, or a module, may be made of; else told."""
     if isinstance(value, Template | ModuleEntity | Poison):
         return value
     needed = f"a pipeline that begins with an op, for {what},"
     way_out = "begin with an op, for example: linear(64) -> relu"
-    return site.refuse(expression, needed, f"this is {described(value)}", way_out)
+    return elaborator.refuse(expression, needed, f"this is {described(value)}", way_out)
 
 
-def declare_router(statement: ast.Router, site: Site) -> None:
-    _declare(statement, entities.RouterEntity, site, router=_settled_router(statement.value, (), site))
+def declare_router(statement: ast.Router, elaborator: Elaborator) -> None:
+    _declare(statement, entities.RouterEntity, elaborator, router=_settled_router(statement.value, (), elaborator))
 
 
 def _settled_router(
-    value: ast.Expression, further: tuple[CallArgument, ...], site: Site
+    value: ast.Expression, further: tuple[CallArgument, ...], elaborator: Elaborator
 ) -> Router | entities.RouterUse | Poison:
     """A kind of router with its arguments, `further` ones where it was passed as an argument itself."""
     callee = value.callee if isinstance(value, ast.Call) else value
     if not isinstance(callee, ast.Name):
-        return site.refuse(value.span, "the name of a router", "this is an expression")
-    passed = site.scope.find(callee.name, lambda found: isinstance(found, Template))
+        return elaborator.refuse(value.span, "the name of a router", "this is an expression")
+    passed = elaborator.scope.find(callee.name, lambda found: isinstance(found, Template))
     if passed is not None:
-        arguments = (*arguments_of(value, site, of_op=False), *further)
+        arguments = (*arguments_of(value, elaborator, of_op=False), *further)
         if passed.term is not None:
-            with site.context.applying(passed.span, value.span):
-                return _settled_router(passed.term, arguments, site.where_written(passed))
+            with elaborator.context.applying(passed.span, value.span):
+                return _settled_router(passed.term, arguments, elaborator.where_written(passed))
         way_out = "give a kind of router, for example: agreement(2)"
-        return site.refuse(callee, "a kind of router", "this is a pipeline", way_out)
-    defined = site.scope.find_router(callee.name) or prelude_router(callee.name)
+        return elaborator.refuse(callee, "a kind of router", "this is a pipeline", way_out)
+    defined = elaborator.scope.find_router(callee.name) or prelude_router(callee.name)
     if defined is not None:
-        use = use_block(defined, [*arguments_of(value, site, of_op=False), *further], site, value.span)
+        use = use_block(defined, [*arguments_of(value, elaborator, of_op=False), *further], elaborator, value.span)
         if isinstance(use, Poison):
             return use
         return entities.RouterUse(use.block, use.parameters, spans=use.spans, defaults=use.defaults)
     declaration = find_router(callee.name)
     if declaration is not None:
-        settled = settle(declaration, [*arguments_of(value, site), *further], site, value.span)
+        settled = settle(declaration, [*arguments_of(value, elaborator), *further], elaborator, value.span)
         return settled if isinstance(settled, Poison) else settled.op
-    known = site.scope.find(callee.name)
+    known = elaborator.scope.find(callee.name)
     if isinstance(known, Poison):
         return POISON
-    if known is None or site.given_at(callee) is None:
-        suggestion = router_meant(callee.name, [name for scope in site.scope.chain() for name in scope.routers])
-        return site.tell(errors.UnknownOp(span=callee.span, name=callee.name, kind="router", suggestion=suggestion))
+    if known is None or elaborator.given_at(callee) is None:
+        suggestion = router_meant(callee.name, [name for scope in elaborator.scope.chain() for name in scope.routers])
+        return elaborator.tell(
+            errors.UnknownOp(span=callee.span, name=callee.name, kind="router", suggestion=suggestion)
+        )
     way_out = f"give a kind of router, for example: {callee.name}=agreement(2)"
     if isinstance(known, entities.RouterEntity):
         way_out = f"one that is declared routes as it is: x -> pool by {callee.name}"
-    return site.refuse(callee, "a kind of router", f"this is {described(known)}", way_out)
+    return elaborator.refuse(callee, "a kind of router", f"this is {described(known)}", way_out)
 
 
-def _declare(statement: Any, kind: Any, site: Site, **facts: Any) -> None:
+def _declare(statement: Any, kind: Any, elaborator: Elaborator, **facts: Any) -> None:
     name, span = statement.name, statement.span
-    if is_taken(name, span, site):
+    if is_taken(name, span, elaborator):
         return
-    path = site.scope.weights_below(name)
-    block = site.call.name if site.call is not None else None
-    declared = Declared(name, span, block, block is not None and site.scan is not None)
+    path = elaborator.scope.weights_below(name)
+    block = elaborator.call.name if elaborator.call is not None else None
+    declared = Declared(name, span, block, block is not None and elaborator.scan is not None)
     sound = not any(isinstance(fact, Poison) for fact in facts.values())
-    if not site.region and site.context.declared.setdefault(path, declared) != declared:
-        site.tell(errors.DuplicateName(span=span, name=path))
+    if not elaborator.region and elaborator.context.declared.setdefault(path, declared) != declared:
+        elaborator.tell(errors.DuplicateName(span=span, name=path))
         sound = False
-    facts |= {"path": path, "word": name, "frozen": site.scope.frozen, "span": span}
-    facts |= {"inside": site.region, "within": site.context.call}
-    site.scope.declare(name, kind(**facts) if sound else POISON)
+    facts |= {"path": path, "word": name, "frozen": elaborator.scope.frozen, "span": span}
+    facts |= {"inside": elaborator.region, "within": elaborator.context.call}
+    elaborator.scope.declare(name, kind(**facts) if sound else POISON)
 
 
-def declare_array(statement: ast.Array, site: Site) -> None:
+def declare_array(statement: ast.Array, elaborator: Elaborator) -> None:
     """An array that is learned, one that is given, or one that a rule moves."""
-    if is_taken(statement.name, statement.span, site):
+    if is_taken(statement.name, statement.span, elaborator):
         return
-    use, found = _use_of(statement, site), POISON
-    like = next((node for node in site.graph.of_kind(InputNode) if node.types[0].dtype != "length"), None)
+    use, found = _use_of(statement, elaborator), POISON
+    like = next((node for node in elaborator.graph.of_kind(InputNode) if node.types[0].dtype != "length"), None)
     if isinstance(use, OpUse) and like is not None:
         operand = Tensor(Result(like.name), like.types[0], statement.span)
-        found = apply_op(use, (operand,), statement.span, named_after(statement.name, site))
+        found = apply_op(use, (operand,), statement.span, named_after(statement.name, elaborator))
     elif isinstance(use, OpUse):
         reason, advice = "there is no input yet", "declare it behind the inputs"
-        site.tell(errors.DoesNotFit(span=statement.span, who=statement.name, reason=reason, way_out=advice))
-    site.scope.declare(statement.name, found)
+        elaborator.tell(errors.DoesNotFit(span=statement.span, who=statement.name, reason=reason, way_out=advice))
+    elaborator.scope.declare(statement.name, found)
 
 
-def _use_of(statement: ast.Array, site: Site) -> OpUse | Poison:
+def _use_of(statement: ast.Array, elaborator: Elaborator) -> OpUse | Poison:
     """The op of an array, with its axes and its numbers or how it starts."""
     keyword, value = statement.keyword, statement.value
-    type_: Any = elaborate_type(statement.type, site)
+    type_: Any = elaborate_type(statement.type, elaborator)
     if not isinstance(type_, Poison) and (type_.dtype != "float" or type_.padded):
         what = "a weight" if keyword == "weight" else "an array"
         problem = f"{what} has numbers of a fixed length along each axis, and this is {type_}"
         way_out = "for example: float[expert, 8]"
-        type_ = site.tell(errors.BadAxis(span=statement.type.span, problem=problem, way_out=way_out))
-    start: Any = site.constant(value, "a constant array") if keyword == "constant" else initial_of(value, site)
-    in_scan = keyword == "state" and stands_in_scan(statement, "a state that training moves", WHERE_STATES_STAND, site)
+        type_ = elaborator.tell(errors.BadAxis(span=statement.type.span, problem=problem, way_out=way_out))
+    start: Any = (
+        elaborator.constant(value, "a constant array") if keyword == "constant" else initial_of(value, elaborator)
+    )
+    in_scan = keyword == "state" and stands_in_scan(
+        statement, "a state that training moves", WHERE_STATES_STAND, elaborator
+    )
     if isinstance(type_, Poison) or isinstance(start, Poison) or in_scan:
         return POISON
     names = tuple(axis.name for axis in type_.shape)
@@ -181,7 +187,7 @@ def _use_of(statement: ast.Array, site: Site) -> OpUse | Poison:
         return OpUse((State if keyword == "state" else Parameter)(**axes), statement.name, start)
     numbers = _numbers(start, axes["sizes"])
     if isinstance(numbers, str):
-        return site.tell(errors.NoSuchArray(span=value.span, type=str(type_), problem=numbers))
+        return elaborator.tell(errors.NoSuchArray(span=value.span, type=str(type_), problem=numbers))
     return OpUse(Constant(**axes, numbers=tuple(map(float, numbers))), statement.name)
 
 
@@ -200,24 +206,28 @@ def _numbers(value: Any, lengths: tuple[int, ...]) -> list[float] | str:
     return level if sound else "it has what is no number"
 
 
-def elaborate_next(statement: ast.Next, site: Site) -> None:
+def elaborate_next(statement: ast.Next, elaborator: Elaborator) -> None:
     """What a state is after a step of training."""
-    if stands_in_scan(statement, "the next value of a state", WHERE_STATES_STAND, site):
+    if stands_in_scan(statement, "the next value of a state", WHERE_STATES_STAND, elaborator):
         return
-    if site.region:
+    if elaborator.region:
         advice = "declare the state outside of the pool, with its modules as an axis: state s: float[POOL, 8] = zeros"
-        site.tell(errors.NotInRegion(span=statement.span, what="the next value of a state", way_out=advice))
+        elaborator.tell(errors.NotInRegion(span=statement.span, what="the next value of a state", way_out=advice))
         return
-    inside = named_after(f"next_{statement.name}", site)
+    inside = named_after(f"next_{statement.name}", elaborator)
     value = inside.tensor(statement.value, "the next value of a state")
-    state = site.scope.find(statement.name)
+    state = elaborator.scope.find(statement.name)
     if isinstance(value, Poison) or isinstance(state, Poison):
         return
-    node = site.graph[state.result.node] if isinstance(state, Tensor) and state.result.node in site.graph else None
+    node = (
+        elaborator.graph[state.result.node]
+        if isinstance(state, Tensor) and state.result.node in elaborator.graph
+        else None
+    )
     if not (isinstance(state, Tensor) and isinstance(node, OpNode) and isinstance(node.op, State)):
         found = "not declared" if state is None else described(state)
-        site.tell(errors.NoState(span=statement.name_span, name=statement.name, found=found))
-    elif node.owner in {state.owner for _, state in ruled_states(site.graph)}:
-        site.tell(errors.TwoNexts(span=statement.span, name=node.owner))
+        elaborator.tell(errors.NoState(span=statement.name_span, name=statement.name, found=found))
+    elif node.owner in {state.owner for _, state in ruled_states(elaborator.graph)}:
+        elaborator.tell(errors.TwoNexts(span=statement.span, name=node.owner))
     else:
         apply_op(OpUse(NextState()), (state, value), statement.span, inside)

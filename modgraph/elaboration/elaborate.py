@@ -15,11 +15,11 @@ from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source, did_
 from modgraph.elaboration import constants, errors
 from modgraph.elaboration.calls import given
 from modgraph.elaboration.context import Abandoned, BlockCall, Context, Decision, Observer
+from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, DeclaredEntity, Family, Poison
 from modgraph.elaboration.findings import check_moves, find_leaks, find_weaknesses, moves_in
 from modgraph.elaboration.imports import Imports, Standalone
 from modgraph.elaboration.scope import Naming, Scope, join
-from modgraph.elaboration.site import Site
 from modgraph.elaboration.statements import RULES
 from modgraph.ir import Graph, OutputNode, in_order
 from modgraph.syntax import ast, parse
@@ -96,10 +96,10 @@ def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[st
                 context.given.add(reference.name)
             case ast.Scan(names=names):
                 context.given.update(names)
-    site = Site(context, RULES, graph, scope, scope.next_binding(""))
+    elaborator = Elaborator(context, RULES, graph, scope, scope.next_binding(""))
     try:
-        graph.parameters = _bind_parameters(model, overrides, site)
-        site.elaborate(model.body)
+        graph.parameters = _bind_parameters(model, overrides, elaborator)
+        elaborator.elaborate(model.body)
         context.tell_held()
     except Abandoned:
         return graph
@@ -154,11 +154,11 @@ def _elaborate_alone(block: ast.Definition, axes: list[str], blocks: Scope, cont
     if block.keyword == "router":
         call.decision = Decision(block.name, block.name_span, block.axis_words, Naming("axes", "axes", scope))
         scope.names |= dict.fromkeys((*block.pools, *axes), POISON)
-    site = Site(context, RULES, graph, scope, scope.next_binding(""), call)
+    elaborator = Elaborator(context, RULES, graph, scope, scope.next_binding(""), call)
     try:
         for parameter in block.parameters:
-            scope.declare(parameter.name, POISON if parameter.default is None else given(parameter.default, site))
-        site.elaborate(block.body)
+            scope.declare(parameter.name, POISON if parameter.default is None else given(parameter.default, elaborator))
+        elaborator.elaborate(block.body)
         context.tell_held()
     except Abandoned:
         return
@@ -166,30 +166,32 @@ def _elaborate_alone(block: ast.Definition, axes: list[str], blocks: Scope, cont
         context.tell(errors.NoOutput(span=block.name_span, name=block.name, kind=block.keyword))
 
 
-def _bind_parameters(model: ast.Definition, overrides: Mapping[str, Any], site: Site) -> dict[str, Any]:
+def _bind_parameters(model: ast.Definition, overrides: Mapping[str, Any], elaborator: Elaborator) -> dict[str, Any]:
     """Every parameter with its value, declared in the model's scope; mistakes are told."""
     known = [parameter.name for parameter in model.parameters]
     for name in overrides:
         if name not in known:
             suggestion = did_you_mean(name, known, "its parameters are: {known}")
-            site.tell(errors.UnknownParameter(span=model.name_span, model=model.name, name=name, suggestion=suggestion))
+            elaborator.tell(
+                errors.UnknownParameter(span=model.name_span, model=model.name, name=name, suggestion=suggestion)
+            )
     values: dict[str, Any] = {}
     for parameter in model.parameters:
         name, span = parameter.name, parameter.span
         if name in values:
-            site.tell(errors.DuplicateName(span=span, name=name))
+            elaborator.tell(errors.DuplicateName(span=span, name=name))
             continue
-        default = POISON if parameter.default is None else site.constant(parameter.default, "a default")
+        default = POISON if parameter.default is None else elaborator.constant(parameter.default, "a default")
         value: Any = _plain(overrides[name]) if name in overrides else default
         if parameter.default is None and name not in overrides:
-            site.tell(errors.ParameterWithoutValue(span=span, name=name))
+            elaborator.tell(errors.ParameterWithoutValue(span=span, name=name))
         elif isinstance(default, float) and constants.same_kind(default, value):
             value = float(value)
         elif not isinstance(default, Poison) and not constants.same_kind(default, value):
             facts: Any = {"wanted": constants.kind_of(default), "default": shown_briefly(default)}
-            value = site.tell(errors.BadParameter(span=span, name=name, given=shown_briefly(value), **facts))
+            value = elaborator.tell(errors.BadParameter(span=span, name=name, given=shown_briefly(value), **facts))
         values[name] = value
-        site.scope.declare(name, value)
+        elaborator.scope.declare(name, value)
     return values
 
 
@@ -211,9 +213,9 @@ def read_value(text: str) -> Any:
     default = file.definitions[0].parameters[0].default
     if default is None:
         return text
-    site = Site(Context(report), RULES, Graph(""), Scope(), Scope().next_binding(""))
+    elaborator = Elaborator(Context(report), RULES, Graph(""), Scope(), Scope().next_binding(""))
     try:
-        value = site.constant(default, "a value")
+        value = elaborator.constant(default, "a value")
     except Abandoned:
         return text
     return text if isinstance(value, Poison) or report.errors else value

@@ -13,9 +13,9 @@ from modgraph.elaboration.arithmetic import computed, constant_call, counted
 from modgraph.elaboration.blocks import use_block
 from modgraph.elaboration.calls import CallArgument, arguments_of, settle
 from modgraph.elaboration.decisions import apply_statistic, evaluate_attribute
+from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, BlockEntity, Entity, Poison, Template, Tensor, described, is_callable
 from modgraph.elaboration.pipelines import evaluate_pipeline
-from modgraph.elaboration.site import Site
 from modgraph.ops import Op
 from modgraph.syntax import ast
 from modgraph.vocabulary import find_op, is_router, op_meant, value_meant
@@ -25,66 +25,70 @@ CALLABLE = "an op, a block, a module or a pool"
 MEANT = {"True": 'write "true"', "False": 'write "false"', "None": "leave it out"}
 
 
-def _name(expression: ast.Name, site: Site) -> Any:
+def _name(expression: ast.Name, elaborator: Elaborator) -> Any:
     name, span = expression.name, expression.span
-    found = site.scope.find(name, entities.is_value)
+    found = elaborator.scope.find(name, entities.is_value)
     if found is None:
-        found = site.scope.find(name)
+        found = elaborator.scope.find(name)
     if found is not None and not isinstance(found, BlockEntity):
-        site.context.observe(span, found)
+        elaborator.context.observe(span, found)
         return found
     op = find_op(name) if found is None else None
     has_settings = op is not None and any(setting.required for setting in op.settings().values())
-    if found is None and name in site.axes and (op is None or has_settings):
-        site.tell_axis(name, span)
+    if found is None and name in elaborator.axes and (op is None or has_settings):
+        elaborator.tell_axis(name, span)
     elif found is not None or op is not None:
-        return site.unapplied(ast.Stage(span=span, term=expression))
-    elif not site.report_ended(name, span):
-        suggestion = MEANT.get(name) or value_meant(name, [*site.visible(span), *constants.FUNCTIONS])
-        site.tell(errors.UnknownName(span=span, name=name, suggestion=suggestion))
+        return elaborator.unapplied(ast.Stage(span=span, term=expression))
+    elif not elaborator.report_ended(name, span):
+        suggestion = MEANT.get(name) or value_meant(name, [*elaborator.visible(span), *constants.FUNCTIONS])
+        elaborator.tell(errors.UnknownName(span=span, name=name, suggestion=suggestion))
     return POISON
 
 
-def _list(expression: ast.ListOf, site: Site) -> Any:
+def _list(expression: ast.ListOf, elaborator: Elaborator) -> Any:
     items = []
     for item in expression.items:
-        value = site.evaluate(item)
+        value = elaborator.evaluate(item)
         if isinstance(value, Entity) and not isinstance(value, Poison):
             advice = "several values stand in parentheses: (a, b) -> concat"
             if is_callable(value):
                 advice = "unlike modules are listed in a pool: pool p = [linear(4), identity]"
             what, found = "a member of a list", described(value)
-            value = site.tell(errors.NotConstant(span=item.span, what=what, found=found, way_out=advice))
+            value = elaborator.tell(errors.NotConstant(span=item.span, what=what, found=found, way_out=advice))
         items.append(value)
     poisoned = any(value is POISON for value in items)
-    return POISON if poisoned or not counted(tuple(items), expression, site) else tuple(items)
+    return POISON if poisoned or not counted(tuple(items), expression, elaborator) else tuple(items)
 
 
-def _tuple(expression: ast.TupleOf, site: Site) -> Any:
-    values = tuple(value for item in expression.items for value in site.tensors(item, "an operand"))
+def _tuple(expression: ast.TupleOf, elaborator: Elaborator) -> Any:
+    values = tuple(value for item in expression.items for value in elaborator.tensors(item, "an operand"))
     return POISON if POISON in values else entities.TensorTuple(values)
 
 
-def _call(call: ast.Call, site: Site) -> Any:
+def _call(call: ast.Call, elaborator: Elaborator) -> Any:
     if not isinstance(call.callee, ast.Name):
         way_out = "an op is applied with an arrow: y = x -> relu"
-        return site.refuse(call.callee.span, "a name", "this is an expression", way_out)
+        return elaborator.refuse(call.callee.span, "a name", "this is an expression", way_out)
     name = call.callee.name
-    if site.scope.find(name, lambda found: isinstance(found, Template)) is not None:
-        return _call_passed(call, site)
-    if site.scope.find(name, lambda found: isinstance(found, BlockEntity)) is not None:
-        return site.unapplied(ast.Stage(span=call.span, term=call))
+    if elaborator.scope.find(name, lambda found: isinstance(found, Template)) is not None:
+        return _call_passed(call, elaborator)
+    if elaborator.scope.find(name, lambda found: isinstance(found, BlockEntity)) is not None:
+        return elaborator.unapplied(ast.Stage(span=call.span, term=call))
     op = find_op(name)
     if op is None:
-        return constant_call(name, call, site) if name in constants.FUNCTIONS else _unknown_call(call, name, site)
-    given = arguments_of(call, site)
+        return (
+            constant_call(name, call, elaborator)
+            if name in constants.FUNCTIONS
+            else _unknown_call(call, name, elaborator)
+        )
+    given = arguments_of(call, elaborator)
     if name in constants.FUNCTIONS:
-        if any(site.is_axis(each.value, each.span) for each in given if each.name is None):
+        if any(elaborator.is_axis(each.value, each.span) for each in given if each.name is None):
             return POISON
         numbers = all(argument.name is None and not isinstance(argument.value, Entity) for argument in given)
         lists = any(isinstance(argument.value, tuple | range) for argument in given)
         if numbers and (lists or len(given) > len(op.settings())):  # rather than the settings of the op
-            return computed(name, [argument.value for argument in given], call, site)
+            return computed(name, [argument.value for argument in given], call, elaborator)
     given = _numbers_as_settings(op, given)
     kinds = OPERANDS | entities.PoolEntity if op.objective else OPERANDS  # a statistic is told to be of a router
     operands = list(takewhile(lambda each: each.name is None and isinstance(each.value, kinds), given))
@@ -94,29 +98,29 @@ def _call(call: ast.Call, site: Site) -> Any:
     if not operands and any(argument.name is None and isinstance(argument.value, Tensor) for argument in settings):
         way_out = f"{name}imum(0, x) is of two" if name in ("min", "max") else f"as in {name}(x, …)"
         reason = "values come before settings"
-        return site.tell(errors.DoesNotFit(span=call.span, who=name, reason=reason, way_out=way_out))
+        return elaborator.tell(errors.DoesNotFit(span=call.span, who=name, reason=reason, way_out=way_out))
     if not operands:
-        return site.unapplied(ast.Stage(span=call.span, term=call))
-    settled = settle(op, settings, site, call.span)
+        return elaborator.unapplied(ast.Stage(span=call.span, term=call))
+    settled = settle(op, settings, elaborator, call.span)
     if isinstance(settled, Poison):
         return POISON
-    return apply_statistic(settled, [(each.value, each.span) for each in operands], call, site)
+    return apply_statistic(settled, [(each.value, each.span) for each in operands], call, elaborator)
 
 
-def _call_passed(call: ast.Call, site: Site) -> Any:
+def _call_passed(call: ast.Call, elaborator: Elaborator) -> Any:
     """A call of what was passed as an argument: applied to the values that it begins with, if to any."""
-    arguments = arguments_of(call, site, of_op=False)
+    arguments = arguments_of(call, elaborator, of_op=False)
     if any(isinstance(argument.value, Poison) for argument in arguments):
         return POISON
     operands = list(takewhile(lambda each: each.name is None and isinstance(each.value, Tensor), arguments))
     if not operands:
-        return site.unapplied(ast.Stage(span=call.span, term=call))
-    settled = site.callable(replace(call, arguments=call.arguments[len(operands) :]))
+        return elaborator.unapplied(ast.Stage(span=call.span, term=call))
+    settled = elaborator.callable(replace(call, arguments=call.arguments[len(operands) :]))
     if isinstance(settled, entities.OpUse):
-        return apply_statistic(settled, [(each.value, each.span) for each in operands], call, site)
+        return apply_statistic(settled, [(each.value, each.span) for each in operands], call, elaborator)
     if isinstance(settled, Poison):
         return POISON
-    return site.refuse(call.span, "an op", "this is a block", "a block is applied with an arrow: x -> ffn")
+    return elaborator.refuse(call.span, "an op", "this is a block", "a block is applied with an arrow: x -> ffn")
 
 
 def _numbers_as_settings(op: type[Op], given: list[CallArgument]) -> list[CallArgument]:
@@ -132,22 +136,22 @@ def _numbers_as_settings(op: type[Op], given: list[CallArgument]) -> list[CallAr
     return sorted(placed, key=lambda argument: argument.name is not None)
 
 
-def _unknown_call(call: ast.Call, name: str, site: Site) -> Any:
-    found = site.scope.find(name)
+def _unknown_call(call: ast.Call, name: str, elaborator: Elaborator) -> Any:
+    found = elaborator.scope.find(name)
     if isinstance(found, Poison):
         return POISON
-    if found is not None or is_router(name) or site.scope.find_router(name) is not None:
+    if found is not None or is_router(name) or elaborator.scope.find_router(name) is not None:
         what = described(found) if found is not None else f'the router "{name}"'
         advice = "a router is declared: router NAME = …" if found is None else "only ops and routers take arguments"
-        return site.refuse(call.span, "an op", f"this is {what}", advice)
+        return elaborator.refuse(call.span, "an op", f"this is {what}", advice)
     suggestion = "a range is written with two dots: 0..4"
     if name != "range":
-        suggestion = op_meant(name, [*site.visible(call.span, is_callable), *constants.FUNCTIONS])
-    return site.tell(errors.UnknownOp(span=call.callee.span, name=name, suggestion=suggestion))
+        suggestion = op_meant(name, [*elaborator.visible(call.span, is_callable), *constants.FUNCTIONS])
+    return elaborator.tell(errors.UnknownOp(span=call.callee.span, name=name, suggestion=suggestion))
 
 
-EXPRESSIONS: dict[type[ast.Expression], Callable[[Any, Site], Any]] = {
-    ast.Literal: lambda expression, site: expression.value,
+EXPRESSIONS: dict[type[ast.Expression], Callable[[Any, Elaborator], Any]] = {
+    ast.Literal: lambda expression, elaborator: expression.value,
     ast.Name: _name,
     ast.ListOf: _list,
     ast.TupleOf: _tuple,
@@ -158,40 +162,40 @@ EXPRESSIONS: dict[type[ast.Expression], Callable[[Any, Site], Any]] = {
 }
 
 
-def callable_of(term: ast.Expression, site: Site, further: tuple[CallArgument, ...] = ()) -> Any:
+def callable_of(term: ast.Expression, elaborator: Elaborator, further: tuple[CallArgument, ...] = ()) -> Any:
     """What a term right of an arrow stands for, given further arguments where it was passed as one itself."""
     callee = term.callee if isinstance(term, ast.Call) else term
     if not isinstance(callee, ast.Name):
-        value = site.evaluate(term)
+        value = elaborator.evaluate(term)
         if is_callable(value) or isinstance(value, Poison):
             return value
-        return site.refuse(term.span, CALLABLE, f"this is {described(value)}")
-    found = site.scope.find(callee.name, is_callable)
+        return elaborator.refuse(term.span, CALLABLE, f"this is {described(value)}")
+    found = elaborator.scope.find(callee.name, is_callable)
     called = isinstance(term, ast.Call) or bool(further)
     if isinstance(found, BlockEntity):
-        return use_block(found, [*arguments_of(term, site, of_op=False), *further], site, term.span)
+        return use_block(found, [*arguments_of(term, elaborator, of_op=False), *further], elaborator, term.span)
     if isinstance(found, Template) and called:
-        arguments = (*arguments_of(term, site, of_op=False), *further)
+        arguments = (*arguments_of(term, elaborator, of_op=False), *further)
         if found.term is not None:
-            with site.context.applying(found.span, term.span):
-                return callable_of(found.term, site.where_written(found), arguments)
+            with elaborator.context.applying(found.span, term.span):
+                return callable_of(found.term, elaborator.where_written(found), arguments)
         way_out = "give an op or a block by its name"
-        return site.refuse(callee, "an op or a block", "this is a pipeline, which takes no arguments", way_out)
+        return elaborator.refuse(callee, "an op or a block", "this is a pipeline, which takes no arguments", way_out)
     if found is not None and not called:
         return found
     if (op := find_op(callee.name)) is None:
-        return _unknown_term(callee, site)
-    return settle(op, [*arguments_of(term, site), *further], site, term.span)
+        return _unknown_term(callee, elaborator)
+    return settle(op, [*arguments_of(term, elaborator), *further], elaborator, term.span)
 
 
-def _unknown_term(term: ast.Name, site: Site) -> Poison:
-    found = site.scope.find(term.name)
-    if isinstance(found, Poison) or (found is None and site.report_ended(term.name, term.span)):
+def _unknown_term(term: ast.Name, elaborator: Elaborator) -> Poison:
+    found = elaborator.scope.find(term.name)
+    if isinstance(found, Poison) or (found is None and elaborator.report_ended(term.name, term.span)):
         return POISON
     if found is None:
-        suggestion = op_meant(term.name, site.visible(term.span, is_callable))
-        return site.tell(errors.UnknownOp(span=term.span, name=term.name, suggestion=suggestion))
-    way_out = f"for example: {term.name}=relu" if site.given_at(term) else ""
+        suggestion = op_meant(term.name, elaborator.visible(term.span, is_callable))
+        return elaborator.tell(errors.UnknownOp(span=term.span, name=term.name, suggestion=suggestion))
+    way_out = f"for example: {term.name}=relu" if elaborator.given_at(term) else ""
     if isinstance(found, entities.Family) and found.members:
         way_out = f"take one of its members: {term.name}[{shown_value(next(iter(found.members)))}]"
-    return site.refuse(term, CALLABLE, f'"{term.name}" is {described(found)}', way_out)
+    return elaborator.refuse(term, CALLABLE, f'"{term.name}" is {described(found)}', way_out)

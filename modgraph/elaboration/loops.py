@@ -6,45 +6,51 @@ from collections.abc import Sequence
 from typing import Any
 
 from modgraph.elaboration import errors
+from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, Family, Poison, PoolEntity, described
 from modgraph.elaboration.rounds import Rounds
-from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
 from modgraph.types import is_key
 
 
-def elaborate_loop(statement: ast.Loop, site: Site) -> None:
+def elaborate_loop(statement: ast.Loop, elaborator: Elaborator) -> None:
     """Iterations of a `repeat`, each in a scope with a path of its own (`blocks.8`), or of a `for`, whose names end in
     its key (`s.0`)."""
     domain: Any = POISON
-    if statement.name and isinstance(site.scope.bound(statement.name), PoolEntity):
-        site.tell(errors.DuplicateName(span=statement.span, name=statement.name))  # its modules are called `pool.0` too
+    if statement.name and isinstance(elaborator.scope.bound(statement.name), PoolEntity):
+        elaborator.tell(
+            errors.DuplicateName(span=statement.span, name=statement.name)
+        )  # its modules are called `pool.0` too
     else:
-        domain = site.constant(statement.domain, "what a loop runs over")
+        domain = elaborator.constant(statement.domain, "what a loop runs over")
         if not isinstance(domain, range | tuple | Poison):
             problem = f"a loop runs over a range or a list, not {described(domain)}"
-            site.tell(errors.Arithmetic(span=statement.domain.span, problem=problem, way_out="for example: 0..4"))
+            elaborator.tell(errors.Arithmetic(span=statement.domain.span, problem=problem, way_out="for example: 0..4"))
     if not isinstance(domain, range | tuple):
-        poison_declared(statement.body, site)
+        poison_declared(statement.body, elaborator)
         return
-    families = _families((statement.body,), site)
-    rounds = Rounds(statement, site) if statement.name else None
+    families = _families((statement.body,), elaborator)
+    rounds = Rounds(statement, elaborator) if statement.name else None
     keyword = "repeat" if statement.name else "for"
     more = max(0, domain.stop - domain.start) if isinstance(domain, range) else len(domain)  # `len` has a limit
-    site.context.count("iterations", more, statement.span)
+    elaborator.context.count("iterations", more, statement.span)
     for key, value in zip(_keys_of(domain), domain, strict=True):
-        scope = site.scope.inside(f"{statement.name}.{key}") if statement.name else site.scope.inside(suffix=f".{key}")
+        scope = (
+            elaborator.scope.inside(f"{statement.name}.{key}")
+            if statement.name
+            else elaborator.scope.inside(suffix=f".{key}")
+        )
         scope.declare(statement.variable, value)
         if rounds is None:
-            site.within(scope).elaborate(statement.body)
+            elaborator.within(scope).elaborate(statement.body)
         else:
             rounds.elaborate(key, scope)
         for name, members in families.items():
             if name in scope.names:
                 _gather(members, value, scope.names[name])
-        site.scope.end(scope.ended, keyword)
-    site.scope.end(statement.body.bound, keyword)
-    _declare_families(families, site)
+        elaborator.scope.end(scope.ended, keyword)
+    elaborator.scope.end(statement.body.bound, keyword)
+    _declare_families(families, elaborator)
 
 
 def _keys_of(domain: range | tuple[Any, ...]) -> Sequence[Any]:
@@ -54,44 +60,46 @@ def _keys_of(domain: range | tuple[Any, ...]) -> Sequence[Any]:
     return range(len(keys)) if same else keys
 
 
-def elaborate_if(statement: ast.If, site: Site) -> None:
+def elaborate_if(statement: ast.If, elaborator: Elaborator) -> None:
     """The branch that a constant chooses: what it declares stays known, and so do values that both branches name."""
-    condition = site.constant(statement.condition, "a condition")
+    condition = elaborator.constant(statement.condition, "a condition")
     if not isinstance(condition, bool):
         if not isinstance(condition, Poison):
             problem = f"a condition is true or false, not {described(condition)}"
-            site.tell(errors.Arithmetic(span=statement.condition.span, problem=problem, way_out="compare it: x == 1"))
+            elaborator.tell(
+                errors.Arithmetic(span=statement.condition.span, problem=problem, way_out="compare it: x == 1")
+            )
         for body in statement.bodies:
-            poison_declared(body, site)
-        site.scope.names |= dict.fromkeys(statement.bound, POISON)
+            poison_declared(body, elaborator)
+        elaborator.scope.names |= dict.fromkeys(statement.bound, POISON)
         return
     taken = statement.then if condition else statement.otherwise
-    families = _families(statement.bodies, site)
-    scope = site.scope.inside()
+    families = _families(statement.bodies, elaborator)
+    scope = elaborator.scope.inside()
     if taken is not None:
-        site.within(scope).elaborate(taken)
-    site.scope.end([*scope.ended, *(name for body in statement.bodies for name in body.bound)], "if")
+        elaborator.within(scope).elaborate(taken)
+    elaborator.scope.end([*scope.ended, *(name for body in statement.bodies for name in body.bound)], "if")
     for name in statement.bound:
         if name in scope.names:
-            site.scope.declare(name, scope.names[name])
+            elaborator.scope.declare(name, scope.names[name])
     for name, members in families.items():
-        if name in scope.names and name not in site.scope.names:
-            site.scope.declare(name, scope.names[name])
+        if name in scope.names and name not in elaborator.scope.names:
+            elaborator.scope.declare(name, scope.names[name])
         elif name in scope.names:
             _gather(members, 0, scope.names[name])
-    _declare_families(families, site)
+    _declare_families(families, elaborator)
 
 
-def elaborate_frozen(statement: ast.Frozen, site: Site) -> None:
+def elaborate_frozen(statement: ast.Frozen, elaborator: Elaborator) -> None:
     """A body whose weights are not trained. Its names are those of the body around it."""
-    scope = site.scope.inside(frozen=True)
-    scope.names = site.scope.names
-    site.within(scope).elaborate(statement.body)
+    scope = elaborator.scope.inside(frozen=True)
+    scope.names = elaborator.scope.names
+    elaborator.within(scope).elaborate(statement.body)
 
 
-def _families(bodies: tuple[ast.Body, ...], site: Site) -> dict[str, dict[Any, Any]]:
+def _families(bodies: tuple[ast.Body, ...], elaborator: Elaborator) -> dict[str, dict[Any, Any]]:
     names = [name for body in bodies for name in body.declared]
-    site.context.spend(len(names), bodies[0].span)
+    elaborator.context.spend(len(names), bodies[0].span)
     return {name: {} for name in names}
 
 
@@ -104,16 +112,16 @@ def _gather(members: dict[Any, Any], key: Any, entity: Any) -> None:
         members[key if len(entity.members) == 1 else (key, inner)] = member
 
 
-def _declare_families(families: dict[str, dict[Any, Any]], site: Site) -> None:
+def _declare_families(families: dict[str, dict[Any, Any]], elaborator: Elaborator) -> None:
     for name, members in families.items():
-        known = site.scope.names.get(name)
+        known = elaborator.scope.names.get(name)
         if isinstance(known, Family):
             known.members.update({(len(known.members), key): each for key, each in members.items()})
-        elif known is None and (members or site.scope.find(name) is None):
-            site.scope.declare(name, Family(name, members))
+        elif known is None and (members or elaborator.scope.find(name) is None):
+            elaborator.scope.declare(name, Family(name, members))
 
 
-def poison_declared(body: ast.Body, site: Site) -> None:
+def poison_declared(body: ast.Body, elaborator: Elaborator) -> None:
     """Nothing follows from the names of a body that could not be elaborated."""
-    site.scope.names |= dict.fromkeys(body.declared, POISON)
-    site.scope.body.names |= dict.fromkeys(body.families, POISON)
+    elaborator.scope.names |= dict.fromkeys(body.declared, POISON)
+    elaborator.scope.body.names |= dict.fromkeys(body.families, POISON)

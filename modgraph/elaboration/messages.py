@@ -14,9 +14,9 @@ from modgraph.declare import Declaration
 from modgraph.diagnostics import Span
 from modgraph.elaboration import entities
 from modgraph.elaboration.apply import apply_op, report_misfit
+from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, BlockUse, OpUse, Poison, PoolEntity, Template, Tensor
 from modgraph.elaboration.scope import Naming, Scope
-from modgraph.elaboration.site import Site
 from modgraph.ops import Op
 from modgraph.ops.along_axis import Sum
 from modgraph.ops.axes import Expand, Merge, NewAxis, Unmerge
@@ -28,7 +28,7 @@ from modgraph.vocabulary import find_op
 Types = tuple[TensorType, ...]
 
 
-def message_ranks(template: Any, count: int, site: Site) -> tuple[int, ...]:
+def message_ranks(template: Any, count: int, elaborator: Elaborator) -> tuple[int, ...]:
     """How many trailing axes the modules of a pool take of each value: as many as the first op or block says, or the
     first op that needs several behind those that leave all axes there."""
     terms: list[Any] = [template]
@@ -44,7 +44,7 @@ def message_ranks(template: Any, count: int, site: Site) -> tuple[int, ...]:
                 break
             said = said or rank is not None
         if isinstance(term, Template):
-            inside = site.where_written(term)
+            inside = elaborator.where_written(term)
             terms = [inside.callable(stage.term) for stage in term.stages] + terms
         if isinstance(term, entities.ModuleEntity) and term.path not in seen:
             seen.add(term.path)
@@ -97,24 +97,24 @@ def _keeps_rank(op: type[Op]) -> bool:
     return same and op.infer is Declaration.infer and not op.along
 
 
-def sent_together(pool: PoolEntity, tensors: tuple[Tensor, ...], span: Span, site: Site) -> Any:
+def sent_together(pool: PoolEntity, tensors: tuple[Tensor, ...], span: Span, elaborator: Elaborator) -> Any:
     """What is sent to a pool, as one value: several side by side, or told that its modules do not take them.
 
     A value that lacks an axis of the senders of the others is the same for each. Inside a router, what it is given is
     one already.
     """
-    known = site.context.messages.get(pool.whole_path)
-    if len(tensors) == 1 and (known is None or len(known) == 1 or site.decision is not None):
+    known = elaborator.context.messages.get(pool.whole_path)
+    if len(tensors) == 1 and (known is None or len(known) == 1 or elaborator.decision is not None):
         return tensors[0]
     if known is not None and len(known) != len(tensors):
         name, several = pool.path.rpartition(".")[2], f"{len(known)} values together"
         reason = f"its modules take {'one value' if len(known) == 1 else several}, not {len(tensors)}"
         way_out = f"send one: x -> {name}" if len(known) == 1 else f"send them together: (x, h, …) -> {name}"
-        return refuse(pool, Misfit(reason, way_out), span, site, tensors)
+        return refuse(pool, Misfit(reason, way_out), span, elaborator, tensors)
     if known is not None:
         ranks = [len(each.shape) for each in known]
     else:
-        found = [message_ranks(template, len(tensors), site) for template in pool.templates]
+        found = [message_ranks(template, len(tensors), elaborator) for template in pool.templates]
         ranks = [max(each) for each in zip(*found, strict=True)]
     for at, (tensor, rank) in enumerate(zip(tensors, ranks, strict=True)):
         problem = _cannot_send(tensor.type, rank)
@@ -122,9 +122,9 @@ def sent_together(pool: PoolEntity, tensors: tuple[Tensor, ...], span: Span, sit
             reason = f"its modules take {known[at]} there, and this value is {tensor.type}"
             problem = Misfit(reason, f"send {', '.join(map(str, known))}, in this order")
         if problem is not None:
-            return refuse(pool, problem, span, site, (tensor,))
-    site.context.messages[pool.whole_path] = tuple(map(_message, (each.type for each in tensors), ranks))
-    return _concatenate(pool, tensors, ranks, span, site)
+            return refuse(pool, problem, span, elaborator, (tensor,))
+    elaborator.context.messages[pool.whole_path] = tuple(map(_message, (each.type for each in tensors), ranks))
+    return _concatenate(pool, tensors, ranks, span, elaborator)
 
 
 def _cannot_send(type_: TensorType, rank: int) -> Misfit | None:
@@ -144,14 +144,18 @@ def _message(type_: TensorType, rank: int) -> TensorType:
     return type_.with_shape(type_.shape[len(type_.shape) - rank :])
 
 
-def refuse(pool: PoolEntity, misfit: Misfit, span: Span, site: Site, tensors: tuple[Tensor, ...] = ()) -> Poison:
+def refuse(
+    pool: PoolEntity, misfit: Misfit, span: Span, elaborator: Elaborator, tensors: tuple[Tensor, ...] = ()
+) -> Poison:
     """Report what does not fit the modules of a pool, with where the `tensors` that are sent come from."""
-    return report_misfit(misfit, f'pool "{pool.path}"', tensors, span, site)
+    return report_misfit(misfit, f'pool "{pool.path}"', tensors, span, elaborator)
 
 
-def _concatenate(pool: PoolEntity, tensors: tuple[Tensor, ...], ranks: list[int], span: Span, site: Site) -> Any:
+def _concatenate(
+    pool: PoolEntity, tensors: tuple[Tensor, ...], ranks: list[int], span: Span, elaborator: Elaborator
+) -> Any:
     """One vector for each sender, of all values."""
-    inside = site.under(Naming(*site.naming.next("sent"), site.scope))
+    inside = elaborator.under(Naming(*elaborator.naming.next("sent"), elaborator.scope))
     outer = [each.type.shape[: len(each.type.shape) - rank] for each, rank in zip(tensors, ranks, strict=True)]
     senders = max(outer, key=len)
     like = tensors[outer.index(senders)]
@@ -161,40 +165,42 @@ def _concatenate(pool: PoolEntity, tensors: tuple[Tensor, ...], ranks: list[int]
         if spread is None:
             reason = f"the senders of one value are {shown(senders)}, and those of another {shown(outer[at])}"
             way_out = "give both the same axes in front of those that a module takes"
-            return refuse(pool, Misfit(reason, way_out), span, site, tensors)
+            return refuse(pool, Misfit(reason, way_out), span, elaborator, tensors)
         vectors.append(_as_vector(spread, rank, span, inside))
     return POISON if POISON in vectors else apply_op(OpUse(Concat()), tuple(vectors), span, inside)
 
 
-def _as_vector(value: Tensor | Poison, rank: int, span: Span, site: Site) -> Any:
+def _as_vector(value: Tensor | Poison, rank: int, span: Span, elaborator: Elaborator) -> Any:
     """A value whose last axes, so many, are one."""
     if rank == 1 or isinstance(value, Poison):
         return value
     op: Any = Merge(axes=tuple(range(-rank, 0)), into="") if rank else NewAxis(length=1, axis="", at=-1)
-    return apply_op(OpUse(op), (value,), span, site)
+    return apply_op(OpUse(op), (value,), span, elaborator)
 
 
-def as_one(values: tuple[Tensor, ...], span: Span, site: Site) -> Any:
+def as_one(values: tuple[Tensor, ...], span: Span, elaborator: Elaborator) -> Any:
     """What one module yields, several values side by side."""
     if len(values) == 1:
         return values[0]
-    vectors = tuple(_as_vector(each, len(each.type.shape), span, site) for each in values)
-    return POISON if POISON in vectors else apply_op(OpUse(Concat()), vectors, span, site)
+    vectors = tuple(_as_vector(each, len(each.type.shape), span, elaborator) for each in values)
+    return POISON if POISON in vectors else apply_op(OpUse(Concat()), vectors, span, elaborator)
 
 
-def results_of(pool: PoolEntity, value: Any, span: Span, site: Site) -> Any:
+def results_of(pool: PoolEntity, value: Any, span: Span, elaborator: Elaborator) -> Any:
     """What a route yields, as many values as a module does; inside a router they stay one."""
-    yields = site.context.yields.get(pool.whole_path, ())
-    if len(yields) < 2 or site.decision is not None or not isinstance(value, Tensor):
+    yields = elaborator.context.yields.get(pool.whole_path, ())
+    if len(yields) < 2 or elaborator.decision is not None or not isinstance(value, Tensor):
         return value
-    found = taken_apart(value, yields, span, site.under(Naming(*site.naming.next("yielded"), site.scope)))
+    found = taken_apart(
+        value, yields, span, elaborator.under(Naming(*elaborator.naming.next("yielded"), elaborator.scope))
+    )
     return POISON if isinstance(found, Poison) else entities.TensorTuple(found)
 
 
-def taken_apart(value: Tensor, types: Types, span: Span, site: Site) -> tuple[Tensor, ...] | Poison:
+def taken_apart(value: Tensor, types: Types, span: Span, elaborator: Elaborator) -> tuple[Tensor, ...] | Poison:
     """The values that stand side by side in one vector, each of its type behind the vector's outer axes."""
     lengths = tuple(prod(axis.size or 1 for axis in each.shape) for each in types)
-    parts = apply_op(OpUse(Split(parts=lengths)), (value,), span, site)
+    parts = apply_op(OpUse(Split(parts=lengths)), (value,), span, elaborator)
     if isinstance(parts, Poison):
         return POISON
     found: list[Any] = []
@@ -203,12 +209,14 @@ def taken_apart(value: Tensor, types: Types, span: Span, site: Site) -> tuple[Te
             op: Any = Unmerge(sizes=tuple(axis.size or 1 for axis in shape), into=tuple(axis.name for axis in shape))
             if len(shape) < 2:
                 op = Rename(names=("-1", shape[0].name)) if shape else Sum(axis=-1)
-            part = apply_op(OpUse(op), (part,), span, site)
+            part = apply_op(OpUse(op), (part,), span, elaborator)
         found.append(part)
     return POISON if POISON in found else tuple(found)
 
 
-def for_each_sender(value: Tensor, rank: int, like: Tensor, senders: Shape, span: Span | None, site: Site) -> Any:
+def for_each_sender(
+    value: Tensor, rank: int, like: Tensor, senders: Shape, span: Span | None, elaborator: Elaborator
+) -> Any:
     """A value whose last axes, so many, are no senders', with the axes of all senders before them, which `like` has.
 
     It is the same along those that it lacks. None if it has others, or has them in another order.
@@ -221,7 +229,7 @@ def for_each_sender(value: Tensor, rank: int, like: Tensor, senders: Shape, span
         at = -rank - behind - 1
         fixed = axis.size is not None
         op: Op = NewAxis(length=axis.size or 1, axis=axis.name, at=at) if fixed else Expand(axis=axis.name, at=at)
-        value = apply_op(OpUse(op), (value,) if fixed else (value, like), span, site)
+        value = apply_op(OpUse(op), (value,) if fixed else (value, like), span, elaborator)
         if isinstance(value, Poison):
             return value
     return None if left else value

@@ -12,10 +12,10 @@ from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import entities, errors
 from modgraph.elaboration.apply import ADD, MULTIPLY, apply_op
 from modgraph.elaboration.calls import axis_called
+from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, Family, OpUse, Poison, PoolEntity, Template, Tensor, described
 from modgraph.elaboration.messages import results_of, sent_together
 from modgraph.elaboration.routes import ByRouter, ByWeights, Means, apply_pool
-from modgraph.elaboration.site import Site
 from modgraph.ops.along_axis import Mean, Sum
 from modgraph.ops.linear import Contract
 from modgraph.ops.shape import Stack
@@ -24,118 +24,122 @@ from modgraph.types import shown
 from modgraph.vocabulary import find_op, is_router
 
 
-def evaluate_pipeline(expression: ast.Pipeline, site: Site) -> Any:
-    head, span, sent = site.evaluate(expression.head), expression.head.span, expression.sent
+def evaluate_pipeline(expression: ast.Pipeline, elaborator: Elaborator) -> Any:
+    head, span, sent = elaborator.evaluate(expression.head), expression.head.span, expression.sent
     match head:
         case Template() if sent is None:
-            here = head.scope is site.scope
+            here = head.scope is elaborator.scope
             first = head.stages if here else (ast.Stage(span=span, term=expression.head),)
-            return site.unapplied(*first, *expression.stages)
+            return elaborator.unapplied(*first, *expression.stages)
         case entities.ModuleEntity():
-            return site.unapplied(ast.Stage(span=span, term=expression.head, sent=sent), *expression.stages)
+            return elaborator.unapplied(ast.Stage(span=span, term=expression.head, sent=sent), *expression.stages)
         case Tensor() | entities.TensorTuple() | Poison():
-            head = head if sent is None else _summed(head, sent, span, site)
+            head = head if sent is None else _summed(head, sent, span, elaborator)
         case Family() if head.of_values:
             pass
         case _:
-            head = site.tell(errors.NotValue(span=span, what="the head of a pipeline", found=described(head)))
-    return _apply_stages(head, expression.stages, site)
+            head = elaborator.tell(errors.NotValue(span=span, what="the head of a pipeline", found=described(head)))
+    return _apply_stages(head, expression.stages, elaborator)
 
 
-def _apply_stages(value: Any, stages: tuple[ast.Stage, ...], site: Site) -> Any:
+def _apply_stages(value: Any, stages: tuple[ast.Stage, ...], elaborator: Elaborator) -> Any:
     for stage in stages:
-        term = site.callable(stage.term)
-        means = None if stage.sent is None else _means_of(stage.sent, site)
+        term = elaborator.callable(stage.term)
+        means = None if stage.sent is None else _means_of(stage.sent, elaborator)
         if isinstance(value, Poison) or isinstance(term, Poison) or isinstance(means, Poison):
             value = POISON
         elif isinstance(value, Family):
-            value = _apply_to_family(term, means, value, stage, site)
+            value = _apply_to_family(term, means, value, stage, elaborator)
         else:
-            value = _apply_to_tensors(term, means, entities.several(value), stage, site)
-        site.context.observe(stage.span, value)
+            value = _apply_to_tensors(term, means, entities.several(value), stage, elaborator)
+        elaborator.context.observe(stage.span, value)
     return value
 
 
-def apply_template(template: Template, tensors: tuple[Tensor, ...], span: Span, site: Site) -> Any:
+def apply_template(template: Template, tensors: tuple[Tensor, ...], span: Span, elaborator: Elaborator) -> Any:
     value = tensors[0] if len(tensors) == 1 else entities.TensorTuple(tensors)
-    with site.context.applying(template.span, span):
-        return _apply_stages(value, template.stages, site.where_written(template))
+    with elaborator.context.applying(template.span, span):
+        return _apply_stages(value, template.stages, elaborator.where_written(template))
 
 
-def _summed(value: Any, sent: ast.Sent, span: Span, site: Site) -> Any:
+def _summed(value: Any, sent: ast.Sent, span: Span, elaborator: Elaborator) -> Any:
     """`x by w over AXIS`: a weighted sum of what stands there, without a pool."""
-    means = _means_of(sent, site)
+    means = _means_of(sent, elaborator)
     if isinstance(value, Poison) or isinstance(means, Poison):
         return POISON
     if isinstance(means, ByRouter):
         way_out = f"send it through a pool: x -> p by {means.router.path}"
-        return site.refuse(sent.by.span, "a value", f'"{means.router.path}" is a router', way_out)
+        return elaborator.refuse(sent.by.span, "a value", f'"{means.router.path}" is a router', way_out)
     if isinstance(value, Tensor):
-        return _apply_sum(value, means, sent.span, site)
-    return site.tell(errors.NotValue(span=span, what="what is summed", found=described(value)))
+        return _apply_sum(value, means, sent.span, elaborator)
+    return elaborator.tell(errors.NotValue(span=span, what="what is summed", found=described(value)))
 
 
-def _apply_to_family(term: Any, means: Means | None, family: Family, stage: ast.Stage, site: Site) -> Any:
+def _apply_to_family(term: Any, means: Means | None, family: Family, stage: ast.Stage, elaborator: Elaborator) -> Any:
     """Mean and sum run over the members of a family, stack gives them an axis called after it; other ops take all."""
     members, span = tuple(family.members.values()), stage.span
     match term:
         case OpUse(op=Mean() | Sum() as op) if not op.values():
             total: Any = members[0]
             for member in members[1:]:
-                total = POISON if total is POISON else apply_op(OpUse(ADD()), (total, member), span, site)
+                total = POISON if total is POISON else apply_op(OpUse(ADD()), (total, member), span, elaborator)
             if isinstance(op, Sum) or isinstance(total, Poison):
                 return total
-            return apply_op(OpUse(MULTIPLY(left=1 / len(members))), (total,), span, site)
+            return apply_op(OpUse(MULTIPLY(left=1 / len(members))), (total,), span, elaborator)
         case OpUse(op=Stack(axis="")):
-            return site.apply(replace(term, op=Stack(axis=family.name)), members, span)
+            return elaborator.apply(replace(term, op=Stack(axis=family.name)), members, span)
         case _:
-            return _apply_to_tensors(term, means, members, stage, site)
+            return _apply_to_tensors(term, means, members, stage, elaborator)
 
 
-def _apply_to_tensors(term: Any, means: Means | None, tensors: tuple[Tensor, ...], stage: ast.Stage, site: Site) -> Any:
+def _apply_to_tensors(
+    term: Any, means: Means | None, tensors: tuple[Tensor, ...], stage: ast.Stage, elaborator: Elaborator
+) -> Any:
     if isinstance(term, PoolEntity):
-        return _apply_pool(term, means, tensors, stage.span, site)
+        return _apply_pool(term, means, tensors, stage.span, elaborator)
     if isinstance(means, ByRouter):
         way_out = "a router chooses among the modules of a pool: pool p[4] = linear(8)"
-        return site.refuse(stage.term, "a pool", f"this is {described(term)}", way_out)
-    value = site.apply(term, tensors, stage.span)
+        return elaborator.refuse(stage.term, "a pool", f"this is {described(term)}", way_out)
+    value = elaborator.apply(term, tensors, stage.span)
     if means is None or stage.sent is None or isinstance(value, Poison):
         return value
     if isinstance(value, Tensor):
-        return _apply_sum(value, means, stage.sent.span, site)
-    return site.tell(errors.NotValue(span=stage.term.span, what="what is summed", found=described(value)))
+        return _apply_sum(value, means, stage.sent.span, elaborator)
+    return elaborator.tell(errors.NotValue(span=stage.term.span, what="what is summed", found=described(value)))
 
 
-def _apply_pool(pool: PoolEntity, means: Means | None, tensors: tuple[Tensor, ...], span: Span, site: Site) -> Any:
+def _apply_pool(
+    pool: PoolEntity, means: Means | None, tensors: tuple[Tensor, ...], span: Span, elaborator: Elaborator
+) -> Any:
     used: tuple[entities.DeclaredEntity, ...] = (pool,)
     if isinstance(means, ByRouter):
         used = (pool, means.router, *means.pools)
-    if not all(site.is_own(each, span) for each in used):
+    if not all(elaborator.is_own(each, span) for each in used):
         return POISON
-    sent = sent_together(pool, tensors, span, site)
-    value = sent if isinstance(sent, Poison) else apply_pool(pool, sent, means, span, site)
-    return results_of(pool, value, span, site)
+    sent = sent_together(pool, tensors, span, elaborator)
+    value = sent if isinstance(sent, Poison) else apply_pool(pool, sent, means, span, elaborator)
+    return results_of(pool, value, span, elaborator)
 
 
 # ---------------------------------------------------------------- what stands behind `by`
 
 
-def _means_of(sent: ast.Sent, site: Site) -> Means | Poison:
+def _means_of(sent: ast.Sent, elaborator: Elaborator) -> Means | Poison:
     """What stands behind `by`; poison after a reported mistake."""
     called = sent.by.callee if isinstance(sent.by, ast.Call) else sent.by
     found: Any = None
-    if isinstance(called, ast.Name) and site.scope.find(called.name) is None:
+    if isinstance(called, ast.Name) and elaborator.scope.find(called.name) is None:
         if isinstance(sent.by, ast.Call) and find_op(called.name) is not None:
-            found = site.evaluate(sent.by)
+            found = elaborator.evaluate(sent.by)
         if not isinstance(found, Tensor | Poison):
-            _tell_unknown(called, site)
+            _tell_unknown(called, elaborator)
             return POISON
     elif isinstance(called, ast.Name | ast.Attribute | ast.Index):
-        found = site.evaluate(called)
+        found = elaborator.evaluate(called)
     if isinstance(found, entities.RouterEntity):
-        return _by_router(found, sent, site)
+        return _by_router(found, sent, elaborator)
     if not isinstance(found, Tensor | Poison) and (called is not sent.by or found is None):
-        found = site.evaluate(sent.by)
+        found = elaborator.evaluate(sent.by)
     if isinstance(found, Poison):
         return POISON
     if isinstance(found, Tensor):
@@ -143,50 +147,50 @@ def _means_of(sent: ast.Sent, site: Site) -> Means | Poison:
             case None:
                 return ByWeights(found, None)
             case ast.Name(name=name) | ast.Literal(value=str(name)):
-                return ByWeights(found, axis_called(name, site))
+                return ByWeights(found, axis_called(name, elaborator))
             case place:
-                return ByWeights(found, int(site.constant(place, "the place of an axis")))
-    if site.given_at(called) is None:
+                return ByWeights(found, int(elaborator.constant(place, "the place of an axis")))
+    if elaborator.given_at(called) is None:
         way_out = "declare it: router NAME = …; or give weights: x -> pool by w over expert"
-        return site.refuse(sent.by.span, "a router or weights", f"this is {described(found)}", way_out)
+        return elaborator.refuse(sent.by.span, "a router or weights", f"this is {described(found)}", way_out)
     way_out = "give a router that is declared, or declare one of that kind in the block: router r = kind"
-    return site.refuse(called, "a router or weights", f"this is {described(found)}", way_out)
+    return elaborator.refuse(called, "a router or weights", f"this is {described(found)}", way_out)
 
 
-def _by_router(router: entities.RouterEntity, sent: ast.Sent, site: Site) -> Means | Poison:
+def _by_router(router: entities.RouterEntity, sent: ast.Sent, elaborator: Elaborator) -> Means | Poison:
     if sent.over is not None:
         way_out = f"leave it out: x -> pool by {router.path}"
-        return site.refuse(sent.over.span, "nothing", "a router decides what is summed", way_out)
+        return elaborator.refuse(sent.over.span, "nothing", "a router decides what is summed", way_out)
     others, pools = list[Tensor | Poison](), list[PoolEntity]()
     for value in [each.value for each in sent.by.arguments] if isinstance(sent.by, ast.Call) else ():
-        pool = site.evaluate(value) if isinstance(value, ast.Name | ast.Index) else None
+        pool = elaborator.evaluate(value) if isinstance(value, ast.Name | ast.Index) else None
         if isinstance(pool, PoolEntity):
             pools.append(pool)
         else:
-            others.append(site.tensor(value, "an operand of a router"))
+            others.append(elaborator.tensor(value, "an operand of a router"))
     tensors = tuple(each for each in others if isinstance(each, Tensor))
     return ByRouter(router, tensors, tuple(pools)) if len(tensors) == len(others) else POISON
 
 
-def _tell_unknown(called: ast.Name, site: Site) -> None:
+def _tell_unknown(called: ast.Name, elaborator: Elaborator) -> None:
     """Tell of a name behind `by` that stands for nothing here: a kind of router, an op, or nothing at all."""
     name = called.name
-    if site.report_ended(name, called.span):
+    if elaborator.report_ended(name, called.span):
         return
-    if is_router(name) or site.scope.find_router(name) is not None:
+    if is_router(name) or elaborator.scope.find_router(name) is not None:
         way_out = f"give it a name: router r = {name}, and x -> pool by r"
-        site.refuse(called.span, "a router", f'"{name}" is a kind of router', way_out)
+        elaborator.refuse(called.span, "a router", f'"{name}" is a kind of router', way_out)
     elif find_op(name) is not None:
         way_out = f"weights are a value: by (x -> {name})"
-        site.refuse(called.span, "a router or weights", f'"{name}" is an op', way_out)
+        elaborator.refuse(called.span, "a router or weights", f'"{name}" is an op', way_out)
     else:
-        known = site.visible(called.span, lambda value: isinstance(value, entities.RouterEntity))
+        known = elaborator.visible(called.span, lambda value: isinstance(value, entities.RouterEntity))
         declare = "declare it: router NAME = …"
         suggestion = did_you_mean(name, known, "the routers here: {known}") if known else declare
-        site.tell(errors.UnknownName(span=called.span, name=name, suggestion=suggestion))
+        elaborator.tell(errors.UnknownName(span=called.span, name=name, suggestion=suggestion))
 
 
-def _apply_sum(value: Tensor, means: ByWeights, span: Any, site: Site) -> Any:
+def _apply_sum(value: Tensor, means: ByWeights, span: Any, elaborator: Elaborator) -> Any:
     """`x by w over AXIS`: Σ w x, the sum of products over an axis that both have."""
     over, shape = means.over, value.type.shape
     if over is None:
@@ -194,10 +198,10 @@ def _apply_sum(value: Tensor, means: ByWeights, span: Any, site: Site) -> Any:
         if len(shared) != 1:
             found = f"{means.weights.type} and {value.type} share {' and '.join(shared) if shared else 'no named axis'}"
             way_out = f"say which is summed: by … over {shared[0] if shared else -1}"
-            return site.refuse(span, "one axis to sum over", found, way_out)
+            return elaborator.refuse(span, "one axis to sum over", found, way_out)
         (over,) = shared
     if isinstance(over, str) and value.type.position(over) is None:
         reason = f'there is no axis "{over}" in {shown(shape)}'
         way_out = f"it has: {', '.join(axis.name for axis in shape if axis.name) or 'no named axis'}"
-        return site.tell(errors.DoesNotFit(span=span, who="what is summed", reason=reason, way_out=way_out))
-    return apply_op(OpUse(Contract(axis=over)), (means.weights, value), span, site)
+        return elaborator.tell(errors.DoesNotFit(span=span, who="what is summed", reason=reason, way_out=way_out))
+    return apply_op(OpUse(Contract(axis=over)), (means.weights, value), span, elaborator)

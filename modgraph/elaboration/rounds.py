@@ -12,9 +12,9 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import Entity, Family, PoolEntity, RouterEntity, RouterUse, Template, Tensor
 from modgraph.elaboration.scope import Scope, join
-from modgraph.elaboration.site import Site
 from modgraph.elaboration.sparsity import support_of
 from modgraph.frozen import changed
 from modgraph.ir import Call, Graph, LossNode, Node, OpNode, PoolNode, Result, RouteNode, RouterNode
@@ -56,16 +56,16 @@ class Round:
 class Rounds:
     """The rounds of one loop."""
 
-    def __init__(self, statement: ast.Loop, site: Site) -> None:
+    def __init__(self, statement: ast.Loop, elaborator: Elaborator) -> None:
         self.statement = statement
-        self.site = site
+        self.elaborator = elaborator
         self.keyed = frozenset(_keyed(statement))
         trees = [*ast.walk(statement.body)]
         names = [each.name for each in trees if isinstance(each, ast.Name)]
         self.names = sorted({*names, *statement.body.bound} - {statement.variable})
         statements = [each for each in trees if isinstance(each, ast.Statement)]
         simple = all(isinstance(each, SIMPLE) and getattr(each, "keyword", "") != "state" for each in statements)
-        plain = site.scan is None and not site.region and not site.context.is_observed
+        plain = elaborator.scan is None and not elaborator.region and not elaborator.context.is_observed
         members = [each for each in trees if isinstance(each, ast.Reference) and each.index is not None]
         losses = [each.reference for each in trees if isinstance(each, ast.Loss)]
         keyed = all(any(each is loss for loss in losses) and _is(each.index, statement.variable) for each in members)
@@ -76,30 +76,32 @@ class Rounds:
     def elaborate(self, key: Any, scope: Scope) -> None:
         """A round in its scope: copied, or elaborated."""
         facts: Any = {"key": key, "members": self.keyed, "span": self.statement.span}
-        call = Call("round", self.statement.name, scope.node_path, scope.path, self.site.context.call, **facts)
+        call = Call("round", self.statement.name, scope.node_path, scope.path, self.elaborator.context.call, **facts)
         if not self.possible:
             self._elaborate(call, scope)
             return
-        before = {name: self.site.scope.find(name) for name in self.names}
-        values = _moved_values(self.last.before, before, self.site) if self.last is not None else None
+        before = {name: self.elaborator.scope.find(name) for name in self.names}
+        values = _moved_values(self.last.before, before, self.elaborator) if self.last is not None else None
         if self.last is not None and values is not None:
-            _copy(self.last, call, values, scope, self.site)
+            _copy(self.last, call, values, scope, self.elaborator)
         else:
             self.last = self._recorded(before, call, scope)
 
     def _elaborate(self, call: Call, scope: Scope) -> None:
-        with self.site.context.within(call):
-            self.site.within(scope).elaborate(self.statement.body)
+        with self.elaborator.context.within(call):
+            self.elaborator.within(scope).elaborate(self.statement.body)
 
     def _recorded(self, before: Mapping[str, Any], call: Call, scope: Scope) -> Round | None:
         """A round that is elaborated; none where it cannot be copied."""
-        context, graph = self.site.context, self.site.graph
+        context, graph = self.elaborator.context, self.elaborator.graph
         self.tried += 1
-        told, nodes, tensors = _told(self.site), len(graph), context.counts["weights"]
-        lengths = [len(table) for table in _tables(self.site)]
+        told, nodes, tensors = _told(self.elaborator), len(graph), context.counts["weights"]
+        lengths = [len(table) for table in _tables(self.elaborator)]
         self._elaborate(call, scope)
         new = tuple(islice(graph, nodes, None))
-        bound = {name: self.site.scope.find(name) for name in self.statement.body.bound if name not in scope.names}
+        bound = {
+            name: self.elaborator.scope.find(name) for name in self.statement.body.bound if name not in scope.names
+        }
         found = Round(
             before,
             call,
@@ -108,14 +110,14 @@ class Rounds:
             {name: value for name, value in bound.items() if value is not before.get(name)},
             tuple(
                 tuple(islice(table.items(), length, None))
-                for table, length in zip(_tables(self.site), lengths, strict=True)
+                for table, length in zip(_tables(self.elaborator), lengths, strict=True)
             ),
             context.counts["weights"] - tensors,
         )
         self.possible = self.tried < MOST_TRIED
         plain = all(isinstance(node, KINDS) for node in new)
         moved = any(isinstance(node, OpNode) and isinstance(node.op, State | NextState) for node in new)
-        sound = plain and not moved and told == _told(self.site) and _is_known(found, self.site)
+        sound = plain and not moved and told == _told(self.elaborator) and _is_known(found, self.elaborator)
         return found if sound else None
 
 
@@ -135,22 +137,22 @@ def _is(index: ast.Expression | None, variable: str) -> bool:
     return isinstance(index, ast.Name) and index.name == variable
 
 
-def _told(site: Site) -> tuple[int, ...]:
+def _told(elaborator: Elaborator) -> tuple[int, ...]:
     """What has been told, and what has been said of lengths and growth: nothing of which is copied."""
-    context = site.context
+    context = elaborator.context
     said: Any = (context.report.diagnostics, context.held, context.lengths, context.may_grow, context.of_any_length)
     return tuple(map(len, said))
 
 
-def _tables(site: Site) -> tuple[dict[Any, Any], ...]:
+def _tables(elaborator: Elaborator) -> tuple[dict[Any, Any], ...]:
     """What a context knows by the path of a thing."""
-    context = site.context
-    owners = context.owners.setdefault(site.home, {})
+    context = elaborator.context
+    owners = context.owners.setdefault(elaborator.home, {})
     tables: Any = (context.messages, context.yields, context.first_used, context.weights)
     return (*tables, owners, context.declared, context.shorter, context.used)
 
 
-def _is_known(found: Round, site: Site) -> bool:
+def _is_known(found: Round, elaborator: Elaborator) -> bool:
     """Whether all that a round reads from outside is an input, or a value that a name means; whether what its names
     mean afterwards can be copied; and whether no value by which modules are chosen enters or leaves it."""
 
@@ -161,7 +163,7 @@ def _is_known(found: Round, site: Site) -> bool:
             case Family():
                 return all(map(known, value.members.values()))
             case PoolEntity():
-                return value.path in site.context.used
+                return value.path in elaborator.context.used
             case RouterEntity(router=RouterUse() as use):
                 return not any(isinstance(each, Template) for each in use.parameters.values())
             case _:
@@ -171,22 +173,28 @@ def _is_known(found: Round, site: Site) -> bool:
     entering = [value for value in found.before.values() if isinstance(value, Tensor)]
     leaving = [value for value in found.bound.values() if isinstance(value, Tensor)]
     results = {value.result for value in entering}
-    read = {each for node in found.nodes for each in site.graph.inputs(node.name).values() if each.node not in own}
+    read = {
+        each for node in found.nodes for each in elaborator.graph.inputs(node.name).values() if each.node not in own
+    }
     return (
-        all(each in results or site.graph[each.node].kind == "input" for each in read)
+        all(each in results or elaborator.graph[each.node].kind == "input" for each in read)
         and all(map(known, found.own.values()))
         and len(leaving) == len(found.bound)
-        and all(support_of(value.result, site.graph) is None for value in (*entering, *leaving))
+        and all(support_of(value.result, elaborator.graph) is None for value in (*entering, *leaving))
     )
 
 
-def _moved_values(before: Mapping[str, Any], now: Mapping[str, Any], site: Site) -> dict[Result, Result] | None:
+def _moved_values(
+    before: Mapping[str, Any], now: Mapping[str, Any], elaborator: Elaborator
+) -> dict[Result, Result] | None:
     """What has taken the place of each value that a round read; None where another round would not be the same."""
     found: dict[Result, Result] = {}
     for name, was in before.items():
         here = now[name]
         if isinstance(was, Tensor) and isinstance(here, Tensor):
-            alike = was.type == here.type and _maker(was.result, site.graph) == _maker(here.result, site.graph)
+            alike = was.type == here.type and _maker(was.result, elaborator.graph) == _maker(
+                here.result, elaborator.graph
+            )
             if not alike or found.setdefault(was.result, here.result) != here.result:
                 return None
         elif isinstance(was, RouterEntity | Template) or (
@@ -253,11 +261,11 @@ class _Renaming:
                 return value
 
 
-def _copy(last: Round, call: Call, values: Mapping[Result, Result], scope: Scope, site: Site) -> None:
+def _copy(last: Round, call: Call, values: Mapping[Result, Result], scope: Scope, elaborator: Elaborator) -> None:
     """Put a round in like the one before: add its nodes, and tell the scope and the context what they would know."""
-    context, graph, span = site.context, site.graph, last.call.span
+    context, graph, span = elaborator.context, elaborator.graph, last.call.span
     assert span is not None
-    renaming = _Renaming(last.call, call, values, site.scope.body)
+    renaming = _Renaming(last.call, call, values, elaborator.scope.body)
     context.count("nodes", len(last.nodes), span)
     for node in last.nodes:
         inputs = {slot: renaming.value(each) for slot, each in graph.inputs(node.name).items()}
@@ -268,11 +276,11 @@ def _copy(last: Round, call: Call, values: Mapping[Result, Result], scope: Scope
         like = rename(node, node.name, renaming.name) if node.name in last.with_own_axes else node
         copied = graph.add(changed(like, **facts), inputs, uses)
         context.named[copied.name] = copied
-    for table, entries in zip(_tables(site), last.entries, strict=True):
+    for table, entries in zip(_tables(elaborator), last.entries, strict=True):
         table.update((renaming.value(key), renaming.value(value)) for key, value in entries)
     context.count("weights", last.tensors, span)
     context.spend(len(last.nodes), span)
     for name, value in last.own.items():
         scope.declare(name, renaming.value(value))
     for name, value in last.bound.items():
-        site.scope.rebind(name, renaming.value(value))
+        elaborator.scope.rebind(name, renaming.value(value))

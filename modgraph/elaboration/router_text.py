@@ -10,9 +10,9 @@ from modgraph.elaboration import errors
 from modgraph.elaboration.blocks import enter_body
 from modgraph.elaboration.context import BLOCK, Decision
 from modgraph.elaboration.decisions import mask_padding, record, unbind
+from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, PoolEntity, RouterEntity, RouterUse, Tensor
 from modgraph.elaboration.scope import Naming
-from modgraph.elaboration.site import Site
 from modgraph.elaboration.sparsity import support_of
 from modgraph.ir import DecisionNode, Graph, OpNode, PoolNode, RouterNode, drawn_by
 from modgraph.ops.along_axis import Softmax
@@ -28,23 +28,23 @@ def inline_router(
     router: RouterEntity,
     values: tuple[Tensor, ...],
     span: Span,
-    site: Site,
+    elaborator: Elaborator,
 ) -> Any:
     """The value of a route by a router that is written in the language, or poison after a reported mistake.
 
     The first of the `values` is routed through the `pool`, which is the first of the `pools`.
     """
-    use, context = router.router, site.context
+    use, context = router.router, elaborator.context
     assert isinstance(use, RouterUse)
     definition = use.block.definition
     name, wanted = definition.name, definition.pools
     if len(pools) != len(wanted):
-        return site.tell(errors.RouterPools(span=span, name=name, wanted=", ".join(wanted), given=len(pools)))
+        return elaborator.tell(errors.RouterPools(span=span, name=name, wanted=", ".join(wanted), given=len(pools)))
     if any(each.axis != pool.axis for each in pools):
         found = " and ".join(f'"{each.path}"' for each in pools)
-        return site.refuse(span, "pools that share an axis", found, f"pool {pools[1].path}[{pools[0].path}] = …")
-    node, _ = site.naming.next(pools[0].word)
-    inside, call = enter_body(use, (node, router.path), values, span, site, router.frozen)
+        return elaborator.refuse(span, "pools that share an axis", found, f"pool {pools[1].path}[{pools[0].path}] = …")
+    node, _ = elaborator.naming.next(pools[0].word)
+    inside, call = enter_body(use, (node, router.path), values, span, elaborator, router.frozen)
     inside.scope.names |= dict(zip(wanted, pools, strict=True))
     naming = Naming(f"{node}.axes", f"{node}.axes", inside.scope)
     call.decision = Decision(router.path, router.span, definition.axis_words, naming, pool.axis)
@@ -53,23 +53,23 @@ def inline_router(
     context.spend(BLOCK + len(definition.parameters), span)
     result: Any = POISON
     context.uses.append(span)
-    if not site.region and not site.shares(router.path):
+    if not elaborator.region and not elaborator.shares(router.path):
         facts: Any = {"span": router.span, "frozen": router.frozen, "within": router.within}
-        site.add(RouterNode(name=router.path, router=use.text, **facts), span)
+        elaborator.add(RouterNode(name=router.path, router=use.text, **facts), span)
     with context.using("router", name, inside.naming, span, definition):
         inside.elaborate(definition.body)
         outputs, given = len(call.outputs), len(values)
         if call.taken != given:
-            site.tell(errors.BlockOperands(span=span, kind="router", name=name, inputs=call.taken, given=given))
+            elaborator.tell(errors.BlockOperands(span=span, kind="router", name=name, inputs=call.taken, given=given))
         elif outputs != 1 and not context.report.errors:
-            site.tell(errors.RouterOutputs(span=definition.name_span, name=name, count=outputs))
+            elaborator.tell(errors.RouterOutputs(span=definition.name_span, name=name, count=outputs))
         elif outputs == 1 and isinstance(call.outputs[0], Tensor):
             result = _decide(call.outputs[0], pool, router, values[0], span, inside)
     context.uses.pop()
     return result
 
 
-def _decide(value: Any, pool: PoolNode, router: RouterEntity, routed: Tensor, span: Span, inside: Site) -> Any:
+def _decide(value: Any, pool: PoolNode, router: RouterEntity, routed: Tensor, span: Span, inside: Elaborator) -> Any:
     """What the use yields: the value of the body, as its surroundings see it, beside a node for what was decided."""
     decision, senders = inside.decision, routed.type.shape
     assert decision is not None

@@ -9,11 +9,11 @@ from modgraph import ir
 from modgraph.diagnostics import Note, Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.apply import agree_on_weights, report_misfit
+from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, Poison, PoolEntity, RouterEntity, RouterUse, Tensor, several
 from modgraph.elaboration.messages import as_one, for_each_sender, message_ranks, refuse, taken_apart
 from modgraph.elaboration.router_text import inline_router
 from modgraph.elaboration.scope import Naming, Scope
-from modgraph.elaboration.site import Site
 from modgraph.elaboration.sparsity import Support, compute_choice, made_dense_by, support_of
 from modgraph.ir import Graph, InputNode, Node, PoolNode, Region, Result, RouteNode, RouterNode, pool_types
 from modgraph.ops.along_axis import Softmax
@@ -44,20 +44,20 @@ class ByWeights:
 Means = ByRouter | ByWeights
 
 
-def apply_pool(pool: PoolEntity, value: Tensor, means: Means | None, span: Span, site: Site) -> Any:
+def apply_pool(pool: PoolEntity, value: Tensor, means: Means | None, span: Span, elaborator: Elaborator) -> Any:
     """A value through a pool: by a router, by weights, or through every module; poison after a reported mistake."""
-    node = _pool_node(pool, value.type, span, site)
+    node = _pool_node(pool, value.type, span, elaborator)
     if isinstance(node, Poison):
         return POISON
     if isinstance(means, ByRouter):
-        return _apply_router(pool, node, means, value, span, site)
+        return _apply_router(pool, node, means, value, span, elaborator)
     if isinstance(means, ByWeights):
-        return _apply_weights(pool, node, value, means, span, site)
-    return _apply_every_module(pool, node, value, span, site)
+        return _apply_weights(pool, node, value, means, span, elaborator)
+    return _apply_every_module(pool, node, value, span, elaborator)
 
 
 def find_choice(
-    weights: Tensor, value: Tensor, pool: PoolNode, span: Span, site: Site
+    weights: Tensor, value: Tensor, pool: PoolNode, span: Span, elaborator: Elaborator
 ) -> tuple[Tensor, Support] | None:
     """Weights for each sender and module, and the choice that they are zero beyond; of messages of a fixed size.
 
@@ -67,20 +67,20 @@ def find_choice(
     outer = value.type.shape[: len(value.type.shape) - len(pool.message.shape)]
     if pool.message.padded or pool.result.padded or pool.axis in outer:
         return None
-    support, shape, remaining = support_of(weights.result, site.graph), weights.type.shape, iter(outer)
+    support, shape, remaining = support_of(weights.result, elaborator.graph), weights.type.shape, iter(outer)
     if support is not None and shapes_meet(shape, (*outer, pool.axis)):
         return weights, support
     if support is not None and shape[-1:] == (pool.axis,) and all(axis in remaining for axis in shape[:-1]):
-        repeated = for_each_sender(weights, 1, value, outer, span, site)
-        support = support_of(repeated.result, site.graph) if isinstance(repeated, Tensor) else None
+        repeated = for_each_sender(weights, 1, value, outer, span, elaborator)
+        support = support_of(repeated.result, elaborator.graph) if isinstance(repeated, Tensor) else None
         return None if support is None else (repeated, support)
-    lost = None if support is not None else made_dense_by(weights.result, site.graph, along=pool.axis)
+    lost = None if support is not None else made_dense_by(weights.result, elaborator.graph, along=pool.axis)
     if lost is not None:
         way_out = "multiply by the choice again after it: weights * chosen"
         if isinstance(lost.op, Softmax | Where):
             way_out = "take the softmax over the chosen modules: (scores, chosen) -> masked_softmax"
         notes = (Note(text="its result weighs the modules here", span=span),)
-        site.tell(errors.ChoiceLost(span=lost.span, notes=notes, op=lost.op.name, way_out=way_out))
+        elaborator.tell(errors.ChoiceLost(span=lost.span, notes=notes, op=lost.op.name, way_out=way_out))
     return None
 
 
@@ -94,118 +94,130 @@ def router_of(support: Support) -> tuple[type[Chosen], int | None]:
     return Chosen, k if support.bound.place == -1 else None
 
 
-def _apply_router(pool: PoolEntity, node: PoolNode, means: ByRouter, tokens: Tensor, span: Span, site: Site) -> Any:
+def _apply_router(
+    pool: PoolEntity, node: PoolNode, means: ByRouter, tokens: Tensor, span: Span, elaborator: Elaborator
+) -> Any:
     router, others, pools = means.router, means.others, means.pools
     if isinstance(router.router, RouterUse):
         if node.size == 1 and not pool.alone:
-            site.context.tell_unless_growing(node.axis.name, errors.SingleModule(span=span, router=router.path))
-        return inline_router(node, (pool, *pools), router, (tokens, *others), span, site)
+            elaborator.context.tell_unless_growing(node.axis.name, errors.SingleModule(span=span, router=router.path))
+        return inline_router(node, (pool, *pools), router, (tokens, *others), span, elaborator)
     if pools:
-        return site.tell(errors.RouterPools(span=span, name=router.router.name, wanted="one", given=1 + len(pools)))
-    if not _can_choose(node, router, span, site):
+        return elaborator.tell(
+            errors.RouterPools(span=span, name=router.router.name, wanted="one", given=1 + len(pools))
+        )
+    if not _can_choose(node, router, span, elaborator):
         return POISON
-    return _route(pool.word, node, router, (tokens, *others), span, site)
+    return _route(pool.word, node, router, (tokens, *others), span, elaborator)
 
 
-def _can_choose(pool: PoolNode, router: RouterEntity, span: Span, site: Site) -> bool:
+def _can_choose(pool: PoolNode, router: RouterEntity, span: Span, elaborator: Elaborator) -> bool:
     """Whether a router can choose among a pool's modules; a choice that is none is warned of."""
     declared: Any = router.router
     chosen: int = declared.active_modules(pool.size)
-    decision = site.decision
+    decision = elaborator.decision
     path, where = router.path, router.span
     used: tuple[Note, ...] = (Note(text="used here", span=span),)
     if decision is not None:  # the route is that of a definition's body: what it chooses is told of the router
         path, where, used = decision.router, decision.span, ()
     facts: Any = {"router": path, "pool": pool.name, "size": pool.size}
     if chosen > pool.size:
-        site.tell(errors.SelectsTooMany(span=where, notes=used, k=chosen, **facts))
+        elaborator.tell(errors.SelectsTooMany(span=where, notes=used, k=chosen, **facts))
     elif pool.size == 1 and decision is None:  # of a definition it is told where it is used
-        site.context.tell_unless_growing(pool.axis.name, errors.SingleModule(span=span, router=path))
+        elaborator.context.tell_unless_growing(pool.axis.name, errors.SingleModule(span=span, router=path))
     elif 1 < pool.size == chosen and declared.chooses_along is not None:
-        site.tell(errors.SelectsAll(span=where, **facts))
+        elaborator.tell(errors.SelectsAll(span=where, **facts))
     return chosen <= pool.size
 
 
-def _apply_every_module(pool: PoolEntity, node: PoolNode, value: Tensor, span: Span, site: Site) -> Any:
+def _apply_every_module(pool: PoolEntity, node: PoolNode, value: Tensor, span: Span, elaborator: Elaborator) -> Any:
     """Every module on the value, or each on its row if the value has an axis of them."""
     outer = value.type.shape[: len(value.type.shape) - len(node.message.shape)]
     rows = bool(outer) and outer[-1] == pool.axis
-    name, _ = site.naming.next("every_module")
-    return _route(pool.word, node, _undeclared(name, EveryModule(rows=rows), span, site), (value,), span, site)
+    name, _ = elaborator.naming.next("every_module")
+    return _route(
+        pool.word, node, _undeclared(name, EveryModule(rows=rows), span, elaborator), (value,), span, elaborator
+    )
 
 
-def _undeclared(name: str, router: Router, span: Span, site: Site) -> RouterEntity:
-    return RouterEntity(path=name, router=router, frozen=False, span=span, within=site.context.call)
+def _undeclared(name: str, router: Router, span: Span, elaborator: Elaborator) -> RouterEntity:
+    return RouterEntity(path=name, router=router, frozen=False, span=span, within=elaborator.context.call)
 
 
-def _apply_weights(pool: PoolEntity, node: PoolNode, value: Tensor, means: ByWeights, span: Span, site: Site) -> Any:
+def _apply_weights(
+    pool: PoolEntity, node: PoolNode, value: Tensor, means: ByWeights, span: Span, elaborator: Elaborator
+) -> Any:
     """A value by weights, over an axis that is the pool's unless another is named."""
-    name, _ = site.naming.next("weighted")
+    name, _ = elaborator.naming.next("weighted")
     over, shape = means.over, means.weights.type.shape
     place = isinstance(over, int) and -len(shape) <= over < 0
     if over is None or (place and shape[int(over)] == node.axis):  # that of the modules is summed by its name
         over = node.axis.name
-    beside = site.under(Naming(f"{name}_choice", f"{name}_choice", site.scope))
+    beside = elaborator.under(Naming(f"{name}_choice", f"{name}_choice", elaborator.scope))
     found = find_choice(means.weights, value, node, span, beside) if over == node.axis.name else None
     if found is None:
-        router = _undeclared(name, Weighted(over=over), span, site)
-        return _route(pool.word, node, router, (value, means.weights), span, site)
+        router = _undeclared(name, Weighted(over=over), span, elaborator)
+        return _route(pool.word, node, router, (value, means.weights), span, elaborator)
     weights, support = found
     kind, k = router_of(support)
-    recorded = site.decision is not None and site.decision.shows_choice
-    shows = not (recorded or site.region)  # nothing reads the records of a route in a pool's module
-    router = _undeclared(name, kind(k=k or node.size, straight=support.straight, shows=shows), span, site)
-    if kind is Chosen and k is not None and not _can_choose(node, router, span, site):
+    recorded = elaborator.decision is not None and elaborator.decision.shows_choice
+    shows = not (recorded or elaborator.region)  # nothing reads the records of a route in a pool's module
+    router = _undeclared(name, kind(k=k or node.size, straight=support.straight, shows=shows), span, elaborator)
+    if kind is Chosen and k is not None and not _can_choose(node, router, span, elaborator):
         return POISON
     behind = compute_choice(support, weights, beside)
     if isinstance(behind, Poison):
         return POISON
-    return _route(pool.word, node, router, (value, weights, *behind), span, site)
+    return _route(pool.word, node, router, (value, weights, *behind), span, elaborator)
 
 
-def _route(word: str, pool: PoolNode, router: RouterEntity, values: tuple[Tensor, ...], span: Span, site: Site) -> Any:
+def _route(
+    word: str, pool: PoolNode, router: RouterEntity, values: tuple[Tensor, ...], span: Span, elaborator: Elaborator
+) -> Any:
     who = f'pool "{pool.name}"'
     if not isinstance(router.router, EveryModule | Weighted | Chosen):
         who = f'router "{router.path}" over {who}'
     assert isinstance(router.router, Router)
     try:
-        signature = site.context.signature(router.router, tuple(value.type for value in values), pool_types(pool))
+        signature = elaborator.context.signature(router.router, tuple(value.type for value in values), pool_types(pool))
         shapes = signature.weight_shapes
     except Misfit as misfit:
-        return report_misfit(misfit, who, values, span, site)
-    if not agree_on_weights(router.path, shapes, span, site):
+        return report_misfit(misfit, who, values, span, elaborator)
+    if not agree_on_weights(router.path, shapes, span, elaborator):
         return POISON
-    if not site.shares(router.path):
+    if not elaborator.shares(router.path):
         facts: Any = {"span": router.span, "frozen": router.frozen, "within": router.within}
-        site.add(RouterNode(name=router.path, router=router.router, **facts), span)
-    name, _ = site.naming.next(word)
-    site.context.shorter[name] = site.naming.shorter(name)
+        elaborator.add(RouterNode(name=router.path, router=router.router, **facts), span)
+    name, _ = elaborator.naming.next(word)
+    elaborator.context.shorter[name] = elaborator.naming.shorter(name)
     slots = router.router.slots_of(len(values))
     inputs = {slot: value.result for slot, value in zip(slots, values, strict=True)}
     route = RouteNode(name=name, types=signature.results, span=span)
-    if not site.add(route, span, inputs, {"pool": pool.name, "router": router.path}, signature.padded):
+    if not elaborator.add(route, span, inputs, {"pool": pool.name, "router": router.path}, signature.padded):
         return POISON
     return Tensor(Result(name), signature.results[0], span)
 
 
-def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> PoolNode | Poison:
+def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, elaborator: Elaborator) -> PoolNode | Poison:
     """The node of a pool, made when it is first used: its message type is known from then on."""
-    node = site.graph_node(pool.path)
+    node = elaborator.graph_node(pool.path)
     if isinstance(node, PoolNode):
         split = len(tokens.shape) - len(node.message.shape)
         if split >= 0 and shapes_meet(tokens.shape[split:], node.message.shape):
             return node
-        notes = (site.context.first_used[pool.whole_path],)
-        facts: Any = {"pool": node.name, "takes": node.message, "within": site.naming.node, "found": tokens}
-        return site.tell(errors.PoolUsedOtherwise(span=span, notes=notes, **facts))
-    message = _message_of(pool, tokens, span, site)
+        notes = (elaborator.context.first_used[pool.whole_path],)
+        facts: Any = {"pool": node.name, "takes": node.message, "within": elaborator.naming.node, "found": tokens}
+        return elaborator.tell(errors.PoolUsedOtherwise(span=span, notes=notes, **facts))
+    message = _message_of(pool, tokens, span, elaborator)
     if isinstance(message, Poison):
         return POISON
-    site.context.messages.setdefault(pool.whole_path, (message,))
-    site.context.first_used[pool.whole_path] = Note(text=f'first used here, in "{site.naming.node}"', span=span)
-    before = site.context.counts["weights"]
-    with site.context.applying(pool.span, span), site.context.in_modules(span):
-        regions = [_elaborate_module(pool, at, message, site) for at in range(len(pool.templates))]
+    elaborator.context.messages.setdefault(pool.whole_path, (message,))
+    elaborator.context.first_used[pool.whole_path] = Note(
+        text=f'first used here, in "{elaborator.naming.node}"', span=span
+    )
+    before = elaborator.context.counts["weights"]
+    with elaborator.context.applying(pool.span, span), elaborator.context.in_modules(span):
+        regions = [_elaborate_module(pool, at, message, elaborator) for at in range(len(pool.templates))]
     whole = [region for region in regions if isinstance(region, Region)]
     if len(whole) < len(regions):
         return POISON
@@ -213,51 +225,51 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
     for index, result in enumerate(results):
         if not result.meets(results[0]):
             reason = f"module {index} yields {result}, and module 0 yields {results[0]}"
-            return refuse(pool, Misfit(reason, "give the modules of a pool one type of result"), pool.span, site)
+            return refuse(pool, Misfit(reason, "give the modules of a pool one type of result"), pool.span, elaborator)
     facts = {"grown": pool.grown, "shares": pool.shares, "inside": pool.inside, "within": pool.within}
     node = PoolNode(name=pool.path, size=pool.size, regions=tuple(whole), span=pool.span, **facts)
     if node.alike:  # a pool inside a pool counts as if each of its modules had a weight
-        tensors = max(site.context.counts["weights"] - before, bool(site.region))
-        site.context.count("weights", (node.size - 1) * tensors, span)
-    return node if site.add(node, pool.span) else POISON
+        tensors = max(elaborator.context.counts["weights"] - before, bool(elaborator.region))
+        elaborator.context.count("weights", (node.size - 1) * tensors, span)
+    return node if elaborator.add(node, pool.span) else POISON
 
 
-def _message_of(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> TensorType | Poison:
+def _message_of(pool: PoolEntity, tokens: TensorType, span: Span, elaborator: Elaborator) -> TensorType | Poison:
     """What the modules of a pool take of a value: its last axes."""
     if tokens.per == "batch":
         reason = f"its modules run on each example, and this value is {tokens}"
-        return refuse(pool, Misfit(reason, "send what each example has"), span, site)
-    parts = site.context.messages.get(pool.whole_path, ())
-    ranks = [1] if parts else [rank for each in pool.templates for rank in message_ranks(each, 1, site)]
+        return refuse(pool, Misfit(reason, "send what each example has"), span, elaborator)
+    parts = elaborator.context.messages.get(pool.whole_path, ())
+    ranks = [1] if parts else [rank for each in pool.templates for rank in message_ranks(each, 1, elaborator)]
     if len(tokens.shape) < max(ranks):
-        return refuse(pool, Misfit(f"its modules take {max(ranks)} axes, and this value is {tokens}"), span, site)
+        return refuse(pool, Misfit(f"its modules take {max(ranks)} axes, and this value is {tokens}"), span, elaborator)
     return tokens.with_shape(tokens.shape[len(tokens.shape) - max(ranks) :])
 
 
-def _elaborate_module(pool: PoolEntity, at: int, message: TensorType, site: Site) -> Region | Poison:
+def _elaborate_module(pool: PoolEntity, at: int, message: TensorType, elaborator: Elaborator) -> Region | Poison:
     """One module of a pool, of the template at a place."""
     graph, span = Graph(pool.path), pool.span
-    scope = Scope(outer=site.scope, frozen=pool.frozen)
+    scope = Scope(outer=elaborator.scope, frozen=pool.frozen)
     path = pool.whole_path if len(pool.templates) == 1 else f"{pool.whole_path}.{at}"
-    inside = Site(site.context, site.rules, graph, scope, Naming("", "", scope), region=path)
+    inside = Elaborator(elaborator.context, elaborator.rules, graph, scope, Naming("", "", scope), region=path)
 
-    def beside(word: str) -> Site:  # the module's own ops: where what lays values side by side stands
+    def beside(word: str) -> Elaborator:  # the module's own ops: where what lays values side by side stands
         return inside.under(Naming(word, word, scope))
 
     inside.add(InputNode(name="x", types=(message,), span=span), span)
-    value, parts = Tensor(Result("x"), message), site.context.messages[pool.whole_path]
+    value, parts = Tensor(Result("x"), message), elaborator.context.messages[pool.whole_path]
     taken = (value,) if len(parts) < 2 else taken_apart(value, parts, span, beside("sent"))
     yielded = several(POISON if isinstance(taken, Poison) else inside.apply(pool.templates[at], taken, span))
     if not all(isinstance(each, Tensor) for each in yielded):
         if not any(isinstance(each, Tensor | Poison) for each in yielded):
-            refuse(pool, Misfit("its modules must yield values"), span, site)
+            refuse(pool, Misfit("its modules must yield values"), span, elaborator)
         return POISON
     types = tuple(each.type for each in yielded)
-    first = site.context.yields.setdefault(pool.whole_path, types)
+    first = elaborator.context.yields.setdefault(pool.whole_path, types)
     if len(first) != len(types) or (len(types) > 1 and not all(map(TensorType.meets, types, first))):
         shown = " and ".join(map(str, types)), " and ".join(map(str, first))
         reason = f"a module yields {shown[0]}, and module 0 yields {shown[1]}"
-        return refuse(pool, Misfit(reason, "give all the same types of results"), span, site)
+        return refuse(pool, Misfit(reason, "give all the same types of results"), span, elaborator)
     whole = as_one(yielded, span, beside("yielded"))
     return POISON if isinstance(whole, Poison) else _without_records(Region(graph, ("x",), (whole.result,)))
 

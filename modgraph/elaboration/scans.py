@@ -8,10 +8,10 @@ from typing import Any
 from modgraph.declare.words import shown_count
 from modgraph.diagnostics import Note
 from modgraph.elaboration import errors
+from modgraph.elaboration.elaborator import Elaborator, ScanBody
 from modgraph.elaboration.entities import POISON, AxisEntity, DeclaredEntity, Family, Poison, Tensor, described, several
 from modgraph.elaboration.loops import poison_declared
 from modgraph.elaboration.scope import Naming, Scope, join
-from modgraph.elaboration.site import ScanBody, Site
 from modgraph.elaboration.typing import elaborate_type
 from modgraph.ir import Graph, InputNode, PoolNode, Region, Result, ScanNode, weights_of
 from modgraph.syntax import ast
@@ -20,82 +20,82 @@ from modgraph.types import repeated
 State = tuple[ast.Carry, Tensor, Result | None]  # the tree that declares it, what it is at a step, what it starts with
 
 
-def elaborate_scan(statement: ast.Scan, site: Site) -> None:
+def elaborate_scan(statement: ast.Scan, elaborator: Elaborator) -> None:
     """One node for all steps; its names are bound to what the steps yield."""
     results, span = None, statement.sequence.span
     advice = "yield what the inner one needs, and run one scan after the other"
-    if not stands_inside(statement.sequence, "a scan", advice, site):
-        results = _scan(statement, site)
+    if not stands_inside(statement.sequence, "a scan", advice, elaborator):
+        results = _scan(statement, elaborator)
     if results is None:
-        poison_declared(statement.body, site)
+        poison_declared(statement.body, elaborator)
         results = [POISON] * len(statement.names)
     for name, result in zip(statement.names, results, strict=True):
-        if isinstance(site.scope.names.get(name), DeclaredEntity | AxisEntity):
-            site.tell(errors.DuplicateName(span=span, name=name))
+        if isinstance(elaborator.scope.names.get(name), DeclaredEntity | AxisEntity):
+            elaborator.tell(errors.DuplicateName(span=span, name=name))
         else:
-            site.scope.rebind(name, result)
+            elaborator.scope.rebind(name, result)
 
 
-def elaborate_yield(statement: ast.Yield, site: Site) -> None:
+def elaborate_yield(statement: ast.Yield, elaborator: Elaborator) -> None:
     """What a step gives: one value, or several in parentheses."""
-    if site.scan is None or site.call is not None:
-        site.tell(errors.YieldOutsideScan(span=statement.span))
+    if elaborator.scan is None or elaborator.call is not None:
+        elaborator.tell(errors.YieldOutsideScan(span=statement.span))
         return
     span = statement.value.span
-    for each in several(site.under(site.scope.next_binding("yield")).evaluate(statement.value)):
+    for each in several(elaborator.under(elaborator.scope.next_binding("yield")).evaluate(statement.value)):
         if isinstance(each, Tensor) and each.type.per != "batch":
             each = replace(each, span=span)
         elif not isinstance(each, Poison):
-            each = site.tell(errors.NotValue(span=span, what="what a step yields", found=described(each)))
-        site.scan.yields.append(each)
+            each = elaborator.tell(errors.NotValue(span=span, what="what a step yields", found=described(each)))
+        elaborator.scan.yields.append(each)
 
 
-def stands_inside(tree: ast.Tree, what: str, way_out: str, site: Site) -> bool:
+def stands_inside(tree: ast.Tree, what: str, way_out: str, elaborator: Elaborator) -> bool:
     """Tell of what belongs outside of a scan's body, and outside of the modules of a pool."""
-    if site.region:
-        site.tell(errors.NotInRegion(span=tree.span, what=what))
-    return bool(site.region) or stands_in_scan(tree, what, way_out, site)
+    if elaborator.region:
+        elaborator.tell(errors.NotInRegion(span=tree.span, what=what))
+    return bool(elaborator.region) or stands_in_scan(tree, what, way_out, elaborator)
 
 
-def stands_in_scan(tree: ast.Tree, what: str, way_out: str, site: Site) -> bool:
+def stands_in_scan(tree: ast.Tree, what: str, way_out: str, elaborator: Elaborator) -> bool:
     """Tell of what belongs outside of a scan's body."""
-    if site.scan is not None:
-        site.tell(errors.NotInScan(span=tree.span, what=what, way_out=way_out))
-    return site.scan is not None
+    if elaborator.scan is not None:
+        elaborator.tell(errors.NotInScan(span=tree.span, what=what, way_out=way_out))
+    return elaborator.scan is not None
 
 
-def carried_out(name: str, site: Site) -> bool:
+def carried_out(name: str, elaborator: Elaborator) -> bool:
     """Whether binding a name in a scan would seem to change the value that the scan's surroundings call so."""
-    if site.scan is None or site.call is not None or site.scope.bound(name) is not None:
+    if elaborator.scan is None or elaborator.call is not None or elaborator.scope.bound(name) is not None:
         return False
-    outside = site.scan.outer.scope.bound(name)
+    outside = elaborator.scan.outer.scope.bound(name)
     return isinstance(outside, Tensor) or (isinstance(outside, Family) and outside.of_values)
 
 
-def _scan(statement: ast.Scan, site: Site) -> list[Any] | None:
+def _scan(statement: ast.Scan, elaborator: Elaborator) -> list[Any] | None:
     """The values of the names after `as`, or None after a told mistake."""
-    names, span = site.scope.next_binding(statement.names[0]), statement.sequence.span
-    sequence = site.under(names).tensor(statement.sequence, "what a scan runs over")
+    names, span = elaborator.scope.next_binding(statement.names[0]), statement.sequence.span
+    sequence = elaborator.under(names).tensor(statement.sequence, "what a scan runs over")
     if isinstance(sequence, Tensor):
         sequence = replace(sequence, span=span)
         if not sequence.type.shape or sequence.type.per == "batch":
-            sequence = site.tell(errors.NoTimeAxis(span=span, found=str(sequence.type)))
-    scope = Scope(names.owner, names.node, site.scope, frozen=site.scope.frozen)
-    scan, graph = ScanBody(site, site.context.call), Graph(names.node)
-    inside = replace(site, graph=graph, scope=scope, call=None, scan=scan, naming=Naming("", "", scope))
+            sequence = elaborator.tell(errors.NoTimeAxis(span=span, found=str(sequence.type)))
+    scope = Scope(names.owner, names.node, elaborator.scope, frozen=elaborator.scope.frozen)
+    scan, graph = ScanBody(elaborator, elaborator.context.call), Graph(names.node)
+    inside = replace(elaborator, graph=graph, scope=scope, call=None, scan=scan, naming=Naming("", "", scope))
     step: Tensor | Poison = POISON
     if isinstance(sequence, Tensor):  # what the body sees of it: one step
         type_, name = sequence.type.with_shape(sequence.type.shape[1:]), join(names.node, statement.variable)
-        site.context.named[name] = InputNode(name=name, types=(type_,), span=span, within=site.context.call)
-        graph.add(site.context.named[name])
+        elaborator.context.named[name] = InputNode(name=name, types=(type_,), span=span, within=elaborator.context.call)
+        graph.add(elaborator.context.named[name])
         step = Tensor(Result(name), type_, span)
     scope.declare(statement.variable, step)
     states = [_state(carry, names, inside) for carry in statement.carries]
     inside.elaborate(statement.body)
-    site.scope.end([*scope.ended, *scope.names], "scan")
+    elaborator.scope.end([*scope.ended, *scope.names], "scan")
     for name in statement.body.declared:  # there is one of each module, pool and router: they are seen outside
-        if name in scope.names and name not in site.scope.names:
-            site.scope.declare(name, scope.names[name])
+        if name in scope.names and name not in elaborator.scope.names:
+            elaborator.scope.declare(name, scope.names[name])
     known = [state for state in states if state is not None]
     following = [each for state in known if (each := _next(state, inside)) is not None]
     if not _yields_as_named(statement, inside) or isinstance(sequence, Poison) or len(following) < len(states):
@@ -103,7 +103,7 @@ def _scan(statement: ast.Scan, site: Site) -> list[Any] | None:
     return _finish(names, statement, sequence, known, following, inside)
 
 
-def _state(carry: ast.Carry, names: Naming, inside: Site) -> State | None:
+def _state(carry: ast.Carry, names: Naming, inside: Elaborator) -> State | None:
     """A state, declared in the body; None after a told mistake."""
     assert inside.scan is not None
     outer = inside.scan.outer
@@ -132,7 +132,7 @@ def _state(carry: ast.Carry, names: Naming, inside: Site) -> State | None:
     return carry, value, None if start is None else start.result
 
 
-def _next(state: State, inside: Site) -> Result | None:
+def _next(state: State, inside: Elaborator) -> Result | None:
     """The next value of a state: the last that the body bound to its name. None after a told mistake."""
     carry, at_step, _ = state
     name, span = carry.name, carry.span
@@ -151,7 +151,7 @@ def _next(state: State, inside: Site) -> Result | None:
     return inside.reached(value.result, span)
 
 
-def _yields_as_named(statement: ast.Scan, inside: Site) -> bool:
+def _yields_as_named(statement: ast.Scan, inside: Elaborator) -> bool:
     """Whether the body yielded a value for each name; else told."""
     assert inside.scan is not None
     count, names, span = len(inside.scan.yields), statement.names, statement.sequence.span
@@ -171,7 +171,12 @@ def _yields_as_named(statement: ast.Scan, inside: Site) -> bool:
 
 
 def _finish(
-    names: Naming, statement: ast.Scan, sequence: Tensor, states: list[State], following: list[Result], inside: Site
+    names: Naming,
+    statement: ast.Scan,
+    sequence: Tensor,
+    states: list[State],
+    following: list[Result],
+    inside: Elaborator,
 ) -> list[Any] | None:
     """The node of a scan whose body is done; the values of its names."""
     assert inside.scan is not None

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from modgraph.elaboration.apply import Formula, apply_to, broadcast_to, compute, formula_of, ones_like
+from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import Poison, Tensor
-from modgraph.elaboration.site import Site
 from modgraph.ir import Graph, OpNode, Result
 from modgraph.ops.arithmetic import Subtract
 from modgraph.ops.choice import StraightThrough
@@ -49,12 +49,12 @@ def support_of(weights: Result, graph: Graph) -> Support | None:
     return _Supports(graph).of(weights)
 
 
-def compute_choice(support: Support, weights: Tensor, site: Site) -> tuple[Tensor, Tensor] | Poison:
+def compute_choice(support: Support, weights: Tensor, elaborator: Elaborator) -> tuple[Tensor, Tensor] | Poison:
     """The scores and the choice behind weights, of their shape; a choice without scores is its own."""
-    choice = compute(support.choice, weights.span, site)
+    choice = compute(support.choice, weights.span, elaborator)
     if support.scores is None or isinstance(choice, Poison):
         return choice if isinstance(choice, Poison) else (choice, choice)
-    scores = compute(support.scores, weights.span, site)
+    scores = compute(support.scores, weights.span, elaborator)
     return scores if isinstance(scores, Poison) else (scores, choice)
 
 

@@ -10,73 +10,80 @@ from modgraph.elaboration.apply import apply_module, apply_op
 from modgraph.elaboration.bindings import is_taken, member_key, remember
 from modgraph.elaboration.blocks import apply_block, elaborate_require
 from modgraph.elaboration.decisions import bind_input, elaborate_record
+from modgraph.elaboration.elaborator import Elaborator, Rules
 from modgraph.elaboration.entities import POISON, BlockUse, ModuleEntity, OpUse, Poison, Template, Tensor
 from modgraph.elaboration.expressions import EXPRESSIONS, callable_of
 from modgraph.elaboration.growth import elaborate_grow, elaborate_grow_by
 from modgraph.elaboration.loops import elaborate_frozen, elaborate_if, elaborate_loop
 from modgraph.elaboration.pipelines import apply_template
 from modgraph.elaboration.scans import elaborate_scan, elaborate_yield, stands_in_scan
-from modgraph.elaboration.site import Rules, Site
 from modgraph.elaboration.typing import elaborate_type, take_operand
 from modgraph.ir import InputNode, Result, TargetNode
 from modgraph.syntax import ast
 
 
-def _target(statement: ast.Target, site: Site) -> None:
+def _target(statement: ast.Target, elaborator: Elaborator) -> None:
     key = None
     value: Tensor | Poison = POISON
-    if not stands_in_scan(statement, "a target", "declare it before the scan", site):
-        if site.call is not None or site.region:
-            site.refuse(statement.span, "a model's body", "this is a block's")
+    if not stands_in_scan(statement, "a target", "declare it before the scan", elaborator):
+        if elaborator.call is not None or elaborator.region:
+            elaborator.refuse(statement.span, "a model's body", "this is a block's")
         else:
-            key = member_key(statement.reference, site)
-            if key is POISON or (key is None and is_taken(statement.reference.name, statement.reference.span, site)):
+            key = member_key(statement.reference, elaborator)
+            if key is POISON or (
+                key is None and is_taken(statement.reference.name, statement.reference.span, elaborator)
+            ):
                 return
-            value = _from_outside(statement, key, site)
-    remember(statement.reference, key, value, site)
+            value = _from_outside(statement, key, elaborator)
+    remember(statement.reference, key, value, elaborator)
 
 
-def _input(statement: ast.Input, site: Site) -> None:
+def _input(statement: ast.Input, elaborator: Elaborator) -> None:
     """The next operand of a block, or a value that is given to the model."""
-    name, key = statement.reference.name, member_key(statement.reference, site)
-    if key is POISON or (key is None and is_taken(name, statement.span, site)):
+    name, key = statement.reference.name, member_key(statement.reference, elaborator)
+    if key is POISON or (key is None and is_taken(name, statement.span, elaborator)):
         return
     value: Tensor | Poison = POISON
-    if site.call is not None and site.call.operands is not None:
-        type_ = elaborate_type(statement.type, site, of_input=True)
-        value = POISON if isinstance(type_, Poison) else take_operand(type_, statement, site)
-        value = bind_input(value, statement, site)
-    elif stands_in_scan(statement, "an input", "declare it before the scan", site):
+    if elaborator.call is not None and elaborator.call.operands is not None:
+        type_ = elaborate_type(statement.type, elaborator, of_input=True)
+        value = POISON if isinstance(type_, Poison) else take_operand(type_, statement, elaborator)
+        value = bind_input(value, statement, elaborator)
+    elif stands_in_scan(statement, "an input", "declare it before the scan", elaborator):
         pass
-    elif key is None and (site.scope.path, site.scope.suffix) != (site.scope.body.path, site.scope.body.suffix):
+    elif key is None and (elaborator.scope.path, elaborator.scope.suffix) != (
+        elaborator.scope.body.path,
+        elaborator.scope.body.suffix,
+    ):
         way_out = f"a member of a family may stand there: input {name}[k]: …"
-        site.refuse(statement.span, "a body that is no loop's", "this is inside a loop", way_out)
+        elaborator.refuse(statement.span, "a body that is no loop's", "this is inside a loop", way_out)
     else:
-        value = _from_outside(statement, key, site)
+        value = _from_outside(statement, key, elaborator)
     if key is None:
-        site.scope.declare(name, value)
+        elaborator.scope.declare(name, value)
     else:
-        remember(statement.reference, key, value, site)
+        remember(statement.reference, key, value, elaborator)
 
 
-def _from_outside(statement: ast.Input | ast.Target, key: Any, site: Site) -> Tensor | Poison:
+def _from_outside(statement: ast.Input | ast.Target, key: Any, elaborator: Elaborator) -> Tensor | Poison:
     """A value that is given to the model: an input or a target."""
     name = statement.reference.name if key is None else f"{statement.reference.name}.{key}"
     kind = InputNode if isinstance(statement, ast.Input) else TargetNode
-    type_ = elaborate_type(statement.type, site)
-    if isinstance(type_, Poison) or not site.add(kind(name=name, types=(type_,), span=statement.span), statement.span):
+    type_ = elaborate_type(statement.type, elaborator)
+    if isinstance(type_, Poison) or not elaborator.add(
+        kind(name=name, types=(type_,), span=statement.span), statement.span
+    ):
         return POISON
     return Tensor(Result(name), type_, statement.span)
 
 
-def _moved(statement: ast.Moved, site: Site) -> None:
+def _moved(statement: ast.Moved, elaborator: Elaborator) -> None:
     """A move stands at the top of a model, says nothing of it, and is looked at when the graph is whole."""
-    outer = site.scope.outer
-    if site.call is not None or site.region or outer is None or outer.outer is not None:
-        site.tell(errors.MoveInside(span=statement.span))
+    outer = elaborator.scope.outer
+    if elaborator.call is not None or elaborator.region or outer is None or outer.outer is not None:
+        elaborator.tell(errors.MoveInside(span=statement.span))
 
 
-STATEMENTS: dict[type[ast.Statement], Callable[[Any, Site], None]] = {
+STATEMENTS: dict[type[ast.Statement], Callable[[Any, Elaborator], None]] = {
     ast.Input: _input,
     ast.Target: _target,
     ast.Module: declarations.declare_module,

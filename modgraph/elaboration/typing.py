@@ -8,8 +8,8 @@ from modgraph.diagnostics import Note, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.apply import report_misfit
 from modgraph.elaboration.context import BlockCall
+from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, AxisEntity, Entity, Poison, Tensor, WithAxis, described
-from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
 from modgraph.types import Axis, Misfit, TensorType, may_meet, met, repeated
 
@@ -17,83 +17,83 @@ SIZED = {"token": "vocabulary", "class": "number of classes"}
 LONGEST_AXIS = 2**31 - 1
 
 
-def elaborate_type(type_: ast.TypeOf, site: Site, of_input: bool = False) -> TensorType | Poison:
+def elaborate_type(type_: ast.TypeOf, elaborator: Elaborator, of_input: bool = False) -> TensorType | Poison:
     """`float[axes…]`, `token[axes…, vocabulary]`, `class[axes…, classes]`; `kind=10` is an axis that gets a name. In a
     block a name stands for the axis that an input's type gave it, but in the type of an input itself."""
     dtype, span = type_.dtype, type_.span
     if dtype != "float" and dtype not in SIZED:
         suggestion = did_you_mean(dtype, ["float", *SIZED], "types are: {known}")
-        return site.tell(errors.UnknownType(span=span, name=dtype, suggestion=suggestion))
+        return elaborator.tell(errors.UnknownType(span=span, name=dtype, suggestion=suggestion))
     if of_input and type_.named:
         problem = "in a block or router, the axes of an input are those of what is sent"
         word = type_.named[0].name
         way_out = f"leave the length out: {word}"
-        return site.tell(errors.BadAxis(span=type_.named[0].span, problem=problem, way_out=way_out))
-    axes = [_axis(axis, site, of_input) for axis in type_.axes]
+        return elaborator.tell(errors.BadAxis(span=type_.named[0].span, problem=problem, way_out=way_out))
+    axes = [_axis(axis, elaborator, of_input) for axis in type_.axes]
     sound = tuple(axis for axis in axes if isinstance(axis, Axis))
     if len(sound) < len(axes):
         return POISON
     if (twice := repeated(sound)) is not None:
         problem = f'the axis "{twice.name}" occurs twice in one type'
-        return site.tell(errors.BadAxis(span=span, problem=problem, way_out="give each axis a name of its own"))
+        return elaborator.tell(errors.BadAxis(span=span, problem=problem, way_out="give each axis a name of its own"))
     if dtype == "float":
         return TensorType("float", sound)
     if not sound or sound[-1].size is None or (sound[-1].name and dtype == "token"):
         problem = f"{dtype} needs its {SIZED[dtype]} as its last number"
-        return site.tell(errors.BadAxis(span=span, problem=problem, way_out=f"for example: {dtype}[10]"))
+        return elaborator.tell(errors.BadAxis(span=span, problem=problem, way_out=f"for example: {dtype}[10]"))
     *shape, last = sound
     return TensorType(dtype, tuple(shape), size=last.size, of=last.name)  # type: ignore[arg-type]
 
 
-def _axis(axis: ast.Expression, site: Site, of_input: bool) -> Axis | Poison:
+def _axis(axis: ast.Expression, elaborator: Elaborator, of_input: bool) -> Axis | Poison:
     """A length, with a name perhaps, the name of an axis or a pool, or one that nothing else has: any length."""
     if isinstance(axis, ast.NamedAxis):
-        return _named(axis, site)
+        return _named(axis, elaborator)
     if isinstance(axis, ast.Name):
-        name, known = axis.name, site.scope.find(axis.name)
-        if name in site.axes:
-            return Axis(None, name) if of_input else site.axes[name]
+        name, known = axis.name, elaborator.scope.find(axis.name)
+        if name in elaborator.axes:
+            return Axis(None, name) if of_input else elaborator.axes[name]
         if isinstance(known, WithAxis):
-            site.context.observe(axis.span, known)
+            elaborator.context.observe(axis.span, known)
             return known.axis
         if known is None or (isinstance(known, Entity) and not isinstance(known, Poison)):
             if not of_input:
-                site.context.of_any_length.add(name)
+                elaborator.context.of_any_length.add(name)
             return Axis(None, name)
-    length = _length(axis, site)
+    length = _length(axis, elaborator)
     return POISON if isinstance(length, Poison) else Axis(length)
 
 
-def _named(axis: ast.NamedAxis, site: Site) -> Axis | Poison:
+def _named(axis: ast.NamedAxis, elaborator: Elaborator) -> Axis | Poison:
     """An axis that gets a name here, or has it already."""
-    length, name = _length(axis.size, site), site.scope.weights_below(axis.name)
-    known = site.scope.find(axis.name)
+    length, name = _length(axis.size, elaborator), elaborator.scope.weights_below(axis.name)
+    known = elaborator.scope.find(axis.name)
     if isinstance(length, Poison) or isinstance(known, Poison):
         return POISON
     if isinstance(known, WithAxis) and known.size == length:
         return known.axis
-    if isinstance(known, WithAxis) or name in site.context.of_any_length:
+    if isinstance(known, WithAxis) or name in elaborator.context.of_any_length:
         before = "of any length" if known is None else str(known.size)
-        return site.tell(errors.AxisDiffers(span=axis.span, name=axis.name, length=length, before=before))
+        return elaborator.tell(errors.AxisDiffers(span=axis.span, name=axis.name, length=length, before=before))
     if known is not None:
-        return site.tell(errors.DuplicateName(span=axis.span, name=axis.name))
+        return elaborator.tell(errors.DuplicateName(span=axis.span, name=axis.name))
     found = AxisEntity(Axis(length, name), axis.span)
-    site.scope.declare(axis.name, found)
-    site.context.observe(axis.span, found)
+    elaborator.scope.declare(axis.name, found)
+    elaborator.context.observe(axis.span, found)
     return found.axis
 
 
-def _length(axis: ast.Expression, site: Site) -> int | Poison:
-    length = site.constant(axis, "an axis")
+def _length(axis: ast.Expression, elaborator: Elaborator) -> int | Poison:
+    length = elaborator.constant(axis, "an axis")
     if isinstance(length, Poison) or (type(length) is int and 1 <= length <= LONGEST_AXIS):
         return length
     problem = f"an axis cannot be {described(length).removeprefix('the constant ')}"
-    return site.tell(errors.BadAxis(span=axis.span, problem=problem))
+    return elaborator.tell(errors.BadAxis(span=axis.span, problem=problem))
 
 
-def take_operand(declared: TensorType, statement: ast.Input, site: Site) -> Tensor | Poison:
+def take_operand(declared: TensorType, statement: ast.Input, elaborator: Elaborator) -> Tensor | Poison:
     """The next operand of a block, checked against the type of its input; poison where too few were given."""
-    call = site.call
+    call = elaborator.call
     assert call is not None and call.operands is not None
     call.taken += 1
     if not call.operands:
@@ -101,7 +101,7 @@ def take_operand(declared: TensorType, statement: ast.Input, site: Site) -> Tens
     tensor = call.operands.pop(0)
     reason = _misfit(declared, tensor.type, call.axes)
     if reason is not None:
-        return report_misfit(Misfit(reason, f"send it {declared}"), str(call), (tensor,), statement.span, site)
+        return report_misfit(Misfit(reason, f"send it {declared}"), str(call), (tensor,), statement.span, elaborator)
     words = [axis.name for axis in declared.shape if axis.is_padded and axis.name in call.axes]
     for word in words:
         call.named_by.setdefault(word, statement)
@@ -109,12 +109,12 @@ def take_operand(declared: TensorType, statement: ast.Input, site: Site) -> Tens
         axis = call.axes[word]
         other = next((each for each in call.named_by if each != word and axis.name and call.axes[each] == axis), None)
         if other is not None:
-            return _refuse_one_axis((other, call.named_by[other]), (word, statement), axis, call, site)
-    lacking = declared.shape[: max(0, len(declared.shape) - len(tensor.type.shape))] if site.region else ()
+            return _refuse_one_axis((other, call.named_by[other]), (word, statement), axis, call, elaborator)
+    lacking = declared.shape[: max(0, len(declared.shape) - len(tensor.type.shape))] if elaborator.region else ()
     for place, axis in enumerate(reversed(lacking)):  # axes of a module's senders have the same names in all inputs
         first = call.senders.setdefault(place, (axis.name, statement))
         if first[0] != axis.name:
-            return _refuse_one_axis(first, (axis.name, statement), None, call, site)
+            return _refuse_one_axis(first, (axis.name, statement), None, call, elaborator)
     return tensor
 
 
@@ -137,7 +137,11 @@ def _misfit(declared: TensorType, found: TensorType, axes: dict[str, Axis]) -> s
 
 
 def _refuse_one_axis(
-    named: tuple[str, ast.Input], again: tuple[str, ast.Input], axis: Axis | None, call: BlockCall, site: Site
+    named: tuple[str, ast.Input],
+    again: tuple[str, ast.Input],
+    axis: Axis | None,
+    call: BlockCall,
+    elaborator: Elaborator,
 ) -> Poison:
     """Report two names for one axis, which is that of a pool's senders if `axis` is None."""
     (first, earlier), (second, statement) = named, again
@@ -151,4 +155,4 @@ def _refuse_one_axis(
     notes = tuple(Note(text=f'"{word}" is an axis of this input', span=each.span) for word, each in (named, again))
     words = f'"{first}" of input "{earlier.reference.name}" and "{second}" of input "{statement.reference.name}"'
     facts: Any = {"axis": "of its senders" if axis is None else axis, "words": words, "way_out": way_out}
-    return site.tell(errors.OneAxisForTwo(span=call.span, notes=notes, who=str(call), **facts))
+    return elaborator.tell(errors.OneAxisForTwo(span=call.span, notes=notes, who=str(call), **facts))

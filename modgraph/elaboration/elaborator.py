@@ -35,24 +35,24 @@ KEPT_BY = {  # how to use a value after the body that binds it
 class Rules:
     """What each kind of tree means, how each kind of callable is applied, and what a term right of an arrow is."""
 
-    expressions: Mapping[type[ast.Expression], Callable[[Any, Site], Any]]
-    statements: Mapping[type[ast.Statement], Callable[[Any, Site], None]]
-    applications: Mapping[type[Entity], Callable[[Any, tuple[Tensor, ...], Span, Site], Any]]
-    term: Callable[[ast.Expression, Site], Any]
+    expressions: Mapping[type[ast.Expression], Callable[[Any, Elaborator], Any]]
+    statements: Mapping[type[ast.Statement], Callable[[Any, Elaborator], None]]
+    applications: Mapping[type[Entity], Callable[[Any, tuple[Tensor, ...], Span, Elaborator], Any]]
+    term: Callable[[ast.Expression, Elaborator], Any]
 
 
 @dataclass
 class ScanBody:
     """A scan while its body is elaborated; `read` are the inputs of its region for what it reads from around it."""
 
-    outer: Site
+    outer: Elaborator
     call: Call | None
     read: dict[Result, str] = field(default_factory=dict)
     yields: list[Any] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Site:
+class Elaborator:
     """Where an expression stands; `region` is the path of the pool's module that it is inside, if in one."""
 
     context: Context
@@ -137,17 +137,17 @@ class Site:
 
     # ------------------------------------------------------------ other places
 
-    def within(self, scope: Scope) -> Site:
+    def within(self, scope: Scope) -> Elaborator:
         return changed(self, scope=scope)
 
-    def under(self, naming: Naming) -> Site:
+    def under(self, naming: Naming) -> Elaborator:
         return changed(self, naming=naming)
 
     def unapplied(self, *stages: ast.Stage) -> Template:
         """Stages to be applied elsewhere, in the scope where they are written."""
         return Template(stages, self.scope, self.call)
 
-    def where_written(self, template: Template) -> Site:
+    def where_written(self, template: Template) -> Elaborator:
         """Where the names of a template mean something; what is frozen here stays so."""
         scope = template.scope
         if self.scope.frozen and not scope.frozen:
