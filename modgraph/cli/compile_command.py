@@ -25,10 +25,10 @@ class UnknownSuffix(Diagnostic, code="MG111"):
 
 
 class UnknownLowering(Diagnostic, code="MG112"):
-    """The form that `--lowering` asks for can compute no route of this model. The notes list those that can, by
+    """The lowering that `--lowering` names can compute no route of this model. The notes list those that can, by
     route."""
 
-    message = 'no route of this model has the form "{form}"'
+    message = 'no route of this model has the lowering "{lowering}"'
     help = "{suggestion}"
 
 
@@ -37,8 +37,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "set")
     what = "write a bundle (.onnx), the graph (.json) or PyTorch source (.py)"
     parser.add_argument("-o", "--output", metavar="FILE", help=what)
-    what = "how to compute routes that can be, instead of the best form"
-    parser.add_argument("--lowering", metavar="FORM", help=what)
+    what = "compute every route that has this lowering by it, instead of by its best"
+    parser.add_argument("--lowering", metavar="LOWERING", help=what)
     parser.add_argument("--seed", type=int, default=0, help="seed of the fresh weights (0)")
     add_options(parser, "force")
 
@@ -60,11 +60,11 @@ def run(options: argparse.Namespace) -> int:
         model = program.build(options.seed, options.lowering)
     except NoSuchLowering as error:
         offered = error.offered.items()
-        routes = [(", ".join(forms), "s" * (len(names) > 1), listed(names)) for forms, names in offered]
-        notes = tuple(Note(text=f"{forms}: route{plural} {names}") for forms, plural, names in routes)
-        known = [MASKED, *(each for forms in error.offered for each in forms)]
-        suggestion = did_you_mean(error.form, known, "leave --lowering out to have the best form chosen")
-        raise ModgraphError([UnknownLowering(form=error.form, suggestion=suggestion, notes=notes)]) from error
+        routes = [(", ".join(lowerings), "s" * (len(names) > 1), listed(names)) for lowerings, names in offered]
+        notes = tuple(Note(text=f"{lowerings}: route{plural} {names}") for lowerings, plural, names in routes)
+        known = [MASKED, *(each for lowerings in error.offered for each in lowerings)]
+        suggestion = did_you_mean(error.form, known, "leave --lowering out, and each route has its best")
+        raise ModgraphError([UnknownLowering(lowering=error.form, suggestion=suggestion, notes=notes)]) from error
     print(compile_report(program.ir, model))
     if suffix == ".json":
         write_output(options.output, json.dumps(graph, indent=2).encode(), options.force, GRAPH_KEYS)

@@ -50,7 +50,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("after", metavar="B", nargs="?", help="the same")
     add_options(parser, "set")
     for side, which in (("before", "A"), ("after", "B")):
-        what = f"set a parameter of {which} alone, after those of -s"
+        what = f"set a parameter of {which} only, after those of -s"
         parser.add_argument(f"--set-{side}", **SETTING, help=what)
     add_options(parser, "length", "json")
     parser.add_argument("--html", metavar="FILE", help="write a page with both graphs side by side")
@@ -91,8 +91,8 @@ def comparison(before: Opened, after: Opened, lengths: Mapping[str, int]) -> Com
     for each, other in ((before, after), (after, before)):
         graph = each.graph
         if other.kind is Kind.BUNDLE and each.kind is not Kind.BUNDLE:
-            graph = _in_bundle(each.graph, other)
-            also = "".join(f", nor {name}" for name in _left_out_of(other) if name in each.graph.outputs)
+            graph = _to_inference(each.graph, other)
+            also = "".join(f", nor {name}" for name in _find_omissions(other) if name in each.graph.outputs)
             lacks = f"{also}, which the bundle leaves out" if also else ""
             notes.append(f"the {each.kind} is compared as it is exported, without what only training needs{lacks}")
         sides.append(Side(str(each.path), each.kind, graph))
@@ -179,14 +179,14 @@ def _hash_of(found: Opened, bundle: Opened) -> str | None:
         return str(found.manifest["weights"])
     from modgraph.store.checkpoint_record import hash_of_values
 
-    weights, needed = _weights_of(found), [weight.name for weight in weights_of(_in_bundle(found.graph, bundle))]
+    weights, needed = _weights_of(found), [weight.name for weight in weights_of(_to_inference(found.graph, bundle))]
     return None if weights is None else hash_of_values({name: weights[name] for name in needed})
 
 
-def _in_bundle(graph: Graph, bundle: Opened) -> Graph:
+def _to_inference(graph: Graph, bundle: Opened) -> Graph:
     """A graph brought to what a bundle of it would hold that was exported as another was."""
-    return apply_passes(graph, pipeline_behind(bundle.graph, _left_out_of(bundle)))
+    return apply_passes(graph, pipeline_behind(bundle.graph, _find_omissions(bundle)))
 
 
-def _left_out_of(bundle: Opened) -> list[str]:
+def _find_omissions(bundle: Opened) -> list[str]:
     return [*bundle.manifest.get("left_out", {}).get("outputs", ())]

@@ -24,7 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--routing", action="store_true", help="the routers' records as further outputs")
     parser.add_argument("--novelty", action="store_true", help="what routers record of novelty as further outputs")
     parser.add_argument("--int8", action="store_true", help="weights of eight bits; says what that changes")
-    what = "these outputs alone, and what they need; * stands for anything"
+    what = "only these outputs, and what they need; * stands for anything"
     parser.add_argument("--only", nargs="+", action="extend", default=[], metavar="NAME", help=what)
     what = "a folder with a page that runs the model in the browser, for any server"
     parser.add_argument("--web", action="store_true", help=what)
@@ -48,8 +48,8 @@ def run(options: argparse.Namespace) -> int:
     run = load_run(options.run_directory)
     data = run.test_data()
     if options.web:
-        shown = {} if options.no_examples else data
-        report, text = write_site(options.output, partial(_export, options, run, data), shown, options.force)
+        examples = {} if options.no_examples else data
+        report, text = write_site(options.output, partial(_export, options, run, data), examples, options.force)
     else:
         report = _export(options, run, data, options.output)
         text = str(report)

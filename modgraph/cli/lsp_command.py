@@ -18,7 +18,7 @@ class NeedsExtra(Diagnostic, code="MG119"):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description = "For editors: the extension under editors/vscode starts it."
+    parser.description = "For editors: the extension under editors/vscode runs it."
 
 
 def run(options: argparse.Namespace) -> int:

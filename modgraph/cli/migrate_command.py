@@ -24,7 +24,7 @@ from modgraph.syntax import parse, read
 if TYPE_CHECKING:
     from modgraph.training.recipe import Recipe
 
-MORE = "give it more, -s train.epochs=N, or begin anew with the weights alone, --restart"
+MORE = "give it more, -s train.epochs=N, or begin anew with the weights only, --restart"
 
 
 class NotToMigrate(Diagnostic, code="MG833"):
@@ -55,7 +55,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--recipe", metavar="FILE", help="another recipe than the run's")
     what = "weights that are not carried over, or what they are of; * stands for anything"
     parser.add_argument("--fresh", nargs="+", action="extend", default=[], metavar="NAME", help=what)
-    parser.add_argument("--restart", action="store_true", help="begin at epoch 0, with the weights alone")
+    parser.add_argument("--restart", action="store_true", help="begin at epoch 0, with the weights only")
     add_options(parser, "set")
     parser.add_argument("--json", action="store_true", help="the plan as one JSON object on stdout")
 
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     program = load(options.to, **recipe.model)
     after = Opened(Path(options.to), Kind.SPEC, program.ir, program.source, moved=program.moved)
     plan = comparison(before, after, {})
-    plan = replace(plan, weights=_renewed(plan.weights, options.fresh, options.to))
+    plan = replace(plan, weights=_renew_weights(plan.weights, options.fresh, options.to))
     if not any(each.before and each.after for each in plan.weights):
         raise ModgraphError([NothingToCarry(run=options.run_folder, spec=options.to)])
     warn(program)
@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _renewed(weights: Sequence[Weight], patterns: Sequence[str], spec: str) -> tuple[Weight, ...]:
+def _renew_weights(weights: Sequence[Weight], patterns: Sequence[str], spec: str) -> tuple[Weight, ...]:
     """The weights, where those that a pattern means are dropped and begin anew. Raises `ModgraphError`."""
 
     def is_fresh(name: str, *patterns: str) -> bool:

@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         raise ModgraphError([BadName(name=name)])
     files, imports = {f"{name}.mod": STARTER.replace("NAME", name)}, dict[str, str]()
     if options.source is not None:
-        files, imports = _copied(name, options.source)
+        files, imports = _copy_spec(name, options.source)
     there, faults = [], [FileExists(path=path) for path in files if os.path.lexists(path)]
     for path, text in imports.items():
         found = read(path, Report()) if exists(path) else None
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _copied(name: str, spec: str) -> tuple[dict[str, str], dict[str, str]]:
+def _copy_spec(name: str, spec: str) -> tuple[dict[str, str], dict[str, str]]:
     """A spec's text under a new model name and its recipe, and the files that it imports. Raises `ModgraphError`."""
     report = Report()
     source = read(spec, report)

@@ -29,7 +29,7 @@ class SystemRefuses(Diagnostic, code="MG131"):
     """The operating system refuses a file, a folder or a stream: a name is too long, a disk is full."""
 
     message = "the system refuses{what}: {reason}"
-    help = "look at its name, its permissions, and the space that is left"
+    help = "check its name, its permissions, and the space that is left"
 
 
 class NoCurrentFolder(Diagnostic, code="MG132"):

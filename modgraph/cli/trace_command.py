@@ -43,10 +43,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     what = "of a bundle: trace it on arrays named as its inputs and targets"
     parser.add_argument("--input", metavar="x.npz", help=what)
     parser.add_argument("--split", metavar="NAME", help="which data (the first split that was not learnt from)")
-    parser.add_argument("--route", metavar="NAME", help="this route alone")
+    parser.add_argument("--route", metavar="NAME", help="only this route")
     what = f"examples in a file of arrays or places (4); statistics are over {LEAST_MEASURED}, or N if that is more"
     parser.add_argument("--examples", type=_count, default=EXAMPLES, metavar="N", help=what)
-    what = "steps of a time axis that are told, the first ones (12)"
+    what = "how many steps of a time axis to print, from the first (12)"
     parser.add_argument("--steps", type=_count, metavar="N", help=what)
     parser.add_argument("--json", action="store_true", help="the summary as one JSON object on stdout")
     add_options(parser, "force")
@@ -104,10 +104,10 @@ def _page(path: str, summary: dict[str, Any], pictures: Callable[[], dict[str, b
     from modgraph.inspect.trace_sections import growth_section, loads_of, sections_of
     from modgraph.store.opened import opened
 
-    shown = opened(path)
-    pane = Pane(scene_of(shown.graph), shown.source, loads=loads_of(summary))
+    found = opened(path)
+    pane = Pane(scene_of(found.graph), found.source, loads=loads_of(summary))
     grown = [growth_section(summary["growth"])] if summary["growth"] is not None else []
-    return page_of(f"{shown.graph.name}: trace", [pane], [*sections_of(summary, pictures()), *grown])
+    return page_of(f"{found.graph.name}: trace", [pane], [*sections_of(summary, pictures()), *grown])
 
 
 def _keep(run: RunDirectory, summary: dict[str, Any], pictures: Callable[[], dict[str, bytes]], force: bool) -> None:
@@ -155,7 +155,7 @@ def _trace_bundle(options: argparse.Namespace, examples: int) -> tuple[Trace, Ru
     else:
         for option, value in (("--recipe", options.recipe), ("-s", options.set)):
             if value:
-                instead = "--input alone has all that is traced"
+                instead = "--input holds all that is traced"
                 raise ModgraphError([NotForThisTrace(option=option, what="data from a file", instead=instead)])
         splits = traceable.splits_of_file(options.input)
     return trace_bundle(traceable, splits, options.split, options.route, examples), None

@@ -19,7 +19,7 @@ class SpecOrResume(Diagnostic, code="MG114"):
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("spec", metavar="SPEC", nargs="?")
     add_options(parser, "set")
-    parser.add_argument("--recipe", metavar="FILE", help="the recipe (the YAML file beside the spec)")
+    parser.add_argument("--recipe", metavar="FILE", help="the recipe (the YAML file next to the spec)")
     parser.add_argument("--out", metavar="DIR", help="folder for the run (runs/SPEC)")
     parser.add_argument("--resume", metavar="DIR", help="go on with a run; it keeps its spec and recipe")
 

@@ -36,16 +36,16 @@ def run(options: argparse.Namespace) -> int:
     if suffix not in SUFFIXES:
         raise ModgraphError([UnknownDrawingSuffix(path=options.output)])
     refuse_foreign(path, force=options.force)
-    shown = open_architecture(options.architecture, options)
+    found = open_architecture(options.architecture, options)
     if suffix == ".html":
         from modgraph.pages import page_of_opened
 
-        content = page_of_opened(shown)
+        content = page_of_opened(found)
     else:
         from modgraph.inspect.drawing import dot_of, mermaid_of, svg_of
         from modgraph.inspect.scene import scene_of
 
-        content = {".svg": svg_of, ".dot": dot_of, ".mmd": mermaid_of}[suffix](scene_of(shown.graph))
+        content = {".svg": svg_of, ".dot": dot_of, ".mmd": mermaid_of}[suffix](scene_of(found.graph))
     write_output(path, content.encode(), options.force)
     print(f"wrote {path}")
     return 0

@@ -47,7 +47,7 @@ def test_a_form_is_refused_of_a_model_without_routes(tmp_path: Path, capsys: pyt
     spec = tmp_path / "m.mod"
     spec.write_text("model m() { input x: float[4] y = x -> linear(2) output y }")
     assert main(["compile", str(spec), "--lowering", "groupd"]) == 1, "it compiles as if no form were asked for"
-    assert 'error[MG112]: no route of this model has the form "groupd"' in capsys.readouterr().err
+    assert 'error[MG112]: no route of this model has the lowering "groupd"' in capsys.readouterr().err
     assert main(["compile", str(spec), "--lowering", "message_passing"]) == 0, (
         "the definition may be asked of any graph"
     )
