@@ -11,7 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from modgraph.ir import Graph
-from modgraph.metrics.means import Means
+from modgraph.metrics.accumulators import Accumulators
 from modgraph.nn.device import Sent
 from modgraph.store.journal import seal_logs
 from modgraph.store.records import sealed, unsealed
@@ -100,4 +100,4 @@ def change_graph(engine: Engine, graph: Graph) -> None:
     Raises `ModgraphError`, the state then as it was."""
     check_monitored(graph, engine.train, engine.phase.splits)
     engine.state = train_state(graph, engine.train, engine.phase, engine.processes, engine.checkpoint())
-    engine.means = Means()
+    engine.accumulators = Accumulators()

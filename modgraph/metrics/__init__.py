@@ -1,1 +1,1 @@
-"""What is measured of a model, and how it adds up over batches and processes."""
+"""Metrics of a model, and the accumulators that sum them over batches and processes."""

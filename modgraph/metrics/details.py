@@ -1,4 +1,4 @@
-"""What goes wrong where: metrics of each target, confusion matrices, and every metric for each group of the data."""
+"""Details of a split: metrics of each target, confusion matrices, and every metric for each group of the data."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from torch import Tensor
 
 from modgraph.data import Arrays
 from modgraph.data.batches import batches
-from modgraph.metrics.compared import Accuracy, Batch
-from modgraph.metrics.means import Means
-from modgraph.metrics.metrics import Metrics, by_group
+from modgraph.metrics.accumulators import Accumulators
+from modgraph.metrics.metrics import Metrics, split_by_group
+from modgraph.metrics.target_metrics import Accuracy, Batch
 
-WIDEST = 120  # letters of a confusion matrix with names above its columns
-Compute = Callable[[Metrics, Batch], Sequence[Tensor]]  # what metrics want of a batch
-MOST_CLASSES = 100  # of a confusion matrix: of a vocabulary it would fill the disk and tell nobody anything
+WIDEST = 120  # columns of text for a matrix with names above it
+Compute = Callable[[Metrics, Batch], Sequence[Tensor]]  # returns the values that metrics read from a batch
+MOST_CLASSES = 100  # of a confusion matrix: that of a vocabulary would fill the disk, and nobody could read it
 
 
 @dataclass
 class Details:
-    """By target its metrics, how many labels it has, and how often each class (rows) was taken for each (columns); by
-    grouping and group, its metrics and how many examples it has. `classes` are names of classes by target, where
-    the data have names."""
+    """The metrics and the number of labels of each target, and its confusion matrix (true classes in rows, predicted
+    classes in columns); the metrics and the number of examples of each group. `classes` has the names of classes by
+    target, where the data set names them."""
 
     targets: dict[str, dict[str, float]] = field(default_factory=dict)
     labels: dict[str, int] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Details:
         return "\n".join(lines)
 
     def names(self, target: str) -> list[str]:
-        """The classes of a target's confusion matrix: their names, or the numbers of those that have none."""
+        """Return the classes of a target's confusion matrix: their names, or numbers for those without a name."""
         known = self.classes.get(target, ())
         return [*known, *map(str, range(len(known), len(self.confusion[target])))][: len(self.confusion[target])]
 
@@ -61,9 +61,12 @@ class Details:
         return lines
 
     def as_json(self) -> dict[str, Any]:
-        """Confusion matrices as lists, `<target>.classes` the names of their rows and columns;
-        `<metric>_by_target`, `labels_by_target`: a value for each target;
-        `<metric>_by_<grouping>`: a value for each group."""
+        """Return the details as JSON values.
+
+        `<target>.confusion` are matrices as lists, `<target>.classes` the names of their rows and columns.
+        `<metric>_by_target` and `labels_by_target` have a value for each target, `<metric>_by_<grouping>` for each
+        group.
+        """
         found: dict[str, Any] = {f"{name}.confusion": matrix.tolist() for name, matrix in self.confusion.items()}
         found |= {f"{name}.classes": self.names(name) for name in self.confusion if name in self.classes}
         found["labels_by_target"] = self.labels
@@ -75,8 +78,8 @@ class Details:
 
 
 def _matrix(matrix: NDArray[np.int64], names: Sequence[str]) -> list[str]:
-    """The lines of a confusion matrix: names head rows and columns; if that is too wide, numbers head the columns and
-    precede the names of rows."""
+    """Return the lines of a confusion matrix. Names head rows and columns; where that is too wide, numbers head the
+    columns and precede the names of rows."""
     heads, sides = names, names
     if len(names) * (1 + max(map(len, names))) > WIDEST:
         heads = [str(number) for number in range(len(names))]
@@ -89,9 +92,10 @@ def _matrix(matrix: NDArray[np.int64], names: Sequence[str]) -> list[str]:
 
 
 def details(metrics: Metrics, compute: Compute, arrays: Arrays, classes: Mapping[str, Sequence[str]]) -> Details:
-    """Metrics of a split by target and by group, computed batch by batch. `classes` has the names of each target's."""
-    whole, of_all = Details(classes=classes), Means()
-    means: dict[str, dict[str, Means]] = {grouping: {} for grouping in arrays.groups}
+    """Compute metrics of a split by target and by group, batch by batch. `classes` has the names of each target's
+    classes."""
+    whole, of_all = Details(classes=classes), Accumulators()
+    accumulators: dict[str, dict[str, Accumulators]] = {grouping: {} for grouping in arrays.groups}
     labels = {metric.target: metric.labels for metric in metrics.compared}
     for indices, batch in batches(arrays):
         values = compute(metrics, batch)
@@ -106,12 +110,12 @@ def details(metrics: Metrics, compute: Compute, arrays: Arrays, classes: Mapping
                 matrix = whole.confusion.setdefault(metric.target, matrix)
                 np.add.at(matrix, (batch[metric.target][counts].numpy(), logits.argmax(-1)[counts].numpy()), 1)
         for grouping, words in arrays.groups.items():
-            for group, own, found in by_group(words[indices], batch, values):
-                metrics.gather(means[grouping].setdefault(group, Means()), own, found)
+            for group, own, found in split_by_group(words[indices], batch, values):
+                metrics.gather(accumulators[grouping].setdefault(group, Accumulators()), own, found)
     overall = metrics.values(of_all)
     for metric in metrics.compared:
         whole.targets.setdefault(metric.target, {})[metric.measure.name] = overall[metric.name]
-    for grouping, groups in means.items():
+    for grouping, groups in accumulators.items():
         names, sizes = np.unique(arrays.groups[grouping], return_counts=True)
         whole.groups[grouping] = {group: metrics.values(groups[group]) for group in map(str, names)}
         whole.sizes[grouping] = dict(zip(map(str, names), map(int, sizes), strict=True))

@@ -1,4 +1,4 @@
-"""Metrics that a graph implies: its losses, how right its predictions are, what its controllers do."""
+"""All metrics of a graph: its losses, the metrics of its targets, and those of its controllers."""
 
 from __future__ import annotations
 
@@ -18,32 +18,35 @@ from modgraph.data import Arrays
 from modgraph.data.batches import ahead, batches
 from modgraph.data.declaration import refuse_labels_beyond
 from modgraph.ir import Graph, Result
-from modgraph.metrics.compared import Batch, Metric, asked_metrics, compared_metrics
+from modgraph.metrics.accumulators import Accumulators
 from modgraph.metrics.controllers import Controller, controllers
-from modgraph.metrics.means import Means
+from modgraph.metrics.target_metrics import Batch, Metric, build_requested_metrics, derive_metrics
 from modgraph.nn.device import sent
 
 TOTAL = "total_loss"
-Asked = Mapping[str, str | Sequence[str]]  # metrics that a recipe asks for, by target
+Asked = Mapping[str, str | Sequence[str]]  # metrics that a recipe requests, by target
 
 
 class Metrics:
-    """All metrics of a graph: what to compute for them, how to gather it, and what it comes to. Of several targets that
-    one measure is taken of, its plain name is the mean over them. With a grouping, what is compared with targets is
-    measured for each of its groups too (`domain.sketch.accuracy`), and the mean over them (`domain.accuracy`). `asked`
-    are metrics by target that no loss implies."""
+    """Lists the results to compute for the metrics of a graph, accumulates them, and gives the reported values.
+
+    Where one measure has several targets, its plain name is the mean over them. With a grouping `by`, metrics of
+    targets are also reported for each group (`domain.sketch.accuracy`), and as the mean over groups
+    (`domain.accuracy`). `asked` are metrics by target that no loss implies.
+    """
 
     def __init__(
         self, graph: Graph, by: str | None = None, groups: Sequence[str] = (), asked: Asked | None = None
     ) -> None:
         self.losses = tuple(graph.losses)
         self.labels = labels_of_losses(graph)
-        asked_for = asked_metrics(graph, asked or {})
-        self.all: list[Metric | Controller] = [*compared_metrics(graph), *asked_for, *controllers(graph)]
+        asked_for = build_requested_metrics(graph, asked or {})
+        self.all: list[Metric | Controller] = [*derive_metrics(graph), *asked_for, *controllers(graph)]
         by_measure: dict[str, list[str]] = {}
         for metric in self.compared:
             by_measure.setdefault(metric.measure.name, []).append(metric.name)
-        self.means = {name: each for name, each in by_measure.items() if len(each) > 1}  # over several targets
+        # the plain names of measures with several targets
+        self.averages = {name: each for name, each in by_measure.items() if len(each) > 1}
         self.groups = {group: f"{by}.{group}." for group in groups}
         self.over_groups = f"{by}."
 
@@ -53,12 +56,12 @@ class Metrics:
 
     @property
     def wanted(self) -> list[Result]:
-        """The results that `gather` takes."""
+        """The results that `gather` reads, in order."""
         return [result for metric in self.all for result in metric.wanted]
 
     @property
     def larger_is_better(self) -> dict[str, bool]:
-        """Which way each of `names` improves: what no metric says grows when it is better shrinks."""
+        """Whether each of `names` improves as it grows; False where no metric says so."""
         larger = [metric for metric in self.compared if metric.measure.larger_is_better]
         growing = {name for metric in larger for name in (metric.name, metric.measure.name)}
         prefixes = ("", *self.groups.values(), self.over_groups)
@@ -67,22 +70,22 @@ class Metrics:
 
     @property
     def names(self) -> list[str]:
-        """What `values` will hold."""
+        """The names that `values` returns."""
         losses = [TOTAL] if len(self.losses) == 1 else [*self.losses, TOTAL]
-        own = [*losses, *(name for metric in self.all for name in metric.names), *self.means]
+        own = [*losses, *(name for metric in self.all for name in metric.names), *self.averages]
         prefixes = (*self.groups.values(), self.over_groups) if self.groups else ()
         return [*own, *(f"{prefix}{name}" for prefix in prefixes for name in self._of_targets)]
 
     def gather(
         self,
-        means: Means,
+        accumulators: Accumulators,
         batch: Batch,
         values: Sequence[Tensor],
         losses: Mapping[str, Tensor] | None = None,
         words: NDArray[np.str_] | None = None,
     ) -> None:
-        """Add a batch's wanted values and its losses to the means; given the group of every example, also to those of
-        the groups."""
+        """Add the wanted values and losses of a batch. Given the group of every example, `words` [B], add them to those
+        of the groups too."""
         examples = len(next(iter(batch.values())))
         if not examples:
             return
@@ -90,19 +93,19 @@ class Metrics:
         for name, loss in (losses or {}).items():
             here = labelled.get(name)
             count = examples if here is None else here.sum()
-            means.hold((name,), mean_of_loss(loss.detach(), here).double() * count, count)
+            accumulators.add_tensors((name,), mean_of_loss(loss.detach(), here).double() * count, count)
         left = (value.detach() for value in values)
         for metric in self.all:
-            metric.add(means, batch, [next(left) for _ in metric.wanted])
-        for group, own, found in by_group(words, batch, values) if words is not None else ():
-            of_group = Means()
+            metric.add(accumulators, batch, [next(left) for _ in metric.wanted])
+        for group, own, found in split_by_group(words, batch, values) if words is not None else ():
+            of_group = Accumulators()
             self.gather(of_group, own, found)
-            means.add_all(of_group, self.groups[group])
+            accumulators.add_all(of_group, self.groups[group])
 
-    def values(self, means: Means) -> dict[str, float]:
-        """What is reported of what was gathered."""
-        found = self._values(means)
-        of_groups = {prefix: self._values(means.below(prefix)) for prefix in self.groups.values()}
+    def values(self, accumulators: Accumulators) -> dict[str, float]:
+        """Return the reported values by name."""
+        found = self._values(accumulators)
+        of_groups = {prefix: self._values(accumulators.filter_prefix(prefix)) for prefix in self.groups.values()}
         for name in self._of_targets if of_groups else ():
             each = {prefix: values[name] for prefix, values in of_groups.items() if name in values}
             found |= {f"{prefix}{name}": value for prefix, value in each.items()}
@@ -112,30 +115,30 @@ class Metrics:
 
     @property
     def _of_targets(self) -> list[str]:
-        return [*(metric.name for metric in self.compared), *self.means]
+        return [*(metric.name for metric in self.compared), *self.averages]
 
-    def _values(self, means: Means) -> dict[str, float]:
-        known = means.each()
+    def _values(self, accumulators: Accumulators) -> dict[str, float]:
+        known = accumulators.averages()
         losses = {name: known[name] for name in self.losses if name in known}
         found = {} if len(self.losses) == 1 else losses
         found |= {TOTAL: sum(losses.values())} if losses else {}
         for metric in self.all:
-            if metric.names[0] in means:
-                found |= metric.values(means)
-        over = {name: of for name, of in self.means.items() if found.keys() >= set(of)}
+            if metric.names[0] in accumulators:
+                found |= metric.values(accumulators)
+        over = {name: of for name, of in self.averages.items() if found.keys() >= set(of)}
         return found | {name: mean_of([found[each] for each in of]) for name, of in over.items()}
 
 
 def mean_of(values: Iterable[float]) -> float:
-    """The mean of those that are numbers; not a number if none is."""
+    """Return the mean of the values that are not NaN; NaN if there is none."""
     known = [value for value in values if not math.isnan(value)]
     return mean(known) if known else math.nan
 
 
-def by_group(
+def split_by_group(
     words: NDArray[np.str_], batch: Batch, values: Sequence[Tensor]
 ) -> Iterator[tuple[str, Batch, list[Tensor]]]:
-    """The part of a batch and of its values that belongs to each group, given the group of every example."""
+    """Split a batch and its values by group, given the group of every example, `words` [B]."""
     device = next(iter(batch.values())).device
     for group in np.unique(words):
         here = sent(torch.from_numpy(np.flatnonzero(words == group)), device)
@@ -143,54 +146,55 @@ def by_group(
 
 
 def better(value: float, than: float | None, larger: bool) -> bool:
-    """Whether a value is better, where larger ones are or smaller ones; what is no finite number never is."""
+    """Whether a value improves on another; a value that is not finite never does."""
     return math.isfinite(value) and (than is None or (value > than if larger else value < than))
 
 
 @torch.no_grad()
 def values_of_model(model: Model, metrics: Metrics, batch: Batch) -> list[Tensor]:
-    """What a model tells of the metrics of its graph."""
-    return [value.cpu() for value in model.results(placed(batch, model), tuple(metrics.wanted))]
+    """Compute the values that metrics read from a batch."""
+    return [value.cpu() for value in model.results(move_to_model(batch, model), tuple(metrics.wanted))]
 
 
 def results_of(
     model: Model, batch: Mapping[str, Tensor], wanted: list[Any], losses: Mapping[str, Result]
 ) -> tuple[list[Tensor], dict[str, Tensor]]:
-    """Some results of a batch, for the metrics, and its losses: [B] of one per example, one number over the batch."""
+    """Compute results of a batch for the metrics, and its losses: [B] for a loss per example, a scalar for one over the
+    batch."""
     results = model.results(batch, (*wanted, *losses.values()))
     return results[: len(wanted)], dict(zip(losses, results[len(wanted) :], strict=True))
 
 
 def metrics_of(graph: Graph, arrays: Arrays, by: str | None, asked: Asked | None = None) -> Metrics:
-    """The metrics of a graph on a split, by the groups of a grouping if it has that, and those that are asked for."""
+    """Return the metrics of a graph on a split, by the groups of a grouping if the split has it."""
     return Metrics(graph, by, arrays.names_of_groups(by), asked)
 
 
 @torch.no_grad()
 def evaluate(
     model: Model, arrays: Arrays, part: int = 0, parts: int = 1, by: str | None = None, asked: Asked | None = None
-) -> Means:
-    """What a model's metrics gather over a split, in evaluation mode; of several parts' batches, one part's. Raises
-    `ModgraphError` for labels beyond the classes that the model has."""
+) -> Accumulators:
+    """Accumulate a model's metrics over a split, in evaluation mode; with `parts`, over every `parts`-th batch. Raises
+    `ModgraphError` for labels beyond the classes of the model."""
     refuse_labels_beyond(arrays, model.graph)
     model.eval()
-    means, metrics = Means(), metrics_of(model.graph, arrays, by, asked)
+    accumulators, metrics = Accumulators(), metrics_of(model.graph, arrays, by, asked)
     with ahead(batches(arrays, part, parts), reads=bool(arrays.on_disk)) as every:
         for indices, rows in every:
-            batch = placed(rows, model)
+            batch = move_to_model(rows, model)
             values, losses = results_of(model, batch, metrics.wanted, model.graph.losses)
             words = arrays.groups[str(by)][indices] if metrics.groups else None
-            metrics.gather(means, batch, values, losses, words)
-    return means
+            metrics.gather(accumulators, batch, values, losses, words)
+    return accumulators
 
 
 def measure(model: Model, arrays: Arrays, by: str | None = None, asked: Asked | None = None) -> dict[str, float]:
-    """The metrics of a model on a split, also of each group of a grouping."""
+    """Return the metrics of a model on a split, also of each group of a grouping."""
     return metrics_of(model.graph, arrays, by, asked).values(evaluate(model, arrays, by=by, asked=asked))
 
 
-def placed(batch: Batch, model: Model) -> dict[str, Tensor]:
-    """A batch where the model is, in its precision."""
+def move_to_model(batch: Batch, model: Model) -> dict[str, Tensor]:
+    """Move a batch to the model's device and precision."""
     weight = next(model.parameters(), torch.empty(0))
     return {
         name: sent(each, weight.device, weight.dtype if each.is_floating_point() else None)

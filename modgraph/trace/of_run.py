@@ -14,8 +14,8 @@ from modgraph.data import TRAIN, Arrays
 from modgraph.data.batches import batches
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Decision, Result, comparisons
-from modgraph.metrics.compared import accuracies
 from modgraph.metrics.controllers import controllers
+from modgraph.metrics.target_metrics import accuracies
 from modgraph.store.growth import growth_of
 from modgraph.store.journal import check_logs, read_metrics
 from modgraph.trace.errors import NothingToTrace

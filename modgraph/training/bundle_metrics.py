@@ -17,9 +17,9 @@ from modgraph.data.batches import batches
 from modgraph.data.declaration import refuse_labels_beyond
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
-from modgraph.metrics.compared import Batch
-from modgraph.metrics.means import Means
+from modgraph.metrics.accumulators import Accumulators
 from modgraph.metrics.metrics import Asked, Metrics, metrics_of
+from modgraph.metrics.target_metrics import Batch
 from modgraph.training.errors import OfAnotherRun
 from modgraph.training.stored_run import Run
 
@@ -56,19 +56,19 @@ def evaluate_bundle(
 ) -> dict[str, float]:
     """The metrics of a bundle over a split, also of each group of a grouping. Raises `ModgraphError`."""
     refuse_labels_beyond(arrays, graph)
-    means, metrics = Means(), following_from(bundle.outputs, graph, metrics_of(graph, arrays, by, asked))
+    accumulators, metrics = Accumulators(), following_from(bundle.outputs, graph, metrics_of(graph, arrays, by, asked))
     for indices, batch in batches(arrays):
         words = arrays.groups[str(by)][indices] if metrics.groups else None
-        metrics.gather(means, batch, values_of_bundle(bundle, graph, metrics, batch), words=words)
-    return metrics.values(means)
+        metrics.gather(accumulators, batch, values_of_bundle(bundle, graph, metrics, batch), words=words)
+    return metrics.values(accumulators)
 
 
 def metrics_of_outputs(outputs: Values, graph: Graph, rows: Values) -> dict[str, float]:
     """The metrics of what a model made of some examples."""
-    means, metrics = Means(), following_from(outputs, graph, Metrics(graph))
+    accumulators, metrics = Accumulators(), following_from(outputs, graph, Metrics(graph))
     batch = {name: torch.from_numpy(array) for name, array in rows.items()}
-    metrics.gather(means, batch, _values_of(metrics, graph, outputs, batch))
-    return metrics.values(means)
+    metrics.gather(accumulators, batch, _values_of(metrics, graph, outputs, batch))
+    return metrics.values(accumulators)
 
 
 def following_from(outputs: Collection[str], graph: Graph, metrics: Metrics) -> Metrics:
@@ -81,4 +81,4 @@ def following_from(outputs: Collection[str], graph: Graph, metrics: Metrics) -> 
 def _values_of(metrics: Metrics, graph: Graph, outputs: Values, batch: Batch) -> list[Tensor]:
     """What each metric wants, of outputs by name."""
     results = {result: torch.from_numpy(outputs[name]) for name, result in graph.outputs.items() if name in outputs}
-    return [metric.of_prediction(results[metric.compared.prediction], batch) for metric in metrics.compared]
+    return [metric.compute_result(results[metric.compared.prediction], batch) for metric in metrics.compared]

@@ -21,7 +21,7 @@ from modgraph.data import TRAIN, VALIDATION, Arrays
 from modgraph.data.batches import Batch, RandomOrder
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
-from modgraph.metrics.means import Means
+from modgraph.metrics.accumulators import Accumulators
 from modgraph.metrics.metrics import evaluate, metrics_of
 from modgraph.nn.device import Sent, sent
 from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, write_checkpoint
@@ -62,7 +62,7 @@ class Engine:
         self.reader = BatchReader(train, processes)
         self.origin = directory.origin() if resume else graph.hash()
         checkpoint = newest_checkpoint(directory.checkpoints, origin=self.origin) if resume else None
-        self.means = Means()
+        self.accumulators = Accumulators()
         if checkpoint is None:
             graph, at = course.begin(graph)
             phase, self.progress = course.phase(at, graph), Progress(at=at)
@@ -71,9 +71,9 @@ class Engine:
             with refusing_damage(checkpoint):
                 self.progress = Progress.read(checkpoint)
                 phase = course.phase(self.progress.at, graph)
-                means = Means.read(checkpoint.facts["means"])
+                accumulators = Accumulators.read(checkpoint.facts["means"])
             if processes.is_rank_zero:
-                self.means = means
+                self.accumulators = accumulators
                 tidy(directory.checkpoints, train.keep, self.progress.best_step)  # what was cut off may be this
         self._enter(phase)
         self.state = train_state(graph, train, phase, processes, checkpoint)
@@ -102,7 +102,7 @@ class Engine:
         by, asked = self.train.by, self.train.metrics
         with made_whole(self.state.objective):
             part = evaluate(model, arrays, self.processes.rank, self.processes.size, by, asked)
-        return metrics_of(model.graph, arrays, by, asked).values(Means.joined(self.processes.gather(part)))
+        return metrics_of(model.graph, arrays, by, asked).values(Accumulators.merge(self.processes.gather(part)))
 
     def on_rank_zero(self, compute: Callable[[], T]) -> T:
         """What one process computes, for all of them. Raises in all the `ModgraphError` that it raises."""
@@ -116,10 +116,10 @@ class Engine:
     # ------------------------------------------------------------ leaving and taking up
 
     def checkpoint(self) -> Checkpoint:
-        """All that there is at this very moment, its tensors those of the training itself; one process's means."""
+        """The checkpoint of this step. Its tensors are those of the training itself, its metrics those of one process."""
         state = self.state
         stages = {name: each.stages for name, each in state.staged.items()}
-        kept = {"means": self.means.facts(), "algorithm": state.learner.facts(), FACT: stages}
+        kept = {"means": self.accumulators.facts(), "algorithm": state.learner.facts(), FACT: stages}
         return Checkpoint(
             epoch=self.progress.epoch,
             step=self.progress.step,
@@ -135,12 +135,12 @@ class Engine:
         """Write a checkpoint of this very moment. Raises `ModgraphError`, also for a state that is no finite number."""
         self.finite.look()
         now = self.checkpoint()
-        parts = self.processes.gather((self.means, wrong_in(now)))
+        parts = self.processes.gather((self.accumulators, wrong_in(now)))
         for wrong in filter(None, (found for _, found in parts)):  # all processes stop, or none
             raise ModgraphError([Diverged(what=f"{wrong} is not finite", step=self.progress.step)])
         if self.processes.is_rank_zero:
-            means = Means.joined(part for part, _ in parts)
-            now = replace(now, facts={**now.facts, "means": means.facts(), LOGS: seal_logs(self.directory)})
+            accumulators = Accumulators.merge(part for part, _ in parts)
+            now = replace(now, facts={**now.facts, "means": accumulators.facts(), LOGS: seal_logs(self.directory)})
             write_checkpoint(self.directory.checkpoints, now, self.train.keep, self.progress.best_step)
 
     def begin_from(self, checkpoint: Checkpoint, kept: Mapping[str, Tensor], facts: Mapping[str, Any]) -> bool:
@@ -184,7 +184,7 @@ class Engine:
         while self.progress.epoch_of_phase < self.phase.epochs and not self.progress.enough:
             self._epoch()
             self._close_epoch(log)
-            self.means = Means()
+            self.accumulators = Accumulators()
             self.save()
 
     def _epoch(self) -> None:
@@ -203,7 +203,7 @@ class Engine:
     def _close_epoch(self, log: Log | None) -> None:
         """Close an epoch: log its metrics, and see whether it was the best, and whether it is enough."""
         self.finite.look()
-        gathered = Means.joined(self.processes.gather(self.means))
+        gathered = Accumulators.merge(self.processes.gather(self.accumulators))
         state = self.state
         settings = {f"state.{each.name}": float(state.model.lookup(each.weight)) for each in state.scheduled}
         values = {TRAIN: {**state.metrics.values(gathered), **settings}}
@@ -238,7 +238,7 @@ class Engine:
         self._descend(objective, batch, len(indices))
         states.move(state.model, dict(zip(states.results, found[known:], strict=True)))
         self.progress = replace(self.progress, step=step + 1)
-        state.metrics.gather(self.means, batch, found[:measured], losses)
+        state.metrics.gather(self.accumulators, batch, found[:measured], losses)
 
     def _descend(self, losses: Mapping[str, Tensor], batch: Batch, examples: int) -> None:
         """One move of the weights. Raises `ModgraphError` if the loss or a gradient is no finite number."""

@@ -21,8 +21,8 @@ from modgraph.data.errors import DataDoesNotFit
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.ir import Graph, OpNode, below, comparisons, with_missing_labels
 from modgraph.ir.analysis.learnt import ruled_states
-from modgraph.metrics.compared import SAMPLED
 from modgraph.metrics.metrics import Asked, Metrics, metrics_of
+from modgraph.metrics.target_metrics import SAMPLE_METRICS
 from modgraph.ops.array import State
 from modgraph.recipes.optimizers import Schedule
 from modgraph.training import errors
@@ -170,11 +170,11 @@ def unfit_metrics(graph: Graph, asked: Asked) -> Iterator[tuple[str, Diagnostic]
             reason = "no loss of the spec compares with it"
             yield target, errors.CannotMeasure(target=target, reason=reason, suggestion=did_you_mean(target, targets))
             continue
-        fitting = [each for each, kind in SAMPLED.items() if kind.dtype == targets[target].dtype]
+        fitting = [each for each, kind in SAMPLE_METRICS.items() if kind.dtype == targets[target].dtype]
         for name in names_in(names):
             if name not in fitting:
                 reason = f"{name} cannot be measured of {targets[target]}"
-                reason = reason if name in SAMPLED else f'there is no metric "{name}" that may be asked for'
+                reason = reason if name in SAMPLE_METRICS else f'there is no metric "{name}" that may be asked for'
                 suggestion = did_you_mean(name, fitting, "of such a target: {known}")
                 yield target, errors.CannotMeasure(target=target, reason=reason, suggestion=suggestion)
 

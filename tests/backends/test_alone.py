@@ -25,7 +25,7 @@ from modgraph.data import Arrays
 from modgraph.data.batches import batch_of
 from modgraph.data.declaration import check
 from modgraph.ir import Graph, Result
-from modgraph.metrics.means import Means
+from modgraph.metrics.accumulators import Accumulators
 from modgraph.metrics.metrics import evaluate
 from tests.examples import GRU
 from tests.traces import Trace
@@ -146,7 +146,7 @@ def test_metrics_and_statistics_of_a_split_are_those_of_its_sequences(name: str)
     model, lengths = model_of(name), [5, 0, 2, 6, 1, 2]
     arrays = arrays_of(model.graph, lengths, torch.nan)
     together = evaluate(model, arrays)
-    apart = Means.joined(evaluate(model, arrays.take(np.array([at]))) for at in range(len(lengths)))
+    apart = Accumulators.merge(evaluate(model, arrays.take(np.array([at]))) for at in range(len(lengths)))
     over_batch = {key for key, result in model.graph.losses.items() if model.graph.type_of(result).per == "batch"}
     for key in together.sums.keys() - over_batch - {"total_loss"}:
         assert together.sums[key] == pytest.approx(apart.sums[key], rel=1e-9, abs=1e-9), key

@@ -15,10 +15,10 @@ from modgraph.backends.torch import Model
 from modgraph.data import Arrays
 from modgraph.declare import Role
 from modgraph.ir import Result
-from modgraph.metrics.compared import SquaredError
+from modgraph.metrics.accumulators import Accumulators
 from modgraph.metrics.controllers import Controller, decision_sums, mean_entropy
-from modgraph.metrics.means import Means
 from modgraph.metrics.metrics import Metrics, evaluate, measure
+from modgraph.metrics.target_metrics import SquaredError
 from modgraph.routers import Router
 from modgraph.store.records import json_text
 from tests.examples import GRU, ROUTER_EXAMPLES
@@ -90,7 +90,7 @@ def test_a_perplexity_beyond_all_numbers_is_infinite_and_in_json_null() -> None:
 @pytest.mark.parametrize("parts", [1, 2, 3])
 def test_parts_of_a_split_come_to_the_whole(parts: int) -> None:
     model, arrays = gru(k=2), sentences()
-    found = Means.joined([evaluate(model, arrays, part, parts) for part in range(parts)])
+    found = Accumulators.merge([evaluate(model, arrays, part, parts) for part in range(parts)])
     assert Metrics(model.graph).values(found) == pytest.approx(measure(model, arrays))
 
 
@@ -121,11 +121,11 @@ def test_slots_have_distributions_of_their_own(slots: int) -> None:
     logits[padding], chosen[padding] = 0, 0
     log_p = np.where(padding[..., None, None], 0, np.log(softmax(logits)))
     result = Result("route", 1)
-    controller, means = Controller("route", "", (result, result), slotted=True, modules=5), Means()
+    controller, accumulators = Controller("route", "", (result, result), slotted=True, modules=5), Accumulators()
     for start in range(0, 50, 20):
         here = slice(start, start + 20)
-        controller.add(means, {}, [torch.from_numpy(log_p[here]), torch.from_numpy(chosen[here])])
-    found = controller.values(means)
+        controller.add(accumulators, {}, [torch.from_numpy(log_p[here]), torch.from_numpy(chosen[here])])
+    found = controller.values(accumulators)
     p = softmax(logits)[~padding]
     assert found["H_a"] == pytest.approx(entropy(p).mean())
     assert found["H_b"] == pytest.approx(np.mean([entropy(p[:, k].mean(0)) for k in range(slots)]))

@@ -17,7 +17,7 @@ from modgraph.cli import main
 from modgraph.data import Arrays
 from modgraph.data.declaration import check
 from modgraph.diagnostics import ModgraphError
-from modgraph.metrics.means import Means
+from modgraph.metrics.accumulators import Accumulators
 from modgraph.metrics.metrics import evaluate, measure, metrics_of
 from modgraph.program import loads
 from modgraph.store.journal import read_metrics
@@ -93,7 +93,7 @@ def test_parts_of_a_split_come_to_the_whole_and_so_do_its_groups() -> None:
     groups = replace(split, groups={"half": np.where(np.arange(len(split)) % 2, "odd", "even")})
     whole, metrics = measure(model, groups, "half", ASKED), metrics_of(model.graph, groups, "half", ASKED)
     parts = [evaluate(model, groups, part, 2, "half", ASKED) for part in range(2)]
-    assert metrics.values(Means.joined(parts)) == pytest.approx(whole, nan_ok=True)
+    assert metrics.values(Accumulators.merge(parts)) == pytest.approx(whole, nan_ok=True)
     odd = measure(model, split.take(np.arange(1, len(split), 2)), asked=ASKED)
     assert whole["half.odd.f1"] == pytest.approx(odd["f1"])
     assert whole["half.kind.auc" if "half.kind.auc" in whole else "half.auc"] == pytest.approx(

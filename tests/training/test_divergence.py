@@ -15,7 +15,7 @@ from torch import Tensor
 
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
-from modgraph.metrics.means import Means
+from modgraph.metrics.accumulators import Accumulators
 from modgraph.training.divergence import FiniteCheck
 from modgraph.training.engine import Engine
 from modgraph.training.progress import Progress
@@ -122,12 +122,12 @@ def test_files_and_output_of_a_run_without_numbers_are_json(
 ) -> None:
     """Every metric is made infinite or not a number; the training itself is sound, and is left and taken up."""
     out = tmp_path / "run"
-    plain = Means.each
-    monkeypatch.setattr(Means, "each", lambda means: {name: float("nan") for name in plain(means)})
-    monkeypatch.setattr(Means, "mean", lambda means, name: float("nan"))
+    plain = Accumulators.averages
+    monkeypatch.setattr(Accumulators, "averages", lambda self: {name: float("nan") for name in plain(self)})
+    monkeypatch.setattr(Accumulators, "mean", lambda self, name: float("nan"))
     options = {"train.validation": 0.2, "train.best": "validation.total_loss", "train.checkpoint_every": 3}
     with pytest.raises(KeyboardInterrupt), started(str(spec), None, options, str(out)) as engine:
-        engine.means.add("accuracy", float("inf"), 1.0)
+        engine.accumulators.add("accuracy", float("inf"), 1.0)
         interrupt_at(engine, 5)
         finish(engine)
     (record,) = (strict(path.read_text()) for path in (out / "checkpoints").glob("*.json"))
@@ -146,14 +146,14 @@ def test_files_and_output_of_a_run_without_numbers_are_json(
 
 
 def test_means_that_are_no_numbers_come_back_as_they_were() -> None:
-    means = Means()
+    accumulators = Accumulators()
     for name, value in {"a": 0.1, "b": float("inf"), "c": -float("inf"), "d": float("nan")}.items():
-        means.add(name, value, 3.0)
-    text = json.dumps(means.facts(), allow_nan=False)
-    assert repr(Means.read(json.loads(text))) == repr(means)
+        accumulators.add(name, value, 3.0)
+    text = json.dumps(accumulators.facts(), allow_nan=False)
+    assert repr(Accumulators.read(json.loads(text))) == repr(accumulators)
     for wrong in ({"sums": {"a": True}}, {"sums": {"a": None}}, {"sums": {"a": "1"}}, {"sums": {"a": "infinity"}}):
         with pytest.raises(ValueError, match="mean"):
-            Means.read({"weights": {"a": 1.0}, **wrong})
+            Accumulators.read({"weights": {"a": 1.0}, **wrong})
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "total_loss"])

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.metrics.means import Means
+from modgraph.metrics.accumulators import Accumulators
 from modgraph.metrics.metrics import evaluate
 from modgraph.training.divergence import LOOK_EVERY, FiniteCheck
 from modgraph.training.engine import Engine
@@ -59,11 +59,11 @@ def test_a_step_waits_for_the_sizes_of_slices_alone(
         assert waits_of_a_step(engine) == expected
         arrays = engine.phase.data.take(np.arange(20))
         with Waits() as waits:
-            means = evaluate(engine.state.model, arrays)
+            accumulators = evaluate(engine.state.model, arrays)
         assert Counter(waits.found) == expected
         with Waits() as waits:
-            means.tell()
-        assert set(waits.found) == {"metrics/means.py: cpu", "metrics/means.py: tolist"}
+            accumulators.fetch()
+        assert set(waits.found) == {"metrics/accumulators.py: cpu", "metrics/accumulators.py: tolist"}
 
 
 def test_reinforce_waits_for_nothing(tmp_path: Path) -> None:
@@ -148,18 +148,18 @@ def test_sums_come_to_the_same_number_whenever_they_are_told() -> None:
     rng, names = np.random.default_rng(0), ("a", "b.0", "b.1")
     values = rng.random((30, 3)).astype(np.float32) / 3
     weights = rng.integers(1, 9, 30)
-    means = {every: Means() for every in (1, 4, 100)}
+    accumulators = {every: Accumulators() for every in (1, 4, 100)}
     for at, (row, weight) in enumerate(zip(values, weights, strict=True)):
-        for every, each in means.items():
-            each.hold(names[:1], torch.tensor(row[0]), int(weight))
-            each.hold(names[1:], torch.from_numpy(row[1:]), torch.tensor(weight))
+        for every, each in accumulators.items():
+            each.add_tensors(names[:1], torch.tensor(row[0]), int(weight))
+            each.add_tensors(names[1:], torch.from_numpy(row[1:]), torch.tensor(weight))
             if at % every == every - 1:
-                means[every] = Means.read(json.loads(json.dumps(each.facts())))
+                accumulators[every] = Accumulators.read(json.loads(json.dumps(each.facts())))
     sums = [0.0] * 3
     for row in values:
         sums = [total + float(each) for total, each in zip(sums, row, strict=True)]
-    for each in means.values():
-        assert each.tell().sums == dict(zip(names, sums, strict=True))
+    for each in accumulators.values():
+        assert each.fetch().sums == dict(zip(names, sums, strict=True))
         assert each.weights == dict.fromkeys(names, float(weights.sum()))
 
 

@@ -20,7 +20,7 @@ from modgraph.data.batches import RandomOrder, batch_of
 from modgraph.declare import CHOSEN, Role
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Decision, Graph, Result, drawn_by, forced_key, with_missing_labels
-from modgraph.metrics.metrics import placed
+from modgraph.metrics.metrics import move_to_model
 from modgraph.nn import DRAW, whole_batch_sum
 from modgraph.passes.likelihoods import with_likelihoods
 from modgraph.training.algorithms.algorithm import EM, Learner, Setup, Tensors
@@ -205,7 +205,7 @@ class ViterbiEM(Learner):
         once = batch_of(self.setup.data, indices.numpy())
         batch = {name: array.repeat(rows, *[1] * (array.dim() - 1)) for name, array in once.items()}
         batch |= {name: self._candidates(kept) for name, kept in self.told(indices, once).items()}
-        found = model.results(placed(batch, model), self.likelihood.wanted)
+        found = model.results(move_to_model(batch, model), self.likelihood.wanted)
         value = self.likelihood.log_likelihood(found) + self.likelihood.log_probability(found)
         best_B = value.reshape(rows, -1).argmax(0).cpu()
         for name, chosen in self.likelihood.chosen(found).items():

@@ -19,8 +19,8 @@ from modgraph.data.batches import RandomOrder, batch_of
 from modgraph.declare import Role
 from modgraph.ir import Graph, Result, class_axes, padding_of
 from modgraph.ir.edits import Grow, Mark, replayed
-from modgraph.metrics.compared import accuracies
-from modgraph.metrics.metrics import mean_of, placed
+from modgraph.metrics.metrics import mean_of, move_to_model
+from modgraph.metrics.target_metrics import accuracies
 from modgraph.nn.padding import cleared, valid_along
 from modgraph.store.opened import SpecOfRun
 from modgraph.store.run_directory import RunDirectory
@@ -151,7 +151,7 @@ def look(
     for at, indices in enumerate(RandomOrder(arrays, batch, use="detection").draw(seed, number)):
         if len(indices) < min(batch, len(arrays)):
             continue
-        values = placed(batch_of(arrays, indices.numpy()), model)
+        values = move_to_model(batch_of(arrays, indices.numpy()), model)
         found = iter(model.results(values, wanted))
         grows = [name for name in whens if bool(next(found).flatten()[0] != 0) or always]
         for name, several in records.items():

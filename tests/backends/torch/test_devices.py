@@ -18,7 +18,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 import modgraph
 from modgraph.backends.torch import Model, build
 from modgraph.ir import Graph
-from modgraph.metrics.means import Means
+from modgraph.metrics.accumulators import Accumulators
 from modgraph.metrics.metrics import Metrics, results_of
 from modgraph.program import load
 from tests.examples import OP_EXAMPLES, ROUTER_EXAMPLES
@@ -58,15 +58,17 @@ def learn(graph: Graph, lowering: str | None, may_ask: bool, training: bool = Tr
     """A step on the device, and its metrics."""
     model = build(graph, lowering=lowering).train(training)
     with on_device(may_ask):
-        metrics, batch, means = Metrics(graph), batch_of(graph), Means()
+        metrics, batch, accumulators = Metrics(graph), batch_of(graph), Accumulators()
         wanted = [*metrics.wanted, *graph.outputs.values()]
         values, losses = results_of(moved(model), batch, wanted, graph.losses)
         objectives = [each.sum() for each in (*losses.values(), *values) if each.requires_grad]
         if objectives:
             torch.stack(objectives).sum().backward()
-        metrics.gather(means, batch, values, losses)
+        metrics.gather(accumulators, batch, values, losses)
         gradients = [each.grad for each in model.parameters() if each.grad is not None]
-        assert {each.device for each in (*values, *losses.values(), *gradients, *means.held.values())} == {DEVICE}
+        assert {each.device for each in (*values, *losses.values(), *gradients, *accumulators.pending.values())} == {
+            DEVICE
+        }
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[SLOW] * (name in LONG)) for name in NAMES])

@@ -1,7 +1,7 @@
-"""What is measured of predictions that are compared with targets: accuracy, perplexity, squared error, which losses
-imply; and what a recipe asks for, of all labels of a split at once, through scikit-learn.
+"""Metrics that compare predictions with targets.
 
-Axis letters: B examples, S labels that count, C classes.
+The losses of a graph imply accuracy, perplexity and squared error. A recipe requests others, which scikit-learn
+computes from all labels of a split. Axis letters: B examples, S labels that count, C classes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from modgraph.backends.torch.labelled import TargetLabels
 from modgraph.ir import Compared, Graph, Result, comparisons
-from modgraph.metrics.means import Means
+from modgraph.metrics.accumulators import Accumulators
 from modgraph.nn import CrossEntropy
 from modgraph.nn.padding import cleared
 from modgraph.ops.op import ACCURACY, PERPLEXITY, SQUARED_ERROR, Measure
@@ -26,12 +26,12 @@ from modgraph.types import TensorType
 
 Batch = Mapping[str, Tensor]
 Array = NDArray[Any]
-LARGEST_EXPONENT = 700.0  # of what a float can hold
+LARGEST_EXPONENT = 700.0  # exp of more overflows a float
 
 
 @dataclass(frozen=True)
 class Metric(ABC):
-    """Compares one result of a graph with a target. Padding and labels that do not count are left out."""
+    """Compares one result of a graph with a target. Padding and ignored labels do not count."""
 
     measure: ClassVar[Measure]
 
@@ -45,7 +45,7 @@ class Metric(ABC):
 
     @property
     def result(self) -> Result:
-        """The result of the graph that it takes."""
+        """The result of the graph that the metric reads."""
         return self.compared.prediction
 
     @property
@@ -58,20 +58,20 @@ class Metric(ABC):
 
     @classmethod
     def fits(cls, compared: Compared, target: TensorType) -> bool:
-        """Whether it says something of a comparison with a target of this type."""
+        """Whether the metric is defined for a comparison with a target of this type."""
         return True
 
-    def of_prediction(self, prediction: Tensor, batch: Batch) -> Tensor:
-        """What `result` would be, of a prediction that was made elsewhere."""
+    def compute_result(self, prediction: Tensor, batch: Batch) -> Tensor:
+        """Return `result` for a prediction that another runtime computed."""
         return prediction
 
     @abstractmethod
-    def add(self, means: Means, batch: Batch, values: Sequence[Tensor]) -> None:
-        """Gather what a batch and the wanted values tell."""
+    def add(self, accumulators: Accumulators, batch: Batch, values: Sequence[Tensor]) -> None:
+        """Add a batch and the values of `wanted` to the accumulators."""
 
     @abstractmethod
-    def values(self, means: Means) -> dict[str, float]:
-        """What is reported, by name, of what was gathered; not a number where there was no label."""
+    def values(self, accumulators: Accumulators) -> dict[str, float]:
+        """Return the reported values by name; NaN where there was no label."""
 
 
 class MeanMetric(Metric):
@@ -79,18 +79,18 @@ class MeanMetric(Metric):
 
     @abstractmethod
     def sums(self, value: Tensor, target: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-        """What is averaged over labels that count, summed for each example, and how much of it there is: [B] each."""
+        """Return the sum over the labels of each example that count, and their number: [B] each."""
 
-    def add(self, means: Means, batch: Batch, values: Sequence[Tensor]) -> None:
+    def add(self, accumulators: Accumulators, batch: Batch, values: Sequence[Tensor]) -> None:
         total_B, weight_B = self.sums(values[0], batch[self.target], self.labels.counted(batch))
-        means.hold((self.name,), total_B.sum(), weight_B.sum())
+        accumulators.add_tensors((self.name,), total_B.sum(), weight_B.sum())
 
-    def values(self, means: Means) -> dict[str, float]:
-        return {self.name: means.mean(self.name)}
+    def values(self, accumulators: Accumulators) -> dict[str, float]:
+        return {self.name: accumulators.mean(self.name)}
 
 
 class Accuracy(MeanMetric):
-    """Share of labels that have the largest logit (the first, in a tie): logits [B, ..., C], label [B, ...]."""
+    """Share of labels whose class has the largest logit (the first on a tie): logits [B, ..., C], label [B, ...]."""
 
     measure = ACCURACY
 
@@ -99,8 +99,8 @@ class Accuracy(MeanMetric):
 
 
 class Perplexity(MeanMetric):
-    """exp of the mean cross-entropy over all labels: its result is the mean or the sum of each example's. It is told of
-    targets with several labels an example, and where all classes count alike."""
+    """exp of the mean cross-entropy over all labels. It reads the loss, a mean or a sum for each example. Reported for
+    targets with several labels an example and without class weights."""
 
     measure = PERPLEXITY
 
@@ -112,23 +112,23 @@ class Perplexity(MeanMetric):
     def fits(cls, compared: Compared, target: TensorType) -> bool:
         return bool(target.shape) and not compared.class_weights
 
-    def of_prediction(self, prediction: Tensor, batch: Batch) -> Tensor:
-        real = self.labels.real_in(batch)
+    def compute_result(self, prediction: Tensor, batch: Batch) -> Tensor:
+        mask = self.labels.real_in(batch)
         loss = CrossEntropy(ignore=self.labels.ignored, reduce=self.compared.reduce, missing=self.labels.missing)
-        found: Tensor = loss(prediction, batch[self.target], None if real is None else real.unsqueeze(-1))
+        found: Tensor = loss(prediction, batch[self.target], None if mask is None else mask.unsqueeze(-1))
         return found
 
     def sums(self, value: Tensor, target: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
         count_B = _per_example(counts)
         return (value.double() * count_B if self.compared.reduce == "mean" else value.double()), count_B
 
-    def values(self, means: Means) -> dict[str, float]:
-        mean = means.mean(self.name)
+    def values(self, accumulators: Accumulators) -> dict[str, float]:
+        mean = accumulators.mean(self.name)
         return {self.name: math.inf if mean > LARGEST_EXPONENT else math.exp(mean)}
 
 
 class SquaredError(MeanMetric):
-    """The mean of (prediction − target)² over everything that examples hold, of targets that are numbers."""
+    """The mean of (prediction − target)² over all numbers of a float target."""
 
     measure = SQUARED_ERROR
 
@@ -145,8 +145,8 @@ def _per_example(x: Tensor) -> Tensor:
     return x.double().reshape(len(x), -1).sum(1)
 
 
-def compared_metrics(graph: Graph) -> list[Metric]:
-    """What losses imply of each target that they compare with: `accuracy`, or `<target>.accuracy` of several."""
+def derive_metrics(graph: Graph) -> list[Metric]:
+    """Return the metrics that losses imply for each target: `accuracy`, or `<target>.accuracy` with several targets."""
     types, metrics = graph.target_types, []
     for kind in (Accuracy, Perplexity, SquaredError):
         measured = [each for each in comparisons(graph) if kind.measure in each.measures]
@@ -156,12 +156,12 @@ def compared_metrics(graph: Graph) -> list[Metric]:
 
 
 def accuracies(graph: Graph) -> list[Accuracy]:
-    """The accuracies among what losses imply."""
-    return [metric for metric in compared_metrics(graph) if isinstance(metric, Accuracy)]
+    """Return the accuracies among the metrics that losses imply."""
+    return [metric for metric in derive_metrics(graph) if isinstance(metric, Accuracy)]
 
 
 def metrics_of_kind(kind: type[Metric], graph: Graph, targets: Sequence[str]) -> list[Metric]:
-    """One metric for each of some targets; of several comparisons with one target, that of the last."""
+    """Return one metric for each target. Of several comparisons with one target, the last counts."""
     found = {each.target: each for each in comparisons(graph) if kind.fits(each, graph.target_types[each.target])}
     name = kind.measure.name
     names = {target: name if len(targets) == 1 else f"{target}.{name}" for target in targets}
@@ -169,58 +169,61 @@ def metrics_of_kind(kind: type[Metric], graph: Graph, targets: Sequence[str]) ->
 
 
 class SampleMetric(Metric):
-    """Keeps the truth of every label that counts, and what was made of it, for a `score` of scikit-learn."""
+    """Keeps the true and the predicted value of every label that counts, for a `score` of scikit-learn."""
 
-    dtype: ClassVar[str]  # of the targets that it is measured of
+    dtype: ClassVar[str]  # of the targets that the metric accepts
     score: ClassVar[str]
     options: ClassVar[Mapping[str, Any]] = {}
-    fewest: ClassVar[int] = 1  # labels of which it is defined
+    fewest: ClassVar[int] = 1  # the fewest labels for which the score is defined
 
-    def add(self, means: Means, batch: Batch, values: Sequence[Tensor]) -> None:
-        means.keep(self.name, batch[self.target], self.kept(values[0]), among=self.labels.counted(batch))
+    def add(self, accumulators: Accumulators, batch: Batch, values: Sequence[Tensor]) -> None:
+        accumulators.add_sample(
+            self.name, batch[self.target], self.extract_values(values[0]), among=self.labels.counted(batch)
+        )
 
-    def values(self, means: Means) -> dict[str, float]:
-        truth, made = means.kept(self.name)
-        return {self.name: self.of_samples(truth, made) if len(truth) >= self.fewest else math.nan}
+    def values(self, accumulators: Accumulators) -> dict[str, float]:
+        truth, predictions = accumulators.concatenate_samples(self.name)
+        return {self.name: self.compute_score(truth, predictions) if len(truth) >= self.fewest else math.nan}
 
-    def kept(self, prediction: Tensor) -> Tensor:
-        """What of a prediction is kept of each label."""
+    def extract_values(self, prediction: Tensor) -> Tensor:
+        """Return the part of a prediction to keep for each label."""
         return prediction.double()
 
-    def of_samples(self, truth: Array, made: Array) -> float:
-        """The measure, of the truth [S] and what was kept; not a number where it is not defined."""
+    def compute_score(self, truth: Array, predictions: Array) -> float:
+        """Return the score of true values [S] and predicted ones [S] or [S, C]; NaN where it is undefined."""
         from sklearn import metrics
 
-        return float(getattr(metrics, self.score)(truth, made, **self.options))
+        return float(getattr(metrics, self.score)(truth, predictions, **self.options))
 
 
 class F1(SampleMetric):
-    """The harmonic mean of precision and recall of a class, averaged over the classes that occur, as truth or as
-    prediction."""
+    """The harmonic mean of precision and recall of a class, averaged over the classes among labels and predictions."""
 
     measure = Measure("f1", larger_is_better=True)
     dtype, score, options = "class", "f1_score", {"average": "macro", "zero_division": 0}
 
-    def kept(self, prediction: Tensor) -> Tensor:
+    def extract_values(self, prediction: Tensor) -> Tensor:
         return prediction.argmax(-1)
 
 
 class AUC(SampleMetric):
-    """The area under the receiver operating characteristic: of two classes that of the second, of several the mean over
-    the classes that occur, each against the rest by its probability."""
+    """The area under the receiver operating characteristic. With two classes, that of the second. With more, the mean
+    over the classes that occur, each against the rest by its probability."""
 
     measure = Measure("auc", larger_is_better=True)
     dtype, score = "class", "roc_auc_score"
 
-    def kept(self, prediction: Tensor) -> Tensor:
+    def extract_values(self, prediction: Tensor) -> Tensor:
         x = prediction.double()
         return x[..., 1:] - x[..., :1] if x.shape[-1] == 2 else x.softmax(-1)
 
-    def of_samples(self, truth: Array, made: Array) -> float:
-        first = 1 if made.shape[-1] == 1 else 0  # of two classes the second alone
-        columns = [(truth == place, made[:, place - first]) for place in range(first, first + made.shape[-1])]
-        told = [(is_it, scores) for is_it, scores in columns if 0 < is_it.sum() < len(truth)]
-        return mean(super(AUC, self).of_samples(*each) for each in told) if told else math.nan
+    def compute_score(self, truth: Array, predictions: Array) -> float:
+        first = 1 if predictions.shape[-1] == 1 else 0  # with two classes, the second only
+        columns = [
+            (truth == place, predictions[:, place - first]) for place in range(first, first + predictions.shape[-1])
+        ]
+        defined = [(is_it, scores) for is_it, scores in columns if 0 < is_it.sum() < len(truth)]
+        return mean(super(AUC, self).compute_score(*each) for each in defined) if defined else math.nan
 
 
 class AbsoluteError(SampleMetric):
@@ -237,13 +240,15 @@ class Determination(SampleMetric):
     dtype, score, fewest = "float", "r2_score", 2
 
 
-SAMPLED: Mapping[str, type[SampleMetric]] = {
+SAMPLE_METRICS: Mapping[str, type[SampleMetric]] = {
     each.measure.name: each for each in (F1, AUC, AbsoluteError, Determination)
 }
 
 
-def asked_metrics(graph: Graph, asked: Mapping[str, str | Sequence[str]]) -> list[Metric]:
-    """What a recipe asks for, by target: `f1`, or `<target>.f1` of several."""
+def build_requested_metrics(graph: Graph, asked: Mapping[str, str | Sequence[str]]) -> list[Metric]:
+    """Return the metrics that a recipe requests by target: `f1`, or `<target>.f1` with several targets."""
     by_target = {target: [names] if isinstance(names, str) else names for target, names in asked.items()}
-    wanted = {kind: [target for target, names in by_target.items() if name in names] for name, kind in SAMPLED.items()}
+    wanted = {
+        kind: [target for target, names in by_target.items() if name in names] for name, kind in SAMPLE_METRICS.items()
+    }
     return [each for kind, targets in wanted.items() for each in metrics_of_kind(kind, graph, targets)]
