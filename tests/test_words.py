@@ -6,7 +6,11 @@ from pathlib import Path
 
 from tests.words import find_words, is_no_verb, replaced_words
 
-SOUND = ("grammar", "modgraph/cli")
+SOUND = (
+    "grammar",
+    "modgraph/cli",
+    "modgraph/metrics",
+)
 
 
 def test_names_and_messages_are_in_the_words_of_the_glossary() -> None:
