@@ -116,7 +116,7 @@ class Engine:
     # ------------------------------------------------------------ leaving and taking up
 
     def checkpoint(self) -> Checkpoint:
-        """The checkpoint of this step. Its tensors are those of the training itself, its metrics those of one process."""
+        """The checkpoint of this step: tensors are those of the training itself, metrics those of one process."""
         state = self.state
         stages = {name: each.stages for name, each in state.staged.items()}
         kept = {"means": self.accumulators.facts(), "algorithm": state.learner.facts(), FACT: stages}
