@@ -27,7 +27,7 @@ from options import parse_options
 from runs import add_settings, settings_of, train
 
 from modgraph.cli import main as main_of_modgraph
-from modgraph.declare import shown_value
+from modgraph.declare import format_value
 from modgraph.elaboration import read_value
 from modgraph.program import load
 from modgraph.training.recipe import keyed, read_recipe
@@ -195,7 +195,7 @@ def migrate(source: Path, new: Benchmark, settings: dict[str, Any], out: Path) -
     """A run of another task that goes on from a run, unless it is there."""
     if out.exists():
         return
-    given = [f"-s{name}={shown_value(value)}" for name, value in {**new.given, **settings}.items()]
+    given = [f"-s{name}={format_value(value)}" for name, value in {**new.given, **settings}.items()]
     command = ["migrate", str(source), "--to", str(SPEC), "--out", str(out), "--recipe", str(new.recipe), *given]
     command += ["--fresh", "shared"]  # the task has an LSTM of its own beside the encoder
     with contextlib.redirect_stdout(io.StringIO()):

@@ -7,7 +7,7 @@ import json
 import sys
 
 from modgraph.cli.common import add_options, read_overrides
-from modgraph.declare.words import shown_count
+from modgraph.declare.words import format_count
 from modgraph.diagnostics import Diagnostic, Report, render_all
 from modgraph.elaboration import diagnose, elaborate_blocks
 from modgraph.syntax import parse, read
@@ -30,10 +30,10 @@ def run(options: argparse.Namespace) -> int:
             diagnose(file, values, report)
         elif file is not None:
             elaborate_blocks(file, report)
-        found += report.in_order()
+        found += report.list_diagnostics()
         if file is not None and not file.models and not report.errors and not options.json:
-            defined = shown_count(len(file.blocks), "block")
-            defined += f" and {shown_count(len(file.routers), 'router')}" if file.routers else ""
+            defined = format_count(len(file.blocks), "block")
+            defined += f" and {format_count(len(file.routers), 'router')}" if file.routers else ""
             print(f"{path}: ok: the names and arguments of {defined}; a use decides their shapes")
     if options.json:
         print(json.dumps([diagnostic.as_json() for diagnostic in found], indent=2))

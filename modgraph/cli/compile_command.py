@@ -9,7 +9,7 @@ from pathlib import Path
 from modgraph_runtime.integrity import GRAPH_KEYS, MANIFEST_KEYS, sealed
 
 from modgraph.cli.common import add_options, read_overrides, warn
-from modgraph.diagnostics import Diagnostic, ModgraphError, Note, did_you_mean, listed
+from modgraph.diagnostics import Diagnostic, ModgraphError, Note, did_you_mean, list_names
 from modgraph.files import files_of_bundle, refuse_foreign, write_output
 from modgraph.ir import stored_form
 from modgraph.passes import NoSuchLowering
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         model = program.build(options.seed, options.lowering)
     except NoSuchLowering as error:
         offered = error.offered.items()
-        routes = [(", ".join(lowerings), "s" * (len(names) > 1), listed(names)) for lowerings, names in offered]
+        routes = [(", ".join(lowerings), "s" * (len(names) > 1), list_names(names)) for lowerings, names in offered]
         notes = tuple(Note(text=f"{lowerings}: route{plural} {names}") for lowerings, plural, names in routes)
         known = [MASKED, *(each for lowerings in error.offered for each in lowerings)]
         suggestion = did_you_mean(error.form, known, "leave --lowering out, and each route has its best")

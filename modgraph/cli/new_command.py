@@ -96,7 +96,7 @@ def _copy_spec(name: str, spec: str) -> tuple[dict[str, str], dict[str, str]]:
     renamed = parse(Source(source.name, text), report)
     copy = None if renamed is None else read_standalone(renamed, report)
     if copy is None or report.errors:
-        raise ModgraphError(report.in_order())
+        raise ModgraphError(report.list_diagnostics())
     files = {f"{name}.mod": copy.text}
     recipe = recipe_beside(spec)
     if os.path.isfile(recipe):  # noqa: PTH113 (`Path.is_file` raises for a name that is too long)

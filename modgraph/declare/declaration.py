@@ -14,7 +14,7 @@ from typing import Any, ClassVar, dataclass_transform
 from modgraph.declare.registry import Registered
 from modgraph.declare.setting import position_of, setting
 from modgraph.declare.signature import Signature, Weight
-from modgraph.declare.words import shown_count, shown_value
+from modgraph.declare.words import format_count, format_value
 from modgraph.frozen import FrozenData
 from modgraph.types import Axes, Axis, Misfit, TensorType
 
@@ -106,12 +106,12 @@ class Declaration(_Declared, Registered):
 
     def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The types of the results; operands have bound axes then, by default by their patterns. Raises `Misfit`."""
-        operands = self.taken(found)
+        operands = self.match_operands(found)
         if len(found) != len(operands):
             names = ", ".join(operand.name for operand in self.operands)
             fewest = _fewest(self.operands)
             some = f"{fewest} to " if fewest < len(self.operands) else ""
-            raise Misfit(f"it takes {some}{shown_count(len(self.operands), 'operand')} ({names}), not {len(found)}")
+            raise Misfit(f"it takes {some}{format_count(len(self.operands), 'operand')} ({names}), not {len(found)}")
         for at, (operand, type_) in enumerate(zip(operands, found, strict=True)):
             what = "its operand" if len(operands) == 1 else f'operand "{operand.name}"'
             if type_.dtype != operand.dtype:
@@ -128,7 +128,7 @@ class Declaration(_Declared, Registered):
             check_one_kind(found)
         return self.infer(axes, found)
 
-    def taken(self, found: tuple[TensorType, ...]) -> tuple[Operand, ...]:
+    def match_operands(self, found: tuple[TensorType, ...]) -> tuple[Operand, ...]:
         """The operands that these values are."""
         if self.variadic:
             return self.operands[:1] * len(found)
@@ -150,16 +150,16 @@ class Declaration(_Declared, Registered):
     @property
     def may_mask(self) -> bool:
         """Whether there are axes whose padding it must be told, of some operands."""
-        return bool(self.masks) or type(self).masked is not Declaration.masked
+        return bool(self.masks) or type(self).list_masked_axes is not Declaration.list_masked_axes
 
-    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+    def list_masked_axes(self, signature: Signature) -> tuple[Axis, ...]:
         """The axes whose padding must be told to this declaration, if they have any."""
         lead = (signature.axes.lead or ()) if "..." in self.masks else ()
         named = [signature.axes[name] for name in self.masks.replace("...", "").split()]
         return (*lead, *(signature.operands[0].shape[each] if isinstance(each, int) else each for each in named))
 
     def __str__(self) -> str:
-        given = [f"{name}={shown_value(value)}" for name, value in self.values().items()]
+        given = [f"{name}={format_value(value)}" for name, value in self.values().items()]
         return f"{self.name}({', '.join(given)})" if given else self.name
 
 

@@ -23,7 +23,7 @@ class Role(Enum):
 
 
 ROLES = {role.name.lower(): role for role in Role}  # by their words in the language
-CHOSEN = (Role.CHOICE, Role.SLOTS)
+CHOICES = (Role.CHOICE, Role.SLOTS)
 DISTRIBUTION = (Role.LOGITS, Role.LOG_PROBABILITIES)
 RANKING = (Role.SCORES, *DISTRIBUTION)
 

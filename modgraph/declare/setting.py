@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Self
 
-from modgraph.declare.words import shown_briefly, shown_value
-from modgraph.types import Misfit, TensorType, is_path, shown, word_problem
+from modgraph.declare.words import format_briefly, format_value
+from modgraph.types import Misfit, TensorType, format_shape, is_path, word_problem
 
 MISSING = dataclasses.MISSING
 LIMITS = {"min": ("at least", operator.lt), "max": ("at most", operator.gt), "below": ("below", operator.ge)}
@@ -53,7 +53,7 @@ class Setting:
     items: tuple[type, ...] = (int,)  # what a list holds
 
     @classmethod
-    def of(cls, field: dataclasses.Field[Any], hint: Any) -> Setting:
+    def from_field(cls, field: dataclasses.Field[Any], hint: Any) -> Setting:
         options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
         kinds = tuple(typing.get_origin(option) or option for option in options if option is not type(None))
         lists = [typing.get_args(option)[0] for option in options if typing.get_origin(option) is tuple]
@@ -72,7 +72,7 @@ class Setting:
     def problem(self, value: Any) -> str | None:
         """What is wrong with a value, or None."""
         if not self._is_of_kind(value):
-            return f"must be {self.described()}, not {shown_briefly(value)}"
+            return f"must be {self.describe()}, not {format_briefly(value)}"
         problems = map(self._member_problem, value if isinstance(value, tuple) else (value,))
         return next(filter(None, problems), None)
 
@@ -80,9 +80,9 @@ class Setting:
         bounds, choices = self.bounds, self.bounds.get("choices", ())
         if isinstance(value, str):
             if choices and value not in choices:
-                return f"must be one of {', '.join(map(shown_value, choices))}, not {shown_briefly(value)}"
+                return f"must be one of {', '.join(map(format_value, choices))}, not {format_briefly(value)}"
             is_name = not self.names_axis or not value or is_path(value)
-            return None if is_name else f"{word_problem(value)}, not {shown_briefly(value)}"
+            return None if is_name else f"{word_problem(value)}, not {format_briefly(value)}"
         if isinstance(value, float) and not math.isfinite(value):
             return f"must be a finite number, not {value}"
         for words, is_outside, limit in ((*LIMITS[each], bounds.get(each)) for each in LIMITS):
@@ -106,7 +106,7 @@ class Setting:
             return tuple in self.kinds and all(type(item) in kinds for item in value)
         return isinstance(value, self.kinds)
 
-    def described(self) -> str:
+    def describe(self) -> str:
         """What may be given, in words; a section of a recipe is one of those declared by name, or a mapping."""
         words = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
         items = {int: "whole numbers", float: "numbers", str: "strings"}
@@ -117,7 +117,7 @@ class Setting:
 
 
 @cache
-def _evaluated(annotation: Any, module: str) -> Any:
+def _evaluate_annotation(annotation: Any, module: str) -> Any:
     """What a field is annotated with. Evaluating all annotations of a class, those of no fields too, takes longer than
     a small spec."""
     holder = types.SimpleNamespace(__annotations__={"field": annotation})
@@ -141,8 +141,8 @@ class Configurable:
         found = {}
         for field in sorted(dataclasses.fields(typing.cast(Any, cls)), key=lambda field: field.default is not MISSING):
             annotated = next(each for each in cls.__mro__ if field.name in vars(each).get("__annotations__", {}))
-            hint = _evaluated(vars(annotated)["__annotations__"][field.name], annotated.__module__)
-            found[field.name] = Setting.of(field, hint)
+            hint = _evaluate_annotation(vars(annotated)["__annotations__"][field.name], annotated.__module__)
+            found[field.name] = Setting.from_field(field, hint)
         return found
 
     def with_extent(self, axis: str, size: int | None) -> Self:
@@ -171,13 +171,13 @@ def position_of(axis: int | str, type_: TensorType, who: str) -> int:
         if -axis <= rank:
             return axis
         advice = f"write {who}(axis=-1)" if rank else "it is a single number already"
-        raise Misfit(f"there is no axis {axis} in {shown(type_.shape)}", advice)
+        raise Misfit(f"there is no axis {axis} in {format_shape(type_.shape)}", advice)
     position = type_.position(axis)
     if position is None:
         names = [each.name for each in type_.shape if each.name]
         advice = "count from the last: axis=-1"
         advice = f"it has: {', '.join(names)}; or {advice}" if names else f"its axes have no names: {advice}"
-        raise Misfit(f'there is no axis "{axis}" in {shown(type_.shape)}', advice)
+        raise Misfit(f'there is no axis "{axis}" in {format_shape(type_.shape)}', advice)
     return position - rank
 
 

@@ -66,7 +66,7 @@ class Signature:
         """The axes of the weights by name. Raises `Misfit` where one has no fixed length."""
         found = {}
         for weight in self.declaration.all_weights():
-            shape = self.axes.listed(weight.axes)
+            shape = self.axes.list_axes(weight.axes)
             for axis in shape:
                 if axis.size is None:
                     reason = f'{self.declaration.name} has a weight along the axis "{axis}", which has no fixed length'
@@ -81,7 +81,7 @@ class Signature:
 
     def padding(self) -> tuple[dict[int, str], ...]:
         """For each operand the axes whose padding the declaration must be told: their names by place, from 0."""
-        names = {axis.name for axis in self.declaration.masked(self) if axis.is_padded}
+        names = {axis.name for axis in self.declaration.list_masked_axes(self) if axis.is_padded}
         return tuple(
             {at: axis.name for at, axis in enumerate(type_.shape) if axis.name in names} for type_ in self.operands
         )
@@ -95,13 +95,13 @@ class Signature:
         """The bound of a uniform start, the deviation of a normal one."""
         if not initial.fan:
             return initial.scale
-        return 1 / math.sqrt(math.prod(self.axes.fixed(axis) for axis in initial.fan.split()))
+        return 1 / math.sqrt(math.prod(self.axes.resolve(axis) for axis in initial.fan.split()))
 
     def constructor(self) -> tuple[str, list[Any], dict[str, Any]]:
         """The torch module's path and the values its constructor takes."""
         module = self.declaration.module
-        positional = [self.axes.fixed(name) for name in module.positional]
-        return module.path, positional, {key: self.axes.fixed(name) for key, name in module.named.items()}
+        positional = [self.axes.resolve(name) for name in module.positional]
+        return module.path, positional, {key: self.axes.resolve(name) for key, name in module.named.items()}
 
 
 def sizes(shape: Shape) -> tuple[int, ...]:

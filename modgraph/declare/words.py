@@ -8,30 +8,30 @@ MOST_LETTERS = 60  # of a constant that a message shows
 MOST_MEMBERS = 8
 
 
-def shown_count(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
     """A number of things in words: 1 operand, 2 operands."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def shown_value(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A constant as the language writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(shown_value, value))}]"
+        return f"[{', '.join(map(format_value, value))}]"
     if isinstance(value, range):
         return f"{value.start}..{value.stop}"
     return str(value)
 
 
-def shown_briefly(value: Any) -> str:
+def format_briefly(value: Any) -> str:
     """A constant in a message: its first members, its first letters."""
     if isinstance(value, str):
-        return shown_value(value if len(value) <= MOST_LETTERS else value[:MOST_LETTERS] + "…")
+        return format_value(value if len(value) <= MOST_LETTERS else value[:MOST_LETTERS] + "…")
     if isinstance(value, list | tuple):
-        inner = [shown_briefly(item) for item in value[:MOST_MEMBERS]]
+        inner = [format_briefly(item) for item in value[:MOST_MEMBERS]]
         text = ", ".join([*inner, "…"] if len(value) > MOST_MEMBERS else inner)
         return f"[{text if len(text) <= MOST_LETTERS else text[:MOST_LETTERS] + '…'}]"
-    return shown_value(value)
+    return format_value(value)

@@ -2,4 +2,4 @@
 
 from modgraph.diagnostics.diagnostic import Caution, Diagnostic, Note, Report, Source, Span
 from modgraph.diagnostics.render import ModgraphError, render, render_all
-from modgraph.diagnostics.suggest import closest, did_you_mean, listed, nearest
+from modgraph.diagnostics.suggest import closest, did_you_mean, list_names, nearest

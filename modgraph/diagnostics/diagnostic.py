@@ -31,16 +31,16 @@ class Source:
         object.__setattr__(self, "label", self.label or PurePath(self.name).name)
 
     @cached_property
-    def _line_starts(self) -> list[int]:
+    def _line_offsets(self) -> list[int]:
         return [0] + [at + 1 for at, char in enumerate(self.text) if char == "\n"]
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column of a character, both counted from 1."""
-        line = bisect.bisect_right(self._line_starts, offset)
-        return line, offset - self._line_starts[line - 1] + 1
+        line = bisect.bisect_right(self._line_offsets, offset)
+        return line, offset - self._line_offsets[line - 1] + 1
 
     def line(self, number: int) -> str:
-        start = self._line_starts[number - 1]
+        start = self._line_offsets[number - 1]
         end = self.text.find("\n", start)
         return self.text[start : len(self.text) if end < 0 else end].rstrip("\r")
 
@@ -105,7 +105,7 @@ class Diagnostic:
         """The names in its format strings."""
         return {name for text in (cls.message, cls.help) for _, name, _, _ in Formatter().parse(text) if name}
 
-    def changed(self, **facts: Any) -> Self:
+    def replace(self, **facts: Any) -> Self:
         """The same message with other facts, or at another place."""
         return type(self)(**{**vars(self), **facts})
 
@@ -154,7 +154,7 @@ class Report:
         self.diagnostics: list[Diagnostic] = []
         self._seen: set[tuple[str, int, str]] = set()
 
-    def in_order(self) -> list[Diagnostic]:
+    def list_diagnostics(self) -> list[Diagnostic]:
         """The messages in the order of the text."""
         return sorted(self.diagnostics, key=lambda each: each.span.start if each.span else -1)
 

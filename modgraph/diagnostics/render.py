@@ -47,7 +47,7 @@ def _excerpt(span: Span) -> list[str]:
     line = span.source.line(number)
     end = min(column - 1 + max(1, span.end - span.start), max(len(line), column))
     first = max(0, column - 1 - WIDEST_LINE // 2)
-    shown = line[first : first + WIDEST_LINE]
+    visible = line[first : first + WIDEST_LINE]
     before = "".join(char if char == "\t" else " " for char in line[first : column - 1])
     carets = "^" * max(1, min(end - (column - 1), WIDEST_LINE))
     gutter = " " * len(str(number))
@@ -55,6 +55,6 @@ def _excerpt(span: Span) -> list[str]:
     return [
         f"{gutter}--> {place}",
         f"{gutter} |",
-        f"{number} | {printable(shown)}",
+        f"{number} | {printable(visible)}",
         f"{gutter} | {before}{carets}",
     ]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
-from modgraph.declare import product, shown_briefly
+from modgraph.declare import format_briefly, product
 from modgraph.elaboration import constants, entities, errors
 from modgraph.elaboration.apply import MULTIPLY, apply_op
 from modgraph.elaboration.constants import ConstantProblem
@@ -119,8 +119,8 @@ def _index(expression: ast.Index, elaborator: Elaborator) -> Any:
     if isinstance(target, entities.Family):
         if index in target.members:
             return target.members[index]
-        known = ", ".join(shown_briefly(key) for key in islice(target.members, MOST_LISTED)) or "none"
-        problem = f'"{target.name}" has no member {shown_briefly(index)}'
+        known = ", ".join(format_briefly(key) for key in islice(target.members, MOST_LISTED)) or "none"
+        problem = f'"{target.name}" has no member {format_briefly(index)}'
         way_out = f"it has: {known}" + (", …" if len(target.members) > MOST_LISTED else "")
     return elaborator.tell(errors.BadIndex(span=span, problem=problem, way_out=way_out))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from modgraph.declare import shown_briefly, shown_value
+from modgraph.declare import format_briefly, format_value
 from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import constants, entities, errors
 from modgraph.elaboration.calls import CallArgument, given, label_of, matched
@@ -13,7 +13,7 @@ from modgraph.elaboration.context import BLOCK, BlockCall
 from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, BlockUse, Entity, Poison, Tensor, TensorTuple, described
 from modgraph.elaboration.scope import Naming, Scope
-from modgraph.frozen import changed
+from modgraph.frozen import replace_fields
 from modgraph.ops.compared import MIRRORED
 from modgraph.syntax import ast
 
@@ -31,7 +31,7 @@ def use_block(
     values, spans, label = _bind_arguments(definition, arguments, elaborator)
     scope = Scope(outer=block.scope)
     own_text = BlockCall(callee, None, defining=(*elaborator.defining, id(definition)))  # which may not use it
-    inside = changed(elaborator, scope=scope, call=own_text)
+    inside = replace_fields(elaborator, scope=scope, call=own_text)
     defaults: dict[str, Any] = {}
     for parameter in definition.parameters:
         name, default = parameter.name, POISON
@@ -46,7 +46,7 @@ def use_block(
             values[name] = _of_kind(callee, name, default, values[name], spans, inside) if is_given else default
         scope.declare(name, values[name])
     scope.arguments |= spans
-    _require_all(definition, changed(inside, call=BlockCall(callee, None, span=span)))
+    _require_all(definition, replace_fields(inside, call=BlockCall(callee, None, span=span)))
     sound = POISON not in scope.names.values() and POISON not in values.values() and label is not POISON
     return BlockUse(block, values, label, spans, defaults) if sound else POISON
 
@@ -80,7 +80,7 @@ def _of_kind(callee: str, name: str, default: Any, value: Any, spans: dict[str, 
     if constants.same_kind(default, value):
         return float(value) if isinstance(default, float) else value
     wanted = "something to be applied" if isinstance(default, Entity) else constants.kind_of(default)
-    shown = str(default) if isinstance(default, Entity) else shown_value(default)
+    shown = str(default) if isinstance(default, Entity) else format_value(default)
     problem, way_out = f"must be {wanted}, not {entities.shown_given(value)}", f"its default is {name}={shown}"
     return elaborator.tell(
         errors.NotRequired(span=spans[name], name=name, callee=callee, problem=problem, way_out=way_out)
@@ -120,7 +120,7 @@ def enter_body(
     scope.names |= use.parameters
     scope.arguments |= use.spans
     call = BlockCall(definition.name, list(operands), span=span, defining=(*elaborator.defining, id(definition)))
-    return changed(elaborator, scope=scope, naming=Naming(node, owner, scope), call=call), call
+    return replace_fields(elaborator, scope=scope, naming=Naming(node, owner, scope), call=call), call
 
 
 # ---------------------------------------------------------------- what is required of parameters
@@ -170,7 +170,7 @@ def _require(condition: ast.Expression, elaborator: Elaborator) -> None:
     if holds is True or isinstance(holds, Poison):
         return
     if holds is not False:
-        problem = f"a condition is true or false, not {shown_briefly(holds)}"
+        problem = f"a condition is true or false, not {format_briefly(holds)}"
         elaborator.tell(errors.Arithmetic(span=condition.span, problem=problem, way_out="compare it: x == 1"))
         return
     own = elaborator.scope.body.names
@@ -194,15 +194,15 @@ def _broken(condition: ast.Expression, names: list[str], elaborator: Elaborator)
         if isinstance(left, ast.Name) and not computed:  # of a parameter: each of the two may be what is wrong
             name, value, bound = left.name, elaborator.evaluate(left), elaborator.evaluate(right)
             if operator in BOUNDS:
-                problem, way_out = (each.format(shown_briefly(bound), name=name) for each in BOUNDS[operator])
+                problem, way_out = (each.format(format_briefly(bound), name=name) for each in BOUNDS[operator])
             else:
-                problem = f"must be one of {shown_briefly(tuple(bound))[1:-1]}"
+                problem = f"must be one of {format_briefly(tuple(bound))[1:-1]}"
                 words = [each for each in bound if isinstance(each, str)]
-                way_out = did_you_mean(str(value), words, f"write {name}={shown_value(next(iter(bound), 0))}")
-            return name, f"{problem}, not {shown_briefly(value)}", way_out
+                way_out = did_you_mean(str(value), words, f"write {name}={format_value(next(iter(bound), 0))}")
+            return name, f"{problem}, not {format_briefly(value)}", way_out
     written = condition.span.text
     written += ")" * (written.count("(") - written.count(")"))  # a group's span is that of what stands in it
-    shown = ", ".join(f"{name}={shown_briefly(elaborator.scope.find(name))}" for name in names) or "not so"
+    shown = ", ".join(f"{name}={format_briefly(elaborator.scope.find(name))}" for name in names) or "not so"
     is_, it = ("are", "one of them") if len(names) > 1 else ("is", "it")
     problem = f"must be such that {written}, and {is_} {shown}"
     return " and ".join(names) or "this", problem, f"change {it} until {written}"

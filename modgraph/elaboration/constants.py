@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from modgraph.declare import shown_briefly
+from modgraph.declare import format_briefly
 from modgraph.syntax.limits import INTEGER
 
 LONGEST_LIST = 100_000
@@ -35,7 +35,7 @@ def binary(sign: str, left: Any, right: Any) -> Any:
         return (left == right) == (sign == "==")
     if sign in ("in", "not in"):
         if not isinstance(right, tuple | range):
-            raise ConstantProblem(f'"in" needs a list or a range, not {shown_briefly(right)}')
+            raise ConstantProblem(f'"in" needs a list or a range, not {format_briefly(right)}')
         if isinstance(right, range):  # of which no member is looked at
             return (isinstance(left, int | float) and left == left // 1 and int(left) in right) == (sign == "in")
         return (left in right) == (sign == "in")
@@ -77,17 +77,17 @@ def check_extent(count: int, depth: int) -> None:
 def range_of(start: Any, stop: Any) -> range:
     for end in (start, stop):
         if type(end) is not int:
-            raise ConstantProblem(f"a range runs between whole numbers, not {shown_briefly(end)}")
+            raise ConstantProblem(f"a range runs between whole numbers, not {format_briefly(end)}")
     return range(start, stop)
 
 
 def item_of(values: Any, index: Any) -> Any:
     """One member of a list, counted from 0."""
     if not isinstance(values, tuple | range):
-        raise ConstantProblem(f"only lists and families have members, not {shown_briefly(values)}")
+        raise ConstantProblem(f"only lists and families have members, not {format_briefly(values)}")
     if type(index) is not int or not 0 <= index < len(values):
         last = f"the last is {len(values) - 1}" if values else "it is empty"
-        raise ConstantProblem(f"there is no member {shown_briefly(index)} in a list of {len(values)}", last)
+        raise ConstantProblem(f"there is no member {format_briefly(index)} in a list of {len(values)}", last)
     return values[index]
 
 
@@ -102,7 +102,7 @@ def call(name: str, values: list[Any]) -> Any:
         if name == "len":
             (only,) = values
             if not isinstance(only, tuple | range | str):
-                raise ConstantProblem(f"len is of a list, not of {shown_briefly(only)}")
+                raise ConstantProblem(f"len is of a list, not of {format_briefly(only)}")
             return len(only)
         if name in OF_POOL:
             raise ConstantProblem(f"{name} is of a pool")
@@ -138,13 +138,13 @@ def _bounded(value: Any) -> Any:
 
 def _number(value: Any, sign: str) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ConstantProblem(f'"{sign}" is for numbers, not {shown_briefly(value)}')
+        raise ConstantProblem(f'"{sign}" is for numbers, not {format_briefly(value)}')
     return value
 
 
 def _truth(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ConstantProblem(f"a condition is true or false, not {shown_briefly(value)}", "compare it: x == 1")
+        raise ConstantProblem(f"a condition is true or false, not {format_briefly(value)}", "compare it: x == 1")
     return value
 
 

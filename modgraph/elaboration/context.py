@@ -187,11 +187,11 @@ class Context:
             notes = (*notes, Note(text=text, span=there))
         use = next((each for each in reversed(self.uses) if not is_prelude(each.source)), None)
         if span is None or use is None:
-            return diagnostic.changed(notes=notes)
+            return diagnostic.replace(notes=notes)
         if is_prelude(span.source):
-            return diagnostic.changed(span=use, notes=(Note(text="in the router's own text", span=span), *notes))
+            return diagnostic.replace(span=use, notes=(Note(text="in the router's own text", span=span), *notes))
         moved = (replace(each, span=use) if each.span and is_prelude(each.span.source) else each for each in notes)
-        return diagnostic.changed(notes=tuple(moved))
+        return diagnostic.replace(notes=tuple(moved))
 
     def signature(
         self, declared: Op | Router, operands: tuple[TensorType, ...], pool: PoolTypes | None = None
@@ -273,4 +273,4 @@ def in_own_words(diagnostic: Diagnostic, scope: Scope, named: Mapping[str, Axis]
 
     texts: dict[str, Any] = {name: plain(text) for name, text in vars(diagnostic).items() if isinstance(text, str)}
     notes = tuple(replace(note, text=plain(note.text)) for note in diagnostic.notes)
-    return diagnostic.changed(**texts, notes=notes)
+    return diagnostic.replace(**texts, notes=notes)

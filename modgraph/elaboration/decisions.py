@@ -27,7 +27,7 @@ from modgraph.ops.axes import NewAxis
 from modgraph.ops.elementwise import MaskPadding
 from modgraph.ops.shape import Rename
 from modgraph.syntax import ast
-from modgraph.types import Axis, Shape, may_meet, shapes_meet, shown
+from modgraph.types import Axis, Shape, format_shape, may_meet, shapes_meet
 
 WAYS_OUT: dict[type, str] = {
     entities.ModuleEntity: "declare a weight to read it: weight w: float[3, 8] = normal(0.02) y = (x, w) -> contract",
@@ -225,7 +225,7 @@ def _with_senders(
     kept = decision.shape_outside(value.type.shape) if isinstance(value, Tensor) else ()
     if kept[-1:] == (modules,) and shapes_meet(kept[: len(kept) - 1 - slots], outer):
         return value
-    wanted = shown((*outer, *((Axis(None, "slots"),) if slots else ()), modules))
+    wanted = format_shape((*outer, *((Axis(None, "slots"),) if slots else ()), modules))
     facts: Any = {"role": role.name.lower(), "found": str(value.type.with_shape(kept)), "wanted": wanted}
     return elaborator.tell(errors.RecordShape(span=value.span, **facts))
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from modgraph.declare import load_extensions, shown_briefly
+from modgraph.declare import format_briefly, load_extensions
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source, did_you_mean
 from modgraph.elaboration import constants, errors
 from modgraph.elaboration.calls import given
@@ -80,11 +80,11 @@ def read_model(source: Source | None, overrides: Mapping[str, Any], report: Repo
     """What a text says. Raises `ModgraphError` with all that is reported."""
     file = None if source is None else parse(source, report)
     if source is None or file is None:
-        raise ModgraphError(report.in_order())
+        raise ModgraphError(report.list_diagnostics())
     imports = Imports.of_spec(Path(source.name), report)
     graph = elaborate(file, overrides, report, imports=imports)
     if graph is None:
-        raise ModgraphError(report.in_order())
+        raise ModgraphError(report.list_diagnostics())
     return Reading(graph, moves_in(file), Standalone.of(file, imports))
 
 
@@ -188,8 +188,8 @@ def _bind_parameters(model: ast.Definition, overrides: Mapping[str, Any], elabor
         elif isinstance(default, float) and constants.same_kind(default, value):
             value = float(value)
         elif not isinstance(default, Poison) and not constants.same_kind(default, value):
-            facts: Any = {"wanted": constants.kind_of(default), "default": shown_briefly(default)}
-            value = elaborator.tell(errors.BadParameter(span=span, name=name, given=shown_briefly(value), **facts))
+            facts: Any = {"wanted": constants.kind_of(default), "default": format_briefly(default)}
+            value = elaborator.tell(errors.BadParameter(span=span, name=name, given=format_briefly(value), **facts))
         values[name] = value
         elaborator.scope.declare(name, value)
     return values

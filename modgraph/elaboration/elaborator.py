@@ -14,7 +14,7 @@ from modgraph.elaboration import entities, errors
 from modgraph.elaboration.context import NAME, STATEMENT, BlockCall, Context, Decision, in_own_words
 from modgraph.elaboration.entities import POISON, Entity, Family, Poison, Template, Tensor, described
 from modgraph.elaboration.scope import Naming, Scope, join
-from modgraph.frozen import changed
+from modgraph.frozen import replace_fields
 from modgraph.ir import Call, Graph, InputNode, Node, PoolNode, Result, RouterNode, free_length_name
 from modgraph.routers.prelude import is_prelude
 from modgraph.syntax import ast
@@ -99,7 +99,7 @@ class Elaborator:
             return value
         mistake = errors.NotConstant(**self.at_fault(expression), what=what, found=described(value))
         if isinstance(value, entities.AxisEntity):
-            mistake = mistake.changed(way_out=f"how long it is, as a number: len({expression.span.text})")
+            mistake = mistake.replace(way_out=f"how long it is, as a number: len({expression.span.text})")
         return self.tell(mistake)
 
     def tensor(self, expression: ast.Expression, what: str) -> Tensor | Poison:
@@ -118,7 +118,7 @@ class Elaborator:
         mistake = errors.NotValue(**self.at_fault(expression), what=what, found=described(value))
         if isinstance(value, Family) and value.of_values:
             name, key = value.name, next(iter(value.members))
-            mistake = mistake.changed(way_out=f"name a member, {name}[{key}], or take it whole: {name} -> concat")
+            mistake = mistake.replace(way_out=f"name a member, {name}[{key}], or take it whole: {name} -> concat")
         return self.tell(mistake)
 
     def callable(self, term: ast.Expression) -> Any:
@@ -138,10 +138,10 @@ class Elaborator:
     # ------------------------------------------------------------ other places
 
     def within(self, scope: Scope) -> Elaborator:
-        return changed(self, scope=scope)
+        return replace_fields(self, scope=scope)
 
     def under(self, naming: Naming) -> Elaborator:
-        return changed(self, naming=naming)
+        return replace_fields(self, naming=naming)
 
     def unapplied(self, *stages: ast.Stage) -> Template:
         """Stages to be applied elsewhere, in the scope where they are written."""
@@ -152,7 +152,7 @@ class Elaborator:
         scope = template.scope
         if self.scope.frozen and not scope.frozen:
             scope = scope.inside(frozen=True)
-        return changed(self, scope=scope, call=template.call)
+        return replace_fields(self, scope=scope, call=template.call)
 
     # ------------------------------------------------------------ messages
 
@@ -163,7 +163,7 @@ class Elaborator:
         is_apart = span is not None and use is not None and not (use.holds(span) or is_prelude(span.source))
         if is_apart and diagnostic.severity == "error":
             note = Note(text=f"{self.call} is used here", span=use)
-            diagnostic = diagnostic.changed(notes=(*diagnostic.notes, note))
+            diagnostic = diagnostic.replace(notes=(*diagnostic.notes, note))
         self.context.tell(diagnostic)
         return POISON
 
@@ -223,7 +223,7 @@ class Elaborator:
         """Add a node, told the padding of some axes, to the graph and the call at hand; false, with a message, if it
         cannot be. A pool or a router belongs to the call that declares it."""
         if node.within is not self.context.call and not isinstance(node, PoolNode | RouterNode):
-            node = changed(node, within=self.context.call)
+            node = replace_fields(node, within=self.context.call)
         problem = self._problem(node, inputs or {}, padded, span)
         if problem is not None:
             self.tell(problem)

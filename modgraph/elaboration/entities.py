@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
-from modgraph.declare import ROLES, Initial, Record, Role, shown_briefly
+from modgraph.declare import ROLES, Initial, Record, Role, format_briefly
 from modgraph.diagnostics import Note, Span
 from modgraph.elaboration.scope import Scope, join
 from modgraph.ir import Call, Result
@@ -250,7 +250,7 @@ def shown_given(value: Any) -> str:
         return str(value)
     if isinstance(value, tuple) and any(isinstance(each, Entity) for each in value):
         return f"[{', '.join(map(shown_given, value))}]"
-    return str(value.path) if isinstance(value, DeclaredEntity | AxisEntity) else shown_briefly(value)
+    return str(value.path) if isinstance(value, DeclaredEntity | AxisEntity) else format_briefly(value)
 
 
 def described(value: Any) -> str:
@@ -273,7 +273,7 @@ def described(value: Any) -> str:
         case tuple() if any(isinstance(each, Entity) for each in value):
             return f"the list {shown_given(value)}"
         case _:
-            return f"the constant {shown_briefly(value)}"
+            return f"the constant {format_briefly(value)}"
 
 
 def is_callable(value: Any) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
-from modgraph.declare import shown_value
+from modgraph.declare import format_value
 from modgraph.elaboration import arithmetic, constants, entities, errors
 from modgraph.elaboration.arithmetic import computed, constant_call, counted
 from modgraph.elaboration.blocks import use_block
@@ -197,5 +197,5 @@ def _unknown_term(term: ast.Name, elaborator: Elaborator) -> Poison:
         return elaborator.tell(errors.UnknownOp(span=term.span, name=term.name, suggestion=suggestion))
     way_out = f"for example: {term.name}=relu" if elaborator.given_at(term) else ""
     if isinstance(found, entities.Family) and found.members:
-        way_out = f"take one of its members: {term.name}[{shown_value(next(iter(found.members)))}]"
+        way_out = f"take one of its members: {term.name}[{format_value(next(iter(found.members)))}]"
     return elaborator.refuse(term, CALLABLE, f'"{term.name}" is {described(found)}', way_out)

@@ -10,7 +10,7 @@ from functools import cache
 from itertools import chain, count
 from pathlib import Path, PurePosixPath
 
-from modgraph.declare import shown_value
+from modgraph.declare import format_value
 from modgraph.diagnostics import Report, Source, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.entities import POISON, BlockEntity
@@ -177,5 +177,5 @@ def _move(source: Source, file: ast.File, path: Path, place: str, places: Mappin
         there = places.get(resolved(path.parent / statement.path))
         if there is not None and os.path.normpath(folder / statement.path) != os.path.normpath(there):
             span = statement.path_span
-            text = f"{text[: span.start]}{shown_value(os.path.relpath(there, folder))}{text[span.end :]}"
+            text = f"{text[: span.start]}{format_value(os.path.relpath(there, folder))}{text[span.end :]}"
     return text

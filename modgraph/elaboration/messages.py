@@ -22,7 +22,7 @@ from modgraph.ops.along_axis import Sum
 from modgraph.ops.axes import Expand, Merge, NewAxis, Unmerge
 from modgraph.ops.shape import Concat, Rename, Split
 from modgraph.syntax import ast
-from modgraph.types import Axis, Misfit, Shape, TensorType, shown
+from modgraph.types import Axis, Misfit, Shape, TensorType, format_shape
 from modgraph.vocabulary import find_op
 
 Types = tuple[TensorType, ...]
@@ -163,7 +163,9 @@ def _concatenate(
     for at, (tensor, rank) in enumerate(zip(tensors, ranks, strict=True)):
         spread = for_each_sender(tensor, rank, like, senders, span, inside)
         if spread is None:
-            reason = f"the senders of one value are {shown(senders)}, and those of another {shown(outer[at])}"
+            reason = (
+                f"the senders of one value are {format_shape(senders)}, and those of another {format_shape(outer[at])}"
+            )
             way_out = "give both the same axes in front of those that a module takes"
             return refuse(pool, Misfit(reason, way_out), span, elaborator, tensors)
         vectors.append(_as_vector(spread, rank, span, inside))

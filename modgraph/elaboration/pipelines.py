@@ -20,7 +20,7 @@ from modgraph.ops.along_axis import Mean, Sum
 from modgraph.ops.linear import Contract
 from modgraph.ops.shape import Stack
 from modgraph.syntax import ast
-from modgraph.types import shown
+from modgraph.types import format_shape
 from modgraph.vocabulary import find_op, is_router
 
 
@@ -201,7 +201,7 @@ def _apply_sum(value: Tensor, means: ByWeights, span: Any, elaborator: Elaborato
             return elaborator.refuse(span, "one axis to sum over", found, way_out)
         (over,) = shared
     if isinstance(over, str) and value.type.position(over) is None:
-        reason = f'there is no axis "{over}" in {shown(shape)}'
+        reason = f'there is no axis "{over}" in {format_shape(shape)}'
         way_out = f"it has: {', '.join(axis.name for axis in shape if axis.name) or 'no named axis'}"
         return elaborator.tell(errors.DoesNotFit(span=span, who="what is summed", reason=reason, way_out=way_out))
     return apply_op(OpUse(Contract(axis=over)), (means.weights, value), span, elaborator)

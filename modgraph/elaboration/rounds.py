@@ -16,7 +16,7 @@ from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import Entity, Family, PoolEntity, RouterEntity, RouterUse, Template, Tensor
 from modgraph.elaboration.scope import Scope, join
 from modgraph.elaboration.sparsity import support_of
-from modgraph.frozen import changed
+from modgraph.frozen import replace_fields
 from modgraph.ir import Call, Graph, LossNode, Node, OpNode, PoolNode, Result, RouteNode, RouterNode
 from modgraph.ir.program.relative import rename, rename_axes
 from modgraph.ops.array import NextState, State
@@ -236,7 +236,7 @@ class _Renaming:
         if call not in self.calls:
             assert call is not None
             paths = {"path": self.name(call.path), "weights": self.name(call.weights)}
-            self.calls[call] = changed(call, **paths, outer=self.call(call.outer))
+            self.calls[call] = replace_fields(call, **paths, outer=self.call(call.outer))
         return self.calls[call]
 
     def value(self, value: Any) -> Any:
@@ -254,9 +254,9 @@ class _Renaming:
             case tuple():
                 return tuple(map(self.value, value))
             case Family():
-                return changed(value, members={key: self.value(each) for key, each in value.members.items()})
+                return replace_fields(value, members={key: self.value(each) for key, each in value.members.items()})
             case Tensor() | PoolEntity() | RouterEntity():
-                return changed(value, **{name: self.value(each) for name, each in vars(value).items()})
+                return replace_fields(value, **{name: self.value(each) for name, each in vars(value).items()})
             case _:
                 return value
 
@@ -274,7 +274,7 @@ def _copy(last: Round, call: Call, values: Mapping[Result, Result], scope: Scope
         if isinstance(node, OpNode):
             facts["owner"] = renaming.name(node.owner)
         like = rename(node, node.name, renaming.name) if node.name in last.with_own_axes else node
-        copied = graph.add(changed(like, **facts), inputs, uses)
+        copied = graph.add(replace_fields(like, **facts), inputs, uses)
         context.named[copied.name] = copied
     for table, entries in zip(_tables(elaborator), last.entries, strict=True):
         table.update((renaming.value(key), renaming.value(value)) for key, value in entries)

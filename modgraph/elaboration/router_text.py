@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from modgraph.declare import CHOSEN, Record, Role, record_as
+from modgraph.declare import CHOICES, Record, Role, record_as
 from modgraph.diagnostics import Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.blocks import enter_body
@@ -49,7 +49,7 @@ def inline_router(
     naming = Naming(f"{node}.axes", f"{node}.axes", inside.scope)
     call.decision = Decision(router.path, router.span, definition.axis_words, naming, pool.axis)
     call.decision.message_rank = len(pool.message.shape)
-    call.decision.shows_choice = record_as(use.records, *CHOSEN) is not None
+    call.decision.shows_choice = record_as(use.records, *CHOICES) is not None
     context.spend(BLOCK + len(definition.parameters), span)
     result: Any = POISON
     context.uses.append(span)
@@ -110,7 +110,7 @@ def _facts(
     if pool.axis in value.type.shape:
         axes = max(1, len(senders)) + len(pool.result.shape)  # a value without an axis of senders is one of them
         one = "pair" if len(value.type.shape) > axes else "module"
-    choice = next((each for each in records if each.role in CHOSEN), None)
+    choice = next((each for each in records if each.role in CHOICES), None)
     gates = next((made[each.name] for each in records if each.role is Role.GATES), None)
     if choice is None:
         node = None if gates is None else graph[gates.result.node]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from modgraph.declare.words import shown_count
+from modgraph.declare.words import format_count
 from modgraph.diagnostics import Note
 from modgraph.elaboration import errors
 from modgraph.elaboration.elaborator import Elaborator, ScanBody
@@ -15,7 +15,7 @@ from modgraph.elaboration.scope import Naming, Scope, join
 from modgraph.elaboration.typing import elaborate_type
 from modgraph.ir import Graph, InputNode, PoolNode, Region, Result, ScanNode, weights_of
 from modgraph.syntax import ast
-from modgraph.types import repeated
+from modgraph.types import find_repeated
 
 State = tuple[ast.Carry, Tensor, Result | None]  # the tree that declares it, what it is at a step, what it starts with
 
@@ -161,8 +161,8 @@ def _yields_as_named(statement: ast.Scan, inside: Elaborator) -> bool:
     if count == 0:
         inside.tell(errors.NoYield(span=span))
     elif count != len(names):
-        follow = f"{shown_count(len(names), 'name')} {'follows' if len(names) == 1 else 'follow'}"
-        inside.tell(errors.YieldsAndNames(span=span, yielded=shown_count(count, "value"), names=follow))
+        follow = f"{format_count(len(names), 'name')} {'follows' if len(names) == 1 else 'follow'}"
+        inside.tell(errors.YieldsAndNames(span=span, yielded=format_count(count, "value"), names=follow))
     elif twice is not None:
         inside.tell(errors.DuplicateName(span=span, name=twice))
     else:
@@ -190,7 +190,7 @@ def _finish(
     region = Region(graph, (variable, *carried, *(name for name, _ in captured)), (*following, *stacked))
     types = tuple(step.with_shape((axis, *step.shape)) for step in map(graph.type_of, stacked))
     reason = ""
-    if any(repeated(type_.shape) for type_ in types):
+    if any(find_repeated(type_.shape) for type_ in types):
         reason = f'a step gives a value that has the axis "{axis.name}" of the steps already'
         way_out = "reduce it over that axis first"
     elif axis.is_padded and (pool := next((each for each in graph.of_kind(PoolNode) if each.over_batch), None)):

@@ -11,7 +11,7 @@ from modgraph.elaboration.context import BlockCall
 from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, AxisEntity, Entity, Poison, Tensor, WithAxis, described
 from modgraph.syntax import ast
-from modgraph.types import Axis, Misfit, TensorType, may_meet, met, repeated
+from modgraph.types import Axis, Misfit, TensorType, find_repeated, may_meet, meet_axes
 
 SIZED = {"token": "vocabulary", "class": "number of classes"}
 LONGEST_AXIS = 2**31 - 1
@@ -33,7 +33,7 @@ def elaborate_type(type_: ast.TypeOf, elaborator: Elaborator, of_input: bool = F
     sound = tuple(axis for axis in axes if isinstance(axis, Axis))
     if len(sound) < len(axes):
         return POISON
-    if (twice := repeated(sound)) is not None:
+    if (twice := find_repeated(sound)) is not None:
         problem = f'the axis "{twice.name}" occurs twice in one type'
         return elaborator.tell(errors.BadAxis(span=span, problem=problem, way_out="give each axis a name of its own"))
     if dtype == "float":
@@ -132,7 +132,7 @@ def _misfit(declared: TensorType, found: TensorType, axes: dict[str, Axis]) -> s
         if not may_meet(expected, own):
             return reason
         if axis.is_padded:
-            axes[axis.name] = met(expected, own)
+            axes[axis.name] = meet_axes(expected, own)
     return None
 
 

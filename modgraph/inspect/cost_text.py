@@ -8,8 +8,8 @@ from typing import Any
 
 from modgraph_runtime.files import in_words
 
-from modgraph.declare import shown_value
-from modgraph.diagnostics import listed
+from modgraph.declare import format_value
+from modgraph.diagnostics import list_names
 from modgraph.inspect.cost import Cost, Memory
 from modgraph.ir import Graph, PoolNode, RouterNode
 from modgraph.ir.program.outline import definitions_of
@@ -68,7 +68,7 @@ def _folded(parts: list[Part]) -> Part:
     """Equal parts as one; what only holds another as one with it: `y` with `linear` alone in it is `y.linear`."""
     part, labels = parts[0], [part.label for part in parts]
     if len(parts) > 1:
-        label = ranges([*map(int, labels)]) if all(map(str.isdecimal, labels)) else f"{{{listed(labels)}}}"
+        label = ranges([*map(int, labels)]) if all(map(str.isdecimal, labels)) else f"{{{list_names(labels)}}}"
         part = replace(part.times(len(parts)), label=label, count=len(parts))
     if len(part.parts) != 1 or part.parts[0].count > 1 or part.parts[0].cost != part.cost:
         return part
@@ -102,7 +102,7 @@ def heading_lines(
 ) -> Iterator[str]:
     """What is counted: the model and where it was read, the parameters that were set, the lengths of axes of any
     length, `asked` those that the user gave."""
-    given = ", ".join(f"{name}={shown_value(value)}" for name, value in parameters.items())
+    given = ", ".join(f"{name}={format_value(value)}" for name, value in parameters.items())
     yield title + (f" with {given}" if given else "")
     for axis, length in lengths.items():
         yield f"{axis} = {length:,}" + ("" if axis in asked else f" (for another length: --length {axis}=N)")

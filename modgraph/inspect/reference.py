@@ -11,7 +11,7 @@ import textwrap
 from itertools import starmap
 from typing import Any
 
-from modgraph.declare import MISSING, Declaration, Registered, Registry, Setting, shown_value
+from modgraph.declare import MISSING, Declaration, Registered, Registry, Setting, format_value
 from modgraph.diagnostics import Diagnostic, Report, Source, did_you_mean
 from modgraph.elaboration import elaborate
 from modgraph.inspect.cost import cost_of
@@ -164,10 +164,10 @@ def _axes(pattern: str) -> str:
 def _default(setting: Setting, none: str, missing: str = "") -> str:
     if setting.default is MISSING:
         return missing
-    return none if setting.default is None else shown_value(setting.default)
+    return none if setting.default is None else format_value(setting.default)
 
 
 def _setting(setting: Setting) -> str:
     choices = setting.bounds.get("choices")
-    kind = " or ".join(f'"{choice}"' for choice in choices) if choices else setting.described()
+    kind = " or ".join(f'"{choice}"' for choice in choices) if choices else setting.describe()
     return f"    {setting.name}: {kind}; {setting.bounds['doc']}"

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from modgraph.declare import CHOSEN, DISTRIBUTION, Record, Role, Signature, record_as
+from modgraph.declare import CHOICES, DISTRIBUTION, Record, Role, Signature, record_as
 from modgraph.ir.node import DecisionNode, Node, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode
 from modgraph.routers import Lowering, PoolFacts, PoolTypes, Router, RouterFacts
 from modgraph.types import Axis, Misfit, Shape, TensorType
@@ -185,7 +185,7 @@ class Decision:
     @property
     def sampled(self) -> tuple[Result, Result] | None:
         """What the router chooses from, and its choice, outside of a scan; None where it does not record both."""
-        distribution, choice = self.record_as(*DISTRIBUTION), self.record_as(*CHOSEN)
+        distribution, choice = self.record_as(*DISTRIBUTION), self.record_as(*CHOICES)
         return None if distribution is None or choice is None else (self.results[distribution], self.results[choice])
 
     @property
@@ -202,7 +202,7 @@ class Decision:
         """
         graph, steps = self.part.graph, () if self.part.scan is None else self.part.scan.types[0].shape[:1]
         if isinstance(self.node, RouteNode):
-            gates = self.record_as(Role.GATES, *CHOSEN)
+            gates = self.record_as(Role.GATES, *CHOICES)
             return () if gates is None else (*steps, *graph.type_of(self.inside[gates]).shape[:-1])
         tokens, own = graph.type_of(self.tokens).shape, self.pool.axis
         outer = tokens[: len(tokens) - len(self.pool.message.shape)] or (Axis(1),)

@@ -63,7 +63,7 @@ def analyse(source: Source) -> Analysis:
     elif file is not None:
         elaborate_blocks(file, report, observe)
     found = tuple(words_of(source))
-    return Analysis(source, found, file, tuple(report.in_order()), tuple(values))
+    return Analysis(source, found, file, tuple(report.list_diagnostics()), tuple(values))
 
 
 CALLABLE = ("MODULE", "TOKENIZER", "POOL", "BLOCK")

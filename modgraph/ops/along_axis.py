@@ -10,7 +10,7 @@ from modgraph.ops.arithmetic import Subtract
 from modgraph.ops.elementwise import Identity
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, Propagated, Ranking, drop_axis
-from modgraph.types import Axes, Misfit, TensorType, replaced
+from modgraph.types import Axes, Misfit, TensorType, replace_axes
 
 
 class AlongAxis(Op):
@@ -58,7 +58,7 @@ class Reduction(AlongAxis):
         return op, Bound(bound.place, bound.k and size and bound.k * size)
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        return (replaced(found[0], axes["position"]),)
+        return (replace_axes(found[0], axes["position"]),)
 
 
 class Mean(Reduction, name="mean", synonyms="average avg"):

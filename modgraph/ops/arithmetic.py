@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from modgraph.declare import Signature, TorchModule, setting, shown_count
+from modgraph.declare import Signature, TorchModule, format_count, setting
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import ANYWHERE, Bounds, Propagated, either_bound
-from modgraph.types import Axes, Misfit, Shape, TensorType, broadcast, laid, once_each, shown
+from modgraph.types import Axes, Misfit, Shape, TensorType, align_axes, broadcast, format_shape, require_distinct
 
 
 def aligned(found: tuple[TensorType, ...], sign: str) -> tuple[TensorType, list[tuple[int, ...]]]:
@@ -25,19 +25,19 @@ def aligned(found: tuple[TensorType, ...], sign: str) -> tuple[TensorType, list[
     whole = shapes[0]
     for each in shapes[1:]:
         inner, outer = sorted((whole, each), key=len)
-        positions = laid(inner, outer)
+        positions = align_axes(inner, outer)
         if positions is None:
-            reason = f'the shapes {shown(whole)} and {shown(each)} do not fit together under "{sign}"'
+            reason = f'the shapes {format_shape(whole)} and {format_shape(each)} do not fit together under "{sign}"'
             raise Misfit(reason, _way_out(whole, each))
         joined = list(outer)
         for axis, at in zip(inner, positions, strict=True):
             joined[at] = broadcast(joined[at], axis)
         whole = tuple(joined)
-    whole, lacks = once_each(whole), []
+    whole, lacks = require_distinct(whole), []
     for each in shapes:
-        positions = laid(each, whole)
+        positions = align_axes(each, whole)
         if positions is None:
-            raise Misfit(f"{shown(each)} stands nowhere in {shown(whole)}", "")
+            raise Misfit(f"{format_shape(each)} stands nowhere in {format_shape(whole)}", "")
         lacks.append(tuple(at - len(whole) for at in range(len(whole)) if at not in positions))
     over_batch = all(type_.per == "batch" for type_ in found)
     return TensorType("float", whole, per="batch" if over_batch else "example"), lacks
@@ -72,7 +72,7 @@ class Pairwise(Op):
         if values == 0:
             raise Misfit("with two constants it takes no value", "leave one of left and right out")
         if len(found) != values:
-            raise Misfit(f"it takes {shown_count(values, 'operand')} here, not {len(found)}")
+            raise Misfit(f"it takes {format_count(values, 'operand')} here, not {len(found)}")
         type_, lacks = aligned(found, self.symbol)
         axes.bound["left_lacks"], axes.bound["right_lacks"] = lacks[0], lacks[-1]
         return (type_,)

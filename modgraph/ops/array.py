@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, Self
 
 from modgraph.declare import Operand, Weight, normal, own_module, setting
 from modgraph.ops.op import Op
-from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, once_each
+from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, require_distinct
 
 
 class Array(Op):
@@ -25,7 +25,7 @@ class Array(Op):
         names = self.names or ("",) * len(self.sizes)
         if len(names) != len(self.sizes):
             raise Misfit(f"{len(self.sizes)} axes have {len(names)} names", 'a plain one is called ""')
-        return once_each(tuple(Axis(size, name) for size, name in zip(self.sizes, names, strict=True)))
+        return require_distinct(tuple(Axis(size, name) for size, name in zip(self.sizes, names, strict=True)))
 
     def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if len(found) != 1:

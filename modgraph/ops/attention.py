@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from modgraph.declare import ONES, ZEROS, Operand, Weight, normal, own_module, setting, tokens, uniform
 from modgraph.ops.op import Op
-from modgraph.types import Axes, Misfit, TensorType, derived
+from modgraph.types import Axes, Misfit, TensorType, infer_axis
 
 MEMORY_HELP = "what tokens attend to has the axes number, width; their outer axes are those of the tokens"
 KV_HEADS = "heads of keys and values, which divide the heads; queries, keys and values have a map each then"
@@ -68,24 +68,24 @@ class Attention(Op, name="attention", synonyms="self_attention cross_attention m
         """Whether one map makes queries, keys and values."""
         return self.kv_heads is None
 
-    @derived
+    @infer_axis
     def head(self, D: int) -> int:
         return self.head_width or D // self.heads
 
-    @derived
+    @infer_axis
     def joined(self, D: int) -> int:
         return self.heads * self.head(D)
 
-    @derived
+    @infer_axis
     def kv_joined(self, D: int) -> int:
         return (self.kv_heads or self.heads) * self.head(D)
 
-    @derived
+    @infer_axis
     def threefold(self, D: int) -> int:
         return 3 * self.joined(D)
 
-    def taken(self, found: tuple[TensorType, ...]) -> tuple[Operand, ...]:
-        operands = super().taken(found)
+    def match_operands(self, found: tuple[TensorType, ...]) -> tuple[Operand, ...]:
+        operands = super().match_operands(found)
         if len(found) == 3 and len(found[2].shape) == len(found[0].shape) - 1:
             return (*operands[:2], replace(operands[2], axes="... M"))
         return operands
@@ -93,7 +93,7 @@ class Attention(Op, name="attention", synonyms="self_attention cross_attention m
     def check(self, axes: Axes) -> None:
         axes.bound.setdefault("M", axes["N"])
         axes.bound.setdefault("E", axes["D"])
-        width, memory_width, head = axes.fixed("D"), axes.fixed("E"), axes.fixed("head")
+        width, memory_width, head = axes.resolve("D"), axes.resolve("E"), axes.resolve("head")
         if self.head_width is None and width % self.heads:
             raise Misfit(f"{self.heads} heads do not divide a width of {axes['D']}", "choose heads that do")
         if self.fused and memory_width != width:

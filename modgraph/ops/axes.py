@@ -8,7 +8,7 @@ from modgraph.declare import Operand, Signature, axis_setting, own_module, posit
 from modgraph.ops.op import Op
 from modgraph.ops.shape import axis_called
 from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, Propagated, move_bound, moves
-from modgraph.types import Axes, Axis, Misfit, TensorType, replaced, shown
+from modgraph.types import Axes, Axis, Misfit, TensorType, format_shape, replace_axes
 
 PLACE = "its place in the result, counted from the last; the first if not given"
 LISTED = "axes, by name or counted from the last: -1, -2, …; the last two if none are given"
@@ -66,10 +66,12 @@ class Merge(_OfAxes, name="merge", synonyms="flatten_axes collapse combine_axes"
         first, last = given[0], given[-1]
         if given != [*range(first, last + 1)]:
             names = ", ".join(str(x.shape[at]) for at in given)
-            raise Misfit(f"{names} do not stand side by side in {shown(x.shape)}", "lay them so first: -> transpose(…)")
+            raise Misfit(
+                f"{names} do not stand side by side in {format_shape(x.shape)}", "lay them so first: -> transpose(…)"
+            )
         axes.bound["first"], axes.bound["last"] = first, last
         new = axis_called(prod(fixed_length(x.shape[at]) for at in given), self.into)
-        return (replaced(x, first, [new], len(given)),)
+        return (replace_axes(x, first, [new], len(given)),)
 
     def propagate(self, signature: Signature, known: Bounds) -> Propagated:
         (bound,), first, last = known, signature.axes["first"], signature.axes["last"]
@@ -105,7 +107,7 @@ class Unmerge(Op, name="unmerge", synonyms="unflatten split_axis unflatten_axes"
         length = fixed_length(found[0].shape[axes["position"]])
         if prod(self.sizes) != length:
             raise Misfit(f"{' · '.join(map(str, self.sizes))} is {prod(self.sizes)}, and the axis has {length}", "")
-        return (replaced(found[0], axes["position"], [*map(axis_called, self.sizes, names)]),)
+        return (replace_axes(found[0], axes["position"], [*map(axis_called, self.sizes, names)]),)
 
 
 class _Repeated(Op):
@@ -119,7 +121,7 @@ class _Repeated(Op):
         axes.bound["place"] = place = -rank if at is None else at
         if place < -rank:
             raise Misfit(f"there is no place {place} among {rank} axes", f"the first is at={-rank}")
-        return replaced(x, place + 1, [axis], 0)
+        return replace_axes(x, place + 1, [axis], 0)
 
 
 class NewAxis(_Repeated, name="new_axis"):

@@ -7,7 +7,7 @@ from modgraph.ops.along_axis import AlongAxis
 from modgraph.ops.op import Op
 from modgraph.ops.shape import axis_called
 from modgraph.ops.zeros import Bound
-from modgraph.types import Axes, Misfit, TensorType, replaced
+from modgraph.types import Axes, Misfit, TensorType, replace_axes
 
 
 class TopK(Op, name="top_k", synonyms="top_k_mask"):
@@ -111,10 +111,10 @@ class FirstPlaces(Op, name="first_places", synonyms="first_k"):
     axis: str = setting("", axis=True, doc="what their axis is called")
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        places = axes.fixed("M")
+        places = axes.resolve("M")
         if self.slots > places:
             raise Misfit(f"there are {places} places for slots={self.slots}", "lower slots, or raise the pool's size")
-        return (replaced(found[0], -1, [axis_called(self.slots, self.axis)], 0),)
+        return (replace_axes(found[0], -1, [axis_called(self.slots, self.axis)], 0),)
 
     def chosen(self, signature: Signature) -> Bound:
         return Bound(-1, 1)
@@ -135,7 +135,7 @@ class Dispatch(AlongAxis, name="dispatch", synonyms="compact dispatch_mask"):
     into: str = setting("", axis=True, doc="what the axis of slots is called")
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        return (replaced(found[0], axes["position"], [axis_called(self.slots, self.into)], 0),)
+        return (replace_axes(found[0], axes["position"], [axis_called(self.slots, self.into)], 0),)
 
     def chosen(self, signature: Signature) -> Bound:
         return Bound(signature.axes["position"], 1)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from modgraph.declare import Operand, Signature, TorchModule, own_module, setting, shown_count
+from modgraph.declare import Operand, Signature, TorchModule, format_count, own_module, setting
 from modgraph.ops.arithmetic import Pairwise, aligned
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, ChosenRanks, Propagated
@@ -123,7 +123,7 @@ class Where(Op, name="where", synonyms="if_else switch_case"):
         wanted = len(self.slots_of(len(found)))
         if len(found) != wanted:
             advice = "write (condition, a, b) -> where, or with constants: where(condition, a, 0)"
-            raise Misfit(f"it takes {shown_count(wanted, 'operand')} here, not {len(found)}", advice)
+            raise Misfit(f"it takes {format_count(wanted, 'operand')} here, not {len(found)}", advice)
         type_, lacks = aligned(found, self.name)
         axes.bound["lacks"] = tuple(lacks)
         return (type_,)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from modgraph.declare import Operand, TorchModule, Weight, own_module, setting, uniform
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import lose_bound
-from modgraph.types import Axes, Misfit, derived
+from modgraph.types import Axes, Misfit, infer_axis
 
 IMAGE = (Operand("x", "... C H W", help="an image has the axes channels, height, width"),)
 SAME = 'zeros around the image; "same": so many that it keeps its size, an odd one right and below'
@@ -41,22 +41,22 @@ class Conv(Op, name="conv", synonyms="conv2d convolution convolve"):
     groups: int = setting(1, min=1, doc="groups of channels that do not mix")
     bias: bool = setting(True, doc="add a learned number per filter")
 
-    @derived
+    @infer_axis
     def C_group(self, C: int) -> int:
         return C // self.groups
 
-    @derived
+    @infer_axis
     def H_out(self, H: int) -> int:
         return H if isinstance(self.padding, str) else extent(H, self.kernel, self.stride, self.padding, "height")
 
-    @derived
+    @infer_axis
     def W_out(self, W: int) -> int:
         return W if isinstance(self.padding, str) else extent(W, self.kernel, self.stride, self.padding, "width")
 
     def check(self, axes: Axes) -> None:
         if isinstance(self.padding, str) and self.stride != 1:
             raise Misfit('padding="same" goes with a step of 1', "give its number of zeros, or leave stride out")
-        channels = axes.fixed("C")
+        channels = axes.resolve("C")
         if channels % self.groups or self.width % self.groups:
             reason = f"{self.groups} groups divide neither {channels} channels and {self.width} filters evenly"
             raise Misfit(reason, "choose groups that divide both")
@@ -75,15 +75,15 @@ class _Window(Op):
     kernel: int = setting(2, min=1, doc="side of the window")
     stride: int | None = setting(None, min=1, doc="step of the window; its side if not given")
 
-    @derived
+    @infer_axis
     def step(self) -> int:
         return self.stride or self.kernel
 
-    @derived
+    @infer_axis
     def H_out(self, H: int) -> int:
         return extent(H, self.kernel, self.stride or self.kernel, 0, "height")
 
-    @derived
+    @infer_axis
     def W_out(self, W: int) -> int:
         return extent(W, self.kernel, self.stride or self.kernel, 0, "width")
 
@@ -111,7 +111,7 @@ class Tokens(Op, name="tokens", synonyms="tokenize"):
     propagate = lose_bound
     tokenizes = True
 
-    @derived
+    @infer_axis
     def N(self, H: int, W: int) -> int:
         return H * W
 
@@ -132,7 +132,7 @@ class PatchEmbed(Op, name="patch_embed", synonyms="patchify patches patch_embedd
     patch: int = setting(min=1, doc="side of a patch")
     width: int = setting(min=1, doc="width of a token")
 
-    @derived
+    @infer_axis
     def N(self, H: int, W: int) -> int:
         rows, columns = self.grid(H, W)
         return rows * columns
@@ -141,7 +141,7 @@ class PatchEmbed(Op, name="patch_embed", synonyms="patchify patches patch_embedd
         return H // self.patch, W // self.patch
 
     def check(self, axes: Axes) -> None:
-        height, width = axes.fixed("H"), axes.fixed("W")
+        height, width = axes.resolve("H"), axes.resolve("W")
         if height % self.patch or width % self.patch:
             reason = f"patches of {self.patch} do not tile an image of {height} × {width}"
             raise Misfit(reason, "choose a patch that divides height and width")

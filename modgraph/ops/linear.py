@@ -11,7 +11,7 @@ from modgraph import declare
 from modgraph.declare import ONES, ZEROS, Operand, Signature, Weight, own_module, position_of, setting, sizes, uniform
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, Propagated
-from modgraph.types import Axes, Axis, Misfit, TensorType, derived, may_meet, met, once_each
+from modgraph.types import Axes, Axis, Misfit, TensorType, infer_axis, may_meet, meet_axes, require_distinct
 
 VECTORS = (Operand("x", "... D"),)
 LENGTH = "length of the result's last axis; of a pool or a named axis, its own"
@@ -75,7 +75,7 @@ class ModulatedLinear(Op, name="modulated_linear", synonyms="film hypernetwork")
     width: int = setting(min=1, doc="length of the result's last axis")
     code: int | None = setting(None, min=1, doc="length of a code; the width if not given")
 
-    @derived
+    @infer_axis
     def code_width(self) -> int:
         return self.code or self.width
 
@@ -99,11 +99,11 @@ class ModulatedMLP(Op, name="modulated_mlp"):
     activation: str = setting("relu", choices=("relu", "gelu", "tanh", "silu"), doc="between layers")
     code: int | None = setting(None, min=1, doc="length of a code; the last width if not given")
 
-    @derived
+    @infer_axis
     def width(self) -> int:
         return self.widths[-1]
 
-    @derived
+    @infer_axis
     def code_width(self) -> int:
         return self.code or self.widths[-1]
 
@@ -174,10 +174,10 @@ class Contract(Op, name="contract", synonyms="inner"):
         }
         order = [letter for letter in dict.fromkeys((*first, *second)) if letter in kept]
         axes.bound["equation"] = f"...{''.join(first)},...{''.join(second)}->...{''.join(order)}"
-        axes.bound["over"] = met(*over)
+        axes.bound["over"] = meet_axes(*over)
         axes.bound["kept"] = tuple(kept[letter] for letter in order)
         over_batch = all(type_.per == "batch" for type_ in found)
-        result = TensorType("float", once_each(axes.bound["kept"]), per="batch" if over_batch else "example")
+        result = TensorType("float", require_distinct(axes.bound["kept"]), per="batch" if over_batch else "example")
         return (result,)
 
     def propagate(self, signature: Signature, known: Bounds) -> Propagated:

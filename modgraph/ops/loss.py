@@ -59,7 +59,7 @@ class CrossEntropy(
     missing: bool = setting(False, doc=MISSING_LABELS)
 
     def check(self, axes: Axes) -> None:
-        classes, logits = axes["classes"], axes.fixed("C")
+        classes, logits = axes["classes"], axes.resolve("C")
         if self.since >= logits:
             raise Misfit(f"none of {logits} classes would have a share", f"the last one is since={logits - 1}")
         if self.class_weights and len(self.class_weights) != logits:
@@ -122,7 +122,7 @@ class _Balance(_Objective):
 
     over: str = setting("batch", choices=("batch", "example"), doc="what is summed before variance and mean")
 
-    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+    def list_masked_axes(self, signature: Signature) -> tuple[Axis, ...]:
         return tuple(axis for gates in signature.operands for axis in gates.shape)
 
     def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:

@@ -84,9 +84,9 @@ class GroupNorm(_Norm, name="group_norm", synonyms="gn group_norm2d"):
 
     def check(self, axes: Axes) -> None:
         super().check(axes)
-        if axes.fixed("C") % self.groups:
-            raise Misfit(f"{self.groups} groups do not divide {axes.fixed('C')} channels", "choose groups that do")
-        if axes.fixed("C") * axes.fixed("H") * axes.fixed("W") == self.groups:
+        if axes.resolve("C") % self.groups:
+            raise Misfit(f"{self.groups} groups do not divide {axes.resolve('C')} channels", "choose groups that do")
+        if axes.resolve("C") * axes.resolve("H") * axes.resolve("W") == self.groups:
             raise Misfit("each group has a single value, which is zero once it is normalised", "choose fewer groups")
 
 

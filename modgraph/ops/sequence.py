@@ -9,7 +9,7 @@ from modgraph.declare import Operand, Signature, TorchModule, Weight, normal, ow
 from modgraph.ops.along_axis import Reduction
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import drop_axis
-from modgraph.types import Axes, Axis, Misfit, derived
+from modgraph.types import Axes, Axis, Misfit, infer_axis
 
 TOKENS = (tokens("x"),)
 
@@ -36,7 +36,7 @@ class ClassToken(Op, name="class_token", synonyms="cls cls_token"):
     module = own_module("D")
     tokenizes = True
 
-    @derived
+    @infer_axis
     def one_more(self, N: int) -> int:
         return N + 1
 
@@ -112,11 +112,11 @@ class Recurrent(Op):
     bias: bool = setting(True, doc="two learned vectors, as torch has them")
     reverse: bool = setting(False, doc="read from the last step to the first; what is yielded keeps its place")
 
-    @derived
+    @infer_axis
     def rows(self) -> int:
         return self.gates * self.hidden
 
-    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+    def list_masked_axes(self, signature: Signature) -> tuple[Axis, ...]:
         return (signature.axes["N"],) if self.reverse else ()
 
     def macs(self, N: int, D: int) -> int:

@@ -10,7 +10,17 @@ from modgraph.declare import Signature, TorchModule, check_one_kind, own_module,
 from modgraph.ops.linear import VECTORS
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import Bound, Bounds, Propagated, either_bound, join_bounds, keep_bound, lose_bound
-from modgraph.types import Axes, Axis, Misfit, TensorType, is_path, met_shapes, once_each, shapes_meet, shown
+from modgraph.types import (
+    Axes,
+    Axis,
+    Misfit,
+    TensorType,
+    format_shape,
+    is_path,
+    meet_shapes,
+    require_distinct,
+    shapes_meet,
+)
 
 MOST_PARTS = 256
 PLACE = re.compile(r"-[1-9]\d*")  # of an axis, counted from the last
@@ -55,9 +65,9 @@ class Concat(Op, name="concat", synonyms="cat concatenate join"):
                 single = next((place for place, each in enumerate(found) if not each.shape), None)
                 if single is not None:
                     raise Misfit(f"operand {single + 1} is a single number, without an axis to join along", "", single)
-                shapes = f"{shown(found[0].shape)} and {shown(type_.shape)}"
+                shapes = f"{format_shape(found[0].shape)} and {format_shape(type_.shape)}"
                 raise Misfit(f"cannot join {shapes} along the last axis, since other axes differ", "", at)
-            outer, last = met_shapes(outer, type_.shape[:-1]), type_.shape[-1]
+            outer, last = meet_shapes(outer, type_.shape[:-1]), type_.shape[-1]
             if last.size is None:
                 raise Misfit(f'cannot join along the axis "{last}", which has no fixed length', "", at)
             total += last.size
@@ -82,7 +92,7 @@ class Stack(Op, name="stack", synonyms="pile"):
     axis: str = setting("", axis=True, doc="what the new axis is called")
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        return (found[0].with_shape(once_each((axis_called(len(found), self.axis), *(axes.lead or ())))),)
+        return (found[0].with_shape(require_distinct((axis_called(len(found), self.axis), *(axes.lead or ())))),)
 
 
 class Split(Op, name="split", synonyms="chunk"):
@@ -98,7 +108,7 @@ class Split(Op, name="split", synonyms="chunk"):
     parts: int | tuple[int, ...] = setting(min=1, doc="number of parts, or the length of each")
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        last = axes.fixed("D")
+        last = axes.resolve("D")
         count = self.parts if isinstance(self.parts, int) else len(self.parts)
         if not 2 <= count <= MOST_PARTS:
             raise Misfit(f"it cuts into 2 parts to {MOST_PARTS}, not {count}", "for example: split(2), split([2, 4])")
@@ -141,7 +151,7 @@ class Rename(Op, name="rename"):
                 reason = f'the axis "{old}" has no fixed length, and its padding would be forgotten'
                 raise Misfit(reason, "reduce it, or give it a number in the input's type")
             shape[at] = axis_called(shape[at].size, new)
-        return (x.with_shape(once_each(tuple(shape))),)
+        return (x.with_shape(require_distinct(tuple(shape))),)
 
     def check(self, axes: Axes) -> None:
         if not self.names or len(self.names) % 2:

@@ -9,7 +9,7 @@ from modgraph.declare import Operand, Signature, axis_setting, check_one_kind, o
 from modgraph.ops.choice import TopK
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import Bound, join_bounds
-from modgraph.types import Axes, Misfit, TensorType, shapes_meet, shown
+from modgraph.types import Axes, Misfit, TensorType, format_shape, shapes_meet
 
 
 class NormalNoise(Op, name="normal_noise", synonyms="gaussian_noise jitter"):
@@ -39,7 +39,7 @@ class NormalNoise(Op, name="normal_noise", synonyms="gaussian_noise jitter"):
             if type_.dtype != "float":
                 raise Misfit(f"it takes float values, not {type_}", "", at)
         if not shapes_meet(found[0].shape, found[-1].shape):
-            shapes = " and ".join(shown(each.shape) for each in found)
+            shapes = " and ".join(format_shape(each.shape) for each in found)
             raise Misfit(f"a value and its deviation are of one shape, not {shapes}", "", 1)
         if found[-1].per == "example":
             check_one_kind(found)
@@ -94,7 +94,7 @@ class Draw(Op, name="draw", synonyms="multinomial sample_categorical gumbel_max 
         at = position + len(x.shape)
         others = (*x.shape[:at], *x.shape[at + 1 :])
         if len(found) == 2 and (found[1].dtype not in ("float", "class") or not shapes_meet(found[1].shape, others)):
-            raise Misfit(f"what is taken is told by the number of a place for each of {shown(others)}", "", 1)
+            raise Misfit(f"what is taken is told by the number of a place for each of {format_shape(others)}", "", 1)
         check_one_kind(found)
         return (x,)
 

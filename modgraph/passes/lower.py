@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from modgraph.diagnostics import listed
+from modgraph.diagnostics import list_names
 from modgraph.ir import Graph, Node, Part, RouteNode, rewritten
 from modgraph.passes.infrastructure import Pass
 from modgraph.passes.split import sends_messages, split_routes
@@ -18,7 +18,7 @@ class NoSuchLowering(ValueError):
 
     def __init__(self, form: str, offered: Mapping[tuple[str, ...], Sequence[str]]) -> None:
         self.form, self.offered = form, offered
-        known = "; ".join(f"{listed(routes)}: {', '.join(forms)}" for forms, routes in offered.items())
+        known = "; ".join(f"{list_names(routes)}: {', '.join(forms)}" for forms, routes in offered.items())
         super().__init__(f'no route has the form "{form}"; there are, by route, {known or "none"}')
 
 

@@ -136,7 +136,7 @@ def _field(field: Any, hint: Any, item: Leaf | Branch, path: str, report: Report
             return refuse(report, item.span, path, f"must be a mapping, not {item.value!r}", meaning)
     if isinstance(item, Branch):
         return refuse(report, item.span, path, "must be a plain value", "no mapping")
-    known = Setting.of(field, hint)
+    known = Setting.from_field(field, hint)
     problem = known.problem(item.value)
     if problem is not None:
         return refuse(report, item.span, path, problem, meaning)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from modgraph.declare import Operand, Record, Role, Signature, own_module, product, setting, tokens
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, RecordsOf, Router, definition
-from modgraph.types import Axis, Misfit, TensorType, once_each
+from modgraph.types import Axis, Misfit, TensorType, require_distinct
 
 # Of a module: in a scan, copying so many for every token is less than sorting tokens at every step.
 FEW_WEIGHTS = 2**14
@@ -79,7 +79,7 @@ class Chosen(Router, name="chosen", synonyms="hard_routing"):
         rank = len(pool.message.shape)
         signature = self.bind(flat, *pairs, M=pool.axis, V=_width(pool.result), message_rank=rank)
         value, *records = signature.results if outer else self._for_one(signature.results)
-        value = value.with_shape(once_each((*value.shape[:-1], *pool.result.shape)))
+        value = value.with_shape(require_distinct((*value.shape[:-1], *pool.result.shape)))
         return replace(signature, operands=(tokens, *others), results=(value, *records))
 
     def active_modules(self, size: int) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from modgraph.declare import Declaration, Record, Registry, Signature
-from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, once_each, shapes_meet
+from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, require_distinct, shapes_meet
 
 DEFINITION = "message_passing"  # the form that all others must equal
 
@@ -156,15 +156,15 @@ class Router(Declaration):
         axis of modules."""
         modules, results = axes["M"], []
         for pattern in (*self.results, *(record.axes for record in self.records)):
-            shape = axes.listed(pattern)
+            shape = axes.list_axes(pattern)
             last = max((at for at, axis in enumerate(shape) if axis == modules), default=-1)
             plain = (Axis(axis.size) if axis == modules and at != last else axis for at, axis in enumerate(shape))
-            results.append(TensorType("float", once_each(tuple(plain))))
+            results.append(TensorType("float", require_distinct(tuple(plain))))
         return tuple(results)
 
     def senders_in(self, signature: Signature) -> Any:
         """How many senders a route has, outer axes left out."""
-        return signature.axes.fixed("N")
+        return signature.axes.resolve("N")
 
     def deterministic(self) -> Router:
         """The same router without noise, sampling and capacity: for inference."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from modgraph.declare import Operand, Signature, axis_setting, own_module, position_of, setting, sizes
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router, check_padding
-from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, may_meet, met, once_each, shown
+from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, format_shape, may_meet, meet_axes, require_distinct
 
 MODULE = "m"  # the letter of the axis of modules; others have those behind it
 
@@ -40,7 +40,7 @@ class EveryModule(Router, name="every_module", synonyms="all dense ensemble soft
             reason = f'rows=true deals {tokens} row by row, and it has no axis of the modules of "{pool.name}"'
             raise Misfit(reason, "leave rows out: every module then takes the whole value", 0)
         axes.lead = tokens.shape[: split - self.rows]
-        shape = once_each((*axes.lead, pool.axis, *pool.result.shape))
+        shape = require_distinct((*axes.lead, pool.axis, *pool.result.shape))
         return Signature(self, (tokens,), axes, (pool.result.with_shape(shape),))
 
     @property
@@ -94,11 +94,13 @@ class Weighted(Router, name="weighted", synonyms="weighted_sum soft_routing"):
         axes.bound |= {"result_": "".join(result), "message": pool.result.shape}
         axes.bound["summed"] = tuple(named[letter] for letter in result if letter not in first)
         kept = tuple(named[letter] for letter in result)
-        value = pool.result.with_shape(once_each((*kept, *pool.result.shape)))
+        value = pool.result.with_shape(require_distinct((*kept, *pool.result.shape)))
         # messages that are given are those of all senders, or those of zero
-        fits = [once_each((*before, *pool.result.shape)) for before in ((*axes.lead, pool.axis), (pool.axis,))]
+        fits = [require_distinct((*before, *pool.result.shape)) for before in ((*axes.lead, pool.axis), (pool.axis,))]
         if messages and messages[0].shape not in fits[: 1 + (self.over != pool.axis.name)]:
-            raise Misfit(f"it takes what the modules make of the value, {shown(fits[0])}, not {messages[0]}", "", 2)
+            raise Misfit(
+                f"it takes what the modules make of the value, {format_shape(fits[0])}, not {messages[0]}", "", 2
+            )
         return Signature(self, (tokens, *others), axes, (value,))
 
     def _align(
@@ -107,7 +109,7 @@ class Weighted(Router, name="weighted", synonyms="weighted_sum soft_routing"):
         """A letter for each axis of what is routed and of the weights, the same for those that are aligned; and the
         axes by letter. Raises `Misfit`."""
         if self.over == pool.axis.name and pool.axis not in weights.shape:
-            reason = f'the weights {shown(weights.shape)} have no axis of the modules of "{pool.name}"'
+            reason = f'the weights {format_shape(weights.shape)} have no axis of the modules of "{pool.name}"'
             raise Misfit(reason, f"make one, x -> linear({pool.name}), or say what is summed: by w over AXIS", 1)
         if pool.axis in senders:
             raise Misfit(f"the axis {pool.axis} must stand last before a message, to be dealt row by row", operand=0)
@@ -123,16 +125,16 @@ class Weighted(Router, name="weighted", synonyms="weighted_sum soft_routing"):
             elif plain and not letter:
                 if not may_meet(named[plain[-1]], axis):
                     reason = f"the weights have an axis of length {axis}, and the value one of {named[plain[-1]]}"
-                    raise Misfit(reason, f"weights for {shown(senders)} begin with these axes", 1)
+                    raise Misfit(reason, f"weights for {format_shape(senders)} begin with these axes", 1)
                 letter = plain.pop()
             second.insert(0, letter)
         named[MODULE] = pool.axis
         for at, axis in enumerate(weights.shape):
             second[at] = second[at] or next(free)
-            named[second[at]] = met(named.get(second[at], axis), axis)
+            named[second[at]] = meet_axes(named.get(second[at], axis), axis)
         return first, second, named
 
-    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+    def list_masked_axes(self, signature: Signature) -> tuple[Axis, ...]:
         return (*(signature.axes.lead or ()), *signature.operands[1].shape)
 
     def macs(self, over_: str, summed: Any, message: Any) -> int:

@@ -23,7 +23,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from modgraph.diagnostics import ModgraphError, listed
+from modgraph.diagnostics import ModgraphError, list_names
 from modgraph.elaboration import kept_texts
 from modgraph.elaboration.imports import KEPT, RECORD, SPEC
 from modgraph.files import CannotWrite, exists, is_not_utf8, is_partial, read_file, reason_of, write_atomically, writing
@@ -94,13 +94,13 @@ class RunDirectory:
             record = self.read_record()
         except ModgraphError as error:
             lost = self.spec.exists() and self.recipe.exists()
-            fault = errors.RecordLost(path=path) if lost else errors.ForeignFiles(path=path, names=listed(names))
+            fault = errors.RecordLost(path=path) if lost else errors.ForeignFiles(path=path, names=list_names(names))
             raise ModgraphError([fault]) from error
         if record["status"] != STARTING:
             raise ModgraphError([errors.RunExists(path=path)])
         foreign = [name for name in names if not self._is_of_start(name, record)]
         if foreign:
-            raise ModgraphError([errors.ForeignFiles(path=path, names=listed(foreign))])
+            raise ModgraphError([errors.ForeignFiles(path=path, names=list_names(foreign))])
 
     def _is_of_start(self, name: str, record: Mapping[str, Any]) -> bool:
         """Whether a start that was cut off has made this."""
@@ -187,7 +187,7 @@ class RunDirectory:
             raise ModgraphError([errors.NeverBegan(path=str(self.path))])
         changed = [name for name in record["files"] if not self._is_as_written(name, record)]
         if changed:
-            raise ModgraphError([errors.RunChanged(path=str(self.path), names=listed(changed))])
+            raise ModgraphError([errors.RunChanged(path=str(self.path), names=list_names(changed))])
 
     def _is_as_written(self, name: str, record: Mapping[str, Any]) -> bool:
         content = self.content(self.path / name)

@@ -9,7 +9,7 @@ from typing import Any
 from lark import UnexpectedToken
 from lark.parsers.lalr_analysis import Shift
 
-from modgraph.diagnostics import Diagnostic, Report, Source, Span, closest, listed
+from modgraph.diagnostics import Diagnostic, Report, Source, Span, closest, list_names
 from modgraph.files import open_file, reason_of
 from modgraph.syntax import ast, errors, limits
 from modgraph.syntax.advice import DEFINITION_KEYWORDS, STATEMENT_KEYWORDS, Mistake, advise, expected
@@ -106,7 +106,7 @@ def _neighbours(path: Path) -> str:
     try:
         if path.is_dir():
             names = sorted(str(entry) for entry in path.glob("*.mod"))
-            return f"name a spec: {listed(names)}" if names else "name a spec, a file that ends in .mod"
+            return f"name a spec: {list_names(names)}" if names else "name a spec, a file that ends in .mod"
         names = [entry.name for entry in path.parent.iterdir() if entry.suffix == path.suffix and entry != path]
     except (OSError, ValueError):
         return "check the path"

@@ -16,7 +16,7 @@ from modgraph_runtime.arrays import put_arrays
 from numpy.typing import NDArray
 
 from modgraph.data import TRAIN, Arrays
-from modgraph.declare import CHOSEN, Role
+from modgraph.declare import CHOICES, Role
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Decision, Graph, Result, needed_in
 from modgraph.trace.errors import NotFinite, UnknownRoute, UnknownSplit
@@ -64,7 +64,7 @@ class RouteTrace:
     @property
     def selects(self) -> bool:
         """Whether each module is chosen or not."""
-        return self.decision.record_as(*CHOSEN) is not None
+        return self.decision.record_as(*CHOICES) is not None
 
     @property
     def chosen(self) -> NDArray[Any]:

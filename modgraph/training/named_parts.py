@@ -159,7 +159,7 @@ def refuse_unfit(graph: Graph, recipe: Recipe) -> None:
     }
     keyed = [(f"train.{section}.{key}", each) for section, found in unfit.items() for key, each in found]
     if keyed:
-        raise ModgraphError([each.changed(span=recipe.places.get(key)) for key, each in keyed])
+        raise ModgraphError([each.replace(span=recipe.places.get(key)) for key, each in keyed])
 
 
 def unfit_metrics(graph: Graph, asked: Asked) -> Iterator[tuple[str, Diagnostic]]:

@@ -12,7 +12,7 @@ import numpy as np
 from modgraph.data import TRAIN, VALIDATION, Arrays, DataSet
 from modgraph.data.batches import indices_by_group
 from modgraph.data.errors import DataDoesNotFit
-from modgraph.declare import shown_briefly
+from modgraph.declare import format_briefly
 from modgraph.diagnostics import ModgraphError, Report, Source, Span, did_you_mean
 from modgraph.ir import NotReadBack
 from modgraph.program import Program, load
@@ -62,7 +62,7 @@ def read_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
     report = Report()
     recipe = _recipe(_override(tree_of(path, report), overrides or {}), report)
     if recipe is None or report.errors:
-        raise ModgraphError(report.in_order())
+        raise ModgraphError(report.list_diagnostics())
     return recipe
 
 
@@ -72,7 +72,7 @@ def read_with_spec(path: str | Path, spec: str | Path, overrides: Mapping[str, A
     recipe, parameters = None, None
     source = read(spec, of_spec)
     if source is None:
-        raise ModgraphError(of_spec.in_order())
+        raise ModgraphError(of_spec.list_diagnostics())
     try:
         tree = _override(tree_of(path, report), overrides)
         section = mapping_of(tree, "model", report)
@@ -82,20 +82,20 @@ def read_with_spec(path: str | Path, spec: str | Path, overrides: Mapping[str, A
         report.extend(error.diagnostics)
     if parameters is None:
         parse(source, of_spec)
-        raise ModgraphError([*of_spec.in_order(), *report.in_order()])
+        raise ModgraphError([*of_spec.list_diagnostics(), *report.list_diagnostics()])
     try:
         program = load(spec, **parameters)
     except ModgraphError as error:
-        raise ModgraphError([*error.diagnostics, *report.in_order()]) from error
+        raise ModgraphError([*error.diagnostics, *report.list_diagnostics()]) from error
     if recipe is None or report.errors:
-        raise ModgraphError(report.in_order())
+        raise ModgraphError(report.list_diagnostics())
     return recipe, program
 
 
 def _override(tree: Branch, overrides: Mapping[str, Any]) -> Branch:
     """Set values of the command line in a tree, with spans in the text of their `-s`."""
     for key, value in overrides.items():
-        source = Source("-s", f"{key}={'null' if value is None else shown_briefly(value)}")
+        source = Source("-s", f"{key}={'null' if value is None else format_briefly(value)}")
         leaf = Leaf(value, Span(source, len(key) + 1, max(len(source.text), len(key) + 2)))
         tree.put(key, leaf, Span(source, 0, len(key)))
     return tree

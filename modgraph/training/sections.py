@@ -174,7 +174,7 @@ def read_train(path: str | Path | None = None) -> Train:
     tree = Branch() if path is None else tree_of(path, report)
     train = read_section(Train, mapping_of(tree, "train", report), "train", report)
     if train is None or report.errors:
-        raise ModgraphError(report.in_order())
+        raise ModgraphError(report.list_diagnostics())
     return train
 
 
@@ -183,7 +183,7 @@ def read_parameters(path: str | Path) -> dict[str, Any]:
     report = Report()
     parameters = parameters_in(mapping_of(tree_of(path, report), "model", report), report)
     if report.errors:
-        raise ModgraphError(report.in_order())
+        raise ModgraphError(report.list_diagnostics())
     return parameters
 
 
@@ -193,5 +193,5 @@ def tree_of(path: str | Path, report: Report) -> Branch:
         raise ModgraphError([errors.NoRecipe(path=str(path))])
     source = read(path, report)
     if source is None:
-        raise ModgraphError(report.in_order())
+        raise ModgraphError(report.list_diagnostics())
     return read_tree(source, report)

@@ -21,7 +21,7 @@ from modgraph.backends.torch import Model, build
 from modgraph.backends.torch.construct import resolve
 from modgraph.data.batches import Batch
 from modgraph.data.declaration import refuse_labels_beyond
-from modgraph.diagnostics import ModgraphError, listed
+from modgraph.diagnostics import ModgraphError, list_names
 from modgraph.ir import Graph, learnt_weights
 from modgraph.metrics.metrics import Metrics, results_of
 from modgraph.recipes.optimizers import Optimizer
@@ -113,7 +113,7 @@ def train_state(
         raise ModgraphError([NothingToLearn(reason="its losses are computed from no weights that are not frozen")])
     metrics = Metrics(setup.graph)
     if cut and processes.divides:
-        raise ModgraphError([CannotDivide(weights=listed(sorted(cut)))])
+        raise ModgraphError([CannotDivide(weights=list_names(sorted(cut)))])
     wanted = [*metrics.wanted, *learner.wanted, *model.moved_states.results.values()]
     objective, log = Objective(model, wanted), sys.stderr if processes.is_rank_zero else None
     if train.compile == BLOCKS:
@@ -149,7 +149,7 @@ def _take_up(state: TrainState, checkpoint: Checkpoint, same_phase: bool, goes_o
     grown = {*state.staged, *stages.states_along_modules(state.graph)}
     unlike = sorted(name for name in taken.keys() - grown if taken[name].shape != own[name].shape)
     if unlike:
-        raise ModgraphError([DoesNotCarryOver(weights=listed(unlike))])
+        raise ModgraphError([DoesNotCarryOver(weights=list_names(unlike))])
     stages.take_weights(state.model, state.staged, taken)
     with refusing_damage(checkpoint):
         if goes_on:
@@ -180,5 +180,5 @@ def refuse_other_weights(own: Mapping[str, Tensor], checkpoint: Checkpoint) -> N
     expected, found = ({name: each.shape for name, each in tensors.items()} for tensors in (own, checkpoint.weights))
     wrong = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
     if wrong:
-        reason = f"it is of another model: {listed(wrong)} differ"
+        reason = f"it is of another model: {list_names(wrong)} differ"
         raise ModgraphError([BadCheckpoint(path=checkpoint.path, reason=reason)])

@@ -4,15 +4,15 @@ from modgraph.types.axis import (
     Axis,
     Shape,
     TensorType,
+    align_axes,
     broadcast,
+    find_repeated,
     floats,
-    laid,
+    format_shape,
     may_meet,
-    met,
-    met_shapes,
-    repeated,
+    meet_axes,
+    meet_shapes,
     shapes_meet,
-    shown,
 )
 from modgraph.types.names import is_key, is_path, is_word, word_like, word_problem
-from modgraph.types.pattern import Axes, Misfit, derived, once_each, replaced
+from modgraph.types.pattern import Axes, Misfit, infer_axis, replace_axes, require_distinct

@@ -47,7 +47,7 @@ def shape_of(axes: Sequence[Axis | int]) -> Shape:
     return tuple(Axis(axis) if isinstance(axis, int) else axis for axis in axes)
 
 
-def shown(shape: Shape) -> str:
+def format_shape(shape: Shape) -> str:
     return f"[{', '.join(map(str, shape))}]"
 
 
@@ -56,7 +56,7 @@ def may_meet(left: Axis, right: Axis) -> bool:
     return left == right or (left.size == right.size and not (left.name and right.name))
 
 
-def met(left: Axis, right: Axis) -> Axis:
+def meet_axes(left: Axis, right: Axis) -> Axis:
     """What two axes that may meet become."""
     return left if left.name else right
 
@@ -65,17 +65,17 @@ def shapes_meet(left: Shape, right: Shape) -> bool:
     return len(left) == len(right) and all(map(may_meet, left, right))
 
 
-def met_shapes(left: Shape, right: Shape) -> Shape:
-    return tuple(map(met, left, right))
+def meet_shapes(left: Shape, right: Shape) -> Shape:
+    return tuple(map(meet_axes, left, right))
 
 
-def repeated(shape: Shape) -> Axis | None:
+def find_repeated(shape: Shape) -> Axis | None:
     """The first axis with a name that occurs twice."""
     names = [axis.name for axis in shape if axis.name]
     return next((axis for axis in shape if names.count(axis.name) > 1), None)
 
 
-def laid(inner: Shape, outer: Shape) -> tuple[int, ...] | None:
+def align_axes(inner: Shape, outer: Shape) -> tuple[int, ...] | None:
     """Where the axes of a value stand among those of one of as many or more, or None where they do not fit.
 
     Of equal ranks each axis stands in its place. In a larger value one with a name stands where that name does, any
@@ -97,7 +97,7 @@ def broadcast(left: Axis, right: Axis) -> Axis:
     """What two axes become in arithmetic: a plain one of a single place is repeated."""
     if left == ONE:
         return right
-    return left if right == ONE else met(left, right)
+    return left if right == ONE else meet_axes(left, right)
 
 
 @dataclass(frozen=True)

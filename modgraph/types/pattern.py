@@ -11,13 +11,13 @@ from modgraph.types.axis import (
     Axis,
     Shape,
     TensorType,
+    find_repeated,
+    format_shape,
     may_meet,
-    met,
-    met_shapes,
-    repeated,
+    meet_axes,
+    meet_shapes,
     shape_of,
     shapes_meet,
-    shown,
 )
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -33,7 +33,7 @@ class Misfit(Exception):
         self.operand = operand
 
 
-def derived(method: F) -> F:
+def infer_axis(method: F) -> F:
     """Marks a method as an axis computed from others, which its parameters name."""
     method.__derived__ = True  # type: ignore[attr-defined]
     return method
@@ -58,18 +58,18 @@ class Axes:
         shape = found.shape
         if len(shape) < len(trailing) or (not open_ended and len(shape) != len(trailing)):
             wanted = f"[{', '.join(names)}]"
-            raise Misfit(f"{what} must have the axes {wanted}, not {shown(shape)}", help, operand)
+            raise Misfit(f"{what} must have the axes {wanted}, not {format_shape(shape)}", help, operand)
         split = len(shape) - len(trailing)
         if open_ended:
             lead = shape[:split]
             if self.lead is not None and not shapes_meet(self.lead, lead):
-                raise Misfit(f"{what} has outer axes {shown(lead)}, not {shown(self.lead)}", "", operand)
-            self.lead = lead if self.lead is None else met_shapes(self.lead, lead)
+                raise Misfit(f"{what} has outer axes {format_shape(lead)}, not {format_shape(self.lead)}", "", operand)
+            self.lead = lead if self.lead is None else meet_shapes(self.lead, lead)
         for name, axis in zip(trailing, shape[split:], strict=True):
             known = self.bound.setdefault(name, axis)
             if not may_meet(known, axis):
                 raise Misfit(f"axis {name} of {what} is {axis}, but it is {known} elsewhere", "", operand)
-            self.bound[name] = met(known, axis)
+            self.bound[name] = meet_axes(known, axis)
 
     def __getitem__(self, name: str) -> Any:
         """A bound axis as an `Axis`; a setting or a derived length as its value."""
@@ -87,7 +87,7 @@ class Axes:
         axis = self[name]
         return axis.size if isinstance(axis, Axis) else axis
 
-    def fixed(self, name: str) -> Any:
+    def resolve(self, name: str) -> Any:
         """The value of a name, an axis as its length. Raises `Misfit` for an axis of any length."""
         value = self[name]
         if not isinstance(value, Axis):
@@ -100,23 +100,23 @@ class Axes:
     def call(self, method: Callable[..., Any]) -> Any:
         """A method of the declaration, its parameters filled with the settings, and lengths of axes, that they name."""
         needs = _needs(method.__func__ if inspect.ismethod(method) else method)
-        return method(**{name: self.fixed(name) for name in needs})
+        return method(**{name: self.resolve(name) for name in needs})
 
     def shape(self, pattern: str) -> Shape:
         """The shape that a pattern stands for here. Raises `Misfit` where an axis would occur twice."""
-        return once_each(self.listed(pattern))
+        return require_distinct(self.list_axes(pattern))
 
-    def listed(self, pattern: str) -> Shape:
+    def list_axes(self, pattern: str) -> Shape:
         """The axes that a pattern names, in order."""
         named = ((self.lead or ()) if name == "..." else (self[name],) for name in pattern.split())
         return shape_of([axis for axes in named for axis in axes])
 
 
-def once_each(shape: Shape) -> Shape:
+def require_distinct(shape: Shape) -> Shape:
     """A shape in which every axis with a name occurs once. Raises `Misfit`."""
-    twice = repeated(shape)
+    twice = find_repeated(shape)
     if twice is not None:
-        reason = f'the result would be {shown(shape)}, where the axis "{twice.name}" occurs twice'
+        reason = f'the result would be {format_shape(shape)}, where the axis "{twice.name}" occurs twice'
         padded = any(axis.is_padded and axis.name == twice.name for axis in shape)
         advice = f'give one another name: -> rename({twice.name}="other")'
         advice = "give one of the two another name" if padded else advice
@@ -124,13 +124,13 @@ def once_each(shape: Shape) -> Shape:
     return shape
 
 
-def replaced(x: TensorType, place: int, new: Sequence[Axis | int] = (), count: int = 1) -> TensorType:
+def replace_axes(x: TensorType, place: int, new: Sequence[Axis | int] = (), count: int = 1) -> TensorType:
     """A value with `new` axes instead of `count` of its own, the first at a place counted from the last.
 
     Raises `Misfit` where an axis would occur twice.
     """
     at = place + len(x.shape)
-    return x.with_shape(once_each((*x.shape[:at], *shape_of(new), *x.shape[at + count :])))
+    return x.with_shape(require_distinct((*x.shape[:at], *shape_of(new), *x.shape[at + count :])))
 
 
 @cache

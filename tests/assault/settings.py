@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from modgraph.declare import Declaration, Setting, shown_value
+from modgraph.declare import Declaration, Setting, format_value
 
 SMALL = (1, 2, 2, 3, 4, 4, 6, 8)
 AXES = ("first", "time", "p", "third")
@@ -22,7 +22,7 @@ def drawn(declaration: type[Declaration], rng: Random) -> dict[str, Any]:
 
 def written(name: str, settings: dict[str, Any]) -> str:
     """An op or router with its settings, as a spec has it."""
-    given = ", ".join(f"{key}={shown_value(value)}" for key, value in settings.items())
+    given = ", ".join(f"{key}={format_value(value)}" for key, value in settings.items())
     return f"{name}({given})" if given else name
 
 

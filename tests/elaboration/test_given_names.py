@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modgraph.declare import Declaration, Setting, shown_value
+from modgraph.declare import Declaration, Setting, format_value
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, from_json, to_json
 from modgraph.ir.text.parse import parse_text
@@ -95,7 +95,7 @@ TRICKY = [
 
 
 def graph_of(case: str, name: str) -> Graph:
-    return loads(CASES[case].replace('"NAME"', shown_value(name))).ir
+    return loads(CASES[case].replace('"NAME"', format_value(name))).ir
 
 
 def test_every_setting_of_an_op_that_takes_a_string_is_tried() -> None:

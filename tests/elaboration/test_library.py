@@ -45,7 +45,7 @@ def codes(text: str) -> list[str]:
     file = parse(Source("blocks.mod", text), report)
     assert file is not None
     elaborate_blocks(file, report)
-    return [each.code for each in report.in_order()]
+    return [each.code for each in report.list_diagnostics()]
 
 
 @pytest.mark.parametrize("text", SOUND)

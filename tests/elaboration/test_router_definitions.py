@@ -14,7 +14,7 @@ from modgraph.ir import from_json, to_json
 from modgraph.ir.text.parse import parse_text
 from modgraph.passes import INFERENCE, apply_passes
 from modgraph.routers.prelude import definitions
-from modgraph.types import shown
+from modgraph.types import format_shape
 
 SOFT = """router soft() for p {
   input x: float[tokens, dim]
@@ -87,7 +87,7 @@ def test_what_is_decided_once_for_all_senders_is_recorded_for_each_but_a_novelty
     types = {name: program.ir.type_of(result).dimensions for name, result in program.ir.records().items()}
     senders = {"y.p": (2, "time"), "u.p": (5,), "w.p": (1,), "states.p": ("n", 3)}
     fewer = {"y.p": (2,), "u.p": (), "w.p": (), "states.p": ("n",)}
-    assert {each.label: shown(each.senders) for each in program.ir.decisions()}.items() >= {
+    assert {each.label: format_shape(each.senders) for each in program.ir.decisions()}.items() >= {
         route: f"[{', '.join(map(str, axes))}]" for route, axes in senders.items()
     }.items()
     for route in senders:

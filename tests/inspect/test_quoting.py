@@ -20,7 +20,7 @@ from PIL import Image
 
 import modgraph
 from modgraph.cli import main
-from modgraph.declare import shown_value
+from modgraph.declare import format_value
 from modgraph.diagnostics import Source
 from modgraph.inspect.drawing import dot_of, mermaid_of, svg_of
 from modgraph.inspect.page.content import Pane, Section, Text
@@ -115,7 +115,7 @@ model m(note={quoted}) {{
 
 def spec(text: str) -> str:
     comment = re.sub(r"[\n\r\x0b\x0c]", " ", text)
-    return SPEC.format(text=comment, quoted=shown_value(text))
+    return SPEC.format(text=comment, quoted=format_value(text))
 
 
 def hostile(scene: Scene, text: str) -> Scene:

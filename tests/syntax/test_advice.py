@@ -15,7 +15,7 @@ BEFORE = "model m() { input x: float[4] "
 def told(text: str) -> list[Diagnostic]:
     report = Report()
     parse(Source("t.mod", text), report)
-    return report.in_order()
+    return report.list_diagnostics()
 
 
 @pytest.mark.parametrize("code", [*FORMS.values(), OF_OTHER_LANGUAGES["elif"]])

@@ -45,7 +45,7 @@ model m(sparse=[8, 10], name="a \\"b\\"", noise=1e-3, flag=true) {   # a comment
 def read(text: str) -> tuple[ast.File | None, list[str]]:
     report = Report()
     file = parse(Source("t.mod", text), report)
-    return file, [diagnostic.code for diagnostic in report.in_order()]
+    return file, [diagnostic.code for diagnostic in report.list_diagnostics()]
 
 
 def test_the_grammar_has_no_conflict() -> None:
@@ -91,7 +91,7 @@ def test_every_mistake_is_told_in_one_run_and_in_order() -> None:
     }"""
     report = Report()
     assert parse(Source("t.mod", text), report) is None
-    lines = [d.span.source.position(d.span.start)[0] for d in report.in_order() if d.span]
+    lines = [d.span.source.position(d.span.start)[0] for d in report.list_diagnostics() if d.span]
     assert lines == [2, 3, 4, 6, 6, 7]
 
 

@@ -13,7 +13,7 @@ import modgraph
 from modgraph import ModgraphError
 from modgraph.ir import Graph, grow, weights_of
 from modgraph.ops.arithmetic import Add
-from modgraph.types import Axis, Misfit, TensorType, floats, laid
+from modgraph.types import Axis, Misfit, TensorType, align_axes, floats
 
 AXES = st.sampled_from([Axis(1), Axis(2), Axis(3), Axis(3, "p"), Axis(3, "q"), Axis(2, "r"), Axis(None, "time")])
 SHAPES = st.lists(AXES, max_size=4).map(tuple)
@@ -65,7 +65,7 @@ def test_plain_axes_meet_as_numpy_broadcasts(left: list[int], right: list[int]) 
 @given(SHAPES, SHAPES)
 def test_an_axis_with_a_name_stands_over_the_one_of_that_name(left: Any, right: Any) -> None:
     inner, outer = sorted((left, right), key=len)
-    places = laid(inner, outer)
+    places = align_axes(inner, outer)
     if places is not None and len(inner) < len(outer):
         names = [axis.name for axis in outer]
         assert all(

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from modgraph.backends.onnx.examples import Examples, Lengths
 from modgraph.backends.torch import Computed, Model
 from modgraph.backends.torch.regions import Expert
-from modgraph.declare import CHOSEN, RANKING
+from modgraph.declare import CHOICES, RANKING
 from modgraph.ir import Decision, Graph, OpNode, Padding, Part, Result, RouteNode, padding_of
 from modgraph.nn import Arithmetic
 from modgraph.nn.padding import valid_along
@@ -38,7 +38,7 @@ def choices_of(graph: Graph) -> dict[str, Decision]:
     """The routes, those inside scans included, whose routers choose: by the full name of the record of what was
     chosen."""
     choosing = (each for each in graph.decisions() if each.facts.chooses_along is not None)
-    return {f"{each.label}.{name}": each for each in choosing if (name := each.record_as(*CHOSEN)) is not None}
+    return {f"{each.label}.{name}": each for each in choosing if (name := each.record_as(*CHOICES)) is not None}
 
 
 class Decisions:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from modgraph.declare import Declaration, Record, shown_value
+from modgraph.declare import Declaration, Record, format_value
 from modgraph.inspect.diff.changes import Attribute, Unmatched, declaration_of
 from modgraph.inspect.diff.level import Level
 from modgraph.ir import Graph, OpNode, PoolNode, Region, Result, rename_axes
@@ -142,7 +142,7 @@ def _constant(value: Any, say: Say) -> str:
         return repr(value) if float(f"{value:.{DIGITS}g}") == value else f"≈{value:.{DIGITS}g}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(_constant(each, say) for each in value)}]"
-    return shown_value(say(value) if isinstance(value, str) else value)
+    return format_value(say(value) if isinstance(value, str) else value)
 
 
 # ------------------------------------------------------------ keys

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from modgraph.declare import Declaration, shown_value
+from modgraph.declare import Declaration, format_value
 from modgraph.inspect.scene.values import Lines
 from modgraph.ir import Call, DecisionNode, Graph, GrowthNode, Node, PoolNode, RouteNode, RouterNode
 from modgraph.routers import RouterText
@@ -54,7 +54,7 @@ def brief(declaration: Declaration | RouterText) -> str:
         given = ((key, f"{float(v):.4g}" if NUMBER.fullmatch(v) else v) for key, v in declaration.given)
         return str(RouterText(declaration.name, tuple(given)))
     values = declaration.values().items()
-    settings = ", ".join(f"{key}={f'{v:.4g}' if isinstance(v, float) else shown_value(v)}" for key, v in values)
+    settings = ", ".join(f"{key}={f'{v:.4g}' if isinstance(v, float) else format_value(v)}" for key, v in values)
     return f"{declaration.name}({settings})" if settings else declaration.name
 
 
@@ -71,7 +71,7 @@ def settings_of(declaration: Declaration | RouterText) -> tuple[tuple[str, str],
 
 
 def shown(values: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, shown_value(value)) for name, value in values.items())
+    return tuple((name, format_value(value)) for name, value in values.items())
 
 
 def shape_of(axes: tuple[object, ...]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from modgraph.frozen import changed
+from modgraph.frozen import replace_fields
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import Call, InputNode, Node, OpNode, Result
 from modgraph.ir.part import Region, with_regions
@@ -160,10 +160,10 @@ def _named(line: Line, name: Naming) -> Node:
     node = with_regions(rename(line.node, name(line.node.name), name), tuple(regions))
     match node:
         case OpNode():
-            return changed(node, owner=name(node.owner))
+            return replace_fields(node, owner=name(node.owner))
         case CallNode():
-            node = changed(node, weights=name(node.weights), names=tuple(map(name, node.names)))
-            return changed(node, types=node.yields())
+            node = replace_fields(node, weights=name(node.weights), names=tuple(map(name, node.names)))
+            return replace_fields(node, types=node.yields())
         case _:
             return node
 

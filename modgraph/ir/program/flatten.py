@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from modgraph.frozen import changed
+from modgraph.frozen import replace_fields
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import ask
 from modgraph.ir.node import Call, InputNode, Inputs, Node, PoolNode, Result, RouterNode, ScanNode
@@ -123,16 +123,16 @@ class _Flat:
             ask(marks.keys() <= marks_of(node).keys(), f"a {node.kind} has no such marks", at, "weights")
             ask(marks.get("grown", 0) <= most_grown(node), f"not so many of {node.name} can be added", at, "weights")
             node = with_marks(node, marks)
-        added = changed(make_absolute(node, place), name=name, within=call)
+        added = replace_fields(make_absolute(node, place), name=name, within=call)
         match added:
             case PoolNode():
                 place = Place("", "", None, place, region=True)
                 regions = (self._region(each, place, None, {}, f"{at}/{no}/") for no, each in enumerate(added.regions))
-                return changed(added, regions=tuple(regions))
+                return replace_fields(added, regions=tuple(regions))
             case ScanNode():
                 called = {name: CAPTURED.fullmatch(name) for name in added.captured if name in inputs}
                 words = {name: captured_name(inputs[name]) + match[1] for name, match in called.items() if match}
-                return changed(added, region=self._region(added.region, place, call, words, self.pool))
+                return replace_fields(added, region=self._region(added.region, place, call, words, self.pool))
             case _:
                 return added
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from modgraph.frozen import changed
+from modgraph.frozen import replace_fields
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import Call, Node, PoolNode, Result, ScanNode
 from modgraph.ir.part import Region
@@ -75,7 +75,7 @@ class _Outline:
 
     def _line(self, node: Node, body: Body, level: Level, operands: Operands) -> Line:
         said = make_relative(node, level)
-        said = changed(said, name=self.captured.get(node.name) or said.name)
+        said = replace_fields(said, name=self.captured.get(node.name) or said.name)
         self.names[node.name] = said.name
         inputs = {slot: self._read(each, body, operands) for slot, each in self.graph.inputs(node.name).items()}
         regions: tuple[Lines, ...] = ()
@@ -97,7 +97,7 @@ class _Outline:
     def _region(self, region: Region, base: Call | None, level: Level, pool: str, captured: Mapping[str, str]) -> Lines:
         inner = _Outline(region.graph, base, level, self.drafts, pool, captured)
         arguments = tuple(captured.get(name) or level.node(name) for name in region.arguments)
-        return changed(inner.lines, arguments=arguments, results=tuple(map(inner.read, region.results)))
+        return replace_fields(inner.lines, arguments=arguments, results=tuple(map(inner.read, region.results)))
 
     def _call(self, body: Body, outer: Body, level: Level, operands: Operands, used: set[str]) -> Line:
         call = body.call

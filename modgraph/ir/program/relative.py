@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, TypeVar
 
-from modgraph.frozen import changed
+from modgraph.frozen import replace_fields
 from modgraph.ir.node import Call, DecisionNode, GrowthNode, Node, OpNode, OutputNode, PoolNode, RouteNode, RouterNode
 from modgraph.routers import Router
 from modgraph.types import Axis, TensorType
@@ -32,7 +32,7 @@ def rename_axes(type_: TensorType, name: Naming) -> TensorType:
     if all(before == after for before, after in names.items()):
         return type_
     shape = tuple(Axis(axis.size, names[axis.name]) if axis.name else axis for axis in type_.shape)
-    return changed(type_, shape=shape, of=names.get(type_.of, ""))
+    return replace_fields(type_, shape=shape, of=names.get(type_.of, ""))
 
 
 class Level:
@@ -215,11 +215,11 @@ def marks_of(node: Node) -> dict[str, Any]:
 def with_marks(node: Node, marks: Mapping[str, Any]) -> Node:
     """A node with other marks. A label that is the node's name is none."""
     facts = {name: "" if (name, value) == ("label", node.name) else value for name, value in marks.items()}
-    return changed(node, **facts)
+    return replace_fields(node, **facts)
 
 
 def without_marks(node: Node) -> Node:
-    return changed(node, **{name: UNMARKED[name] for name in marks_of(node)})
+    return replace_fields(node, **{name: UNMARKED[name] for name in marks_of(node)})
 
 
 def rename(node: N, name: str, owner: Naming) -> N:
@@ -233,7 +233,7 @@ def rename(node: N, name: str, owner: Naming) -> N:
         case PoolNode():
             paths = {"shares": node.shares, "inside": node.inside}
             facts |= {field: owner(path) if path else "" for field, path in paths.items()}
-    return changed(node, **facts)
+    return replace_fields(node, **facts)
 
 
 def make_relative(node: Node, level: Level) -> Node:
@@ -242,8 +242,8 @@ def make_relative(node: Node, level: Level) -> Node:
     if not isinstance(node, OpNode):
         return said
     if level.weights(node.owner) == said.name:
-        return changed(said, owner=said.name)
-    return changed(said, owner=LOCAL if node.owner == node.name else level.owner(node.owner))
+        return replace_fields(said, owner=said.name)
+    return replace_fields(said, owner=LOCAL if node.owner == node.name else level.owner(node.owner))
 
 
 def make_absolute(node: Node, place: Place) -> Node:
@@ -252,8 +252,8 @@ def make_absolute(node: Node, place: Place) -> Node:
     if not isinstance(node, OpNode):
         return said
     if node.owner == node.name:
-        return changed(said, owner=place.weight(node.name))
-    return changed(said, owner=said.name if node.owner == LOCAL else place.owner(node.owner))
+        return replace_fields(said, owner=place.weight(node.name))
+    return replace_fields(said, owner=said.name if node.owner == LOCAL else place.owner(node.owner))
 
 
 def _said(node: Node, name: Naming, owner: Naming) -> Node:
@@ -263,11 +263,11 @@ def _said(node: Node, name: Naming, owner: Naming) -> Node:
             return rename(node, owner(node.name), owner)
         case OutputNode() if node.name == _output_name(node.label):
             label = name(node.label)
-            return changed(rename(node, _output_name(label), owner), label=label)
+            return replace_fields(rename(node, _output_name(label), owner), label=label)
         case GrowthNode() if node.name.endswith(GROWTH):
             return rename(node, owner(node.name.removesuffix(GROWTH)) + GROWTH, owner)
         case RouteNode() | DecisionNode() if node.label:
-            return changed(rename(node, name(node.name), owner), label=name(node.label))
+            return replace_fields(rename(node, name(node.name), owner), label=name(node.label))
         case _:
             return rename(node, name(node.name), owner)
 

@@ -12,7 +12,7 @@ from modgraph.diagnostics import ModgraphError, Note
 from modgraph.ir.invalid import InvalidGraph, ask
 from modgraph.ir.program.relative import make_plain
 from modgraph.routers import RouterFacts
-from modgraph.types import Axis, TensorType, repeated, shown
+from modgraph.types import Axis, TensorType, find_repeated, format_shape
 
 T = TypeVar("T")
 
@@ -140,7 +140,7 @@ def _type(value: Any) -> TensorType:
     fields = Fields(value)
     dtype = fields.read("dtype", one_of("float", "token", "class", "length"))
     shape = fields.read("shape", each_of(_axis))
-    ask(repeated(shape) is None, f"{shown(shape)} has an axis twice")
+    ask(find_repeated(shape) is None, f"{format_shape(shape)} has an axis twice")
     size = fields.read("size", whole_of(1, 2**62)) if dtype in ("token", "class") else None
     per = fields.read("per", one_of("example", "batch"), "example")
     defaults = {"length": MISSING, "class": ""}  # of the axis that it is about
@@ -228,7 +228,7 @@ def declared_of(fields: Fields, find: Any) -> Any:
     known: type[Declaration] | None = find(name)
     if known is None:
         if faults := load_extensions():  # one of which may declare it
-            raise ModgraphError([fault.changed(notes=(Note(text=f'the graph uses "{name}"'),)) for fault in faults])
+            raise ModgraphError([fault.replace(notes=(Note(text=f'the graph uses "{name}"'),)) for fault in faults])
         raise InvalidGraph(f'this installation does not know "{name}"', fields.node, "is")
     declared, values = known.settings(), {}
     for key, value in fields.read("settings", constants_of).items():

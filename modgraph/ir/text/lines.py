@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from modgraph.declare import shown_value
+from modgraph.declare import format_value
 from modgraph.ir import node as kinds
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import Node, Result
@@ -132,7 +132,7 @@ class BodyLines:
             role = record.role.name.lower()
             values = fold([inputs[node.slot(record.name, at)] for at in range(1, node.rounds + 1)])
             records.append(f"{record.name}{f': {role}' if role != record.name else ''} <- {', '.join(values)}")
-        facts = [f"{name}={shown_value(value)}" for name, value in facts_to_json(node.facts).items()]
+        facts = [f"{name}={format_value(value)}" for name, value in facts_to_json(node.facts).items()]
         lists = {"records": "; ".join(records), "facts": ", ".join(facts)}
         said = "".join(f" {word} ({text})" for word, text in lists.items() if text)
         return f" ({inputs['tokens']}, {inputs['value']}){said}"
@@ -201,7 +201,7 @@ def _written(text: str) -> str:
         value = json.loads(text)
     except ValueError:
         return f"`{text}`"
-    plain = isinstance(value, bool | int | float | str) and shown_value(value) == text
+    plain = isinstance(value, bool | int | float | str) and format_value(value) == text
     return text if plain else f"`{text}`"
 
 

@@ -13,7 +13,7 @@ from lark import Lark, Token, Tree, UnexpectedInput
 from lark.exceptions import UnexpectedToken
 from lark.lexer import TerminalDef
 
-from modgraph.declare import shown_value
+from modgraph.declare import format_value
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
 from modgraph.ir.stored.program import FORMAT, from_json
@@ -192,7 +192,7 @@ RULES: Mapping[str, Rule] = {
     "text_router": _text_router,
     "written": lambda *arguments: [*arguments],
     "quoted": lambda name, value: [name, value.strip("`")],
-    "argument": lambda name, value: [name, shown_value(_constant(value))],
+    "argument": lambda name, value: [name, format_value(_constant(value))],
     "record": lambda name, role, *references: (name, role or name, references),
     "reference": lambda text: text,
     "module": _module,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from modgraph.declare import shown_value
+from modgraph.declare import format_value
 from modgraph.ir.graph import Graph
 from modgraph.ir.program.outline import outline
 from modgraph.ir.program.program import Definition, Program
@@ -34,7 +34,7 @@ def print_program(program: Program) -> str:
 
 def heading(graph: Graph) -> str:
     """The model's name with its parameters, as a spec calls it."""
-    given = ", ".join(f"{name}={shown_value(value)}" for name, value in graph.parameters.items())
+    given = ", ".join(f"{name}={format_value(value)}" for name, value in graph.parameters.items())
     return f"{graph.name}({given})"
 
 

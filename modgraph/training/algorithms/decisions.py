@@ -17,7 +17,7 @@ from torch import Tensor
 
 from modgraph.backends.torch import Model, generator_for
 from modgraph.data.batches import RandomOrder, batch_of
-from modgraph.declare import CHOSEN, Role
+from modgraph.declare import CHOICES, Role
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Decision, Graph, Result, drawn_by, forced_key, with_missing_labels
 from modgraph.metrics.metrics import move_to_model
@@ -55,7 +55,7 @@ def drawn_routes(graph: Graph) -> list[DrawnRoute]:
     """The routes of a graph whose routers draw, in scans too. Raises `ModgraphError` if one hides its distribution."""
     found = []
     for decision in (each for each in graph.decisions() if each.facts.draws):
-        router, chosen = decision.router.name, decision.record_as(*CHOSEN)
+        router, chosen = decision.router.name, decision.record_as(*CHOICES)
         assert chosen is not None, f"{router} draws unseen"
         if decision.sampled is None:
             raise ModgraphError([NoDistribution(router=router)])

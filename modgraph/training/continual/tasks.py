@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modgraph.data import TRAIN, VALIDATION, Arrays
-from modgraph.diagnostics import ModgraphError, did_you_mean, listed
+from modgraph.diagnostics import ModgraphError, did_you_mean, list_names
 from modgraph.ir import Graph, comparisons
 from modgraph.ir.edits import Grow
 from modgraph.training.errors import NoTasks
@@ -48,7 +48,7 @@ class Tasks:
         return len(self.names)
 
     def __str__(self) -> str:
-        return f"{len(self)} tasks by {self.by}: {listed(self.names)}"
+        return f"{len(self)} tasks by {self.by}: {list_names(self.names)}"
 
     def learnt(self, task: int) -> dict[str, Arrays]:
         """What a task is learnt from, and what is measured meanwhile where there is any."""

@@ -17,7 +17,7 @@ from modgraph_runtime.files import refuse_beyond_memory
 from safetensors.torch import load
 from torch import Tensor
 
-from modgraph.diagnostics import ModgraphError, listed
+from modgraph.diagnostics import ModgraphError, list_names
 from modgraph.files import open_file, reason_of
 from modgraph.ir import Graph, module_axes, weights_of
 from modgraph.store.records import json_text
@@ -53,9 +53,9 @@ class Inherited(Beginning):
 
     def __str__(self) -> str:
         parts = [f"{len(self.taken)} tensors are those of {self.source}"]
-        parts += [f"of these {len(self.copied)} copies: {listed(self.copied)}"] if self.copied else []
-        parts += [f"new: {listed(self.fresh)}"] if self.fresh else []
-        parts += [f"left behind: {listed(self.left)}"] if self.left else []
+        parts += [f"of these {len(self.copied)} copies: {list_names(self.copied)}"] if self.copied else []
+        parts += [f"new: {list_names(self.fresh)}"] if self.fresh else []
+        parts += [f"left behind: {list_names(self.left)}"] if self.left else []
         return "; ".join(parts)
 
 
@@ -65,7 +65,7 @@ def inherit_run(graph: Graph, own: Mapping[str, Tensor], path: str, found: Mappi
     before = {name: own[name].narrow(of.axis, 0, of.old) for name, of in module_axes(graph).items()}
     origins = {name: Origin(name) for name in own if name in found}
     if not origins:
-        reason = f"no tensor has a name of this spec's; the run has {listed(sorted(found))}"
+        reason = f"no tensor has a name of this spec's; the run has {list_names(sorted(found))}"
         way_out = "give values and modules the names they have in the run's spec"
         raise ModgraphError([CannotStart(path=path, reason=reason, way_out=way_out)])
     grown = {name for name in origins if name in before and found[name].shape == before[name].shape}
@@ -73,7 +73,7 @@ def inherit_run(graph: Graph, own: Mapping[str, Tensor], path: str, found: Mappi
     unlike = [_difference(name, own[name], found[name]) for name in origins if places[name].shape != found[name].shape]
     if unlike:
         way_out = "make the shapes equal, or give what is to start afresh another name"
-        raise ModgraphError([CannotStart(path=path, reason=listed(unlike), way_out=way_out)])
+        raise ModgraphError([CannotStart(path=path, reason=list_names(unlike), way_out=way_out)])
     return _take_over(graph, {**own, **places}, path, found, origins, found)
 
 
@@ -99,7 +99,7 @@ def inherit_file(graph: Graph, own: Mapping[str, Tensor], path: str, weight_map:
         ("", types, f"map weights to plain real numbers, {RANDOM}"),
         ("", unlike, f"make the shapes equal, say in the map how the axes lie there, {RANDOM}"),
     ]
-    reasons = [(words + listed(names), way_out) for words, names, way_out in faults if names]
+    reasons = [(words + list_names(names), way_out) for words, names, way_out in faults if names]
     if reasons:
         raise ModgraphError(CannotStart(path=path, reason=reason, way_out=way_out) for reason, way_out in reasons)
     fitting = {name: tensor for name, tensor in arranged.items() if tensor is not None}
@@ -162,7 +162,7 @@ def _take_over(
     frozen = {weight.name for weight in weights_of(graph) if weight.frozen}
     unset = [name for name in fresh if name in frozen]
     if unset:
-        reason = f"frozen weights would stay random: {listed(unset)} of this spec have no tensor there"
+        reason = f"frozen weights would stay random: {list_names(unset)} of this spec have no tensor there"
         way_out = "take them out of frozen { … }, or start from weights that include them"
         raise ModgraphError([CannotStart(path=path, reason=reason, way_out=way_out)])
     for name in origins:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from modgraph.declare import setting
-from modgraph.diagnostics import ModgraphError, Note, Report, Span, did_you_mean, listed
+from modgraph.diagnostics import ModgraphError, Note, Report, Span, did_you_mean, list_names
 from modgraph.ir import Graph, weights_of
 from modgraph.recipes.errors import BadYaml, MissingKey, UnknownKey
 from modgraph.recipes.schema import Section, read_section, refuse
@@ -64,9 +64,9 @@ def read_map(path: str, graph: Graph) -> WeightMap:
     free = frozenset(name for name in shapes if matches(random, name))
     forgotten = [name for name in shapes if name not in origins and name not in free]
     if forgotten and not report.errors:
-        report.add(errors.NotMapped(span=tree.keys.get("weights", tree.span), weights=listed(forgotten)))
+        report.add(errors.NotMapped(span=tree.keys.get("weights", tree.span), weights=list_names(forgotten)))
     if report.errors:
-        raise ModgraphError(report.in_order())
+        raise ModgraphError(report.list_diagnostics())
     return WeightMap(origins, free, unused)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from modgraph.declare import shown_value
+from modgraph.declare import format_value
 from modgraph.ops import Op
 from modgraph.types import Misfit, TensorType
 from tests.assault.programs.writer import Writer, is_small
@@ -63,13 +63,13 @@ def results_of(name: str, settings: dict[str, Any], *types: TensorType) -> tuple
 def written(name: str, settings: dict[str, Any]) -> str:
     """An op with its settings, as a spec has it."""
     if name == "rename":
-        given = ", ".join(f"{old}={shown_value(new)}" for old, new in (each.split("=") for each in settings["names"]))
+        given = ", ".join(f"{old}={format_value(new)}" for old, new in (each.split("=") for each in settings["names"]))
     elif name in ("transpose", "merge", "batch_mean", "batch_variance"):
-        several = [shown_value(each) for each in settings.get("axes", ())]
-        into = [f"{key}={shown_value(value)}" for key, value in settings.items() if key != "axes"]
+        several = [format_value(each) for each in settings.get("axes", ())]
+        into = [f"{key}={format_value(value)}" for key, value in settings.items() if key != "axes"]
         given = ", ".join([*several, *into])
     else:
-        given = ", ".join(f"{key}={shown_value(value)}" for key, value in settings.items())
+        given = ", ".join(f"{key}={format_value(value)}" for key, value in settings.items())
     return f"{name}({given})" if given else name
 
 

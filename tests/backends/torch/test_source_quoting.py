@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 import modgraph
 from modgraph.backends.torch.source.text import literal, prose
-from modgraph.declare import shown_value
+from modgraph.declare import format_value
 from modgraph.diagnostics import ModgraphError
 from tests.backends.torch.test_source import check
 from tests.hostile import TEXTS, texts
@@ -32,7 +32,7 @@ def test_a_value_is_read_back_from_its_literal(value: object) -> None:
 
 
 def spec(text: str, named: str) -> str:
-    return f"""model m(note={shown_value(text)}) {{
+    return f"""model m(note={format_value(text)}) {{
       input x: float[4]
       target t: class[3]
       pool p[2] = linear(3{named}) -> relu
@@ -46,7 +46,7 @@ def spec(text: str, named: str) -> str:
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_file_holds_imports_and_definitions_alone(text: str) -> None:
     try:
-        model = modgraph.loads(spec(text, f", named={shown_value(text)}")).build()
+        model = modgraph.loads(spec(text, f", named={format_value(text)}")).build()
     except ModgraphError:  # as the name of an axis: what is no word may be refused
         model = modgraph.loads(spec(text, "")).build()
     source = check(model)

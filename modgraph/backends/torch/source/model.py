@@ -25,7 +25,7 @@ from modgraph.backends.torch.source.formulas import expanded, name, text
 from modgraph.backends.torch.source.layout import Item, Layout
 from modgraph.backends.torch.source.text import LINE, arguments, class_name, laid_out, literal, prose
 from modgraph.backends.torch.source.writer import Writer
-from modgraph.declare import shown_value
+from modgraph.declare import format_value
 from modgraph.declare.errors import failure
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, Result, outline, padding_of, weights_of
@@ -84,7 +84,7 @@ def source_of(model: Model) -> str:
 def _head(graph: Graph, name: str) -> str:
     called = arguments(graph)
     inputs = [called[key] for key, each in graph.input_types.items() if each.dtype != "length"]
-    said = ", ".join(f"{key}={shown_value(value)}" for key, value in graph.parameters.items())
+    said = ", ".join(f"{key}={format_value(value)}" for key, value in graph.parameters.items())
     title = textwrap.wrap(prose(f"{graph.name}({said})"), LINE, subsequent_indent="    ", break_long_words=False)
     return HEAD.format(title="\n".join(title), version=VERSION, name=name, call=f"output = model({', '.join(inputs)})")
 
