@@ -45,12 +45,18 @@ class Round:
     @cached_property
     def with_own_axes(self) -> frozenset[str]:
         """The nodes that name an axis of the round's own."""
+        return frozenset(node.name for node in self.nodes if self._names_own(node))
+
+    @property
+    def has_own_names_in_modules(self) -> bool:
+        """Whether modules of its pools name a pool or an axis of the round's own, as a pool in a pool does."""
+        pools = [node for node in self.nodes if isinstance(node, PoolNode)]
+        return any(self._names_own(node) for pool in pools for graph in pool.graphs() for node in graph)
+
+    def _names_own(self, node: Node) -> bool:
+        """Whether a node names a pool or an axis of the round's own."""
         paths, mark = (f"{self.call.path}.", f"{self.call.weights}."), f"{self.call.path}~"
-
-        def marked(name: str) -> str:
-            return mark * name.startswith(paths) + name
-
-        return frozenset(node.name for node in self.nodes if rename(node, node.name, marked) != node)
+        return rename(node, node.name, lambda name: mark * name.startswith(paths) + name) != node
 
 
 class Rounds:
@@ -117,8 +123,9 @@ class Rounds:
         self.possible = self.tried < MOST_TRIED
         plain = all(isinstance(node, KINDS) for node in new)
         moved = any(isinstance(node, OpNode) and isinstance(node.op, State | NextState) for node in new)
-        sound = plain and not moved and told == _told(self.elaborator) and _is_known(found, self.elaborator)
-        return found if sound else None
+        silent = told == _told(self.elaborator)
+        sound = plain and not moved and silent and not found.has_own_names_in_modules
+        return found if sound and _is_known(found, self.elaborator) else None
 
 
 def _keyed(statement: ast.Loop) -> set[str]:

@@ -19,6 +19,8 @@ from tests.assault.programs import program
 SPECS = sorted([*Path("specs").glob("*.mod"), *Path("specs/zoo").glob("*.mod"), *Path("tests/papers").glob("*.mod")])
 BODY = "x = x + (x -> layer_norm -> linear(8) -> relu)"
 TEXT = "block single() { input x: float[8] y = x -> linear(8) -> mean(axis=-1) output y } "
+TEXT += "block nest() { input x: float[8] pool inner[2] = linear(8) g = x -> linear(inner) -> softmax "
+TEXT += "y = x -> inner by g over inner output y } "
 TEXT += "model m(n=6) { input x: float[4, 8] target t: class[8] FIRST repeat b[i] in 0..n { BODY } y = x -> mean LAST }"
 LAST = "output y loss cross_entropy(y, t)"
 
@@ -85,6 +87,7 @@ def test_a_copied_round_is_what_elaboration_gives(case: str, monkeypatch: pytest
 DIFFERENT = {
     "the key is read": ("x = x -> linear(8 * (i - i + 1))", ""),
     "a size by round": ("if i == 4 { x = x -> relu } x = x -> linear(8)", ""),
+    "a pool in the modules of a pool": ("pool p[3] = nest g = x -> linear(p) -> softmax x = x -> p by g over p", ""),
     "values that swap": ("k = x x = z -> linear(8) z = k", "z = x -> tanh"),
     "weights that choose at first": (
         "x = x -> p by w over p w = w",
