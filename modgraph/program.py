@@ -16,6 +16,10 @@ from modgraph.syntax import read
 
 if TYPE_CHECKING:
     from modgraph.backends.torch import Model
+    from modgraph.differences import HasArchitecture
+    from modgraph.drawings import Drawing
+    from modgraph.inspect.diff import Comparison
+    from modgraph.store.opened import Opened
 
 
 @dataclass(frozen=True)
@@ -42,13 +46,41 @@ class Program:
         return f"<Program {heading(self.ir)}{source}>"
 
     def _repr_html_(self) -> str:
-        """The graph as a notebook shows it: the page of `modgraph visualize`."""
-        from modgraph.inspect.page.content import Pane
-        from modgraph.inspect.page.document import page_of
+        """The graph as a picture, and what it costs, as a notebook shows it."""
+        from modgraph.inspect.cost_text import count_lines
+        from modgraph.inspect.notebook import picture, shown, text_block
         from modgraph.inspect.scene import scene_of
-        from modgraph.pages import in_notebook
 
-        return in_notebook(page_of(self.ir.name, [Pane(scene_of(self.ir), self.source)]))
+        counts = "\n".join(count_lines(self.cost(), self.ir))
+        return shown(heading(self.ir), picture(scene_of(self.ir)), text_block(counts))
+
+    def opened(self) -> Opened:
+        """The program as readers of files take it, the spec that it was read from."""
+        from modgraph.store.opened import Kind, Opened
+
+        path = Path("<string>" if self.source is None else self.source.name)
+        return Opened(path, Kind.SPEC, self.ir, self.source, warnings=self.warnings, moved=self.moved)
+
+    def diff(self, other: HasArchitecture | str | Path, **lengths: int) -> Comparison:
+        """What `other` (a program, a run, or a path of a spec, run, checkpoint, graph or bundle) differs in: nodes,
+        costs, and what becomes of weights.
+
+        Axes of any length have the given ones, or 1. Raises `ModgraphError` for what cannot be read, and `TypeError`
+        for anything else.
+        """
+        from modgraph.differences import differences, opened_of
+
+        return differences(self.opened(), opened_of(other), lengths)
+
+    def visualize(self, path: str | Path | None = None, force: bool = False) -> Drawing:
+        """The graph as a drawing, which a notebook shows; with a path written there: a page to explore (`.html`), a
+        picture (`.svg`), graphviz (`.dot`), Mermaid (`.mmd`).
+
+        Raises `ModgraphError` for another suffix, and for a file that modgraph did not write, unless `force` is true.
+        """
+        from modgraph.drawings import drawn
+
+        return drawn(self, path, force)
 
     def memory(self, batch: int = 1, optimizer: str = "adam", precision: str = "float32", **lengths: int) -> Memory:
         """Bytes of a training step, axes of any length as `cost` takes them: measured on tensors without numbers.

@@ -12,7 +12,7 @@ import pytest
 from modgraph_runtime import Bundle
 
 import modgraph
-from modgraph.cli.diff_command import comparison
+from modgraph.differences import differences
 from modgraph.store.opened import opened
 from modgraph.trace.of_run import trace_run
 from tests.small_runs import begin
@@ -89,7 +89,7 @@ def test_a_run_and_a_bundle_show_where_they_are(run: Path, tmp_path: Path) -> No
 def test_values_are_shown_shortly(run: Path) -> None:
     """No address, no array, and no more than a few lines."""
     loaded, wider = modgraph.load_run(run), opened(run.parent / "m.mod", {"experts": 3})
-    found = comparison(opened(run), wider, {})
+    found = differences(opened(run), wider)
     shown = {
         "Checkpoint": loaded.checkpoint(),
         "Arrays": loaded.splits()["test"],

@@ -6,25 +6,17 @@ import argparse
 import difflib
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from modgraph_runtime.streams import allow_colours
 
 from modgraph.cli.common import SETTING, add_options, read_lengths, read_overrides, warn
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, render_all
+from modgraph.differences import differences
 from modgraph.files import refuse_foreign, write_output
-from modgraph.inspect.diff import Comparison, Fate, Side, Weight, as_json, compared, text_of
-from modgraph.inspect.diff.comparison import Values
-from modgraph.ir import Graph, weights_of
-from modgraph.passes import apply_passes, pipeline_behind
-from modgraph.store.opened import Kind, Opened, kind_of, opened
+from modgraph.inspect.diff import as_json, text_of
+from modgraph.store.opened import Kind, kind_of, opened
 from modgraph.store.records import json_text
 from modgraph.syntax import read
-
-if TYPE_CHECKING:
-    from numpy import ndarray
 
 SAME, DIFFERENT = 0, 2
 
@@ -73,31 +65,13 @@ def run(options: argparse.Namespace) -> int:
     before, after = (opened(path, given) for path, given in zip(paths, own, strict=True))
     for each in {each.warnings: each for each in (before, after)}.values():
         warn(each)
-    found = comparison(before, after, read_lengths(options.length))
+    found = differences(before, after, read_lengths(options.length))
     if options.html:
         from modgraph.inspect.diff.html import html_of
 
         write_output(options.html, html_of(found, (before.source, after.source)).encode(), options.force)
     print(json_text(as_json(found), indent=2) if options.json else text_of(found, _has_colours()))
     return DIFFERENT if found.is_different else SAME
-
-
-def comparison(before: Opened, after: Opened, lengths: Mapping[str, int]) -> Comparison:
-    """Two architectures beside each other. Raises `ModgraphError`.
-
-    A bundle holds the graph of inference: what is compared with one is brought there first.
-    """
-    sides, notes = [], []
-    for each, other in ((before, after), (after, before)):
-        graph = each.graph
-        if other.kind is Kind.BUNDLE and each.kind is not Kind.BUNDLE:
-            graph = _to_inference(each.graph, other)
-            also = "".join(f", nor {name}" for name in _find_omissions(other) if name in each.graph.outputs)
-            lacks = f"{also}, which the bundle leaves out" if also else ""
-            notes.append(f"the {each.kind} is compared as it is exported, without what only training needs{lacks}")
-        sides.append(Side(str(each.path), each.kind, graph))
-    found = compared(sides[0], sides[1], after.moved, lengths, tuple(notes))
-    return replace(found, values=_values_of(before, after, found.weights))
 
 
 def _text_for_git(words: list[str]) -> str:
@@ -116,7 +90,7 @@ def _text_for_git(words: list[str]) -> str:
     else:
         try:
             old, new = (opened(file, known_as=name) for file, name in zip(files, paths, strict=True))
-            return text_of(comparison(old, new, {}), _has_colours("GIT_PAGER_IN_USE" in os.environ)) + "\n"
+            return text_of(differences(old, new), _has_colours("GIT_PAGER_IN_USE" in os.environ)) + "\n"
         except ModgraphError as error:
             heading = "no architectures to compare, so here are the texts:\n" + render_all(error.diagnostics)
     sources = [None if file == os.devnull else read(file, Report()) for file in files]
@@ -130,63 +104,3 @@ def _has_colours(in_pager: bool = False) -> bool:
         return False
     allow_colours()
     return True
-
-
-NONE_YET = Values(reason="a run has no checkpoint yet")
-
-
-def _values_of(before: Opened, after: Opened, weights: tuple[Weight, ...]) -> Values:
-    """Of runs and checkpoints name by name, of those that have grown the old part; where one is a bundle, which has a
-    hash of its weights, as a whole. Specs and graphs have none. Raises `ModgraphError`."""
-    kinds = {before.kind, after.kind}
-    if kinds & {Kind.SPEC, Kind.GRAPH}:
-        return Values()
-    if Kind.BUNDLE in kinds:
-        hashes = [_hash_of(each, other) for each, other in ((before, after), (after, before))]
-        if None in hashes:
-            return NONE_YET
-        return Values("equal" if hashes[0] == hashes[1] else "different")
-    old, new = _weights_of(before), _weights_of(after)
-    if old is None or new is None:
-        return NONE_YET
-    both = [(each.fate, each.before.name, each.after.name) for each in weights if each.before and each.after]
-    kept = [(name, other) for fate, name, other in both if fate is not Fate.RESHAPED]
-    different = tuple(other for name, other in kept if not _are_equal(old[name], new[other]))
-    reshaped = ((other, old[name], new[other]) for fate, name, other in both if fate is Fate.RESHAPED)
-    longer = tuple(other for other, was, now in reshaped if _are_equal(was, now[tuple(map(slice, was.shape))]))
-    are_different = different or len(kept) < len(weights)
-    return Values("different" if are_different else "equal", len(kept) - len(different), different, longer)
-
-
-def _weights_of(found: Opened) -> Mapping[str, ndarray] | None:
-    """The weights of a checkpoint, or of that which a run ends with, None where it has none. Raises `ModgraphError`."""
-    from modgraph.store.checkpoint_record import newest, weights_of_checkpoint
-
-    if found.record is not None:
-        return weights_of_checkpoint(found.path.with_suffix(".safetensors"), found.record)
-    assert found.run is not None, "specs and bundles have no weights of their own"
-    return newest(found.run.checkpoints, weights_of_checkpoint, best=True, origin=found.run.origin())
-
-
-def _are_equal(old: ndarray, new: ndarray) -> bool:
-    """Bit for bit, so that what is no number equals itself."""
-    return old.dtype == new.dtype and old.shape == new.shape and old.tobytes() == new.tobytes()
-
-
-def _hash_of(found: Opened, bundle: Opened) -> str | None:
-    """The hash of the weights that a bundle such as the other has, None of a run without any."""
-    if found.kind is Kind.BUNDLE:
-        return str(found.manifest["weights"])
-    from modgraph.store.checkpoint_record import hash_of_values
-
-    weights, needed = _weights_of(found), [weight.name for weight in weights_of(_to_inference(found.graph, bundle))]
-    return None if weights is None else hash_of_values({name: weights[name] for name in needed})
-
-
-def _to_inference(graph: Graph, bundle: Opened) -> Graph:
-    """A graph brought to what a bundle of it would hold that was exported as another was."""
-    return apply_passes(graph, pipeline_behind(bundle.graph, _find_omissions(bundle)))
-
-
-def _find_omissions(bundle: Opened) -> list[str]:
-    return [*bundle.manifest.get("left_out", {}).get("outputs", ())]

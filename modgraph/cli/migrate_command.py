@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modgraph.cli.common import add_options, read_overrides, warn
-from modgraph.cli.diff_command import comparison
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, did_you_mean
+from modgraph.differences import differences
 from modgraph.files import exists
 from modgraph.inspect.diff import Weight, as_json, text_of
 from modgraph.program import load
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     before = replace(opened(options.run_folder), graph=checkpoint.graph)
     program = load(options.to, **recipe.model)
     after = Opened(Path(options.to), Kind.SPEC, program.ir, program.source, moved=program.moved)
-    plan = comparison(before, after, {})
+    plan = differences(before, after)
     plan = replace(plan, weights=_renew_weights(plan.weights, options.fresh, options.to))
     if not any(each.before and each.after for each in plan.weights):
         raise ModgraphError([NothingToCarry(run=options.run_folder, spec=options.to)])

@@ -66,6 +66,18 @@ class Cost:
         """The counts alone, by name."""
         return {name: getattr(self, name) for name in COUNTS}
 
+    def as_table(self) -> list[dict[str, Any]]:
+        """A record for each node and part, the whole model first (its `node` is empty), as `pandas.DataFrame` takes."""
+        rows = {"": self, **self.nodes}
+        return [{"node": name, **cost.counts} for name, cost in rows.items()]
+
+    def _repr_html_(self) -> str:
+        """The counts of the whole and of its largest parts, as a notebook shows them."""
+        from modgraph.inspect.notebook import shown, table
+
+        parts = [row for row in self.as_table() if row["node"].count(".") < 2 and (row["parameters"] or row["macs"])]
+        return shown(repr(self), table(parts))
+
     def as_json(self) -> dict[str, Any]:
         nodes = {name: cost.counts for name, cost in self.nodes.items()}
         return {**self.counts, **({"nodes": nodes} if nodes else {})}

@@ -43,13 +43,6 @@ class Run:
         chosen = "".join(f", {key}={value!r}" for key, value in self.overrides.items())
         return f"<Run in {self.path}{chosen}>"
 
-    def _repr_html_(self) -> str:
-        """The run as a notebook shows it: the page of `modgraph visualize`. Raises `ModgraphError`."""
-        from modgraph.pages import in_notebook, page_of_opened
-        from modgraph.store.opened import opened
-
-        return in_notebook(page_of_opened(opened(str(self.path))))
-
     @cached_property
     def began_with(self) -> Graph:
         """The graph that the run began with."""

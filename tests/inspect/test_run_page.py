@@ -14,10 +14,10 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from modgraph.cli import main
+from modgraph.drawings import drawn
 from modgraph.program import loads
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.run import finish, started
-from modgraph.training.stored_run import load_run
 from tests.inspect.browser import quiet_page
 from tests.small_runs import reseal
 
@@ -110,8 +110,8 @@ def test_damaged_metrics_are_told(run: Path, tmp_path: Path, capsys: pytest.Capt
         assert f"line {line} of" in told
 
 
-def test_programs_and_runs_show_themselves_in_notebooks(run: Path, tmp_path: Path, browser: Browser) -> None:
-    shown = loads(SPEC)._repr_html_(), load_run(run)._repr_html_()
+def test_drawings_of_programs_and_runs_are_pages_in_notebooks(run: Path, tmp_path: Path, browser: Browser) -> None:
+    shown = loads(SPEC).visualize()._repr_html_(), drawn(run)._repr_html_()
     path = tmp_path / "notebook.html"
     # a cell that is unfolded later, in a file whose encoding a browser takes for another
     path.write_text('<!DOCTYPE html><meta charset="windows-1252"><body hidden>' + "".join(shown))

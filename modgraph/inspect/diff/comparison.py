@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.inspect.cost import Cost, check_lengths, cost_of
@@ -92,6 +92,28 @@ class Comparison:
     weights: tuple[Weight, ...] = field(repr=False)
     values: Values = Values()
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {self.before.path} and {self.after.path}: {self}>"
+
+    def __str__(self) -> str:
+        """What differs, in a line."""
+        from modgraph.inspect.diff.text import summary
+
+        return summary(self)
+
+    def _repr_html_(self) -> str:
+        """What differs, and costs before and after, as a notebook shows it."""
+        from modgraph.inspect.diff.text import text_of
+        from modgraph.inspect.notebook import shown, text_block
+
+        return shown(str(self), text_block(text_of(self)))
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it in plain values, as `modgraph diff --json` prints it."""
+        from modgraph.inspect.diff.json_form import as_json
+
+        return as_json(self)
 
     @property
     def is_different(self) -> bool:

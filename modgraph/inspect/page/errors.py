@@ -11,3 +11,11 @@ class TooFewAddresses(Diagnostic, code="MG142"):
 
     message = "pages and pictures need a terabyte of addresses to be laid out; this process is bounded to {most} GiB"
     help = "lift the bound (ulimit -v unlimited), or draw what others lay out: a file that ends in .dot or .mmd"
+
+
+class UnknownDrawingSuffix(Diagnostic, code="MG140"):
+    """`visualize -o` writes what the suffix of the file says: a page (.html), a picture (.svg), a graph for graphviz
+    (.dot) or for Mermaid (.mmd)."""
+
+    message = 'there is no drawing of the kind of "{path}"'
+    help = "give a file that ends in .html, .svg, .dot or .mmd"

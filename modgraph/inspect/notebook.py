@@ -1,0 +1,66 @@
+"""How values show themselves in a notebook: a heading, tables, text and a picture, as HTML without scripts.
+
+Each value is shown in under 300 kB, whatever its size: tables and texts are cut, and say so.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+
+from modgraph.inspect.quote import escape_html
+from modgraph.inspect.scene import Scene
+
+Record = Mapping[str, object]
+MOST_ROWS = 60
+MOST_LETTERS = 30_000
+MOST_OF_PICTURE = 200_000  # bytes, a third less than in the notebook
+
+
+def shown(heading: str, *parts: str) -> str:
+    """A value under its heading."""
+    return f"<div><p><b>{escape_html(heading)}</b></p>{''.join(parts)}</div>"
+
+
+def table(records: Sequence[Record], title: str = "") -> str:
+    """Records of the same keys as a table, the first rows of a long one."""
+    if not records:
+        return ""
+    keys = [*dict.fromkeys(key for record in records for key in record)]
+    header = "".join(f"<th>{escape_html(key)}</th>" for key in keys)
+    rows = [
+        "<tr>" + "".join(f"<td>{escape_html(_cell(record.get(key, '')))}</td>" for key in keys) + "</tr>"
+        for record in records[:MOST_ROWS]
+    ]
+    left = len(records) - MOST_ROWS
+    more = f"<p>and {left:,} more rows</p>" if left > 0 else ""
+    caption = f"<p>{escape_html(title)}</p>" if title else ""
+    return f"{caption}<table><thead><tr>{header}</tr></thead><tbody>{''.join(rows)}</tbody></table>{more}"
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def text_block(text: str) -> str:
+    """Text as it stands, the beginning of a long one."""
+    cut = text[:MOST_LETTERS]
+    more = f"<p>and {len(text) - len(cut):,} more letters</p>" if len(text) > len(cut) else ""
+    return f"<pre>{escape_html(cut)}</pre>{more}"
+
+
+def picture(scene: Scene) -> str:
+    """The graph as a picture, which reaches nothing in the notebook; a line that says why where there is none."""
+    if find_spec("py_mini_racer") is None:
+        return "<p>no picture: V8, which lays it out, is not installed (<code>pip install mini-racer</code>)</p>"
+    from modgraph.inspect.drawing import svg_of
+
+    content = svg_of(scene).encode()
+    if len(content) > MOST_OF_PICTURE:
+        return "<p>no picture: the graph is too large for a notebook; visualize(PATH) writes a page</p>"
+    source = base64.b64encode(content).decode()
+    return f'<img alt="{escape_html(scene.name)}" style="max-width: 100%" src="data:image/svg+xml;base64,{source}">'
