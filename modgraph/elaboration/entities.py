@@ -85,7 +85,7 @@ class Template(Entity):
     def term(self) -> ast.Name | ast.Call | None:
         """The name or the call that it is, where it is no more: such a one may get further arguments."""
         match self.stages:
-            case (ast.Stage(term=ast.Name() | ast.Call(callee=ast.Name()) as term, sent=None),):
+            case (ast.Stage(term=ast.Name() | ast.Call(callee=ast.Name()) as term, by=None),):
                 return term
         return None
 
@@ -227,13 +227,13 @@ def several(value: Any) -> tuple[Any, ...]:
     return tuple(value.members.values()) if isinstance(value, Family) and value.of_values else (value,)
 
 
-def recorded_in(body: ast.Body) -> Iterator[ast.Recorded]:
+def recorded_in(body: ast.Body) -> Iterator[ast.RecordItem]:
     """What a router's body records, in loops and branches too."""
     records = (each for each in body.every_statement() if isinstance(each, ast.Record))
     return (item for record in records for item in record.items)
 
 
-def role_of(item: ast.Recorded) -> Role | None:
+def role_of(item: ast.RecordItem) -> Role | None:
     """What a record means: the role that is written, or that its name is the word for; none for another word."""
     return ROLES.get(item.name, Role.OTHER) if item.role is None else ROLES.get(item.role)
 

@@ -184,8 +184,8 @@ def moves_in(file: ast.File) -> dict[str, str]:
 
 def check_moves(body: ast.Body, graph: Graph, report: Report) -> None:
     """Tells of names that are moved twice, and of those that the graph does not have."""
-    before: dict[str, ast.Moved] = {}
-    after: dict[str, ast.Moved] = {}
+    before: dict[str, ast.Move] = {}
+    after: dict[str, ast.Move] = {}
     for each in _declared_in(body):
         for path, known in ((each.before, before), (each.after, after)):
             if known.setdefault(path.name, each) is not each:
@@ -201,5 +201,5 @@ def check_moves(body: ast.Body, graph: Graph, report: Report) -> None:
             report.add(errors.MovedNowhere(span=each.after.span, name=name, suggestion=suggestion))
 
 
-def _declared_in(body: ast.Body) -> list[ast.Moved]:
-    return [each for each in body.statements if isinstance(each, ast.Moved)]
+def _declared_in(body: ast.Body) -> list[ast.Move]:
+    return [each for each in body.statements if isinstance(each, ast.Move)]

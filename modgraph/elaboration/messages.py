@@ -76,7 +76,7 @@ def _needed_by(stages: tuple[ast.Stage, ...], scope: Scope) -> tuple[int, bool]:
     where that is not known; and whether all leave them."""
     for stage in stages:
         callee = stage.term.callee if isinstance(stage.term, ast.Call) else stage.term
-        if stage.sent is not None or not isinstance(callee, ast.Name):
+        if stage.by is not None or not isinstance(callee, ast.Name):
             return 1, False
         known = scope.find(callee.name)
         op = find_op(callee.name) if known is None else type(known.op) if isinstance(known, OpUse) else None

@@ -15,7 +15,7 @@ from modgraph.elaboration.calls import axis_called
 from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, Family, OpUse, Poison, PoolEntity, Template, Tensor, described
 from modgraph.elaboration.messages import results_of, sent_together
-from modgraph.elaboration.routes import ByRouter, ByWeights, Means, apply_pool
+from modgraph.elaboration.routes import ByRouter, ByWeights, Weighting, apply_pool
 from modgraph.ops.along_axis import Mean, Sum
 from modgraph.ops.linear import Contract
 from modgraph.ops.shape import Stack
@@ -25,16 +25,16 @@ from modgraph.vocabulary import find_op, is_router
 
 
 def evaluate_pipeline(expression: ast.Pipeline, elaborator: Elaborator) -> Any:
-    head, span, sent = elaborator.evaluate(expression.head), expression.head.span, expression.sent
+    head, span, clause = elaborator.evaluate(expression.head), expression.head.span, expression.by
     match head:
-        case Template() if sent is None:
+        case Template() if clause is None:
             here = head.scope is elaborator.scope
             first = head.stages if here else (ast.Stage(span=span, term=expression.head),)
             return elaborator.unapplied(*first, *expression.stages)
         case entities.ModuleEntity():
-            return elaborator.unapplied(ast.Stage(span=span, term=expression.head, sent=sent), *expression.stages)
+            return elaborator.unapplied(ast.Stage(span=span, term=expression.head, by=clause), *expression.stages)
         case Tensor() | entities.TensorTuple() | Poison():
-            head = head if sent is None else _summed(head, sent, span, elaborator)
+            head = head if clause is None else _sum_head(head, clause, span, elaborator)
         case Family() if head.of_values:
             pass
         case _:
@@ -45,13 +45,13 @@ def evaluate_pipeline(expression: ast.Pipeline, elaborator: Elaborator) -> Any:
 def _apply_stages(value: Any, stages: tuple[ast.Stage, ...], elaborator: Elaborator) -> Any:
     for stage in stages:
         term = elaborator.callable(stage.term)
-        means = None if stage.sent is None else _means_of(stage.sent, elaborator)
-        if isinstance(value, Poison) or isinstance(term, Poison) or isinstance(means, Poison):
+        weighting = None if stage.by is None else _evaluate_weighting(stage.by, elaborator)
+        if isinstance(value, Poison) or isinstance(term, Poison) or isinstance(weighting, Poison):
             value = POISON
         elif isinstance(value, Family):
-            value = _apply_to_family(term, means, value, stage, elaborator)
+            value = _apply_to_family(term, weighting, value, stage, elaborator)
         else:
-            value = _apply_to_tensors(term, means, entities.several(value), stage, elaborator)
+            value = _apply_to_tensors(term, weighting, entities.several(value), stage, elaborator)
         elaborator.context.observe(stage.span, value)
     return value
 
@@ -62,20 +62,22 @@ def apply_template(template: Template, tensors: tuple[Tensor, ...], span: Span, 
         return _apply_stages(value, template.stages, elaborator.where_written(template))
 
 
-def _summed(value: Any, sent: ast.Sent, span: Span, elaborator: Elaborator) -> Any:
+def _sum_head(value: Any, clause: ast.ByClause, span: Span, elaborator: Elaborator) -> Any:
     """`x by w over AXIS`: a weighted sum of what stands there, without a pool."""
-    means = _means_of(sent, elaborator)
-    if isinstance(value, Poison) or isinstance(means, Poison):
+    weighting = _evaluate_weighting(clause, elaborator)
+    if isinstance(value, Poison) or isinstance(weighting, Poison):
         return POISON
-    if isinstance(means, ByRouter):
-        way_out = f"send it through a pool: x -> p by {means.router.path}"
-        return elaborator.refuse(sent.by.span, "a value", f'"{means.router.path}" is a router', way_out)
+    if isinstance(weighting, ByRouter):
+        way_out = f"send it through a pool: x -> p by {weighting.router.path}"
+        return elaborator.refuse(clause.value.span, "a value", f'"{weighting.router.path}" is a router', way_out)
     if isinstance(value, Tensor):
-        return _apply_sum(value, means, sent.span, elaborator)
+        return _apply_sum(value, weighting, clause.span, elaborator)
     return elaborator.tell(errors.NotValue(span=span, what="what is summed", found=described(value)))
 
 
-def _apply_to_family(term: Any, means: Means | None, family: Family, stage: ast.Stage, elaborator: Elaborator) -> Any:
+def _apply_to_family(
+    term: Any, weighting: Weighting | None, family: Family, stage: ast.Stage, elaborator: Elaborator
+) -> Any:
     """Mean and sum run over the members of a family, stack gives them an axis called after it; other ops take all."""
     members, span = tuple(family.members.values()), stage.span
     match term:
@@ -89,61 +91,61 @@ def _apply_to_family(term: Any, means: Means | None, family: Family, stage: ast.
         case OpUse(op=Stack(axis="")):
             return elaborator.apply(replace(term, op=Stack(axis=family.name)), members, span)
         case _:
-            return _apply_to_tensors(term, means, members, stage, elaborator)
+            return _apply_to_tensors(term, weighting, members, stage, elaborator)
 
 
 def _apply_to_tensors(
-    term: Any, means: Means | None, tensors: tuple[Tensor, ...], stage: ast.Stage, elaborator: Elaborator
+    term: Any, weighting: Weighting | None, tensors: tuple[Tensor, ...], stage: ast.Stage, elaborator: Elaborator
 ) -> Any:
     if isinstance(term, PoolEntity):
-        return _apply_pool(term, means, tensors, stage.span, elaborator)
-    if isinstance(means, ByRouter):
+        return _apply_pool(term, weighting, tensors, stage.span, elaborator)
+    if isinstance(weighting, ByRouter):
         way_out = "a router chooses among the modules of a pool: pool p[4] = linear(8)"
         return elaborator.refuse(stage.term, "a pool", f"this is {described(term)}", way_out)
     value = elaborator.apply(term, tensors, stage.span)
-    if means is None or stage.sent is None or isinstance(value, Poison):
+    if weighting is None or stage.by is None or isinstance(value, Poison):
         return value
     if isinstance(value, Tensor):
-        return _apply_sum(value, means, stage.sent.span, elaborator)
+        return _apply_sum(value, weighting, stage.by.span, elaborator)
     return elaborator.tell(errors.NotValue(span=stage.term.span, what="what is summed", found=described(value)))
 
 
 def _apply_pool(
-    pool: PoolEntity, means: Means | None, tensors: tuple[Tensor, ...], span: Span, elaborator: Elaborator
+    pool: PoolEntity, weighting: Weighting | None, tensors: tuple[Tensor, ...], span: Span, elaborator: Elaborator
 ) -> Any:
     used: tuple[entities.DeclaredEntity, ...] = (pool,)
-    if isinstance(means, ByRouter):
-        used = (pool, means.router, *means.pools)
+    if isinstance(weighting, ByRouter):
+        used = (pool, weighting.router, *weighting.pools)
     if not all(elaborator.is_own(each, span) for each in used):
         return POISON
-    sent = sent_together(pool, tensors, span, elaborator)
-    value = sent if isinstance(sent, Poison) else apply_pool(pool, sent, means, span, elaborator)
+    message = sent_together(pool, tensors, span, elaborator)
+    value = message if isinstance(message, Poison) else apply_pool(pool, message, weighting, span, elaborator)
     return results_of(pool, value, span, elaborator)
 
 
 # ---------------------------------------------------------------- what stands behind `by`
 
 
-def _means_of(sent: ast.Sent, elaborator: Elaborator) -> Means | Poison:
+def _evaluate_weighting(clause: ast.ByClause, elaborator: Elaborator) -> Weighting | Poison:
     """What stands behind `by`; poison after a reported mistake."""
-    called = sent.by.callee if isinstance(sent.by, ast.Call) else sent.by
+    called = clause.value.callee if isinstance(clause.value, ast.Call) else clause.value
     found: Any = None
     if isinstance(called, ast.Name) and elaborator.scope.find(called.name) is None:
-        if isinstance(sent.by, ast.Call) and find_op(called.name) is not None:
-            found = elaborator.evaluate(sent.by)
+        if isinstance(clause.value, ast.Call) and find_op(called.name) is not None:
+            found = elaborator.evaluate(clause.value)
         if not isinstance(found, Tensor | Poison):
             _tell_unknown(called, elaborator)
             return POISON
     elif isinstance(called, ast.Name | ast.Attribute | ast.Index):
         found = elaborator.evaluate(called)
     if isinstance(found, entities.RouterEntity):
-        return _by_router(found, sent, elaborator)
-    if not isinstance(found, Tensor | Poison) and (called is not sent.by or found is None):
-        found = elaborator.evaluate(sent.by)
+        return _evaluate_router(found, clause, elaborator)
+    if not isinstance(found, Tensor | Poison) and (called is not clause.value or found is None):
+        found = elaborator.evaluate(clause.value)
     if isinstance(found, Poison):
         return POISON
     if isinstance(found, Tensor):
-        match sent.over:
+        match clause.over:
             case None:
                 return ByWeights(found, None)
             case ast.Name(name=name) | ast.Literal(value=str(name)):
@@ -152,17 +154,17 @@ def _means_of(sent: ast.Sent, elaborator: Elaborator) -> Means | Poison:
                 return ByWeights(found, int(elaborator.constant(place, "the place of an axis")))
     if elaborator.given_at(called) is None:
         way_out = "declare it: router NAME = …; or give weights: x -> pool by w over expert"
-        return elaborator.refuse(sent.by.span, "a router or weights", f"this is {described(found)}", way_out)
+        return elaborator.refuse(clause.value.span, "a router or weights", f"this is {described(found)}", way_out)
     way_out = "give a router that is declared, or declare one of that kind in the block: router r = kind"
     return elaborator.refuse(called, "a router or weights", f"this is {described(found)}", way_out)
 
 
-def _by_router(router: entities.RouterEntity, sent: ast.Sent, elaborator: Elaborator) -> Means | Poison:
-    if sent.over is not None:
+def _evaluate_router(router: entities.RouterEntity, clause: ast.ByClause, elaborator: Elaborator) -> Weighting | Poison:
+    if clause.over is not None:
         way_out = f"leave it out: x -> pool by {router.path}"
-        return elaborator.refuse(sent.over.span, "nothing", "a router decides what is summed", way_out)
+        return elaborator.refuse(clause.over.span, "nothing", "a router decides what is summed", way_out)
     others, pools = list[Tensor | Poison](), list[PoolEntity]()
-    for value in [each.value for each in sent.by.arguments] if isinstance(sent.by, ast.Call) else ():
+    for value in [each.value for each in clause.value.arguments] if isinstance(clause.value, ast.Call) else ():
         pool = elaborator.evaluate(value) if isinstance(value, ast.Name | ast.Index) else None
         if isinstance(pool, PoolEntity):
             pools.append(pool)
@@ -190,13 +192,15 @@ def _tell_unknown(called: ast.Name, elaborator: Elaborator) -> None:
         elaborator.tell(errors.UnknownName(span=called.span, name=name, suggestion=suggestion))
 
 
-def _apply_sum(value: Tensor, means: ByWeights, span: Any, elaborator: Elaborator) -> Any:
+def _apply_sum(value: Tensor, weighting: ByWeights, span: Any, elaborator: Elaborator) -> Any:
     """`x by w over AXIS`: Σ w x, the sum of products over an axis that both have."""
-    over, shape = means.over, value.type.shape
+    over, shape = weighting.over, value.type.shape
     if over is None:
-        shared = [axis.name for axis in means.weights.type.shape if axis.name and axis in shape]
+        shared = [axis.name for axis in weighting.weights.type.shape if axis.name and axis in shape]
         if len(shared) != 1:
-            found = f"{means.weights.type} and {value.type} share {' and '.join(shared) if shared else 'no named axis'}"
+            found = (
+                f"{weighting.weights.type} and {value.type} share {' and '.join(shared) if shared else 'no named axis'}"
+            )
             way_out = f"say which is summed: by … over {shared[0] if shared else -1}"
             return elaborator.refuse(span, "one axis to sum over", found, way_out)
         (over,) = shared
@@ -204,4 +208,4 @@ def _apply_sum(value: Tensor, means: ByWeights, span: Any, elaborator: Elaborato
         reason = f'there is no axis "{over}" in {format_shape(shape)}'
         way_out = f"it has: {', '.join(axis.name for axis in shape if axis.name) or 'no named axis'}"
         return elaborator.tell(errors.DoesNotFit(span=span, who="what is summed", reason=reason, way_out=way_out))
-    return apply_op(OpUse(Contract(axis=over)), (means.weights, value), span, elaborator)
+    return apply_op(OpUse(Contract(axis=over)), (weighting.weights, value), span, elaborator)

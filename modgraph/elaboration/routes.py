@@ -41,18 +41,18 @@ class ByWeights:
     over: str | int | None
 
 
-Means = ByRouter | ByWeights
+Weighting = ByRouter | ByWeights
 
 
-def apply_pool(pool: PoolEntity, value: Tensor, means: Means | None, span: Span, elaborator: Elaborator) -> Any:
+def apply_pool(pool: PoolEntity, value: Tensor, weighting: Weighting | None, span: Span, elaborator: Elaborator) -> Any:
     """A value through a pool: by a router, by weights, or through every module; poison after a reported mistake."""
     node = _pool_node(pool, value.type, span, elaborator)
     if isinstance(node, Poison):
         return POISON
-    if isinstance(means, ByRouter):
-        return _apply_router(pool, node, means, value, span, elaborator)
-    if isinstance(means, ByWeights):
-        return _apply_weights(pool, node, value, means, span, elaborator)
+    if isinstance(weighting, ByRouter):
+        return _apply_router(pool, node, weighting, value, span, elaborator)
+    if isinstance(weighting, ByWeights):
+        return _apply_weights(pool, node, value, weighting, span, elaborator)
     return _apply_every_module(pool, node, value, span, elaborator)
 
 
@@ -95,9 +95,9 @@ def router_of(support: Support) -> tuple[type[Chosen], int | None]:
 
 
 def _apply_router(
-    pool: PoolEntity, node: PoolNode, means: ByRouter, tokens: Tensor, span: Span, elaborator: Elaborator
+    pool: PoolEntity, node: PoolNode, weighting: ByRouter, tokens: Tensor, span: Span, elaborator: Elaborator
 ) -> Any:
-    router, others, pools = means.router, means.others, means.pools
+    router, others, pools = weighting.router, weighting.others, weighting.pools
     if isinstance(router.router, RouterUse):
         if node.size == 1 and not pool.alone:
             elaborator.context.tell_unless_growing(node.axis.name, errors.SingleModule(span=span, router=router.path))
@@ -145,19 +145,19 @@ def _undeclared(name: str, router: Router, span: Span, elaborator: Elaborator) -
 
 
 def _apply_weights(
-    pool: PoolEntity, node: PoolNode, value: Tensor, means: ByWeights, span: Span, elaborator: Elaborator
+    pool: PoolEntity, node: PoolNode, value: Tensor, weighting: ByWeights, span: Span, elaborator: Elaborator
 ) -> Any:
     """A value by weights, over an axis that is the pool's unless another is named."""
     name, _ = elaborator.naming.next("weighted")
-    over, shape = means.over, means.weights.type.shape
+    over, shape = weighting.over, weighting.weights.type.shape
     place = isinstance(over, int) and -len(shape) <= over < 0
     if over is None or (place and shape[int(over)] == node.axis):  # that of the modules is summed by its name
         over = node.axis.name
     beside = elaborator.under(Naming(f"{name}_choice", f"{name}_choice", elaborator.scope))
-    found = find_choice(means.weights, value, node, span, beside) if over == node.axis.name else None
+    found = find_choice(weighting.weights, value, node, span, beside) if over == node.axis.name else None
     if found is None:
         router = _undeclared(name, Weighted(over=over), span, elaborator)
-        return _route(pool.word, node, router, (value, means.weights), span, elaborator)
+        return _route(pool.word, node, router, (value, weighting.weights), span, elaborator)
     weights, support = found
     kind, k = router_of(support)
     recorded = elaborator.decision is not None and elaborator.decision.shows_choice

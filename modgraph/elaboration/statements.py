@@ -76,7 +76,7 @@ def _from_outside(statement: ast.Input | ast.Target, key: Any, elaborator: Elabo
     return Tensor(Result(name), type_, statement.span)
 
 
-def _moved(statement: ast.Moved, elaborator: Elaborator) -> None:
+def _moved(statement: ast.Move, elaborator: Elaborator) -> None:
     """A move stands at the top of a model, says nothing of it, and is looked at when the graph is whole."""
     outer = elaborator.scope.outer
     if elaborator.call is not None or elaborator.region or outer is None or outer.outer is not None:
@@ -99,7 +99,7 @@ STATEMENTS: dict[type[ast.Statement], Callable[[Any, Elaborator], None]] = {
     ast.Grow: elaborate_grow,
     ast.GrowBy: elaborate_grow_by,
     ast.Yield: elaborate_yield,
-    ast.Moved: _moved,
+    ast.Move: _moved,
     ast.Array: declarations.declare_array,
     ast.Next: declarations.elaborate_next,
     ast.Record: elaborate_record,

@@ -19,7 +19,7 @@ from modgraph.ops import Op
 from modgraph.routers import Router
 from modgraph.routers.prelude import Written, definitions
 from modgraph.syntax import keywords, parse
-from modgraph.syntax.advice import forms_of
+from modgraph.syntax.advice import find_examples
 from modgraph.vocabulary import ONE_LETTER, other_word
 
 LANGUAGE = "docs/language.md describes the whole language."
@@ -34,7 +34,7 @@ def explain(name: str) -> str | None:
     if name in definitions():
         pages.append(written_page(definitions()[name]))
     if name in set(keywords()):
-        forms = forms_of(name) or ["docs/language.md shows how to write it"]
+        forms = find_examples(name) or ["docs/language.md shows how to write it"]
         lines = [f"{name}: a word of the language", "", *(f"    {form}" for form in forms), "", LANGUAGE]
         pages.append("\n".join(lines))
     return "\n\n".join(pages) or None

@@ -10,7 +10,7 @@ from typing import Any
 
 from modgraph.diagnostics import Diagnostic, Report, Source, Span
 from modgraph.elaboration import diagnose, elaborate_blocks, resolved
-from modgraph.syntax import ast, parse, read, words_of
+from modgraph.syntax import ast, parse, read, read_tokens
 from modgraph.syntax.tokens import PlacedToken
 
 
@@ -43,7 +43,7 @@ class Analysis:
             names.append(token)
             if before.type == "FROM" and name in names:
                 other = read(resolved(Path(self.source.name).parent / token[1:-1]), Report())
-                return None if other is None else _head_of(name, words_of(other))
+                return None if other is None else _head_of(name, read_tokens(other))
         return None
 
     def block(self, name: str) -> Head | None:
@@ -62,7 +62,7 @@ def analyse(source: Source) -> Analysis:
         diagnose(file, {}, report, observe)
     elif file is not None:
         elaborate_blocks(file, report, observe)
-    found = tuple(words_of(source))
+    found = tuple(read_tokens(source))
     return Analysis(source, found, file, tuple(report.list_diagnostics()), tuple(values))
 
 

@@ -1,4 +1,4 @@
-"""From text to syntax tree."""
+"""Parses text into a syntax tree."""
 
 from modgraph.syntax import ast
-from modgraph.syntax.parse import keywords, parse, read, words_of
+from modgraph.syntax.parse import keywords, parse, read, read_tokens

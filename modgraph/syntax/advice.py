@@ -1,4 +1,4 @@
-"""The way out of a syntax mistake: what was most likely meant, as text that can be written; and what could stand."""
+"""Suggests valid text for a syntax mistake, and lists the tokens that the parser expects."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from modgraph.syntax.tokens import PlacedToken
 
 ATOM_START = frozenset("NAME INTEGER DECIMAL STRING LPAR LSQB TRUE FALSE".split())
 OPERATORS = frozenset("PLUS MINUS STAR SLASH FLOOR PERCENT POWER".split())
-GOES_ON = OPERATORS | frozenset(  # what an expression goes on with
+GOES_ON = OPERATORS | frozenset(  # tokens that continue an expression
     "ARROW BY OVER DOT DOTDOT LPAR LSQB EQUALS UNEQUAL LESS GREATER AT_MOST AT_LEAST AND OR IN NOT".split()
 )
-BINDING_GOES_ON = frozenset(("COMMA", "EQUAL", "LSQB"))  # after the name that a statement begins with
+BINDING_GOES_ON = frozenset(("COMMA", "EQUAL", "LSQB"))  # after the first name of a statement
 WORDS = {"NAME": "a name", "INTEGER": "a number", "DECIMAL": "a number", "STRING": "a string", "$END": "the end"}
-FORMS = {
+EXAMPLES = {
     "INPUT": "input x: float[4]",
     "TARGET": "target label: class[10]",
     "MODULE": "module encoder = linear(8) -> relu",
@@ -48,24 +48,24 @@ DEFINITIONS = {
     "ROUTER": "router r() for p { input x: float[n, 8] g = x -> linear(p) -> softmax y = x -> p by g output y }",
     "IMPORT": 'import ffn from "blocks.mod"',
 }
-STATEMENT_KEYWORDS = frozenset(FORMS) - {"NAME"}
+STATEMENT_KEYWORDS = frozenset(EXAMPLES) - {"NAME"}
 DEFINITION_KEYWORDS = frozenset(DEFINITIONS)
-OF_OTHER_LANGUAGES = {
-    **dict.fromkeys(("let", "var", "val", "const", "auto"), FORMS["NAME"]),
-    **dict.fromkeys(("return", "print"), FORMS["OUTPUT"]),
+FOREIGN_WORDS = {
+    **dict.fromkeys(("let", "var", "val", "const", "auto"), EXAMPLES["NAME"]),
+    **dict.fromkeys(("return", "print"), EXAMPLES["OUTPUT"]),
     **dict.fromkeys(("def", "fn", "func", "function", "class", "lambda"), DEFINITIONS["BLOCK"]),
-    **dict.fromkeys(("while", "loop", "foreach"), FORMS["REPEAT"]),
+    **dict.fromkeys(("while", "loop", "foreach"), EXAMPLES["REPEAT"]),
     **dict.fromkeys(("elif", "elseif", "elsif"), "if n > 1 { x = x -> relu } else if n > 0 { x = x -> tanh }"),
     **dict.fromkeys(("from", "include", "use", "using"), DEFINITIONS["IMPORT"]),
 }
 PARTS = {
     **dict.fromkeys(("true", "false"), "y = x -> linear(8, bias=false)"),
     **dict.fromkeys(("and", "or", "not"), "if n > 1 and not wide { x = x -> relu }"),
-    "else": FORMS["IF"],
-    "in": FORMS["REPEAT"],
+    "else": EXAMPLES["IF"],
+    "in": EXAMPLES["REPEAT"],
     "by": "y = x -> expert by agree",
     "over": "y = values by gates over time",
-    **dict.fromkeys(("as", "with"), FORMS["SCAN"]),
+    **dict.fromkeys(("as", "with"), EXAMPLES["SCAN"]),
     "from": DEFINITIONS["IMPORT"],
 }
 CLOSING = {"LPAR": ")", "LSQB": "]"}
@@ -73,11 +73,11 @@ CLOSING = {"LPAR": ")", "LSQB": "]"}
 
 @dataclass(frozen=True)
 class Mistake:
-    """A token that cannot stand where it stands.
+    """A token that the grammar does not allow at its place.
 
-    `before` are tokens before it, the nearest last, and `after` is the next; `statement` is the keyword of the
-    statement it stands in, "NAME" in a body outside of any such, "" at the top; `bracket` is the one that is open
-    there. `as_name` says that it is a reserved word where a name must stand.
+    `before` holds the preceding tokens, the nearest last, and `after` the next one. `statement` is the keyword of the
+    enclosing statement, "NAME" in a body between statements, "" at the top. `bracket` is the innermost open bracket.
+    `as_name` marks a reserved word in the place of a name.
     """
 
     token: PlacedToken
@@ -102,26 +102,26 @@ class Mistake:
 
     @property
     def after_first_name(self) -> bool:
-        """Whether it follows a name that a statement begins with."""
+        """Whether the token follows the first name of a statement."""
         return self.statement == "NAME" and self.last == "NAME" and self.accepted >= BINDING_GOES_ON
 
 
-def forms_of(word: str) -> list[str]:
-    """Examples of the statements and definitions that begin with a word of the language, or hold it."""
-    forms = [each[word.upper()] for each in (FORMS, DEFINITIONS) if word.upper() in each]
-    return forms or [PARTS[word]] if word in PARTS or forms else []
+def find_examples(word: str) -> list[str]:
+    """Return examples of the statements and definitions that contain a word of the language."""
+    examples = [each[word.upper()] for each in (EXAMPLES, DEFINITIONS) if word.upper() in each]
+    return examples or [PARTS[word]] if word in PARTS or examples else []
 
 
 def advise(mistake: Mistake) -> str:
-    """What to write instead: what is most likely meant, or the form of the statement."""
-    form = FORMS.get(mistake.statement) or DEFINITIONS.get(mistake.statement)
-    otherwise = DEFINITIONS["MODEL"] if form is None else f"write, for example: {form}"
-    meant = chain(*(of_kind(mistake) for of_kind in (_of_structure, _of_words, _of_signs, _of_values)))
-    return next(meant, otherwise)
+    """Suggest the text that the author most likely meant, or an example of the statement."""
+    example = EXAMPLES.get(mistake.statement) or DEFINITIONS.get(mistake.statement)
+    otherwise = DEFINITIONS["MODEL"] if example is None else f"write, for example: {example}"
+    rules = (_advise_on_structure, _advise_on_words, _advise_on_signs, _advise_on_values)
+    return next(chain.from_iterable(rule(mistake) for rule in rules), otherwise)
 
 
-def _of_structure(mistake: Mistake) -> Iterator[str]:
-    """Braces and brackets, and names where there are none."""
+def _advise_on_structure(mistake: Mistake) -> Iterator[str]:
+    """Suggest fixes for braces, brackets and missing names."""
     kind = mistake.kind
     if mistake.as_name:
         yield f'"{mistake.token}" is a reserved word: choose another name'
@@ -137,28 +137,28 @@ def _of_structure(mistake: Mistake) -> Iterator[str]:
     if kind in ("RPAR", "RSQB") and not mistake.bracket:
         yield "no bracket is open here: leave it out"
     if mistake.statement == "MOVED":
-        yield f"write, for example: {FORMS['MOVED']}"
+        yield f"write, for example: {EXAMPLES['MOVED']}"
 
 
-def _of_words(mistake: Mistake) -> Iterator[str]:
-    """A word of another language, or a misspelt keyword, where a statement or a definition begins."""
+def _advise_on_words(mistake: Mistake) -> Iterator[str]:
+    """Replace a word of another language, or a misspelt keyword, at the start of a statement or definition."""
     top = mistake.statement == "" and mistake.kind in ("NAME", "FROM")
     if not top and not mistake.after_first_name:
         return
     word = str(mistake.token if top else mistake.before[-1])
-    if word in OF_OTHER_LANGUAGES:
-        yield f'"{word}" is no word of the language: {OF_OTHER_LANGUAGES[word]}'
+    if word in FOREIGN_WORDS:
+        yield f'"{word}" is no word of the language: {FOREIGN_WORDS[word]}'
     keyword = closest(word, [each.lower() for each in (DEFINITION_KEYWORDS if top else STATEMENT_KEYWORDS)])
     if keyword is not None and (top or mistake.kind in ("NAME", "INTEGER", "LBRACE")):
-        yield f'did you mean "{keyword}"? {(DEFINITIONS | FORMS)[keyword.upper()]}'
+        yield f'did you mean "{keyword}"? {(DEFINITIONS | EXAMPLES)[keyword.upper()]}'
 
 
-def _of_signs(mistake: Mistake) -> Iterator[str]:
-    """A sign that other languages write, or that has another meaning here."""
+def _advise_on_signs(mistake: Mistake) -> Iterator[str]:
+    """Replace a sign of another language, or one with another meaning here."""
     kind, following, last = mistake.kind, mistake.following, mistake.last
     between_statements = "INPUT" in mistake.accepted
     if (kind, following) == ("EQUAL", "GREATER"):
-        yield f"an arrow is written ->: {FORMS['NAME']}"
+        yield f"an arrow is written ->: {EXAMPLES['NAME']}"
     if between_statements and (kind == "FLOOR" or (kind, following) == ("SLASH", "STAR")):
         yield "a comment begins with #"
     if (kind, following) == ("DOT", "INTEGER"):
@@ -174,7 +174,7 @@ def _of_signs(mistake: Mistake) -> Iterator[str]:
         if kind == "LPAR":
             yield f"give the result a name: y = {name}(x)"
     elif (kind, following) == ("COLON", "EQUAL"):
-        yield f"a value is bound with one sign: {FORMS['NAME']}"
+        yield f"a value is bound with one sign: {EXAMPLES['NAME']}"
     if kind == "COMMA" and mistake.statement == "OUTPUT":
         yield "each output is a statement: output x output y"
     if kind == "COMMA" and between_statements:
@@ -188,8 +188,8 @@ def _of_signs(mistake: Mistake) -> Iterator[str]:
             yield f"a range is written with two dots: {mistake.before[-1]}..{mistake.after}"
 
 
-def _of_values(mistake: Mistake) -> Iterator[str]:
-    """Something that is no value, or no op, where one must stand."""
+def _advise_on_values(mistake: Mistake) -> Iterator[str]:
+    """Suggest a value or an op where the text has neither."""
     kind, last = mistake.kind, mistake.last
     before = [each.type for each in mistake.before]
     if kind in ("INTEGER", "DECIMAL", "STRING", "TRUE", "FALSE") and before[-2:] == ["ARROW", "NAME"]:
@@ -212,12 +212,12 @@ def _of_values(mistake: Mistake) -> Iterator[str]:
         yield "if is a statement: if n > 1 { y = x } else { y = x -> relu }"
 
 
-def expected(accepted: Set[str]) -> str:
-    """The tokens that a parser accepts, in words, shortest useful form."""
+def describe_expected(accepted: Set[str]) -> str:
+    """Describe the tokens that the parser accepts, as briefly as is useful."""
     rest = frozenset(accepted)
     if rest == BINDING_GOES_ON:
         return '"="'
-    groups = [  # tokens that are one thing to a reader, and what it is called
+    groups = [  # tokens that a reader takes for one thing, and its name
         (STATEMENT_KEYWORDS | {"NAME"}, "a statement"),
         (DEFINITION_KEYWORDS | {"$END"}, "a model, a block or an import"),
     ]

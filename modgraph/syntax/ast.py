@@ -1,4 +1,4 @@
-"""The syntax tree: what was written, where, and nothing more."""
+"""Defines the nodes of the syntax tree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _Node(FrozenData):
 
 
 class Tree(_Node):
-    """Base of every node. Places are no part of equality."""
+    """Base of every node. Equality ignores spans."""
 
     span: Span = field(compare=False, repr=False)
     depth: int = field(default=1, compare=False, repr=False)
@@ -27,7 +27,7 @@ class Tree(_Node):
 
 
 class Expression(Tree):
-    """Anything that stands for a value."""
+    """Base of expressions, which evaluate to a value."""
 
 
 class Name(Expression):
@@ -59,7 +59,7 @@ class Unary(Expression):
 
 
 class Binary(Expression):
-    """One operator between two operands: arithmetic, comparison, `and`, `or`."""
+    """A binary operator with its operands: arithmetic, comparison, `and`, `or`."""
 
     operator: str
     left: Expression
@@ -86,42 +86,42 @@ class Attribute(Expression):
     name: str
 
 
-class Sent(Tree):
-    """`by` a router or weights, perhaps `over` the axis that is summed."""
+class ByClause(Tree):
+    """`by` a router or weights, with the axis to sum `over` if the text names one."""
 
-    by: Expression
+    value: Expression
     over: Expression | None = None
 
 
 class Stage(Tree):
-    """What stands right of an arrow: one term, and how the value is sent to it or summed behind it."""
+    """The right side of an arrow: a term and its `by` clause, which routes the value or sums the result."""
 
     term: Expression
-    sent: Sent | None = None
+    by: ByClause | None = None
 
 
 class Pipeline(Expression):
-    """A value, perhaps summed, and the stages that it goes through."""
+    """A value, with a `by` clause if it is summed first, and the stages that it passes through."""
 
     head: Expression
     stages: tuple[Stage, ...]
-    sent: Sent | None = None
+    by: ByClause | None = None
 
 
 # ---------------------------------------------------------------- statements
 
 
 class Statement(Tree):
-    """Anything that stands in a body."""
+    """Base of statements, the members of a body."""
 
     @property
     def bodies(self) -> tuple[Body, ...]:
-        """The bodies that stand in it."""
+        """The bodies directly inside this statement."""
         return tuple(part for part in vars(self).values() if isinstance(part, Body))
 
 
 class NamedAxis(Expression):
-    """An axis that a type gives a name, which stands for it from there on: `kind=10`."""
+    """An axis that a type declares with a name and a size: `kind=10`."""
 
     name: str
     size: Expression
@@ -133,12 +133,12 @@ class TypeOf(Tree):
 
     @property
     def named(self) -> tuple[NamedAxis, ...]:
-        """The axes that it declares."""
+        """The axes that this type declares with a name."""
         return tuple(axis for axis in self.axes if isinstance(axis, NamedAxis))
 
 
 class Reference(Tree):
-    """A name that is bound, perhaps one member of a family: `s[k]`."""
+    """A name to bind, or a member of a family: `s[k]`."""
 
     name: str
     index: Expression | None = None
@@ -155,7 +155,7 @@ class Target(Statement):
 
 
 class Module(Statement):
-    """A named instance; `tokenizer` is the same thing by another word."""
+    """A named instance; `tokenizer` is a synonym of `module`."""
 
     keyword: str
     name: str
@@ -188,15 +188,15 @@ class Loss(Statement):
     value: Expression
 
 
-class Moved(Statement):
-    """What an earlier version of the model called otherwise, by paths in the graph: `blocks.8.expert`."""
+class Move(Statement):
+    """A rename since an earlier version of the model, as paths in the graph: `blocks.8.expert`."""
 
     before: Reference
     after: Reference
 
 
 class Array(Statement):
-    """A `weight`, which is learned, a `constant`, or a `state`, which a rule moves: its numbers, or how it starts."""
+    """A learned `weight`, a `constant`, or a `state` with an update rule; `value` is its content."""
 
     keyword: str
     name: str
@@ -210,9 +210,8 @@ class Next(Statement):
     value: Expression
 
 
-class Recorded(Tree):
-    """One thing that a router records: its name, what it means if its name does not say so, its value if that is of
-    another name."""
+class RecordItem(Tree):
+    """One record of a router: its name, its role if the name does not imply one, its value if the name differs."""
 
     name: str
     role: str | None = None
@@ -220,7 +219,7 @@ class Recorded(Tree):
 
 
 class Record(Statement):
-    items: tuple[Recorded, ...]
+    items: tuple[RecordItem, ...]
 
 
 class Require(Statement):
@@ -231,7 +230,7 @@ class Body(Tree):
     statements: tuple[Statement, ...]
 
     def every_statement(self) -> Iterator[Statement]:
-        """Its statements in the order of the text, those of bodies within too."""
+        """Iterate over all statements in the order of the text, nested bodies included."""
         for statement in self.statements:
             yield statement
             for body in statement.bodies:
@@ -239,7 +238,7 @@ class Body(Tree):
 
     @cached_property
     def declared(self) -> tuple[str, ...]:
-        """Names of the inputs, targets, modules, pools, routers and axes that it declares, in bodies within too."""
+        """Names of the inputs, targets, modules, pools, routers and axes declared here, nested bodies included."""
         found: list[str] = []
         for statement in self.every_statement():
             match statement:
@@ -253,7 +252,7 @@ class Body(Tree):
 
     @cached_property
     def families(self) -> tuple[str, ...]:
-        """Families that it gives a member, in bodies within too."""
+        """Names of the families that get a member here, nested bodies included."""
         bound: list[Reference] = []
         for statement in self.every_statement():
             match statement:
@@ -265,7 +264,7 @@ class Body(Tree):
 
     @cached_property
     def bound(self) -> frozenset[str]:
-        """Names that it gives values, whatever branch is taken in it; those of loops are the rounds' own."""
+        """Names that the body binds in every branch; names bound in a loop belong to its rounds."""
         found: set[str] = set()
         for statement in self.statements:
             match statement:
@@ -279,12 +278,12 @@ class Body(Tree):
 
     @cached_property
     def pipelines(self) -> tuple[Pipeline, ...]:
-        """All pipelines in it."""
+        """All pipelines in the body."""
         return tuple(tree for tree in walk(self) if isinstance(tree, Pipeline))
 
 
 class Loop(Statement):
-    """A `repeat`, whose rounds are called by a name, or a `for`, which has none."""
+    """A `repeat`, which names its rounds, or a `for`, whose name is empty."""
 
     name: str
     variable: str
@@ -299,7 +298,7 @@ class If(Statement):
 
     @property
     def bound(self) -> frozenset[str]:
-        """The values that both branches name."""
+        """The names that both branches bind."""
         return frozenset() if self.otherwise is None else self.then.bound & self.otherwise.bound
 
 
@@ -318,7 +317,7 @@ class Scan(Statement):
 
 
 class GrowBy(Statement):
-    """`grow pool[2]`: the pool has so many modules more than it was declared with."""
+    """`grow pool[2]`: add modules to a pool."""
 
     pool: str
     by: Expression
@@ -354,7 +353,7 @@ class Import(Tree):
 
 
 class Definition(Tree):
-    """A model (built whole), a block (used inside models), or a router, for pools that its body has names for."""
+    """A model, a block, or a router with names for the pools that it routes to."""
 
     keyword: str
     name: str
@@ -365,12 +364,14 @@ class Definition(Tree):
 
     @cached_property
     def axis_words(self) -> frozenset[str]:
-        """The words that may name axes in its body: strings, and what stands behind `over` and `axis=`."""
+        """The words that may name axes in the body: strings, and the arguments of `over` and `axis=`."""
         found: set[str] = set()
         for tree in walk(self.body):
             match tree:
                 case (
-                    Literal(value=str(word)) | Sent(over=Name(name=word)) | Argument(name="axis", value=Name(name=word))
+                    Literal(value=str(word))
+                    | ByClause(over=Name(name=word))
+                    | Argument(name="axis", value=Name(name=word))
                 ):
                     found.add(word)
         return frozenset(found)
@@ -394,7 +395,7 @@ class File(Tree):
 
 
 def walk(tree: Tree) -> Iterator[Tree]:
-    """A tree and all that stand in it, in the order of the text."""
+    """Iterate over a tree and its descendants in the order of the text."""
     pending: list[Any] = [tree]
     while pending:
         part = pending.pop()

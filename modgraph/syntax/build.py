@@ -1,4 +1,4 @@
-"""Builds the syntax tree while the parser runs, without recursion: each rule from its tokens and finished trees."""
+"""Builds the syntax tree bottom up while the parser runs, without recursion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Children = list[Any]
 
 
 class Rejected(Exception):
-    """A finished rule breaks a limit; carries the message."""
+    """Raised when a reduced rule breaks a limit; carries the diagnostic."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         super().__init__(diagnostic.text())
@@ -40,17 +40,20 @@ def trees(children: Children, kind: type[T]) -> tuple[T, ...]:
 
 
 def words(children: Children) -> tuple[str, ...]:
-    """The names among some tokens."""
+    """Select the names among some tokens."""
     return tuple(str(child) for child in children if getattr(child, "type", None) == "NAME")
 
 
-def text_of(token: Any) -> str:
+def unquote(token: Any) -> str:
     return str(token)[1:-1].replace('\\"', '"').replace("\\\\", "\\")
 
 
 def node(kind: type[T], **places: int | type[ast.Tree] | Callable[[Children], Any]) -> Callable[[Any, Children], T]:
-    """A rule whose tree has some children as its fields: by place, None where an optional one is left out, all members
-    of a kind of tree, or what a function makes of all children."""
+    """Return a grammar rule that builds a tree from the children of the rule.
+
+    Each field comes from a child at a place (None for an absent optional child), from all children of a kind of tree,
+    or from a function of all children.
+    """
 
     def field(children: Children, at: Any) -> Any:
         if isinstance(at, type):
@@ -71,8 +74,8 @@ def node(kind: type[T], **places: int | type[ast.Tree] | Callable[[Children], An
     return build
 
 
-def _left_of_equals(children: Children) -> ast.Reference | None:
-    """The name, or member of a family, that an output or a loss is given; None where none is."""
+def _make_reference(children: Children) -> ast.Reference | None:
+    """Turn the left side of an output or a loss into a reference; None without a left side."""
     if len(children) == 2:
         return None
     match children[1]:
@@ -89,7 +92,7 @@ class _Parameters(ast.Tree):
 
 
 class Builder:
-    """One method per grammar rule."""
+    """Has one method for each grammar rule."""
 
     def start(self, children: Children) -> ast.File:
         return ast.File(
@@ -98,7 +101,7 @@ class Builder:
             definitions=trees(children, ast.Definition),
         )
 
-    import_ = node(ast.Import, names=words, path=lambda them: text_of(them[-1]), path_span=lambda them: them[-1].span)
+    import_ = node(ast.Import, names=words, path=lambda them: unquote(them[-1]), path_span=lambda them: them[-1].span)
     model = node(
         ast.Definition,
         keyword=0,
@@ -121,8 +124,8 @@ class Builder:
     pool = node(ast.Pool, name=1, size=lambda them: them[3] if len(them) == 7 else None, value=-1)
     router = node(ast.Router, name=1, value=3)
     binding = node(ast.Binding, references=lambda them: trees(them, ast.Reference), value=-1)
-    output = node(ast.Output, reference=_left_of_equals, value=-1)
-    loss = node(ast.Loss, reference=_left_of_equals, value=-1)
+    output = node(ast.Output, reference=_make_reference, value=-1)
+    loss = node(ast.Loss, reference=_make_reference, value=-1)
     repeat = node(ast.Loop, name=1, variable=lambda them: words(them)[-1], domain=-2, body=-1)
     for_ = node(ast.Loop, name=lambda them: "", variable=1, domain=3, body=4)
 
@@ -145,12 +148,12 @@ class Builder:
     grow = node(ast.Grow, pool=1, router=3, condition=5, where=7)
     grow_by = node(ast.GrowBy, pool=1, by=3)
     frozen = node(ast.Frozen, body=1)
-    moved = node(ast.Moved, before=1, after=3)
+    moved = node(ast.Move, before=1, after=3)
     weight = constant = state = node(ast.Array, keyword=0, name=1, type=3, value=5)
     next_ = node(ast.Next, name=1, name_span=lambda them: them[1].span, value=3)
-    record = node(ast.Record, items=ast.Recorded)
-    recorded = node(
-        ast.Recorded,
+    record = node(ast.Record, items=ast.RecordItem)
+    record_item = node(
+        ast.RecordItem,
         name=0,
         role=lambda them: next(iter(words(them)[1:]), None),
         value=lambda them: them[-1] if isinstance(them[-1], ast.Expression) else None,
@@ -167,13 +170,13 @@ class Builder:
         ast.Pipeline,
         head=0,
         stages=lambda them: trees(them, ast.Stage),
-        sent=lambda them: them[1] if isinstance(them[1], ast.Sent) else None,
+        by=lambda them: them[1] if isinstance(them[1], ast.ByClause) else None,
     )
-    stage = node(ast.Stage, term=0, sent=1)
-    sent = node(ast.Sent, by=1, over=3)
+    stage = node(ast.Stage, term=0, by=1)
+    by_clause = node(ast.ByClause, value=1, over=3)
 
     def sum(self, children: Children) -> ast.Expression:
-        """A left-leaning chain of operators of one rank."""
+        """Fold a chain of operators of one precedence to the left."""
         left: ast.Expression = children[0]
         for at in range(1, len(children), 2):
             part = [left, children[at], children[at + 1]]
@@ -203,7 +206,7 @@ class Builder:
             raise Rejected(NumberTooLarge(span=span_of(children), limit=10**38))
         return make(ast.Literal, children, value=value)
 
-    string = node(ast.Literal, value=lambda them: text_of(them[0]))
+    string = node(ast.Literal, value=lambda them: unquote(them[0]))
     boolean = node(ast.Literal, value=lambda them: them[0] == "true")
     list = node(ast.ListOf, items=ast.Expression)
     tuple = node(ast.TupleOf, items=ast.Expression)

@@ -1,4 +1,4 @@
-"""Messages about text that cannot be read (MG1xx)."""
+"""Diagnostics for text that cannot be read (MG1xx)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NotText(Diagnostic, code="MG102"):
 class StrayCharacter(Diagnostic, code="MG103"):
     """A character stands where no word, number, string or sign of the language begins."""
 
-    message = "{shown} does not begin any word or sign of the language"
+    message = "{found} does not begin any word or sign of the language"
     example = "model m() { input x: float[4] output x ? }"
 
 

@@ -1,7 +1,7 @@
-"""The one layout of a spec.
+"""Formats a spec; only white space changes.
 
-A statement a line, two spaces for each brace, long lines filled to 110 columns; keywords of neighbouring declarations
-are aligned. Comments stay where they stand, and one blank line between statements is kept. Only white space changes.
+Each statement gets a line, each brace two spaces, and long lines break at 110 columns. Keywords of neighbouring
+declarations are aligned. Comments keep their place, and one blank line between statements stays.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from modgraph.diagnostics import Report, Source
-from modgraph.syntax.parse import parse, words_of
+from modgraph.syntax.parse import parse, read_tokens
 from modgraph.syntax.tokens import PlacedToken
 
 WIDTH = 110
@@ -21,22 +21,26 @@ WIDEST_HANG = 40  # a bracket further right than this does not set the column of
 OPENING = {"LPAR": "RPAR", "LSQB": "RSQB"}
 TIGHT = frozenset(("DOT", "DOTDOT", "POWER"))
 BREAK_BEFORE = frozenset(("ARROW", "PLUS", "AND", "OR"))
-BEFORE_DIFFERENCE = frozenset("NAME INTEGER DECIMAL STRING TRUE FALSE RPAR RSQB".split())  # elsewhere - is a sign
+BEFORE_DIFFERENCE = frozenset(
+    "NAME INTEGER DECIMAL STRING TRUE FALSE RPAR RSQB".split()
+)  # after other tokens, - is a sign
 ALIGNED = (("input", "target"), ("tokenizer", "module", "pool", "router"))
 
 
 def format_source(source: Source, report: Report) -> str | None:
-    """The text in the one layout, or None with its syntax mistakes reported."""
+    """Format a text; None, with every syntax mistake reported."""
     file = parse(source, report)
     if file is None:
         return None
-    starts = {each.span.start for each in (*file.imports, *file.definitions)}
-    starts |= {each.span.start for definition in file.definitions for each in definition.body.every_statement()}
-    stream = words_of(source)
+    statement_offsets = {each.span.start for each in (*file.imports, *file.definitions)}
+    statement_offsets |= {
+        each.span.start for definition in file.definitions for each in definition.body.every_statement()
+    }
+    stream = read_tokens(source)
     ends = [0, *(token.span.end for token in stream)]
     begins = [*(token.span.start for token in stream), len(source.text)]
     gaps = [_Gap(source.text[end:begin]) for end, begin in zip(ends, begins, strict=True)]
-    logical = list(_logical_lines(stream, gaps, starts))
+    logical = list(_logical_lines(stream, gaps, statement_offsets))
     _align(logical)
     written: list[str] = []
     for line in logical:
@@ -50,7 +54,7 @@ def format_source(source: Source, report: Report) -> str | None:
 
 
 class _Gap:
-    """What stands between two tokens: a comment behind the first, then lines of comments or nothing."""
+    """The text between two tokens: a trailing comment, then lines that are comments or blank."""
 
     def __init__(self, text: str) -> None:
         self.trailing, *lines = (line.strip() for line in text.split("\n"))
@@ -60,7 +64,7 @@ class _Gap:
 
 @dataclass
 class _Line:
-    """One logical line: a statement or its head, or a closing brace. A gap stands before each token."""
+    """One logical line: a statement, its head, or a closing brace. Each token has a gap before it."""
 
     depth: int
     tokens: list[PlacedToken] = field(default_factory=list)
@@ -69,18 +73,18 @@ class _Line:
 
     @property
     def family(self) -> tuple[str, ...] | None:
-        """The keywords that its own is aligned with."""
+        """The keywords that align with the first token."""
         return next((family for family in ALIGNED if self.tokens[0] in family), None)
 
 
-def _logical_lines(stream: list[PlacedToken], gaps: list[_Gap], starts: set[int]) -> Iterator[_Line]:
-    """Cuts the tokens at statements and braces."""
+def _logical_lines(stream: list[PlacedToken], gaps: list[_Gap], statement_offsets: set[int]) -> Iterator[_Line]:
+    """Split the tokens at statements and braces."""
     depth, line, before = 0, _Line(0), ""
     for token, gap in zip(stream, gaps, strict=False):
         closing = token.type == "RBRACE"
         empty = closing and before == "LBRACE" and not gap.comments
         depth -= closing
-        if line.tokens and not empty and (closing or (token.span.start in starts and before != "ELSE")):
+        if line.tokens and not empty and (closing or (token.span.start in statement_offsets and before != "ELSE")):
             yield line
             line = _Line(depth)
         line.tokens.append(token)
@@ -106,7 +110,7 @@ def _align(lines: list[_Line]) -> None:
 
 
 def _write_gap(written: list[str], gap: _Gap, indent: int) -> None:
-    """Comments and at most one blank line, never behind an opening brace."""
+    """Write the comments of a gap and at most one blank line, but none after an opening brace."""
     if gap.trailing and written:
         written[-1] += f"  {gap.trailing}"
     elif gap.trailing:
@@ -120,7 +124,7 @@ def _write_gap(written: list[str], gap: _Gap, indent: int) -> None:
 
 @dataclass(frozen=True)
 class _Word:
-    """A token inside a line: the space before it, the bracket depth it stands at, whether a line may break there."""
+    """A token inside a line: the space before it, its bracket depth, whether the line may break before it."""
 
     token: PlacedToken
     space: str
@@ -132,7 +136,7 @@ class _Word:
 def _words(line: _Line) -> Iterator[_Word]:
     depth = int(line.tokens[0].type in OPENING)
     for at, token in enumerate(line.tokens[1:], start=1):
-        space = " " if _spaced(line.tokens, at, depth) else ""
+        space = " " if _needs_space(line.tokens, at, depth) else ""
         depth -= token.type in OPENING.values()
         breakable = line.tokens[at - 1].type == "COMMA" or token.type in BREAK_BEFORE
         yield _Word(token, space, depth, breakable, line.gaps[at])
@@ -140,10 +144,10 @@ def _words(line: _Line) -> Iterator[_Word]:
 
 
 def _physical(line: _Line) -> list[str]:
-    """One logical line as lines of text, filled to the width; it breaks outside brackets rather than inside."""
+    """Break a logical line into lines of text, outside brackets before inside them."""
     words, base = list(_words(line)), line.depth * INDENT
     lines = [" " * base + str(line.tokens[0]).ljust(line.keyword_width)]
-    hangs: list[int] = []  # the columns right of the brackets that are open
+    hangs: list[int] = []  # the columns right of the open brackets
 
     def begin_line() -> None:
         hang = hangs[-1] if hangs else 0
@@ -156,7 +160,7 @@ def _physical(line: _Line) -> list[str]:
                 begin_line()
                 lines[-1] += comment
             begin_line()
-        elif word.breakable:  # where all up to the next place to break, at this depth or further out, does not fit
+        elif word.breakable:  # break where the text up to the next break at this depth or further out does not fit
             width = len(lines[-1])
             for each in words[at:]:
                 if each is not word and each.breakable and each.depth <= word.depth:
@@ -172,8 +176,8 @@ def _physical(line: _Line) -> list[str]:
     return lines
 
 
-def _spaced(line: list[PlacedToken], at: int, depth: int) -> bool:
-    """Whether a space stands between a token and the one before it."""
+def _needs_space(line: list[PlacedToken], at: int, depth: int) -> bool:
+    """Whether a space separates a token from the one before it."""
     before, token = line[at - 1], line[at]
     if token.type in TIGHT or before.type in TIGHT or before.type in OPENING:
         return False

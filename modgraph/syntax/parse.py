@@ -1,4 +1,4 @@
-"""Reads a text into a syntax tree, telling every syntax mistake of the text in one go."""
+"""Parses a text into a syntax tree and reports all its syntax mistakes at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lark.parsers.lalr_analysis import Shift
 from modgraph.diagnostics import Diagnostic, Report, Source, Span, closest, list_names
 from modgraph.files import open_file, reason_of
 from modgraph.syntax import ast, errors, limits
-from modgraph.syntax.advice import DEFINITION_KEYWORDS, STATEMENT_KEYWORDS, Mistake, advise, expected
+from modgraph.syntax.advice import DEFINITION_KEYWORDS, STATEMENT_KEYWORDS, Mistake, advise, describe_expected
 from modgraph.syntax.build import Rejected
 from modgraph.syntax.errors import NotText, TooDeep, TooLong
 from modgraph.syntax.tables import language, literals
@@ -24,11 +24,11 @@ NAME_FOLLOWS = frozenset("INPUT TARGET TOKENIZER MODULE POOL ROUTER MODEL BLOCK 
 FOLLOWS_NAME = frozenset("EQUAL COLON ARROW COMMA RPAR RSQB LSQB".split())
 KEYWORDS = STATEMENT_KEYWORDS | DEFINITION_KEYWORDS
 PATH = frozenset(("MOVED", "ARROW", "DOT"))  # in a path, a keyword is part of a name
-NEIGHBOURS = 6  # tokens before a mistake that say what was meant
+NEIGHBOURS = 6  # tokens before a mistake that hint at its meaning
 
 
 def read(path: str | Path, report: Report, span: Span | None = None, label: str = "") -> Source | None:
-    """The text of a spec file, or None with the reason reported at the place that asked for it."""
+    """Read a spec file; None, with the reason reported at `span`."""
     name = str(path)
     try:
         with open_file(path) as file:
@@ -46,12 +46,12 @@ def read(path: str | Path, report: Report, span: Span | None = None, label: str 
 
 
 def parse(source: Source, report: Report) -> ast.File | None:
-    """The tree of a text, or None with every syntax mistake reported."""
+    """Parse a text; None, with every syntax mistake reported."""
     if (reason := _unreadable(source.text.encode("utf-8", "surrogatepass"))) is not None:
         report.add(NotText(path=source.name, reason=reason, limit=limits.SOURCE_BYTES))
         return None
     earlier = len(report.errors)
-    stream = _bounded(source, report)
+    stream = _tokenize(source, report)
     file = Recovery(source, report).run(stream) if stream is not None else None
     if len(report.errors) > earlier or file is None:
         return None
@@ -61,15 +61,15 @@ def parse(source: Source, report: Report) -> ast.File | None:
     return file
 
 
-def words_of(source: Source) -> list[PlacedToken]:
-    """The tokens of a text, mistakes in it or not."""
+def read_tokens(source: Source) -> list[PlacedToken]:
+    """Return the tokens of a text, even of one with syntax mistakes."""
     stream = list(tokens(source, Report()))
     Recovery(source, Report()).run(stream)
     return stream
 
 
-def _bounded(source: Source, report: Report) -> list[PlacedToken] | None:
-    """The tokens of a text, or None where there are too many or brackets are nested too deep, which is told."""
+def _tokenize(source: Source, report: Report) -> list[PlacedToken] | None:
+    """Return the tokens of a text; None, with a report, if there are too many or brackets nest too deep."""
     stream: list[PlacedToken] = []
     depth = 0
     most = len(report.errors) + limits.REPORTED_SYNTAX_ERRORS
@@ -102,7 +102,7 @@ def _unreadable(content: bytes) -> str | None:
 
 
 def _neighbours(path: Path) -> str:
-    """Specs that a misspelt path, or a folder, may have meant."""
+    """Suggest specs for a misspelt path or a folder."""
     try:
         if path.is_dir():
             names = sorted(str(entry) for entry in path.glob("*.mod"))
@@ -115,19 +115,22 @@ def _neighbours(path: Path) -> str:
 
 
 def keywords() -> Iterator[str]:
-    """The reserved words of the language."""
+    """Iterate over the reserved words of the language."""
     return (text for name, text in literals().items() if text.isalpha() and name == text.upper())
 
 
 class Recovery:
-    """Feeds tokens to the parser; after a mistake it goes back to where the last statement keyword of the body stood,
-    forgets the broken statement, and goes on at the next keyword or at the brace that closes the body."""
+    """Feeds tokens to the parser and recovers from mistakes.
+
+    After a mistake the parser returns to its state before the broken statement and resumes at the next statement
+    keyword or at the closing brace of the body.
+    """
 
     def __init__(self, source: Source, report: Report) -> None:
         self.source = source
         self.report = report
         self.parser: Any = language().parse_interactive("", start="start").parser_state
-        self.checkpoints = [self._stacks()]  # of each body that is open: before its last statement
+        self.checkpoints = [self._stacks()]  # for each open body: the state before its last statement
         self.mistakes = 0
         self.stream: list[PlacedToken] = []
         self.at = 0
@@ -135,7 +138,7 @@ class Recovery:
         self.strays = [span.start for span in strays if span is not None and span.source is source]
 
     def run(self, stream: list[PlacedToken]) -> ast.File | None:
-        """The tree of some tokens, which learn on the way which of them are names."""
+        """Parse tokens; a soft keyword in the place of a name becomes a name."""
         self.stream, at = stream, 0
         while at < len(stream):
             self.at = at
@@ -161,12 +164,12 @@ class Recovery:
                 continue
             at = self._resume(stream, at)
         end = len(self.source.text.rstrip())
-        result = self._feed(PlacedToken.of("$END", "", Span(self.source, max(0, end - 1), end)))
+        result = self._feed(PlacedToken.create("$END", "", Span(self.source, max(0, end - 1), end)))
         return result if isinstance(result, ast.File) else None
 
     @property
     def before(self) -> tuple[PlacedToken, ...]:
-        """What stands before the token at hand."""
+        """The tokens just before the current one."""
         return tuple(self.stream[max(0, self.at - NEIGHBOURS) : self.at])
 
     @property
@@ -178,35 +181,35 @@ class Recovery:
         return self.stream[self.at + 1] if self.at + 1 < len(self.stream) else None
 
     def _feed(self, token: PlacedToken) -> Any:
-        """The parser's answer to a token: true or the finished file, or False after a reported mistake."""
+        """Feed one token: return True or the finished file, or False after a reported mistake."""
         try:
             result = self.parser.feed_token(token, token.type == "$END")
             return result if result is not None else True
         except UnexpectedToken:
             start = self.before[0].span.start if self.before else 0
-            if not any(start <= stray < token.span.end for stray in self.strays):  # from which this may follow
-                self.report.add(self._unexpected(token))
+            if not any(start <= stray < token.span.end for stray in self.strays):  # which may have caused this
+                self.report.add(self._describe_unexpected(token))
         except Rejected as rejection:
             self.report.add(rejection.diagnostic)
         self.mistakes += 1
         return False
 
     def _is_misused_word(self, token: PlacedToken) -> bool:
-        """A reserved word where a name must stand, and no statement's beginning: read it as that name and go on."""
+        """Whether a reserved word stands in the place of a name and begins no statement."""
         following = self.after.type if self.after is not None else ""
         begins = token.type in STATEMENT_KEYWORDS and following == "NAME"
         as_name = (self.last in NAME_FOLLOWS and not begins) or following in FOLLOWS_NAME
         return as_name and token.isalpha() and token.type != "NAME" and self._accepts("NAME")
 
     def _is_keyword(self, at: int) -> bool:
-        """Whether a word that may be a name is none: no name can stand here, or none before the next token."""
+        """Whether a soft keyword is a keyword here: the parser accepts no name, or none before the next token."""
         kinds = [each.type for each in self.stream[at : at + 2]]
         following = [kinds[1:], ["NAME"]] if kinds[-1] in SOFT else [kinds[1:]]
         goes_on = any(self._accepts(kinds[0], *each) and not self._accepts("NAME", *each) for each in following)
         return goes_on or not self._accepts("NAME")
 
     def _resume(self, stream: list[PlacedToken], at: int) -> int:
-        """Go back to the last checkpoint, and on in the text to where it can continue."""
+        """Restore the last checkpoint and find the token to continue at."""
         self.parser.state_stack[:], self.parser.value_stack[:] = self.checkpoints[-1]
         opened = 0
         for later in range(self._end_of_mistake(stream, at), len(stream)):
@@ -220,14 +223,14 @@ class Recovery:
         return len(stream)
 
     def _end_of_mistake(self, stream: list[PlacedToken], at: int) -> int:
-        """Where to look for the next statement: behind what belongs to the mistake, though it looks like one."""
+        """Find the end of the tokens that belong to the mistake, though they look like a statement."""
         kinds = [token.type for token in stream[at:]]
         if kinds[0] == "FROM":
             return at + kinds.index("IMPORT") + 1 if "IMPORT" in kinds else at
         if kinds[0] != "IF" or self.last != "EQUAL":
             return at
         depth = 0
-        for later, kind in enumerate(kinds):  # to where the bodies end, those of its `else` included
+        for later, kind in enumerate(kinds):  # skip the bodies, those of `else` included
             depth += (kind == "LBRACE") - (kind == "RBRACE")
             if kind == "RBRACE" and depth <= 0 and kinds[later + 1 : later + 2] != ["ELSE"]:
                 return at + later + 1
@@ -237,7 +240,7 @@ class Recovery:
         return list(self.parser.state_stack), list(self.parser.value_stack)
 
     def _accepts(self, *kinds: str) -> bool:
-        """Whether the parser would go on at such tokens: each ends with a shift, whatever is reduced before."""
+        """Whether the parser accepts these tokens one after another: each leads to a shift after any reductions."""
         conf = self.parser.parse_conf
         states, stack = conf.states, list(self.parser.state_stack)
         for kind in kinds:
@@ -252,17 +255,19 @@ class Recovery:
                 stack.append(states[stack[-1]][argument.origin.name][1])
         return True
 
-    def _unexpected(self, token: PlacedToken) -> errors.UnexpectedText:
+    def _describe_unexpected(self, token: PlacedToken) -> errors.UnexpectedText:
         choices = self.parser.parse_conf.states[self.parser.state_stack[-1]]
         accepted = frozenset(kind for kind in choices if kind.isupper() and self._accepts(kind))
         as_name = self._is_misused_word(token)
         mistake = Mistake(token, self.before, self.after, accepted, *self._surroundings(), as_name)
         found = "the end of the file" if token.type == "$END" else f'"{token}"'
-        return errors.UnexpectedText(span=token.span, found=found, expected=expected(accepted), way_out=advise(mistake))
+        return errors.UnexpectedText(
+            span=token.span, found=found, expected=describe_expected(accepted), way_out=advise(mistake)
+        )
 
     def _surroundings(self) -> tuple[str, str]:
-        """The keyword of the statement or definition that is not complete, "NAME" in a body, "" at the top; and the
-        bracket of the statement that is open: LPAR, LSQB or none."""
+        """Return the keyword of the incomplete statement or definition ("NAME" in a body, "" at the top), and its open
+        bracket: LPAR, LSQB or none."""
         bracket, closed = "", 0
         for kind in (each.type for each in reversed(self.parser.value_stack) if isinstance(each, PlacedToken)):
             if kind == "LBRACE":

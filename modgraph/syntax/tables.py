@@ -1,8 +1,8 @@
-"""The parser of the language, loaded from tables that were built beforehand.
+"""Loads the parser of the language from prebuilt tables.
 
-Building it from the grammar takes 0.15 s, loading `modgraph_grammar/tables.json` a tenth of that. The tables say which
-grammar and which version of Lark they were made from; where either has changed, the parser is built afresh.
-After a change of the grammar: `python -m modgraph.syntax.tables`.
+Building the parser from the grammar takes 0.15 s; loading `modgraph_grammar/tables.json` takes a tenth of that. The
+tables record their grammar and version of Lark. If either has changed, the parser is built from the grammar.
+After a change of the grammar, run `python -m modgraph.syntax.tables`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ HOME = resources.files("modgraph_grammar")
 
 @cache
 def language() -> Lark:
-    """The parser of the language, made once a process."""
+    """Return the parser of the language, created once per process."""
     grammar = (HOME / "modgraph.lark").read_text(encoding="utf-8")
     record = json.loads(
         (HOME / "tables.json").read_text(encoding="utf-8"),
         object_hook=lambda each: {int(key) if key.isdigit() else key: value for key, value in each.items()},
     )
-    if record["made_from"] != made_from(grammar):
+    if record["made_from"] != fingerprint(grammar):
         return build(grammar)
     load: Any = Lark._load_from_dict
     parser: Lark = load(record["data"], record["memo"], transformer=Builder())
@@ -39,26 +39,26 @@ def language() -> Lark:
 
 
 def literals() -> dict[str, str]:
-    """The text of every terminal, by name."""
+    """Return the text of every terminal by name."""
     return {terminal.name: str(terminal.pattern.value) for terminal in language().terminals}
 
 
 def build(grammar: str, strict: bool = False) -> Lark:
-    """The parser built from the grammar's text; `strict` raises on any conflict (and needs `interegular`)."""
+    """Build the parser from the text of the grammar; `strict` raises on any conflict (and needs `interegular`)."""
     builder: Any = Builder()
     return Lark(grammar, parser="lalr", lexer="basic", keep_all_tokens=True, transformer=builder, strict=strict)
 
 
-def made_from(grammar: str) -> dict[str, str]:
-    """What tables depend on."""
+def fingerprint(grammar: str) -> dict[str, str]:
+    """Identify the grammar and the version of Lark that the tables depend on."""
     return {"grammar": hashlib.sha256(grammar.encode()).hexdigest(), "lark": lark.__version__}
 
 
 def tables(grammar: str) -> str:
-    """The text of `tables.json` for a grammar."""
+    """Return the text of `tables.json` for a grammar."""
     data, memo = build(grammar).memo_serialize([TerminalDef, Rule])
     data["options"]["transformer"] = None
-    record = {"made_from": made_from(grammar), "data": data, "memo": memo}
+    record = {"made_from": fingerprint(grammar), "data": data, "memo": memo}
     return json.dumps(record, separators=(",", ":"), sort_keys=True) + "\n"
 
 

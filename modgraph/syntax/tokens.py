@@ -1,4 +1,4 @@
-"""Cuts a text into tokens that know their place; a stray character is told and stepped over."""
+"""Splits a text into tokens with spans, and reports and skips stray characters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from modgraph.syntax.tables import language
 
 
 class PlacedToken(str):
-    """A token with its kind, as the grammar names it, and its span."""
+    """A token with its kind, the name of a terminal of the grammar, and its span."""
 
     __slots__ = ("span", "type")
 
@@ -22,22 +22,24 @@ class PlacedToken(str):
     span: Span
 
     @classmethod
-    def of(cls, kind: str, text: str, span: Span) -> PlacedToken:
+    def create(cls, kind: str, text: str, span: Span) -> PlacedToken:
         token = cls(text)
         token.type = kind
         token.span = span
         return token
 
     def as_name(self) -> PlacedToken:
-        """The same text read as a name."""
-        return PlacedToken.of("NAME", str(self), self.span)
+        """Return the same text as a name."""
+        return PlacedToken.create("NAME", str(self), self.span)
 
 
-SOFT = frozenset("CONSTANT MOVED NEXT OVER RECORD REQUIRE STATE WEIGHT WHERE".split())  # names where one may stand
+SOFT = frozenset(
+    "CONSTANT MOVED NEXT OVER RECORD REQUIRE STATE WEIGHT WHERE".split()
+)  # names wherever the grammar allows one
 
 
 def tokens(source: Source, report: Report) -> Iterator[PlacedToken]:
-    """The tokens of a text, stray characters reported; it ends where there are too many of them."""
+    """Iterate over the tokens of a text and report stray characters; stop after too many of them."""
     pattern, words, ignored = _terminals()
     text = source.text
     at = strays = 0
@@ -53,12 +55,12 @@ def tokens(source: Source, report: Report) -> Iterator[PlacedToken]:
         start, at, kind = at, found.end(), found.lastgroup or ""
         if kind not in ignored:
             word = found.group()
-            yield PlacedToken.of(words.get(word, kind), word, Span(source, start, at))
+            yield PlacedToken.create(words.get(word, kind), word, Span(source, start, at))
 
 
 @cache
 def _terminals() -> tuple[re.Pattern[str], dict[str, str], frozenset[str]]:
-    """What cuts a text: a pattern with a group for every kind of token, the kinds of reserved words, those left out."""
+    """Return a pattern with a group for each kind of token, the kinds of reserved words, and the ignored kinds."""
     lexer: Any = language().parser.lexer
     words = {each.pattern.value: each.name for each in lexer.terminals if each.pattern.type == "str"}
     reserved = {word: kind for word, kind in words.items() if word.isalpha()}
@@ -76,9 +78,9 @@ def _stray(source: Source, at: int) -> StrayCharacter:
         line_end = source.text.find("\n", at)
         end = len(source.text) if line_end < 0 else line_end
         advice = 'close the string with " on the same line; inside it, write \\" and \\\\'
-        return StrayCharacter(span=Span(source, at, end), shown="this string has no end, and", way_out=advice)
-    shown = f"{char!r}" if char.isprintable() else f"the character U+{ord(char):04X}"
-    return StrayCharacter(span=Span(source, at, at + 1), shown=shown, way_out=_SUGGESTIONS.get(char, "remove it"))
+        return StrayCharacter(span=Span(source, at, end), found="this string has no end, and", way_out=advice)
+    found = f"{char!r}" if char.isprintable() else f"the character U+{ord(char):04X}"
+    return StrayCharacter(span=Span(source, at, at + 1), found=found, way_out=_SUGGESTIONS.get(char, "remove it"))
 
 
 _SUGGESTIONS = {

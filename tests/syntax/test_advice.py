@@ -6,7 +6,7 @@ import pytest
 
 from modgraph.diagnostics import Diagnostic, Report, Source
 from modgraph.syntax import parse
-from modgraph.syntax.advice import DEFINITIONS, FORMS, OF_OTHER_LANGUAGES
+from modgraph.syntax.advice import DEFINITIONS, EXAMPLES, FOREIGN_WORDS
 from modgraph.syntax.tables import literals
 
 BEFORE = "model m() { input x: float[4] "
@@ -18,7 +18,7 @@ def told(text: str) -> list[Diagnostic]:
     return report.list_diagnostics()
 
 
-@pytest.mark.parametrize("code", [*FORMS.values(), OF_OTHER_LANGUAGES["elif"]])
+@pytest.mark.parametrize("code", [*EXAMPLES.values(), FOREIGN_WORDS["elif"]])
 def test_the_form_of_a_statement_is_one(code: str) -> None:
     assert told(f"{BEFORE} {code} }}") == []
 

@@ -10,7 +10,7 @@ import pytest
 
 from modgraph.diagnostics import Report, Source
 from modgraph.syntax import ast, keywords, parse
-from modgraph.syntax.tables import build, language, made_from
+from modgraph.syntax.tables import build, fingerprint, language
 
 GRAMMAR = (resources.files("modgraph_grammar") / "modgraph.lark").read_text(encoding="utf-8")
 
@@ -54,7 +54,7 @@ def test_the_grammar_has_no_conflict() -> None:
 
 def test_the_tables_belong_to_the_grammar_and_read_the_same() -> None:
     record = json.loads((resources.files("modgraph_grammar") / "tables.json").read_text(encoding="utf-8"))
-    assert record["made_from"] == made_from(GRAMMAR), "run: python -m modgraph.syntax.tables"
+    assert record["made_from"] == fingerprint(GRAMMAR), "run: python -m modgraph.syntax.tables"
     fresh = build(GRAMMAR)
     for text in (WHOLE_LANGUAGE, Path("specs/smn.mod").read_text()):
         file, codes = read(text)
