@@ -58,18 +58,18 @@ def step(model: Any, function: Callable[[], Tensor]) -> float:
 def compare(modules: int, rounds: int) -> None:
     program = modgraph.loads(SPEC, modules=modules)
     tokens = torch.randn(B, N, WIDTH)
-    forms: dict[str, tuple[Any, Callable[[], Tensor]]] = {}
-    for name, form in (("compiled", None), ("message_passing", "message_passing")):
-        model = program.build(lowering=form)
-        forms[name] = (model, lambda model=model: model(tokens))  # type: ignore[misc]
+    variants: dict[str, tuple[Any, Callable[[], Tensor]]] = {}
+    for name, lowering in (("compiled", None), ("message_passing", "message_passing")):
+        model = program.build(lowering=lowering)
+        variants[name] = (model, lambda model=model: model(tokens))  # type: ignore[misc]
     plain = program.build()
     weights = dict(plain.named_parameters())
-    forms["plain einsum"] = (plain, lambda: plain_einsum(weights, tokens, modules))
-    torch.testing.assert_close(forms["compiled"][1](), forms["plain einsum"][1](), atol=1e-4, rtol=1e-4)
+    variants["plain einsum"] = (plain, lambda: plain_einsum(weights, tokens, modules))
+    torch.testing.assert_close(variants["compiled"][1](), variants["plain einsum"][1](), atol=1e-4, rtol=1e-4)
 
-    times: dict[str, list[float]] = {name: [] for name in forms}
+    times: dict[str, list[float]] = {name: [] for name in variants}
     for round_ in range(rounds + 2):
-        for name, (model, function) in forms.items():
+        for name, (model, function) in variants.items():
             seconds = step(model, function)
             if round_ >= 2:
                 times[name].append(seconds)

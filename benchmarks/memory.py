@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 import torch
-from modgraph_runtime.files import in_words
+from modgraph_runtime.files import format_bytes
 from options import parse_options
 
 import modgraph
@@ -43,11 +43,11 @@ SPECS = (
 def row(name: str, batch: int) -> str:
     """A line of the table."""
     step = MeasuredStep.of(modgraph.load(f"specs/{name}.mod").ir)
-    told = memory_of(step.graph, TrainingStep(batch), {"time": SYMBOLIC_LENGTH})
+    counted = memory_of(step.graph, TrainingStep(batch), {"time": SYMBOLIC_LENGTH})
     examples = random_batch(step.model, batch)
     kept, most = step.kept(examples), step.peak(examples, torch.optim.Adam, fused=True)
-    pairs = ((told.activations, kept), (told.peak, most))
-    cells = [f"{in_words(one)} | {in_words(other)} | {one / other:.2f}" for one, other in pairs]
+    pairs = ((counted.activations, kept), (counted.peak, most))
+    cells = [f"{format_bytes(one)} | {format_bytes(other)} | {one / other:.2f}" for one, other in pairs]
     return f"| {name} | {batch} | {' | '.join(cells)} |"
 
 

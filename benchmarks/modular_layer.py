@@ -33,7 +33,7 @@ from modgraph.training.algorithms.algorithm import Setup
 WIDTH, MODULES = 256, 15
 TOKENS, STEPS, EXAMPLES = 1024, 32, 64
 
-SELECTED = "pool p[modules] = linear(width) router r = categorical(1)"
+ROUTED = "pool p[modules] = linear(width) router r = categorical(1)"
 LAYER = "model layer(width={width}, modules={modules}) {{ input x: float[width] {declared} y = x -> {term} output y }}"
 SCAN = """model layer(width={width}, modules={modules}) {{ input xs: float[time, width] {declared}
   scan xs as x with h: float[width] {{ h = tanh(x + (h -> {term})) yield h }} as y output y }}"""
@@ -75,18 +75,18 @@ def runtime(model: Any, x: torch.Tensor, folder: Path, name: str) -> Callable[[]
 
 def layers(folder: Path, rounds: int) -> None:
     sizes = {"width": WIDTH, "modules": MODULES}
-    for what, spec, shape, forms in (
+    for what, spec, shape, lowerings in (
         ("layer", LAYER, (TOKENS, WIDTH), ("grouped", "per_module")),
         ("scan", SCAN, (EXAMPLES, STEPS, WIDTH), ("grouped", "gathered")),
     ):
         x = torch.randn(shape)
         dense = modgraph.loads(spec.format(declared="", term="linear(width)", **sizes))
-        chosen = modgraph.loads(spec.format(declared=SELECTED, term="p by r", **sizes))
-        for form in forms:
-            model = chosen.build(lowering=form)
-            print(f"{what:6} torch, {form:10} {ratio(training(model, x), training(dense.build(), x), rounds)}")
+        routed = modgraph.loads(spec.format(declared=ROUTED, term="p by r", **sizes))
+        for lowering in lowerings:
+            model = routed.build(lowering=lowering)
+            print(f"{what:6} torch, {lowering:10} {ratio(training(model, x), training(dense.build(), x), rounds)}")
         with torch.no_grad():
-            ours = runtime(chosen.build(), x, folder, f"{what}.onnx")
+            ours = runtime(routed.build(), x, folder, f"{what}.onnx")
             theirs = runtime(dense.build(), x, folder, f"{what}0.onnx")
             print(f"{what:6} ONNX Runtime      {ratio(ours, theirs, rounds)}")
 
@@ -100,12 +100,12 @@ def expectation(modules: int, rounds: int) -> None:
     learner: Any = EM(samples=10).learner(Setup(program.ir, {"train": data}, 0, 20, 1))
     model = modgraph.backends.torch.build(learner.graph, asked=learner.wanted)  # type: ignore[attr-defined]
     batch = {name: torch.from_numpy(array) for name, array in data.values.items()}
-    drawn = {name: torch.full_like(table, DRAW) for name, table in learner.told(torch.arange(20), batch).items()}
+    samples = {name: torch.full_like(table, DRAW) for name, table in learner.told(torch.arange(20), batch).items()}
 
     @torch.no_grad()
     def one_by_one() -> None:
         for _ in range(10):
-            model.eval().results({**batch, **drawn}, learner.wanted)
+            model.eval().results({**batch, **samples}, learner.wanted)
 
     taken = ratio(lambda: learner.expectation(model, 0), one_by_one, rounds)
     print(f"E-step, M = {modules:2}, against 10 passes: {taken}")

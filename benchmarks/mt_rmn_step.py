@@ -101,12 +101,12 @@ class Plain(nn.Module):
         """The sum of the tasks' losses."""
         state = self.shared(x)[0]
         made = torch.stack([cell(x)[0] for cell in self.cells], dim=-2)
-        means = []
+        averages = []
         for layer in self.layers:
             below = made.mean(-2)
             made = torch.stack([module(below) for module in layer], dim=-2)
-            means.append(made.mean(-2))
-        reads = [[decoder(mean) for decoder, mean in zip(each, means, strict=True)] for each in self.decoders]
+            averages.append(made.mean(-2))
+        reads = [[decoder(mean) for decoder, mean in zip(each, averages, strict=True)] for each in self.decoders]
         return self.loss(state, reads, labels)
 
     def loss(self, state: Tensor, reads: Sequence[Sequence[Tensor]], labels: Sequence[Tensor]) -> Tensor:
@@ -202,8 +202,8 @@ def compare(steps: dict[str, Callable[[], None]], rounds: int) -> dict[str, list
     """Seconds of all rounds; each is first in turn."""
     times: dict[str, list[float]] = {name: [] for name in steps}
     for round_ in range(rounds + WARM):
-        turn = round_ % len(steps)
-        for name in [*steps][turn:] + [*steps][:turn]:
+        first = round_ % len(steps)
+        for name in [*steps][first:] + [*steps][:first]:
             taken = seconds(steps[name])
             if round_ >= WARM:
                 times[name].append(taken)

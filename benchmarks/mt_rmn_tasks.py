@@ -115,7 +115,7 @@ def compared(benchmark: Benchmark, seeds: list[int]) -> Iterator[str]:
     rows: dict[str, tuple[int, list[dict[str, float]]]] = {}
     for method, settings in METHODS.items():
         if method == "an LSTM for each task":
-            rows[method] = _alone(benchmark, budget, seeds)
+            rows[method] = _one_per_task(benchmark, budget, seeds)
             continue
         own = benchmark.fitted(benchmark.as_wide_as_cells(settings), budget)
         runs = [benchmark.trained(method, seed, own) for seed in seeds]
@@ -123,7 +123,7 @@ def compared(benchmark: Benchmark, seeds: list[int]) -> Iterator[str]:
     yield from table(rows)
 
 
-def _alone(benchmark: Benchmark, budget: int, seeds: list[int]) -> tuple[int, list[dict[str, float]]]:
+def _one_per_task(benchmark: Benchmark, budget: int, seeds: list[int]) -> tuple[int, list[dict[str, float]]]:
     """A model of its own for each task, all of them with as many parameters as one for all."""
     each = {task: benchmark.of_tasks([task]) for task in benchmark.tasks}
     settings = {**WITHOUT, "embedded": max(1, benchmark.model.get("embedded", 50) // len(each))}
@@ -153,11 +153,11 @@ def table(rows: dict[str, tuple[int, list[dict[str, float]]]]) -> Iterator[str]:
     yield f"| method | parameters | {' | '.join(columns)} |"
     yield "|---|" + "---|" * (len(columns) + 1)
     for method, (parameters, runs) in rows.items():
-        cells = [shown([run[name] for run in runs]) for name in own]
+        cells = [mean_and_deviation([run[name] for run in runs]) for name in own]
         yield f"| {method} | {parameters:,} | {' | '.join(cells)} |"
 
 
-def shown(values: list[float]) -> str:
+def mean_and_deviation(values: list[float]) -> str:
     """Mean and standard deviation."""
     spread = f" ± {statistics.stdev(values):.3f}" if len(values) > 1 else ""
     return f"{statistics.mean(values):.3f}{spread}"
@@ -177,7 +177,7 @@ def transferred(benchmark: Benchmark, unseen: str, key: str, values: list[Any], 
             own = own if settings.get("frozen_encoder") else new.fitted(own, budget)
             before = seen if method == "trained encoder" else None
             name = f"{unseen} by {method} of {value}"
-            cells.append(shown([_of_unseen(new, before, name, own, seed) for seed in seeds]))
+            cells.append(mean_and_deviation([_of_unseen(new, before, name, own, seed) for seed in seeds]))
         yield f"| {value} | {' | '.join(cells)} |"
 
 

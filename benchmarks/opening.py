@@ -27,7 +27,7 @@ SPECS = ("specs/smn.mod", "specs/gmoe.mod")
 WARM = 2
 
 
-def alone(path: Path, threads: int) -> onnxruntime.InferenceSession:
+def plain_session(path: Path, threads: int) -> onnxruntime.InferenceSession:
     """A session as `Bundle` makes it, of a file that ONNX Runtime reads itself."""
     options = onnxruntime.SessionOptions()
     options.use_deterministic_compute = True
@@ -47,12 +47,12 @@ def compare(path: Path, rounds: int, threads: int) -> None:
     ways: list[Callable[[], Any]] = [
         lambda: Bundle(path, threads),
         lambda: Bundle(path, threads, check=False),
-        lambda: alone(path, threads),
+        lambda: plain_session(path, threads),
     ]
     times = []
     for round_ in range(rounds + WARM):
-        turn = round_ % len(ways)
-        measured = {at: seconds(ways[at]) for at in (*range(turn, len(ways)), *range(turn))}
+        first = round_ % len(ways)
+        measured = {at: seconds(ways[at]) for at in (*range(first, len(ways)), *range(first))}
         times.append([measured[at] for at in range(len(ways))])
     checked, unchecked, plain = (statistics.median(column) * 1000 for column in zip(*times[WARM:], strict=True))
     ratios = [statistics.median(row[0] / row[other] for row in times[WARM:]) for other in (1, 2)]

@@ -315,8 +315,8 @@ def main() -> None:
         runs = list(compare(size, options.rounds, not options.no_peers))
         runs += compare_exported(size, options.rounds) if options.onnx else ()
         for name, found, seconds in runs:
-            shown = (f"{found[each]:8.2f}" if each in found else f"{'–':>8}" for each in names)
-            print(f"{size.tokens:6} {size.experts:7} {size.k:2} {name:8} {1000 * seconds:8.2f}", *shown, flush=True)
+            cells = (f"{found[each]:8.2f}" if each in found else f"{'–':>8}" for each in names)
+            print(f"{size.tokens:6} {size.experts:7} {size.k:2} {name:8} {1000 * seconds:8.2f}", *cells, flush=True)
             growth.setdefault((tokens, k, name), []).append(found["linear"])
     few, many = options.experts[0], options.experts[-1]
     for (tokens, k, name), all_ in growth.items() if few < many else ():

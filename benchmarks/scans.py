@@ -3,8 +3,8 @@
     python benchmarks/scans.py [--quick]
 
 A scan of 32 steps, h = tanh(x + f(h)), f one of some modules chosen at each step: one linear map, or two with four
-times the width between. Each form is timed in turn with the dense scan, one thread, medians over rounds. `direct` is
-ONNX written by hand, as a floor: tokens sorted by module, each module's cut out, without lengths and gates.
+times the width between. Each lowering is timed in turn with the dense scan, one thread, medians over rounds. `direct`
+is ONNX written by hand, as a floor: tokens sorted by module, each module's cut out, without lengths and gates.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from modgraph.backends.torch import Model
 from modgraph.passes import Determinize, InferenceOnly, Lower, Moved, apply_passes, choices
 
 STEPS = 32
-FORMS = ("gathered", "grouped", "masked")
+LOWERINGS = ("gathered", "grouped", "masked")
 BODIES = {1: "linear(width)", 2: "linear(4 * width) -> relu -> linear(width)"}
 SCAN = """model layer(width={width}, modules={modules}) {{ input xs: float[time, width] {declared}
   scan xs as x with h: float[width] {{ h = tanh(x + (h -> {term})) yield h }} as y output y }}"""
-CHOSEN = "pool p[modules] = {body} router r = categorical(1)"
+ROUTED = "pool p[modules] = {body} router r = categorical(1)"
 
 Weights = dict[str, np.ndarray]
 
 
-def program(width: int, modules: int, layers: int, chosen: bool) -> modgraph.Program:
-    declared = CHOSEN.format(body=BODIES[layers]) if chosen else ""
+def program(width: int, modules: int, layers: int, routed: bool) -> modgraph.Program:
+    declared = ROUTED.format(body=BODIES[layers]) if routed else ""
     return modgraph.loads(
-        SCAN.format(width=width, modules=modules, declared=declared, term="p by r" if chosen else BODIES[layers])
+        SCAN.format(width=width, modules=modules, declared=declared, term="p by r" if routed else BODIES[layers])
     )
 
 
-def traced(program: modgraph.Program, form: str | None) -> onnx.ModelProto:
-    """The ONNX graph of a program whose routes have a form."""
+def traced(program: modgraph.Program, lowering: str | None) -> onnx.ModelProto:
+    """The ONNX graph of a program whose routes have a lowering."""
     weights = program.build(seed=0).state_dict()
-    graph = apply_passes(program.ir, (InferenceOnly(), Determinize(), Lower(form, exportable=form is None)))
+    graph = apply_passes(program.ir, (InferenceOnly(), Determinize(), Lower(lowering, exportable=lowering is None)))
     model = Model(graph, Moved(graph)).eval().requires_grad_(False)
     model.load_state_dict({name: weights[name] for name in model.state_dict()})
     only = trace(model, Examples(graph)).only(graph.outputs)
@@ -142,22 +142,23 @@ def main() -> None:
     parser.add_argument("--modules", type=int, nargs="+", default=[4, 16])
     options = parse_options(parser, rounds=1, layers=[1], widths=[32], modules=[4])
     torch.set_num_threads(1)
-    print(
-        f"| layers | width | modules | examples | dense ms | {' | '.join((*FORMS, 'direct'))} | picked | to the best |"
-    )
-    print("|" + "---|" * (len(FORMS) + 8))
+    columns = ("layers", "width", "modules", "examples", "dense ms", *LOWERINGS, "direct", "picked", "to the best")
+    print(f"| {' | '.join(columns)} |")
+    print("|" + "---|" * (len(LOWERINGS) + 8))
     for layers, width, modules in product(options.layers, options.widths, options.modules):
-        chosen = program(width, modules, layers, chosen=True)
-        forms = choices(apply_passes(chosen.ir, (InferenceOnly(), Determinize(), Lower(exportable=True)))).values()
-        (picked,) = (each for each in forms if each.form in FORMS)  # the router's text has a form of its own
-        weights = {name: value.numpy() for name, value in chosen.build(seed=0).state_dict().items()}
-        sessions = {"dense": session(traced(program(width, modules, layers, chosen=False), None))}
-        sessions |= {form: session(traced(chosen, form)) for form in FORMS}
+        routed = program(width, modules, layers, routed=True)
+        lowerings = choices(apply_passes(routed.ir, (InferenceOnly(), Determinize(), Lower(exportable=True)))).values()
+        (picked,) = (
+            each for each in lowerings if each.form in LOWERINGS
+        )  # the router's text has a lowering of its own
+        weights = {name: value.numpy() for name, value in routed.build(seed=0).state_dict().items()}
+        sessions = {"dense": session(traced(program(width, modules, layers, routed=False), None))}
+        sessions |= {name: session(traced(routed, name)) for name in LOWERINGS}
         sessions["direct"] = session(direct(weights, width, modules, layers))
         for batch in (1, 8, 64):
             ms = row(sessions, batch, width, options.rounds)
-            ratios = [f"{ms[name] / ms['dense']:.1f}" for name in (*FORMS, "direct")]
-            best = ms[picked.form] / min(ms[form] for form in FORMS)
+            ratios = [f"{ms[name] / ms['dense']:.1f}" for name in (*LOWERINGS, "direct")]
+            best = ms[picked.form] / min(ms[name] for name in LOWERINGS)
             cells = (layers, width, modules, batch, f"{ms['dense']:.2f}", *ratios, picked.form, f"{best:.2f}")
             print(f"| {' | '.join(map(str, cells))} |", flush=True)
 

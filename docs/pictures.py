@@ -61,8 +61,8 @@ def page(folder: Path) -> None:
     with viewed(f"http://127.0.0.1:{server.server_port}", 1240, 770) as view:
         view.click("body[data-runs] >> text=Clear")
         draw(view, (0.08, 0.12), (0.2, 0.05), (0.32, 0.1), (0.3, 0.2), (0.08, 0.44), (0.4, 0.44))
-        turns = [at / 8 * math.tau for at in range(9)]
-        draw(view, *((0.75 + 0.13 * math.sin(turn), 0.75 - 0.19 * math.cos(turn)) for turn in turns))
+        angles = [at / 8 * math.tau for at in range(9)]
+        draw(view, *((0.75 + 0.13 * math.sin(angle), 0.75 - 0.19 * math.cos(angle)) for angle in angles))
         view.wait_for_timeout(1000)  # milliseconds
         view.screenshot(path=PICTURES / "web.png")
     server.shutdown()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from modgraph.inspect.diff import Comparison, Fate, Side, Weight, compared
+from modgraph.inspect.diff import Comparison, Fate, Side, Weight, compare_sides
 from modgraph.inspect.diff.comparison import Values
 from modgraph.ir import Graph, weights_of
 from modgraph.passes import apply_passes, pipeline_behind
@@ -48,7 +48,7 @@ def differences(before: Opened, after: Opened, lengths: Mapping[str, int] | None
             lacks = f"{also}, which the bundle leaves out" if also else ""
             notes.append(f"the {each.kind} is compared as it is exported, without what only training needs{lacks}")
         sides.append(Side(str(each.path), each.kind, graph))
-    found = compared(sides[0], sides[1], after.moved, lengths or {}, tuple(notes))
+    found = compare_sides(sides[0], sides[1], after.moved, lengths or {}, tuple(notes))
     return replace(found, values=_values_of(before, after, found.weights))
 
 

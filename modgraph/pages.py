@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from modgraph.files import read_file
-from modgraph.inspect.diff import Side, compared
-from modgraph.inspect.diff.comparison import without_marks
+from modgraph.inspect.diff import Side, compare_sides
+from modgraph.inspect.diff.comparison import drop_marks
 from modgraph.inspect.diff.html import panes_of
 from modgraph.inspect.page.content import Curve, Curves, Pane, Section
 from modgraph.inspect.page.document import page_of
@@ -54,7 +54,7 @@ def _panes(shown: Opened, run: RunDirectory) -> Sequence[Pane]:
         return ()
     began = opened(run.ir)
     sides = Side(run.ir.name, began.kind, began.graph), Side(shown.label, shown.kind, shown.graph)
-    found = without_marks(compared(*sides, {}, {}))
+    found = drop_marks(compare_sides(*sides, {}, {}))
     return panes_of(found, (began.source, shown.source), ("as it began", "as it is now")) if found.diff else ()
 
 

@@ -7,9 +7,16 @@ from pathlib import Path
 from tests.words import find_words, is_no_verb, replaced_words
 
 SOUND = (
+    "benchmarks",
+    "docs",
+    "editors",
+    "export",
     "grammar",
     "modgraph/cli",
+    "modgraph/inspect",
+    "modgraph/lsp",
     "modgraph/metrics",
+    "modgraph/web",
 )
 
 

@@ -17,7 +17,7 @@ VENDOR = HERE / "modgraph_web" / "vendor"
 MODULES = HERE / "node_modules"
 LOCK, INSTALLED = HERE / "package-lock.json", MODULES / ".package-lock.json"
 ORT, HASHES = "onnxruntime-web", "@noble/hashes"
-COPIED = {
+VENDORED = {
     ORT: ["dist/ort.wasm.min.mjs", "dist/ort-wasm-simd-threaded.mjs", "dist/ort-wasm-simd-threaded.wasm"],
     HASHES: ["sha2.js", "_md.js", "_u64.js", "utils.js", "LICENSE"],
 }
@@ -33,7 +33,7 @@ class BuildWithLibraries(build_py):
         if not is_installed():
             install()
         VENDOR.mkdir(exist_ok=True)
-        for package, files in COPIED.items():
+        for package, files in VENDORED.items():
             for file in files:
                 name = Path(file).name
                 shutil.copyfile(MODULES / package / file, VENDOR / RENAMED.get(name, name))
@@ -47,7 +47,7 @@ def is_installed() -> bool:
     if not INSTALLED.exists():
         return False
     wanted, found = (json.loads(path.read_text())["packages"] for path in (LOCK, INSTALLED))
-    keys = [f"node_modules/{package}" for package in COPIED]
+    keys = [f"node_modules/{package}" for package in VENDORED]
     return all(found.get(key, {}).get("integrity") == wanted[key]["integrity"] for key in keys)
 
 

@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from modgraph_runtime.integrity import GRAPH_KEYS, MANIFEST_KEYS, sealed
+from modgraph_runtime.integrity import GRAPH_KEYS, MANIFEST_KEYS, seal
 
 from modgraph.cli.common import add_options, read_overrides, warn
 from modgraph.diagnostics import Diagnostic, ModgraphError, Note, did_you_mean, list_names
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
         from modgraph.backends.torch.source import verified_source
 
         source = verified_source(model, random_batch(model))
-        write_output(options.output, sealed(source).encode(), options.force)
+        write_output(options.output, seal(source).encode(), options.force)
     elif suffix == ".onnx":
         from modgraph.backends.onnx import export
 

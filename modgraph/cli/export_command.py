@@ -42,14 +42,14 @@ def run(options: argparse.Namespace) -> int:
 
         raise ModgraphError([NoPage()])
     if options.web:
-        from modgraph.web.site import check_site, write_site
+        from modgraph.web.write import check_page, write_page
 
-        check_site(options.output, options.force)
+        check_page(options.output, options.force)
     run = load_run(options.run_directory)
     data = run.test_data()
     if options.web:
         examples = {} if options.no_examples else data
-        report, text = write_site(options.output, partial(_export, options, run, data), examples, options.force)
+        report, text = write_page(options.output, partial(_export, options, run, data), examples, options.force)
     else:
         report = _export(options, run, data, options.output)
         text = str(report)

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
-from modgraph_runtime.streams import lasting_streams
+from modgraph_runtime.streams import keep_streams_open
 
 from modgraph.cli.surroundings import check_folder, imports_frozen, message_of, warnings_that_only_warn
 from modgraph.diagnostics import Diagnostic, ModgraphError, render_all
@@ -52,7 +52,7 @@ def parser(words: Sequence[str]) -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line; the exit code: 0 done, 1 the user's fault, 2 different (`diff` alone), 3 ours."""
     diagnostics: Sequence[Diagnostic]
-    with lasting_streams(), warnings_that_only_warn():
+    with keep_streams_open(), warnings_that_only_warn():
         try:
             check_folder()
             words = sys.argv[1:] if argv is None else argv

@@ -41,7 +41,7 @@ class NoCurrentFolder(Diagnostic, code="MG132"):
 
 def message_of(error: Exception) -> Diagnostic | None:
     """The message of a failure that the surroundings of a command caused; None for any other."""
-    from modgraph_runtime.files import free_memory, in_words
+    from modgraph_runtime.files import format_bytes, free_memory
 
     from modgraph.files import reason_of
 
@@ -50,7 +50,9 @@ def message_of(error: Exception) -> Diagnostic | None:
         asked, free = BYTES.search(str(error)), free_memory()
         if asked is None or free is None:
             return OutOfMemory()
-        return OutOfMemory(reason=f": {in_words(int(asked[1]))} are needed at once, and {in_words(free)} are free")
+        return OutOfMemory(
+            reason=f": {format_bytes(int(asked[1]))} are needed at once, and {format_bytes(free)} are free"
+        )
     if isinstance(error, OSError) and error.errno == errno.ENOMEM:
         return OutOfMemory(reason=f": {reason_of(error)}")
     if isinstance(error, OSError):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from modgraph_runtime.ports import real_places
+from modgraph_runtime.ports import find_unpadded
 from numpy.typing import NDArray
 
 from modgraph.ir import Graph, Padding, padding_of
@@ -37,5 +37,5 @@ def clear_padding(values: Values, graph: Graph, ignored: Mapping[str, int]) -> d
             wrong = (array < 0) | (not type_.of and array >= type_.size)  # of some axes a training may add classes
             wrong &= array != ignored[name] if name in ignored else True
         if wrong.any():
-            found[name] = np.where(wrong & ~real_places(array, padding, values), np.zeros((), array.dtype), array)
+            found[name] = np.where(wrong & ~find_unpadded(array, padding, values), np.zeros((), array.dtype), array)
     return found

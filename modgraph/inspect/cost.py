@@ -141,7 +141,7 @@ def _macs_of(graph: Graph, lengths: Mapping[str, int], results: tuple[Result, ..
             case OpNode():
                 signature = graph.signature(node)
                 with _fitting(node.name):
-                    axes = signature.declaration.bind(*(fixed(each, lengths) for each in signature.operands)).axes
+                    axes = signature.declaration.bind(*(fix_lengths(each, lengths) for each in signature.operands)).axes
                 macs = product(axes.lead or ()) * int(axes.call(signature.declaration.macs))
                 yield node.owner, Cost(macs=macs, active_macs=macs)
             case PoolNode():
@@ -149,7 +149,7 @@ def _macs_of(graph: Graph, lengths: Mapping[str, int], results: tuple[Result, ..
             case RouteNode():
                 yield from _route_macs(graph, node, lengths)
             case ScanNode():
-                steps = product(fixed(node.types[0], lengths).shape[:1])
+                steps = product(fix_lengths(node.types[0], lengths).shape[:1])
                 inside = _macs_of(node.region.graph, lengths, node.region.results)
                 yield from ((name, cost * steps) for name, cost in inside)
 
@@ -158,23 +158,23 @@ def _route_macs(graph: Graph, route: RouteNode, lengths: Mapping[str, int]) -> I
     """A route's messages, counted under its pool, and its decisions, under its router."""
     pool, router = graph.pool_of(route), graph.declaration_of(route)
     with _fitting(route.name):
-        types = PoolTypes(pool.name, pool.axis, fixed(pool.message, lengths), fixed(pool.result, lengths))
-        signature = router.bind_pool(types, *(fixed(each, lengths) for each in graph.signature(route).operands))
+        types = PoolTypes(pool.name, pool.axis, fix_lengths(pool.message, lengths), fix_lengths(pool.result, lengths))
+        signature = router.bind_pool(types, *(fix_lengths(each, lengths) for each in graph.signature(route).operands))
     decisions = product(signature.axes.lead or ())
 
-    def sent(each: RouteNode) -> tuple[bool, Result, str]:
+    def message_key(each: RouteNode) -> tuple[bool, Result, str]:
         by_weights = isinstance(graph.declaration_of(each), Weighted)
         return by_weights, graph.inputs(each.name)["tokens"], graph.uses(each.name)["pool"]
 
     # of routes by weights, the first that sends one value through one pool has the messages of all
-    own = sent(route)
-    first = next(each for each in graph.of_kind(RouteNode) if sent(each) == own)
+    own = message_key(route)
+    first = next(each for each in graph.of_kind(RouteNode) if message_key(each) == own)
     messages = 0 if isinstance(router, Weighted) and first != route else decisions * router.senders_in(signature)
     insides = (_macs_of(region.graph, lengths, region.results) for region in pool.regions)
     modules = [sum((cost for _, cost in inside), Cost()) for inside in insides]
     every = sum(modules, Cost()) * (messages * (pool.size if pool.alike else 1))
-    chosen = decisions * router.active_messages(signature, pool.size) * max(each.active_macs for each in modules)
-    yield pool.name, Cost(macs=every.macs, active_macs=min(every.active_macs, chosen))
+    active = decisions * router.active_messages(signature, pool.size) * max(each.active_macs for each in modules)
+    yield pool.name, Cost(macs=every.macs, active_macs=min(every.active_macs, active))
     routing = decisions * signature.axes.call(router.macs)
     yield graph.router_of(route).name, Cost(macs=routing, active_macs=routing)
 
@@ -188,7 +188,7 @@ def _fitting(node: str) -> Iterator[None]:
         raise ModgraphError([DoesNotFitLength(node=node, reason=misfit.reason)]) from misfit
 
 
-def fixed(type_: TensorType, lengths: Mapping[str, int]) -> TensorType:
+def fix_lengths(type_: TensorType, lengths: Mapping[str, int]) -> TensorType:
     """A type with axes of any length at the given ones, or 1."""
     shape = (Axis(lengths.get(axis.name, 1), axis.name) if axis.is_padded else axis for axis in type_.shape)
     return type_.with_shape(tuple(shape))
@@ -240,9 +240,9 @@ def last_below(peak: Callable[[int], int], size: int) -> int:
     while peak(high) <= size:
         if high >= MOST:
             return MOST
-        low, high = high, min(MOST, _met(peak, low, high, size) + 1)
+        low, high = high, min(MOST, _interpolate(peak, low, high, size) + 1)
     while high - low > 1:
-        guess = min(max(_met(peak, low, high, size), low + 1), high - 1)
+        guess = min(max(_interpolate(peak, low, high, size), low + 1), high - 1)
         if peak(guess) > size:
             high = guess
         elif peak(guess + 1) > size:
@@ -252,7 +252,7 @@ def last_below(peak: Callable[[int], int], size: int) -> int:
     return low
 
 
-def _met(peak: Callable[[int], int], low: int, high: int, size: int) -> int:
+def _interpolate(peak: Callable[[int], int], low: int, high: int, size: int) -> int:
     """Where the line through two peaks meets a size."""
     rise = peak(high) - peak(low)
     return MOST if rise <= 0 else low + (size - peak(low)) * (high - low) // rise

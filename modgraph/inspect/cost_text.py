@@ -6,7 +6,7 @@ from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from modgraph_runtime.files import in_words
+from modgraph_runtime.files import format_bytes
 
 from modgraph.declare import format_value
 from modgraph.diagnostics import list_names
@@ -47,7 +47,7 @@ def parts_of(nodes: Mapping[str, Cost], graph: Graph | None = None) -> tuple[Par
         for each in below.get(name, []):
             part = Part(each.rpartition(".")[2], nodes[each], parts_below(each))
             equal.setdefault((definitions[each], nodes[each]) if each in definitions else each, []).append(part)
-        return tuple(map(_folded, equal.values()))
+        return tuple(map(_fold, equal.values()))
 
     return parts_below("")
 
@@ -64,7 +64,7 @@ def _definitions(graph: Graph) -> Iterator[tuple[str, Hashable]]:
             pending += ((inner, f"{path}.{module}.{inner.name}") for inner in region.graph.of_kind(PoolNode))
 
 
-def _folded(parts: list[Part]) -> Part:
+def _fold(parts: list[Part]) -> Part:
     """Equal parts as one; what only holds another as one with it: `y` with `linear` alone in it is `y.linear`."""
     part, labels = parts[0], [part.label for part in parts]
     if len(parts) > 1:
@@ -123,38 +123,38 @@ def count_lines(cost: Cost, graph: Graph | None = None) -> list[str]:
         for count, total in ((getattr(part, name), getattr(cost, name)) for name in columns):
             yield f"{readable(count)} {f'{count / total:7.1%}' if total else ''}" if count else ""
 
-    labelled = [*_labelled(parts_of(cost.nodes, graph))]
+    labelled = [*_walk_labels(parts_of(cost.nodes, graph))]
     rows = [["", *columns.values()], *([*row(label, part.cost)] for label, part in labelled), [*row("in all", cost)]]
     return [
         f"{cost.parameters:,} parameters, {trained}",
         f"{cost.macs:,} multiply-accumulates (MACs) for one example{active}",
         "",
-        *aligned(rows),
+        *align(rows),
         *["× n: so many alike, counted together (--all tells each)"] * any("×" in label for label, _ in labelled),
     ]
 
 
-def _labelled(parts: Sequence[Part], depth: int = 0) -> Iterator[tuple[str, Part]]:
+def _walk_labels(parts: Sequence[Part], depth: int = 0) -> Iterator[tuple[str, Part]]:
     """All parts, each before those in it, with their labels as they stand in a table."""
     for part in parts:
         yield "  " * depth + part.label + (f" × {part.count}" if part.count > 1 else ""), part
-        yield from _labelled(part.parts, depth + 1)
+        yield from _walk_labels(part.parts, depth + 1)
 
 
 def memory_lines(memory: Memory, facts: Sequence[str]) -> list[str]:
     """What a training step holds, by what it is for; the facts say what it was counted with."""
-    each = f"{in_words(round(memory.activations / memory.batch))} an example" if memory.batch > 1 else ""
+    each = f"{format_bytes(round(memory.activations / memory.batch))} an example" if memory.batch > 1 else ""
     counts = {"weights": memory.weights, "gradients": memory.gradients, "state of the optimizer": memory.optimizer}
     counts |= {"the batch": memory.examples, "activations": memory.activations, "at once at most": memory.peak}
-    rows = [(what, in_words(count), each if what == "activations" else "") for what, count in counts.items()]
-    return [f"memory of a training step with {', '.join(facts)}", *(f"  {line}" for line in aligned(rows))]
+    rows = [(what, format_bytes(count), each if what == "activations" else "") for what, count in counts.items()]
+    return [f"memory of a training step with {', '.join(facts)}", *(f"  {line}" for line in align(rows))]
 
 
 def fits_line(size: int, batch: int) -> str:
     """Whether a training step fits so many bytes, and how large its batch may be."""
     if batch == 0:
-        return f"{in_words(size)} do not hold a step of a single example"
-    return f"{in_words(size)} hold a step of {f'up to {batch:,} examples' if batch > 1 else '1 example'}"
+        return f"{format_bytes(size)} do not hold a step of a single example"
+    return f"{format_bytes(size)} hold a step of {f'up to {batch:,} examples' if batch > 1 else '1 example'}"
 
 
 def readable(count: int) -> str:
@@ -167,7 +167,7 @@ def readable(count: int) -> str:
     return f"{size:,.{max(0, 3 - len(str(int(size + 0.05))))}f}{UNITS[unit]}"
 
 
-def aligned(rows: Sequence[Sequence[str]], least: int = 0) -> list[str]:
+def align(rows: Sequence[Sequence[str]], least: int = 0) -> list[str]:
     """Rows of equal length as lines, the first column to the left, the others, at least so wide, to the right."""
     first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
     widths = [max(least, width) for width in others]

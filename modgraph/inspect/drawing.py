@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from modgraph.inspect.page.content import Pane
-from modgraph.inspect.page.document import rendered, text_of
+from modgraph.inspect.page.document import render, text_of
 from modgraph.inspect.quote import quote_dot, quote_mermaid
 from modgraph.inspect.scene import Box, Edge, Scene
 from modgraph.version import VERSION
@@ -18,7 +18,7 @@ from modgraph.version import VERSION
 Place = tuple[tuple[str, int], ...]  # the repeats that a box stands in, and in which child of each
 
 
-def drawn_edges(scene: Scene) -> tuple[Edge, ...]:
+def visible_edges(scene: Scene) -> tuple[Edge, ...]:
     """The edges between the boxes that are drawn, each once, without those that lead into a repetition that is not
     drawn from another of the same repeat."""
     places = {id: place for box in scene.boxes for id, place in _places(box, box, ())}
@@ -48,12 +48,12 @@ def _places(box: Box, model: Box, place: Place) -> Iterator[tuple[str, tuple[str
             yield from _places(child, model.children[at], place)
 
 
-def drawn_children(box: Box) -> Iterator[Box]:
+def visible_children(box: Box) -> Iterator[Box]:
     """The children that are drawn: of a repeat those of its first period, of a route none. A repeat of one box is drawn
     as that box."""
     if box.kind == "repeat" and box.period == 1 and box.children[0].children:
         box = box.children[0]
-    yield from (child for child in box.children if not child.alike and box.kind != "route")
+    yield from (child for child in box.children if not child.same_as and box.kind != "route")
 
 
 def title_of(box: Box) -> str:
@@ -76,7 +76,7 @@ def dot_of(scene: Scene) -> str:
 
     def anchor(box: Box) -> str:
         """The node that an edge to a box is drawn to: the box, or the first leaf in it."""
-        while children := [*drawn_children(box)]:
+        while children := [*visible_children(box)]:
             box = children[0]
         return box.id
 
@@ -100,18 +100,18 @@ def dot_of(scene: Scene) -> str:
     lines = [f"// modgraph {VERSION}", f"digraph {quote_dot(scene.name)} {{"]
     lines += ["  compound=true; rankdir=TB; fontname=monospace;"]
     lines += ["  node [shape=box, fontname=monospace, fontsize=10];", "  edge [fontname=monospace, fontsize=8];"]
-    lines += [f"  {line}" for box in scene.boxes for line in _nested(box, leaf, group, "}")]
-    lines += [f"  {line_of(edge)}" for edge in drawn_edges(scene)]
+    lines += [f"  {line}" for box in scene.boxes for line in _nest(box, leaf, group, "}")]
+    lines += [f"  {line_of(edge)}" for edge in visible_edges(scene)]
     return "\n".join([*lines, "}"]) + "\n"
 
 
 def mermaid_of(scene: Scene) -> str:
     """The text of a `.mmd` file."""
     ids = {box.id: f"n{at}" for at, box in enumerate(scene.walk())}
-    drawn: dict[str, list[str]] = {}
+    by_kind: dict[str, list[str]] = {}
 
     def title(box: Box) -> str:
-        drawn.setdefault(box.kind, []).append(ids[box.id])
+        by_kind.setdefault(box.kind, []).append(ids[box.id])
         return quote_mermaid(title_of(box))
 
     def leaf(box: Box) -> str:
@@ -122,24 +122,24 @@ def mermaid_of(scene: Scene) -> str:
         return f"subgraph {ids[box.id]} [{title(box)}]"
 
     lines = [f"%% modgraph {VERSION}", "flowchart TB"]
-    lines += [f"  {line}" for box in scene.boxes for line in _nested(box, leaf, group, "end")]
-    for edge in drawn_edges(scene):
+    lines += [f"  {line}" for box in scene.boxes for line in _nest(box, leaf, group, "end")]
+    for edge in visible_edges(scene):
         label = f"|{quote_mermaid(edge.short)}|" if edge.short else ""
         lines.append(f"  {ids[edge.source]} {'-->' if edge.kind == 'data' else '-.->'}{label} {ids[edge.target]}")
     for kind, fill in FILLS.items():
-        if kind in drawn:
-            lines += [f"  classDef {kind} fill:{fill},color:#1c2430", f"  class {','.join(drawn[kind])} {kind}"]
+        if kind in by_kind:
+            lines += [f"  classDef {kind} fill:{fill},color:#1c2430", f"  class {','.join(by_kind[kind])} {kind}"]
     return "\n".join(lines) + "\n"
 
 
-def _nested(box: Box, leaf: Say, group: Say, end: str) -> Iterator[str]:
-    children = [*drawn_children(box)]
+def _nest(box: Box, leaf: Say, group: Say, end: str) -> Iterator[str]:
+    children = [*visible_children(box)]
     if not children:
         yield leaf(box)
         return
     yield from group(box).split("\n")
     for child in children:
-        yield from (f"  {line}" for line in _nested(child, leaf, group, end))
+        yield from (f"  {line}" for line in _nest(child, leaf, group, end))
     yield end
 
 
@@ -148,11 +148,11 @@ MARGIN = 4
 
 def svg_of(scene: Scene) -> str:
     """The text of an `.svg` file."""
-    drawn = rendered(Pane(scene).as_json())
-    width, height = (round(drawn["laid"][side] + 2 * MARGIN) for side in ("width", "height"))
+    picture = render(Pane(scene).as_json())
+    width, height = (round(picture["laid"][side] + 2 * MARGIN) for side in ("width", "height"))
     style = text_of("drawing.css")
     # few viewers know colours by their names
     colours: dict[str, str] = dict(re.findall(r"(--[\w-]+): ([^;]+);", style))
     rules = re.sub(r"var\((--[\w-]+)\)", lambda name: colours[name[1]], style[style.index("}") + 1 :])
     place = {"left": -MARGIN, "top": -MARGIN, "width": width, "height": height}
-    return text_of("picture.svg").format(version=VERSION, style=rules, drawing=drawn["svg"], **place)
+    return text_of("picture.svg").format(version=VERSION, style=rules, drawing=picture["svg"], **place)

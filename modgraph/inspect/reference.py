@@ -32,10 +32,10 @@ def explain(name: str) -> str | None:
     found = (registry.get(name) for registry in registries())
     pages = [page_of(each) for each in found if each is not None]
     if name in definitions():
-        pages.append(written_page(definitions()[name]))
+        pages.append(router_page(definitions()[name]))
     if name in set(keywords()):
-        forms = find_examples(name) or ["docs/language.md shows how to write it"]
-        lines = [f"{name}: a word of the language", "", *(f"    {form}" for form in forms), "", LANGUAGE]
+        examples = find_examples(name) or ["docs/language.md shows how to write it"]
+        lines = [f"{name}: a word of the language", "", *(f"    {example}" for example in examples), "", LANGUAGE]
         pages.append("\n".join(lines))
     return "\n\n".join(pages) or None
 
@@ -55,14 +55,14 @@ def overview() -> str:
     for name, op in sorted(Op.registry.items()):
         ops.setdefault(op.__module__.rpartition(".")[2].replace("_", " "), []).append(name)
 
-    def listed(title: str, names: list[str]) -> str:
+    def list_names(title: str, names: list[str]) -> str:
         indent = " " * 18
         return textwrap.fill(", ".join(names), 110, initial_indent=f"  {title:16}", subsequent_indent=indent)
 
     lines = ["modgraph explain NAME explains one of these words, modgraph explain MG202 a message,"]
     lines += ["modgraph explain --all everything (docs/reference.md).", "", "the language:"]
-    lines += [listed("words", list(keywords())), "", "ops:", *starmap(listed, sorted(ops.items())), ""]
-    lines += ["besides:", *starmap(listed, groups.items())]
+    lines += [list_names("words", list(keywords())), "", "ops:", *starmap(list_names, sorted(ops.items())), ""]
+    lines += ["besides:", *starmap(list_names, groups.items())]
     return "\n".join([*lines, f"  {'messages':16}{len(Diagnostic.catalogue)} codes, which the messages show"])
 
 
@@ -77,7 +77,7 @@ def page_of(declared: type[Registered]) -> str:
     return declaration_page(declared) if issubclass(declared, Declaration) else section_page(declared)
 
 
-def written_page(written: Written) -> str:
+def router_page(written: Written) -> str:
     """A router that the language defines: how it is used, what it does, and its text."""
     comment = [line for line in written.text.splitlines() if line.startswith("#")]
     prose = "\n".join(line.removeprefix("# ") for line in comment)
@@ -141,7 +141,7 @@ def reference() -> str:
         "`modgraph explain NAME` prints one entry. Axes: `...` is any number of outer axes, N tokens, M modules.",
     ]
     sections = [(f"{each.kind.capitalize()}s", [*map(page_of, each.every())]) for each in registries()]
-    sections.append(("Routers in the language", [*map(written_page, definitions().values())]))
+    sections.append(("Routers in the language", [*map(router_page, definitions().values())]))
     sections.append(("Messages", [message_page(each) for _, each in sorted(Diagnostic.catalogue.items())]))
     for title, pages in sections:
         lines += ["", f"## {title}"]

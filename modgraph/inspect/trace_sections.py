@@ -49,7 +49,7 @@ def _use(route: Route, modules: Sequence[str]) -> Iterator[Content]:
 def _choices(route: Route, modules: Sequence[str]) -> Iterator[Content]:
     yield from maps_of_groups(route["by"], modules, MOST_GROUPS)
     if "positions" in route:
-        yield from _by_position(route["positions"], modules)
+        yield from _position_maps(route["positions"], modules)
     if "steps" in route:
         yield from maps_by_step(route["steps"])
     if "words" in route:
@@ -68,7 +68,7 @@ def maps_of_groups(by: Route, modules: Sequence[str], most: int | None = None) -
         yield Heatmap(groups, modules, [shares[group] for group in groups], f"share of modules by {grouping}")
 
 
-def _by_position(positions: Route, modules: Sequence[str]) -> Iterator[Content]:
+def _position_maps(positions: Route, modules: Sequence[str]) -> Iterator[Content]:
     """A map for each module over the places of an image; else a table of positions, of many means over as many that
     follow each other as leave a table to look at."""
     use, rows, columns = positions["use"], positions.get("rows"), positions.get("columns")
@@ -80,12 +80,12 @@ def _by_position(positions: Route, modules: Sequence[str]) -> Iterator[Content]:
             yield Heatmap(numbers(rows), numbers(columns), shares, module, most)
         return
     width, of = math.ceil(len(use) / MOST_POSITIONS), positions["of"]
-    names, means = list[str](), list[list[float]]()
+    names, averages = list[str](), list[list[float]]()
     for start in range(0, len(use), width):
         part = use[start : start + width]
         names.append(f"{of} {start}" if width == 1 else f"{of} {start}–{start + len(part) - 1}")
-        means.append([sum(column) / len(column) for column in zip(*part, strict=True)])
-    yield Heatmap(names, modules, means, f"share of modules by {of}")
+        averages.append([sum(column) / len(column) for column in zip(*part, strict=True)])
+    yield Heatmap(names, modules, averages, f"share of modules by {of}")
 
 
 def numbers(count: int) -> list[str]:
@@ -97,10 +97,10 @@ def _training(route: Route, modules: Sequence[str]) -> Iterator[Content]:
     if route["training"] or route["controller"]:
         yield Text("Over the training:")
     charts = (modules, route["training"], "share of modules"), (["H_a", "H_b"], route["controller"], "entropy (nats)")
-    yield from (by_epoch(names, epochs, title) for names, epochs, title in charts if epochs)
+    yield from (epoch_curves(names, epochs, title) for names, epochs, title in charts if epochs)
 
 
-def by_epoch(names: Sequence[str], epochs: Shares, title: str) -> Curves:
+def epoch_curves(names: Sequence[str], epochs: Shares, title: str) -> Curves:
     lines = zip(names, zip(*epochs, strict=True), strict=True)
     return Curves([Curve(name, [*enumerate(values, start=1)]) for name, values in lines], title, "epoch")
 
@@ -110,17 +110,17 @@ def by_epoch(names: Sequence[str], epochs: Shares, title: str) -> Curves:
 
 def maps_by_step(route: Route) -> Iterator[Heatmap]:
     """Maps of a route: its modules by step, the senders too where they are a pool's, and the gates between them."""
-    steps, modules, senders = numbers(len(route["examples"])), route["modules"], route["senders"]
-    title, most = measured(route), 1.0 if route["of"] == ACTIVE else 0.0
+    steps, modules, tokens = numbers(len(route["examples"])), route["modules"], route["senders"]
+    title, most = describe_measure(route), 1.0 if route["of"] == ACTIVE else 0.0
     own = [f"{modules['pool']}.{at}" for at, _ in enumerate(modules["steps"])] if modules else []
-    others = [f"{senders['pool']}.{at}" for at, _ in enumerate(senders["steps"])] if senders else []
-    if senders is not None:
-        yield Heatmap(others, steps, senders["steps"], f"{title}, of what is sent from", most)
+    others = [f"{tokens['pool']}.{at}" for at, _ in enumerate(tokens["steps"])] if tokens else []
+    if tokens is not None:
+        yield Heatmap(others, steps, tokens["steps"], f"{title}, of what is sent from", most)
     yield Heatmap(own, steps, modules["steps"], title, most)
     if route["connections"] is not None and len(own) > 1:
-        pairs = [(sender, module) for module in range(len(own)) for sender in range(len(others))]
-        names = [f"{others[sender]} → {own[module]}" for sender, module in pairs]
-        values = [route["connections"][sender][module] for sender, module in pairs]
+        pairs = [(token, module) for module in range(len(own)) for token in range(len(others))]
+        names = [f"{others[token]} → {own[module]}" for token, module in pairs]
+        values = [route["connections"][token][module] for token, module in pairs]
         yield Heatmap(names, steps, values, f"{title}, of each connection", most)
 
 
@@ -135,13 +135,13 @@ def maps_by_task(trace: Route) -> list[Heatmap]:
     return [*maps, Heatmap(names, list(trace["use"]), trace["shares"], shares, 1.0)]
 
 
-def _by_step_section(trace: Route) -> Section:
+def _step_section(trace: Route) -> Section:
     longest: list[int] = max(trace["examples"].values(), key=len)
-    note = f"For each task, {measured(trace)}; of {', '.join(map(str, longest))} examples, without padding."
+    note = f"For each task, {describe_measure(trace)}; of {', '.join(map(str, longest))} examples, without padding."
     return Section("Tasks by step", [Text(note), *maps_by_task(trace)])
 
 
-def measured(use: Route) -> str:
+def describe_measure(use: Route) -> str:
     """What maps by step show."""
     measure = "share of examples with a sub-network active" if use["of"] == ACTIVE else "mean gate"
     return f"{measure} by step" + ("" if use["axis"] == "step" else f" of {use['axis']}")
@@ -178,9 +178,9 @@ def sections_of(trace: Route, pictures: Mapping[str, bytes] | None = None, stale
             content.append(Heatmap(list(shares), modules, list(shares.values()), f"share of modules of {pool} by task"))
         found.append(Section("Tasks", content))
     if trace.get("by_step"):
-        found.append(_by_step_section(trace["by_step"]))
-    drawn = {view: png for view, png in (pictures or {}).items() if view not in CHARTED}
-    return [*found, _pictures(drawn)] if drawn else found
+        found.append(_step_section(trace["by_step"]))
+    pngs = {view: png for view, png in (pictures or {}).items() if view not in CHARTED}
+    return [*found, _pictures(pngs)] if pngs else found
 
 
 def loads_of(trace: Route) -> dict[str, list[float]]:
@@ -230,7 +230,7 @@ def _modules(growth: Mapping[str, Any]) -> Iterator[Content]:
         rows = [[name, *pool["modules"]] for name, pool in pools.items()]
         total = [sum(counts) for counts in zip(*(pool["modules"] for pool in pools.values()), strict=True)]
         yield Table(["modules after task", *tasks], [*rows, ["all", *total]])
-        new = added_by_task(growth)
+        new = growth_map(growth)
         if any(map(any, new.values)):
             yield new
         header = ["task", "module added", "batch of detection", "epoch", "step", "novelty to each module before"]
@@ -246,7 +246,7 @@ def _modules(growth: Mapping[str, Any]) -> Iterator[Content]:
         yield Table(["accuracy after", *(f"on {task}" for task in tasks), "on all so far"], rows, "test accuracy")
 
 
-def added_by_task(growth: Mapping[str, Any]) -> Heatmap:
+def growth_map(growth: Mapping[str, Any]) -> Heatmap:
     tasks, pools = growth["tasks"], growth["pools"]
     new = [[sum(each["task"] == task for each in pool["added"]) for task in tasks] for pool in pools.values()]
     return Heatmap(list(pools), list(tasks), new, "modules added by task")
@@ -255,11 +255,11 @@ def added_by_task(growth: Mapping[str, Any]) -> Heatmap:
 def _detections(pools: Mapping[str, Any]) -> Iterator[Content]:
     """The novelty of each batch of a pool's detections, one pass after another, against what it must exceed."""
     for name, pool in pools.items():
-        curves, starts, begins = novelty_of(pool["detections"])
+        curves, bounds, begins = novelty_of(pool["detections"])
         if not curves:
             continue
         if pool["threshold"] is not None:
-            curves.append(Curve("threshold", [(0, pool["threshold"]), (starts[-1] - 1, pool["threshold"])]))
+            curves.append(Curve("threshold", [(0, pool["threshold"]), (bounds[-1] - 1, pool["threshold"])]))
         tasks = "; ".join(f"{task} from {start}" for task, start in begins.items())
         tasks = tasks if len(tasks) <= MOST_LETTERS else f"{tasks[: MOST_LETTERS - 1]}…"
         yield Curves(curves, f"{name}: novelty at detection", f"batch of all looks ({tasks})")
@@ -269,13 +269,13 @@ def novelty_of(scans: Sequence[Mapping[str, Any]]) -> tuple[list[Curve], list[in
     """A curve for each module over the batches of all scans, with a gap after each; where each scan begins and the last
     ends; and where each task begins."""
     lines: dict[str, list[tuple[float, float]]] = {}
-    starts, tasks = [0], dict[str, int]()
+    bounds, tasks = [0], dict[str, int]()
     for scan in scans:
-        tasks.setdefault(scan["task"], starts[-1])
-        for at, batch in enumerate(scan["novelty"], start=starts[-1]):
+        tasks.setdefault(scan["task"], bounds[-1])
+        for at, batch in enumerate(scan["novelty"], start=bounds[-1]):
             for module, value in enumerate(batch):
                 lines.setdefault(f"module {module}", []).append((at, math.nan if value is None else value))
         for points in lines.values():
             points.append((math.nan, math.nan))
-        starts.append(starts[-1] + len(scan["novelty"]))
-    return [Curve(line, points) for line, points in lines.items()], starts, tasks
+        bounds.append(bounds[-1] + len(scan["novelty"]))
+    return [Curve(line, points) for line, points in lines.items()], bounds, tasks

@@ -35,7 +35,7 @@ class Analysis:
         touching = [token for token in self.tokens if token.span.start <= offset <= token.span.end]
         return next((token for token in touching if token.type == "NAME"), touching[0] if touching else None)
 
-    def imported(self, name: str) -> Head | None:
+    def find_import(self, name: str) -> Head | None:
         """The definition of another file that the text imports by a name."""
         names: list[str] = []
         for before, token in pairwise(self.tokens):
@@ -48,7 +48,7 @@ class Analysis:
 
     def block(self, name: str) -> Head | None:
         """A block that the text defines or imports."""
-        found = _head_of(name, self.tokens) or self.imported(name)
+        found = _head_of(name, self.tokens) or self.find_import(name)
         return found if found is not None and found.keyword.type == "BLOCK" else None
 
 
@@ -74,17 +74,17 @@ OPENING, CLOSING = ("LPAR", "LSQB"), ("RPAR", "RSQB")
 LONGEST_INDEX = 20  # tokens of what stands in brackets
 
 
-def declared_names(found: Sequence[PlacedToken]) -> Iterator[tuple[str, str]]:
+def list_declarations(found: Sequence[PlacedToken]) -> Iterator[tuple[str, str]]:
     """Names a text declares or binds, with the keyword before them: in order."""
     for at, token in enumerate(found):
         before = found[at - 1].type if at else ""
         after = found[at + 1].type if at + 1 < len(found) else ""
-        bound = after == "EQUAL" or (after == "LSQB" and _after_brackets(found, at + 1) == "EQUAL")
+        bound = after == "EQUAL" or (after == "LSQB" and _type_behind_brackets(found, at + 1) == "EQUAL")
         if token.type == "NAME" and (before in DECLARING or bound or before in ("REPEAT", "FOR", "AS")):
             yield str(token), before if before in DECLARING else "VALUE"
 
 
-def _after_brackets(found: Sequence[PlacedToken], at: int) -> str:
+def _type_behind_brackets(found: Sequence[PlacedToken], at: int) -> str:
     """What kind of token follows the bracket that closes the one at a place."""
     within = range(at, min(at + LONGEST_INDEX, len(found)))
     closing = next((later for later in within if found[later].type == "RSQB"), len(found))
@@ -108,10 +108,10 @@ def heads(found: Sequence[PlacedToken]) -> Iterator[Head]:
     """How the definitions of a text begin: in order."""
     for at, keyword in enumerate(found[:-2]):
         if keyword.type in DEFINING and found[at + 2].type in BEHIND_NAME:
-            yield Head(keyword, found[at + 1], [*_listed(found[at + 2 :])])
+            yield Head(keyword, found[at + 1], [*_list_parameters(found[at + 2 :])])
 
 
-def _listed(found: Sequence[PlacedToken]) -> Iterator[str]:
+def _list_parameters(found: Sequence[PlacedToken]) -> Iterator[str]:
     depth, before = 0, ""
     for token in found:
         depth += (token.type in OPENING) - (token.type in CLOSING)

@@ -11,7 +11,7 @@ from modgraph.diagnostics import Span
 from modgraph.elaboration import entities
 from modgraph.elaboration.imports import prelude_router
 from modgraph.inspect.reference import declaration_page, signature_of
-from modgraph.lsp.analysis import CALLABLE, Analysis, declared_names, heads
+from modgraph.lsp.analysis import CALLABLE, Analysis, heads, list_declarations
 from modgraph.ops import Op
 from modgraph.routers import Router
 from modgraph.routers.prelude import definitions
@@ -29,7 +29,7 @@ def complete(analysis: Analysis, offset: int) -> list[CompletionItem]:
     arguments in a call, or names."""
     before = [token for token in analysis.tokens if token.span.end < offset or _is_done(token, offset)]
     last = before[-1].type if before else ""
-    declared = dict(declared_names(analysis.tokens))
+    declared = dict(list_declarations(analysis.tokens))
     if last == "BY":
         return [CompletionItem(name, kind=ROUTER) for name, kind in declared.items() if kind == "ROUTER"]
     around = [*heads(before)][-1:]  # the definition that the place lies in
@@ -111,7 +111,7 @@ def hover(analysis: Analysis, offset: int) -> str | None:
     word = analysis.word_at(offset)
     if word is None:
         return None
-    described = _described(analysis.value_at(offset))
+    described = _describe(analysis.value_at(offset))
     lines = [f"`{described}`"] if described is not None else []
     if word.type == "NAME":
         kinds = find_op(str(word)), find_router(str(word))  # or both: each has its own place in a spec
@@ -122,7 +122,7 @@ def hover(analysis: Analysis, offset: int) -> str | None:
     return "\n\n".join(lines) or None
 
 
-def _described(value: Any) -> str | None:
+def _describe(value: Any) -> str | None:
     match value:
         case entities.Tensor():
             return str(value.type)
@@ -150,7 +150,7 @@ def definition(analysis: Analysis, offset: int) -> Span | None:
     word = analysis.word_at(offset)
     if word is None or word.type != "NAME" or analysis.file is None:
         return None
-    imported, known = analysis.imported(str(word)), prelude_router(str(word))
+    imported, known = analysis.find_import(str(word)), prelude_router(str(word))
     if imported is not None:
         return imported.name.span
     found = [span for name, span in _declarations(analysis.file) if name == str(word)]

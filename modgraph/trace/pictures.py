@@ -15,12 +15,12 @@ import numpy as np
 
 from modgraph.inspect.page.content import Curves, Heatmap
 from modgraph.inspect.trace_sections import (
-    added_by_task,
-    by_epoch,
+    describe_measure,
+    epoch_curves,
+    growth_map,
     maps_by_step,
     maps_by_task,
     maps_of_groups,
-    measured,
     novelty_of,
     numbers,
 )
@@ -50,7 +50,7 @@ def training_picture(trace: Trace, suffix: str) -> bytes:
     for route in (route for route in trace.routes if route.name in trace.history):
         names = [f"{shortened(route.short_pool)}.{module}" for module in range(route.modules)]
         title = f"{route.name}: {route.pool}, share of what was selected by epoch"
-        chart = by_epoch(names, trace.history[route.name].tolist(), title)
+        chart = epoch_curves(names, trace.history[route.name].tolist(), title)
         parts.append(curves(chart, {f"1 / {route.modules}": 1 / route.modules}))
     return file_of(parts, suffix, NoHistory())
 
@@ -60,7 +60,7 @@ def controllers_picture(trace: Trace, suffix: str) -> bytes:
     parts, names = [], ["H_a: of a decision", "H_b: of the mean"]
     for route in (route for route in trace.routes if route.name in trace.entropies):
         title = f"{route.name}: entropy of its controller by epoch (nats)"
-        chart = by_epoch(names, trace.entropies[route.name].tolist(), title)
+        chart = epoch_curves(names, trace.entropies[route.name].tolist(), title)
         parts.append(curves(chart, {f"log {route.modules}": math.log(route.modules)}))
     return file_of(parts, suffix, NoControllers())
 
@@ -125,7 +125,7 @@ def parts_by_step(trace: Trace) -> list[Part]:
         rows = [row | {"pool": pool} for row, (pool, _) in zip(rows, names_of(rows), strict=True)]
         *tasks, shares = maps_by_task(by_task | {"sub_networks": rows})
         maps = [_by_step(each, by_task["examples"][each.title]) for each in tasks]
-        parts.append(together([*maps, heat_map(shares)], PAGE, f"{measured(by_task)}, {trace.split} (%)"))
+        parts.append(together([*maps, heat_map(shares)], PAGE, f"{describe_measure(by_task)}, {trace.split} (%)"))
     for name, use in shared.items():
         ends = {end: use[end] for end in ("senders", "modules") if use[end] is not None}
         short = {end: rows | {"pool": rows["pool"].rpartition(".")[2]} for end, rows in ends.items()}
@@ -147,7 +147,7 @@ def growth_picture(trace: Trace, suffix: str) -> bytes:
     pools = (trace.growth or {}).get("pools", {})
     parts = []
     if trace.growth is not None and pools:
-        added, counts = added_by_task(trace.growth), [pool["modules"] for pool in pools.values()]
+        added, counts = growth_map(trace.growth), [pool["modules"] for pool in pools.values()]
         most = max(2, max(map(max, added.values)) + 1)
         chart = replace(added, title="", most=most)
         parts.append(together([heat_map(chart, words=counts)], title="modules after each task"))

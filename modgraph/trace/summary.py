@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.inspect.cost_text import aligned
+from modgraph.inspect.cost_text import align
 from modgraph.store.stored_trace import FORMAT
 from modgraph.trace import steps
 from modgraph.trace.statistics import (
@@ -138,7 +138,7 @@ def _by_step(name: str, what: str, use: StepUse, names: Sequence[str], shares: S
 
 def _indented(rows: Sequence[Sequence[str]], least: int = 3) -> Iterator[str]:
     """Lines of a table, its columns at least so wide."""
-    return (f"  {line}" for line in aligned(rows, least))
+    return (f"  {line}" for line in align(rows, least))
 
 
 def typical_words(trace: Trace) -> dict[str, list[Words]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from modgraph_runtime.ports import real_places
+from modgraph_runtime.ports import find_unpadded
 from numpy.typing import NDArray
 
 from modgraph.backends.torch import Model
@@ -76,7 +76,7 @@ def balanced(label: NDArray[Any], classes: int) -> tuple[float, ...]:
 def _real(target: str, train: Arrays) -> NDArray[Any]:
     """The labels of a target that are no padding, [S]."""
     label = train.values[target]
-    return label[real_places(label, train.padded.get(target, ()), train.values)]
+    return label[find_unpadded(label, train.padded.get(target, ()), train.values)]
 
 
 def unfit_labels(graph: Graph, labels: Mapping[str, Labels]) -> Iterator[tuple[str, Diagnostic]]:

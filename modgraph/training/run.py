@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from modgraph_runtime.files import in_words
+from modgraph_runtime.files import format_bytes
 
 from modgraph.data import TRAIN, Arrays
 from modgraph.data.errors import DataChanged
@@ -252,7 +252,7 @@ def memory_told(batch: int) -> Iterator[None]:
         of_memory = isinstance(error, MemoryError | torch.OutOfMemoryError)
         if not (of_memory or asked or getattr(error, "errno", None) == errno.ENOMEM):
             raise
-        reason = f"it asks for {in_words(int(asked[1]))} at once" if asked and not of_memory else reason_of(error)
+        reason = f"it asks for {format_bytes(int(asked[1]))} at once" if asked and not of_memory else reason_of(error)
         raise ModgraphError([TooLargeForMemory(reason=reason, batch=max(1, batch // 2))]) from error
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from modgraph_runtime.integrity import made_by_modgraph
+from modgraph_runtime.integrity import is_of_modgraph
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.files import CannotWrite, NotOurs, read_file, writing
@@ -37,7 +37,7 @@ def check_place(folder: Path, force: bool) -> None:
 
 def refuse_foreign_in(folder: Path, force: bool) -> None:
     """Raises `ModgraphError` where a folder holds files that its page does not name as its own."""
-    foreign = [] if force or not folder.exists() else sorted(files_in(folder) - recorded_in(folder))
+    foreign = [] if force or not folder.exists() else sorted(files_in(folder) - list_own_files(folder))
     if foreign:
         raise ModgraphError(NotOurs(path=str(folder / name)) for name in foreign[:MOST_NAMED])
 
@@ -68,7 +68,7 @@ def _put(new: Path, target: Path) -> None:
         new.rename(target)
         return
     old = target.parent / f".modgraph-{secrets.token_hex(8)}.replaced"
-    kept = files_in(target) - recorded_in(target) - files_in(new)
+    kept = files_in(target) - list_own_files(target) - files_in(new)
     target.rename(old)
     try:
         new.rename(target)
@@ -94,10 +94,10 @@ def files_in(folder: Path) -> set[str]:
     return found
 
 
-def recorded_in(folder: Path) -> set[str]:
+def list_own_files(folder: Path) -> set[str]:
     """The files that a page wrote there; none where the folder holds no page of modgraph's."""
     try:
-        record = json.loads(read_file(folder / RECORD)) if made_by_modgraph(folder / PAGE) else {}
+        record = json.loads(read_file(folder / RECORD)) if is_of_modgraph(folder / PAGE) else {}
     except (OSError, ValueError, RecursionError):
         return set()
     names = record.get("files", []) if isinstance(record, dict) else []

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from modgraph_runtime import Bundle, BundleError, Port
-from modgraph_runtime.integrity import damage_beside, damage_of
+from modgraph_runtime.integrity import damage_of, manifest_damage
 
 import modgraph
 from tests.assault.campaign import campaign
@@ -70,7 +70,7 @@ def assault(part: int) -> Counter[str]:
         assert refused or found_in(content, manifest) == plain, (kind, content.hex())
         counts[f"bundle {kind}: {'refused' if refused else 'no effect'}"] += 1
     for kind, content in damaged(manifest, part):
-        refused = damage_beside(content, inside) is not None
+        refused = manifest_damage(content, inside) is not None
         assert refused or found_in(bundle, content) == plain, (kind, content)
         counts[f"manifest {kind}: {'refused' if refused else 'no effect'}"] += 1
     return counts

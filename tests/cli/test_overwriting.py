@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from modgraph_runtime import Bundle
 from modgraph_runtime.arrays import write_arrays
 from modgraph_runtime.command import main as runtime_main
-from modgraph_runtime.integrity import is_foreign, made_by_modgraph
+from modgraph_runtime.integrity import is_foreign, is_of_modgraph
 from modgraph_runtime.ports import BundleError
 
 import modgraph
@@ -127,7 +127,7 @@ def test_a_file_that_is_not_ours_stays_unless_forced_and_one_that_is_goes(
     assert all(path.read_bytes() == FOREIGN[path.suffix] for path in paths)
     assert sorted(tmp_path.iterdir()) == sorted(paths)
     assert main([*arguments, "--force"]) == 0
-    assert all(made_by_modgraph(path) for path in paths)
+    assert all(is_of_modgraph(path) for path in paths)
     before = [path.read_bytes() for path in paths]
     assert main(arguments) == 0
     assert [path.read_bytes() for path in paths] == before
@@ -158,7 +158,7 @@ def test_neither_takes_a_manifest_the_place_of_a_graph_nor_a_graph_that_of_a_man
 def test_an_empty_file_may_be_overwritten(run: Path, tmp_path: Path) -> None:
     (tmp_path / "graph.json").touch()
     assert main(["compile", f"{run}/small.mod", "-o", f"{tmp_path}/graph.json"]) == 0
-    assert made_by_modgraph(tmp_path / "graph.json")
+    assert is_of_modgraph(tmp_path / "graph.json")
 
 
 @pytest.mark.usefixtures("trace_once")

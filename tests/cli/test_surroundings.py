@@ -11,7 +11,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from modgraph_runtime.streams import lasting_streams
+from modgraph_runtime.streams import keep_streams_open
 
 from modgraph.cli import main
 from modgraph.cli.surroundings import message_of
@@ -71,7 +71,7 @@ def test_no_file_takes_the_place_of_a_closed_stream(tmp_path: Path) -> None:
     target = tmp_path / "file"
 
     def write() -> int:
-        with lasting_streams(), target.open("w") as file:
+        with keep_streams_open(), target.open("w") as file:
             print("printed")
             print("a warning", file=sys.stderr)
             file.write("kept")

@@ -6,7 +6,7 @@ import pytest
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.inspect.cost import cost_of
-from modgraph.inspect.diff import applied, compare
+from modgraph.inspect.diff import apply_diff, compare
 from modgraph.inspect.scene import scene_of
 from modgraph.ir import Graph, GrowthNode, UnreadableGraph, flat_to_json, from_json, to_json
 from modgraph.ir.text.parse import parse_text
@@ -66,7 +66,7 @@ def test_pictures_and_differences_show_growth() -> None:
     before, after = graph_of(first=1), graph_of(first=0)
     found = compare(before, after)
     assert "blocks.0.adapter.growth" in [each.place for each in found.added]
-    assert applied(found, before) == after
+    assert apply_diff(found, before) == after
 
 
 def test_it_stands_in_blocks_and_branches() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from modgraph.backends.torch import build
 from modgraph.diagnostics import ModgraphError
-from modgraph.inspect.diff import applied, compare
+from modgraph.inspect.diff import apply_diff, compare
 from modgraph.ir import (
     Freeze,
     Graph,
@@ -170,7 +170,7 @@ def test_a_difference_tells_more_classes_and_leads_there() -> None:
     before, after = graph_of(), grow(graph_of(), "kind", 1)
     found = compare(before, after)
     assert not found.added and not found.removed and not found.moved
-    assert applied(found, before) == after
+    assert apply_diff(found, before) == after
 
 
 def model(body: str) -> str:

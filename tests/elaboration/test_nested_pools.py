@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from modgraph.diagnostics import Diagnostic, ModgraphError
-from modgraph.inspect.diff import Fate, applied, compare, weights_after
+from modgraph.inspect.diff import Fate, apply_diff, compare, weights_after
 from modgraph.inspect.scene import scene_of
 from modgraph.ir import (
     Freeze,
@@ -256,7 +256,7 @@ def test_a_diff_knows_what_becomes_of_weights_of_inner_modules() -> None:
     }
     new = {f"outer.{j}.expert.inner.3.linear.{each}" for j in range(4) for each in ("weight", "bias")}
     assert {name for name, fate in fates.items() if fate is Fate.NEW} == new
-    assert applied(compare(before, larger), before) == larger
+    assert apply_diff(compare(before, larger), before) == larger
 
 
 def test_a_diff_follows_an_inner_pool_to_its_new_name() -> None:
@@ -265,12 +265,12 @@ def test_a_diff_follows_an_inner_pool_to_its_new_name() -> None:
     moved = {each.before.name: each.after.name for each in found if each.before and each.after}
     assert moved["outer.2.expert.inner.1.linear.weight"] == "outer.2.expert.core.1.linear.weight"
     assert len(moved) == len(weights_of(before)), "a weight is lost"
-    assert applied(compare(before, after), before) == after
+    assert apply_diff(compare(before, after), before) == after
     for old, new in (("branches", "tops"), ("twigs", "limbs"), ("leaves", "needles")):
         deep, other = graph_of(THREE_LEVELS), graph_of(THREE_LEVELS.replace(old, new))
         found = compare(deep, other)
         assert not found.changed, [str(each) for each in found.changed]
-        assert applied(found, deep) == other
+        assert apply_diff(found, deep) == other
 
 
 def test_a_stored_graph_whose_axes_lie_is_unreadable() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.inspect.cost import Cost, cost_of
-from modgraph.inspect.cost_text import Part, aligned, parts_of, ranges, readable
+from modgraph.inspect.cost_text import Part, align, parts_of, ranges, readable
 from modgraph.ir import Graph, RouterNode
 from modgraph.program import load, loads
 from tests.assault.sound import sound
@@ -82,7 +82,7 @@ def test_a_readable_number_is_near_the_number(count: int) -> None:
 
 
 def test_columns_stand_below_each_other() -> None:
-    assert aligned([("", "parameters"), ("a", "1")]) == ["   parameters", "a           1"]
+    assert align([("", "parameters"), ("a", "1")]) == ["   parameters", "a           1"]
 
 
 FAMILY = """

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from modgraph_runtime.streams import lasting_streams, printable
+from modgraph_runtime.streams import keep_streams_open, printable
 from PIL import Image
 
 import modgraph
@@ -82,7 +82,7 @@ def test_graphviz_and_mermaid_read_one_text(text: str) -> None:
 
 
 def test_what_a_command_prints_is_printable(capsys: pytest.CaptureFixture[str]) -> None:
-    with lasting_streams():
+    with keep_streams_open():
         print(*TEXTS)
         print("".join(TEXTS), file=sys.stderr)
     output = capsys.readouterr()

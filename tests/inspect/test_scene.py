@@ -89,8 +89,8 @@ def test_equal_repetitions_stand_in_one_repeat_and_know_what_they_equal() -> Non
     scene = scene_of(load("specs/gmoe.mod").ir)
     dense, mixed = (box for box in scene.boxes if box.kind == "repeat")
     assert [(box.id, box.count, box.period) for box in (dense, mixed)] == [("blocks.0-7", 8, 1), ("blocks.8-11", 2, 2)]
-    assert [child.alike for child in dense.children] == ["", *["blocks.0"] * 7]
-    assert [child.alike for child in mixed.children] == ["", "", "blocks.8", "blocks.9"]
+    assert [child.same_as for child in dense.children] == ["", *["blocks.0"] * 7]
+    assert [child.same_as for child in mixed.children] == ["", "", "blocks.8", "blocks.9"]
 
 
 def test_a_network_that_repeats_throughout_is_one_repeat() -> None:
@@ -113,7 +113,7 @@ def test_bindings_make_no_boxes_and_calls_of_blocks_stack_as_rounds_do() -> None
     scene = scene_of(loads(f"{block} model m() {{ {body} }}").ir)
     assert [box.id for box in scene.boxes] == ["x", "x.linear", "x.relu", "x2.mlp-x4.mlp", "output.x"]
     stack = scene.boxes[3]
-    assert (stack.label, stack.count, [box.alike for box in stack.children]) == ("mlp", 3, ["", "x2.mlp", "x2.mlp"])
+    assert (stack.label, stack.count, [box.same_as for box in stack.children]) == ("mlp", 3, ["", "x2.mlp", "x2.mlp"])
 
 
 def test_calls_that_freeze_other_weights_stand_apart() -> None:

@@ -146,7 +146,7 @@ def good_cases(folder: Path) -> list[dict[str, Any]]:
     for title, (name, inputs) in good_inputs().items():
         bundle = Bundle(folder / f"{name}.onnx", threads=1)
         outputs = bundle.run(inputs, routing=True)
-        best = {key: bundle.classified(key, outputs[key]) for key in bundle.outputs}
+        best = {key: bundle.classify(key, outputs[key]) for key in bundle.outputs}
         case = {
             "title": title,
             "bundle": str(folder / f"{name}.onnx"),

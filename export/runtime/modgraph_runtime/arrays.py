@@ -88,8 +88,8 @@ def _size(archive: zipfile.ZipFile, name: str, member: zipfile.ZipInfo) -> int:
         raise ValueError(f'"{name}" has the shape {shape}')
     size = math.prod(shape) * dtype.itemsize
     if header + size != member.file_size:
-        told = f"{header + size:,} bytes by its header, and {member.file_size:,} in the file"
-        raise ValueError(f'"{name}" has {told}')
+        sizes = f"{header + size:,} bytes by its header, and {member.file_size:,} in the file"
+        raise ValueError(f'"{name}" has {sizes}')
     most = member.compress_size * (MOST_UNPACKED if member.compress_type == zipfile.ZIP_DEFLATED else 1)
     if member.file_size > most:
         raise ValueError(f'the {member.compress_size:,} bytes of "{name}" cannot hold {member.file_size:,}')

@@ -14,7 +14,7 @@ import onnxruntime as ort
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 
 from modgraph_runtime.files import open_file, reason_of
-from modgraph_runtime.integrity import MANIFEST_KEY, damage_beside, damage_in, damage_of, other_format
+from modgraph_runtime.integrity import MANIFEST_KEY, damage_in, damage_of, manifest_damage, other_format
 from modgraph_runtime.model_file import model_of, stamp_of
 from modgraph_runtime.ports import BATCH, Array, BundleError, Inputs, Port, check_axes
 
@@ -47,24 +47,26 @@ class Bundle:
         self.path = Path(path)
         self._session = _session(self.path, threads, check)
         self.manifest = self._read_manifest()
-        beside = self.path.with_suffix(".json")
-        if check and beside.exists():
-            with _reading(beside) as file:
-                damage = damage_beside(file.read(), self.manifest)
+        manifest_path = self.path.with_suffix(".json")
+        if check and manifest_path.exists():
+            with _reading(manifest_path) as file:
+                damage = manifest_damage(file.read(), self.manifest)
             if damage:
-                raise BundleError(f'"{beside}", the manifest beside the bundle, {damage.reason}', damage.way_out)
+                raise BundleError(f'"{manifest_path}", the manifest beside the bundle, {damage.reason}', damage.way_out)
         try:
             classes, axes = self.manifest.get("classes", {}), self.manifest.get("axes", {})
             self.inputs, self.outputs, self.routing = (
-                {port.name: port for port in (Port.of(entry, classes) for entry in self.manifest[group])}
+                {port.name: port for port in (Port.from_entry(entry, classes) for entry in self.manifest[group])}
                 for group in ("inputs", "outputs", "routing")
             )
             longest = {axis: known["longest"] for axis, known in axes.items() if "longest" in known}
             check_axes(self.inputs, {**self.outputs, **self.routing}, longest)
             self._inputs = Inputs(self.inputs, longest)
             self.targets = frozenset(map(str, self.manifest.get("targets", ())))
-            self.left_out = frozenset((*_left_out(self.manifest, "inputs"), *_left_out(self.manifest, "targets")))
-            self.outputs_left_out = _left_out(self.manifest, "outputs")
+            self.left_out = frozenset(
+                (*_names_left_out(self.manifest, "inputs"), *_names_left_out(self.manifest, "targets"))
+            )
+            self.outputs_left_out = _names_left_out(self.manifest, "outputs")
             self._hold(self.inputs, self._session.get_inputs())
             self._hold({**self.outputs, **self.routing}, self._session.get_outputs())
         except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -88,11 +90,11 @@ class Bundle:
 
     def _hold(self, ports: Mapping[str, Port], tensors: Any) -> None:
         """The manifest against the model: the same tensors, of the same types. Raises `ValueError`."""
-        real = {tensor.name: tensor for tensor in tensors}
-        if {port.tensor for port in ports.values()} != set(real):
-            raise ValueError(f"it tells of {sorted(ports)}, but the model has {sorted(real)}")
+        tensors_by_name = {tensor.name: tensor for tensor in tensors}
+        if {port.tensor for port in ports.values()} != set(tensors_by_name):
+            raise ValueError(f"it tells of {sorted(ports)}, but the model has {sorted(tensors_by_name)}")
         for name, port in ports.items():
-            tensor = real[port.tensor]
+            tensor = tensors_by_name[port.tensor]
             fits = len(tensor.shape) == 1 + len(port.shape) and tensor.type == KINDS[port.dtype]
             axes = zip(tensor.shape[1:], port.shape, strict=False)
             if not fits or any(type(a) is type(b) is int and a != b for a, b in axes):
@@ -101,7 +103,7 @@ class Bundle:
     def run(self, inputs: Mapping[str, Any], routing: bool = False, chunk: int = 1024) -> dict[str, Array]:
         """Outputs by name, examples first; with `routing`, what the routers decided too. Large batches are computed
         `chunk` examples at a time. Raises `BundleError` where arrays do not fit."""
-        arrays, lengths = self._inputs.fitted(inputs)
+        arrays, lengths = self._inputs.fit(inputs)
         ports = {**self.outputs, **(self.routing if routing else {})}
         if lengths[BATCH] == 0:
             return {name: _empty(port, lengths) for name, port in ports.items()}
@@ -118,9 +120,9 @@ class Bundle:
     def predict(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         """Outputs by name; where one tells classes apart, the most likely class: its name if it has one, else its
         number. Raises `BundleError` where arrays do not fit."""
-        return {name: self.classified(name, values) for name, values in self.run(inputs).items()}
+        return {name: self.classify(name, values) for name, values in self.run(inputs).items()}
 
-    def classified(self, output: str, values: Array) -> Array:
+    def classify(self, output: str, values: Array) -> Array:
         """The most likely classes of an output's values; values themselves if it tells no classes apart."""
         port = self.outputs[output]
         if port.target is None:
@@ -166,7 +168,7 @@ def _first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0].rpartition(" : ")[2]
 
 
-def _left_out(manifest: Mapping[str, Any], kind: str) -> tuple[str, ...]:
+def _names_left_out(manifest: Mapping[str, Any], kind: str) -> tuple[str, ...]:
     names = manifest.get("left_out", {}).get(kind, [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError("the names that it leaves out are no names")

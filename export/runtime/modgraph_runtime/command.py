@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 from modgraph_runtime.arrays import read_arrays, refuse_foreign, write_arrays
 from modgraph_runtime.bundle import Bundle
 from modgraph_runtime.ports import Array, BundleError
-from modgraph_runtime.streams import lasting_streams
+from modgraph_runtime.streams import keep_streams_open
 
-SHOWN = 8
+MOST_LISTED = 8
 
 
 def execute(options: argparse.Namespace) -> str:
@@ -71,15 +71,15 @@ def describe(bundle: Bundle) -> str:
 
 
 def _first(names: Sequence[str]) -> str:
-    return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+    return ", ".join(names[:MOST_LISTED]) + (", …" if len(names) > MOST_LISTED else "")
 
 
 def summary(bundle: Bundle, name: str, array: Array) -> str:
     """An output in a line: its shape, and the classes or values of the first examples."""
     port = bundle.outputs.get(name)
-    values = array if port is None else bundle.classified(name, array)
-    shown = [value if isinstance(value, str) else f"{value:.4g}" for value in values.ravel()[:SHOWN].tolist()]
-    return f"{name} {list(array.shape)}: {', '.join(shown)}{', …' if values.size > SHOWN else ''}"
+    values = array if port is None else bundle.classify(name, array)
+    texts = [value if isinstance(value, str) else f"{value:.4g}" for value in values.ravel()[:MOST_LISTED].tolist()]
+    return f"{name} {list(array.shape)}: {', '.join(texts)}{', …' if values.size > MOST_LISTED else ''}"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -102,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--unchecked", action="store_true", help="whether or not the file is as it was exported")
     parser.add_argument("--force", action="store_true", help="overwrite a file that modgraph did not write")
     options: Any = parser.parse_args(argv)
-    with lasting_streams():
+    with keep_streams_open():
         try:
             print(execute(options), flush=True)
         except (BundleError, OSError) as error:

@@ -150,7 +150,7 @@ def refuse_beyond_memory(needed: int) -> None:
     """Raises `OSError` where so many bytes are more than this process could take."""
     free = free_memory() if needed > SMALL else None
     if free is not None and needed > free:
-        raise OSError(errno.ENOMEM, f"it needs {in_words(needed)} of memory, and {in_words(free)} are free")
+        raise OSError(errno.ENOMEM, f"it needs {format_bytes(needed)} of memory, and {format_bytes(free)} are free")
 
 
 def free_memory() -> int | None:
@@ -169,7 +169,7 @@ def free_memory() -> int | None:
     return min(known, default=None)
 
 
-def in_words(count: int) -> str:
+def format_bytes(count: int) -> str:
     """A number of bytes, for a message."""
     size, units = float(count), ["bytes", "KB", "MB", "GB", "TB", "PB"]
     while size >= 1000 and len(units) > 1:

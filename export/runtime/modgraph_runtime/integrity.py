@@ -85,18 +85,18 @@ def other_format(manifest: Any) -> Damage | None:
     return Damage(reason, "export the model anew: modgraph export RUN -o model.onnx")
 
 
-def damage_beside(text: bytes, manifest: Mapping[str, Any]) -> Damage | None:
+def manifest_damage(text: bytes, manifest: Mapping[str, Any]) -> Damage | None:
     """What is wrong with the file that stands where a bundle's manifest is kept beside it, if anything.
 
     It must hold the manifest that is in the bundle. A JSON value that lacks most keys of manifests is none, belongs to
     somebody else, and is left alone.
     """
     try:
-        beside = json.loads(text)
+        found = json.loads(text)
     except (ValueError, RecursionError):
         return NO_JSON
-    claims = isinstance(beside, dict) and len(MANIFEST_KEYS & beside.keys()) >= CLAIM
-    return OF_ANOTHER if claims and beside != manifest else None
+    claims = isinstance(found, dict) and len(MANIFEST_KEYS & found.keys()) >= CLAIM
+    return OF_ANOTHER if claims and found != manifest else None
 
 
 # ------------------------------------------------------------ files of modgraph
@@ -134,12 +134,12 @@ def is_foreign(path: str | Path, keys: Keys | None = None) -> bool:
     if not stat.S_ISREG(status.st_mode) or status.st_size == 0:
         return False
     try:
-        return not made_by_modgraph(path, keys)
+        return not is_of_modgraph(path, keys)
     except OSError:
         return True
 
 
-def made_by_modgraph(path: str | Path, keys: Keys | None = None) -> bool:
+def is_of_modgraph(path: str | Path, keys: Keys | None = None) -> bool:
     """Whether a file's content is such as modgraph writes under its suffix; of JSON, with these keys if they are given.
     Raises `OSError`."""
     suffix = Path(path).suffix.lower()
@@ -166,7 +166,7 @@ def made_by_modgraph(path: str | Path, keys: Keys | None = None) -> bool:
         return mark in file.read(EITHER_END) or (suffix not in TEXTS and mark in _end(file, EITHER_END))
 
 
-def sealed(source: str) -> str:
+def seal(source: str) -> str:
     """A source with its digest at the end: once it is changed, it is its user's, and no longer overwritten."""
     return f"{source}{SEAL.decode()}{hashlib.sha256(source.encode()).hexdigest()}\n"
 

@@ -45,7 +45,7 @@ class Port:
     along: str = ""
 
     @classmethod
-    def of(cls, entry: Mapping[str, Any], classes: Mapping[str, Any]) -> Port:
+    def from_entry(cls, entry: Mapping[str, Any], classes: Mapping[str, Any]) -> Port:
         """A port as a manifest writes it. Raises `ValueError` if it makes no sense."""
         name, dtype, shape = entry["name"], entry["dtype"], entry["shape"]
         size, tensor, target = entry.get("size"), entry.get("tensor", name), entry.get("target")
@@ -93,7 +93,7 @@ class Inputs:
     def __str__(self) -> str:
         return ", ".join(f"{name} {port}" for name, port in self.ports.items() if port.dtype != LENGTH)
 
-    def fitted(self, given: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, int]]:
+    def fit(self, given: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, int]]:
         """Arrays as the model takes them, lengths that are not given filled in; and how long each axis is.
 
         Behind the end of an example, whose length is given, anything may stand: what the type has not becomes zero.
@@ -150,9 +150,11 @@ def _cast(array: Array, port: Port, padded: Mapping[str, Array]) -> Array:
     if not wrong.any():
         return cast
     axes = enumerate(port.shape, start=1)
-    real = real_places(array, [(at, axis) for at, axis in axes if isinstance(axis, str) and axis in padded], padded)
-    if (wrong & real).any():
-        place, values = ", ".join(map(str, np.argwhere(wrong & real)[0])), array[real]
+    unpadded = find_unpadded(
+        array, [(at, axis) for at, axis in axes if isinstance(axis, str) and axis in padded], padded
+    )
+    if (wrong & unpadded).any():
+        place, values = ", ".join(map(str, np.argwhere(wrong & unpadded)[0])), array[unpadded]
         problem = f"values that are infinite or not a number, first at [{place}]"
         if port.size is not None:
             problem = f"values from {values.min()} to {values.max()}; {port} allows 0 to {port.size - 1}"
@@ -160,13 +162,13 @@ def _cast(array: Array, port: Port, padded: Mapping[str, Array]) -> Array:
     return np.where(wrong, np.zeros((), port.kind), cast)
 
 
-def real_places(array: Array, padding: Iterable[tuple[int, str]], lengths: Mapping[str, Array]) -> NDArray[np.bool_]:
+def find_unpadded(array: Array, padding: Iterable[tuple[int, str]], lengths: Mapping[str, Array]) -> NDArray[np.bool_]:
     """Which places of an array [B, …] are no padding, of its shape: `padding` names the lengths along some axes."""
-    real = np.ones(array.shape, bool)
+    unpadded = np.ones(array.shape, bool)
     for at, name in padding:
         positions = np.arange(array.shape[at]).reshape([-1 if each == at else 1 for each in range(array.ndim)])
-        real &= positions < lengths[name].reshape(-1, *[1] * (array.ndim - 1))
-    return real
+        unpadded &= positions < lengths[name].reshape(-1, *[1] * (array.ndim - 1))
+    return unpadded
 
 
 def _length(port: Port, given: Mapping[str, Any], lengths: Mapping[str, int]) -> Array:

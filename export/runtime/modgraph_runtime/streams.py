@@ -48,7 +48,7 @@ def allow_colours() -> None:
         stream.colours = True
 
 
-class _Lasting(io.RawIOBase):
+class _Persistent(io.RawIOBase):
     """A file descriptor to write to. Once its reader is gone, what is written goes nowhere; for a stream that is not
     `needed`, so it does after any failure."""
 
@@ -77,7 +77,7 @@ class _Lasting(io.RawIOBase):
 
 
 @contextmanager
-def lasting_streams() -> Iterator[None]:
+def keep_streams_open() -> Iterator[None]:
     """Standard output and error that never end a command half way, and print any text in any encoding, without
     characters that control a terminal.
 
@@ -101,7 +101,7 @@ def lasting_streams() -> Iterator[None]:
 
 
 def _stream(descriptor: int, like: TextIO | None, needed: bool) -> TextIO:
-    raw: Any = _Lasting(descriptor, needed)
+    raw: Any = _Persistent(descriptor, needed)
     encoding = like.encoding if like is not None else "utf-8"
     lines = descriptor == STDERR or (like is not None and bool(like.line_buffering))
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding, errors="backslashreplace", line_buffering=lines)

@@ -44,7 +44,7 @@ class Examples:
         }
         wanted = {name: array for name, array in given.items() if name in types}
         try:
-            arrays, lengths = Inputs(ports, longest(graph)).fitted(wanted)
+            arrays, lengths = Inputs(ports, longest(graph)).fit(wanted)
         except BundleError as error:
             raise ModgraphError([BadExamples(reason=str(error))]) from error
         if lengths[BATCH] == 0:

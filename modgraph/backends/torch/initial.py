@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 import torch
-from modgraph_runtime.files import SMALL, free_memory, in_words
+from modgraph_runtime.files import SMALL, format_bytes, free_memory
 from torch import nn
 
 from modgraph.backends.errors import WeightsBeyondMemory
@@ -48,8 +48,8 @@ def refuse_large_weights(graph: Graph) -> None:
     above = (".".join(path[:end]) for end in range(len(path), 0, -1))  # where a spec declares its op or pool
     fault = WeightsBeyondMemory(
         span=next((owners[each] for each in above if owners.get(each) is not None), None),
-        needed=in_words(needed),
-        free=in_words(free),
+        needed=format_bytes(needed),
+        free=format_bytes(free),
         name=largest.name,
         shape=str([*largest.shape]),
     )

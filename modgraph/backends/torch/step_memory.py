@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_leaves
 from modgraph.backends.errors import StepIsUnmeasured
 from modgraph.backends.torch.model import empty_model
 from modgraph.diagnostics import ModgraphError
-from modgraph.inspect.cost import Memory, TrainingStep, cost_of, fixed, last_below
+from modgraph.inspect.cost import Memory, TrainingStep, cost_of, fix_lengths, last_below
 from modgraph.ir import Graph, OpNode, Result, ScanNode, weights_of
 from modgraph.nn import Chosen, ChosenSenders
 from modgraph.nn.selected import SelectedGrouped, SelectedPerModule
@@ -107,7 +107,7 @@ class Rehearsal:
 
     def _examples(self, batch: int, lengths: Mapping[str, int]) -> dict[str, Tensor]:
         types = {**self.graph.input_types, **self.graph.target_types}
-        shapes = {name: fixed(type_, lengths).shape for name, type_ in types.items() if type_.dtype != "length"}
+        shapes = {name: fix_lengths(type_, lengths).shape for name, type_ in types.items() if type_.dtype != "length"}
         kinds = {name: self.dtype if types[name].dtype == "float" else torch.int64 for name in shapes}
         return {
             name: torch.empty([batch, *(axis.size or 0 for axis in shape)], dtype=kinds[name])

@@ -1,6 +1,6 @@
 """Compares two graphs: nodes are matched, the regions of those that match are compared likewise, then fact by fact.
 
-`Renames` are what names have become, those of nodes, of owners of weights and of axes; `applied` is the edit that a
+`Renames` are what names have become, those of nodes, of owners of weights and of axes; `apply_diff` is the edit that a
 diff describes.
 """
 
@@ -97,7 +97,7 @@ class Renames:
                 return now
 
 
-def applied(diff: Diff, before: ir.Graph) -> ir.Graph:
+def apply_diff(diff: Diff, before: ir.Graph) -> ir.Graph:
     """The graph that a diff leads to from the one it was made of."""
     model = model_of(before) | {each.name: each.after for each in diff.model}
     left = {name: value for name, value in model.items() if name.startswith(PARAMETERS) and value is not None}
@@ -136,7 +136,7 @@ def compare(before: ir.Graph, after: ir.Graph, moved: Mapping[str, str] | None =
     matched = [*_match(Level(before, palette=palette), Level(after, palette=palette), moved or {})]
     added, removed = list[Unmatched](), list[Unmatched]()
     for each in matched:
-        for found, level, names in zip((removed, added), each.levels, each.left(), strict=True):
+        for found, level, names in zip((removed, added), each.levels, each.rest(), strict=True):
             found += (Unmatched(level.place + name, level.graph) for name in names)
     moves = [*_moves(matched, before)]
     taken = {each.levels[0].place + name for each in matched for name in each.before}

@@ -51,7 +51,7 @@ class Weight:
         """It after, or before where it is gone."""
         return next(each for each in (self.after, self.before) if each is not None)
 
-    def reshaped(self, say: Callable[[str], str] = str) -> list[str]:
+    def list_reshaped_axes(self, say: Callable[[str], str] = str) -> list[str]:
         """The axes that have another length: `expert 6→8`; one without a name by its place, from 0."""
         if self.before is None or self.after is None:
             return []
@@ -111,7 +111,7 @@ class Comparison:
 
     def as_json(self) -> dict[str, Any]:
         """All of it in plain values, as `modgraph diff --json` prints it."""
-        from modgraph.inspect.diff.json_form import as_json
+        from modgraph.inspect.diff.report_json import as_json
 
         return as_json(self)
 
@@ -122,7 +122,7 @@ class Comparison:
     @cached_property
     def reported(self) -> Diff:
         """What people read of the diff: of a router its settings, not what follows in its body."""
-        return without_bodies(self.diff, self.before.graph, self.after.graph)
+        return drop_router_bodies(self.diff, self.before.graph, self.after.graph)
 
     @cached_property
     def keys(self) -> Keys:
@@ -135,13 +135,13 @@ class Comparison:
         return [(fate, each, sum(weight.latest.count for weight in each)) for fate, each in weights.items()]
 
 
-def without_marks(found: Comparison) -> Comparison:
+def drop_marks(found: Comparison) -> Comparison:
     """The same without what is only frozen now, or learns again, or counts as added."""
     changed = tuple(each for each in found.diff.changed if each.names - MARKS)
     return replace(found, diff=replace(found.diff, changed=changed))
 
 
-def compared(
+def compare_sides(
     before: Side, after: Side, moved: Mapping[str, str], lengths: Mapping[str, int], notes: tuple[str, ...] = ()
 ) -> Comparison:
     """Two architectures beside each other. Raises `ModgraphError` for lengths of axes that neither has."""
@@ -191,7 +191,7 @@ def _names_of_weights(diff: Diff, before: Graph) -> Iterator[tuple[str, str]]:
 FOLLOWING = ("types.", "settings.sizes", "settings.axis")  # what follows in the body of a router
 
 
-def without_bodies(diff: Diff, before: Graph, after: Graph) -> Diff:
+def drop_router_bodies(diff: Diff, before: Graph, after: Graph) -> Diff:
     """A diff without what is in the bodies of routers that are said to be others, nor what only follows there."""
     routers = [each for each in diff.changed if each.kind == "router"]
     places = {each.before for each in routers} | {each.place for each in diff.removed}

@@ -11,7 +11,7 @@ from modgraph.inspect.cost import COUNTS
 from modgraph.inspect.diff.compare import AXIS, LABEL, WEIGHTS
 from modgraph.inspect.diff.comparison import Comparison, Fate
 from modgraph.inspect.diff.text import lines_of, moves_of, summary
-from modgraph.inspect.diff.words import details, shown_node, shown_place
+from modgraph.inspect.diff.words import describe_node, details, format_place
 from modgraph.inspect.page.content import Content, Kind, Mark, Pane, Section, Table, Text
 from modgraph.inspect.page.document import page_of
 from modgraph.inspect.scene import scene_of
@@ -39,8 +39,8 @@ def panes_of(found: Comparison, sources: Sources, labels: Sequence[str]) -> list
     for side, marks, source, label in zip((found.before, found.after), _marks(found), sources, labels, strict=True):
         scene = scene_of(side.graph)
         known = {box.id for box in scene.walk()}
-        drawn = {id: mark for id, mark in marks.items() if id in known}
-        panes.append(Pane(scene, source, drawn, label=label, notes=found.notes))
+        visible = {id: mark for id, mark in marks.items() if id in known}
+        panes.append(Pane(scene, source, visible, label=label, notes=found.notes))
     return panes
 
 
@@ -48,12 +48,12 @@ def _marks(found: Comparison) -> tuple[Marks, Marks]:
     """What became of the boxes of both graphs, types that only follow left out."""
     diff = found.reported
     old, new = (dict(ids_of_nodes(side.graph)) for side in (found.before, found.after))
-    before = {old[each.place]: Mark("removed", (shown_node(each),)) for each in diff.removed}
-    after = {new[each.place]: Mark("added", (shown_node(each),)) for each in diff.added}
+    before = {old[each.place]: Mark("removed", (describe_node(each),)) for each in diff.removed}
+    after = {new[each.place]: Mark("added", (describe_node(each),)) for each in diff.added}
     lines: dict[tuple[str, str], tuple[Kind, tuple[str, ...]]] = {}
     for move in diff.moved:
         if move.kind not in (WEIGHTS, AXIS, LABEL):
-            names = f"{shown_place(move.before)} → {shown_place(move.after)}"
+            names = f"{format_place(move.before)} → {format_place(move.after)}"
             lines[move.before, move.after] = ("moved", (names,))
     for each in diff.changed:
         if not each.follows:
@@ -70,11 +70,11 @@ def _sections(found: Comparison) -> Iterator[Section]:
     yield Section("In short", [Text(summary(found)), *map(Text, found.notes)])
     if lines := lines_of(found):
         words = ["; ".join(filter(None, (each.what, *each.details))) for each in lines]
-        facts = [(each.sign, each.kind, shown_place(each.place), each.count) for each in lines]
+        facts = [(each.sign, each.kind, format_place(each.place), each.count) for each in lines]
         rows = [(*each, said) for each, said in zip(facts, words, strict=True)]
         yield Section("What differs", [Table(("", "kind", "where", "×", "what"), rows)], [*after, *before])
     if moves := moves_of(diff.moved, found.keys):
-        names = [(shown_place(each.before), shown_place(each.after), each.count) for each in moves]
+        names = [(format_place(each.before), format_place(each.after), each.count) for each in moves]
         yield Section("What has moved", [Table(("from", "to", "nodes"), names)])
     if diff.doubts:
         doubts = [(each.kind, each.before, each.after, each.declaration) for each in diff.doubts]
@@ -84,7 +84,11 @@ def _sections(found: Comparison) -> Iterator[Section]:
     yield Section("Costs", [Table(("", "before", "after", "difference"), costs)])
     fates = [(str(fate), len(weights), count) for fate, weights, count in found.fates()]
     others = [
-        (str(each.fate), *(side.name if side else "" for side in (each.before, each.after)), ", ".join(each.reshaped()))
+        (
+            str(each.fate),
+            *(side.name if side else "" for side in (each.before, each.after)),
+            ", ".join(each.list_reshaped_axes()),
+        )
         for each in found.weights
         if each.fate is not Fate.KEPT
     ]

@@ -108,7 +108,7 @@ class Level:
     def up(self) -> Colours:
         found: Colours = {}
         for name, edges in self.sources.items():
-            found[name] = self._number("up", self.content[name], *_coloured(edges, found))
+            found[name] = self._number("up", self.content[name], *_edge_colours(edges, found))
         return found
 
     @cached_property
@@ -118,7 +118,7 @@ class Level:
             results.setdefault(result.node, []).append((at, result.index))
         found: Colours = {}
         for name in reversed([*self.sources]):
-            users = _coloured(self.users[name], found)
+            users = _edge_colours(self.users[name], found)
             found[name] = self._number("context", self.up[name], tuple(results.get(name, ())), *users)
         return found
 
@@ -129,7 +129,7 @@ class Level:
         return self._number("region", arguments, results, *sorted(self.context.values()))
 
 
-def _coloured(edges: Iterable[Edge], colours: Mapping[str, int]) -> list[tuple[str, str, int, int]]:
+def _edge_colours(edges: Iterable[Edge], colours: Mapping[str, int]) -> list[tuple[str, str, int, int]]:
     return sorted((edge.relation, edge.slot, edge.result, colours[edge.node]) for edge in edges)
 
 

@@ -37,7 +37,7 @@ class Pairs(Generic[T]):
         self.after: dict[T, T] = {}
         self.before: dict[T, T] = {}
 
-    def left(self) -> tuple[list[T], list[T]]:
+    def rest(self) -> tuple[list[T], list[T]]:
         """What has no other yet."""
         before, after = self._sides
         return [each for each in before if each not in self.after], [each for each in after if each not in self.before]
@@ -50,7 +50,7 @@ class Pairs(Generic[T]):
     def groups(self, key: Key[T]) -> list[tuple[list[T], list[T]]]:
         """What of the rest has one key before and after, for each key that both sides have."""
         found: dict[object, tuple[list[T], list[T]]] = {}
-        for side, left in enumerate(self.left()):
+        for side, left in enumerate(self.rest()):
             for each in left:
                 if (value := key(side, each)) is not None:
                     found.setdefault(value, ([], []))[side].append(each)
@@ -103,7 +103,7 @@ def pair_calls(before: Definitions, after: Definitions) -> Iterator[tuple[Call, 
     definitions.add_in_order(lambda side, each: each)
     definitions.add_in_order(lambda side, each: (each.kind, each.lines))
     definitions.add_in_order(lambda side, each: (each.kind, each.author))
-    left, others = definitions.left()
+    left, others = definitions.rest()
     if len(left) * len(others) <= MOST_PAIRS:  # then the most similar
         likely = [(old, new) for old in left for new in others if old.kind == new.kind]
         nodes = {each: {line[:2] for line in each.lines} for each in (*left, *others)}
@@ -147,10 +147,10 @@ class Matching(Pairs[str]):
                 names = second.names[other]
                 self._match((name, names[said]) for said, name in first.names[call].items() if said in names)
         for _ in range(MOST_ROUNDS):  # of what is left, what alone has its content where it stands
-            known = len(self.after)
+            common_name = len(self.after)
             for around in (BOTH, ("sources",), ("users",)):
-                self._match(self.unique(self._between(self._content, around)))
-            if len(self.after) == known:
+                self._match(self.unique(self._neighbour_key(self._content, around)))
+            if len(self.after) == common_name:
                 break
 
     def nodes(self) -> Iterator[tuple[Node, Node]]:
@@ -174,22 +174,24 @@ class Matching(Pairs[str]):
                 found.setdefault(node.owner, []).append(node.name)
         for named, others in (nodes, owners):
             for name, old in named.items():
-                for new in (others.get(each, []) for each in _moved_names(name, moves)):
+                for new in (others.get(each, []) for each in _follow_moves(name, moves)):
                     if len(old) == len(new) == 1:
                         self._match([(old[0], new[0])])
 
     def _content(self, side: int, name: str) -> object:
         return self.levels[side].content[name]
 
-    def _between(self, kind: Key[str], around: tuple[str, ...]) -> Key[str]:
+    def _neighbour_key(self, kind: Key[str], around: tuple[str, ...]) -> Key[str]:
         """What is of a kind between nodes that are known: what it reads, what reads it, or both."""
 
-        def known(side: int, name: str) -> str:
+        def common_name(side: int, name: str) -> str:
             return (name if name in self.before else "") if side else self.after.get(name, "")
 
         def key(side: int, name: str) -> object:
             edges = [(relation, edge) for relation in around for edge in getattr(self.levels[side], relation)[name]]
-            found = sorted((at, edge.relation, edge.slot, known(side, edge.node), edge.result) for at, edge in edges)
+            found = sorted(
+                (at, edge.relation, edge.slot, common_name(side, edge.node), edge.result) for at, edge in edges
+            )
             return (kind(side, name), *found) if any(each[3] for each in found) else None
 
         return key
@@ -203,7 +205,7 @@ class Matching(Pairs[str]):
             return node.kind, getattr(declaration_of(node), "name", None)
 
         found = dict(self.unique(self._content))
-        likely = [pair for pair in self.unique(self._between(kind, BOTH)) if pair[0] not in found]
+        likely = [pair for pair in self.unique(self._neighbour_key(kind, BOTH)) if pair[0] not in found]
         found |= {name: other for name, other in likely if other not in found.values()}
         doubts = []
         for node in (self.levels[0].graph[name] for name in sorted(found, key=natural)):
@@ -213,7 +215,7 @@ class Matching(Pairs[str]):
         return doubts
 
 
-def _moved_names(name: str, moves: Mapping[str, str]) -> Iterator[str]:
+def _follow_moves(name: str, moves: Mapping[str, str]) -> Iterator[str]:
     """The names that a name has become: itself or what it lies below may have moved, and that again."""
     for _ in range(MOST_MOVES):
         parts = name.split(".")

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from modgraph.inspect.cost import COUNTS
-from modgraph.inspect.cost_text import aligned
+from modgraph.inspect.cost_text import align
 from modgraph.inspect.diff.changes import Changed, Moved, Unmatched
 from modgraph.inspect.diff.comparison import Comparison, Fate, Weight
 from modgraph.inspect.diff.level import Level, Palette
 from modgraph.inspect.diff.matching import Definitions
-from modgraph.inspect.diff.words import Key, Keys, Say, details, fill, shown_node, shown_place, shown_type
+from modgraph.inspect.diff.words import Key, Keys, Say, describe_node, details, fill, format_place, format_type
 from modgraph.ir import Call, Graph
 
 ADDED, REMOVED, CHANGED, MOVED = "+", "−", "~", "→"
@@ -64,7 +64,7 @@ def _change(each: Changed) -> Item:
 
 
 def _node(sign: str, each: Unmatched) -> Item:
-    return each.place, lambda at, say: Line(sign, each.kind, at, shown_node(each, say))
+    return each.place, lambda at, say: Line(sign, each.kind, at, describe_node(each, say))
 
 
 def _call(sign: str, call: Call, place: str, what: str) -> Item:
@@ -72,7 +72,7 @@ def _call(sign: str, call: Call, place: str, what: str) -> Item:
 
 
 def _weight(each: Weight) -> Item:
-    return each.latest.name, lambda at, say: Line(CHANGED, "weight", at, ", ".join(each.reshaped(say)))
+    return each.latest.name, lambda at, say: Line(CHANGED, "weight", at, ", ".join(each.list_reshaped_axes(say)))
 
 
 def fold(items: Iterable[Item], keys: Keys) -> list[Line]:
@@ -80,7 +80,7 @@ def fold(items: Iterable[Item], keys: Keys) -> list[Line]:
     groups: dict[Line, list[tuple[Item, tuple[Key, ...]]]] = {}
     for place, line in items:
         pattern, own = keys.split(place)
-        groups.setdefault(line(pattern, keys.seen_from(place)), []).append(((place, line), own))
+        groups.setdefault(line(pattern, keys.say_from(place)), []).append(((place, line), own))
     lines = []
     for folded, group in groups.items():
         (place, line), _ = group[0]
@@ -150,13 +150,13 @@ def text_of(found: Comparison, coloured: bool = False) -> str:
     heading += [*(paint(f"  {each}", DIM) for each in details(found.diff.model)), summary(found)]
     changes = []
     for line in lines_of(found):
-        place = f"{line.sign} {line.kind} {shown_place(line.place)}{_times(line.count)}"
+        place = f"{line.sign} {line.kind} {format_place(line.place)}{_times(line.count)}"
         changes.append(paint(place, COLOURS[line.sign]) + paint(f"  {line.what}" if line.what else "", DIM))
         changes += [f"    {each}" for each in line.details]
     for move in moves_of(found.reported.moved, found.keys):
-        many = f" ({_counted(move.count, 'node')})" if move.count > 1 else ""
-        changes.append(paint(f"{MOVED} {shown_place(move.before)} → {shown_place(move.after)}{many}", COLOURS[MOVED]))
-    doubts = [*_listed(f"  {each.declaration}" for each in found.reported.doubts)]
+        many = f" ({_count(move.count, 'node')})" if move.count > 1 else ""
+        changes.append(paint(f"{MOVED} {format_place(move.before)} → {format_place(move.after)}{many}", COLOURS[MOVED]))
+    doubts = [*_truncate(f"  {each.declaration}" for each in found.reported.doubts)]
     if doubts:
         doubts.insert(0, DOUBTFUL)
     costs = [("", "before", "after", "")]
@@ -165,13 +165,13 @@ def text_of(found: Comparison, coloured: bool = False) -> str:
         change = "=" if old == new else f"{new - old:+,}" + (f" ({(new - old) / old:+.1%})" if old else "")
         costs.append((name.replace("_", " "), f"{old:,}", f"{new:,}", change))
     follow, star = [each.attributes[0] for each in found.reported.changed if each.follows], found.keys.star
-    said = [[shown_type(one, star) if one else "none" for one in (each.before, each.after)] for each in follow]
+    said = [[format_type(one, star) if one else "none" for one in (each.before, each.after)] for each in follow]
     types = Counter(map(" → ".join, said))
     following = [f"  {change}{_times(count)}" for change, count in types.most_common()]
     if following:
         title = paint(f"types that follow from these ({types.total():,}):", DIM)
-        following = [title, *_listed(following)]
-    blocks = [heading, changes, following, doubts, aligned(costs) if found.diff else [], [*_weights(found)]]
+        following = [title, *_truncate(following)]
+    blocks = [heading, changes, following, doubts, align(costs) if found.diff else [], [*_weights(found)]]
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
@@ -183,7 +183,7 @@ def summary(found: Comparison) -> str:
     return ", ".join(words) or "the architectures are the same"
 
 
-def _listed(lines: Iterable[str]) -> Iterator[str]:
+def _truncate(lines: Iterable[str]) -> Iterator[str]:
     found = [*lines]
     yield from found[:MOST_LISTED]
     if len(found) > MOST_LISTED:
@@ -194,10 +194,10 @@ def _weights(found: Comparison) -> Iterator[str]:
     """What becomes of the weights, and whether what was learnt is the same."""
     values, reshaped = found.values, [each for each in found.weights if each.fate is Fate.RESHAPED]
     if found.diff:
-        fates = [f"{len(each):,} {fate} ({_counted(count, 'value')})" for fate, each, count in found.fates() if each]
+        fates = [f"{len(each):,} {fate} ({_count(count, 'value')})" for fate, each, count in found.fates() if each]
         yield f"trained weights: {', '.join(fates) or 'there are none'}"
         lines = fold(map(_weight, reshaped), found.keys)
-        yield from _listed(f"  {line.place}{_times(line.count)}: {line.what}" for line in lines)
+        yield from _truncate(f"  {line.place}{_times(line.count)}: {line.what}" for line in lines)
     if values.trained == "unknown":
         yield from [f"values of weights: {values.reason}"] * bool(values.reason)
         return
@@ -211,5 +211,5 @@ def _times(count: int) -> str:
     return f" (× {count})" if count > 1 else ""
 
 
-def _counted(number: int, noun: str) -> str:
+def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"

@@ -31,31 +31,31 @@ Key = int | str
 Say = Callable[[str], str]  # how a text says a name
 
 
-def shown_place(place: str) -> str:
+def format_place(place: str) -> str:
     """A place as people write it: `expert > fc1`, and `expert[2] > fc1` for a module unlike the first."""
     *holders, name = place.split("/")
     pairs = zip(holders[::2], holders[1::2], strict=True)
     return "".join(f"{holder}{'' if number == '0' else f'[{number}]'} > " for holder, number in pairs) + name
 
 
-def shown_node(each: Unmatched, say: Say = str) -> str:
+def describe_node(each: Unmatched, say: Say = str) -> str:
     """What an added or removed node is: its op or router with settings, how many modules, its type."""
     node, uses, declared = each.node, each.graph.uses(each.node.name), declaration_of(each.node)
     match declared, node:
         case RouterText(), _:
-            content = _applied(declared.name, {name: _number(value) for name, value in declared.given})
+            content = _format_call(declared.name, {name: _number(value) for name, value in declared.given})
         case Declaration(), _:
             settings = {name: _constant(value, say) for name, value in declared.values().items()}
-            content = _applied(declared.name, settings)
+            content = _format_call(declared.name, settings)
         case _, PoolNode():
             inside = [each.op.name for each in node.region(0).graph.of_kind(OpNode)]
             content = f"{node.size} modules of {' → '.join(inside) or 'nothing'}"
         case _:
             content = f"{say(uses['pool'])} by {say(uses['router'])}" if uses else ""
-    return content + (f": {shown_type(node.types[0], say)}" if node.types else "")
+    return content + (f": {format_type(node.types[0], say)}" if node.types else "")
 
 
-def _applied(name: str, settings: Mapping[str, str]) -> str:
+def _format_call(name: str, settings: Mapping[str, str]) -> str:
     """`name(key=value, …)`, without brackets where nothing is set."""
     given = ", ".join(f"{key}={value}" for key, value in settings.items())
     return f"{name}({given})" if given else name
@@ -68,14 +68,14 @@ def details(attributes: tuple[Attribute, ...], say: Say = str) -> Iterator[str]:
     known = {each.name: each for each in attributes}
     settings = [each for each in attributes if each.name.startswith("settings.") and None in (each.before, each.after)]
     if known.keys() & WRITTEN:
-        yield from _of_text(known)
+        yield from _router_details(known)
     for each in attributes:
         if each.name == "is":
             own = [
                 {one.name.partition(".")[2]: _constant(value, say) for one, value in values if value is not None}
                 for values in ([(one, one.before) for one in settings], [(one, one.after) for one in settings])
             ]
-            yield f"{_applied(each.before or NOTHING, own[0])} → {_applied(each.after or NOTHING, own[1])}"
+            yield f"{_format_call(each.before or NOTHING, own[0])} → {_format_call(each.after or NOTHING, own[1])}"
             continue
         is_said = each.name in LISTS and any(name.startswith(f"{each.name}.") for name in known)
         if not (each.name in WRITTEN or is_said or ("is" in known and each in settings)):
@@ -84,7 +84,7 @@ def details(attributes: tuple[Attribute, ...], say: Say = str) -> Iterator[str]:
             yield f"{name}: {_value(each.name, each.before, say)} → {_value(each.name, each.after, say)}"
 
 
-def _of_text(attributes: Mapping[str, Attribute]) -> Iterator[str]:
+def _router_details(attributes: Mapping[str, Attribute]) -> Iterator[str]:
     own: list[dict[str, str]] = [{}, {}]
     for name in ("given", "defaults"):
         if name in attributes:
@@ -95,7 +95,7 @@ def _of_text(attributes: Mapping[str, Attribute]) -> Iterator[str]:
         text = attributes["text"]
         before = {key: _number(value) for key, value in old.items() if key not in new}
         after = {key: _number(value) for key, value in new.items() if key not in old}
-        yield f"{_applied(text.before, before)} → {_applied(text.after, after)}"
+        yield f"{_format_call(text.before, before)} → {_format_call(text.after, after)}"
     for key in new:
         if key in old and old[key] != new[key]:
             yield f"{key}: {_number(old[key])} → {_number(new[key])}"
@@ -116,7 +116,7 @@ def _value(name: str, value: Any, say: Say) -> str:
         case None:
             return NOTHING
         case TensorType():
-            return shown_type(value, say)
+            return format_type(value, say)
         case Result():
             return str(Result(say(value.node), value.index))
         case Region():
@@ -133,7 +133,7 @@ def _value(name: str, value: Any, say: Say) -> str:
             return str(value)
 
 
-def shown_type(type_: TensorType, say: Say = str) -> str:
+def format_type(type_: TensorType, say: Say = str) -> str:
     return str(rename_axes(type_, say))
 
 
@@ -186,7 +186,7 @@ class Keys:
         """A name with a star for each key."""
         return self._map(name, lambda loop, key: STAR)
 
-    def seen_from(self, place: str) -> Say:
+    def say_from(self, place: str) -> Say:
         """How names are said in the round that a place stands in: with a star for its own key."""
         own: dict[str, Key] = {}
         self._map(place, lambda loop, key: str(own.setdefault(loop, key)))

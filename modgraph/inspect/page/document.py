@@ -33,13 +33,13 @@ RENDERER = ("scene.js", "layout.js", "draw.js", "svg_text.js")
 
 def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ()) -> str:
     """The page: one graph with its source, or two side by side; sections stand in a tab of their own."""
-    data, drawn, template = [pane.as_json() for pane in panes], list[str](), text_of("pane.html")
+    data, parts, template = [pane.as_json() for pane in panes], list[str](), text_of("pane.html")
     for pane, record in zip(panes, data, strict=True):
-        drawing = rendered(record)
+        drawing = render(record)
         record |= {"state": drawing["state"], "laid": drawing["laid"]}
         heading = f"<h2>{escape_html(pane.label)}</h2>" if pane.label else ""
-        legend, sourceless = "" if drawn else text_of("legend.html"), "" if pane.sources() else " sourceless"
-        drawn.append(template.format(sourceless=sourceless, heading=heading, svg=drawing["svg"], legend=legend))
+        legend, sourceless = "" if parts else text_of("legend.html"), "" if pane.sources() else " sourceless"
+        parts.append(template.format(sourceless=sourceless, heading=heading, svg=drawing["svg"], legend=legend))
     script = "(() => {\n" + "\n".join(map(text_of, SCRIPTS)) + "})();\n"
     style = style_of_drawing() + text_of("page.css")
     # nothing is fetched, and nothing runs but the page's own script and the layout library
@@ -53,9 +53,9 @@ def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ())
         count="two" if len(panes) > 1 else "one",
         wide=" wide" if sections else "",
         tab_of_data=TAB_OF_DATA if sections else "",
-        panes="".join(drawn),
+        panes="".join(parts),
         data=script_json({"panes": data, "sections": [section.as_json() for section in sections]}),
-        elk=base64.b64encode(packed_elk()).decode(),
+        elk=base64.b64encode(elk_gzip()).decode(),
         notice=ELK_NOTICE,
         script=script,
     )
@@ -79,7 +79,7 @@ def text_of(name: str) -> str:
 
 
 @cache
-def packed_elk() -> bytes:
+def elk_gzip() -> bytes:
     """The layout library, compressed by gzip."""
     return files(__package__).joinpath("elk").joinpath("elk.bundled.js.gz").read_bytes()
 
@@ -87,7 +87,7 @@ def packed_elk() -> bytes:
 @cache
 def elk() -> str:
     """The layout library."""
-    return gzip.decompress(packed_elk()).decode()
+    return gzip.decompress(elk_gzip()).decode()
 
 
 @cache
@@ -107,8 +107,8 @@ def _engine() -> MiniRacer:
     return engine
 
 
-def rendered(pane: dict[str, Any], budget: int = FIRST_BOXES, routes: bool = False) -> dict[str, Any]:
-    """A pane in JSON laid out and drawn: `state`, what is unfolded; `laid`, positions; `svg`, the elements.
+def render(pane: dict[str, Any], budget: int = FIRST_BOXES, routes: bool = False) -> dict[str, Any]:
+    """Lay out and draw a pane in JSON: `state`, what is unfolded; `laid`, positions; `svg`, the elements.
 
     Unfolded are about `budget` boxes; with `routes` only what leads to boxes that have a load.
     Raises `ModgraphError` where V8 cannot start.
@@ -117,5 +117,5 @@ def rendered(pane: dict[str, Any], budget: int = FIRST_BOXES, routes: bool = Fal
     engine.eval(f"render({json.dumps(pane)}, {json.dumps(budget)}, {json.dumps(routes)}); 0")
     result: Any = engine.eval("rendered")
     assert isinstance(result, str), engine.eval("fault")
-    drawn: dict[str, Any] = json.loads(result)
-    return drawn
+    drawing: dict[str, Any] = json.loads(result)
+    return drawing

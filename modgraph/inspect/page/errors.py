@@ -9,7 +9,7 @@ class TooFewAddresses(Diagnostic, code="MG142"):
     """What lays out pages and pictures (V8) reserves a terabyte of addresses, whatever it then uses of them; a bound on
     a process's addresses (`ulimit -v`) is met by that alone."""
 
-    message = "pages and pictures need a terabyte of addresses to be laid out; this process is bounded to {most} GiB"
+    message = "the layout of pages and pictures needs a terabyte of addresses; this process is bounded to {most} GiB"
     help = "lift the bound (ulimit -v unlimited), or draw what others lay out: a file that ends in .dot or .mmd"
 
 

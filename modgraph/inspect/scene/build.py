@@ -8,9 +8,18 @@ from dataclasses import replace
 from modgraph import ir
 from modgraph.diagnostics import Source
 from modgraph.inspect.cost import Cost, axes_of_any_length, cost_of
-from modgraph.inspect.scene.stacks import Entry, group_of, mark_tokenizers, stacked
+from modgraph.inspect.scene.stacks import Entry, fold_repeats, group_of, mark_tokenizers
 from modgraph.inspect.scene.values import Box, Edge, Row, Scene
-from modgraph.inspect.scene.words import Level, below, brief, help_of, lines_of, settings_of, shape_of, shown
+from modgraph.inspect.scene.words import (
+    Level,
+    brief,
+    format_settings,
+    help_of,
+    lines_of,
+    settings_of,
+    shape_of,
+    strip_path,
+)
 from modgraph.ir.program.outline import definitions_of
 from modgraph.ops.array import Array
 from modgraph.types import TensorType
@@ -22,7 +31,9 @@ def scene_of(graph: ir.Graph) -> Scene:
     builder = _Builder(graph, cost)
     boxes = mark_tokenizers(builder.boxes(ir.body_of(graph), Level(graph)), edges)
     lengths = tuple((axis, 1) for axis in axes_of_any_length(graph))
-    return Scene(graph.name, shown(graph.parameters), boxes, edges, cost, lengths, tuple(builder.sources.values()))
+    return Scene(
+        graph.name, format_settings(graph.parameters), boxes, edges, cost, lengths, tuple(builder.sources.values())
+    )
 
 
 class _Builder:
@@ -37,7 +48,7 @@ class _Builder:
             self.weights.setdefault(weight.owner, []).append(weight)
         self.first_use: dict[str, str] = {}  # of the weights of an owner
         self.taken = {id for _, id in ids_of_nodes(graph)}
-        self.drawn: set[str] = set()
+        self.visited: set[str] = set()
         self.sources: dict[str, Source] = {}
 
     def boxes(self, body: ir.Body, level: Level) -> tuple[Box, ...]:
@@ -47,10 +58,10 @@ class _Builder:
             match item:
                 case ir.Body():
                     entries += self.call(item, level)
-                case ir.Node() if item.name not in level.shared and level.prefix + item.name not in self.drawn:
-                    self.drawn.add(level.prefix + item.name)
+                case ir.Node() if item.name not in level.shared and level.prefix + item.name not in self.visited:
+                    self.visited.add(level.prefix + item.name)
                     entries.append(Entry(self.box(item, level)))
-        return tuple(stacked(entries, self.unique))
+        return tuple(fold_repeats(entries, self.unique))
 
     def call(self, body: ir.Body, level: Level) -> Iterator[Entry]:
         """The box of a call; that of a router's text is its decision, a module's that has one op is the op."""
@@ -59,7 +70,7 @@ class _Builder:
         inside = replace(level, path=call.path, weights=call.weights)
         decisions = (each for each in body.items if isinstance(each, ir.DecisionNode) and each.name == call.path)
         if (route := next(decisions, None)) is not None:
-            self.drawn.add(level.prefix + route.name)
+            self.visited.add(level.prefix + route.name)
             box, children = self.box(route, level), self.boxes(body, inside)
             yield Entry(replace(box, children=children, cost=sum((child.cost for child in children), box.cost)))
         elif children := self.boxes(body, inside):
@@ -164,7 +175,7 @@ class _Builder:
                 role = "one step" if child.id == node.variable else role
                 child = replace(child, detail=f"{role}: {child.detail}")
             children.append(child)
-        states = ", ".join(below(node.name, state) for state in node.states)
+        states = ", ".join(strip_path(node.name, state) for state in node.states)
         cost = sum((child.cost for child in children), Cost())
         return replace(box, detail=f"carries {states}" if states else "", children=tuple(children), cost=cost)
 
@@ -219,8 +230,8 @@ def edges_of(graph: ir.Graph, prefix: str = "") -> Iterator[Edge]:
                 type_ = inside.type_of(following)
                 yield Edge(following.node, state, "carry", "next", str(type_), short_type(type_))
         elif isinstance(node, ir.PoolNode):
-            for region, below in zip(node.regions, prefixes(node, here), strict=True):
-                yield from edges_of(region.graph, below)
+            for region, strip_path in zip(node.regions, prefixes(node, here), strict=True):
+                yield from edges_of(region.graph, strip_path)
 
 
 def prefixes(pool: ir.PoolNode, box: str) -> list[str]:

@@ -22,7 +22,7 @@ class Entry(NamedTuple):
     definition: Hashable = None
 
 
-def stacked(entries: Sequence[Entry], unique: Callable[[str], str]) -> Iterator[Box]:
+def fold_repeats(entries: Sequence[Entry], unique: Callable[[str], str]) -> Iterator[Box]:
     """The boxes of a body in order, equal calls that follow each other in repeats, whose ids are made unique: at each
     place the run that reaches farthest."""
     rounds = Counter(each.call.definition for each in entries if each.call is not None and each.call.kind == "round")
@@ -48,7 +48,7 @@ def _count(entries: Sequence[Entry], start: int, period: int) -> int:
 
 def _repeat(entries: Sequence[Entry], period: int, rounds: Mapping[str, int]) -> Box:
     boxes = [each.box for each in entries[:period]]
-    boxes += [replace(each.box, alike=boxes[at % period].id) for at, each in enumerate(entries[period:])]
+    boxes += [replace(each.box, same_as=boxes[at % period].id) for at, each in enumerate(entries[period:])]
     calls = [each.call for each in entries if each.call is not None]
     (first, last), id = (calls[0], calls[-1]), boxes[0].id.removesuffix(f".{calls[0].key}")
     if first.kind != "round" or last.kind != "round":
@@ -87,11 +87,11 @@ def mark_tokenizers(boxes: Iterable[Box], edges: Iterable[Edge]) -> tuple[Box, .
         last = {leaves[name] for name in leaves.keys() - read}
         return {*leaves.values()} <= {"op", "tokenizer"} and read <= leaves.keys() | inputs and last == {"tokenizer"}
 
-    def marked(box: Box) -> Box:
+    def mark(box: Box) -> Box:
         if box.kind != "block":
             return box
         if is_tokenizer(box):
             return replace(box, kind="tokenizer")
-        return replace(box, children=tuple(map(marked, box.children)))
+        return replace(box, children=tuple(map(mark, box.children)))
 
-    return tuple(map(marked, boxes))
+    return tuple(map(mark, boxes))

@@ -61,7 +61,7 @@ class Box:
     children: tuple[Box, ...] = ()
     count: int = 1
     period: int = 1
-    alike: str = ""
+    same_as: str = ""
 
     def walk(self) -> Iterator[Box]:
         """This box and all in it, outer before inner."""
@@ -73,6 +73,7 @@ class Box:
         """What differs from a box that has nothing."""
         record = {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
         record |= {name: [*map(asdict, record[name])] for name in ("weights", "records") if name in record}
+        record |= {"alike": record.pop("same_as")} if self.same_as else {}
         record |= {"settings": dict(self.settings)} if self.settings else {}
         if any(record.pop("cost", NOTHING).counts.values()):
             record["counts"] = self.cost.counts

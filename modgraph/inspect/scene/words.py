@@ -32,18 +32,18 @@ class Level:
             first = max((at for at, word in enumerate(words) if not word.isdecimal()), default=0)
             return ".".join(words[first:])
         declared = isinstance(node, PoolNode | RouterNode | GrowthNode) and node.name.startswith(f"{self.weights}.")
-        return below(self.weights if declared else self.path, node.name)
+        return strip_path(self.weights if declared else self.path, node.name)
 
     def label(self, call: Call) -> str:
         """What the author calls a call: a module by its name, a block by its own where the use has no other."""
         if call.kind == "module":
-            return below(self.weights, call.weights)
-        label = below(self.path, call.path)
+            return strip_path(self.weights, call.weights)
+        label = strip_path(self.path, call.path)
         last = label.rpartition(".")[2]
         return call.definition if call.definition in (last, last.rstrip("0123456789")) else label
 
 
-def below(path: str, name: str) -> str:
+def strip_path(path: str, name: str) -> str:
     """A name as it stands below a path."""
     return name.removeprefix(f"{path}.") if path else name
 
@@ -67,10 +67,10 @@ def help_of(declaration: Declaration | RouterText) -> str:
 def settings_of(declaration: Declaration | RouterText) -> tuple[tuple[str, str], ...]:
     if isinstance(declaration, RouterText):
         return (*declaration.given, *declaration.defaults)
-    return shown({name: getattr(declaration, name) for name in declaration.settings()})
+    return format_settings({name: getattr(declaration, name) for name in declaration.settings()})
 
 
-def shown(values: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+def format_settings(values: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
     return tuple((name, format_value(value)) for name, value in values.items())
 
 

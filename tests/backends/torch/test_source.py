@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from modgraph_runtime.integrity import made_by_modgraph, sealed
+from modgraph_runtime.integrity import is_of_modgraph, seal
 from torch import Tensor, nn
 
 import modgraph
@@ -317,10 +317,10 @@ def test_routes_that_share_messages_with_dropout() -> None:
 
 def test_a_file_that_its_user_has_changed_is_no_longer_ours(tmp_path: Path) -> None:
     path = tmp_path / "model.py"
-    path.write_text(sealed("import torch\n"))
-    assert made_by_modgraph(path)
+    path.write_text(seal("import torch\n"))
+    assert is_of_modgraph(path)
     path.write_text(path.read_text().replace("torch", "torch  # mine"))
-    assert not made_by_modgraph(path)
+    assert not is_of_modgraph(path)
 
 
 def test_a_value_that_a_router_shows_is_not_overwritten_before_it_is_returned() -> None:

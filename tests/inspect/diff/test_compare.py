@@ -10,8 +10,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from modgraph.diagnostics import ModgraphError, Report, Source
-from modgraph.inspect.diff import Fate, Side, applied, compare, compared, weights_after
-from modgraph.inspect.diff.comparison import without_bodies
+from modgraph.inspect.diff import Fate, Side, apply_diff, compare, compare_sides, weights_after
+from modgraph.inspect.diff.comparison import drop_router_bodies
 from modgraph.inspect.diff.text import Item, Line, Move, fold, lines_of, moves_of
 from modgraph.inspect.diff.words import Keys, details
 from modgraph.ir import Graph, from_json, to_json, weights_of
@@ -65,7 +65,7 @@ def test_the_edit_leads_from_one_graph_to_the_other(first: int, second: int) -> 
     (text, before), (_, other) = model_of(first), model_of(second)
     for after in [other, *variants(text, Random(second))]:
         diff = compare(before, after)
-        assert applied(diff, before).hash() == after.hash()
+        assert apply_diff(diff, before).hash() == after.hash()
         assert bool(diff) == (before != after)
 
 
@@ -93,7 +93,7 @@ def test_other_names_are_moves(number: int) -> None:
     assume(after is not None)
     diff = compare(before, after)
     assert not (diff.added or diff.removed or diff.changed)
-    assert applied(diff, before).hash() == after.hash()
+    assert apply_diff(diff, before).hash() == after.hash()
 
 
 @example(42851)  # two scans that are both told the lengths of an axis around them
@@ -144,7 +144,7 @@ def test_a_repeat_that_begins_later_is_one_move() -> None:
 def test_a_renamed_pool_is_one_move_with_its_router_changed() -> None:
     text = "pool {0}[3] = linear(4) router gate = cosine({1}, width=2) y = x -> {0} by gate"
     graphs = spec(text.format("expert", 1)), spec(text.format("adapter", 2))
-    diff = without_bodies(compare(*graphs), *graphs)
+    diff = drop_router_bodies(compare(*graphs), *graphs)
     assert pairs(diff.moved) == {("expert", "adapter"), ("y.expert", "y.adapter")}
     assert [(each.after, [*details(each.attributes)]) for each in diff.changed] == [("gate", ["k: 1 → 2"])]
     assert not (diff.added or diff.removed)
@@ -158,18 +158,18 @@ def test_what_users_call_a_use_moves_with_its_loop_and_its_pool() -> None:
     diff = compare(*graphs)
     assert not (diff.added or diff.removed or diff.changed)
     assert ("layer.1.expert", "stage.1.adapter") in pairs(tuple(each for each in diff.moved if each.kind == "label"))
-    assert applied(diff, graphs[0]).hash() == graphs[1].hash()
+    assert apply_diff(diff, graphs[0]).hash() == graphs[1].hash()
 
 
 def test_what_is_doubtful_is_named_with_what_settles_it() -> None:
     text = "pool {0}[{1}] = linear(4) router gate = cosine(width=2) y = x -> {0} by gate"
     before, after = spec(text.format("expert", 3)), spec(text.format("adapter", 4))
-    diff = without_bodies(compare(before, after), before, after)
+    diff = drop_router_bodies(compare(before, after), before, after)
     assert [each.declaration for each in diff.doubts] == ["moved expert -> adapter"]
     settled = compare(before, after, {"expert": "adapter"})
     assert ("expert", "adapter") in pairs(settled.moved) and not settled.doubts
     assert [each.name for change in settled.changed if change.kind == "pool" for each in change.attributes] == ["size"]
-    assert applied(settled, before).hash() == after.hash()
+    assert apply_diff(settled, before).hash() == after.hash()
 
 
 def test_declared_moves_go_for_all_that_lies_below_and_follow_each_other() -> None:
@@ -226,7 +226,7 @@ def test_a_block_is_found_again_by_its_definition() -> None:
     similar = compare(before, after := loads(text.format("mlp", "-> linear(4)", "gelu")).ir)
     assert ("y2.ffn.y.linear2", "y2.mlp.y.linear2") in pairs(similar.moved), "most of the content"
     assert not any(each.kind == "op" and "linear" in each.place for each in (*similar.added, *similar.removed))
-    assert applied(similar, before).hash() == after.hash()
+    assert apply_diff(similar, before).hash() == after.hash()
 
 
 def test_what_is_the_same_but_for_keys_is_told_once() -> None:
@@ -252,5 +252,5 @@ def test_a_change_of_a_block_is_told_once_for_all_its_uses() -> None:
     text += "left = x -> ffn(4) right = x -> ffn(4) repeat i in 0..2 {{ left = left -> ffn(4) }} "
     text += "y = left + right output y }}"
     sides = [Side(f"{width}.mod", "spec", loads(text.format(width)).ir) for width in (8, 6)]
-    lines = [(line.place, line.count) for line in lines_of(compared(sides[0], sides[1], {}, {}))]
+    lines = [(line.place, line.count) for line in lines_of(compare_sides(sides[0], sides[1], {}, {}))]
     assert lines == [("i.{0, 1}.left.ffn.y.linear", 2), ("{left.ffn, right.ffn}.y.linear", 2)], "once in each body"

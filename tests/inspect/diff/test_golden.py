@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from modgraph.inspect.diff import Side, applied, as_json, compared, text_of
+from modgraph.inspect.diff import Side, apply_diff, as_json, compare_sides, text_of
 from modgraph.ir import Graph
 from modgraph.program import load
 
@@ -56,8 +56,8 @@ def variant_of(name: str, variant: str, folder: Path) -> Graph:
 def test_a_spec_beside_a_variant(name: str, variant: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     before, after = load(f"specs/{name}.mod").ir, variant_of(name, variant, tmp_path)
     sides = Side(f"{name}.mod", "spec", before), Side(f"{variant}.mod", "spec", after)
-    found = compared(*sides, {}, {})
-    assert applied(found.diff, before).hash() == after.hash()
+    found = compare_sides(*sides, {}, {})
+    assert apply_diff(found.diff, before).hash() == after.hash()
     told = {"txt": text_of(found) + "\n", "json": json.dumps(as_json(found), indent=1, ensure_ascii=False) + "\n"}
     for suffix, text in told.items():
         path = HOME / name / f"{variant}.{suffix}"

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from modgraph.inspect.diff import Side, compared
+from modgraph.inspect.diff import Side, compare_sides
 from modgraph.inspect.diff.html import html_of
 from modgraph.program import Program, load, loads
 
 
 def page(before: Program, after: Program, path: str = "a.mod") -> str:
-    found = compared(Side(path, "spec", before.ir), Side("b.mod", "spec", after.ir), {}, {})
+    found = compare_sides(Side(path, "spec", before.ir), Side("b.mod", "spec", after.ir), {}, {})
     return html_of(found, (before.source, after.source))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, expect
 
-from modgraph.inspect.diff import Side, compared
+from modgraph.inspect.diff import Side, compare_sides
 from modgraph.inspect.diff.html import html_of
 from modgraph.program import load
 from tests.inspect.browser import quiet_page
@@ -14,7 +14,7 @@ from tests.inspect.browser import quiet_page
 
 def test_a_change_is_framed_and_selected_on_both_sides(browser: Browser, tmp_path: Path) -> None:
     before, after = load("specs/smn.mod"), load("specs/smn.mod", iterations=5)
-    found = compared(Side("smn.mod", "spec", before.ir), Side("more.mod", "spec", after.ir), {}, {})
+    found = compare_sides(Side("smn.mod", "spec", before.ir), Side("more.mod", "spec", after.ir), {}, {})
     path = tmp_path / "diff.html"
     path.write_text(html_of(found, (before.source, after.source)))
     with quiet_page(browser, path) as page:

@@ -19,7 +19,7 @@ from modgraph.data import Arrays
 from modgraph.declare import Role
 from modgraph.diagnostics import ModgraphError
 from modgraph.inspect.page.content import Pane
-from modgraph.inspect.page.document import ELK_NOTICE, elk, rendered, style_of_drawing, text_of
+from modgraph.inspect.page.document import ELK_NOTICE, elk, render, style_of_drawing, text_of
 from modgraph.inspect.quote import escape_html
 from modgraph.inspect.scene import scene_of
 from modgraph.ir import Decision, Graph, OpNode, from_json
@@ -46,7 +46,7 @@ POLICY = (
 )
 
 
-def check_site(folder: str | Path, force: bool) -> None:
+def check_page(folder: str | Path, force: bool) -> None:
     """Whether a page can be written there, before the work. Raises `ModgraphError`."""
     if Path(folder).suffix == ".onnx":
         raise ModgraphError([NoFolder(path=str(folder))])
@@ -54,13 +54,13 @@ def check_site(folder: str | Path, force: bool) -> None:
     check_place(Path(folder), force)
 
 
-def write_site(
+def write_page(
     folder: str | Path, export: Callable[[Path], Report], splits: Mapping[str, Arrays], force: bool = False
 ) -> tuple[Report, str]:
     """Write the folder of a page, and tell what its parts weigh. `export` writes the bundle, with what its routers
     decide, to the path it is given. Examples to try are of the first of the splits; without splits there are none.
     Raises `ModgraphError`, and then leaves what was there before."""
-    check_site(folder, force)
+    check_page(folder, force)
     target = Path(folder)
     with replacing_folder(target, force) as new:
         report = export(new / MODEL)
@@ -68,7 +68,7 @@ def write_site(
         for name, path in module_files().items():
             (new / MODULE / name).parent.mkdir(parents=True, exist_ok=True)
             (new / MODULE / name).write_bytes(path.read_bytes())
-        _write_page(new, bundle.manifest["model"])
+        _write_frame(new, bundle.manifest["model"])
         split, arrays = next(iter(splits.items()), ("", None))
         tried = {"split": "", "examples": []} if arrays is None else examples_of(bundle, arrays, split)
         (new / EXAMPLES).write_text(_json(tried))
@@ -100,7 +100,7 @@ def module_files() -> dict[str, Path]:
 def _record(bundle: Bundle) -> dict[str, Any]:
     graph = from_json(bundle.manifest["ir"])
     places = places_of_tokens(graph)
-    every = [_shown(route, graph, bundle.routing, places) for route in routes_with_gates(graph)]
+    every = [_route_record(route, graph, bundle.routing, places) for route in routes_with_gates(graph)]
     routes = [route for route in every if route["gates"] in bundle.routing]
     made = {name: graph[result.node] for name, result in graph.outputs.items()}
     probabilities = [name for name, each in made.items() if isinstance(each, OpNode) and isinstance(each.op, Softmax)]
@@ -113,15 +113,17 @@ def _record(bundle: Bundle) -> dict[str, Any]:
     }
 
 
-def _shown(route: Decision, graph: Graph, outputs: Mapping[str, Port], places: Mapping[str, Places]) -> dict[str, Any]:
+def _route_record(
+    route: Decision, graph: Graph, outputs: Mapping[str, Port], places: Mapping[str, Places]
+) -> dict[str, Any]:
     """A route, its node, and the bundle's outputs with its gates, and its choice or slots where it selects modules.
     Senders are the `places` of an image, or one for each of the tokens of the input `words`, where they are either."""
-    told = {role: route.record_as(role) for role in (Role.GATES, Role.CHOICE, Role.SLOTS)}
-    gates, choice, slots = (None if name is None else f"{route.label}.{name}" for name in told.values())
-    senders = outputs[str(gates)].shape[:-1] if gates in outputs else ()
+    records = {role: route.record_as(role) for role in (Role.GATES, Role.CHOICE, Role.SLOTS)}
+    gates, choice, slots = (None if name is None else f"{route.label}.{name}" for name in records.values())
+    tokens = outputs[str(gates)].shape[:-1] if gates in outputs else ()
     place = places.get(route.tokens.node)
-    one_of_tokens = place is not None and senders == (place.tokens,) and route.part.scan is None
-    along = [axis for axis in senders if axis != 1]
+    one_of_tokens = place is not None and tokens == (place.tokens,) and route.part.scan is None
+    along = [axis for axis in tokens if axis != 1]
     types = graph.input_types.items()
     return {
         "name": route.label,
@@ -146,12 +148,12 @@ def _pane(graph: Graph, routes: list[dict[str, Any]]) -> dict[str, Any]:
     for box in pending:
         box.pop("lines", None)
         pending += box.get("children", ())
-    drawings = (rendered(pane, budget, bool(routes)) for budget in BUDGETS)
-    drawn = next(each for each in drawings if each["laid"]["width"] <= WIDEST or not each["state"]["open"])
-    return pane | {"sources": [], "state": drawn["state"], "laid": drawn["laid"]}
+    drawings = (render(pane, budget, bool(routes)) for budget in BUDGETS)
+    drawing = next(each for each in drawings if each["laid"]["width"] <= WIDEST or not each["state"]["open"])
+    return pane | {"sources": [], "state": drawing["state"], "laid": drawing["laid"]}
 
 
-def _write_page(new: Path, title: str) -> None:
+def _write_frame(new: Path, title: str) -> None:
     """The page's frame, its scripts and those of the graph's drawing, the layout library, the style sheet: that of
     drawings, in the dark too where the system has it so, and the page's own."""
     own, folder = files("modgraph.web").joinpath("page"), new / "page"
@@ -189,7 +191,7 @@ def examples_of(bundle: Bundle, arrays: Arrays, split: str) -> dict[str, Any]:
         left -= sum(array.nbytes for array in (*inputs.values(), *values.values()))
         if found and left < 0:
             break
-        found.append({"truth": _truth(bundle, rows), "inputs": _packed(inputs), "outputs": _packed(values)})
+        found.append({"truth": _truth(bundle, rows), "inputs": _pack(inputs), "outputs": _pack(values)})
     return {"split": split, "examples": found}
 
 
@@ -203,7 +205,7 @@ def _truth(bundle: Bundle, rows: Mapping[str, NDArray[Any]]) -> dict[str, str]:
     return found
 
 
-def _packed(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+def _pack(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     """Arrays in JSON: shapes, and numbers as base64 of their bytes, little end first."""
     found = {}
     for name, array in arrays.items():

@@ -102,4 +102,4 @@ def _weight(each: Weight) -> dict[str, Any]:
     sides = {"before": each.before, "after": each.after}
     names = {side: weight.name if weight else None for side, weight in sides.items()}
     shapes = [[*weight.shape] if weight else None for weight in sides.values()]
-    return {**names, "shapes": shapes, "axes": each.reshaped()}
+    return {**names, "shapes": shapes, "axes": each.list_reshaped_axes()}
