@@ -15,6 +15,7 @@ from modgraph_runtime.files import reason_of as reason_of
 from modgraph_runtime.integrity import Keys, is_foreign
 
 from modgraph.diagnostics import Diagnostic, ModgraphError
+from modgraph.log import log
 
 
 class CannotWrite(Diagnostic, code="MG113"):
@@ -53,6 +54,7 @@ def is_not_utf8(name: str | Path) -> bool:
 def read_file(path: str | Path) -> bytes:
     """All that an ordinary file holds. Raises `OSError`, also where memory could not take it."""
     with open_file(path) as file:
+        log.debug(f"read {path}")
         refuse_beyond_memory(os.fstat(file.fileno()).st_size)
         return file.read()
 
@@ -74,6 +76,7 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     """
     with writing(path), files.replacing(path) as file:
         yield file
+    log.debug(f"wrote {path}")
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:

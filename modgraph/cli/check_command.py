@@ -1,4 +1,4 @@
-"""Diagnose specs, and files of blocks alone: exit code 0, or 1 with every mistake told."""
+"""Report every mistake of a spec and of its recipe."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from modgraph.declare.words import format_count
 from modgraph.diagnostics import Diagnostic, Report, render_all
 from modgraph.elaboration import diagnose, elaborate_blocks
 from modgraph.syntax import parse, read
+
+USAGE = ("modgraph check mine.mod", "modgraph check mine.mod -s experts=8 -s train.epochs=3")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING, Any
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, render_all
+from modgraph.log import log
 
 if TYPE_CHECKING:
     from modgraph.backends.onnx import Report
@@ -100,4 +100,4 @@ def open_architecture(path: str, options: argparse.Namespace) -> Opened:
 def warn(found: Program | Opened | Report) -> None:
     """Print the warnings of what was read or written."""
     if found.warnings:
-        print(render_all(found.warnings), file=sys.stderr)
+        log.warning(render_all(found.warnings))

@@ -1,4 +1,4 @@
-"""Build a spec, run one batch, and report nodes, parameters, MACs and lowerings."""
+"""Build a model, run one batch, and report nodes, parameters, MACs and lowerings; or write it to a file."""
 
 from __future__ import annotations
 
@@ -30,6 +30,9 @@ class UnknownLowering(Diagnostic, code="MG112"):
 
     message = 'no route of this model has the lowering "{lowering}"'
     help = "{suggestion}"
+
+
+USAGE = ("modgraph compile mine.mod", "modgraph compile mine.mod -o mine.onnx")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""Count parameters and multiply-accumulates per example, in all and by node, and measure a training step's memory."""
+"""Count parameters and multiply-accumulates, and measure the memory of a training step."""
 
 from __future__ import annotations
 
@@ -40,6 +40,9 @@ class BadSize(Diagnostic, code="MG832"):
 
     message = '--fits takes a size of memory, not "{given}"'
     help = "for example: --fits 24GB, or in powers of 1024: --fits 24GiB"
+
+
+USAGE = ("modgraph cost mine.mod", "modgraph cost mine.mod --fits 8GB")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

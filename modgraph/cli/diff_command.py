@@ -1,4 +1,4 @@
-"""Compare two architectures: specs, runs, checkpoints or bundles, in any mix."""
+"""Compare two architectures: specs, runs, checkpoints or bundles."""
 
 from __future__ import annotations
 
@@ -34,6 +34,9 @@ class NotFromGit(Diagnostic, code="MG821"):
 
     message = "--git takes the words that git gives an external diff, and these are {count}"
     help = "let git call it: git config diff.modgraph.command 'modgraph diff --git'"
+
+
+USAGE = ("modgraph diff mine.mod mine.mod --set-after experts=8",)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

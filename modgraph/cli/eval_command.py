@@ -1,19 +1,22 @@
-"""Measure a run on its test data, in torch or through an exported bundle."""
+"""Measure a run on its test data, in torch or through a bundle."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from modgraph.cli.common import add_options, read_overrides
+from modgraph.log import log
 from modgraph.store.records import json_text
 
 if TYPE_CHECKING:
     from modgraph.metrics.details import Details
     from modgraph.training.stored_run import Run
+
+
+USAGE = ("modgraph eval runs/mine", "modgraph eval runs/mine --detail")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,13 +58,13 @@ def _measure(run: Run, options: argparse.Namespace) -> tuple[Mapping[str, Mappin
 
         bundle = bundle_of(run, options.bundle, check=not options.unchecked)
         if left_out := bundle.manifest.get("left_out", {}).get("outputs", ()):
-            print(f"note: the bundle leaves out {', '.join(left_out)}, and so are their metrics", file=sys.stderr)
+            log.info(f"note: the bundle leaves out {', '.join(left_out)}, and so are their metrics")
     data = run.test_data()
     for split, arrays in data.items():
         whole = None if run.overrides else run.fingerprints.get(split)
         if whole is not None and len(arrays) < whole.examples:
             left = f"{whole.examples - len(arrays):,} of {whole.examples:,} examples of {split}"
-            print(f"note: {left} are of tasks to come, and left out", file=sys.stderr)
+            log.info(f"note: {left} are of tasks to come, and left out")
     if bundle is not None:
         evaluate = partial(evaluate_bundle, bundle, run.graph)
     else:

@@ -1,4 +1,4 @@
-"""Say what an op, a router, a data set, …, a word of the language, or the code of a message means."""
+"""Explain a word of the language, an op, a recipe key, a command or the code of a message."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ class NothingToExplain(Diagnostic, code="MG116"):
 
 
 VOCABULARY = ("modgraph.ops", "modgraph.routers", "modgraph.training.algorithms", "modgraph.recipes.optimizers")
+
+
+USAGE = ("modgraph explain linear", "modgraph explain MG202")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

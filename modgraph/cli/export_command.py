@@ -1,4 +1,4 @@
-"""Export a trained run to a verified bundle for ONNX Runtime, or with a page that runs it in the browser."""
+"""Export a run to a verified bundle for ONNX Runtime, or to a page that runs it in the browser."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from modgraph.backends.onnx import Report
     from modgraph.data import Arrays
     from modgraph.training.stored_run import Run
+
+
+USAGE = ("modgraph export runs/mine -o mine.onnx", "modgraph export runs/mine -o page --web")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""Give specs the one layout; with --check only say which lack it."""
+"""Rewrite specs in the one layout."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ class HasSeveralNames(Diagnostic, code="MG120"):
 
     message = '"{path}" has several names (hard links), which formatting would part'
     help = "format a copy, or take the other names away"
+
+
+USAGE = ("modgraph fmt mine.mod", "modgraph fmt --check mine.mod")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

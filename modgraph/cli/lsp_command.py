@@ -1,4 +1,4 @@
-"""Serve editors over standard input and output: messages, completion, hover, definition, layout."""
+"""Serve editors: messages, completion, hover, definition, layout."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ class NeedsExtra(Diagnostic, code="MG119"):
 
     message = "this needs the package {package}"
     help = "install it: pip install 'modgraph-compiler[{extra}]'"
+
+
+USAGE = ("modgraph lsp",)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

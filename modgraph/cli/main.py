@@ -20,6 +20,16 @@ OURS = "This is a fault of modgraph, not yours. Please report it with the text a
 COMMANDS = {path.stem.removesuffix("_command"): path for path in sorted(Path(__file__).parent.glob("*_command.py"))}
 
 
+GROUPS = {
+    "write a spec": "new check fmt explain",
+    "inspect an architecture": "show cost visualize compile",
+    "train": "train eval trace",
+    "use and ship a model": "export run",
+    "compare and change": "diff migrate",
+    "editors and shells": "lsp completion",
+}
+
+
 class _Parser(argparse.ArgumentParser):
     """Wrong usage is the user's fault: exit code 1."""
 
@@ -30,23 +40,64 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """All commands, and the arguments of the one that a command line asks for: each is a module that begins with its
-    summary, and imports what it needs."""
+    """All commands, and the arguments of the one that a command line names.
+
+    Each command is a module: its docstring begins with its summary, `USAGE` has examples, `arguments` adds its
+    options, and `run` does the work.
+    """
     from modgraph.version import VERSION
 
-    top = _Parser(prog="modgraph", description="A declarative compiler for modular neural networks.")
+    raw = argparse.RawDescriptionHelpFormatter
+    top = _Parser(prog="modgraph", usage="modgraph [-h] [--version] COMMAND …", formatter_class=raw)
+    name = next((word for word in words if word in COMMANDS), None)
+    if name is None:
+        top.description = f"A declarative compiler for modular neural networks.\n\n{list_commands()}"
+    top.epilog = "modgraph COMMAND --help describes a command, modgraph explain WORD a word, a key or a message."
     top.add_argument("--version", action="version", version=f"modgraph {VERSION}")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    asked_for = next((word for word in words if word in COMMANDS), None)
-    for name, path in COMMANDS.items():
-        with path.open(encoding="utf-8") as text:
-            summary = text.readline().strip().strip('"')
-        command = commands.add_parser(name, help=summary, description=summary)
-        if name == asked_for:
-            module = import_module(f"modgraph.cli.{name}_command")
+    commands = top.add_subparsers(
+        dest="command", metavar="COMMAND", prog="modgraph", required=True, help=argparse.SUPPRESS
+    )
+    for each in COMMANDS:
+        command = commands.add_parser(each, formatter_class=raw)
+        if each == name:
+            module = import_module(f"modgraph.cli.{each}_command")
             module.arguments(command)
+            _add_volume(command)
             command.set_defaults(run=module.run)
+            command.description = summary_of(each)
+            command.epilog = "\n".join(["for example:", *(f"  {line}" for line in module.USAGE)])
     return top
+
+
+def list_commands() -> str:
+    """The commands by group, one a line."""
+    lines = []
+    for group, names in GROUPS.items():
+        lines += [f"{group}:", *(f"  {name:11} {summary_of(name)}" for name in names.split()), ""]
+    return "\n".join(lines).rstrip()
+
+
+def summary_of(name: str) -> str:
+    """The first line of a command's module, which is read and not imported."""
+    with COMMANDS[name].open(encoding="utf-8") as text:
+        return text.readline().strip().strip('"')
+
+
+def _add_volume(command: argparse.ArgumentParser) -> None:
+    volume = command.add_mutually_exclusive_group()
+    volume.add_argument("-q", "--quiet", action="store_true", help="only results and errors")
+    volume.add_argument("-v", "--verbose", action="store_true", help="also what is read, written and found")
+
+
+def _run(options: argparse.Namespace) -> int:
+    import logging
+
+    from modgraph.log import printing
+
+    with printing(logging.ERROR if options.quiet else logging.DEBUG if options.verbose else logging.INFO):
+        code: int = options.run(options)
+        sys.stdout.flush()
+        return code
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -58,9 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             words = sys.argv[1:] if argv is None else argv
             with imports_frozen():
                 options = parser(words).parse_args(words)
-            code: int = options.run(options)
-            sys.stdout.flush()
-            return code
+            return _run(options)
         except ModgraphError as error:
             diagnostics = error.diagnostics
         except KeyboardInterrupt:

@@ -1,9 +1,8 @@
-"""Go on with a run as another spec says: weights and the state of their optimizer are carried over."""
+"""Continue a run with a changed spec: weights and the state of their optimizer are carried over."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -15,6 +14,7 @@ from modgraph.diagnostics import Diagnostic, ModgraphError, Report, did_you_mean
 from modgraph.differences import differences
 from modgraph.files import exists
 from modgraph.inspect.diff import Weight, as_json, text_of
+from modgraph.log import log
 from modgraph.program import load
 from modgraph.store.opened import Kind, Opened, kind_of, opened
 from modgraph.store.records import json_text
@@ -46,6 +46,9 @@ class NoSuchWeight(Diagnostic, code="MG844"):
 
     message = '"{spec}" has no weight called "{name}", and none of anything called so'
     help = "{suggestion}"
+
+
+USAGE = ("modgraph migrate runs/mine --to mine.mod --out runs/longer -s train.epochs=40",)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -121,5 +124,5 @@ def _recipe(path: str | Path, spec: str, given: Mapping[str, Any]) -> Recipe:
     lost = [name for name in recipe.model if name not in known and f"model.{name}" not in keys]
     for name in lost:
         left_out = f"{name}={recipe.model[name]} of the recipe is left out"
-        print(f"note: {left_out}: {spec} has no such parameter", file=sys.stderr)
+        log.info(f"note: {left_out}: {spec} has no such parameter")
     return replace(recipe, model={name: value for name, value in recipe.model.items() if name not in lost}, start=None)

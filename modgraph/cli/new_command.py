@@ -1,15 +1,15 @@
-"""Begin a spec: a small model to change, or a copy of another under a new name."""
+"""Write a starting point: a spec with its recipe, or a copy of another."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source
 from modgraph.elaboration import read_standalone
 from modgraph.files import exists, write_atomically, writing
+from modgraph.log import log
 from modgraph.store.run_directory import recipe_beside
 from modgraph.syntax import keywords, parse, read
 
@@ -49,6 +49,9 @@ class FileExists(Diagnostic, code="MG118"):
     way_out = "choose another name"
 
 
+USAGE = ("modgraph new mine",)
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="the model's name; its spec becomes NAME.mod here")
     what = "a spec to copy, with what it imports and its recipe if it has one"
@@ -80,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
         write_atomically(path, text.encode())
         print(path)
     for path in there:
-        print(f"{path} is there already, with the same text", file=sys.stderr)
+        log.info(f"{path} is there already, with the same text")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Run an exported bundle in ONNX Runtime, without torch."""
+"""Run a bundle on arrays in ONNX Runtime, without torch."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import argparse
 from modgraph.cli.common import add_options
 from modgraph.diagnostics import ModgraphError
 from modgraph.files import refuse_foreign
+
+USAGE = ("modgraph run mine.onnx --info", "modgraph run mine.onnx --input x.npz --output y.npz")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

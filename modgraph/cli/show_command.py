@@ -1,4 +1,4 @@
-"""Print the graph of a spec, a run, a checkpoint or a bundle."""
+"""Print the program of a spec, a run, a checkpoint or a bundle."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ class UnknownPass(Diagnostic, code="MG150"):
 
     message = 'there is no pass "{name}"'
     help = "{suggestion}"
+
+
+USAGE = ("modgraph show mine.mod", "modgraph show mine.mod --after training.lower")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,9 +1,8 @@
-"""Show what the routers of a run, or of a bundle, do on real data."""
+"""Summarise what the routers of a run or of a bundle do on real data."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
@@ -15,6 +14,7 @@ from modgraph_runtime.integrity import SUMMARY_KEYS
 from modgraph.cli.common import add_options, is_count, read_overrides
 from modgraph.diagnostics import ModgraphError, render_all
 from modgraph.files import CannotWrite, refuse_foreign, write_output
+from modgraph.log import log
 from modgraph.store.records import json_text
 from modgraph.trace.errors import NoData, NotAPicture, NotForThisTrace, NotKept, UnknownTraceSuffix
 from modgraph.trace.views import EXAMPLES, VIEWS, draw, pictures_of
@@ -27,6 +27,9 @@ LEAST_MEASURED = 512
 PICTURES = (".png", ".svg", ".pdf")
 PAGE = ".html"
 SUFFIXES = (".npz", ".json", PAGE, *PICTURES)
+
+
+USAGE = ("modgraph trace runs/mine", "modgraph trace runs/mine -o trace.html")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -118,12 +121,12 @@ def _keep(run: RunDirectory, summary: dict[str, Any], pictures: Callable[[], dic
         return
     try:
         keep_trace(run, summary, pictures(), force)
-        print(f"trace.json and {len(pictures())} pictures are in {run.path}", file=sys.stderr)
+        log.info(f"trace.json and {len(pictures())} pictures are in {run.path}")
     except ModgraphError as error:
         reasons = [each.reason for each in error.diagnostics if isinstance(each, CannotWrite)]
         if not reasons:
             raise
-        print(render_all([NotKept(path=str(run.path), reason=reasons[0])]), file=sys.stderr)
+        log.warning(render_all([NotKept(path=str(run.path), reason=reasons[0])]))
 
 
 def _trace_run(options: argparse.Namespace, examples: int) -> tuple[Trace, RunDirectory | None]:

@@ -1,4 +1,4 @@
-"""Train a spec by its recipe; the last line on stdout is one JSON object of final metrics."""
+"""Train a spec by its recipe; the last line of stdout is one JSON object of final metrics."""
 
 from __future__ import annotations
 
@@ -14,6 +14,13 @@ class SpecOrResume(Diagnostic, code="MG114"):
 
     message = "{problem}"
     help = "begin: modgraph train SPEC [--out DIR], or go on: modgraph train --resume DIR"
+
+
+USAGE = (
+    "modgraph train mine.mod",
+    "modgraph train mine.mod -s train.epochs=3 --out runs/short",
+    "modgraph train --resume runs/mine",
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""Draw a spec, a run, a checkpoint or a bundle: a page to explore, or a picture."""
+"""Draw an architecture: a page to explore, or a picture."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 
 from modgraph.cli.common import add_options, open_architecture
 from modgraph.drawings import Drawing, check_drawing
+
+USAGE = ("modgraph visualize mine.mod -o mine.svg",)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

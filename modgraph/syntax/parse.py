@@ -11,6 +11,7 @@ from lark.parsers.lalr_analysis import Shift
 
 from modgraph.diagnostics import Diagnostic, Report, Source, Span, closest, list_names
 from modgraph.files import open_file, reason_of
+from modgraph.log import log
 from modgraph.syntax import ast, errors, limits
 from modgraph.syntax.advice import DEFINITION_KEYWORDS, STATEMENT_KEYWORDS, Mistake, advise, describe_expected
 from modgraph.syntax.build import Rejected
@@ -32,6 +33,7 @@ def read(path: str | Path, report: Report, span: Span | None = None, label: str 
     name = str(path)
     try:
         with open_file(path) as file:
+            log.debug(f"read {path}")
             content = file.read(limits.SOURCE_BYTES + 1)
     except (OSError, ValueError) as error:
         report.add(

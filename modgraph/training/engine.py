@@ -6,7 +6,6 @@ a weight's start of (seed, name). So a training that was interrupted and resumed
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import replace
@@ -21,6 +20,7 @@ from modgraph.data import TRAIN, VALIDATION, Arrays
 from modgraph.data.batches import Batch, RandomOrder
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
+from modgraph.log import log
 from modgraph.metrics.accumulators import Accumulators
 from modgraph.metrics.metrics import evaluate, metrics_of
 from modgraph.nn.device import Sent, sent
@@ -111,7 +111,7 @@ class Engine:
     def say(self, text: str) -> None:
         """A line for the user, from one process."""
         if self.processes.is_rank_zero:
-            print(text, file=sys.stderr)
+            log.info(text)
 
     # ------------------------------------------------------------ leaving and taking up
 
@@ -173,17 +173,19 @@ class Engine:
         """Train to the end, a checkpoint after every epoch. Raises `ModgraphError` if the loss diverges."""
         for line in filter(None, (self.course.describe(), self.state.learner.describe())):
             self.say(line)
-        with closing(Log(self.directory, self.progress.step)) if self.processes.is_rank_zero else nullcontext() as log:
-            self._train(log)
+        with (
+            closing(Log(self.directory, self.progress.step)) if self.processes.is_rank_zero else nullcontext() as writer
+        ):
+            self._train(writer)
             while (turn := self.course.after(self)) is not None:
                 self._begin(*turn)
-                self._train(log)
+                self._train(writer)
 
-    def _train(self, log: Log | None) -> None:
+    def _train(self, writer: Log | None) -> None:
         """The epochs of this phase that are left."""
         while self.progress.epoch_of_phase < self.phase.epochs and not self.progress.enough:
             self._epoch()
-            self._close_epoch(log)
+            self._close_epoch(writer)
             self.accumulators = Accumulators()
             self.save()
 
@@ -200,7 +202,7 @@ class Engine:
                 if every is not None and self.progress.step % every == 0 and not ended:
                     self.save()
 
-    def _close_epoch(self, log: Log | None) -> None:
+    def _close_epoch(self, writer: Log | None) -> None:
         """Close an epoch: log its metrics, and see whether it was the best, and whether it is enough."""
         self.finite.look()
         gathered = Accumulators.merge(self.processes.gather(self.accumulators))
@@ -211,9 +213,9 @@ class Engine:
             values[VALIDATION] = self.measured(state.model, self.phase.splits[VALIDATION])
         improving = measured_metrics(self.graph, self.train, self.phase.splits)
         self.progress = self.progress.after_epoch(self.train, values, improving)
-        if log is not None:
+        if writer is not None:
             for split, found in values.items():
-                log.write(split, self.progress.epoch, self.progress.step, found, self.phase.told)
+                writer.write(split, self.progress.epoch, self.progress.step, found, self.phase.told)
 
     def _step(self, indices: Tensor, read: Sent) -> None:
         state, step, seed, steps = self.state, self.progress.step, self.train.seed, self.order.steps

@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from modgraph.data import TRAIN
 from modgraph.files import writing
+from modgraph.log import log
 from modgraph.metrics.metrics import better
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.store.journal import Journal
@@ -123,7 +124,7 @@ class Log:
         plain = {name: value for name, value in values.items() if not name.rpartition(".")[2].isdigit()}
         shown = "  ".join(f"{name} {value:.4g}" for name, value in plain.items())
         where = "".join(f"{name} {value}  " for name, value in told.items())
-        tqdm.write(f"{where}epoch {epoch:3}  {split}  {shown}", file=sys.stderr)
+        log.info(f"{where}epoch {epoch:3}  {split}  {shown}")
 
     def close(self) -> None:
         if "events" in vars(self):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
@@ -25,6 +24,7 @@ from modgraph.elaboration import Imports, elaborate
 from modgraph.files import reason_of
 from modgraph.inspect.diff import Comparison
 from modgraph.ir import Graph, NotReadBack
+from modgraph.log import log
 from modgraph.program import Program
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.store.journal import LOGS, check_logs, seal_logs
@@ -238,7 +238,7 @@ def finish(engine: Engine) -> dict[str, Any]:
 def print_metrics(engine: Engine, metrics: Mapping[str, Any]) -> None:
     """The run's place on stderr, and the metrics as the last line of stdout."""
     if engine.processes.is_rank_zero:
-        print(f"the run is in {engine.directory.path}", file=sys.stderr)
+        log.info(f"the run is in {engine.directory.path}")
         print(json_text(metrics))
 
 
