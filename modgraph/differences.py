@@ -11,7 +11,7 @@ from modgraph.inspect.diff import Comparison, Fate, Side, Weight, compare_sides
 from modgraph.inspect.diff.comparison import Values
 from modgraph.ir import Graph, weights_of
 from modgraph.passes import apply_passes, pipeline_behind
-from modgraph.store.opened import Kind, Opened, opened
+from modgraph.store.architecture import Architecture, Kind, read_architecture
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 class HasArchitecture(Protocol):
     """What can be opened as a file is: a program, a run."""
 
-    def opened(self) -> Opened: ...
+    def read_architecture(self) -> Architecture: ...
 
 
-def opened_of(value: HasArchitecture | str | Path) -> Opened:
+def opened_of(value: HasArchitecture | str | Path) -> Architecture:
     """What stands at a path, or in a program or run. Raises `ModgraphError`, and `TypeError` for anything else."""
     if isinstance(value, str | Path):
-        return opened(value)
+        return read_architecture(value)
     if isinstance(value, HasArchitecture):
-        return value.opened()
+        return value.read_architecture()
     wanted = "a path (of a spec, run, checkpoint, graph or bundle), a Program or a Run"
     raise TypeError(f"{wanted} is needed, not {type(value).__name__}: modgraph.load(PATH) reads a spec")
 
 
-def differences(before: Opened, after: Opened, lengths: Mapping[str, int] | None = None) -> Comparison:
+def differences(before: Architecture, after: Architecture, lengths: Mapping[str, int] | None = None) -> Comparison:
     """Two architectures beside each other. Raises `ModgraphError`.
 
     A bundle holds the graph of inference: what is compared with one is brought there first.
@@ -55,7 +55,7 @@ def differences(before: Opened, after: Opened, lengths: Mapping[str, int] | None
 NONE_YET = Values(reason="a run has no checkpoint yet")
 
 
-def _values_of(before: Opened, after: Opened, weights: tuple[Weight, ...]) -> Values:
+def _values_of(before: Architecture, after: Architecture, weights: tuple[Weight, ...]) -> Values:
     """Of runs and checkpoints name by name, of those that have grown the old part; where one is a bundle, which has a
     hash of its weights, as a whole. Specs and graphs have none. Raises `ModgraphError`."""
     kinds = {before.kind, after.kind}
@@ -78,7 +78,7 @@ def _values_of(before: Opened, after: Opened, weights: tuple[Weight, ...]) -> Va
     return Values("different" if are_different else "equal", len(kept) - len(different), different, longer)
 
 
-def _weights_of(found: Opened) -> Mapping[str, ndarray] | None:
+def _weights_of(found: Architecture) -> Mapping[str, ndarray] | None:
     """The weights of a checkpoint, or of that which a run ends with, None where it has none. Raises `ModgraphError`."""
     from modgraph.store.checkpoint_record import newest, weights_of_checkpoint
 
@@ -93,7 +93,7 @@ def _are_equal(old: ndarray, new: ndarray) -> bool:
     return old.dtype == new.dtype and old.shape == new.shape and old.tobytes() == new.tobytes()
 
 
-def _hash_of(found: Opened, bundle: Opened) -> str | None:
+def _hash_of(found: Architecture, bundle: Architecture) -> str | None:
     """The hash of the weights that a bundle such as the other has, None of a run without any."""
     if found.kind is Kind.BUNDLE:
         return str(found.manifest["weights"])
@@ -103,10 +103,10 @@ def _hash_of(found: Opened, bundle: Opened) -> str | None:
     return None if weights is None else hash_of_values({name: weights[name] for name in needed})
 
 
-def _to_inference(graph: Graph, bundle: Opened) -> Graph:
+def _to_inference(graph: Graph, bundle: Architecture) -> Graph:
     """A graph brought to what a bundle of it would hold that was exported as another was."""
     return apply_passes(graph, pipeline_behind(bundle.graph, _find_omissions(bundle)))
 
 
-def _find_omissions(bundle: Opened) -> list[str]:
+def _find_omissions(bundle: Architecture) -> list[str]:
     return [*bundle.manifest.get("left_out", {}).get("outputs", ())]

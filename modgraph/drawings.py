@@ -11,7 +11,7 @@ from modgraph.differences import HasArchitecture, opened_of
 from modgraph.files import refuse_foreign, write_output
 from modgraph.inspect.page.errors import UnknownDrawingSuffix
 from modgraph.inspect.scene import Scene, scene_of
-from modgraph.store.opened import Opened
+from modgraph.store.architecture import Architecture
 
 SUFFIXES = (".html", ".svg", ".dot", ".mmd")
 
@@ -20,7 +20,7 @@ SUFFIXES = (".html", ".svg", ".dot", ".mmd")
 class Drawing:
     """A drawing of an architecture, which a notebook shows as a page and `write` writes to a file."""
 
-    of: Opened
+    of: Architecture
 
     def __repr__(self) -> str:
         boxes = sum(1 for _ in self.scene.walk())
@@ -28,9 +28,9 @@ class Drawing:
 
     def _repr_html_(self) -> str:
         """The page to explore, in a frame, as a notebook shows it. Raises `ModgraphError` where V8 cannot start."""
-        from modgraph.pages import in_notebook, page_of_opened
+        from modgraph.pages import in_notebook, page_of_architecture
 
-        return in_notebook(page_of_opened(self.of))
+        return in_notebook(page_of_architecture(self.of))
 
     @cached_property
     def scene(self) -> Scene:
@@ -49,9 +49,9 @@ class Drawing:
 
     def _content(self, suffix: str) -> str:
         if suffix == ".html":
-            from modgraph.pages import page_of_opened
+            from modgraph.pages import page_of_architecture
 
-            return page_of_opened(self.of)
+            return page_of_architecture(self.of)
         from modgraph.inspect.drawing import dot_of, mermaid_of, svg_of
 
         return {".svg": svg_of, ".dot": dot_of, ".mmd": mermaid_of}[suffix](self.scene)

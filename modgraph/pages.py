@@ -15,16 +15,16 @@ from modgraph.inspect.page.document import page_of
 from modgraph.inspect.quote import escape_html
 from modgraph.inspect.scene import scene_of
 from modgraph.inspect.trace_sections import growth_section, loads_of, sections_of
+from modgraph.store.architecture import Architecture, Kind, read_architecture
 from modgraph.store.growth import growth_of
 from modgraph.store.journal import check_logs, read_metrics
-from modgraph.store.opened import Kind, Opened, opened
 from modgraph.store.run_directory import RunDirectory
 from modgraph.store.stored_trace import read_trace
 
 ABOUT = ("step", "epoch", "split", "task", "phase")  # what a line of metrics tells beside them
 
 
-def page_of_opened(shown: Opened) -> str:
+def page_of_architecture(shown: Architecture) -> str:
     """The page of a spec, a run or a bundle. Raises `ModgraphError` where a run's records are damaged."""
     run, pane = shown.run, Pane(scene_of(shown.graph), shown.source)
     if run is None or shown.kind is not Kind.RUN:
@@ -48,11 +48,11 @@ def page_of_opened(shown: Opened) -> str:
     return page_of(shown.graph.name, [*earlier, replace(now, loads=loads, notes=notes)], sections)
 
 
-def _panes(shown: Opened, run: RunDirectory) -> Sequence[Pane]:
+def _panes(shown: Architecture, run: RunDirectory) -> Sequence[Pane]:
     """Where the graph of a run has grown, the one that it began with and what it is now, what was added marked."""
     if run.read_graph() == shown.graph:
         return ()
-    began = opened(run.ir)
+    began = read_architecture(run.ir)
     sides = Side(run.ir.name, began.kind, began.graph), Side(shown.label, shown.kind, shown.graph)
     found = drop_marks(compare_sides(*sides, {}, {}))
     return panes_of(found, (began.source, shown.source), ("as it began", "as it is now")) if found.diff else ()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from modgraph.differences import HasArchitecture
     from modgraph.drawings import Drawing
     from modgraph.inspect.diff import Comparison
-    from modgraph.store.opened import Opened
+    from modgraph.store.architecture import Architecture
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ class Program:
         counts = "\n".join(count_lines(self.cost(), self.ir))
         return shown(heading(self.ir), picture(scene_of(self.ir)), text_block(counts))
 
-    def opened(self) -> Opened:
+    def read_architecture(self) -> Architecture:
         """The program as readers of files take it, the spec that it was read from."""
-        from modgraph.store.opened import Kind, Opened
+        from modgraph.store.architecture import Architecture, Kind
 
         path = Path("<string>" if self.source is None else self.source.name)
-        return Opened(path, Kind.SPEC, self.ir, self.source, warnings=self.warnings, moved=self.moved)
+        return Architecture(path, Kind.SPEC, self.ir, self.source, warnings=self.warnings, moved=self.moved)
 
     def diff(self, other: HasArchitecture | str | Path, **lengths: int) -> Comparison:
         """What `other` (a program, a run, or a path of a spec, run, checkpoint, graph or bundle) differs in: nodes,
@@ -70,7 +70,7 @@ class Program:
         """
         from modgraph.differences import differences, opened_of
 
-        return differences(self.opened(), opened_of(other), lengths)
+        return differences(self.read_architecture(), opened_of(other), lengths)
 
     def visualize(self, path: str | Path | None = None, force: bool = False) -> Drawing:
         """The graph as a drawing, which a notebook shows; with a path written there: a page to explore (`.html`), a

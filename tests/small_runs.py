@@ -14,7 +14,7 @@ from modgraph.ir import Graph
 from modgraph.metrics.accumulators import Accumulators
 from modgraph.nn.device import Sent
 from modgraph.store.journal import seal_logs
-from modgraph.store.records import sealed, unsealed
+from modgraph.store.records import seal, unseal
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.engine import Engine
 from modgraph.training.named_parts import check_monitored
@@ -69,13 +69,13 @@ def final_weights(run: Path) -> bytes:
 def reseal(run: Path, *files: str) -> None:
     """Bring the digests of some files of a run, and those of its logs in its checkpoints, to what they hold now."""
     path = run / "run.json"
-    record = unsealed(json.loads(path.read_text()))
+    record = unseal(json.loads(path.read_text()))
     digests = {name: hashlib.sha256((run / name).read_bytes()).hexdigest() for name in files}
-    path.write_bytes(sealed({**record, "files": {**record["files"], **digests}}))
+    path.write_bytes(seal({**record, "files": {**record["files"], **digests}}))
     logs = seal_logs(RunDirectory(run))
     for path in (run / "checkpoints").glob("*.json"):
-        record = unsealed(json.loads(path.read_text()))
-        path.write_bytes(sealed({**record, "facts": {**record["facts"], "logs": logs}}))
+        record = unseal(json.loads(path.read_text()))
+        path.write_bytes(seal({**record, "facts": {**record["facts"], "logs": logs}}))
 
 
 def interrupt_at(engine: Engine, step: int) -> None:

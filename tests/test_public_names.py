@@ -13,7 +13,7 @@ from modgraph_runtime import Bundle
 
 import modgraph
 from modgraph.differences import differences
-from modgraph.store.opened import opened
+from modgraph.store.architecture import read_architecture
 from modgraph.trace.of_run import trace_run
 from tests.small_runs import begin
 
@@ -88,15 +88,15 @@ def test_a_run_and_a_bundle_show_where_they_are(run: Path, tmp_path: Path) -> No
 
 def test_values_are_shown_shortly(run: Path) -> None:
     """No address, no array, and no more than a few lines."""
-    loaded, wider = modgraph.load_run(run), opened(run.parent / "m.mod", {"experts": 3})
-    found = differences(opened(run), wider)
+    loaded, wider = modgraph.load_run(run), read_architecture(run.parent / "m.mod", {"experts": 3})
+    found = differences(read_architecture(run), wider)
     shown = {
         "Checkpoint": loaded.checkpoint(),
         "Arrays": loaded.splits()["test"],
         "Trace": trace_run(loaded),
         "Diff": found.diff,
         "Comparison": found,
-        "Opened": wider,
+        "Architecture": wider,
         "Memory": modgraph.loads(SPEC).memory(),
     }
     paths = {name: repr(value).replace(str(run.parent), "") for name, value in shown.items()}

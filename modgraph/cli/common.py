@@ -11,7 +11,7 @@ from modgraph.log import log
 if TYPE_CHECKING:
     from modgraph.backends.onnx import Report
     from modgraph.program import Program
-    from modgraph.store.opened import Opened
+    from modgraph.store.architecture import Architecture
 
 
 class BadOverride(Diagnostic, code="MG110"):
@@ -88,16 +88,16 @@ def is_count(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0
 
 
-def open_architecture(path: str, options: argparse.Namespace) -> Opened:
+def open_architecture(path: str, options: argparse.Namespace) -> Architecture:
     """What stands at a path, under the command's `-s`, its warnings printed. Raises `ModgraphError`."""
-    from modgraph.store.opened import opened
+    from modgraph.store.architecture import read_architecture
 
-    found = opened(path, read_overrides(options.set))
+    found = read_architecture(path, read_overrides(options.set))
     warn(found)
     return found
 
 
-def warn(found: Program | Opened | Report) -> None:
+def warn(found: Program | Architecture | Report) -> None:
     """Print the warnings of what was read or written."""
     if found.warnings:
         log.warning(render_all(found.warnings))

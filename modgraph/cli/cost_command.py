@@ -15,7 +15,7 @@ from modgraph.files import exists
 from modgraph.inspect.cost import TrainingStep, axes_of_any_length, check_lengths, cost_of
 from modgraph.inspect.cost_text import count_lines, fits_line, heading_lines, memory_lines
 from modgraph.recipes.optimizers import Optimizer
-from modgraph.store.opened import Kind, Opened
+from modgraph.store.architecture import Architecture, Kind
 from modgraph.training.sections import read_parameters, read_train
 
 SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) *([kmgtp]?)(i?)b?", re.IGNORECASE | re.ASCII)
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _measure_step(
-    found: Opened, options: argparse.Namespace, lengths: Mapping[str, int]
+    found: Architecture, options: argparse.Namespace, lengths: Mapping[str, int]
 ) -> tuple[dict[str, Any], list[str]]:
     """The memory of a training step, as JSON and in lines: of the training that a recipe describes, a run's or that
     beside a spec. Options come before it."""

@@ -14,7 +14,7 @@ from modgraph.diagnostics import Diagnostic, ModgraphError, Report, render_all
 from modgraph.differences import differences
 from modgraph.files import refuse_foreign, write_output
 from modgraph.inspect.diff import as_json, text_of
-from modgraph.store.opened import Kind, kind_of, opened
+from modgraph.store.architecture import Kind, kind_of, read_architecture
 from modgraph.store.records import json_text
 from modgraph.syntax import read
 
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     specs = [kind_of(path) is Kind.SPEC for path in paths]
     own = [read_overrides(options.set_before), read_overrides(options.set_after)]
     own = [{**(common if spec or not any(specs) else {}), **given} for spec, given in zip(specs, own, strict=True)]
-    before, after = (opened(path, given) for path, given in zip(paths, own, strict=True))
+    before, after = (read_architecture(path, given) for path, given in zip(paths, own, strict=True))
     for each in {each.warnings: each for each in (before, after)}.values():
         warn(each)
     found = differences(before, after, read_lengths(options.length))
@@ -92,7 +92,7 @@ def _text_for_git(words: list[str]) -> str:
         heading = f"{paths[1]} (new)"
     else:
         try:
-            old, new = (opened(file, known_as=name) for file, name in zip(files, paths, strict=True))
+            old, new = (read_architecture(file, known_as=name) for file, name in zip(files, paths, strict=True))
             return text_of(differences(old, new), _has_colours("GIT_PAGER_IN_USE" in os.environ)) + "\n"
         except ModgraphError as error:
             heading = "no architectures to compare, so here are the texts:\n" + render_all(error.diagnostics)

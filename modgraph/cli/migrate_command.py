@@ -16,7 +16,7 @@ from modgraph.files import exists
 from modgraph.inspect.diff import Weight, as_json, text_of
 from modgraph.log import log
 from modgraph.program import load
-from modgraph.store.opened import Kind, Opened, kind_of, opened
+from modgraph.store.architecture import Architecture, Kind, kind_of, read_architecture
 from modgraph.store.records import json_text
 from modgraph.store.run_directory import RunDirectory
 from modgraph.syntax import parse, read
@@ -74,9 +74,9 @@ def run(options: argparse.Namespace) -> int:
     RunDirectory(Path(options.out)).refuse_existing()
     old = load_run(options.run_folder)
     checkpoint, recipe = old.checkpoint(best=False), _recipe(options.recipe or old.directory.recipe, options.to, given)
-    before = replace(opened(options.run_folder), graph=checkpoint.graph)
+    before = replace(read_architecture(options.run_folder), graph=checkpoint.graph)
     program = load(options.to, **recipe.model)
-    after = Opened(Path(options.to), Kind.SPEC, program.ir, program.source, moved=program.moved)
+    after = Architecture(Path(options.to), Kind.SPEC, program.ir, program.source, moved=program.moved)
     plan = differences(before, after)
     plan = replace(plan, weights=_renew_weights(plan.weights, options.fresh, options.to))
     if not any(each.before and each.after for each in plan.weights):

@@ -10,7 +10,7 @@ from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source
 from modgraph.elaboration import read_standalone
 from modgraph.files import exists, write_atomically, writing
 from modgraph.log import log
-from modgraph.store.run_directory import recipe_beside
+from modgraph.store.run_directory import locate_recipe
 from modgraph.syntax import keywords, parse, read
 
 LETTERS = 250  # of a name, which is that of files too
@@ -101,7 +101,7 @@ def _copy_spec(name: str, spec: str) -> tuple[dict[str, str], dict[str, str]]:
     if copy is None or report.errors:
         raise ModgraphError(report.list_diagnostics())
     files = {f"{name}.mod": copy.text}
-    recipe = recipe_beside(spec)
+    recipe = locate_recipe(spec)
     if os.path.isfile(recipe):  # noqa: PTH113 (`Path.is_file` raises for a name that is too long)
         content = read(recipe, report)
         if content is None:

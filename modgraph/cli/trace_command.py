@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     if options.view is not None and not any(_suffix(path) in PICTURES for path in files):
         raise ModgraphError([NotAPicture(view=options.view)])
     refuse_foreign(*files, force=options.force, keys=SUMMARY_KEYS)
-    from modgraph.store.opened import Kind, kind_of
+    from modgraph.store.architecture import Kind, kind_of
 
     trace_it = _trace_bundle if kind_of(options.path) is Kind.BUNDLE else _trace_run
     trace, kept_by = trace_it(options, max(LEAST_MEASURED, options.examples))
@@ -105,9 +105,9 @@ def _page(path: str, summary: dict[str, Any], pictures: Callable[[], dict[str, b
     from modgraph.inspect.page.document import page_of
     from modgraph.inspect.scene import scene_of
     from modgraph.inspect.trace_sections import growth_section, loads_of, sections_of
-    from modgraph.store.opened import opened
+    from modgraph.store.architecture import read_architecture
 
-    found = opened(path)
+    found = read_architecture(path)
     pane = Pane(scene_of(found.graph), found.source, loads=loads_of(summary))
     grown = [growth_section(summary["growth"])] if summary["growth"] is not None else []
     return page_of(f"{found.graph.name}: trace", [pane], [*sections_of(summary, pictures()), *grown])

@@ -1,1 +1,1 @@
-"""What is kept on disk: run folders, their records, checkpoints."""
+"""Files on disk: run folders, their records, checkpoints."""

@@ -1,4 +1,4 @@
-"""Checkpoints: tensors in safetensors, a record in JSON beside them, nothing pickled."""
+"""Checkpoints: tensors in safetensors, next to them a record in JSON, nothing pickled."""
 
 from __future__ import annotations
 
@@ -17,23 +17,26 @@ from modgraph.ir import Graph
 from modgraph.store.checkpoint_record import (
     WEIGHT,
     CheckpointRecord,
+    has_second_name,
     newest,
     path_of,
     tensors_path,
     tidy,
-    written_again,
 )
 
 OPTIMIZER, STATE = "optimizer.", "state."
-COMMON = ("epoch", "step", "facts", "graph", "origin")  # of a checkpoint and of its record
+COMMON = ("epoch", "step", "facts", "graph", "origin")  # the fields that a checkpoint and its record share
 OptimizerState = dict[str, dict[str, Tensor]]
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The state after some steps: weights by name, optimizer state by weight and field, where in the training it is,
-    what its algorithm keeps, the graph of the model, the hash of the graph that its run began with, and the file it was
-    read from."""
+    """The state of a training after `step` steps.
+
+    `weights` are by name, `optimizer` by weight and field. `facts` say where in the training it is, `state` has the
+    tensors of the algorithm. `graph` is the model's, `origin` the hash of the graph that the run began with, and `path`
+    the file that it was read from.
+    """
 
     epoch: int
     step: int
@@ -47,14 +50,14 @@ class Checkpoint:
 
 
 def write_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int = 2, best: int | None = None) -> Path:
-    """Write a checkpoint whole or not at all, and `tidy` its folder. Raises `ModgraphError`."""
+    """Write a checkpoint atomically and `tidy` its folder. Raises `ModgraphError`."""
     tensors = {WEIGHT + name: tensor for name, tensor in checkpoint.weights.items()}
     for weight, fields in checkpoint.optimizer.items():
         tensors |= {f"{OPTIMIZER}{key}.{weight}": tensor for key, tensor in fields.items()}
     tensors |= {STATE + name: tensor for name, tensor in checkpoint.state.items()}
     content = save({name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())})
     path = path_of(folder, checkpoint.step)
-    again, digest = written_again(path) is False, hashlib.sha256(content).hexdigest()
+    again, digest = has_second_name(path) is False, hashlib.sha256(content).hexdigest()
     common = {name: getattr(checkpoint, name) for name in COMMON}
     record = CheckpointRecord(**common, sha256=digest, torch=str(torch.__version__), again=again)
     with writing(folder):
@@ -66,12 +69,12 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int = 2, best: 
 
 
 def newest_checkpoint(folder: Path, best: bool = False, origin: str | None = None) -> Checkpoint | None:
-    """The newest checkpoint of a run's folder, or its best, as `newest` finds it. Raises `ModgraphError`."""
+    """Read the newest checkpoint of a run's folder, or its best, as `newest` does. Raises `ModgraphError`."""
     return newest(folder, read_checkpoint, best, origin)
 
 
 def read_checkpoint(path: Path, record: CheckpointRecord | None = None) -> Checkpoint:
-    """A checkpoint from its tensors' file. Raises `ModgraphError`."""
+    """Read a checkpoint from the file of its tensors. Raises `ModgraphError`."""
     record = record or CheckpointRecord.read(path)
     parts: dict[str, dict[str, Tensor]] = {WEIGHT: {}, OPTIMIZER: {}, STATE: {}}
     for name, tensor in record.tensors(path, load).items():
@@ -86,8 +89,11 @@ def read_checkpoint(path: Path, record: CheckpointRecord | None = None) -> Check
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer, names: list[str]) -> OptimizerState:
-    """An optimizer's state by weight and field; `names` are those of its parameters, in order. The order is the same in
-    every process, whatever order a file was read in: they bring it together."""
+    """Return an optimizer's state by weight and field; `names` are those of its parameters, in order.
+
+    The order is the same in every process, whatever order a file was read in, since processes gather the state
+    together.
+    """
     state = optimizer.state_dict()["state"]
     return {
         names[index]: {key: torch.as_tensor(value) for key, value in sorted(fields.items()) if value is not None}
@@ -96,6 +102,6 @@ def optimizer_state(optimizer: torch.optim.Optimizer, names: list[str]) -> Optim
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, names: list[str], kept: OptimizerState) -> None:
-    """Put back what `optimizer_state` gave, of the weights that there are; any other one begins afresh."""
+    """Restore the state of `optimizer_state` for the weights that exist; the state of others begins afresh."""
     state = {index: dict(kept[name]) for index, name in enumerate(names) if name in kept}
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

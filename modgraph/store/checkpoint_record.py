@@ -1,8 +1,8 @@
-"""What stands beside the tensors of a checkpoint: where in the training it is, and the graph of its model. No torch.
+"""The record of a checkpoint: where in the training it is, and the graph of its model. Needs no torch.
 
-A checkpoint counts only if its record is there and names the hash of its tensors; the record is written last, and has
-a digest over itself. One that takes the place of another of the same step has its tensors under another name, until the
-record, which says so, is there: whatever cuts that off, one of the two is whole.
+A checkpoint counts only if its record exists and names the hash of its tensors. The record is written last and has a
+digest of its own. A checkpoint that replaces another of the same step writes its tensors under a second name, which
+only the new record refers to. So one of the two is whole wherever the writer is killed.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.files import read_file, reason_of, writing
 from modgraph.ir import Graph, from_json, to_json
 from modgraph.store.errors import BadCheckpoint, OtherFormat
-from modgraph.store.records import sealed, unsealed
+from modgraph.store.records import seal, unseal
 
 if TYPE_CHECKING:
     from numpy import ndarray
 
 FORMAT = 3
-AGAIN = ".again"  # in the second name for the tensors of a step
-WEIGHT = "weight."  # what the names of weights begin with among the tensors
+AGAIN = ".again"  # part of the second name for the tensors of a step
+WEIGHT = "weight."  # prefix of the names of weights among the tensors
 NAME = re.compile(r"step-([0-9]{8}|[1-9][0-9]{8,})")
 READ_ERRORS = (OSError, ValueError, TypeError, RecursionError)
 T = TypeVar("T")
@@ -34,8 +34,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class CheckpointRecord:
-    """`sha256` is that of the tensors' file, which has the second name of its step if it was written `again`; `origin`
-    the hash of the graph that the run began with. Raises `ValueError` if it cannot be."""
+    """The content of a record. Raises `ValueError` for fields of other types.
+
+    `sha256` is that of the file of tensors, which has the second name of its step if `again`. `origin` is the hash of
+    the graph that the run began with.
+    """
 
     epoch: int
     step: int
@@ -53,18 +56,18 @@ class CheckpointRecord:
                 raise ValueError(f"its {name} is {getattr(self, name)!r}")
 
     def as_bytes(self) -> bytes:
-        """The content of the file beside the tensors."""
-        return sealed({**vars(self), "graph": to_json(self.graph), "format": FORMAT})
+        """Return the content of the record's file."""
+        return seal({**vars(self), "graph": to_json(self.graph), "format": FORMAT})
 
     @classmethod
     def read(cls, path: Path) -> CheckpointRecord:
-        """The record beside a file of tensors. Raises `ModgraphError`."""
+        """Read the record next to a file of tensors. Raises `ModgraphError`."""
         try:
             content = json.loads(read_file(path.with_suffix(".json")))
             if not isinstance(content, dict) or "format" not in content:
-                raise ValueError("its record tells no format")
+                raise ValueError("its record has no format")
             OtherFormat.refuse(path, content["format"], FORMAT)
-            facts = unsealed(content)
+            facts = unseal(content)
             del facts["format"]
             record = cls(**{**facts, "graph": from_json(facts.get("graph"))})
             if path_of(path.parent, record.step) != path:
@@ -74,7 +77,7 @@ class CheckpointRecord:
         return record
 
     def tensors(self, path: Path, load: Callable[[bytes], dict[str, T]]) -> dict[str, T]:
-        """The tensors of its file by name, as safetensors' `load` reads them. Raises `ModgraphError`."""
+        """Read its tensors by name with safetensors' `load`. Raises `ModgraphError`."""
         from safetensors import SafetensorError
 
         try:
@@ -87,16 +90,16 @@ class CheckpointRecord:
 
 
 def path_of(folder: Path, step: int) -> Path:
-    """Where the tensors of a step's checkpoint stand, and its record beside them."""
+    """Return the path of the tensors of a step's checkpoint; its record stands next to it."""
     return folder / f"step-{step:08}.safetensors"
 
 
 def tensors_path(path: Path, again: bool) -> Path:
-    """Where they stand of one that took the place of another, or of one that did not."""
+    """Return the path of the tensors: the second name of their step if `again`."""
     return path.with_name(f"{path.stem}{AGAIN}{path.suffix}") if again else path
 
 
-def written_again(path: Path) -> bool | None:
+def has_second_name(path: Path) -> bool | None:
     """Whether the tensors of a checkpoint have their second name; None where there is no checkpoint."""
     try:
         return bool(json.loads(read_file(path.with_suffix(".json"))).get("again", False))
@@ -105,14 +108,16 @@ def written_again(path: Path) -> bool | None:
 
 
 def steps_in(folder: Path, suffix: str = ".json") -> list[int]:
-    """The steps of the checkpoints in a folder, whose records tell; anything of another name is none."""
+    """Return the steps of the checkpoints in a folder, from the names of their records; other names are ignored."""
     named = (NAME.fullmatch(path.name.removesuffix(suffix)) for path in folder.glob(f"step-*{suffix}"))
     return sorted(int(match[1]) for match in named if match)
 
 
 def tidy(folder: Path, keep: int, best: int | None) -> None:
-    """Delete all checkpoints but the `keep` newest and that of step `best`, and tensors that no record names. The
-    record goes first, so that one without tensors never counts. Raises `ModgraphError`."""
+    """Delete all checkpoints but the `keep` newest and that of step `best`, and tensors that no record names.
+
+    Records are deleted first, so that a record without tensors never counts. Raises `ModgraphError`.
+    """
     with writing(folder):
         for step in steps_in(folder)[:-keep]:
             if step != best:
@@ -123,20 +128,22 @@ def tidy(folder: Path, keep: int, best: int | None) -> None:
             if not path.with_suffix(".json").exists():
                 path.unlink(missing_ok=True)
                 second.unlink(missing_ok=True)
-            elif second.exists() and (kept := written_again(path)) is not None:
+            elif second.exists() and (kept := has_second_name(path)) is not None:
                 tensors_path(path, again=not kept).unlink(missing_ok=True)
 
 
 def newest(
     folder: Path, read: Callable[[Path, CheckpointRecord], T], best: bool = False, origin: str | None = None
 ) -> T | None:
-    """What is read of the latest whole checkpoint of a folder, or with `best` of the one that it calls the best; None
-    if there is none. A training at work deletes or replaces old ones, perhaps just the one that is read: then its
-    newest is looked for anew. Raises `ModgraphError` if it is damaged, or not of the run that began with the graph
-    whose hash is `origin`."""
+    """Read the newest whole checkpoint of a folder, or with `best` the one that it names as the best; None if there is
+    none.
+
+    A running training may delete or replace a checkpoint while it is read; then the newest is looked up again. Raises
+    `ModgraphError` if it is damaged, or if its run did not begin with the graph whose hash is `origin`.
+    """
     while steps := steps_in(folder):
         path = path_of(folder, steps[-1])
-        again = written_again(path)
+        again = has_second_name(path)
         try:
             record = CheckpointRecord.read(path)
             step = record.facts.get("best_step") if best else None
@@ -148,18 +155,18 @@ def newest(
                 raise ModgraphError([BadCheckpoint(path=str(found), reason=reason)])
             return read(found, record)
         except ModgraphError:
-            if steps_in(folder)[-1:] == steps[-1:] and written_again(path) == again:
+            if steps_in(folder)[-1:] == steps[-1:] and has_second_name(path) == again:
                 raise
     return None
 
 
 def newest_record(folder: Path, origin: str | None, best: bool = True) -> CheckpointRecord | None:
-    """The record of the checkpoint that a run ends with: its best, or its newest. Raises `ModgraphError`."""
+    """Read the record of the checkpoint that a run ends with: its best, or its newest. Raises `ModgraphError`."""
     return newest(folder, lambda _, record: record, best, origin)
 
 
 def weights_of_checkpoint(path: Path, record: CheckpointRecord) -> dict[str, ndarray]:
-    """The weights of the checkpoint whose tensors stand at a path, by name. Raises `ModgraphError`."""
+    """Read the weights by name of the checkpoint whose tensors stand at a path. Raises `ModgraphError`."""
     from safetensors.numpy import load
 
     tensors = record.tensors(path, load).items()
@@ -167,7 +174,7 @@ def weights_of_checkpoint(path: Path, record: CheckpointRecord) -> dict[str, nda
 
 
 def hash_of_values(weights: Mapping[str, ndarray]) -> str:
-    """A name for weights: SHA-256 over names, shapes and values."""
+    """Return the SHA-256 of weights: of their names, shapes and values."""
     digest = hashlib.sha256()
     for name, values in sorted(weights.items()):
         digest.update(f"{name} {list(values.shape)}\n".encode())

@@ -30,35 +30,35 @@ class BadCheckpoint(Diagnostic, code="MG603"):
 
 
 class RunBusy(Diagnostic, code="MG606"):
-    """Another process trains in this folder; two would overwrite each other's checkpoints."""
+    """Another process trains in this folder. Two would overwrite each other's checkpoints."""
 
     message = 'another training is at work in "{path}"'
     help = "wait for it or stop it, or choose another folder with --out"
 
 
 class ForeignFiles(Diagnostic, code="MG608"):
-    """A run begins in a folder that is new or empty: nothing that modgraph did not make is deleted or overwritten."""
+    """A run needs a new or empty folder. modgraph deletes and overwrites only files that it wrote."""
 
     message = '"{path}" holds files that modgraph did not make: {names}'
     help = "choose another folder with --out"
 
 
 class RecordLost(Diagnostic, code="MG609"):
-    """A folder with the files of a run, but without a run.json that can be read, may hold what was learnt."""
+    """A folder with the files of a run but no readable run.json may hold a trained model."""
 
-    message = '"{path}" looks like a run, but its run.json is missing or damaged'
+    message = '"{path}" has the files of a run, but its run.json is missing or damaged'
     help = "put its run.json back to go on with it, or choose another folder with --out"
 
 
 class NeverBegan(Diagnostic, code="MG610"):
-    """A training was cut off while its folder was laid out, before the first step; or that is going on just now."""
+    """A training was killed while it created its folder, before the first step; or it is creating it now."""
 
     message = 'the run in "{path}" was cut off before it began'
     help = "begin it again: modgraph train SPEC --out {path}"
 
 
 class RunChanged(Diagnostic, code="MG611"):
-    """A run keeps the spec, the graph and the recipe that it began with: with others it would be another training."""
+    """A run keeps the spec, the graph and the recipe that it began with. Others would make it another training."""
 
     message = 'files of the run "{path}" are missing or not what modgraph wrote: {names}'
     help = (
@@ -67,8 +67,8 @@ class RunChanged(Diagnostic, code="MG611"):
 
 
 class LogsChanged(Diagnostic, code="MG621"):
-    """The logs of a run document how its model was trained: each checkpoint keeps their lengths and digests. Only the
-    lines after these may be missing or damaged, where training was killed."""
+    """The logs of a run document how its model was trained. Each checkpoint keeps their lengths and digests. Only lines
+    after these may be missing or damaged, where training was killed."""
 
     message = 'logs of the run "{path}" have changed since its training wrote them: {names}'
     help = "put them back as they were, or begin a new run from its weights, with start: {{run: {path}}}"
@@ -78,7 +78,7 @@ TRAIN_ANEW = "train the model anew: modgraph train SPEC"
 
 
 class OtherFormat(Diagnostic, code="MG630"):
-    """Each kind of stored file has a format with a number; modgraph reads the one that it writes, and no other."""
+    """Each kind of stored file has a numbered format. modgraph reads only the one that it writes."""
 
     message = '"{path}" has format {format}; this modgraph reads format {known}'
     help = "{way_out}, or read it with the modgraph that wrote it"
@@ -91,14 +91,14 @@ class OtherFormat(Diagnostic, code="MG630"):
 
 
 class NotABundle(Diagnostic, code="MG632"):
-    """A file that ends in .onnx is no bundle, or a damaged one."""
+    """A file that ends in .onnx is no bundle, or is damaged."""
 
     message = 'cannot open the bundle "{path}": {reason}'
     way_out = "modgraph export RUN -o model.onnx makes one"
 
 
 class NotAGraph(Diagnostic, code="MG618"):
-    """A file that ends in .json holds no graph as `modgraph show --format json` prints it, and runs keep it."""
+    """A file that ends in .json holds no graph as `modgraph show --format json` prints it and runs keep it."""
 
     message = 'cannot open the graph "{path}": {reason}'
     help = (
@@ -107,30 +107,30 @@ class NotAGraph(Diagnostic, code="MG618"):
 
 
 class SetOfStored(Diagnostic, code="MG633"):
-    """Parameters are a spec's; what a run or a bundle holds was made with those that it had."""
+    """Only a spec has parameters to set. A run or a bundle was made with its own."""
 
     message = '"{path}" is a {kind}: nothing can be set in it, such as {name}'
     help = "leave -s {name}=… out, or name the spec"
 
 
 class BadTrace(Diagnostic, code="MG835"):
-    """A run's trace.json is damaged, or no trace at all. `modgraph trace` writes it anew."""
+    """A run's trace.json is damaged or no trace. `modgraph trace` writes it again."""
 
     message = '"{path}" cannot be read as a trace: {reason}'
     help = "trace the run anew: modgraph trace {run} --force"
 
 
 class DamagedGrowth(Diagnostic, code="MG617"):
-    """Each line of a run's `growth.jsonl` tells edits of its graph, each of `detections.jsonl` a look at batches of a
-    task, each of `tasks.jsonl` the end of one. A last line that does not end is one that a training is writing."""
+    """A line of a run's `growth.jsonl` records edits of its graph, one of `detections.jsonl` a scan of batches of a
+    task, one of `tasks.jsonl` the end of a task. A last line without its end is one that a training is writing."""
 
-    message = 'line {line} of "{path}" tells nothing of growth'
+    message = 'line {line} of "{path}" is no record of growth'
     help = "take the run up again, which cuts the file back: modgraph train --resume RUN"
 
 
 class DamagedMetrics(Diagnostic, code="MG141"):
-    """Each line of a run's `metrics.jsonl` is a JSON object: step, epoch, split, and metrics by name. A last line that
-    does not end is one that a training is writing."""
+    """Each line of a run's `metrics.jsonl` is a JSON object: step, epoch, split, and metrics by name. A last line
+    without its end is one that a training is writing."""
 
     message = 'line {line} of "{path}" holds no metrics'
     help = "take the run up again, which cuts the file back: modgraph train --resume RUN"

@@ -1,7 +1,8 @@
-"""How a model grew in a continual training, as the run tells: growth.jsonl, detections.jsonl, tasks.jsonl. No torch.
+"""The growth of a model in a continual training, from the logs of its run. Needs no torch.
 
-They are written line by line while the training goes on: edits of the graph, looks at batches for what is new, and what
-was measured at the end of each task. Readers of a line raise `KeyError`, `TypeError` or `ValueError` where it is none.
+A training appends to growth.jsonl edits of the graph, to detections.jsonl scans of batches for novelty, and to
+tasks.jsonl the metrics at the end of each task. Readers of a line raise `KeyError`, `TypeError` or `ValueError` where
+it is no record.
 """
 
 from __future__ import annotations
@@ -15,15 +16,17 @@ from modgraph.ops.compared import Comparison
 from modgraph.store.journal import Journal
 from modgraph.store.run_directory import RunDirectory
 
-ADDED = ("task", "module", "novelty", "batch", "epoch", "step")  # what is told of a module that was added
+ADDED = ("task", "module", "novelty", "batch", "epoch", "step")  # the fields of an added module
 DETECTED = ("task", "scan", "novelty", "batch")
 Record = Mapping[str, Any]
 
 
 def read_edits(record: Record) -> dict[str, Any]:
-    """Edits of the graph in a task, where in the training that was, and the hash of the graph after them. Where they
-    made a pool grow: the number of the new module, the batch that asked for it, and how novel that was, in the mean, to
-    each module there was, if its router tells."""
+    """Read edits of the graph in a task, where in the training they were made, and the hash of the graph after them.
+
+    Where they added a module to a pool, the record has its number, the batch that asked for it, and the batch's mean
+    novelty to each earlier module, if the router reports it.
+    """
     found = {
         "task": str(record["task"]),
         "epoch": int(record["epoch"]),
@@ -39,8 +42,8 @@ def read_edits(record: Record) -> dict[str, Any]:
 
 
 def read_detection(record: Record) -> dict[str, Any]:
-    """A look at batches of a task, the first of the training being 0: how novel each was to each module of a pool, by
-    batch and module, and the batch by which that grew, if it did."""
+    """Read a scan of batches of a task, the first scan of the training being 0: the novelty of each batch to each
+    module of a pool, by batch and module, and the batch that made the pool grow, if one did."""
     return {
         "task": str(record["task"]),
         "scan": int(record["scan"]),
@@ -51,7 +54,7 @@ def read_detection(record: Record) -> dict[str, Any]:
 
 
 def read_end(record: Record) -> dict[str, Any]:
-    """What was measured at the end of a task: the accuracy on all tasks so far, if the model has one, and on each."""
+    """Read the metrics at the end of a task: the accuracy on all tasks so far, if the model has one, and on each."""
     accuracies = dict(zip(record["accuracies"], _numbers(record["accuracies"].values()), strict=True))
     return {
         "task": str(record["task"]),
@@ -61,7 +64,7 @@ def read_end(record: Record) -> dict[str, Any]:
 
 
 def _numbers(values: Iterable[Any]) -> tuple[float, ...]:
-    """Numbers as JSON has them, where null stands for those that it has not."""
+    """Read numbers from JSON, where null stands for NaN."""
     return tuple(math.nan if value is None else float(value) for value in values)
 
 
@@ -70,7 +73,8 @@ def _optional(read: Callable[[Any], Any], value: Any) -> Any:
 
 
 def growth_of(run: RunDirectory) -> dict[str, Any] | None:
-    """How a run's model grew, as `docs/trace.md` says; None of a run without tasks. Raises `ModgraphError`."""
+    """Return how a run's model grew, as `docs/trace.md` describes; None for a run without tasks. Raises
+    `ModgraphError`."""
     edits, ends = Journal(run.growth).read(read_edits), Journal(run.tasks).read(read_end)
     detections = Journal(run.detections).read(read_detection)
     tasks = list(dict.fromkeys(each["task"] for each in (*ends, *detections, *edits)))
@@ -81,19 +85,19 @@ def growth_of(run: RunDirectory) -> dict[str, Any] | None:
     for node in began.growths():
         pool = began.pool_of(node)
         own = [each for each in edits if each["pool"] == pool.name]
-        looks = [each for each in detections if each["pool"] == pool.name]
+        scans = [each for each in detections if each["pool"] == pool.name]
         added = [sum(each["task"] == task for each in own) for task in tasks]
         pools[pool.name] = {
             "modules": [pool.size + sum(added[: at + 1]) for at in range(len(tasks))],
             "threshold": threshold_of(began, node),
             "added": [{name: each[name] for name in ADDED} for each in own],
-            "detections": [{name: each[name] for name in DETECTED} for each in looks],
+            "detections": [{name: each[name] for name in DETECTED} for each in scans],
         }
     return {"tasks": tasks, "accuracies": ends, "pools": pools}
 
 
 def threshold_of(graph: Graph, node: GrowthNode) -> float | None:
-    """The number that a pool grows beyond, where its condition is one comparison with a number."""
+    """Return the number that a pool's condition compares with, where it is one comparison with a number."""
     compared = graph[graph.inputs(node.name)["when"].node]
     if not isinstance(compared, OpNode) or not isinstance(compared.op, Comparison):
         return None

@@ -1,7 +1,7 @@
-"""Logs of a training, a line of JSON for each thing that is told. Needs no torch.
+"""Logs of a training, one JSON object a line. Needs no torch.
 
-Each checkpoint seals them: it keeps the length of every log and the hash of its content. Lines after that belong to a
-training that is running or was killed; the record of a finished run keeps seals of the end, after which no line may
+Each checkpoint seals them: it keeps the length of every log and the hash of its content. Later lines belong to a
+training that is running or was killed. The record of a finished run keeps seals of the end, after which no line may
 follow.
 """
 
@@ -29,20 +29,20 @@ Seals = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Journal:
-    """A log, which is cut back to what a checkpoint knows of when a training goes on from it."""
+    """A log. A training that resumes from a checkpoint truncates it to the length that the checkpoint sealed."""
 
     path: Path
 
     def add(self, *records: Mapping[str, Any]) -> None:
-        """Write lines. Raises `ModgraphError`."""
+        """Append lines and sync them to disk. Raises `ModgraphError`."""
         with writing(self.path), self.path.open("a") as file:
             file.writelines(json_text(record) + "\n" for record in records)
             file.flush()
             os.fsync(file.fileno())
 
     def read(self, parse: Callable[[Any], T], fault: type[DamagedGrowth | DamagedMetrics] = DamagedGrowth) -> list[T]:
-        """What its lines hold, none where there is no log; a last line without an end is being written. Raises
-        `ModgraphError`."""
+        """Parse its lines, none where there is no log. Skips a last line without an end, which is still being written.
+        Raises `ModgraphError`."""
         if not self.path.exists():
             return []
         whole, _, _ = read_file(self.path).decode(errors="replace").rpartition("\n")
@@ -56,25 +56,25 @@ class Journal:
 
 
 def read_metrics(run: RunDirectory) -> list[dict[str, Any]]:
-    """What a run measured over time: the lines of its metrics. Raises `ModgraphError`."""
+    """Read the metrics of a run over time. Raises `ModgraphError`."""
 
-    def measured(record: Any) -> dict[str, Any]:
+    def parse_metrics(record: Any) -> dict[str, Any]:
         if not isinstance(record, dict) or not {"step", "split"} <= record.keys():
             raise ValueError(f"it holds no metrics: {record}")
         return record
 
-    return Journal(run.metrics).read(measured, DamagedMetrics)
+    return Journal(run.metrics).read(parse_metrics, DamagedMetrics)
 
 
 def seal_logs(run: RunDirectory) -> dict[str, dict[str, Any]]:
-    """The length and the hash of each log that exists. Raises `ModgraphError`."""
+    """Return the length and the hash of each log that exists. Raises `ModgraphError`."""
     contents = {path.name: run.content(path) for path in run.logs}
     return {name: _seal(content) for name, content in contents.items() if content is not None}
 
 
 def check_logs(run: RunDirectory) -> None:
-    """Raises `ModgraphError` where a log has changed before the newest checkpoint of the run, or has more lines after a
-    run has ended."""
+    """Raises `ModgraphError` where a log has changed before the newest checkpoint of the run, or has lines after the
+    end of a finished run."""
     record = newest_record(run.checkpoints, run.origin(), best=False)
     if record is None:
         return
@@ -90,7 +90,7 @@ def check_logs(run: RunDirectory) -> None:
 
 
 def cut_logs(run: RunDirectory, seals: Seals) -> None:
-    """Truncate logs to their lengths in a checkpoint; `check_logs` has checked the content. Raises `ModgraphError`."""
+    """Truncate logs to their sealed lengths, after `check_logs` has checked the content. Raises `ModgraphError`."""
     for path in run.logs:
         length, content = seals.get(path.name, {}).get("bytes", 0), run.content(path)
         if content is None or len(content) == length:
@@ -103,7 +103,7 @@ def cut_logs(run: RunDirectory, seals: Seals) -> None:
 
 
 def _problem(content: bytes | None, seal: Mapping[str, Any] | None, ended: bool) -> str:
-    """What is wrong with a log, "" if nothing is; a last line without its end may still be written."""
+    """Return the problem with a log, "" if there is none. A last line without its end may still be written."""
     length = 0 if seal is None else seal["bytes"]
     if content is None:
         return "the file is missing" if seal else ""

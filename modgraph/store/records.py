@@ -1,4 +1,4 @@
-"""JSON that everybody can read, and records that notice a change of a single bit. Needs nothing but Python."""
+"""Portable JSON, and records whose digest detects any change. Needs only Python."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ DIGEST = "digest"
 
 
 def json_text(value: Any, **layout: Any) -> str:
-    """JSON in which a number that is infinite or none at all, which JSON does not have, is null."""
+    """Return JSON with null for infinities and NaN, which JSON lacks."""
     return json.dumps(finite(value), allow_nan=False, **layout)
 
 
-def sealed(record: Mapping[str, Any]) -> bytes:
-    """A record as JSON, with a digest over all that it says. Raises `ValueError` for infinity."""
+def seal(record: Mapping[str, Any]) -> bytes:
+    """Return a record as JSON with a digest of its content. Raises `ValueError` for infinity."""
     return (json.dumps({**record, DIGEST: _digest(record)}, indent=2, allow_nan=False) + "\n").encode()
 
 
-def unsealed(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What a sealed record says. Raises `ValueError` if it is not what was written."""
+def unseal(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of a sealed record. Raises `ValueError` if its digest differs."""
     content = {key: value for key, value in record.items() if key != DIGEST}
     if record.get(DIGEST) != _digest(content):
         raise ValueError("it is not what was written")
@@ -35,7 +35,7 @@ def _digest(record: Mapping[str, Any]) -> str:
 
 
 def finite(value: Any) -> Any:
-    """The same with null for every number that JSON does not have."""
+    """Replace infinities and NaN by null."""
     match value:
         case float():
             return value if math.isfinite(value) else None

@@ -1,12 +1,14 @@
 """The files of a run. Needs no torch.
 
-spec.mod  imports.json  ir.json  recipe.yaml  data.json  start.json  run.json  metrics.jsonl  tensorboard/  checkpoints/
-what its data set keeps, and what was traced of it: trace.json  trace/
-of a continual training: growth.jsonl  detections.jsonl  tasks.jsonl
+    spec.mod  imports.json  ir.json  recipe.yaml  data.json  start.json  run.json  metrics.jsonl  tensorboard/  checkpoints/
+    of its trace: trace.json  trace/
+    of a continual training: growth.jsonl  detections.jsonl  tasks.jsonl
 
-A run is made in three steps, each whole or not at all: run.json says that it is starting and names every file that will
-be laid out, with its hash; these are written; run.json says that it has started. So whatever cuts a start off leaves
-nothing but files that are known to be ours, and a folder with any other file in it is never touched.
+A data set may add files of its own, such as a vocabulary.
+
+A run is created in three atomic steps. run.json gets the status `starting` and names every file to come, with its hash.
+The files are written. run.json gets the status `started`. So a start that was killed leaves only files that are known
+to be ours, and a folder with any other file in it is never touched.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from modgraph.files import CannotWrite, exists, is_not_utf8, is_partial, read_fi
 from modgraph.ir import Graph, UnreadableGraph, from_json, stored_form
 from modgraph.store import errors
 from modgraph.store.checkpoint_record import CheckpointRecord, newest_record, path_of
-from modgraph.store.records import sealed, unsealed
+from modgraph.store.records import seal, unseal
 
 RECIPE = "recipe.yaml"
 FORMAT = 2
@@ -54,7 +56,7 @@ class RunDirectory:
     path: Path
 
     spec = _Inside(SPEC)
-    imports = _Inside(KEPT)  # texts of the files that the spec imports, by their paths from its folder
+    imports = _Inside(KEPT)  # texts of imported files, by their paths from the spec's folder
     ir = _Inside("ir.json")
     recipe = _Inside(RECIPE)
     data = _Inside("data.json")
@@ -62,12 +64,12 @@ class RunDirectory:
     record = _Inside(RECORD)
     metrics = _Inside("metrics.jsonl")
     tensorboard = _Inside("tensorboard")
-    growth = _Inside("growth.jsonl")  # the edits of its graph, a line each
-    detections = _Inside("detections.jsonl")  # how novel the batches of a continual training were
-    tasks = _Inside("tasks.jsonl")  # what was measured at the end of each task
+    growth = _Inside("growth.jsonl")  # edits of its graph
+    detections = _Inside("detections.jsonl")  # novelty of the batches of a continual training
+    tasks = _Inside("tasks.jsonl")  # metrics at the end of each task
     checkpoints = _Inside("checkpoints")
     trace = _Inside("trace.json")
-    pictures = _Inside("trace")  # where the pictures of its trace stand
+    pictures = _Inside("trace")  # the pictures of its trace
 
     @property
     def logs(self) -> tuple[Path, ...]:
@@ -77,15 +79,15 @@ class RunDirectory:
     # ------------------------------------------------------------ making a run
 
     def refuse_existing(self) -> None:
-        """Raises `ModgraphError` unless the folder is missing or empty, or a start was cut off in it, and its name is
-        UTF-8, which TensorBoard needs."""
+        """Raises `ModgraphError` unless the folder is missing, empty, or left by a start that was killed, and its name
+        is UTF-8, which TensorBoard needs."""
         path = str(self.path)
         if is_not_utf8(self.path):
             reason = "the name of a run's folder must be UTF-8: choose another with --out"
             raise ModgraphError([CannotWrite(path=path, reason=reason)])
         with writing(self.path):
             above = (each for each in (self.path, *self.path.absolute().parents) if each.exists())
-            if not os.access(next(above, self.path), os.W_OK | os.X_OK):  # which is told before all work
+            if not os.access(next(above, self.path), os.W_OK | os.X_OK):  # reported before any work
                 raise PermissionError(errno.EACCES, "it is write-protected")
             names = _names(self.path) if self.path.exists() else []
         if not names:
@@ -103,14 +105,14 @@ class RunDirectory:
             raise ModgraphError([errors.ForeignFiles(path=path, names=list_names(foreign))])
 
     def _is_of_start(self, name: str, record: Mapping[str, Any]) -> bool:
-        """Whether a start that was cut off has made this."""
+        """Whether a start that was killed wrote this file."""
         if name == self.checkpoints.name:
             return set(_names(self.checkpoints)) <= {path.name for path in self._first_checkpoint(record)}
         return name == self.record.name or (name in record["files"] and self._is_as_written(name, record))
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep others from training here, until the end or the process's death. Raises `ModgraphError`."""
+    def lock_folder(self) -> Iterator[None]:
+        """Lock the folder against other trainings, until the end or the process's death. Raises `ModgraphError`."""
         lock = FileLock(self.path / ".lock", timeout=0)
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
@@ -123,7 +125,7 @@ class RunDirectory:
         finally:
             lock.release()
 
-    def lay_out(
+    def create(
         self,
         spec: str,
         imported: Mapping[str, str],
@@ -132,7 +134,7 @@ class RunDirectory:
         kept: Mapping[str, bytes],
         step: int = 0,
     ) -> None:
-        """Write what a new run is made from, in a folder that is locked; `mark` then makes it count. One that does not
+        """Write the files of a new run in a locked folder; it counts once `mark` sets its status. A run that does not
         begin with random weights has a checkpoint of its first `step` from the start. Raises `ModgraphError` if the
         folder holds anything else."""
         self.refuse_existing()
@@ -143,7 +145,7 @@ class RunDirectory:
             **({self.imports.name: json.dumps(dict(imported), indent=1).encode()} if imported else {}),
             **kept,
         }
-        if self.record.exists():  # it stays until the next one takes its place
+        if self.record.exists():  # it stays until the next one replaces it
             before = self.read_record()
             with writing(self.path):
                 for path in [*(self.path / name for name in before["files"]), *self._first_checkpoint(before)]:
@@ -154,34 +156,34 @@ class RunDirectory:
             write_atomically(self.path / name, content)
 
     def _first_checkpoint(self, record: Mapping[str, Any]) -> list[Path]:
-        """The files of a checkpoint that a start writes."""
+        """Return the paths of the checkpoint that a start writes."""
         tensors = path_of(self.checkpoints, record.get("step", 0))
         return [tensors, tensors.with_suffix(".json")]
 
     def mark(self, status: str, **facts: Any) -> None:
-        """Note how far the run is; besides, the record says what it said. Raises `ModgraphError`."""
+        """Set the status of the run and add facts to its record. Raises `ModgraphError`."""
         self._write_record({**self.read_record(), "status": status, **facts})
 
     def _write_record(self, facts: Mapping[str, Any]) -> None:
         from modgraph.version import VERSION
 
-        write_atomically(self.record, sealed({**facts, "format": FORMAT, "modgraph": VERSION}))
+        write_atomically(self.record, seal({**facts, "format": FORMAT, "modgraph": VERSION}))
 
     # ------------------------------------------------------------ reading a run
 
     def read_record(self) -> dict[str, Any]:
-        """What the run is and how far it came. Raises `ModgraphError` if this is no run."""
-        record = self.parsed(self.record)
+        """Read the run's record with its status. Raises `ModgraphError` if this is no run."""
+        record = self.parse_file(self.record)
         if not isinstance(record, dict) or "format" not in record:
-            raise self.fault("run.json tells no format")
+            raise self.fault("run.json has no format")
         errors.OtherFormat.refuse(self.record, record["format"], FORMAT)
         try:
-            return unsealed(record)
+            return unseal(record)
         except (ValueError, RecursionError) as error:
             raise self.fault("run.json is damaged") from error
 
     def check(self) -> None:
-        """Raises `ModgraphError` unless this is a whole run whose files are as they were written."""
+        """Raises `ModgraphError` unless this is a whole run whose files are unchanged."""
         record = self.read_record()
         if record["status"] == STARTING:
             raise ModgraphError([errors.NeverBegan(path=str(self.path))])
@@ -194,35 +196,35 @@ class RunDirectory:
         return content is not None and hashlib.sha256(content).hexdigest() == record["files"][name]
 
     def read_graph(self) -> Graph:
-        """The graph that the run began with. Raises `ModgraphError` if this is no run."""
+        """Read the graph that the run began with. Raises `ModgraphError` if this is no run."""
         self.check()
         try:
-            return from_json(self.parsed(self.ir))
+            return from_json(self.parse_file(self.ir))
         except UnreadableGraph as error:
             raise self.fault(f"ir.json cannot be used: {error}") from error
 
     def origin(self) -> str:
-        """The hash of that graph, which all checkpoints of the run name. Raises `ModgraphError`."""
+        """Return the hash of that graph, which all checkpoints of the run name. Raises `ModgraphError`."""
         return self.read_graph().hash()
 
     def graph_now(self) -> Graph:
-        """The graph of its best checkpoint, or its newest, or the one that it began with. Raises `ModgraphError`."""
+        """Read the graph of the best checkpoint, else of the newest, else the first. Raises `ModgraphError`."""
         return self.now()[0]
 
     def now(self) -> tuple[Graph, CheckpointRecord | None]:
-        """Its graph now, and the record of the checkpoint that it is of, None before the first. Raises
+        """Read its current graph and the record of that graph's checkpoint, None before the first. Raises
         `ModgraphError`."""
         began = self.read_graph()
         record = newest_record(self.checkpoints, began.hash())
         return began if record is None else record.graph, record
 
     def read_imports(self) -> dict[str, str]:
-        """Texts of the files that the spec imports; none if it imports none. Raises `ModgraphError`."""
-        texts: dict[str, str] = self.parsed(self.imports, kept_texts) if self.imports.exists() else {}
+        """Read the texts of the files that the spec imports, by path. Raises `ModgraphError`."""
+        texts: dict[str, str] = self.parse_file(self.imports, kept_texts) if self.imports.exists() else {}
         return texts
 
     def content(self, path: Path) -> bytes | None:
-        """What one of its files holds, None where there is none. Raises `ModgraphError`."""
+        """Read one of its files, None where there is none. Raises `ModgraphError`."""
         try:
             return read_file(path)
         except FileNotFoundError:
@@ -230,8 +232,8 @@ class RunDirectory:
         except OSError as error:
             raise self.fault(f"{path.name} cannot be read: {reason_of(error)}") from error
 
-    def parsed(self, path: Path, parse: Callable[[str], Any] = json.loads) -> Any:
-        """What one of its files says, which must be there. Raises `ModgraphError`."""
+    def parse_file(self, path: Path, parse: Callable[[str], Any] = json.loads) -> Any:
+        """Parse one of its files, which must exist. Raises `ModgraphError`."""
         content = self.content(path) if path.exists() else None
         if content is None:
             there = "it is a file" if self.path.is_file() else "there is no such folder"
@@ -245,13 +247,13 @@ class RunDirectory:
         return ModgraphError([errors.NotARun(path=str(self.path), reason=reason)])
 
 
-def recipe_beside(spec: str | Path) -> Path:
-    """The path of a spec's recipe: a YAML file of its name beside it; for the spec of a run, the run's recipe."""
+def locate_recipe(spec: str | Path) -> Path:
+    """Return the path of a spec's recipe: the YAML file of its name; for the spec of a run, the run's recipe."""
     path = Path(spec)
     is_of_run = path.name == SPEC and exists(path.with_name(RECORD))
     return path.with_name(RECIPE) if is_of_run else path.with_suffix(".yaml")
 
 
 def _names(folder: Path) -> list[str]:
-    """What a folder holds, but for locks and what killed writers have left."""
+    """Return the names in a folder, but for locks and partial files of killed writers."""
     return sorted(path.name for path in folder.iterdir() if path.name != ".lock" and not is_partial(path.name))

@@ -1,6 +1,6 @@
-"""What `modgraph trace` leaves in a run: `trace.json`, and pictures in `trace/`. Needs no torch.
+"""The trace in a run's folder: `trace.json`, and pictures in `trace/`. Needs no torch.
 
-The pictures go and come before `trace.json` does: where that is, they are those of this trace.
+trace.json is deleted before pictures change and written after them, so that both belong to one trace where it exists.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from modgraph_runtime.integrity import SUMMARY_KEYS
 from modgraph.diagnostics import ModgraphError
 from modgraph.files import read_file, reason_of, refuse_foreign, write_atomically, writing
 from modgraph.store.errors import BadTrace, OtherFormat
-from modgraph.store.records import finite, json_text, sealed, unsealed
+from modgraph.store.records import finite, json_text, seal, unseal
 from modgraph.store.run_directory import RunDirectory
 
 FORMAT = 1
-PICTURES = "pictures"  # the key of trace.json that names the views which were drawn
+PICTURES = "pictures"  # the key of trace.json that names the rendered views
 
 
 @dataclass(frozen=True)
 class StoredTrace:
-    """A trace that a run holds. `content` is its trace.json, `pictures` are files by the name of their view; it is
-    `stale` where the run has another model by now: it was trained further, or grew."""
+    """The trace of a run: the `content` of trace.json, and `pictures` as files by view. It is `stale` if the run's
+    model has changed since: the run was trained further, or grew."""
 
     content: Mapping[str, Any]
     pictures: Mapping[str, Path]
@@ -34,7 +34,7 @@ class StoredTrace:
 
 
 def read_trace(run: RunDirectory) -> StoredTrace | None:
-    """What was traced of a run, None if nothing was. Raises `ModgraphError` for a trace.json that is damaged."""
+    """Read the trace of a run, None if there is none. Raises `ModgraphError` for a damaged trace.json."""
     path = run.trace
     if not path.exists():
         return None
@@ -43,7 +43,7 @@ def read_trace(run: RunDirectory) -> StoredTrace | None:
         if not isinstance(content, dict) or not {"format", *SUMMARY_KEYS} <= content.keys():
             raise ValueError("it is no trace")
         OtherFormat.refuse(path, content["format"], FORMAT, way_out=f"trace it anew: modgraph trace {path.parent}")
-        content = unsealed(content)
+        content = unseal(content)
     except (OSError, ValueError, RecursionError) as error:
         raise ModgraphError([BadTrace(path=str(path), run=str(path.parent), reason=reason_of(error))]) from error
     paths = {view: run.pictures / f"{view}.png" for view in content.get(PICTURES, ())}
@@ -54,7 +54,7 @@ def read_trace(run: RunDirectory) -> StoredTrace | None:
 
 
 def keep_trace(run: RunDirectory, content: Mapping[str, Any], pictures: Mapping[str, bytes], force: bool) -> None:
-    """Leave a trace in a run, whole or not at all; a file of anybody else's is not overwritten without `force`. Raises
+    """Write a trace into a run, atomically. A file of another program is overwritten only with `force`. Raises
     `ModgraphError`."""
     paths = {run.pictures / f"{view}.png": picture for view, picture in pictures.items()}
     refuse_foreign(run.trace, force=force, keys=SUMMARY_KEYS)
@@ -65,7 +65,7 @@ def keep_trace(run: RunDirectory, content: Mapping[str, Any], pictures: Mapping[
             run.pictures.mkdir(exist_ok=True)
     for path, picture in paths.items():
         write_atomically(path, picture)
-    write_atomically(run.trace, sealed(finite({**content, PICTURES: list(pictures)})))
+    write_atomically(run.trace, seal(finite({**content, PICTURES: list(pictures)})))
 
 
 def keeps(run: RunDirectory, content: Mapping[str, Any]) -> bool:

@@ -29,7 +29,7 @@ from modgraph.program import Program
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.store.journal import LOGS, check_logs, seal_logs
 from modgraph.store.records import finite, json_text
-from modgraph.store.run_directory import FINISHED, STARTED, RunDirectory, recipe_beside
+from modgraph.store.run_directory import FINISHED, STARTED, RunDirectory, locate_recipe
 from modgraph.syntax import parse
 from modgraph.training.algorithms.algorithm import Course, Setup
 from modgraph.training.carried import Carried, carried, frozen_alike, renamed
@@ -57,7 +57,7 @@ def started(
     spec: str, recipe_path: str | None, overrides: Mapping[str, Any], out: str | None
 ) -> AbstractContextManager[Engine]:
     """A new training of a spec, its run directory made and locked. Raises `ModgraphError`."""
-    recipe, program = read_with_spec(recipe_path or recipe_beside(spec), spec, keyed(overrides))
+    recipe, program = read_with_spec(recipe_path or locate_recipe(spec), spec, keyed(overrides))
     directory = RunDirectory(Path(out or f"runs/{Path(spec).stem}"))
     directory.refuse_existing()
     check_kept_spec(program, directory)
@@ -147,7 +147,7 @@ def _begun(
             start = {} if inherited is None else {directory.start.name: inherited.record()}
             kept = {**recipe.data.keeps(graph), directory.data.name: fingerprints, **start}
             spec = program.standalone
-            directory.lay_out(spec.text, spec.imports, graph, recipe.to_yaml(), kept, engine.progress.step)
+            directory.create(spec.text, spec.imports, graph, recipe.to_yaml(), kept, engine.progress.step)
         if inherited is not None:
             engine.say(str(inherited))
             engine.save()
@@ -191,7 +191,7 @@ def _engine(
         if recipe.train.bucket is not None:
             splits[TRAIN].lengths()
         if processes.is_rank_zero:
-            stack.enter_context(directory.locked())
+            stack.enter_context(directory.lock_folder())
         stack.enter_context(memory_told(recipe.train.batch))
         yield Engine(graph, recipe.train, course_of(graph, recipe.train, splits), directory, processes, resume)
 

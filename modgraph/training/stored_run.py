@@ -100,7 +100,7 @@ class Run:
     def fingerprints(self) -> dict[str, Fingerprint]:
         """What tells the splits that the run began with from others. Raises `ModgraphError`."""
         try:
-            return from_json(self.directory.parsed(self.directory.data))
+            return from_json(self.directory.parse_file(self.directory.data))
         except ValueError as error:
             raise self.directory.fault(str(error)) from error
 

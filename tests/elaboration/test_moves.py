@@ -6,7 +6,7 @@ import pytest
 
 from modgraph.diagnostics import ModgraphError, Report, Source
 from modgraph.program import Program, loads
-from modgraph.store.opened import opened
+from modgraph.store.architecture import read_architecture
 from modgraph.syntax.format import format_source
 
 BODY = "input x: float[4] first = x -> linear(2) repeat blocks[i] in 0..2 { first = first -> linear(2) } output first"
@@ -83,4 +83,4 @@ def test_a_move_that_is_written_otherwise_is_told_its_form(moves: str) -> None:
 def test_what_is_opened_has_the_moves_of_its_spec(tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("moves") / "m.mod"
     path.write_text(f"model m() {{ {BODY} moved start -> first }}")
-    assert opened(path).moved == {"start": "first"}
+    assert read_architecture(path).moved == {"start": "first"}

@@ -22,7 +22,7 @@ from modgraph.inspect.cost import cost_of
 from modgraph.ir import Grow, moved_states, weights_of, with_losses
 from modgraph.ir.edits import Freeze, replayed
 from modgraph.passes import BUNDLE, INFERENCE, NoveltyAsOutputs, WithoutNovelty, apply_passes, pipeline_behind
-from modgraph.store.opened import opened
+from modgraph.store.architecture import read_architecture
 from modgraph.training.losses import learnt_from, losses_called, weighing_losses
 from modgraph.training.start.weight_map import read_map
 from tests.papers.sema_in_numpy import Sema
@@ -339,4 +339,4 @@ def test_it_grows_where_a_task_is_shifted_and_tells_so_when_it_is_exported(tmp_p
     known, unknown = (Bundle(bundle).run({"image": each})[name].mean(0) for each in (images, 1 - images))
     assert known[0] < 2 < known[1] and unknown[1] < 2 < unknown[0]
     spec = modgraph.load(SPEC, **{**recipe["model"], "classes": 7, "adapters": [1, 2]})
-    assert cost_of(opened(str(run), {}).graph).parameters == spec.cost().parameters
+    assert cost_of(read_architecture(str(run), {}).graph).parameters == spec.cost().parameters

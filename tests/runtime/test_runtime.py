@@ -22,7 +22,7 @@ from modgraph_runtime.integrity import FORMAT, trailer
 import modgraph
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
-from modgraph.store.opened import opened
+from modgraph.store.architecture import read_architecture
 from tests.examples import SEQUENCE
 from tests.traces import shared_traces
 
@@ -141,7 +141,7 @@ def test_a_manifest_of_another_format_is_refused_with_the_way_out(bundles: Path,
         Bundle(path)
     assert refused.value.way_out == "export the model anew: modgraph export RUN -o model.onnx"
     with pytest.raises(ModgraphError) as caught:
-        opened(path)
+        read_architecture(path)
     (refusal,) = caught.value.diagnostics
     assert refusal.code == "MG632"
     assert told in refusal.text()

@@ -16,10 +16,10 @@ from modgraph.backends.torch import build
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, Grow, replayed, to_json
+from modgraph.store.architecture import Kind, read_architecture
 from modgraph.store.checkpoint import newest_checkpoint, write_checkpoint
 from modgraph.store.growth import growth_of, read_detection, read_edits, threshold_of
 from modgraph.store.journal import Journal
-from modgraph.store.opened import Kind, opened
 from modgraph.store.run_directory import RunDirectory
 from tests.continual_runs import SPEC, laid_out
 from tests.small_runs import begin, reseal
@@ -42,7 +42,11 @@ def checkpoints(run: Path) -> list[Path]:
 
 def at_growth(run: Path) -> tuple[Path, Path]:
     """The checkpoints before and after the pool grew."""
-    return next(pair for pair in pairwise(checkpoints(run)) if len({modules(opened(each).graph) for each in pair}) > 1)
+    return next(
+        pair
+        for pair in pairwise(checkpoints(run))
+        if len({modules(read_architecture(each).graph) for each in pair}) > 1
+    )
 
 
 def modules(graph: Graph) -> int:
@@ -85,7 +89,7 @@ def test_a_condition_that_is_no_comparison_with_a_number_has_no_threshold(tmp_pa
     (tmp_path / "m.mod").write_text(
         SPEC.replace("(r.far -> batch_mean -> min(axis=-1)) > 3", "min(batch_mean(r.far), axis=-1)")
     )
-    graph = opened(tmp_path / "m.mod").graph
+    graph = read_architecture(tmp_path / "m.mod").graph
     assert [threshold_of(graph, node) for node in graph.growths()] == [None]
 
 
@@ -106,19 +110,19 @@ def test_a_damaged_line_is_told_and_one_without_an_end_is_not(run: Path, tmp_pat
 def test_a_checkpoint_opens_with_its_graph_and_the_places_in_its_spec(run: Path) -> None:
     for path, size in zip(at_growth(run), (1, 2), strict=True):
         for each in (path, path.with_suffix(".safetensors")):
-            found = opened(each)
+            found = read_architecture(each)
             assert (found.kind, modules(found.graph)) == (Kind.CHECKPOINT, size)
             assert found.source is not None
             assert all(node.span is not None for node in found.graph)
-    first = opened(run / "ir.json")
+    first = read_architecture(run / "ir.json")
     assert (first.kind, first.source is not None) == (Kind.GRAPH, True)
-    assert first.graph == opened(checkpoints(run)[0]).graph
+    assert first.graph == read_architecture(checkpoints(run)[0]).graph
 
 
 def test_a_checkpoint_opens_without_its_run(run: Path, tmp_path: Path) -> None:
     path = at_growth(run)[1]
-    alone = opened(shutil.copy(path, tmp_path))
-    assert alone.graph == opened(path).graph
+    alone = read_architecture(shutil.copy(path, tmp_path))
+    assert alone.graph == read_architecture(path).graph
     assert (alone.source, alone.run) == (None, None)
 
 
@@ -168,12 +172,12 @@ def test_diff_tells_of_longer_weights_whether_their_old_values_are_there(
 def test_show_and_cost_take_checkpoints_and_runs(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     parameters = []
     for path in at_growth(run):
-        assert f"pool[{modules(opened(path).graph)}]" in answer(capsys, "show", path)
+        assert f"pool[{modules(read_architecture(path).graph)}]" in answer(capsys, "show", path)
         parameters.append(json.loads(answer(capsys, "cost", path, "--json"))["parameters"])
     assert parameters[0] < parameters[1]
     (tmp_path / "printed.json").write_text(answer(capsys, "show", run, "--format", "json"))
-    assert opened(tmp_path / "printed.json").graph == opened(run).graph
-    assert json.loads((tmp_path / "printed.json").read_text()) == to_json(opened(run).graph)
+    assert read_architecture(tmp_path / "printed.json").graph == read_architecture(run).graph
+    assert json.loads((tmp_path / "printed.json").read_text()) == to_json(read_architecture(run).graph)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +194,7 @@ def test_what_is_no_graph_is_told(tmp_path: Path, name: str, content: str | None
     if content is not None:
         (tmp_path / name).write_text(content)
     with pytest.raises(ModgraphError) as caught:
-        opened(tmp_path / name)
+        read_architecture(tmp_path / name)
     assert {each.code for each in caught.value.diagnostics} == {code}
 
 

@@ -20,13 +20,13 @@ def test_a_graph_that_cannot_be_read_again_is_a_fault_before_any_file_is_written
     with pytest.raises(NotReadBack, match="is no name"):
         stored_form(Graph("two words"))
     with pytest.raises(NotReadBack):
-        RunDirectory(tmp_path).lay_out("", {}, Graph("two words"), "", {})
+        RunDirectory(tmp_path).create("", {}, Graph("two words"), "", {})
     assert not any(tmp_path.iterdir()), "something was written"
 
 
 def test_a_graph_larger_than_any_spec_opens_again(tmp_path: Path) -> None:
     graph, run = loads(SPEC, p=[*range(300_000)]).ir, RunDirectory(tmp_path)
-    run.lay_out(SPEC, {}, graph, "", {})
+    run.create(SPEC, {}, graph, "", {})
     run.mark(STARTED)
     assert run.ir.stat().st_size > SOURCE_BYTES, "it is no larger than a spec may be"
     assert run.read_graph() == graph

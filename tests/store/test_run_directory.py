@@ -13,7 +13,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, write_checkpoint
 from modgraph.store.checkpoint_record import path_of, steps_in
-from modgraph.store.records import sealed, unsealed
+from modgraph.store.records import seal, unseal
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.run import started
 from modgraph.training.stored_run import load_run
@@ -163,8 +163,8 @@ def test_another_format_is_refused_with_the_way_out(spec: Path, tmp_path: Path, 
     path = tmp_path / "run" / file
     if file == "checkpoint":
         (path,) = (tmp_path / "run/checkpoints").glob("*.json")
-    record = unsealed(json.loads(path.read_text()))
-    path.write_bytes(sealed({**record, "format": number}))
+    record = unseal(json.loads(path.read_text()))
+    path.write_bytes(seal({**record, "format": number}))
     for read in (go_on, lambda run: load_run(run).model()):
         with pytest.raises(ModgraphError) as caught:
             read(tmp_path / "run")
@@ -177,10 +177,10 @@ def test_another_format_is_refused_with_the_way_out(spec: Path, tmp_path: Path, 
 def test_a_checkpoint_that_lacks_a_fact_is_refused(spec: Path, tmp_path: Path) -> None:
     begin(spec, tmp_path / "run", train__epochs=1)
     (path,) = (tmp_path / "run/checkpoints").glob("*.json")
-    record = unsealed(json.loads(path.read_text()))
+    record = unseal(json.loads(path.read_text()))
     for fact in ("logs", "means", "algorithm", "at", "monitored"):
         facts = {name: value for name, value in record["facts"].items() if name != fact}
-        path.write_bytes(sealed({**record, "facts": facts}))
+        path.write_bytes(seal({**record, "facts": facts}))
         assert code_of(lambda: go_on(tmp_path / "run")) == "MG603", fact
 
 
@@ -245,7 +245,7 @@ def test_a_record_of_the_wrong_kind_is_refused(tmp_path: Path, wrong: dict[str, 
     record = json.loads(path.read_text())
     path.write_text(json.dumps(record | wrong))
     assert code_of(lambda: newest_checkpoint(tmp_path)) == "MG603"
-    path.write_bytes(sealed(unsealed(record) | wrong))
+    path.write_bytes(seal(unseal(record) | wrong))
     assert code_of(lambda: newest_checkpoint(tmp_path)) == "MG603"
     del record["format"], record["digest"]
     path.write_text(json.dumps(record))

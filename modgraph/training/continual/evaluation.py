@@ -22,7 +22,7 @@ from modgraph.ir.edits import Grow, Mark, replayed
 from modgraph.metrics.metrics import mean_of, move_to_model
 from modgraph.metrics.target_metrics import accuracies
 from modgraph.nn.padding import cleared, valid_along
-from modgraph.store.opened import SpecOfRun
+from modgraph.store.architecture import SpecOfRun
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.algorithms.algorithm import Training
 from modgraph.training.continual.tasks import Tasks

@@ -1,5 +1,5 @@
-"""Whatever holds an architecture, opened: a spec, a run's folder, one of its checkpoints, a stored graph or an exported
-bundle. Needs no torch."""
+"""Reads an architecture from a spec, a run's folder, a checkpoint, a stored graph or an exported bundle. Needs no
+torch."""
 
 from __future__ import annotations
 
@@ -34,11 +34,13 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Opened:
-    """An architecture and what it was read from. `source` is the text of its spec, which spans of the graph's nodes
-    point into; a bundle has none, and what a training changed of a graph has no place. `run` is a run's folder, that of
-    a checkpoint or a graph too; `record` tells of a checkpoint, `manifest` what a bundle tells of itself, `moved` the
-    names that the spec says an earlier version had otherwise."""
+class Architecture:
+    """An architecture and where it was read from.
+
+    `source` is the text of its spec, which the spans of nodes point into. A bundle has none, and nodes that a training
+    added have no span. `run` is the folder of the run that it belongs to, `record` that of a checkpoint, `manifest`
+    that of a bundle, and `moved` maps names in the spec to those of an earlier version.
+    """
 
     path: Path
     kind: Kind
@@ -56,10 +58,11 @@ class Opened:
         return self.path.resolve().name
 
 
-def opened(path: str | Path, parameters: Mapping[str, Any] | None = None, known_as: str | None = None) -> Opened:
-    """What stands at a path, as `kind_of` says; a spec alone takes parameters, and may be `known_as` another file:
-    what it imports is then looked for beside that. Raises `ModgraphError`.
-    """
+def read_architecture(
+    path: str | Path, parameters: Mapping[str, Any] | None = None, known_as: str | None = None
+) -> Architecture:
+    """Read the architecture at a path, of the kind that `kind_of` says. Only a spec takes parameters. It may be
+    `known_as` another file, whose folder its imports are then relative to. Raises `ModgraphError`."""
     given, kind, place = dict(parameters or {}), kind_of(path), Path(path)
     if kind is Kind.SPEC:
         report = Report()
@@ -67,30 +70,32 @@ def opened(path: str | Path, parameters: Mapping[str, Any] | None = None, known_
         source = text if text is None or known_as is None else Source(known_as, text.text)
         found = read_model(source, given, report)
         warnings = tuple(report.warnings)
-        return Opened(Path(known_as or path), kind, found.graph, source, warnings=warnings, moved=found.moved)
+        return Architecture(Path(known_as or path), kind, found.graph, source, warnings=warnings, moved=found.moved)
     if given:
         raise ModgraphError([SetOfStored(path=str(path), kind=kind, name=next(iter(given)))])
     if kind is Kind.BUNDLE:
         return _bundle(place)
     if kind is Kind.RUN:
         run = RunDirectory(place)
-        return _in_run(Opened(place, kind, run.graph_now(), run=run))
+        return _attach_spec(Architecture(place, kind, run.graph_now(), run=run))
     if kind is Kind.CHECKPOINT:  # by the file of its tensors, or of its record
         record = CheckpointRecord.read(place.with_suffix(".safetensors"))
         folder = RunDirectory(place.absolute().parent.parent)
-        return _in_run(Opened(place, kind, record.graph, run=folder if folder.record.exists() else None, record=record))
-    try:  # a graph that is stored as JSON, such as a run's first in ir.json
+        return _attach_spec(
+            Architecture(place, kind, record.graph, run=folder if folder.record.exists() else None, record=record)
+        )
+    try:  # a graph stored as JSON, such as a run's first in ir.json
         graph = from_json(json.loads(read_file(place)))
     except (OSError, ValueError, RecursionError, UnreadableGraph) as error:
         raise ModgraphError([NotAGraph(path=str(place), reason=reason_of(error))]) from error
     folder = RunDirectory(place.absolute().parent)
     of_run = folder.record.exists() and folder.ir.name == place.name
-    return _in_run(Opened(place, kind, graph, run=folder if of_run else None))
+    return _attach_spec(Architecture(place, kind, graph, run=folder if of_run else None))
 
 
 def kind_of(path: str | Path) -> Kind:
-    """What a path is taken for: a folder is a run, what ends in .onnx a bundle, in .safetensors or as the record of one
-    a checkpoint, else in .json a stored graph, and all else a spec."""
+    """Return the kind of a path: a folder is a run, .onnx a bundle, .safetensors or the name of a record a checkpoint,
+    any other .json a stored graph, and all else a spec."""
     if os.path.isdir(path):  # noqa: PTH112 (`Path.is_dir` raises for a name that is too long)
         return Kind.RUN
     name = Path(path)
@@ -99,8 +104,8 @@ def kind_of(path: str | Path) -> Kind:
     return {".onnx": Kind.BUNDLE, ".json": Kind.GRAPH}.get(name.suffix, Kind.SPEC)
 
 
-def _in_run(found: Opened) -> Opened:
-    """The same with the spec of its run, and with the places there of its nodes."""
+def _attach_spec(found: Architecture) -> Architecture:
+    """Add the spec of the run, and the spans of nodes in it."""
     if found.run is None:
         return found
     spec = SpecOfRun(found.run)
@@ -124,7 +129,7 @@ class SpecOfRun:
         self._sound = not report.errors
 
     def graph(self, parameters: Mapping[str, Any]) -> Graph | None:
-        """The graph that it gives with some parameters, None where it gives none."""
+        """Elaborate the spec with parameters; None where it has mistakes."""
         if self.file is None or not self._sound:
             return None
         report = Report()
@@ -133,7 +138,7 @@ class SpecOfRun:
         return None if report.errors else found
 
 
-def _bundle(path: Path) -> Opened:
+def _bundle(path: Path) -> Architecture:
     from google.protobuf.message import DecodeError  # comes with onnx
     from onnx import load_model_from_string
 
@@ -150,6 +155,6 @@ def _bundle(path: Path) -> Opened:
             raise ModgraphError([NotABundle(path=str(path), reason=f"it {damage.reason}", way_out=damage.way_out)])
         if not isinstance(manifest.get("weights"), str):
             raise LookupError("its manifest has no hash of the weights")
-        return Opened(path, Kind.BUNDLE, from_json(manifest["ir"]), manifest=manifest)
+        return Architecture(path, Kind.BUNDLE, from_json(manifest["ir"]), manifest=manifest)
     except (OSError, LookupError, TypeError, UnreadableGraph) as error:
         raise ModgraphError([NotABundle(path=str(path), reason=reason_of(error))]) from error

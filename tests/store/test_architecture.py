@@ -1,4 +1,4 @@
-"""A spec, a run and a bundle, opened alike."""
+"""A spec, a run and a bundle, read in the same way."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import modgraph
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
-from modgraph.store.opened import Kind, opened
+from modgraph.store.architecture import Kind, read_architecture
 from tests.small_runs import begin, laid_out
 
 
@@ -26,8 +26,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_spec_a_run_and_a_bundle_hold_one_architecture(run: Path) -> None:
-    spec = opened(run.with_name("digits.mod"), {"hidden": 4})
-    of_run, bundle = opened(run), opened(run.with_name("m.onnx"))
+    spec = read_architecture(run.with_name("digits.mod"), {"hidden": 4})
+    of_run, bundle = read_architecture(run), read_architecture(run.with_name("m.onnx"))
     assert [each.kind for each in (spec, of_run, bundle)] == [Kind.SPEC, Kind.RUN, Kind.BUNDLE]
     assert of_run.graph == spec.graph
     assert bundle.graph.outputs.keys() == spec.graph.outputs.keys()
@@ -47,7 +47,7 @@ def test_cost_counts_a_bundle_as_the_run_it_was_made_of(run: Path, capsys: pytes
 
 
 def test_nodes_of_a_run_know_their_places_in_its_spec(run: Path) -> None:
-    found = opened(run)
+    found = read_architecture(run)
     assert found.source is not None
     for node in found.graph:
         assert node.span is not None
@@ -66,7 +66,7 @@ def test_nodes_of_a_run_know_their_places_in_files_that_are_gone(tmp_path: Path)
     begin(spec, tmp_path / "run", train__epochs=1, model__hidden=4)
     shutil.rmtree(lib)
     spec.unlink()
-    found = opened(tmp_path / "run")
+    found = read_architecture(tmp_path / "run")
     places = {node.span.source.name for node in found.graph if node.span is not None}
     assert all(node.span is not None for node in found.graph)
     assert places == {str(tmp_path / "run" / "spec.mod"), "lib/inner.mod"}
@@ -105,7 +105,7 @@ def test_the_spec_of_a_run_is_read_with_what_it_imports(tmp_path: Path, capsys: 
 def test_only_specs_take_parameters(run: Path) -> None:
     for path in (run, run.with_name("m.onnx")):
         with pytest.raises(ModgraphError, match="nothing can be set in it"):
-            opened(path, {"hidden": 3})
+            read_architecture(path, {"hidden": 3})
 
 
 def test_a_file_that_is_no_bundle_is_told(run: Path, tmp_path: Path) -> None:
@@ -113,15 +113,15 @@ def test_a_file_that_is_no_bundle_is_told(run: Path, tmp_path: Path) -> None:
     for name, damaged in {"none": b"", "text": b"model", "cut": content[:-1], "flipped": b"\0" + content[1:]}.items():
         (tmp_path / f"{name}.onnx").write_bytes(damaged)
         with pytest.raises(ModgraphError, match="cannot open the bundle"):
-            opened(tmp_path / f"{name}.onnx")
+            read_architecture(tmp_path / f"{name}.onnx")
     with pytest.raises(ModgraphError, match="cannot open the bundle"):
-        opened(tmp_path / "missing.onnx")
+        read_architecture(tmp_path / "missing.onnx")
 
 
 def test_nothing_heavy_is_imported(run: Path) -> None:
     code = f"""import sys
-from modgraph.store.opened import opened
-opened({str(run)!r}), opened({str(run.with_name("digits.mod"))!r})
+from modgraph.store.architecture import read_architecture
+read_architecture({str(run)!r}), read_architecture({str(run.with_name("digits.mod"))!r})
 heavy = {{"torch", "onnx", "onnxruntime", "numpy"}} & set(sys.modules)
 assert not heavy, heavy"""
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -133,5 +133,5 @@ def test_a_bundle_without_the_hash_of_its_weights_is_refused(run: Path, tmp_path
     whole = run.with_name("m.onnx")
     changed = tampered(whole, tmp_path / "changed.onnx", lambda manifest: manifest.pop("weights"))
     with pytest.raises(ModgraphError, match="no hash of the weights"):
-        opened(changed)
+        read_architecture(changed)
     assert main(["diff", str(changed), str(whole)]) == 1, "it is reported as a fault of modgraph"
