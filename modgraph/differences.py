@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 class HasArchitecture(Protocol):
     """What can be opened as a file is: a program, a run."""
 
-    def read_architecture(self) -> Architecture: ...
+    def architecture(self) -> Architecture: ...
 
 
-def opened_of(value: HasArchitecture | str | Path) -> Architecture:
+def architecture_of(value: HasArchitecture | str | Path) -> Architecture:
     """What stands at a path, or in a program or run. Raises `ModgraphError`, and `TypeError` for anything else."""
     if isinstance(value, str | Path):
         return read_architecture(value)
     if isinstance(value, HasArchitecture):
-        return value.read_architecture()
+        return value.architecture()
     wanted = "a path (of a spec, run, checkpoint, graph or bundle), a Program or a Run"
     raise TypeError(f"{wanted} is needed, not {type(value).__name__}: modgraph.load(PATH) reads a spec")
 

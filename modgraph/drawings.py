@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.differences import HasArchitecture, opened_of
+from modgraph.differences import HasArchitecture, architecture_of
 from modgraph.files import refuse_foreign, write_output
 from modgraph.inspect.page.errors import UnknownDrawingSuffix
 from modgraph.inspect.scene import Scene, scene_of
@@ -69,7 +69,7 @@ def drawn(value: HasArchitecture | str | Path, path: str | Path | None = None, f
     and `TypeError`."""
     if path is not None:
         check_drawing(path, force)
-    drawing = Drawing(opened_of(value))
+    drawing = Drawing(architecture_of(value))
     if path is not None:
         drawing.write(path, force)
     return drawing

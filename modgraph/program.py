@@ -54,7 +54,7 @@ class Program:
         counts = "\n".join(count_lines(self.cost(), self.ir))
         return shown(heading(self.ir), picture(scene_of(self.ir)), text_block(counts))
 
-    def read_architecture(self) -> Architecture:
+    def architecture(self) -> Architecture:
         """The program as readers of files take it, the spec that it was read from."""
         from modgraph.store.architecture import Architecture, Kind
 
@@ -68,9 +68,9 @@ class Program:
         Axes of any length have the given ones, or 1. Raises `ModgraphError` for what cannot be read, and `TypeError`
         for anything else.
         """
-        from modgraph.differences import differences, opened_of
+        from modgraph.differences import architecture_of, differences
 
-        return differences(self.read_architecture(), opened_of(other), lengths)
+        return differences(self.architecture(), architecture_of(other), lengths)
 
     def visualize(self, path: str | Path | None = None, force: bool = False) -> Drawing:
         """The graph as a drawing, which a notebook shows; with a path written there: a page to explore (`.html`), a

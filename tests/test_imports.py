@@ -55,7 +55,7 @@ needs_none_of(*HEAVY)
 """
 
 TRAINING = """
-import modgraph.training.run, modgraph.trace.of_run
+import modgraph.training.run, modgraph.trace.trace_run
 modgraph.load("m.mod").build()
 UNUSED = ("torch_geometric", "onnx", "torch._dynamo", "sympy", "sklearn", "scipy", "PIL", "pandas")
 needs_none_of(*UNUSED, "tensorboard")

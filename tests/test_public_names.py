@@ -14,7 +14,7 @@ from modgraph_runtime import Bundle
 import modgraph
 from modgraph.differences import differences
 from modgraph.store.architecture import read_architecture
-from modgraph.trace.of_run import trace_run
+from modgraph.trace.trace_run import trace_run
 from tests.small_runs import begin
 
 SPEC = """

@@ -131,7 +131,7 @@ def _keep(run: RunDirectory, summary: dict[str, Any], pictures: Callable[[], dic
 
 def _trace_run(options: argparse.Namespace, examples: int) -> tuple[Trace, RunDirectory | None]:
     """The trace of a run, and the run if it is to keep the trace: one of all routes, on the run's own data."""
-    from modgraph.trace.of_run import trace_run
+    from modgraph.trace.trace_run import trace_run
     from modgraph.training.run import threads
     from modgraph.training.stored_run import data_overrides, load_run
 
@@ -148,7 +148,7 @@ def _trace_run(options: argparse.Namespace, examples: int) -> tuple[Trace, RunDi
 
 def _trace_bundle(options: argparse.Namespace, examples: int) -> tuple[Trace, RunDirectory | None]:
     """The trace of a bundle, which keeps nothing, on the data of a recipe or in a file."""
-    from modgraph.trace.of_bundle import TraceableBundle, trace_bundle
+    from modgraph.trace.trace_bundle import TraceableBundle, trace_bundle
 
     traceable = TraceableBundle.read(options.path)
     if options.recipe is None and options.input is None:

@@ -1,6 +1,7 @@
 """The files of a run. Needs no torch.
 
-    spec.mod  imports.json  ir.json  recipe.yaml  data.json  start.json  run.json  metrics.jsonl  tensorboard/  checkpoints/
+    spec.mod  imports.json  ir.json  recipe.yaml  data.json  start.json  run.json
+    of its training: metrics.jsonl  tensorboard/  checkpoints/
     of its trace: trace.json  trace/
     of a continual training: growth.jsonl  detections.jsonl  tasks.jsonl
 

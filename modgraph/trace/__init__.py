@@ -1,1 +1,1 @@
-"""What the routers of a trained model do on real data: numbers, a summary, pictures."""
+"""Traces: what the routers of a trained model do on data, as numbers, a summary and pictures."""

@@ -1,4 +1,4 @@
-"""Charts of a page (`modgraph.inspect.page.content`) as parts of a picture."""
+"""Renders charts of a page (`modgraph.inspect.page.content`) as parts of a picture."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import Any
 import numpy as np
 
 from modgraph.inspect.page.content import Curves, Heatmap
-from modgraph.trace.sheet import WORDS, Part, Sheet, colours_of, shortened
+from modgraph.trace.sheet import WORDS, Part, Sheet, colours_of, shorten
 
-LETTER, LINE = 0.075, 0.17  # inches that a letter and a line take
-ROW, COLUMN, GAP, LEAST = 0.22, 0.5, 0.35, 2.8  # inches of cells, between charts, and of a title's lines
-DARK = 0.6  # of a scale of colours, from where on words are white
+LETTER, LINE = 0.075, 0.17  # inches of a letter and of a line
+ROW, COLUMN, GAP, LEAST = 0.22, 0.5, 0.35, 2.8  # inches of a cell, between charts, and of the narrowest title
+DARK = 0.6  # share of the colour scale above which words are white
 MOST_LETTERS = 48  # of a row's name
 
 
 def heat_map(
     chart: Heatmap, column: float = COLUMN, corner: str = "", words: Sequence[Sequence[object]] | None = None
 ) -> Part:
-    """Each value in percent, or its own words, on its colour. Names of columns stand upright where they do not fit."""
-    table, rows = np.array(chart.values), [shortened(row, MOST_LETTERS) for row in chart.rows]
+    """Render each value in percent, or its own words, on its colour. Names of columns stand upright where they do not
+    fit."""
+    table, rows = np.array(chart.values), [shorten(row, MOST_LETTERS) for row in chart.rows]
     most = chart.most or max(table.max(), 1e-9)
     width, height = column * table.shape[1], ROW * len(rows)
     title = textwrap.wrap(chart.title, int(max(width, LEAST) / LETTER))
@@ -53,14 +54,14 @@ def heat_map(
 
 
 LEFT, WIDTH, HEIGHT, LEGEND, BELOW = 0.7, 5.8, 1.7, 2.0, 0.6  # inches of curves and around them
-FEW = 60  # points, each of which has a larger dot
+FEW = 60  # the most points with large dots
 
 
 def curves(
     chart: Curves, levels: Mapping[str, float], above: float = 0, mark: Callable[[Any], None] | None = None
 ) -> Part:
-    """A line in a colour of its own for each curve, from zero up, and a dotted one at each level. `mark` adds to the
-    axes what else there is, such as names in the inches above them."""
+    """Render a line for each curve, from zero up, and a dotted line at each level. `mark` adds to the axes, for example
+    names in the inches above them."""
     last = max(x for curve in chart.series for x, _ in curve.points if x == x)
 
     def draw(sheet: Sheet, left: float, top: float) -> None:

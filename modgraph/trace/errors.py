@@ -6,7 +6,7 @@ from modgraph.diagnostics import Diagnostic
 
 
 class NothingToTrace(Diagnostic, code="MG801"):
-    """A trace shows gates, so the model needs a route whose router records them. `every_module` decides nothing."""
+    """A trace reports gates, so the model needs a route whose router records them. `every_module` makes no choice."""
 
     message = '"{path}" has no route that records gates'
     help = "send tokens through a pool by a router: x -> pool by router"
@@ -34,10 +34,10 @@ class UnknownTraceSuffix(Diagnostic, code="MG804"):
 
 
 class NotOfAnImage(Diagnostic, code="MG805"):
-    """A picture lays gates over an image, so the tokens of a route must be places of an input [C, H, W].
+    """The view `places` renders gates over an image, so the tokens of a route must be places of an input [C, H, W].
 
-    `tokens` and `patch_embed` make such tokens. An op that reduces the axis of tokens or changes
-    its length loses their places.
+    `tokens` and `patch_embed` make such tokens. An op that reduces the axis of tokens or changes its length loses their
+    places.
     """
 
     message = "the tokens of {routes} are no places of an image"
@@ -45,35 +45,35 @@ class NotOfAnImage(Diagnostic, code="MG805"):
 
 
 class TooTall(Diagnostic, code="MG806"):
-    """A picture has a row for every module of every example and route, and only so many can be looked at."""
+    """A picture has a row for every module of every example and route, and their number is limited."""
 
     message = "a picture of {rows} rows is more than {most}"
     help = "lower --examples or choose one --route; .npz holds any number"
 
 
 class NoGroups(Diagnostic, code="MG808"):
-    """The view `groups` of a trace tells examples apart by class and by groups of the data, and there are none."""
+    """The view `groups` of a trace compares classes and groups of examples, and the data have none."""
 
     message = "the examples of {split} have neither one class each nor groups"
     help = "take another view: --view places, or --view training"
 
 
 class NoHistory(Diagnostic, code="MG809"):
-    """The view `training` of a trace shows what `metrics.jsonl` of the run says of each epoch."""
+    """The view `training` of a trace renders the use of modules by epoch, from `metrics.jsonl` of the run."""
 
-    message = "the run has not recorded how its modules were used"
+    message = "the run has no metrics of how its modules were used"
     help = "a run with a finished epoch has, of routers that decide by a distribution, such as cosine and noisy_top_k"
 
 
 class NotAPicture(Diagnostic, code="MG810"):
-    """The views of a trace are pictures; arrays and summaries hold everything."""
+    """The views of a trace are pictures. Arrays and summaries hold all of it."""
 
     message = "--view {view} is a picture, and none is written"
     help = "write one: -o {view}.png, or .svg or .pdf"
 
 
 class NotFinite(Diagnostic, code="MG807"):
-    """The gates of a route are infinite or not a number: the run's weights are, or its data."""
+    """The gates of a route are infinite or NaN, because the run's weights are, or its data."""
 
     message = 'the {record} of route "{route}" are infinite or not a number'
     help = "train again with a lower learning rate"
@@ -88,15 +88,15 @@ class NoPaths(Diagnostic, code="MG811"):
 
 
 class NoControllers(Diagnostic, code="MG812"):
-    """The view `controllers` of a trace shows the entropies H_a and H_b that `metrics.jsonl` has of each epoch."""
+    """The view `controllers` of a trace renders the entropies H_a and H_b by epoch, from `metrics.jsonl` of the run."""
 
-    message = "the run has not recorded the entropy of a controller"
+    message = "the run has no metrics of a controller's entropy"
     help = "routers with a distribution over modules have one: categorical, cosine, linear, noisy_top_k"
 
 
 class NoGrowth(Diagnostic, code="MG842"):
-    """The view `growth` of a trace shows what a continual training has added to its model, and how novel it found its
-    data, as `growth.jsonl` and `detections.jsonl` of the run tell."""
+    """The view `growth` of a trace renders the modules that a continual training added, and the novelty of its data,
+    from `growth.jsonl` and `detections.jsonl` of the run."""
 
     message = "no training has looked whether this model should grow"
     help = (
@@ -105,15 +105,16 @@ class NoGrowth(Diagnostic, code="MG842"):
 
 
 class NoSteps(Diagnostic, code="MG843"):
-    """The view `steps` of a trace shows routes that decide at every step of a time axis: one that a scan goes along,
-    one of any length, or one of fixed length that holds no places of an image."""
+    """The view `steps` of a trace renders routes that decide at every step of a time axis: the axis of a scan, one of
+    any length, or one of fixed length that holds no places of an image."""
 
     message = "no route decides at the steps of a time axis"
     help = "take another view: --view places, or --view groups"
 
 
 class NotKept(Diagnostic, code="MG836"):
-    """`trace` leaves what it found in the run, for `visualize` and the like, and the run's folder cannot be written."""
+    """`trace` writes its result into the run, for `visualize` and other readers; here the run's folder is not
+    writable."""
 
     severity = "warning"
     message = 'the trace is not kept in "{path}": {reason}'
@@ -121,21 +122,21 @@ class NotKept(Diagnostic, code="MG836"):
 
 
 class NoRouting(Diagnostic, code="MG837"):
-    """A bundle tells what its routers decide only if it was exported so: their records are further outputs."""
+    """A bundle reports what its routers decide only if it was exported with `--routing`: records are more outputs."""
 
-    message = 'the bundle "{path}" does not tell what its routers decide'
+    message = 'the bundle "{path}" does not report what its routers decide'
     help = "export it so: modgraph export RUN -o {path} --routing"
 
 
 class NoData(Diagnostic, code="MG838"):
-    """A run knows its data, a bundle does not: they are those of a recipe, or arrays in a file."""
+    """A run has its data. A bundle has none: name a recipe, or arrays in a file."""
 
     message = '"{path}" is a bundle, and has no data to be traced on'
     help = "name a recipe, as that of its run: --recipe RUN/recipe.yaml, or arrays named as its inputs: --input x.npz"
 
 
 class NotForThisTrace(Diagnostic, code="MG839"):
-    """`--recipe` or `--input` names the data of a bundle; `-s` chooses anew what a run or a recipe has."""
+    """`--recipe` or `--input` names the data of a bundle. `-s` overrides the recipe of a run or a bundle."""
 
     message = "{option} is nothing for {what}"
     help = "leave it out; {instead}"

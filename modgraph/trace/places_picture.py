@@ -1,9 +1,10 @@
-"""A trace as a picture: what became of each place of an image.
+"""Renders gates and choices over an image.
 
-Where a router chooses some modules for each token, a map shows which (Li et al., ICLR 2023, figure 3c); the gates of
-others are maps of their own, a row for each module and a column for each round (Hu et al., ICLR 2024, figures 4 and 8).
+Where a router chooses some modules for each token, a map has the colour of each place's module (Li et al., ICLR 2023,
+figure 3c). Gates of other routers are maps of their own, a row for each module and a column for each round (Hu et al.,
+ICLR 2024, figures 4 and 8).
 
-Axis letters: R rounds, B examples, N senders, M modules, K choices, H and W rows and columns of the grid of tokens.
+Axis letters: R rounds, B examples, N tokens, M modules, K choices, H and W rows and columns of the grid of tokens.
 """
 
 from __future__ import annotations
@@ -18,83 +19,83 @@ from matplotlib.colors import Normalize
 from numpy.typing import NDArray
 
 from modgraph.trace.errors import NotOfAnImage
-from modgraph.trace.sheet import CELL, WORDS, Part, Sheet, colours_of, file_of, shortened
-from modgraph.trace.statistics import shown_rounds
+from modgraph.trace.sheet import CELL, WORDS, Part, Sheet, colours_of, file_of, shorten
+from modgraph.trace.statistics import pick_rounds
 from modgraph.trace.steps import Places, places_of_routes
 from modgraph.trace.trace import RouteTrace, Trace
 
 MOST_ROWS = 128
-LEAST_RANGE = 0.1  # of gates on the scale of colours, so that rounding is not painted as a pattern
-LIFT = 0.35  # of black under a map of gates, or else colours would not be those of the scale
+LEAST_RANGE = 0.1  # least range of gates on the colour scale, so that rounding is no pattern
+LIFT = 0.35  # level of black under a map of gates, which keeps the colours of the scale
 STRENGTH = 0.6  # opacity of a module's colour over the image
 
 # in inches
 STEP = CELL + 0.08
 LEFT, NAMES, RIGHT, ROUTE, EXAMPLE_GAP, LINE = 1.8, 0.95, 0.95, 0.62, 0.22, 0.19
-CHOICES = LEFT + CELL + 0.12  # where maps of choices begin, which have no names beside them
+CHOICES = LEFT + CELL + 0.12  # left edge of maps of choices, which have no names of modules
 
 
 def places_picture(trace: Trace, suffix: str) -> bytes:
-    """The content of a `.png`, `.svg` or `.pdf` file. Raises `ModgraphError`."""
-    parts = [_choices(trace, maps) if maps.chosen is not None else _gates(trace, maps) for maps in maps_of(trace)]
+    """Render a `.png`, `.svg` or `.pdf` file. Raises `ModgraphError`."""
+    parts = [_choices(trace, maps) if maps.choice is not None else _gates(trace, maps) for maps in maps_of(trace)]
     none = NotOfAnImage(routes=", ".join(route.name for route in trace.routes))
     return file_of(parts, suffix, none, MOST_ROWS)
 
 
 @dataclass(frozen=True)
 class Maps:
-    """The gates of one route, permuted to how its tokens lie on an image: gates [R, B, H, W, M].
+    """The gates of one route as an image of its tokens: gates [R, B, H, W, M].
 
-    Where a router chooses some of the modules, `chosen` are their numbers, [B, H, W, K], the largest gate first; −1
+    Where a router chooses some of the modules, `choice` has their numbers, [B, H, W, K], the largest gate first; −1
     stands for none.
     """
 
     route: RouteTrace
     image: str
     gates: NDArray[Any]
-    chosen: NDArray[np.int64] | None
+    choice: NDArray[np.int64] | None
 
 
 def maps_of(trace: Trace) -> list[Maps]:
-    """The routes each of whose senders is a place of an image: there may be others, or one sender that holds all."""
+    """Return maps of the routes whose tokens are the places of an image."""
     routes, places = {route.name: route for route in trace.routes}, places_of_routes(trace)
     return [
-        Maps(routes[name], each.image, _as_image(routes[name].gates, each), _chosen(routes[name], each))
+        Maps(routes[name], each.image, _as_image(routes[name].gates, each), _choice_map(routes[name], each))
         for name, each in places.items()
         if routes[name].gates.ndim == 4 and routes[name].gates.shape[2] == each.tokens
     ]
 
 
 def _as_image(record: NDArray[Any], places: Places) -> NDArray[Any]:
-    """A record [R, B, N, M] as [R, B, H, W, M], tokens without a place left out."""
+    """Reshape a record [R, B, N, M] to [R, B, H, W, M], without tokens that have no place."""
     grid = (*record.shape[:2], places.rows, places.columns, record.shape[-1])
     return record[:, :, places.in_front :].reshape(grid)
 
 
-def _chosen(route: RouteTrace, places: Places) -> NDArray[np.int64] | None:
-    """The modules that were chosen after the last round, if the router leaves any out."""
-    selected = _as_image(route.chosen, places)[-1] > 0
-    most = int(selected.sum(-1).max())
+def _choice_map(route: RouteTrace, places: Places) -> NDArray[np.int64] | None:
+    """Return the choice after the last round, None if the router chooses all modules."""
+    mask = _as_image(route.choice, places)[-1] > 0
+    most = int(mask.sum(-1).max())
     if not route.selects or most == route.modules:
         return None
-    ranked = np.where(selected, _as_image(route.gates, places)[-1], -np.inf)
+    ranked = np.where(mask, _as_image(route.gates, places)[-1], -np.inf)
     order = np.argsort(-ranked, axis=-1, kind="stable")[..., :most]
-    return np.where(np.take_along_axis(selected, order, -1), order, -1)
+    return np.where(np.take_along_axis(mask, order, -1), order, -1)
 
 
 def _gates(trace: Trace, maps: Maps) -> Part:
-    """Each module's gates over the image, round by round."""
+    """Lay out each module's gates over the image, round by round."""
     route, left = maps.route, LEFT + CELL + NAMES
     low, high = float(maps.gates.min()), float(maps.gates.max())
     spare = max(0.0, LEAST_RANGE - (high - low)) / 2
-    scale, rounds = Normalize(low - spare, high + spare), shown_rounds(len(route.gates))
+    scale, rounds = Normalize(low - spare, high + spare), pick_rounds(len(route.gates))
     style: Any = {"cmap": "viridis", "alpha": 0.65, "interpolation": "bilinear", "norm": scale}
     columns = [f"round {at + 1}" for at in rounds] if len(rounds) > 1 else ["gates"]
 
     def draw(sheet: Sheet, _: float, top: float) -> None:
         for example, down, pixels in _draw_images(sheet, trace, maps, top, left, columns, route.modules):
             for row in range(route.modules):
-                name = f"{shortened(route.short_pool)}.{row}"
+                name = f"{shorten(route.short_pool)}.{row}"
                 sheet.write(left - 0.08, down + row * STEP + CELL / 2, name, ha="right", va="center")
                 for column, at in enumerate(rounds):
                     place = left + column * STEP, down + row * STEP
@@ -110,12 +111,12 @@ def _gates(trace: Trace, maps: Maps) -> Part:
 
 
 def _choices(trace: Trace, maps: Maps) -> Part:
-    """The chosen module of every place, a colour for each; of several, that of the largest gate first."""
-    route, chosen = maps.route, maps.chosen
-    assert chosen is not None
-    count, colours = chosen.shape[-1], colours_of(route.modules)
+    """Lay out the chosen module of every place, a colour for each; with several, the largest gate first."""
+    route, choice = maps.route, maps.choice
+    assert choice is not None
+    count, colours = choice.shape[-1], colours_of(route.modules)
     columns = [f"choice {at + 1}" for at in range(count)] if count > 1 else ["chosen"]
-    painted = np.where(chosen[..., None] >= 0, colours[chosen], 0) * [1, 1, 1, STRENGTH]
+    painted = np.where(choice[..., None] >= 0, colours[choice], 0) * [1, 1, 1, STRENGTH]
 
     def draw(sheet: Sheet, _: float, top: float) -> None:
         for example, down, pixels in _draw_images(sheet, trace, maps, top, CHOICES, columns, 1):
@@ -124,10 +125,10 @@ def _choices(trace: Trace, maps: Maps) -> Part:
                 sheet.image(left, down, pixels)
                 sheet.lay_over(left, down, painted[example, :, :, column], pixels, interpolation="nearest")
         left, down = CHOICES + count * STEP + 0.1, top + ROUTE
-        for module, colour in enumerate(colours):  # as many as there is room for beside the images
+        for module, colour in enumerate(colours):  # as many as there is room for next to the images
             if 0.12 + module * LINE <= len(trace) * (CELL + 0.3):
                 sheet.write(left, down + 0.12 + module * LINE, "■", color=colour, va="center")
-                name = f"{shortened(route.short_pool, 8)}.{module}"
+                name = f"{shorten(route.short_pool, 8)}.{module}"
                 sheet.write(left + 0.16, down + 0.12 + module * LINE, name, va="center")
 
     height = ROUTE + len(trace) * (STEP + EXAMPLE_GAP)
@@ -146,17 +147,17 @@ def _draw_images(
         down = top + ROUTE + example * (rows * STEP + EXAMPLE_GAP)
         pixels = pixels_of(trace.arrays.values[maps.image][example])
         lines = [f"example {example}"]
-        lines += [f"{name} {shortened(words[example])}" for name, words in trace.arrays.groups.items()]
+        lines += [f"{name} {shorten(words[example])}" for name, words in trace.arrays.groups.items()]
         if trace.predicted:
-            lines.append(f"true {shortened(next(iter(trace.labels.values()))[example])}")
-            lines.append(f"predicted {shortened(trace.predicted[example])}")
+            lines.append(f"true {shorten(next(iter(trace.labels.values()))[example])}")
+            lines.append(f"predicted {shorten(trace.predicted[example])}")
         sheet.write(LEFT - 0.12, down + CELL / 2, "\n".join(lines), ha="right", va="center", linespacing=1.4)
         sheet.image(LEFT, down, pixels)
         yield example, down, pixels
 
 
 def pixels_of(image: NDArray[Any]) -> NDArray[Any]:
-    """An image [C, H, W] from 0 to 1: in colour [H, W, 3] if it has three channels, or else their mean [H, W]."""
+    """Scale an image [C, H, W] to 0 to 1: in colour [H, W, 3] if it has three channels, else their mean [H, W]."""
     pixels = image.transpose(1, 2, 0) if len(image) == 3 else image.mean(0)
     low, high = float(pixels.min()), float(pixels.max())
     return (pixels - low) / (high - low) if high > low else np.zeros_like(pixels)

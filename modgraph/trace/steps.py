@@ -1,10 +1,10 @@
-"""Which modules are chosen at each position of an example (the place on an image, the token, the step of a time axis),
-and which are active at the steps, of senders too where these are modules of a pool themselves (MT-RMN, figure 4).
+"""Which modules are chosen at each position of an example (a place on an image, a token, a step of a time axis), and
+which are active at the steps; where the tokens are modules of a pool, also which of them send (MT-RMN, figure 4).
 
-A route serves a task where what is compared with the task's target depends on the route. It is a task's own where the
-outputs of no other depend on it; the outputs of one family belong to as many tasks as it has members.
+A route serves a task where the prediction that is compared with the task's target depends on it. It is a task's own
+where no other task's outputs depend on it; the outputs of one family belong to as many tasks as it has members.
 
-Axis letters: B examples, T steps, S senders, M modules.
+Axis letters: B examples, T steps, S tokens of one step, M modules.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ class Places:
 
 
 def places_of_tokens(graph: Graph) -> dict[str, Places]:
-    """Places of the tokens that each node yields, by its name, for those whose tokens have any."""
+    """Return the places of the tokens that each node yields, by its name, for nodes whose tokens have places."""
     found: dict[str, Places] = {}
     for node in graph:
-        places = _made(graph, node) or _kept(graph, node, found)
+        places = _find_grid(graph, node) or _inherit_places(graph, node, found)
         if places is not None:
             found[node.name] = places
     return found
 
 
-def _made(graph: Graph, node: Node) -> Places | None:
-    """The places of tokens that a node makes of the one input image that it depends on."""
+def _find_grid(graph: Graph, node: Node) -> Places | None:
+    """Return the places of tokens that a node makes from the one input image that it depends on."""
     grid: tuple[int, int] | None = graph.signature(node).axes.call(node.op.grid) if isinstance(node, OpNode) else None
     if grid is None:
         return None
@@ -64,8 +64,8 @@ def _made(graph: Graph, node: Node) -> Places | None:
     return Places(images[0], *grid) if len(images) == 1 else None
 
 
-def _kept(graph: Graph, node: Node, found: dict[str, Places]) -> Places | None:
-    """The places of an operand whose axis of tokens the node keeps, or lengthens by tokens in front."""
+def _inherit_places(graph: Graph, node: Node, found: dict[str, Places]) -> Places | None:
+    """Return the places of an operand whose axis of tokens the node keeps, or lengthens by tokens in front."""
     if not isinstance(node, OpNode | RouteNode) or len(node.types[0].shape) < 2:
         return None
     if isinstance(node, RouteNode) and graph.declaration_of(node).one_for_each != "sender":
@@ -80,7 +80,7 @@ def _kept(graph: Graph, node: Node, found: dict[str, Places]) -> Places | None:
 
 
 def places_of_routes(trace: Trace) -> dict[str, Places]:
-    """Where the tokens of each route lie on an image, by its name; those inside a scan are of one step."""
+    """Return where the tokens of each route are on an image, by its name; those inside a scan belong to one step."""
     known, found = places_of_tokens(trace.graph), {}
     for route in trace.routes:
         node = route.decision.name
@@ -90,36 +90,38 @@ def places_of_routes(trace: Trace) -> dict[str, Places]:
 
 
 def step_axes(trace: Trace) -> dict[str, tuple[int, str | None]]:
-    """Which axis of the gates [B, …, M] is that of steps, and the pool of the senders if any, of the routes that decide
-    at each step of a time axis: one that a scan goes along, one of any length, or one of fixed length that is neither a
-    pool's nor that of the places of an image."""
+    """Return the axis of the gates [B, …, M] that is time, and the pool that sends, if any, by route.
+
+    Only for routes that decide at each step of a time axis: the axis of a scan, one of any length, or one of fixed
+    length that is neither a pool's nor that of the places of an image.
+    """
     places, pools, found = places_of_routes(trace), trace.graph.pools(), {}
     for route in trace.routes:
         axes, lengths = route.decision.senders, route.gates.shape[1:]
         padded = [at for at, axis in enumerate(axes, start=1) if axis.is_padded]
         fixed = [at for at, axis in enumerate(axes, start=1) if axis.name not in pools and lengths[at] > 1]
-        steps = (padded or fixed)[-1:] if route.decision.name in trace.graph else [1]  # what a scan stacks comes first
+        steps = (padded or fixed)[-1:] if route.decision.name in trace.graph else [1]  # a scan stacks at axis 1
         if steps and route.name not in places:
-            senders = axes[-1].name if len(axes) > 1 and axes[-1].name in pools else None
-            found[route.name] = steps[0], senders
+            sources = axes[-1].name if len(axes) > 1 and axes[-1].name in pools else None
+            found[route.name] = steps[0], sources
     return found
 
 
 def positions_of(trace: Trace) -> dict[str, dict[str, Any]]:
-    """Each module's share of what each position selected, or of its gates, as trace.json has it, of each route that
-    decides more than once for an example; zero where no example has such a position.
+    """Return each module's share of the choices at each position, or of the gates, as in trace.json, for each route
+    that decides more than once for an example; zero where no example has such a position.
 
-    Positions are the steps of a scan or of senders that are a pool's, or else the senders; where there is one alone,
-    the last axis before it that is longer. Of places on an image [rows, columns], some tokens `in_front` come first.
+    Positions are the steps of a scan or of tokens that are a pool's, or else the tokens; where there is one token, the
+    last longer axis before it. On images [rows, columns], some tokens `in_front` may come first.
     """
     known, steps, found = places_of_routes(trace), step_axes(trace), {}
     for route in trace.routes:
-        chosen, places, (axis, senders) = route.chosen[-1], known.get(route.name), steps.get(route.name, (0, None))
-        by_step = axis > 0 and (route.decision.name not in trace.graph or senders is not None)
+        choice, places, (axis, sources) = route.choice[-1], known.get(route.name), steps.get(route.name, (0, None))
+        by_step = axis > 0 and (route.decision.name not in trace.graph or sources is not None)
         if not by_step:
-            axis = next((at for at in range(chosen.ndim - 2, 0, -1) if chosen.shape[at] > 1), chosen.ndim - 2)
-        if chosen.shape[axis] > 1:
-            by_position = np.moveaxis(chosen, axis, 0).reshape(chosen.shape[axis], -1, route.modules)
+            axis = next((at for at in range(choice.ndim - 2, 0, -1) if choice.shape[at] > 1), choice.ndim - 2)
+        if choice.shape[axis] > 1:
+            by_position = np.moveaxis(choice, axis, 0).reshape(choice.shape[axis], -1, route.modules)
             use = shares_of(by_position.sum(1, dtype=np.float64)).tolist()
             of, image = "step" if by_step else "token", {"rows": None, "columns": None, "in_front": 0}
             if not by_step and places is not None and places.tokens == len(use):
@@ -128,62 +130,62 @@ def positions_of(trace: Trace) -> dict[str, dict[str, Any]]:
     return found
 
 
-StepUse = dict[str, Any]  # what a route decided at the steps of an axis, as trace.json has it
+StepUse = dict[str, Any]  # the decisions of a route at the steps of an axis, as in trace.json
 
 
 def use_by_steps(trace: Trace) -> dict[str, StepUse]:
-    """What each route that decides at the steps of a time axis did at the first of them, by its name, padding left out.
+    """Return what each route that decides at the steps of a time axis did at the first of them, by its name, without
+    padding.
 
-    `modules` are those that it sends to, active where any sender's message goes there; `senders` those it sends from,
-    where they are a pool's, active where any module takes their message; of both `steps` [modules, steps] is the share
-    of examples, or the mean gate, and `mean` [modules] that over all steps, shown or not. `connections` [senders,
-    modules, steps] are the gates between them. Routers whose gates are neither zero nor one, and that choose nothing,
-    have mean gates.
+    `modules` are those that it sends to, active where any token's message goes there; `senders` those it sends from,
+    where they are a pool's, active where any module takes their message. Of both, `steps` [modules, steps] is the share
+    of examples, or the mean gate, and `mean` [modules] that over all steps. `connections` [senders, modules, steps] are
+    the gates between them. Routers that make no choice and whose gates are neither zero nor one have mean gates.
     """
     along = step_axes(trace)
     found = {route.name: _use(trace, route, *along[route.name]) for route in trace.routes if route.name in along}
     return {name: use for name, use in found.items() if use is not None}
 
 
-def _use(trace: Trace, route: RouteTrace, at: int, senders: str | None) -> StepUse | None:
-    """What a route decided after its last round, padding left out; None if there is nothing else."""
+def _use(trace: Trace, route: RouteTrace, at: int, sources: str | None) -> StepUse | None:
+    """Return what a route decided after its last round, without padding; None if all is padding."""
     axis, steps = route.decision.senders[at - 1], route.gates.shape[1 + at]
     lengths = trace.arrays.values.get(trace.graph.length_inputs.get(axis.name, "")) if axis.is_padded else None
-    real_BT = np.arange(steps) < (np.full(len(trace), steps) if lengths is None else lengths)[:, None]
-    if not real_BT.any():
+    mask_BT = np.arange(steps) < (np.full(len(trace), steps) if lengths is None else lengths)[:, None]
+    if not mask_BT.any():
         return None
-    shown = min(trace.steps, int(np.flatnonzero(real_BT.any(0))[-1]) + 1)
-    last = np.asarray(route.chosen[-1], np.float64)
+    limit = min(trace.steps, int(np.flatnonzero(mask_BT.any(0))[-1]) + 1)
+    last = np.asarray(route.choice[-1], np.float64)
     opens = route.selects or bool(np.isin(last, (0, 1)).all())
     values = np.moveaxis((last != 0).astype(np.float64) if opens else last, at, 1)
-    values = values if senders is not None else values[..., None, :]
+    values = values if sources is not None else values[..., None, :]
     values_BTSM = values.reshape(*values.shape[:2], -1, *values.shape[-2:])
     over = np.max if opens else np.mean
 
-    def by_step(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The mean over the examples that are real at each step, [shown, …] from [B, T, …]."""
+    def mean_by_step(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Average over the examples in the mask at each step, [limit, …] from [B, T, …]."""
         ones = [1] * (values.ndim - 2)
-        sums = np.where(real_BT.reshape(*real_BT.shape, *ones), values, 0).sum(0)
-        found: NDArray[np.float64] = sums / np.maximum(1, real_BT.sum(0)).reshape(-1, *ones)
-        return found[:shown]
+        sums = np.where(mask_BT.reshape(*mask_BT.shape, *ones), values, 0).sum(0)
+        found: NDArray[np.float64] = sums / np.maximum(1, mask_BT.sum(0)).reshape(-1, *ones)
+        return found[:limit]
 
     def rows(pool: str, axis: int) -> dict[str, Any]:
         values = over(values_BTSM, axis=axis).mean(2)
-        return {"pool": pool, "steps": by_step(values).T.tolist(), "mean": values[real_BT].mean(0).tolist()}
+        return {"pool": pool, "steps": mean_by_step(values).T.tolist(), "mean": values[mask_BT].mean(0).tolist()}
 
-    few = senders is not None and values_BTSM.shape[-1] * values_BTSM.shape[-2] <= MOST_CONNECTIONS
+    few = sources is not None and values_BTSM.shape[-1] * values_BTSM.shape[-2] <= MOST_CONNECTIONS
     return {
         "axis": axis.name or "step",
         "of": ACTIVE if opens else GATE,
-        "examples": real_BT.sum(0)[:shown].tolist(),
+        "examples": mask_BT.sum(0)[:limit].tolist(),
         "modules": rows(route.pool, -2),
-        "senders": None if senders is None else rows(senders, -1),
-        "connections": np.moveaxis(by_step(values_BTSM.mean(2)), 0, -1).tolist() if few else None,
+        "senders": None if sources is None else rows(sources, -1),
+        "connections": np.moveaxis(mean_by_step(values_BTSM.mean(2)), 0, -1).tolist() if few else None,
     }
 
 
-def without_common(names: Iterable[str]) -> dict[str, str]:
-    """Dotted names without the words that all begin with; their last word stays, and the word before a number."""
+def strip_common_prefix(names: Iterable[str]) -> dict[str, str]:
+    """Remove the words that all dotted names begin with, but keep the last word and the word before a number."""
     parts = {name: name.split(".") for name in names}
     columns = zip(*(words[:-1] for words in parts.values()), strict=False)
     common = len([*itertools.takewhile(lambda column: len(set(column)) == 1, columns)]) if len(parts) > 1 else 0
@@ -192,7 +194,7 @@ def without_common(names: Iterable[str]) -> dict[str, str]:
 
 
 def tasks_of(trace: Trace) -> dict[str, tuple[str, ...]]:
-    """The traced routes that serve each target; none where there are not several targets."""
+    """Return the traced routes that serve each target; none where there are not several targets."""
     if len(trace.predictions) < 2:
         return {}
     behind = {target: routes_behind(trace.graph, [result]) for target, result in trace.predictions.items()}
@@ -201,28 +203,28 @@ def tasks_of(trace: Trace) -> dict[str, tuple[str, ...]]:
 
 
 def use_by_task(trace: Trace) -> dict[str, dict[str, list[float]]]:
-    """Each module's share of what was selected for each target after the last round, by pool: of pools whose routes
-    serve several targets, not all of them the same."""
+    """Return each module's share of the choices for each target after the last round, by pool, for pools whose routes
+    serve several targets and differ between them."""
     tasks, found = tasks_of(trace), {}
     for pool in dict.fromkeys(route.pool for route in trace.routes):
-        chosen_M = {
-            route.name: route.chosen[-1].reshape(-1, route.modules).sum(0, dtype=np.float64)
+        choices_M = {
+            route.name: route.choice[-1].reshape(-1, route.modules).sum(0, dtype=np.float64)
             for route in trace.routes
             if route.pool == pool
         }
-        serving = {target: [name for name in names if name in chosen_M] for target, names in tasks.items()}
+        serving = {target: [name for name in names if name in choices_M] for target, names in tasks.items()}
         served = {target: names for target, names in serving.items() if names}
         if len({tuple(names) for names in served.values()}) > 1:
-            totals = {target: sum((chosen_M[name] for name in names), np.zeros(1)) for target, names in served.items()}
+            totals = {target: sum((choices_M[name] for name in names), np.zeros(1)) for target, names in served.items()}
             found[pool] = {target: shares_of(total).tolist() for target, total in totals.items()}
     return found
 
 
-SubNetwork = tuple[str, int, int]  # a pool, how many routes of a task came to it before, and one of its modules
+SubNetwork = tuple[str, int, int]  # a pool, how many routes of a task used it before, and one of its modules
 
 
 def outputs_behind(trace: Trace) -> dict[str, tuple[str, ...]]:
-    """The tasks whose outputs depend on each traced route, by its name."""
+    """Return the tasks whose outputs depend on each traced route, by its name."""
     outputs: dict[str, list[Result]] = {}
     for label, result in trace.graph.outputs.items():
         outputs.setdefault(label.partition(".")[2] or label, []).append(result)
@@ -231,11 +233,11 @@ def outputs_behind(trace: Trace) -> dict[str, tuple[str, ...]]:
 
 
 def steps_by_task(trace: Trace, use: Mapping[str, StepUse]) -> tuple[StepUse | None, dict[str, StepUse]]:
-    """What each task takes by routes of its own, as trace.json has it, None where not two tasks have any; and the other
-    routes, by name.
+    """Return what each task takes through routes of its own, as in trace.json, and the other routes by name; None for
+    the former where fewer than two tasks have any.
 
-    Of what is taken, sub-networks, `use` [sub-networks, steps] is by task, `mean` [sub-networks] over all steps that
-    are real, and `shares` [sub-networks, tasks] those of the tasks.
+    For each sub-network, `use` [sub-networks, steps] is by task, `mean` [sub-networks] over all steps in the mask, and
+    `shares` [sub-networks, tasks] those of the tasks.
     """
     own: dict[str, list[StepUse]] = {}
     shared = dict(use)
@@ -244,11 +246,11 @@ def steps_by_task(trace: Trace, use: Mapping[str, StepUse]) -> tuple[StepUse | N
             own.setdefault(tasks[0], []).append(shared.pop(name))
     if len(own) < 2:
         return None, dict(use)
-    taken = {task: _numbered(routes) for task, routes in own.items()}
+    taken = {task: _number_uses(routes) for task, routes in own.items()}
     rows = list(dict.fromkeys(row for each in taken.values() for row in each))
     examples = {task: max((each["examples"] for each in routes), key=len) for task, routes in own.items()}
     none = {task: ([0.0] * len(each), 0.0) for task, each in examples.items()}
-    means = {task: [each.get(row, none[task])[1] for row in rows] for task, each in taken.items()}
+    averages = {task: [each.get(row, none[task])[1] for row in rows] for task, each in taken.items()}
     every = [each for routes in own.values() for each in routes]
     return {
         "axis": every[0]["axis"],
@@ -256,14 +258,14 @@ def steps_by_task(trace: Trace, use: Mapping[str, StepUse]) -> tuple[StepUse | N
         "examples": examples,
         "sub_networks": [{"pool": pool, "round": time, "module": module} for pool, time, module in rows],
         "use": {task: [each.get(row, none[task])[0] for row in rows] for task, each in taken.items()},
-        "mean": means,
-        "shares": shares_of(np.array([*means.values()], np.float64).T).tolist(),
+        "mean": averages,
+        "shares": shares_of(np.array([*averages.values()], np.float64).T).tolist(),
     }, shared
 
 
-def _numbered(routes: list[StepUse]) -> dict[SubNetwork, tuple[list[float], float]]:
-    """The shares of each sub-network by step, and over all, of the routes of one task: senders where they are modules,
-    else the modules that it sends to."""
+def _number_uses(routes: list[StepUse]) -> dict[SubNetwork, tuple[list[float], float]]:
+    """Return the shares of each sub-network by step, and over all steps, for the routes of one task: of the sending
+    modules, or else of the modules sent to."""
     seen: dict[str, int] = {}
     found = {}
     for rows in (route["senders"] or route["modules"] for route in routes):
@@ -275,6 +277,7 @@ def _numbered(routes: list[StepUse]) -> dict[SubNetwork, tuple[list[float], floa
 
 
 def names_of(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """What to call the pool of each sub-network beside the others, and which of its uses it is if not the first."""
-    short = without_common(row["pool"] for row in rows)
+    """Return a name for the pool of each sub-network that tells it from the others, and which of its uses it is if not
+    the first."""
+    short = strip_common_prefix(row["pool"] for row in rows)
     return [(short[row["pool"]], f", use {row['round'] + 1}" if row["round"] else "") for row in rows]

@@ -1,6 +1,6 @@
 """A trace: what the routers of a model did on the first examples of a split.
 
-Axis letters: R rounds, B examples, N senders (tokens), M modules.
+Axis letters: R rounds, B examples, N tokens, M modules.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from modgraph.trace.errors import NotFinite, UnknownRoute, UnknownSplit
 
 @dataclass(frozen=True)
 class RouteTrace:
-    """What a router recorded at one route: arrays [R, B, ..., N, M] by the name of the record, gates among them."""
+    """The records of a router at one route: arrays [R, B, ..., N, M] by the name of the record, gates among them."""
 
     decision: Decision = field(repr=False)
     records: Mapping[str, NDArray[Any]] = field(repr=False)
 
     @classmethod
-    def of(cls, decision: Decision, records: Mapping[str, NDArray[Any]]) -> RouteTrace:
-        """Raises `ModgraphError` unless the records are finite."""
+    def from_records(cls, decision: Decision, records: Mapping[str, NDArray[Any]]) -> RouteTrace:
+        """Check the records. Raises `ModgraphError` unless they are finite."""
         for name, array in records.items():
             if not np.isfinite(array).all():
                 raise ModgraphError([NotFinite(record=name, route=decision.label)])
@@ -51,7 +51,7 @@ class RouteTrace:
         return self.pool.rpartition(".")[2]
 
     def record_as(self, *roles: Role) -> NDArray[Any] | None:
-        """The record in the first of these roles that there is one for."""
+        """Return the record in the first of these roles that exists."""
         name = self.decision.record_as(*roles)
         return None if name is None else self.records[name]
 
@@ -63,12 +63,12 @@ class RouteTrace:
 
     @property
     def selects(self) -> bool:
-        """Whether each module is chosen or not."""
+        """Whether the router makes a choice."""
         return self.decision.record_as(*CHOICES) is not None
 
     @property
-    def chosen(self) -> NDArray[Any]:
-        """How many slots each module was selected for, or the gates where a router selects nothing."""
+    def choice(self) -> NDArray[Any]:
+        """In how many slots each module was chosen, or the gates where a router makes no choice."""
         slots, choice = self.record_as(Role.SLOTS), self.record_as(Role.CHOICE)
         if slots is not None:
             counts: NDArray[Any] = slots.sum(-2)
@@ -85,10 +85,11 @@ class RouteTrace:
 
 @dataclass(frozen=True)
 class Trace:
-    """The routes' records over some examples of a split, and those examples.
+    """The records of routes over some examples of a split, and those examples.
 
-    `labels` are the true classes of each target that has one for an example, `predicted` what the model says of the
-    first of them; `predictions` are what it compares with each target. `epoch` and `step` are those of a checkpoint.
+    `labels` are the true classes of each target with one label per example, `predicted` the predictions for the first
+    of them. `predictions` are the results that the model compares with each target. `epoch` and `step` are those of the
+    checkpoint.
     """
 
     graph: Graph
@@ -100,11 +101,11 @@ class Trace:
     predictions: Mapping[str, Result] = field(default_factory=dict)
     history: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # use of modules [epochs, modules] by route
     entropies: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # of controllers [epochs, 2] by route
-    words: Mapping[str, Sequence[str]] = field(default_factory=dict)  # that the ids of an input stand for
-    growth: Mapping[str, Any] | None = None  # what was added to the model, as a run has recorded it
+    words: Mapping[str, Sequence[str]] = field(default_factory=dict)  # the words of an input's ids
+    growth: Mapping[str, Any] | None = None  # modules that a training added, from the run's logs
     epoch: int | None = None
     step: int | None = None
-    steps: int = 12  # that are summarised of a time axis
+    steps: int = 12  # steps of a time axis in the summary
 
     def __repr__(self) -> str:
         routes = ", ".join(route.name for route in self.routes)
@@ -114,13 +115,13 @@ class Trace:
         return len(self.arrays)
 
     def first(self, examples: int) -> Trace:
-        """The trace of the first examples alone."""
+        """Return the trace of the first examples only."""
         routes = tuple(route.first(examples) for route in self.routes)
         return replace(self, arrays=first_of(self.arrays, examples), routes=routes)
 
     def as_npz(self) -> bytes:
-        """The content of an .npz file: inputs and targets by name, and records as `<route>.<record>` [rounds, examples,
-        ..., tokens, modules]."""
+        """Return the content of an .npz file: inputs and targets by name, and records as `<route>.<record>` [rounds,
+        examples, ..., tokens, modules]."""
         arrays = dict(self.arrays.values)
         for route in self.routes:
             arrays |= {f"{route.name}.{record}": array for record, array in route.records.items()}
@@ -129,8 +130,8 @@ class Trace:
         return buffer.getvalue()
 
 
-def chosen_split(splits: Mapping[str, Arrays], name: str | None) -> tuple[str, Arrays]:
-    """A split by name, by default the first that was not learnt from. Raises `ModgraphError`."""
+def choose_split(splits: Mapping[str, Arrays], name: str | None) -> tuple[str, Arrays]:
+    """Return a split by name, by default the first but `train`. Raises `ModgraphError`."""
     if name is None:
         name = next((each for each in splits if each != TRAIN), TRAIN)
     if name not in splits:
@@ -139,20 +140,20 @@ def chosen_split(splits: Mapping[str, Arrays], name: str | None) -> tuple[str, A
 
 
 def first_of(arrays: Arrays, examples: int) -> Arrays:
-    """The first examples, in memory."""
+    """Read the first examples into memory."""
     groups = {name: words[:examples] for name, words in arrays.groups.items()}
     return Arrays(arrays.read(slice(examples)), groups, orders=arrays.orders)
 
 
-def named(labels: NDArray[Any], names: Sequence[str] | None) -> tuple[str, ...]:
-    """Labels [B] as the names of their classes, or as numbers where they have none, such as a label that is ignored."""
+def name_classes(labels: NDArray[Any], names: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the class names of labels [B], or the numbers of labels without a name, such as ignored ones."""
     known = dict(enumerate(names or ()))
     return tuple(known.get(label, str(label)) for label in labels.tolist())
 
 
 def routes_with_gates(graph: Graph, name: str | None = None) -> list[Decision]:
-    """The routes of a graph whose router records a gate for each module, those in scans too, in the order of work; with
-    a name that one alone. Raises `ModgraphError` if there is no such route."""
+    """Return the routes whose router records a gate for each module, those in scans too, in the order of computation;
+    given a name, only that route. Raises `ModgraphError` if there is no such route."""
     found: dict[str, list[Decision]] = {}
     for each in graph.decisions():
         if each.record_as(Role.GATES) is not None:
@@ -167,6 +168,6 @@ def routes_with_gates(graph: Graph, name: str | None = None) -> list[Decision]:
 
 
 def routes_behind(graph: Graph, results: Sequence[Result]) -> set[str]:
-    """The names of the routes with gates that results depend on."""
+    """Return the names of the routes with gates that results depend on."""
     needed = needed_in(graph, results).nodes
     return {each.label for each in routes_with_gates(graph) if (each.part.scan or each.node).name in needed}

@@ -1,4 +1,4 @@
-"""The views of a trace, each a picture. What draws them is imported when they are asked for."""
+"""The views of a trace, each a picture. Imports matplotlib at use."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from modgraph.trace.errors import NoControllers, NoGroups, NoGrowth, NoHistory, 
 if TYPE_CHECKING:
     from modgraph.trace.trace import Trace
 
-EXAMPLES = 4  # drawn by the view of places, if they are not more than it holds; others are of all examples
+EXAMPLES = 4  # rendered by the view of places, if so many fit; other views use all examples
 NOTHING_TO_DRAW = (NoControllers, NoGroups, NoGrowth, NoHistory, NoPaths, NoSteps, NotOfAnImage, TooTall)
 VIEWS = ("places", "groups", "training", "controllers", "paths", "steps", "growth")
 
 
 def draw(view: str, trace: Trace, suffix: str, examples: int = EXAMPLES) -> bytes:
-    """The content of a `.png`, `.svg` or `.pdf` file. Raises `ModgraphError`."""
+    """Render a view as a `.png`, `.svg` or `.pdf` file. Raises `ModgraphError`."""
     file = "places_picture" if view == "places" else "pictures"
     picture = getattr(import_module(f"modgraph.trace.{file}"), f"{view}_picture")
     content: bytes = picture(trace.first(examples) if view == "places" else trace, suffix)
@@ -25,7 +25,7 @@ def draw(view: str, trace: Trace, suffix: str, examples: int = EXAMPLES) -> byte
 
 
 def pictures_of(trace: Trace) -> dict[str, bytes]:
-    """Every view that a trace has something for, as PNG, of as many examples as it can hold."""
+    """Render every view that the trace has data for, as PNG, with as many examples as fit."""
     found: dict[str, bytes] = {}
     for view in VIEWS:
         for examples in range(EXAMPLES if view == "places" else 1, 0, -1):

@@ -17,11 +17,11 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.inspect.trace_sections import sections_of
 from modgraph.passes import INFERENCE, apply_passes
 from modgraph.trace import pictures
-from modgraph.trace.of_run import trace_run
 from modgraph.trace.sheet import sheet_of
 from modgraph.trace.steps import outputs_behind, steps_by_task, use_by_steps
 from modgraph.trace.summary import as_json, as_table
 from modgraph.trace.trace import Trace
+from modgraph.trace.trace_run import trace_run
 from modgraph.training.stored_run import load_run
 from tests.small_runs import begin
 

@@ -18,14 +18,14 @@ from modgraph.data import Arrays
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Result, needed_in
 from modgraph.program import loads
-from modgraph.trace.of_run import record, trace_run
 from modgraph.trace.places_picture import pixels_of as pixels_of_image
 from modgraph.trace.places_picture import places_picture
-from modgraph.trace.sheet import shortened
-from modgraph.trace.statistics import shown_rounds
+from modgraph.trace.sheet import shorten
+from modgraph.trace.statistics import pick_rounds
 from modgraph.trace.steps import Places, places_of_tokens
 from modgraph.trace.summary import as_json, as_table
 from modgraph.trace.trace import Trace
+from modgraph.trace.trace_run import record, trace_run
 from modgraph.training.run import finish, started
 from modgraph.training.stored_run import load_run
 from tests.nn.test_agreement import numpy_agreement
@@ -246,7 +246,7 @@ def test_the_summary_is_written_too(digits: Path, tmp_path: Path, capsys: pytest
 
 @pytest.mark.parametrize("rounds", [1, 2, 8, 9, 30, 1000])
 def test_of_many_rounds_the_first_and_last_are_shown(rounds: int) -> None:
-    shown = shown_rounds(rounds)
+    shown = pick_rounds(rounds)
     assert (shown[0], shown[-1]) == (0, rounds - 1)
     assert shown == sorted(set(shown))
     assert len(shown) == min(rounds, 8)
@@ -331,7 +331,7 @@ def test_names_of_classes_are_no_formulas(digits: Path) -> None:
 
 
 def test_odd_names_and_images_are_drawn() -> None:
-    assert shortened("a" * 30) == "a" * 11 + "…"
+    assert shorten("a" * 30) == "a" * 11 + "…"
     assert pixels_of_image(np.full((1, 2, 3), 7.0)).tolist() == [[0.0] * 3] * 2
     assert pixels_of_image(np.arange(12.0).reshape(3, 2, 2)).shape == (2, 2, 3)
     assert pixels_of_image(np.arange(8.0).reshape(2, 2, 2)).max() == 1

@@ -13,10 +13,10 @@ import modgraph
 from modgraph.cli import main
 from modgraph.store.run_directory import RunDirectory
 from modgraph.store.stored_trace import read_trace
-from modgraph.trace.of_bundle import TraceableBundle, trace_bundle
-from modgraph.trace.of_run import trace_run
 from modgraph.trace.summary import as_json
 from modgraph.trace.trace import Trace
+from modgraph.trace.trace_bundle import TraceableBundle, trace_bundle
+from modgraph.trace.trace_run import trace_run
 from modgraph.training.stored_run import load_run
 from tests.trace.test_trace import SPEC, TRANSFORMER, trained
 from tests.trace.test_trace_words import language
@@ -66,7 +66,7 @@ def test_a_bundle_records_what_its_run_does(bundles: Path, name: str) -> None:
         for record, values in found.records.items():
             np.testing.assert_allclose(values[-1], expected.records[record][-1], atol=LIKE)
         if found.selects:
-            np.testing.assert_array_equal(found.chosen[-1], expected.chosen[-1])
+            np.testing.assert_array_equal(found.choice[-1], expected.choice[-1])
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -20,18 +20,18 @@ from modgraph.ir import Graph, comparisons
 from modgraph.program import loads
 from modgraph.trace.statistics import (
     coactivations,
+    compute_cv2,
     groupings_of,
     joint,
     mutual_information,
-    squared_variation,
+    pair_shares,
     statistics_of,
     successive,
-    together,
     use_by_group,
 )
 from modgraph.trace.steps import positions_of, tasks_of, use_by_task
 from modgraph.trace.summary import as_json, as_table
-from modgraph.trace.trace import RouteTrace, Trace, named, routes_with_gates
+from modgraph.trace.trace import RouteTrace, Trace, name_classes, routes_with_gates
 from tests.trace.test_trace import TRANSFORMER
 
 RNG = np.random.default_rng(7)
@@ -72,8 +72,8 @@ def traced(graph: Graph, routes: list[dict[str, NDArray[Any]]], **options: Any) 
     found = []
     for route, values in zip(routes_with_gates(graph), routes, strict=True):
         records = route.declared
-        named = {record.name: values[what] for record in records for what in roles if record.role in roles[what]}
-        found.append(RouteTrace(route, named))
+        name_classes = {record.name: values[what] for record in records for what in roles if record.role in roles[what]}
+        found.append(RouteTrace(route, name_classes))
     return Trace(graph, "test", Arrays({"x": np.zeros(B), "words": np.zeros((B, N), int)}), tuple(found), **options)
 
 
@@ -133,10 +133,10 @@ def test_a_module_that_is_never_chosen_is_dead_and_few_that_take_all_are_a_colla
 
 @given(arrays(np.float64, 5, elements=st.floats(0, 100, allow_subnormal=False)), st.floats(0.1, 10))
 def test_the_variation_is_that_of_shares(values: NDArray[np.float64], scale: float) -> None:
-    found = squared_variation(values)
+    found = compute_cv2(values)
     assert found >= 0
-    assert squared_variation(values * scale) == pytest.approx(found, abs=1e-9)
-    assert squared_variation(values[::-1]) == pytest.approx(found, abs=1e-9)
+    assert compute_cv2(values * scale) == pytest.approx(found, abs=1e-9)
+    assert compute_cv2(values[::-1]) == pytest.approx(found, abs=1e-9)
 
 
 # ---------------------------------------------------------------- together
@@ -179,8 +179,8 @@ def test_of_one_route_modules_that_are_chosen_by_one_token_are_counted(graph: Gr
     for row in rows:
         pairs.update((i, j) for i in np.flatnonzero(row) for j in np.flatnonzero(row))
     expected = [[pairs[i, j] / len(rows) for j in range(M)] for i in range(M)]
-    np.testing.assert_allclose(np.array(together(route)), expected)
-    assert together(other) is None
+    np.testing.assert_allclose(np.array(pair_shares(route)), expected)
+    assert pair_shares(other) is None
 
 
 def test_routes_of_unlike_axes_decide_for_unlike_tokens() -> None:
@@ -199,7 +199,7 @@ def test_routes_of_unlike_axes_decide_for_unlike_tokens() -> None:
 def test_choice_by_position_is_counted(graph: Graph) -> None:
     trace = traced(graph, [routed((B, N), 2, 0.4), routed((B, N))])
     found = positions_of(trace)["blocks.0.expert"]
-    chosen = trace.routes[0].chosen[0]
+    chosen = trace.routes[0].choice[0]
     for n in range(N):
         np.testing.assert_allclose(found["use"][n], chosen[:, n].sum(0) / max(1, chosen[:, n].sum()))
     assert (found["of"], found["rows"], found["columns"], found["in_front"]) == ("place", 2, 3, 1)
@@ -212,7 +212,7 @@ def test_choice_by_task_is_that_of_the_routes_that_serve_it() -> None:
     trace = traced(graph, [routed((B, N)), routed((B, N))], predictions=predictions, labels=labels)
     shared, own = (route.name for route in trace.routes)
     assert tasks_of(trace) == {"kind": (shared, own), "tone": (shared,)}
-    counts = [route.chosen[0].reshape(-1, M).sum(0) for route in trace.routes]
+    counts = [route.choice[0].reshape(-1, M).sum(0) for route in trace.routes]
     found = use_by_task(trace)["expert"]
     np.testing.assert_allclose(found["tone"], counts[0] / counts[0].sum())
     np.testing.assert_allclose(found["kind"], sum(counts) / (2 * B * N))
@@ -221,8 +221,8 @@ def test_choice_by_task_is_that_of_the_routes_that_serve_it() -> None:
 
 
 def test_a_label_that_is_no_class_keeps_its_number() -> None:
-    assert named(np.array([1, -1, 2, 0]), ["a", "b"]) == ("b", "-1", "2", "a")
-    assert named(np.array([1, -1]), None) == ("1", "-1")
+    assert name_classes(np.array([1, -1, 2, 0]), ["a", "b"]) == ("b", "-1", "2", "a")
+    assert name_classes(np.array([1, -1]), None) == ("1", "-1")
 
 
 def test_one_target_is_no_choice_of_tasks(graph: Graph) -> None:

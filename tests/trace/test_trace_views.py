@@ -21,7 +21,6 @@ from modgraph.metrics.controllers import controllers
 from modgraph.store.journal import read_metrics
 from modgraph.store.run_directory import RunDirectory
 from modgraph.trace import pictures
-from modgraph.trace.of_run import metrics_over_time, trace_run
 from modgraph.trace.pictures import groups_picture, training_picture
 from modgraph.trace.places_picture import (
     CHOICES,
@@ -37,6 +36,7 @@ from modgraph.trace.sheet import CELL, TOP, colours_of
 from modgraph.trace.statistics import groupings_of, use_by_group
 from modgraph.trace.summary import as_json
 from modgraph.trace.trace import Trace, routes_with_gates
+from modgraph.trace.trace_run import metrics_over_time, trace_run
 from modgraph.trace.views import draw
 from modgraph.training.run import finish, resumed, started
 from modgraph.training.stored_run import load_run
@@ -89,15 +89,15 @@ def test_the_expert_of_a_place_is_the_one_with_the_largest_logit(run: Path, rout
     trace = trace_run(load_run(run), route=route, examples=6)
     (maps,) = maps_of(trace)
     expected = logits_of(run, trace, route)[:, 1:].argmax(-1).reshape(6, 4, 4)
-    assert maps.chosen is not None
-    np.testing.assert_array_equal(maps.chosen[..., 0], expected)
+    assert maps.choice is not None
+    np.testing.assert_array_equal(maps.choice[..., 0], expected)
 
 
 def test_of_several_experts_the_one_of_the_largest_gate_is_first(two: Path) -> None:
     trace = trace_run(load_run(two), route=ROUTES[0], examples=6)
     (maps,) = maps_of(trace)
     expected = (-logits_of(two, trace, ROUTES[0])[:, 1:]).argsort(-1)[..., :2].reshape(6, 4, 4, 2)
-    np.testing.assert_array_equal(maps.chosen, expected)
+    np.testing.assert_array_equal(maps.choice, expected)
 
 
 @pytest.mark.parametrize("k", [1, 2])
@@ -114,8 +114,8 @@ def test_every_place_has_the_colour_of_its_expert(run: Path, two: Path, k: int) 
         )
         found = (painted - (1 - STRENGTH) * image) / STRENGTH
         nearest = np.abs(colours - found).sum(-1).argmin()
-        assert maps.chosen is not None
-        assert nearest == maps.chosen[example, row, column, choice]
+        assert maps.choice is not None
+        assert nearest == maps.choice[example, row, column, choice]
 
 
 def test_colours_of_many_modules_differ() -> None:

@@ -16,11 +16,11 @@ from modgraph.cli import main
 from modgraph.data.text import king_james
 from modgraph.diagnostics import ModgraphError
 from modgraph.metrics.metrics import measure
-from modgraph.trace.of_run import record, trace_run
 from modgraph.trace.places_picture import places_picture
 from modgraph.trace.statistics import paths_of
 from modgraph.trace.summary import LEAST, MOST, as_json, as_table, typical_words
 from modgraph.trace.trace import Trace, routes_with_gates
+from modgraph.trace.trace_run import record, trace_run
 from modgraph.trace.views import draw
 from modgraph.training.run import finish, started
 from modgraph.training.stored_run import load_run

@@ -1,4 +1,4 @@
-"""The trace of a bundle that tells what its routers decide: the same as that of its run, after the last round."""
+"""Traces a bundle that was exported with its routers' records. It equals the trace of its run after the last round."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from modgraph.ir import Graph, UnreadableGraph, from_json
 from modgraph.store.errors import NotABundle
 from modgraph.store.run_directory import RunDirectory
 from modgraph.trace.errors import NoRouting, NothingToTrace
-from modgraph.trace.trace import RouteTrace, Trace, chosen_split, first_of, named, routes_with_gates
+from modgraph.trace.trace import RouteTrace, Trace, choose_split, first_of, name_classes, routes_with_gates
 from modgraph.training.recipe import read_recipe, with_validation
 
-CHUNK = 256  # examples that are computed at a time
+CHUNK = 256  # examples per call of the bundle
 
 
 @dataclass(frozen=True)
 class TraceableBundle:
-    """A bundle with its graph, and the graph with the targets that it had in training: what data must fit."""
+    """A bundle with its graph, and the graph with the targets of its training, which data must fit."""
 
     bundle: Bundle
     graph: Graph
@@ -35,7 +35,7 @@ class TraceableBundle:
 
     @classmethod
     def read(cls, path: str) -> TraceableBundle:
-        """Raises `ModgraphError`, also for a bundle that does not tell what its routers decide."""
+        """Open a bundle. Raises `ModgraphError`, also for a bundle without its routers' records."""
         try:
             bundle = Bundle(path)
             graph, trained = from_json(bundle.manifest["ir"]), from_json(_with_targets(bundle.manifest))
@@ -50,7 +50,7 @@ class TraceableBundle:
         return cls(bundle, graph, trained)
 
     def splits_of_recipe(self, path: str, overrides: Mapping[str, Any]) -> dict[str, Arrays]:
-        """The splits that a training by a recipe has; a run's own recipe has what the run keeps of its data too.
+        """Return the splits of a recipe's data, with the files that a run keeps if the recipe is a run's.
 
         Raises `ModgraphError`.
         """
@@ -60,7 +60,7 @@ class TraceableBundle:
         return with_validation(data.splits(self.trained), recipe.train)
 
     def splits_of_file(self, path: str) -> dict[str, Arrays]:
-        """The arrays of an .npz file as a split of its name: all inputs, and those targets that it has.
+        """Return the arrays of an .npz file, all inputs and any targets, as a split of the file's name.
 
         Raises `ModgraphError`.
         """
@@ -73,7 +73,7 @@ class TraceableBundle:
 
 
 def _with_targets(manifest: Mapping[str, Any], names: Any = None) -> dict[str, Any]:
-    """The JSON of a bundle's graph, with the targets that it had in training, or some of them."""
+    """Return the JSON of a bundle's graph with all targets of its training, or with those among `names`."""
     taken = {node["name"] for node in manifest["ir"]["nodes"]}
     targets = [
         {"name": name, "kind": "target", "types": [type_]}
@@ -90,10 +90,10 @@ def trace_bundle(
     route: str | None = None,
     examples: int = 512,
 ) -> Trace:
-    """Trace the first examples of a split, by default the first that was not learnt from. Raises `ModgraphError`."""
+    """Trace the first examples of a split, by default the first split but `train`. Raises `ModgraphError`."""
     bundle, graph = traceable.bundle, traceable.graph
     wanted = routes_with_gates(graph, route)
-    name, arrays = chosen_split(splits, split)
+    name, arrays = choose_split(splits, split)
     arrays = first_of(arrays, examples)
     inputs = {name: array for name, array in arrays.values.items() if name in bundle.inputs}
     try:
@@ -102,18 +102,18 @@ def trace_bundle(
         raise ModgraphError([BadBundle.of(error)]) from error
     ports = {port.target: port for port in reversed(bundle.outputs.values()) if port.target is not None}
     truths = {target: arrays.values[target] for target in ports if target in arrays.values}
-    labels = {target: named(truth, ports[target].classes) for target, truth in truths.items() if truth.ndim == 1}
+    labels = {target: name_classes(truth, ports[target].classes) for target, truth in truths.items() if truth.ndim == 1}
     first = next((ports[target] for target in labels), None)
     return Trace(
         graph,
         name,
         arrays,
         tuple(
-            RouteTrace.of(each, {name: values[f"{each.label}.{name}"][None] for name in each.results})
+            RouteTrace.from_records(each, {name: values[f"{each.label}.{name}"][None] for name in each.results})
             for each in wanted
         ),
         labels=labels,
-        predicted=() if first is None else named(values[first.name].argmax(-1), first.classes),
+        predicted=() if first is None else name_classes(values[first.name].argmax(-1), first.classes),
         predictions={target: graph.outputs[port.name] for target, port in ports.items()},
         words=bundle.manifest.get("words", {}),
     )

@@ -1,4 +1,4 @@
-"""The trace of a run."""
+"""Traces a run."""
 
 from __future__ import annotations
 
@@ -19,37 +19,38 @@ from modgraph.metrics.target_metrics import accuracies
 from modgraph.store.growth import growth_of
 from modgraph.store.journal import check_logs, read_metrics
 from modgraph.trace.errors import NothingToTrace
-from modgraph.trace.trace import RouteTrace, Trace, chosen_split, first_of, named, routes_with_gates
+from modgraph.trace.trace import RouteTrace, Trace, choose_split, first_of, name_classes, routes_with_gates
 from modgraph.training.stored_run import Run
 
 
 def trace_run(run: Run, split: str | None = None, route: str | None = None, examples: int = 512) -> Trace:
-    """Trace the first examples of a split, by default the first that was not learnt from. Raises `ModgraphError`."""
+    """Trace the first examples of a split, by default the first split but `train`. Raises `ModgraphError`."""
     routes = routes_with_gates(run.graph, route)
     if not routes:
         raise ModgraphError([NothingToTrace(path=str(run.path))])
     check_logs(run.directory)
     checkpoint = run.checkpoint()
     model = run.model(checkpoint=checkpoint)
-    name, arrays = chosen_split(run.splits(), split)
+    name, arrays = choose_split(run.splits(), split)
     run.refuse_changed({name: arrays})
     arrays = first_of(run.so_far({name: arrays})[name], examples)
-    description, recorded, metrics = run.description(), controllers(run.graph), read_metrics(run.directory)
+    description, found_controllers, metrics = run.description(), controllers(run.graph), read_metrics(run.directory)
     classes = description.get("classes", {})
     compared = [each for each in accuracies(model.graph) if not model.graph.target_types[each.target].shape]
     predicted = [
-        named(_compute(model, arrays, [each.result])[0].argmax(-1), classes.get(each.target)) for each in compared[:1]
+        name_classes(_compute(model, arrays, [each.result])[0].argmax(-1), classes.get(each.target))
+        for each in compared[:1]
     ]
     return Trace(
         run.graph,
         name,
         arrays,
         tuple(record(model, arrays, each) for each in routes),
-        labels={each.target: named(arrays.values[each.target], classes.get(each.target)) for each in compared},
+        labels={each.target: name_classes(arrays.values[each.target], classes.get(each.target)) for each in compared},
         predicted=predicted[0] if predicted else (),
         predictions={each.target: each.prediction for each in comparisons(run.graph)},
-        history=metrics_over_time(metrics, {each.route: each.use for each in recorded}),
-        entropies=metrics_over_time(metrics, {each.route: each.entropies for each in recorded}),
+        history=metrics_over_time(metrics, {each.route: each.use for each in found_controllers}),
+        entropies=metrics_over_time(metrics, {each.route: each.entropies for each in found_controllers}),
         words=description.get("words", {}),
         growth=growth_of(run.directory),
         epoch=checkpoint.epoch,
@@ -58,12 +59,14 @@ def trace_run(run: Run, split: str | None = None, route: str | None = None, exam
 
 
 def record(model: Model, arrays: Arrays, route: Decision) -> RouteTrace:
-    """What a router of a model recorded at a route over some examples, after each round [R, B, ..., N, M]; at one in a
-    scan, at each step after the last round [1, B, T, ..., N, M]. Raises `ModgraphError`."""
+    """Compute the records of one route over examples, after each round [R, B, ..., N, M]; for a route in a scan, at
+    each step after the last round [1, B, T, ..., N, M]. Raises `ModgraphError`."""
     inside = route.part.scan is not None
     rounds = {name: (each,) for name, each in route.results.items()} if inside else route.rounds
     found = iter(_compute(model, arrays, [each for results in rounds.values() for each in results]))
-    return RouteTrace.of(route, {name: np.stack([next(found) for _ in results]) for name, results in rounds.items()})
+    return RouteTrace.from_records(
+        route, {name: np.stack([next(found) for _ in results]) for name, results in rounds.items()}
+    )
 
 
 @torch.no_grad()
@@ -76,7 +79,7 @@ def _compute(model: Model, arrays: Arrays, results: Sequence[Result]) -> list[ND
 def metrics_over_time(
     lines: Iterable[Mapping[str, Any]], wanted: Mapping[str, Sequence[str]]
 ) -> dict[str, NDArray[np.float64]]:
-    """The named metrics of each route over a training, [epochs, names], in the epochs that have all of them."""
+    """Return metrics of each route over a training, [epochs, names], for the epochs that have all of them."""
     trained = [line for line in lines if line["split"] == TRAIN]
     found = {
         route: [[line[name] for name in names] for line in trained if line.keys() >= {*names}]
