@@ -16,6 +16,8 @@ SOUND = (
     "modgraph/inspect",
     "modgraph/lsp",
     "modgraph/metrics",
+    "modgraph/store",
+    "modgraph/trace",
     "modgraph/web",
 )
 
