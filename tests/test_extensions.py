@@ -136,7 +136,7 @@ def test_the_memory_of_a_step_is_that_of_a_packages_ops_too(install: Install) ->
     assert memory.weights == memory.gradients == 4 * (32 * 48 + 48 * 16)
 
 
-def test_what_no_step_without_numbers_can_compute_is_told_with_its_reason(install: Install) -> None:
+def test_what_no_step_without_numbers_can_compute_is_reported_with_its_reason(install: Install) -> None:
     install(ops=OPS, nn=NN.replace("y = x @ self.weight.T", "y = x[x > 0].sum() * x @ self.weight.T"))
     program = modgraph.loads(SPEC.replace("bend(6)", "linear(6)"))
     assert program.build()(torch.zeros(2, 5, 4)).shape == (2, 5, 2)
@@ -144,7 +144,7 @@ def test_what_no_step_without_numbers_can_compute_is_told_with_its_reason(instal
         program.memory()
 
 
-def test_a_source_holds_the_layers_of_a_package_if_they_need_torch_alone(install: Install) -> None:
+def test_a_source_holds_the_layers_of_a_package_if_they_need_only_torch(install: Install) -> None:
     folder = install(ops=OPS, nn=NN)
     model = modgraph.loads(SPEC).build(seed=1)
     names: dict[str, Any] = {"__name__": "model"}
@@ -242,7 +242,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-def test_a_package_that_fails_is_named_beside_the_unknown_name(
+def test_a_package_that_fails_is_named_with_the_unknown_name(
     install: Install, kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text, words = BROKEN[kind]
@@ -257,7 +257,7 @@ def test_a_package_that_fails_is_named_beside_the_unknown_name(
     assert "help: update or mend the package, or remove it: pip uninstall my-package" in told
 
 
-def test_it_is_told_at_whatever_command(install: Install, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_reported_at_whatever_command(install: Install, capsys: pytest.CaptureFixture[str]) -> None:
     folder = install(ops=OPS, nn=NN)
     (folder / "m.mod").write_text(SPEC)
     record = modgraph.load("m.mod").ir

@@ -40,7 +40,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("form", ["wheel", "sdist", "editable"])
-def test_every_installed_form_works_from_any_folder(form: str, copy: Path, tmp_path: Path) -> None:
+def test_every_installation_runs_from_any_folder(form: str, copy: Path, tmp_path: Path) -> None:
     installed = tmp_path / "site-packages"
     for project in ("grammar", "export/runtime", "."):
         source = copy / project
@@ -72,7 +72,7 @@ def _build(form: str, source: Path, folder: Path) -> Path:
     return folder / done.stdout.splitlines()[-1]
 
 
-def test_modgraph_needs_the_packages_beside_it_in_their_present_versions() -> None:
+def test_modgraph_needs_its_sibling_packages_in_their_present_versions() -> None:
     records = {name: tomllib.loads((CHECKOUT / name / "pyproject.toml").read_text())["project"] for name in PROJECTS}
     whole = records.pop(".")
     needed = [*whole["dependencies"], *whole["optional-dependencies"]["web"]]

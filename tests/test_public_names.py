@@ -71,7 +71,7 @@ def test_a_program_and_its_graph_show_name_parameters_and_place(run: Path) -> No
     assert '\nmodel m(experts=3, names=["a", "b"]) {\n' in str(program.ir), "as a text it is the whole graph"
 
 
-def test_a_cost_shows_its_counts_alone() -> None:
+def test_a_cost_prints_only_its_counts() -> None:
     cost = modgraph.loads(SPEC).cost()
     counts = ", ".join(f"{name}={count}" for name, count in cost.counts.items())
     assert repr(cost) == f"Cost({counts})"
@@ -86,7 +86,7 @@ def test_a_run_and_a_bundle_show_where_they_are(run: Path, tmp_path: Path) -> No
     assert "agrees with torch" in str(report)
 
 
-def test_values_are_shown_shortly(run: Path) -> None:
+def test_values_are_printed_shortly(run: Path) -> None:
     """No address, no array, and no more than a few lines."""
     loaded, wider = modgraph.load_run(run), read_architecture(run.parent / "m.mod", {"experts": 3})
     found = differences(read_architecture(run), wider)

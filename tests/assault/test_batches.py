@@ -26,7 +26,7 @@ Computed = Callable[[Batch], Mapping[str, Tensor]]
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in SMALL else pytest.mark.slow) for name in ALL])
-def test_an_example_is_the_same_alone_and_among_others(name: str, tmp_path: Path) -> None:
+def test_an_example_is_the_same_by_itself_and_among_others(name: str, tmp_path: Path) -> None:
     graph = spec_of(name).ir
     results = graph.outputs | graph.records()
     model = spec_of(name).build(seed=3).eval()

@@ -24,7 +24,7 @@ IN_SUITE = 26
 SMALL = ("tests/papers/deepseek_moe",)
 
 
-def test_some_programs_agree_in_every_form() -> None:
+def test_some_programs_agree_in_every_lowering() -> None:
     counts = sum((judge_number(n) for n in range(IN_SUITE)), Counter[str]())
     assert counts["compared"] > 0.8 * IN_SUITE, counts
     assert counts["source"] + counts["no source"] == counts["compared"]
@@ -34,14 +34,14 @@ def test_some_programs_agree_in_every_form() -> None:
 
 
 @pytest.mark.slow
-def test_ten_thousand_programs_agree_in_every_form() -> None:
+def test_ten_thousand_programs_agree_in_every_lowering() -> None:
     counts = campaign("differential", part, PARTS, ("modgraph", "grammar", "export/runtime/modgraph_runtime", "tests"))
     assert counts["compared"] > 0.9 * counts["programs"], counts
     assert not [name for name in wanted() if not counts[name]], "some of the language is in none of the programs"
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in SMALL else pytest.mark.slow) for name in ALL])
-def test_every_spec_agrees_in_every_form(name: str) -> None:
+def test_every_spec_agrees_in_every_lowering(name: str) -> None:
     counts: Counter[str] = Counter()
     case = steady_case(spec_of(name), name, counts)
     assert case is not None, counts

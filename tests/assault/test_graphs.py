@@ -44,7 +44,7 @@ LYING = """model lying(n=2) {
 
 @pytest.mark.parametrize("text", [LYING, TWO_LEVELS], ids=["a scan", "pools in pools"])
 @pytest.mark.parametrize("share", [4, pytest.param(1, marks=pytest.mark.slow)])
-def test_what_follows_from_the_rest_cannot_be_changed_alone(text: str, share: int) -> None:
+def test_what_follows_from_the_rest_cannot_be_changed_by_itself(text: str, share: int) -> None:
     graph = loads(text).ir
     accepted, count = [], 0
     for node, record in islice(derived(graph), 0, None, share):
@@ -83,7 +83,7 @@ def route(record: Any) -> Any:
         ("z.concat", {"inputs": [["1", "s", 0], ["0", "x.enc.tanh", 0]]}, 'node "z.concat", field "inputs"'),
     ],
 )
-def test_a_lie_is_told_with_its_node_and_field(node: str, change: dict[str, Any], place: str) -> None:
+def test_a_lie_is_reported_with_its_node_and_field(node: str, change: dict[str, Any], place: str) -> None:
     record = json.loads(json.dumps(flat_to_json(loads(LYING).ir)))
     next(each for each in record["nodes"] if each["name"] == node).update(change)
     with pytest.raises(UnreadableGraph) as caught:
@@ -92,7 +92,7 @@ def test_a_lie_is_told_with_its_node_and_field(node: str, change: dict[str, Any]
 
 
 @pytest.mark.parametrize("node", ["s", "z.linear", "z.enc"])
-def test_what_tells_lengths_follows_and_is_not_stored(node: str) -> None:
+def test_what_gives_lengths_follows_and_is_not_stored(node: str) -> None:
     record = json.loads(json.dumps(to_json(loads(LYING).ir)))
     next(each for each in record["nodes"] if each["name"] == node)["lengths"] = [["time", "time_length", 0]]
     with pytest.raises(UnreadableGraph, match=f'node "{node}", field "lengths": is not known here'):
@@ -100,7 +100,7 @@ def test_what_tells_lengths_follows_and_is_not_stored(node: str) -> None:
 
 
 @pytest.mark.parametrize(("form", "sound"), [("grouped", True), ("masked", True), ("dense", False), ("", False)])
-def test_a_route_has_a_form_that_its_router_offers(form: str, sound: bool) -> None:
+def test_a_route_has_a_lowering_that_its_router_offers(form: str, sound: bool) -> None:
     record = json.loads(json.dumps(flat_to_json(loads(LYING).ir)))
     route(record)["lowering"] = form
     if sound:

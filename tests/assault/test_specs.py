@@ -82,7 +82,7 @@ def test_what_never_ends_is_interrupted_and_what_eats_memory_is_refused() -> Non
     assert in_a_child(bounded, 1, 2) == 0  # whose bounds are no other thread's
 
 
-def test_a_failing_spec_is_shown_with_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_spec_is_printed_with_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.assault.specs.judge", lambda *_: 1 // 0)
     with pytest.raises(AssertionError, match=r"spec 2 fails: ZeroDivisionError(.|\n)*specs 2\n(.|\n)*model m"):
         judge_one(2, spec(2), thorough=False)

@@ -85,7 +85,7 @@ def test_the_users_mistakes_exit_with_one(arguments: list[str], capsys: pytest.C
     assert "error[MG" in capsys.readouterr().err
 
 
-def test_a_pass_that_is_none_is_told_with_those_of_both_pipelines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pass_that_is_none_is_reported_with_those_of_both_pipelines(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", SMN, "--after", "nothing"]) == 1
     told = capsys.readouterr().err
     assert "error[MG150]" in told

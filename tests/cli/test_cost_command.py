@@ -35,7 +35,7 @@ def test_a_table_has_a_heading_and_folds_equal_blocks(capsys: pytest.CaptureFixt
     assert len(unfolded.splitlines()) > 2 * len(text.splitlines())
 
 
-def test_lengths_are_told_whether_they_were_given_or_not(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lengths_are_reported_whether_they_were_given_or_not(capsys: pytest.CaptureFixture[str]) -> None:
     assert "time = 1 (for another length: --length time=N)" in said(capsys, LM)
     assert "time = 35\n" in said(capsys, LM, "--length", "time=35")
     assert counted(capsys, LM)["lengths"] == {"time": 1}
@@ -61,13 +61,13 @@ def test_a_run_is_counted_as_it_was_trained(spec: Path, tmp_path: Path, capsys: 
     assert counted(capsys, str(tmp_path / "run"), "--memory")["memory"]["weights"] == 8 * (65 * 8 + 9 * 10)
 
 
-def test_the_document_shows_what_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_document_prints_what_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     shown = Path("docs/cost.md").read_text().partition("$ modgraph cost specs/gmoe.mod --fits 24GB\n")[2]
     text = said(capsys, GMOE, "--fits", "24GB")
     assert [line.removeprefix("    ") for line in shown.split("\n\n- ")[0].splitlines()] == text.splitlines()
 
 
-def test_the_largest_batch_that_fits_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_largest_batch_that_fits_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     found = counted(capsys, GMOE, "--fits", "2.5 GiB")["memory"]["fits"]
     assert found["bytes"] == 5 * 2**29
     fits, next_one = (counted(capsys, GMOE, "--batch", str(found["batch"] + more))["memory"]["peak"] for more in (0, 1))
@@ -75,7 +75,7 @@ def test_the_largest_batch_that_fits_is_told(capsys: pytest.CaptureFixture[str])
     assert "do not hold a step of a single example" in said(capsys, GMOE, "--fits", "100M")
 
 
-def test_em_is_told_by_what_it_tries(capsys: pytest.CaptureFixture[str]) -> None:
+def test_em_is_recognised_by_what_it_tries(capsys: pytest.CaptureFixture[str]) -> None:
     assert "em that tries 1,100 at once" in said(capsys, LM, "--memory")
     memory = counted(capsys, LM, "--memory", "--length", "time=35")["memory"]
     assert memory["peak"] > 20 * memory["activations"]
@@ -92,6 +92,8 @@ def test_em_is_told_by_what_it_tries(capsys: pytest.CaptureFixture[str]) -> None
         (["--fits", "1e9999"], "24GB"),
     ],
 )
-def test_what_no_training_can_be_is_told(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_no_training_can_be_is_reported(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["cost", GMOE, *arguments]) == 1
     assert words in capsys.readouterr().err

@@ -52,7 +52,7 @@ def test_parameters_are_set_for_both_or_one(capsys: pytest.CaptureFixture[str]) 
     assert diff(capsys, SPEC, SPEC, "--set-before", "k=2", "--set-after", "k=2")[0] == 0
 
 
-def test_a_mistake_is_told_by_its_code(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_mistake_is_reported_by_its_code(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "wrong.mod").write_text("model m() { input x: float[4] y = x -> liner(3) output y }")
     code, out, err = diff(capsys, SPEC, tmp_path / "wrong.mod")
     assert (code, out) == (1, "") and 'did you mean "linear"?' in err

@@ -62,7 +62,7 @@ class Repository:
 
 
 @needs_git
-def test_git_tells_what_differs_between_versions(tmp_path: Path) -> None:
+def test_git_prints_what_differs_between_versions(tmp_path: Path) -> None:
     repository = Repository(tmp_path)
     repository.change("linear(3)", "linear(5)")
     told = repository.git("diff")
@@ -77,7 +77,7 @@ def test_git_tells_what_differs_between_versions(tmp_path: Path) -> None:
 
 
 @needs_git
-def test_git_is_shown_texts_where_there_is_no_architecture(tmp_path: Path) -> None:
+def test_git_gets_texts_where_there_is_no_architecture(tmp_path: Path) -> None:
     repository = Repository(tmp_path)
     repository.change("relu", "gelu", "parts.mod")
     repository.change("linear(3)", "liner(3)")
@@ -89,7 +89,7 @@ def test_git_is_shown_texts_where_there_is_no_architecture(tmp_path: Path) -> No
     assert "specs/new.mod (new)" in repository.git("diff", "--cached")
 
 
-def test_words_that_are_not_gits_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_words_that_are_not_gits_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", "--git", "a", "b"]) == 1
     assert "MG821" in capsys.readouterr().err
     assert main(["diff", "--git", "specs/smn.mod"]) == 0

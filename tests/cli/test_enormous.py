@@ -35,7 +35,9 @@ def called(folder: Path, text: str, command: str) -> int:
 
 
 @pytest.mark.parametrize("kind", SPECS)
-def test_enormous_models_are_counted_and_drawn(tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_enormous_models_are_counted_and_rendered(
+    tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     for command in COUNTED:
         assert called(tmp_path, SPECS[kind], command) == 0, capsys.readouterr().err
 

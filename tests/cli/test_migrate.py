@@ -113,7 +113,7 @@ def test_another_optimizer_begins_afresh(spec: Path, tmp_path: Path) -> None:
     go_on(tmp_path / "on")
 
 
-def test_a_parameter_that_the_spec_has_no_more_is_told(
+def test_a_parameter_that_the_spec_has_no_more_is_reported(
     spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     begin(spec, tmp_path / "run", train__epochs=1, hidden=12)
@@ -124,7 +124,7 @@ def test_a_parameter_that_the_spec_has_no_more_is_told(
     assert "the architectures are the same" in printed.out
 
 
-def test_what_cannot_be_is_told_and_leaves_nothing(
+def test_what_cannot_be_is_reported_and_leaves_nothing(
     spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     begin(spec, tmp_path / "run", train__epochs=1)

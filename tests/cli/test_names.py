@@ -32,7 +32,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return text
 
 
-def test_long_names_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_long_names_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert "at most 250 letters" in refused(capsys, "new", LONG)
     assert "at most 250 letters" in refused(capsys, "new", "a" * 251)
     assert main(["new", "a" * 250]) == 0
@@ -54,7 +54,7 @@ def test_what_blocks_is_no_spec(capsys: pytest.CaptureFixture[str]) -> None:
         assert {each.code for each in analyse(Source("importing.mod", text)).diagnostics} >= {"MG101"}
 
 
-def test_a_recipe_that_is_no_text_or_no_file_is_not_copied(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recipe_that_is_no_text_or_no_file_gets_no_copy(capsys: pytest.CaptureFixture[str]) -> None:
     Path("ok.yaml").write_bytes(b"\xff")
     assert "not UTF-8" in refused(capsys, "new", "b", "--from", "ok.mod")
     assert not Path("b.mod").exists()
@@ -64,7 +64,7 @@ def test_a_recipe_that_is_no_text_or_no_file_is_not_copied(capsys: pytest.Captur
 
 
 @pytest.mark.parametrize("name", [b"\xff.mod", b"x\x1b[31m\n.mod", "é.mod".encode(), b"\xed\xa0\x80.mod"])
-def test_odd_names_are_shown_without_what_a_terminal_would_obey(
+def test_odd_names_are_printed_without_what_a_terminal_would_obey(
     name: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = os.fsdecode(name)
@@ -78,7 +78,7 @@ def test_odd_names_are_shown_without_what_a_terminal_would_obey(
     capsys.readouterr()
 
 
-def test_links_that_lead_back_to_themselves_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_links_that_lead_back_to_themselves_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     Path("loop.mod").symlink_to("loop.mod")
     Path("importing.mod").write_text(f'import b from "loop.mod" {SPEC}')
     refused(capsys, "check", "loop.mod")

@@ -29,7 +29,7 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "specs" / "m.mod"
 
 
-def test_a_copy_works_where_its_origin_is_gone(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_copy_runs_where_its_origin_is_gone(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = modgraph.load(spec).ir
     assert main(["new", "mine", "--from", str(spec)]) == 0
     written = capsys.readouterr().out.split()

@@ -133,7 +133,7 @@ def test_a_file_that_is_not_ours_stays_unless_forced_and_one_that_is_goes(
     assert [path.read_bytes() for path in paths] == before
 
 
-def test_the_runtime_alone_keeps_it_too(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_runtime_by_itself_keeps_it_too(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "y.npz"
     path.write_bytes(FOREIGN[".npz"])
     arguments = [f"{run}/small.onnx", "--input", f"{run}/data.npz", "--output", str(path)]
@@ -209,7 +209,7 @@ NOT_OURS: dict[str, tuple[str, bytes]] = {
 
 
 @pytest.mark.parametrize("case", NOT_OURS)
-def test_what_only_looks_alike_is_not_ours(case: str, tmp_path: Path) -> None:
+def test_what_only_resembles_ours_is_not_ours(case: str, tmp_path: Path) -> None:
     suffix, content = NOT_OURS[case]
     path = tmp_path / f"file{suffix}"
     path.write_bytes(content)
@@ -223,7 +223,7 @@ def test_suffixes_in_capitals_are_the_same(tmp_path: Path) -> None:
         assert written.comment == b"modgraph"
 
 
-def test_what_is_no_file_is_told_as_before(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_file_is_reported_as_before(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for path in (tmp_path / "nowhere/graph.json", tmp_path / "folder.json"):
         (tmp_path / "folder.json").mkdir(exist_ok=True)
         assert main(["compile", f"{run}/small.mod", "-o", str(path)]) == 1

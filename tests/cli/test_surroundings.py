@@ -54,7 +54,7 @@ def test_the_exit_code_is_the_same_without_a_reader(tmp_path: Path, broken: int,
         assert in_a_child(lambda given=arguments: main(given), CLOSED, CLOSED) == code  # type: ignore[misc]
 
 
-def test_output_that_cannot_be_written_is_told(full: int, paper: Path) -> None:
+def test_output_that_cannot_be_written_is_reported(full: int, paper: Path) -> None:
     assert in_a_child(lambda: main(["show", SMN]), full, opened(paper)) == 1
     assert "error[MG131]: the system refuses: no space left on device" in paper.read_text()
 
@@ -96,7 +96,7 @@ def test_warnings_that_are_errors_elsewhere_are_warnings_here(capsys: pytest.Cap
         assert main(["compile", SMN]) == 0
 
 
-def test_too_little_memory_is_told(tmp_path: Path, paper: Path) -> None:
+def test_too_little_memory_is_reported(tmp_path: Path, paper: Path) -> None:
     (tmp_path / "m.mod").write_text(LARGE)
     import modgraph.backends.report  # noqa: F401 - torch takes its own share first
 
@@ -110,7 +110,7 @@ def test_too_little_memory_is_told(tmp_path: Path, paper: Path) -> None:
     assert "error[MG130]: there is not enough memory" in paper.read_text()
 
 
-def test_a_bound_on_addresses_is_told(tmp_path: Path) -> None:
+def test_a_bound_on_addresses_is_reported(tmp_path: Path) -> None:
     command = f"ulimit -v {2**26}; exec {sys.executable} -m modgraph visualize {SMN} -o {tmp_path}/net.svg"
     ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert ran.returncode == 1
@@ -118,7 +118,7 @@ def test_a_bound_on_addresses_is_told(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_is_gone_is_told(tmp_path: Path, paper: Path) -> None:
+def test_a_folder_that_is_gone_is_reported(tmp_path: Path, paper: Path) -> None:
     (tmp_path / "here").mkdir()
 
     def check() -> int:
@@ -140,7 +140,7 @@ def test_a_folder_that_is_gone_is_told(tmp_path: Path, paper: Path) -> None:
         ("new", "at most 250 letters"),
     ],
 )
-def test_a_name_that_is_too_long_is_told(command: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_that_is_too_long_is_reported(command: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "a" * 300]) == 1
     assert words in capsys.readouterr().err
 

@@ -109,7 +109,7 @@ def test_an_encoder_goes_on_frozen_with_other_data_from_the_first_epoch(
     assert [line["state.warmth"] for line in lines if "state.warmth" in line] == [8, 4, 2]
 
 
-def test_another_task_beside_those_there_are_leaves_all_else_as_it_is(
+def test_another_task_leaves_all_else_as_it_is(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert migrate(folder, tmp_path / "on", "-s", 'names=["a","b","c"]') == 0

@@ -119,7 +119,7 @@ def test_runs_their_pages_and_bundles_name_no_folder(tmp_path: Path) -> None:
     assert_written_alike(in_two_folders(tmp_path, write), tmp_path, *of_run, *exported, *page)
 
 
-def test_a_run_names_the_folders_of_its_recipe_in_its_recipe_alone(tmp_path: Path) -> None:
+def test_a_run_names_the_folders_of_its_recipe_only_in_its_recipe(tmp_path: Path) -> None:
     """Whoever goes on from another folder finds the same files: that is what its recipe keeps paths for."""
     spec, first, second = write_files(tmp_path) / "net.mod", tmp_path / "first", tmp_path / "second"
     run("train", spec, "--out", first)

@@ -50,7 +50,7 @@ def test_items_come_in_order_and_some_of_them_before_they_are_asked_for() -> Non
         assert [*given] == list(range(1, 10))
 
 
-def test_what_is_raised_comes_in_its_turn_and_is_the_same() -> None:
+def test_what_is_raised_comes_in_order_and_is_the_same() -> None:
     mistake = ModgraphError([])
 
     def items() -> Iterator[int]:
@@ -115,7 +115,7 @@ def test_a_step_takes_what_was_read_for_it_as_if_it_were_read_then(images: Path,
                     assert all(one[name].equal(other[name]) for name in one)
 
 
-def test_a_file_that_is_damaged_meanwhile_is_told_at_its_step(images: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_damaged_meanwhile_is_reported_at_its_step(images: Path, tmp_path: Path) -> None:
     with started(str(images), None, {}, str(tmp_path / "run")) as engine:
         paths = engine.phase.data.on_disk["image"].paths  # type: ignore[attr-defined]
         order = [*engine.order.draw(0, 0)]

@@ -180,14 +180,14 @@ def test_parts_are_cut_off_by_sentences_and_few_may_be_learnt_from(tmp_path: Pat
         (("\troot\t_\t_", "\troot\t_"), "line 2 has 9 columns between tabs, not 10"),
     ],
 )
-def test_a_line_that_is_wrong_is_told(files: dict[str, Any], change: tuple[str, str], expected: str) -> None:
+def test_a_line_that_is_wrong_is_reported(files: dict[str, Any], change: tuple[str, str], expected: str) -> None:
     path = Path(files["train"])
     path.write_text(path.read_text(encoding="utf-8").replace(*change, 1), encoding="utf-8")
     message = told(Conll(**files))
     assert expected in message and "MG510" in message
 
 
-def test_columns_that_are_not_there_are_told(tmp_path: Path) -> None:
+def test_columns_that_are_not_there_are_reported(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("in IN B-PP\n\nthe DT\n")
     with pytest.raises(ModgraphError, match="line 3 has 2 columns, and column 3 is asked for"):
         read_tokens(f"{tmp_path}/a.txt", ["3"])
@@ -209,7 +209,7 @@ def test_columns_that_are_not_there_are_told(tmp_path: Path) -> None:
         ({"tails": 99}, "the training sentences give 9 words, <unk> included"),
     ],
 )
-def test_other_numbers_of_words_and_classes_are_told(
+def test_other_numbers_of_words_and_classes_are_reported(
     files: dict[str, Any], parameters: dict[str, int], expected: str
 ) -> None:
     assert expected in told(Conll(**files), **parameters)

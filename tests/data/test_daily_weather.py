@@ -115,12 +115,12 @@ def test_splits_follow_their_dates_and_one_of_them_may_be_left_out() -> None:
         ("float[3]", "wet", "declare: target t: class[time, 2]"),
     ],
 )
-def test_a_target_that_does_not_fit_its_series_is_told(declared: str, series: str, expected: str) -> None:
+def test_a_target_that_does_not_fit_its_series_is_reported(declared: str, series: str, expected: str) -> None:
     text = f"model m() {{ input days: float[time, 11] target t: {declared} y = days -> mean output y }}"
     assert expected in told(text, targets={"t": series})
 
 
-def test_days_that_do_not_fit_are_told() -> None:
+def test_days_that_do_not_fit_are_reported() -> None:
     assert "declare: input days: float[time, 11]" in told(SPEC.replace("features=11", "features=9"), targets=NAMED)
     assert "the file has 2012-01-01 to 2015-12-31" in told(SPEC, targets=NAMED, test_from="2016-05-01")
     assert "-s data.window=364" in told(SPEC.replace("[time", "[500"), targets=NAMED, window=500)
@@ -145,14 +145,14 @@ LINES = (
         ((LINES[50:], ""), "it has no days"),
     ],
 )
-def test_a_file_that_is_wrong_is_told_with_its_line(tmp_path: Path, change: tuple[str, str], expected: str) -> None:
+def test_a_file_that_is_wrong_is_reported_with_its_line(tmp_path: Path, change: tuple[str, str], expected: str) -> None:
     (tmp_path / "days.csv").write_text(LINES.replace(*change))
     with pytest.raises(ModgraphError) as caught:
         read_weather(f"{tmp_path}/days.csv")
     assert expected in str(caught.value) and "date, precipitation, temp_max" in str(caught.value)
 
 
-def test_a_run_on_a_file_of_ones_own_is_measured_with_that_file_alone(
+def test_a_run_on_a_file_of_ones_own_is_measured_with_only_that_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = Path(seattle()).read_text().splitlines()

@@ -93,7 +93,7 @@ NO_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.mark.parametrize("kind", NO_FILES)
 @pytest.mark.parametrize("name", READERS)
-def test_what_is_no_ordinary_file_is_told_at_once(tmp_path: Path, name: str, kind: str) -> None:
+def test_what_is_no_ordinary_file_is_reported_at_once(tmp_path: Path, name: str, kind: str) -> None:
     make, words = NO_FILES[kind]
     make(tmp_path / name)
     tracemalloc.start()
@@ -106,7 +106,7 @@ def test_what_is_no_ordinary_file_is_told_at_once(tmp_path: Path, name: str, kin
 
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize("path", ["a\0b", "n" * 300])
-def test_what_can_be_no_name_is_told(name: str, path: str) -> None:
+def test_what_can_be_no_name_is_reported(name: str, path: str) -> None:
     assert "error[MG" in told(lambda: READERS[name](path))
 
 
@@ -160,7 +160,7 @@ def test_a_gzip_of_idx_is_read_no_further_than_its_header_says(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", ["x", "x.gz"])
-def test_a_header_that_announces_too_much_is_told_by_size(tmp_path: Path, name: str) -> None:
+def test_a_header_that_announces_too_much_is_reported_by_size(tmp_path: Path, name: str) -> None:
     content = idx(bytes(1000), 2**32 - 1, 2**32 - 1, 2**32 - 1)
     (tmp_path / name).write_bytes(gzip.compress(content) if name == "x.gz" else content)
     assert "where its header means 79,228,162,458,924" in told(lambda: read_idx(str(tmp_path / name), 3))
@@ -174,7 +174,7 @@ def small_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small_machine")
 @pytest.mark.parametrize("name", ["x.npz", "x.idx", "x.idx.gz", "x.bin", "x.txt", "x.safetensors", "x.pt"])
-def test_what_memory_cannot_hold_is_told_by_size_before_it_is_read(tmp_path: Path, name: str) -> None:
+def test_what_memory_cannot_hold_is_reported_by_size_before_it_is_read(tmp_path: Path, name: str) -> None:
     path, size = tmp_path / name, 3073 * 2000
     zeros = idx(bytes(size), size)
     writers: dict[str, Callable[[], object]] = {
@@ -206,7 +206,7 @@ def bomb(width: int, height: int, colours: int = 2) -> bytes:
 
 
 @pytest.mark.parametrize(("width", "height"), [(9_459, 9_459), (13_377, 13_377), (20_000, 20_000), (2**31 - 1, 1)])
-def test_an_image_of_too_many_pixels_is_told(tmp_path: Path, width: int, height: int) -> None:
+def test_an_image_of_too_many_pixels_is_reported(tmp_path: Path, width: int, height: int) -> None:
     """Below the bound at which Pillow warns, below that at which it refuses, and beyond."""
     (tmp_path / "0.png").write_bytes(bomb(width, height))
     assert "pixels" in told(lambda: read_image(str(tmp_path / "0.png"), 2, 2))
@@ -228,7 +228,7 @@ def test_no_program_is_started_for_an_image(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("kind", ["GIF", "BMP", "TIFF", "WEBP", "PPM", "ICO"])
-def test_images_of_other_formats_are_told(tmp_path: Path, kind: str) -> None:
+def test_images_of_other_formats_are_reported(tmp_path: Path, kind: str) -> None:
     Image.new("RGB", (8, 8), (9, 9, 9)).save(tmp_path / "0.jpg", kind)
     assert "it is no JPEG and no PNG" in told(lambda: read_image(str(tmp_path / "0.jpg"), 2, 2))
 
@@ -254,7 +254,7 @@ def test_grey_of_sixteen_bits_is_not_cut_off(tmp_path: Path) -> None:
     np.testing.assert_allclose(read_image(str(tmp_path / "0.png"), 8, 8)[0], values / 65535, atol=1 / 250)
 
 
-def test_an_image_without_its_palette_is_told(tmp_path: Path) -> None:
+def test_an_image_without_its_palette_is_reported(tmp_path: Path) -> None:
     (tmp_path / "0.png").write_bytes(bomb(2, 2, colours=3))
     assert "it has no palette" in told(lambda: read_image(str(tmp_path / "0.png"), 2, 2))
 
@@ -275,7 +275,7 @@ def test_warnings_of_pillow_are_nothing_to_the_user(tmp_path: Path, recwarn: pyt
 # ---------------------------------------------------------------- damaged
 
 
-def test_a_damaged_gzip_is_told_whatever_byte_is_wrong(tmp_path: Path) -> None:
+def test_a_damaged_gzip_is_reported_whatever_byte_is_wrong(tmp_path: Path) -> None:
     """Or read, where the byte says nothing of the content: times, names, the system."""
     path, values = tmp_path / "x.gz", bytes(np.random.default_rng(0).integers(0, 9, 60, dtype=np.uint8))
     whole = gzip.compress(idx(values, 60))
@@ -295,7 +295,7 @@ def test_a_damaged_gzip_is_told_whatever_byte_is_wrong(tmp_path: Path) -> None:
     assert read < 20
 
 
-def test_a_damaged_npz_is_told_whatever_byte_is_wrong(tmp_path: Path) -> None:
+def test_a_damaged_npz_is_reported_whatever_byte_is_wrong(tmp_path: Path) -> None:
     path, values = tmp_path / "x.npz", np.random.default_rng(0).random((4, 2))
     np.savez_compressed(path, x=values)
     whole = path.read_bytes()
@@ -343,7 +343,7 @@ NO_ARRAYS = {
 
 
 @pytest.mark.parametrize("kind", NO_ARRAYS)
-def test_members_that_hold_no_plain_array_are_told(
+def test_members_that_hold_no_plain_array_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, recwarn: pytest.WarningsRecorder
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -355,7 +355,7 @@ def test_members_that_hold_no_plain_array_are_told(
     assert not recwarn.list
 
 
-def test_members_in_odd_places_are_right_or_told(tmp_path: Path) -> None:
+def test_members_in_odd_places_are_right_or_reported(tmp_path: Path) -> None:
     good = member(PLAIN, bytes(32))
     with pytest.warns(UserWarning, match="Duplicate"):
         path = archive(tmp_path / "twice.npz", ("x.npy", good), ("x.npy", good))
@@ -385,7 +385,7 @@ KINDS: dict[str, tuple[Any, str | None]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_arrays_of_any_kind_are_right_or_told(tmp_path: Path, kind: str) -> None:
+def test_arrays_of_any_kind_are_right_or_reported(tmp_path: Path, kind: str) -> None:
     array, words = KINDS[kind]
     np.savez(tmp_path / "x.npz", x=array, y=np.array([0, 2]))
     arrays = read_npz(str(tmp_path / "x.npz"), {"x", "y"})
@@ -395,7 +395,7 @@ def test_arrays_of_any_kind_are_right_or_told(tmp_path: Path, kind: str) -> None
         assert words in told(lambda: check(arrays, GRAPH, "data"))
 
 
-def test_lengths_beyond_their_axis_are_told(tmp_path: Path) -> None:
+def test_lengths_beyond_their_axis_are_reported(tmp_path: Path) -> None:
     graph = modgraph.loads("model m() { input words: token[time, 5] x = words -> embedding(2) -> mean output x }").ir
     words = np.ones((2, 3), np.int64)
     for lengths, wrong in (([3, 0], None), ([4, 1], "1 to 4"), ([-1, 2], "-1 to 2")):
@@ -413,7 +413,7 @@ def test_lengths_beyond_their_axis_are_told(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- weights and words
 
 
-def test_tensors_that_are_packed_are_told(tmp_path: Path) -> None:
+def test_tensors_that_are_packed_are_reported(tmp_path: Path) -> None:
     buffer = io.BytesIO()
     torch.save({"a": torch.zeros(1000)}, buffer)
     with zipfile.ZipFile(buffer) as whole:
@@ -422,6 +422,6 @@ def test_tensors_that_are_packed_are_told(tmp_path: Path) -> None:
     assert "compressed, which torch does not do" in told(lambda: read_tensors(path))
 
 
-def test_a_vocabulary_of_half_letters_is_told(tmp_path: Path) -> None:
+def test_a_vocabulary_of_half_letters_is_reported(tmp_path: Path) -> None:
     (tmp_path / "v.json").write_text('["<unk>", "\\ud800"]')
     assert "a surrogate" in told(lambda: Vocabulary.read(str(tmp_path / "v.json")))

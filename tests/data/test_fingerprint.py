@@ -139,7 +139,7 @@ def test_data_that_change_in_the_midst_of_a_training_are_not_measured(spec: Path
     assert json.loads((tmp_path / "run/run.json").read_text())["status"] == "started"
 
 
-def test_a_split_that_is_gone_or_new_is_told(spec: Path, tmp_path: Path) -> None:
+def test_a_split_that_is_gone_or_new_is_reported(spec: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     begin(spec, run, train__epochs=1)
     record = json.loads((run / "data.json").read_text())
@@ -152,7 +152,7 @@ def test_a_split_that_is_gone_or_new_is_told(spec: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"format": 1}', '{"format": 1, "splits": {"test": {}}}', "null"])
-def test_a_damaged_fingerprint_is_told(spec: Path, tmp_path: Path, content: str) -> None:
+def test_a_damaged_fingerprint_is_reported(spec: Path, tmp_path: Path, content: str) -> None:
     begin(spec, tmp_path / "run", train__epochs=1)
     (tmp_path / "run/data.json").write_text(content)
     reseal(tmp_path / "run", "data.json")
@@ -222,7 +222,7 @@ def print_of_folders(root: Path) -> Fingerprint:
     return Fingerprint.of(ImageFolders(root=str(root)), Arrays({"label": np.zeros(len(paths))}, {}, {"image": files}))
 
 
-def test_images_are_told_by_name_and_content_wherever_they_lie(tmp_path: Path) -> None:
+def test_images_are_recognised_by_name_and_content_wherever_they_lie(tmp_path: Path) -> None:
     first = print_of_folders(painted(tmp_path / "photos"))
     (tmp_path / "elsewhere").mkdir()
     shutil.move(tmp_path / "photos", tmp_path / "elsewhere/moved")

@@ -82,7 +82,7 @@ def test_cifar100_has_coarse_labels_and_comes_in_the_size_of_the_spec(cifar: Pat
         (bytes(3074) + bytes([19, 100]) + bytes(3072), "image 1 has the label 100, and CIFAR-100 has 0 to 99"),
     ],
 )
-def test_files_that_are_not_of_cifar100_are_told(cifar: Path, content: bytes, words: str) -> None:
+def test_files_that_are_not_of_cifar100_are_reported(cifar: Path, content: bytes, words: str) -> None:
     (cifar / "test.bin").write_bytes(content)
     message = told(lambda: Cifar100(folder=str(cifar)).splits(graph(3, 32, 100)), "MG510")
     assert words in message
@@ -127,7 +127,7 @@ def test_fashion_mnist_is_read_packed_or_not(tmp_path: Path, clothes: dict[str, 
     assert Fingerprint.of(data, data.splits(graph(1, 28, 10))["test"]) == before
 
 
-def test_where_fashion_mnist_lies_is_told(tmp_path: Path) -> None:
+def test_where_fashion_mnist_lies_is_reported(tmp_path: Path) -> None:
     message = told(lambda: FashionMnist(folder=str(tmp_path)).splits(graph(1, 28, 10)), "MG510")
     assert "dataset-fashion-mnist" in message
     assert "-s data.folder=DIR" in message
@@ -178,7 +178,7 @@ FOLDERS: dict[str, tuple[Callable[[Path], DataSet], str, str]] = {
 
 
 @pytest.mark.parametrize("kind", FOLDERS)
-def test_folders_that_are_laid_out_otherwise_are_told(tmp_path: Path, kind: str) -> None:
+def test_folders_of_another_layout_are_reported(tmp_path: Path, kind: str) -> None:
     make, code, words = FOLDERS[kind]
     painted(tmp_path / "photos", "ant bee")
     assert words in told(lambda: make(tmp_path).splits(graph(3, 4, 2)), code)

@@ -105,7 +105,7 @@ def test_a_truncated_idx_file_is_refused(tmp_path: Path) -> None:
         MinMaxDigits(source="idx", **files).splits(GRAPH)
 
 
-def test_a_spec_that_names_its_input_otherwise_is_told_so() -> None:
+def test_a_spec_that_names_its_input_otherwise_is_reported() -> None:
     graph = modgraph.loads("model m() { input picture: float[1, 28, 28] output picture }").ir
     with pytest.raises(modgraph.ModgraphError, match='no array "picture"'):
         MinMaxDigits(train=10).splits(graph)

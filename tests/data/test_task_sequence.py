@@ -89,7 +89,7 @@ def test_so_many_classes_for_each_task(size: int, order: str, seed: int, classes
     assert order == "random" or found == classes
 
 
-def test_groups_keep_the_order_of_tasks_wherever_they_are_told() -> None:
+def test_groups_keep_the_order_of_tasks_wherever_they_are_reported() -> None:
     arrays = sequence(z=task(1), a=task(2), m=task(3)).splits(GRAPH)["train"]
     words = arrays.groups["task"]
     assert [set(words[indices]) for indices in indices_by_group(arrays, "task")] == [{"z"}, {"a"}, {"m"}]
@@ -117,7 +117,7 @@ LIGHT = np.random.default_rng(1).random((4, 3, 9, 9), np.float32)
 
 
 @pytest.mark.parametrize("angle", [-30.0, 45.0, 90.0])
-def test_images_turn_as_pillow_turns_them(angle: float) -> None:
+def test_images_rotate_as_pillow_rotates_them(angle: float) -> None:
     for image, found in zip(LIGHT, shifted(Rotated(angle=angle), LIGHT), strict=True):
         for plane, turned in zip(image, found, strict=True):
             expected = np.asarray(Image.fromarray(plane).rotate(angle, Image.Resampling.BILINEAR))
@@ -125,7 +125,7 @@ def test_images_turn_as_pillow_turns_them(angle: float) -> None:
 
 
 @given(st.integers(1, 7), st.integers(1, 7), st.floats(-400, 400))
-def test_images_turn_as_scipy_turns_them_whatever_their_size(height: int, width: int, angle: float) -> None:
+def test_images_rotate_as_scipy_rotates_them_whatever_their_size(height: int, width: int, angle: float) -> None:
     images = np.random.default_rng(0).random((2, 2, height, width), np.float32)
     expected = rotate(images.astype(np.float64), angle, axes=(3, 2), reshape=False, order=1)
     far = np.abs(shifted(Rotated(angle=angle), images) - expected) > 1e-5
@@ -143,7 +143,7 @@ def _sources(place: Any, height: int, width: int, angle: float) -> list[tuple[fl
     return [(v, b) for v, n in zip(source, (height, width), strict=True) for b in (0, n - 1)]
 
 
-def test_a_quarter_turn_moves_pixels_as_they_are() -> None:
+def test_a_rotation_by_a_quarter_moves_pixels_as_they_are() -> None:
     assert np.array_equal(shifted(Rotated(), LIGHT), np.rot90(LIGHT, axes=(2, 3)))
     assert np.array_equal(shifted(Rotated(angle=-180.0), LIGHT), LIGHT[:, :, ::-1, ::-1])
 
@@ -193,7 +193,7 @@ def test_shifts_are_done_in_light_whatever_the_scale_and_read_from_disk(tmp_path
     assert printed not in changed
 
 
-def test_what_is_read_and_what_is_done_are_told_by_the_fingerprint(tmp_path: Path) -> None:
+def test_the_fingerprint_depends_on_what_is_read_and_what_is_done(tmp_path: Path) -> None:
     found = set()
     for add, shift in ((0, Inverted()), (0.25, Inverted()), (0, Rotated()), (0, Rotated(angle=45.0)), (0, None)):
         images = np.zeros((8, 1, 8, 8), np.float32)
@@ -240,7 +240,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("kind", MISTAKES)
-def test_mistakes_are_told(tmp_path: Path, kind: str) -> None:
+def test_mistakes_are_reported(tmp_path: Path, kind: str) -> None:
     keys, code, words = MISTAKES[kind]
     (tmp_path / "r.yaml").write_text(f"data: {{name: task_sequence, {keys.replace('INNER', INNER)}}}\n")
     with pytest.raises(ModgraphError) as caught:
@@ -256,7 +256,7 @@ def test_what_is_no_light_is_not_shifted(tmp_path: Path) -> None:
         data.splits(GRAPH)
 
 
-def test_a_task_without_anything_to_measure_is_told(tmp_path: Path) -> None:
+def test_a_task_without_anything_to_measure_is_reported(tmp_path: Path) -> None:
     for name, labels in (("train", [0, 1, 2]), ("test", [0, 0, 1])):
         np.savez(tmp_path / f"{name}.npz", image=np.zeros((3, 1, 8, 8)), label=np.array(labels))
     inner = Npz(train=str(tmp_path / "train.npz"), test=str(tmp_path / "test.npz"))

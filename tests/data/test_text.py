@@ -90,7 +90,7 @@ def test_windows_hold_the_whole_text_and_next_is_what_follows(files: dict[str, s
         assert not values["next"][padding].any()
 
 
-def test_an_axis_of_a_fixed_length_has_whole_windows_alone(files: dict[str, str]) -> None:
+def test_an_axis_of_a_fixed_length_has_only_whole_windows(files: dict[str, str]) -> None:
     fixed = modgraph.loads(SPEC.replace("[time", "[4"), vocabulary=6).ir
     values = Text(**files, window=4).splits(fixed)["train"].values
     whole = Text(**files, window=4).splits(graph(6))["train"].values
@@ -115,7 +115,7 @@ def test_splits_are_cut_by_position(validation: float, test: float) -> None:
     assert shares == pytest.approx([1 - validation - test, *[validation] * (validation > 0), test], abs=1e-5)
 
 
-def test_the_bible_is_whole_and_its_signs_stand_alone() -> None:
+def test_the_bible_is_whole_and_its_signs_stand_by_themselves() -> None:
     text = king_james()
     assert text[:12] == tuple("in the beginning god created the heaven and the earth . <eos>".split())
     assert text.count("<eos>") == 31_103
@@ -261,7 +261,7 @@ CONTENT = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_what_is_no_text_for_the_spec_is_told(
+def test_what_is_no_text_for_the_spec_is_reported(
     spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mistake: str
 ) -> None:
     text, size, options, code, words = MISTAKES[mistake]

@@ -52,7 +52,7 @@ def test_points_are_those_of_the_seed_and_the_test_is_of_others() -> None:
 
 
 @pytest.mark.parametrize("mistake", ["scales: [1.0]", "rotated_mean: [1, 2, 3]", "spread: -1", "angle: wide"])
-def test_what_is_no_plane_is_told(tmp_path: Path, mistake: str) -> None:
+def test_what_is_no_plane_is_reported(tmp_path: Path, mistake: str) -> None:
     (tmp_path / "r.yaml").write_text(f"data: {{name: two_gaussians, {mistake}}}\n")
     with pytest.raises(ModgraphError) as caught:
         read_recipe(tmp_path / "r.yaml")

@@ -93,11 +93,11 @@ def test_losses_in_a_block_join_those_of_the_model() -> None:
         ("x -> ffn(x)", "MG213"),
     ],
 )
-def test_a_block_used_wrongly_is_told(use: str, code: str) -> None:
+def test_a_block_used_wrongly_is_reported(use: str, code: str) -> None:
     assert codes(in_model(f"y = {use} output y", FFN)) == [code]
 
 
-def test_blocks_that_use_each_other_in_a_circle_are_told() -> None:
+def test_blocks_that_use_each_other_in_a_circle_are_reported() -> None:
     blocks = "block a() { input x: float[4] y = x -> b output y } block b() { input x: float[4] y = x -> a output y }"
     assert codes(f"{blocks} model m() {{ input x: float[4] y = x -> a output y }}") == ["MG222"]
 
@@ -141,7 +141,7 @@ def test_mean_and_sum_of_a_family_run_over_its_members() -> None:
     torch.testing.assert_close(outputs["b"], 6 * value)
 
 
-def test_a_pool_of_unlike_modules_names_each_and_routes_alike() -> None:
+def test_a_heterogeneous_pool_names_each_module_and_routes_the_same_way() -> None:
     body = "pool p = [linear(4), ffn(4), identity] router r = agreement(2) y = x -> p by r -> mean output y"
     program = loads(in_model(body, FFN))
     assert "p.0.linear.weight" in weights(program)
@@ -196,7 +196,7 @@ def test_frozen_weights_are_not_trained() -> None:
     assert (program.cost().parameters, program.cost().trainable) == (60, 20)
 
 
-def test_starts_can_be_chosen() -> None:
+def test_initialisers_can_be_set() -> None:
     body = "y = x -> linear(4, init=zeros) -> linear(4, init=ones) -> linear(64, init=normal(3)) output y"
     state = loads(in_model(body)).build().state_dict()
     assert not state["y.linear.weight"].any()
@@ -228,7 +228,7 @@ def test_blocks_come_from_other_files(tmp_path: Path) -> None:
         ({"m.mod": 'import b from "."'}, "MG101"),
     ],
 )
-def test_imports_that_fail_are_told(tmp_path: Path, files: dict[str, str], code: str) -> None:
+def test_imports_that_fail_are_reported(tmp_path: Path, files: dict[str, str], code: str) -> None:
     for name, text in files.items():
         model = in_model("y = x -> b output y") if name == "m.mod" else ""
         (tmp_path / name).write_text(f"{text} {model}")

@@ -204,7 +204,7 @@ def test_a_block_of_another_file_is_passed_on_to_a_block_of_a_third(tmp_path: Pa
         ("y = x -> chain(ffn(7))", "MG301", "input x: float[t, dim]"),
     ],
 )
-def test_what_cannot_be_an_argument_is_told_where_the_user_wrote_it(body: str, code: str, at: str) -> None:
+def test_what_cannot_be_an_argument_is_reported_where_the_user_wrote_it(body: str, code: str, at: str) -> None:
     mistake = told(body)
     assert (mistake.code, text_at(mistake)) == (code, at)
     assert mistake.advice()

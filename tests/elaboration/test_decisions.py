@@ -59,7 +59,7 @@ def test_each_record_is_found_after_each_round() -> None:
     assert (decision.pool.name, str(decision.router.router)) == ("p", "rounds")
 
 
-def test_routes_by_routers_in_python_are_asked_alike() -> None:
+def test_routes_by_routers_in_python_are_asked_the_same() -> None:
     text = (
         "model m() { input x: float[6, 5] pool p[3] = linear(5) y = x -> p by (x -> linear(p) -> top_k(1)) output y }"
     )

@@ -161,7 +161,7 @@ def program_of(idiom: Idiom) -> modgraph.Program:
 
 
 @pytest.mark.parametrize("idiom", [each for each in IDIOMS if each.code], ids=lambda idiom: idiom.words[0])
-def test_what_is_advised_instead_of_an_op_is_valid_and_means_the_same(idiom: Idiom) -> None:
+def test_what_is_advised_instead_of_an_op_is_valid_and_computes_the_same(idiom: Idiom) -> None:
     """In numbers, wherever nothing is learned."""
     program = program_of(idiom)
     name = idiom.words[0]

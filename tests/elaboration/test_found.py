@@ -32,7 +32,7 @@ def test_the_modules_of_a_pool_read_no_value_from_outside() -> None:
 
 
 @pytest.mark.parametrize("second", ['linear(4, name="z")', 'scale(name="z")'])
-def test_one_name_for_unlike_sets_of_weights_is_told(second: str) -> None:
+def test_one_name_for_unlike_sets_of_weights_is_reported(second: str) -> None:
     for ops in (['linear(4, bias=false, name="z")', second], [second, 'linear(4, bias=false, name="z")']):
         assert told(f"{X} a = x -> {ops[0]} b = x -> {ops[1]} output a output b }}")[0] in ("MG304", "MG312")
 
@@ -51,7 +51,7 @@ def test_two_declarations_never_share_weights_by_their_names(body: str) -> None:
 
 
 @pytest.mark.parametrize("blocks", ["block b(k=[x -> b])", "block a(k=[x -> b]) { } block b(k=[x -> a])"])
-def test_a_block_whose_default_speaks_of_itself_is_told(blocks: str) -> None:
+def test_a_block_whose_default_speaks_of_itself_is_reported(blocks: str) -> None:
     assert "MG222" in told(f"{blocks} {{ input v: float[4] output v }} {X} y = x -> b output y }}")
 
 
@@ -61,6 +61,6 @@ def test_what_a_batch_has_goes_through_no_pool(way: str) -> None:
     assert told(f"{X} {pool} v = xs -> batch_mean y = v -> p {way} output x loss y -> sum(axis=-1) }}")[0] == "MG301"
 
 
-def test_a_message_that_has_the_name_of_the_senders_is_told() -> None:
+def test_a_message_that_has_the_name_of_the_tokens_is_reported() -> None:
     text = 'pool p[3] = linear(7, named="time") router r = categorical y = t -> p by r output y }'
     assert told(f"model m() {{ input t: float[time, 4] {text}") == ["MG301"]

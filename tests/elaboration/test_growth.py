@@ -38,7 +38,7 @@ def test_where_the_constant_is_false_no_node_is_put() -> None:
 
 
 @pytest.mark.parametrize("read", [lambda graph: from_json(to_json(graph)), lambda graph: parse_text(str(graph))])
-def test_both_forms_read_back(read: object) -> None:
+def test_text_and_json_read_back(read: object) -> None:
     graph = graph_of(first=0)
     assert read(graph) == graph  # type: ignore[operator]
     assert graph != graph_of(NOVEL.replace("> 2", "> 1"), first=0)
@@ -124,7 +124,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("body", MISTAKES)
-def test_growth_that_cannot_be_is_told_with_a_way_out(body: str) -> None:
+def test_growth_that_cannot_be_is_reported_with_a_way_out(body: str) -> None:
     code, words = MISTAKES[body]
     with pytest.raises(ModgraphError) as caught:
         loads(f'model m() {{ {body} output y loss importance(r, over="example") }}')

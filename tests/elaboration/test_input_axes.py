@@ -68,7 +68,7 @@ def test_a_use_of_an_imported_block_is_refused_in_the_file_that_uses_it(tmp_path
     assert found.code == "MG306" and found.span is not None and found.span.source.name == str(spec)
 
 
-def test_an_axis_with_a_number_is_sent_twice_under_two_names_as_the_help_says() -> None:
+def test_an_axis_with_a_number_is_routed_twice_under_two_names_as_the_help_says() -> None:
     text = in_model(USES["named and sized"])
     way_out = refused(text).advice().partition(": ")[2]
     program = loads(text.replace("(at, at)", f"(at, at {way_out})"))

@@ -44,7 +44,7 @@ def test_a_use_is_called_after_its_place_and_its_pool(body: str, expected: list[
     assert labels(HEAD + body) == expected
 
 
-def test_a_block_around_a_use_is_called_after_what_tells_it_apart() -> None:
+def test_a_block_around_a_use_is_called_after_what_distinguishes_it() -> None:
     start = "input x: float[5, 4] x = x -> linear(4) "
     assert labels(start + "x = x -> moe(1)", MOE) == ["moe.expert"]
     assert labels(start + "x = x -> moe(1) x = x -> moe(1)", MOE) == ["x2.moe.expert", "x3.moe.expert"]

@@ -75,7 +75,7 @@ def found(body: str) -> list[Diagnostic]:
 
 
 @pytest.mark.parametrize("case", NO_LOGITS)
-def test_a_softmax_of_probabilities_is_told_with_both_places(case: str) -> None:
+def test_a_softmax_of_probabilities_is_reported_with_both_places(case: str) -> None:
     (warning,) = [each for each in found(NO_LOGITS[case]) if each.code == "MG412"]
     assert warning.span is not None and warning.notes[0].span is not None
     assert warning.notes[0].span.text.startswith(("softmax", "sigmoid")), warning.notes
@@ -87,7 +87,7 @@ def test_logits_are_taken_for_such(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", UNLEARNED)
-def test_weights_that_no_loss_reaches_are_told_and_get_no_gradient(case: str) -> None:
+def test_weights_that_no_loss_reaches_are_reported_and_get_no_gradient(case: str) -> None:
     text = f"model m() {{ {BEGIN} {UNLEARNED[case]} }}"
     program = modgraph.loads(text)
     (warning,) = [each for each in program.warnings if each.code in CODES]
@@ -103,7 +103,7 @@ def test_weights_that_no_loss_reaches_are_told_and_get_no_gradient(case: str) ->
 
 
 @pytest.mark.parametrize("case", UNTAUGHT)
-def test_weights_that_only_a_balance_reaches_are_told(case: str) -> None:
+def test_weights_that_only_a_balance_reaches_are_reported(case: str) -> None:
     (warning,) = [each for each in found(UNTAUGHT[case]) if each.code == "MG414"]
     assert "of a single choice" in warning.text()
 
@@ -115,7 +115,7 @@ def test_nothing_is_said_of_what_learns_or_is_meant_not_to(case: str) -> None:
     assert not told, [each.text() for each in told]
 
 
-def test_warnings_alone_leave_the_exit_code_at_zero(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_warnings_leave_the_exit_code_at_zero(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spec = tmp_path / "m.mod"
     spec.write_text(f"model m() {{ {BEGIN} {UNTAUGHT['noisy top-1']} }}")
     assert main(["check", str(spec)]) == 0

@@ -54,7 +54,7 @@ def test_sound_blocks_need_no_model(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_mistakes_in_blocks_are_told_without_a_use(text: str) -> None:
+def test_mistakes_in_blocks_are_reported_without_a_use(text: str) -> None:
     assert sorted(codes(text)) == sorted(WRONG[text])
 
 
@@ -82,7 +82,7 @@ def test_what_builds_a_model_wants_one(tmp_path: Path, capsys: pytest.CaptureFix
     assert "MG107" in capsys.readouterr().err
 
 
-def test_an_editor_is_told_the_same() -> None:
+def test_an_editor_gets_the_same_diagnostic() -> None:
     assert analyse(Source("blocks.mod", SOUND[0])).diagnostics == ()
     analysis = analyse(Source("blocks.mod", "block b() { input x: float[4] y = x -> relu output y }"))
     assert str(analysis.value_at(analysis.source.text.index("y ="))) != "None"

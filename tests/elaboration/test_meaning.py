@@ -74,7 +74,7 @@ def test_a_name_given_by_the_user_stands_instead() -> None:
     assert codes(in_model('x = x -> linear(4, name="a") x = x -> linear(4, name="a")')) == ["MG208"]
 
 
-def test_routers_inside_form_a_family_that_statistics_sum_over() -> None:
+def test_routers_inside_are_a_family_that_statistics_sum_over() -> None:
     text = in_model(
         "repeat b[i] in 0..3 { if i in [0, 2] { pool p[2] = linear(4) router r = agreement(1) "
         "x = x + (x -> p by r -> mean) } } loss importance(r)"

@@ -58,7 +58,7 @@ def test_members_have_names_outside_of_loops_too() -> None:
         ("s[0] = x -> relu output s[1]", "MG219"),
     ],
 )
-def test_what_is_wrong_with_a_member_is_told_once(body: str, code: str) -> None:
+def test_what_is_wrong_with_a_member_is_reported_once(body: str, code: str) -> None:
     assert codes(body) == [code]
 
 

@@ -51,7 +51,7 @@ def broken(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
-def test_of_a_misspelt_op_nothing_else_is_told(path: Path) -> None:
+def test_of_a_misspelt_op_nothing_else_is_reported(path: Path) -> None:
     text = path.read_text()
     for each in broken(text)[::3]:
         assert len(set(codes(each)) - set(codes(text))) <= 1, each
@@ -76,7 +76,7 @@ def test_nothing_follows_from_a_mistake(body: str) -> None:
     assert len(codes(ROUTED.format(body))) == 1
 
 
-def test_mistakes_that_do_not_follow_are_all_told() -> None:
+def test_mistakes_that_do_not_follow_are_all_reported() -> None:
     assert codes(ROUTED.format("y = 3 -> foo -> lnear(4)")) == ["MG214", "MG202", "MG202"]
 
 
@@ -102,7 +102,7 @@ def test_a_balance_however_written_is_one(loss: str) -> None:
     assert codes(BALANCED.format(loss)) == []
 
 
-def test_a_loss_of_what_was_routed_alone_is_no_balance() -> None:
+def test_a_loss_of_only_what_was_routed_is_no_balance() -> None:
     assert codes(BALANCED.format("loss mse(y -> tanh, t)")) == ["MG407"]
 
 
@@ -134,7 +134,7 @@ UNBALANCED = {
 
 
 @pytest.mark.parametrize("where", UNBALANCED)
-def test_the_balance_that_is_advised_works_where_it_is_put(where: str) -> None:
+def test_the_balance_that_is_advised_is_valid_where_it_is_put(where: str) -> None:
     text = UNBALANCED[where]
     (only,) = told(text)
     assert only.code == "MG407"

@@ -69,7 +69,7 @@ def by_hand(weights: dict[str, Tensor], x: Tensor, h: Tensor) -> Tensor:
     return torch.stack(found, -2)
 
 
-def test_each_module_takes_the_values_of_its_own_sender() -> None:
+def test_each_module_takes_the_values_of_its_own_token() -> None:
     model = randomised(program_of(f"{FORMS['over the modules']} output z = (x, h) -> cell")).double()
     x, h = torch.randn(2, 5, 6, dtype=torch.float64), torch.randn(2, 5, 4, dtype=torch.float64)
     outputs, weights = model(x, h), dict(model.named_parameters())
@@ -80,7 +80,7 @@ def test_each_module_takes_the_values_of_its_own_sender() -> None:
 
 
 @pytest.mark.parametrize("body", FORMS.values(), ids=FORMS)
-def test_every_form_computes_what_message_passing_does(body: str) -> None:
+def test_every_lowering_computes_what_message_passing_does(body: str) -> None:
     inputs = "input x: float[time, 6] input h: float[time, 4]"
     program = program_of(body, inputs)
     fast, defined = randomised(program).double(), randomised_as(program, "message_passing").double()
@@ -107,7 +107,7 @@ def test_values_may_have_any_number_of_axes_and_keep_their_names() -> None:
     assert [str(each.types[0]) for each in graph["p"].regions[0].graph if "rename" in each.name] == ["float[q=6]"]
 
 
-def test_a_value_without_the_senders_of_the_others_is_the_same_for_each() -> None:
+def test_a_value_without_the_tokens_of_the_others_is_the_same_for_each() -> None:
     inputs = "input x: float[6] input h: float[3, 5, 4]"
     model = randomised(program_of("y = (x, h) -> cell", inputs))
     x, h = torch.randn(2, 6), torch.randn(2, 3, 5, 4)
@@ -117,7 +117,7 @@ def test_a_value_without_the_senders_of_the_others_is_the_same_for_each() -> Non
     )
 
 
-def test_so_is_one_of_senders_of_any_number() -> None:
+def test_so_is_one_of_tokens_of_any_number() -> None:
     model = randomised(program_of("y = (x, h) -> cell", "input x: float[6] input h: float[time, 4]")).double()
     x, h = torch.randn(2, 6, dtype=torch.float64), torch.randn(2, 5, 4, dtype=torch.float64)
     found = model.compute({"x": x, "h": h, "time_length": torch.tensor([5, 2])}).outputs["y"]
@@ -203,7 +203,7 @@ def test_modules_that_are_affine_in_their_values_together_run_on_sums() -> None:
         ("y = (x, g) -> cell", {"inputs": "input x: float[5, 6] input g: float[5, time]"}, "fixed lengths"),
     ],
 )
-def test_values_that_cannot_be_sent_together_are_told(body: str, given: dict[str, str], words: str) -> None:
+def test_values_that_cannot_be_routed_together_are_reported(body: str, given: dict[str, str], words: str) -> None:
     assert words in told(body, **given)
 
 

@@ -16,7 +16,7 @@ def model(moves: str, body: str = BODY) -> Program:
     return loads(f"model m() {{ {body} {moves} }}")
 
 
-def test_moves_are_kept_beside_the_graph() -> None:
+def test_moves_are_kept_next_to_the_graph() -> None:
     program = model("moved start -> first moved layers.0 -> blocks.0 moved output.start -> output.first")
     assert program.moved == {"start": "first", "layers.0": "blocks.0", "output.start": "output.first"}
     assert program.ir == loads(f"model m() {{ {BODY} }}").ir
@@ -75,7 +75,7 @@ def test_a_move_stands_at_the_top_of_a_model(text: str) -> None:
 
 
 @pytest.mark.parametrize("moves", ["moved a = first", "moved a first", "moved a ->", "moved a - first"])
-def test_a_move_that_is_written_otherwise_is_told_its_form(moves: str) -> None:
+def test_a_move_that_is_written_otherwise_is_reported_with_its_syntax(moves: str) -> None:
     with pytest.raises(ModgraphError, match=r"moved blocks\.0\.old -> blocks\.0\.new|brace is not closed|arrow"):
         model(moves)
 

@@ -97,7 +97,7 @@ def test_values_weights_and_labels_know_the_axis() -> None:
     assert {along.old for along in module_axes(graph).values() if along.name == "kind"} == {3}
 
 
-def test_both_forms_read_back() -> None:
+def test_text_and_json_read_back() -> None:
     for graph in (graph_of(), grow(graph_of(), "kind", 2)):
         assert from_json(to_json(graph)) == graph
         assert parse_text(str(graph)) == graph
@@ -143,7 +143,7 @@ def test_classes_that_shrink_below_what_was_added_come_back_as_they_were() -> No
     assert replayed(edit.apply(graph), edit.invert(graph)).hash() == graph.hash()
 
 
-def test_a_weight_along_two_growing_axes_grows_along_the_first_alone() -> None:
+def test_a_weight_along_two_growing_axes_grows_only_along_the_first() -> None:
     graph = loads(
         "model m() { input x: float[4] target label: class[kind=3] pool q[2] = linear(4) "
         "weight w: float[q, kind, 4] = zeros logits = (w, x -> q) -> contract(axis=-1) -> mean(axis=q) "
@@ -166,7 +166,7 @@ def test_a_pool_may_have_a_module_for_each_class() -> None:
     assert Freeze(("*",)).apply(grown) == loads(text, n=4).ir
 
 
-def test_a_difference_tells_more_classes_and_leads_there() -> None:
+def test_a_difference_names_more_classes_and_leads_there() -> None:
     before, after = graph_of(), grow(graph_of(), "kind", 1)
     found = compare(before, after)
     assert not found.added and not found.removed and not found.moved
@@ -226,7 +226,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("text", MISTAKES)
-def test_a_name_that_cannot_be_is_told_with_a_way_out(text: str) -> None:
+def test_a_name_that_cannot_be_is_reported_with_a_way_out(text: str) -> None:
     code, words = MISTAKES[text]
     with pytest.raises(ModgraphError) as caught:
         loads(text)

@@ -171,7 +171,7 @@ def test_what_no_module_can_have_is_refused_with_a_way_out(name: str) -> None:
     assert message.span is not None
 
 
-def test_a_router_inside_that_no_gradient_reaches_is_told() -> None:
+def test_a_router_inside_that_no_gradient_reaches_is_reported() -> None:
     (caution,) = told(unit(ROUTED.replace("linear(1)", "noisy_top_k(1)")), after=TASK)
     facts: Any = caution
     assert (caution.code, facts.what) == ("MG413", 'router "outer.unit.gate"')

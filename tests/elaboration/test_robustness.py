@@ -80,7 +80,7 @@ MONSTERS = {
 
 
 @pytest.mark.parametrize("name", MONSTERS)
-def test_monsters_are_told_for_bounded_work(name: str) -> None:
+def test_monsters_are_reported_for_bounded_work(name: str) -> None:
     survives(MONSTERS[name])
 
 
@@ -91,7 +91,7 @@ def test_any_bytes_in_a_file(tmp_path: Path, content: bytes) -> None:
         load(tmp_path / "m.mod")
 
 
-def test_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+def test_files_that_cannot_be_read_are_reported(tmp_path: Path) -> None:
     (tmp_path / "model.mod").write_text("")
     for path, words in ((tmp_path, "folder"), (tmp_path / "modle.mod", "did you mean"), (Path("\0"), "cannot read")):
         with pytest.raises(ModgraphError, match=words):
@@ -118,6 +118,6 @@ def test_a_byte_order_mark_and_carriage_returns_mean_nothing(tmp_path: Path) -> 
         ({"update": "summ"}, "must be one of"),
     ],
 )
-def test_overrides_of_the_wrong_kind_are_told(parameters: dict[str, object], words: str) -> None:
+def test_overrides_of_the_wrong_kind_are_reported(parameters: dict[str, object], words: str) -> None:
     with pytest.raises(ModgraphError, match=words):
         load("specs/smn.mod", **parameters)

@@ -75,7 +75,7 @@ SAME = {
 
 
 @pytest.mark.parametrize("case", SAME)
-def test_a_copied_round_is_what_elaboration_gives(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_of_a_round_is_what_elaboration_gives(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = filled(*SAME[case])
     with counting(monkeypatch) as elaborated:
         found = loads(text).ir
@@ -118,7 +118,7 @@ def test_ninety_six_layers_are_elaborated_twice(monkeypatch: pytest.MonkeyPatch)
     assert "layers.95.router" in graph
 
 
-def test_a_mistake_in_a_round_is_told_as_without_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_in_a_round_is_reported_as_without_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     text = filled("x = x -> linear(8) -> nothing")
     told = []
     for copies in (True, False):

@@ -78,7 +78,7 @@ PER_IMAGE = """router image() for expert {
 }"""
 
 
-def test_what_is_decided_once_for_all_senders_is_recorded_for_each_but_a_novelty(tmp_path: Path) -> None:
+def test_one_decision_for_all_tokens_has_a_record_for_each_but_a_novelty(tmp_path: Path) -> None:
     body = """input x: float[2, time, 5] input z: float[5, 5] input one: float[5] input xs: float[n, 3, 5]
       pool p[4] = linear(5) -> tanh router r = image y = x -> p by r u = z -> p by r w = one -> p by r
       scan xs as v with h: float[3, 5] { h = h + v -> p by r yield h } as states
@@ -107,13 +107,13 @@ def test_what_is_decided_once_for_all_senders_is_recorded_for_each_but_a_novelty
     modgraph.export(built.float(), tmp_path / "m.onnx", routing=True)
 
 
-def test_what_is_drawn_is_recorded_for_those_that_it_is_drawn_for() -> None:
+def test_a_sample_has_a_record_for_those_that_it_is_sampled_for() -> None:
     drawn = PER_IMAGE.replace("chosen = scores -> top_k(1)", "chosen = scores -> log_softmax -> draw")
     body = "input x: float[time, 5] pool p[4] = linear(5) router r = image y = x -> p by r output y"
     assert "MG246" in told(model(drawn, body)) and "choice are [time, p=4]" in told(model(drawn, body))
 
 
-def test_operands_and_pools_beside_the_first() -> None:
+def test_operands_and_pools_after_the_first() -> None:
     definition = """router by_task(k=1) for p, q {
       input x: float[tokens, dim]
       input hint: float[tokens, other]
@@ -164,7 +164,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("statement", MISTAKES)
-def test_mistakes_are_told(statement: str) -> None:
+def test_mistakes_are_reported(statement: str) -> None:
     message = told(model(SOFT, f"input x: float[5, 4] pool p[2] = linear(3) {statement} output y"))
     assert any(part in message for part in MISTAKES[statement].split("|")), message
 
@@ -191,7 +191,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("argument", REFUSED)
-def test_what_a_definition_requires_is_told_once_where_the_argument_stands(argument: str) -> None:
+def test_what_a_definition_requires_is_reported_once_where_the_argument_stands(argument: str) -> None:
     declared = f"router r = asking({argument})"
     body = f"input x: float[5, 4] pool p[2] = linear(4) {declared} repeat b[i] in 0..3 {{ x = x -> p by r }} output x"
     with pytest.raises(modgraph.ModgraphError) as error:
@@ -213,7 +213,7 @@ def test_models_and_blocks_require_too() -> None:
         modgraph.loads(text, n=1)
 
 
-def test_a_mistake_in_the_vocabularys_text_is_told_where_it_is_used() -> None:
+def test_a_mistake_in_the_vocabularys_text_is_reported_where_it_is_used() -> None:
     message = told(
         "model m() {\n input x: float[5, n]\n pool p[2] = gelu\n router r = truncated_kernel\n"
         " y = x -> p by r\n output y\n}"
@@ -222,9 +222,7 @@ def test_a_mistake_in_the_vocabularys_text_is_told_where_it_is_used() -> None:
 
 
 @pytest.mark.parametrize("definition", [SOFT, SWITCH])
-def test_a_file_of_routers_alone_is_checked(
-    definition: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_of_only_routers_is_checked(definition: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "routers.mod"
     path.write_text(definition)
     assert main(["check", str(path)]) == 0

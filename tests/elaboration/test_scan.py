@@ -102,7 +102,7 @@ def test_what_a_body_declares_is_seen_outside_once_and_in_a_repeat_as_a_family()
     assert graph.inputs("loss.importance.importance") == {"0": Result("b.0.x", 1), "1": Result("b.1.x", 1)}
 
 
-def test_a_step_reads_what_its_own_routes_recorded() -> None:
+def test_a_step_reads_the_records_of_its_own_routes() -> None:
     body = """scan x as v { pool p[2] = linear(4) router r = noisy_top_k(1, softmax="before_top_k")
       y = v -> p by r  yield y  yield r.gates -> mean  yield importance(r, over="example") } as s, g, i
       output s output g loss i -> mean(axis=-1)"""
@@ -143,11 +143,11 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("body", MISTAKES)
-def test_a_mistake_is_told_once_and_brings_no_other(body: str) -> None:
+def test_a_mistake_is_reported_once_and_brings_no_other(body: str) -> None:
     assert codes(body) == [MISTAKES[body]]
 
 
-def test_all_mistakes_of_a_body_are_told_in_one_run() -> None:
+def test_all_mistakes_of_a_body_are_reported_in_one_run() -> None:
     body = "scan nothing as v with h: float[4] { h = h + v -> liner(4) yield missing } as s output s"
     assert codes(body) == ["MG201", "MG202", "MG201"]
 
@@ -161,7 +161,7 @@ def test_weights_of_a_scan_that_reach_nothing_are_warned_of() -> None:
     ]
 
 
-def test_a_router_used_in_a_scan_alone_wants_a_balance_loss() -> None:
+def test_a_router_used_only_in_a_scan_wants_a_balance_loss() -> None:
     scan = "scan x as v { yield v -> p by r } as s output s loss s -> last -> mean(axis=-1)"
     pool = "pool p[2] = linear(4) router r = linear(1)"
     assert codes(f"{pool} {scan}") == ["MG407"]

@@ -60,7 +60,7 @@ def test_the_new_axis_stands_first_and_is_called_after_the_family(body: str, typ
         ),
     ],
 )
-def test_what_does_not_fit_is_told(body: str, reason: str) -> None:
+def test_what_does_not_fit_is_reported(body: str, reason: str) -> None:
     with pytest.raises(ModgraphError, match=reason) as caught:
         model(f"{body} output y")
     assert [each.code for each in caught.value.diagnostics] == ["MG301"]

@@ -117,7 +117,7 @@ def test_a_range_is_never_gone_through(condition: str, holds: bool) -> None:
     assert list(graph.outputs) == ["held" if holds else "failed"]
 
 
-def test_a_list_that_is_too_long_or_too_deep_is_told() -> None:
+def test_a_list_that_is_too_long_or_too_deep_is_reported() -> None:
     for name, words in (
         ("lists doubled", "too many members in all: at most 100000"),
         ("lists ever deeper", "too deep"),
@@ -126,7 +126,7 @@ def test_a_list_that_is_too_long_or_too_deep_is_told() -> None:
             loads(TEXTS[name])
 
 
-def test_a_message_shows_the_beginning_of_a_long_list_or_string() -> None:
+def test_a_message_displays_the_beginning_of_a_long_list_or_string() -> None:
     for value in (f"[{LONG}]", f'"{"a" * 10_000}"'):
         with pytest.raises(ModgraphError, match="…") as told:
             loads(model(f"y = x -> linear({value})"))

@@ -46,7 +46,7 @@ TRIED = [
 
 
 @pytest.mark.parametrize(("body", "message", "help_"), TRIED)
-def test_a_mistake_is_told_once_in_plain_words(body: str, message: str, help_: str) -> None:
+def test_a_mistake_is_reported_once_in_plain_words(body: str, message: str, help_: str) -> None:
     (only,) = (each for each in told(body) if each.severity == "error")
     assert message in only.text() and help_ in only.advice()
 
@@ -57,7 +57,7 @@ def test_no_message_doubles_a_word(body: str) -> None:
         assert re.search(r"\b(\w+):? \1\b", each.text()) is None
 
 
-def test_a_block_that_does_not_fit_is_told_with_its_use_and_the_value() -> None:
+def test_a_block_that_does_not_fit_is_reported_with_its_use_and_the_value() -> None:
     (only,) = told("y = v -> ffn(5)", BLOCK)
     assert [note.text for note in only.notes] == ["float[6, 4] comes from here", 'block "ffn" is used here']
 

@@ -103,7 +103,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("statement", MISTAKES)
-def test_mistakes_are_told(statement: str) -> None:
+def test_mistakes_are_reported(statement: str) -> None:
     with pytest.raises(ModgraphError) as caught:
         modgraph.loads(f"model m() {{ input x: float[4] {statement} y = x -> relu output y }}")
     assert MISTAKES[statement] in str(caught.value)

@@ -59,7 +59,7 @@ def test_an_axis_of_any_length_is_no_number(text: str) -> None:
     assert told(text).code == "MG262"
 
 
-def test_a_misspelt_axis_is_told_the_word_for_it() -> None:
+def test_a_misspelt_axis_is_reported_with_the_word_for_it() -> None:
     assert told(in_router("y = x -> sum(axis=token)")).advice() == 'did you mean "tokens"?'
 
 
@@ -72,7 +72,7 @@ def test_a_block_by_itself_knows_the_axes_of_its_inputs() -> None:
     assert not report.diagnostics
 
 
-def test_a_setting_of_a_wrong_kind_says_what_it_means() -> None:
+def test_a_setting_of_a_wrong_kind_says_its_meaning() -> None:
     mistake = told("model m() { input x: float[5, 6] module e = linear(6) y = x -> e -> linear(e) output y }")
     assert mistake.code == "MG213"
     assert mistake.advice().startswith("width: length of the result's last axis")

@@ -92,7 +92,7 @@ def test_an_axis_of_any_length_counts_as_one_or_as_asked() -> None:
         (["time=6"], "6 tokens do not fit 5 positions"),
     ],
 )
-def test_lengths_that_mean_nothing_are_told(
+def test_lengths_that_mean_nothing_are_reported(
     given: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spec = tmp_path / "m.mod"

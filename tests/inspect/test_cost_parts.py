@@ -36,7 +36,7 @@ def labels(parts: Iterable[Part]) -> list[str]:
         ([1, 3, 5, 7], "1, 3 … 7"),
     ],
 )
-def test_numbers_are_told_in_few_words(numbers: list[int], words: str) -> None:
+def test_numbers_are_printed_in_few_words(numbers: list[int], words: str) -> None:
     assert ranges(numbers) == words
 
 

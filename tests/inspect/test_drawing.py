@@ -23,7 +23,7 @@ HOSTILE = '<script>alert(1)</script>"]; x -> y; click n0 "javascript:alert(1)" -
 
 @pytest.mark.parametrize("suffix", DRAW)
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
-def test_a_spec_is_drawn_as_it_was(path: Path, suffix: str, request: pytest.FixtureRequest) -> None:
+def test_a_spec_is_rendered_as_it_was(path: Path, suffix: str, request: pytest.FixtureRequest) -> None:
     drawn = DRAW[suffix](scene_of(load(path).ir)).replace(VERSION, "VERSION")
     golden = GOLDEN / (path.stem + suffix)
     if request.config.getoption("--refresh"):
@@ -32,7 +32,7 @@ def test_a_spec_is_drawn_as_it_was(path: Path, suffix: str, request: pytest.Fixt
     assert drawn == golden.read_text()
 
 
-def test_edges_from_one_repetition_of_a_block_into_the_next_are_not_drawn() -> None:
+def test_edges_from_one_repetition_of_a_block_into_the_next_are_not_rendered() -> None:
     block = "block mlp() { input x: float[dim] y = x -> linear(8) -> relu output y } "
     body = "input x: float[8] x = x -> mlp x = x -> mlp x = x -> mlp output x"
     drawn = mermaid_of(scene_of(loads(f"{block} model m() {{ {body} }}").ir))
@@ -96,7 +96,7 @@ def test_without_a_file_it_is_a_page_in_the_current_folder(
     assert (tmp_path / "smn.html").read_text().startswith("<!DOCTYPE html>")
 
 
-def test_another_suffix_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_suffix_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["visualize", "specs/smn.mod", "-o", "smn.pptx"]) == 1
     told = capsys.readouterr().err
     assert "MG140" in told

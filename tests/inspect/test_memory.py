@@ -91,7 +91,7 @@ def _forms(part: Part, route: RouteNode) -> list[str]:
 
 
 @pytest.mark.parametrize(("text", "form"), [*forms()])
-def test_a_route_keeps_what_it_says_in_every_form(text: str, form: str) -> None:
+def test_a_route_keeps_what_it_says_in_every_lowering(text: str, form: str) -> None:
     graph = modgraph.loads(text).ir
     told, measured = told_of(graph, 16, form), measured_of(build(graph, lowering=form), 16)
     assert near(told, measured), (told, measured)
@@ -99,7 +99,7 @@ def test_a_route_keeps_what_it_says_in_every_form(text: str, form: str) -> None:
 
 @pytest.mark.parametrize("form", [None, "masked"])
 @pytest.mark.parametrize("name", NESTED)
-def test_pools_inside_pools_keep_what_is_told(name: str, form: str | None) -> None:
+def test_pools_inside_pools_keep_forced_choices(name: str, form: str | None) -> None:
     graph = modgraph.loads(NESTED[name]).ir
     told, measured = told_of(graph, 16, form), measured_of(build(graph, lowering=form), 16)
     assert near(told, measured), (told, measured)
@@ -140,7 +140,7 @@ def training(request: pytest.FixtureRequest) -> MeasuredStep:
 
 
 @pytest.mark.parametrize("batch", [1, 32])
-def test_a_step_of_a_spec_takes_what_is_told_within_a_fifth(training: MeasuredStep, batch: int) -> None:
+def test_a_step_of_a_spec_takes_the_reported_memory_within_a_fifth(training: MeasuredStep, batch: int) -> None:
     told = memory_of(training.graph, TrainingStep(batch), {"time": TIME})
     examples = random_batch(training.model, batch)
     measured = training.kept(examples)
@@ -149,7 +149,7 @@ def test_a_step_of_a_spec_takes_what_is_told_within_a_fifth(training: MeasuredSt
     assert near(told.peak, most), (told, most)
 
 
-def test_every_spec_is_held_against_torch() -> None:
+def test_every_spec_is_compared_with_torch() -> None:
     assert {path.stem for path in Path("specs").glob("*.mod")} == {name for name, _ in SPECS}
 
 
@@ -232,14 +232,14 @@ def largest_of(engine: Engine) -> int:
     return live.most - sum(each.nbytes for each in table)
 
 
-def test_a_step_of_the_engine_takes_what_is_told(spec: Path, tmp_path: Path) -> None:
+def test_a_step_of_the_engine_takes_what_is_reported(spec: Path, tmp_path: Path) -> None:
     with started(str(spec), None, {}, str(tmp_path / "run")) as engine:
         most = largest_of(engine)
     assert near(modgraph.load(str(spec)).memory(50).peak, most)
 
 
 @pytest.mark.parametrize(("samples", "width"), [(1, 400), (40, 100)])
-def test_em_tries_decisions_beside_its_steps(samples: int, width: int, tmp_path: Path) -> None:
+def test_em_tries_decisions_between_its_steps(samples: int, width: int, tmp_path: Path) -> None:
     (tmp_path / "m.mod").write_text(
         f"model m() {{ input x: float[2] target y: float[2] pool p[3] = linear({width}) -> tanh -> linear(2) "
         "router r = categorical() z = x -> p by r output z loss gaussian(z, y, variance=0.1) }"
@@ -274,7 +274,7 @@ def test_the_largest_batch_fits_and_the_next_does_not(lines: list[tuple[int, int
     assert len(set(calls)) < 40
 
 
-def test_a_program_tells_its_memory() -> None:
+def test_a_program_says_how_much_memory_it_needs() -> None:
     program = modgraph.load("specs/smn.mod")
     memory = program.memory(batch=64)
     assert memory.weights == memory.gradients == 4 * 130_826

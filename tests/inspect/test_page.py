@@ -126,7 +126,7 @@ def test_a_group_folds_and_unfolds_where_it_stands(smn: Page) -> None:
     expect(box(smn, "logits.glimpses.conv")).to_have_count(1)
 
 
-def test_a_repeat_shows_its_first_repetition_until_all_are_asked_for(gmoe: Page) -> None:
+def test_a_repeat_displays_its_first_repetition_until_all_are_asked_for(gmoe: Page) -> None:
     expect(box(gmoe, "blocks.0.attn")).to_have_count(1)
     expect(box(gmoe, "blocks.0")).to_have_count(0)  # the frame of the repeat is its own
     expect(box(gmoe, "blocks.1.attn")).to_have_count(0)
@@ -162,7 +162,7 @@ def test_search_counts_steps_and_unfolds_what_it_finds(gmoe: Page) -> None:
 # ---------------------------------------------------------------- selection and source
 
 
-def test_a_click_shows_what_is_known_of_a_node_and_its_line(smn: Page) -> None:
+def test_a_click_displays_what_is_known_of_a_node_and_its_line(smn: Page) -> None:
     box(smn, "logits.linear").click()
     panel = smn.locator(".panel")
     for text in ("linear(width=10)", "float[10]", "3,850", "weight", "[10, 384]", "logits.mean"):
@@ -188,7 +188,7 @@ def test_a_line_selects_its_nodes_and_unfolds_them(smn: Page) -> None:
     assert number in marked_lines(smn)
 
 
-def test_a_line_of_an_import_is_shown_in_its_file(browser: Browser, pages: dict[str, Path]) -> None:
+def test_a_line_of_an_import_is_displayed_in_its_file(browser: Browser, pages: dict[str, Path]) -> None:
     with quiet_page(browser, pages["gmoe_digits"]) as page:
         page.keyboard.press("/")
         page.keyboard.type("mlp.fc1")
@@ -300,7 +300,7 @@ def png() -> bytes:
     )
 
 
-def test_two_panes_are_selected_and_folded_together(browser: Browser, tmp_path: Path) -> None:
+def test_two_panes_are_picked_and_folded_together(browser: Browser, tmp_path: Path) -> None:
     text = re.sub(r"\bagree\b", "agreed", Path("specs/smn.mod").read_text())
     moved = {"agree": Mark("moved", ("was agree",), counterpart="agreed")}
     changed = Mark("changed", ("modules: 2 → 3",))
@@ -343,7 +343,7 @@ def test_sections_stand_in_a_tab_of_their_own(browser: Browser, tmp_path: Path) 
 HOSTILE = """</script><script>window.hit = 1</script><img src=x onerror="window.hit = 1"><!-- ]]> & ' \\u2028"""
 
 
-def test_hostile_texts_are_shown_and_do_nothing(browser: Browser, tmp_path: Path) -> None:
+def test_hostile_texts_are_displayed_and_do_nothing(browser: Browser, tmp_path: Path) -> None:
     quoted = json.dumps(HOSTILE.replace("\\", "/"))
     head = f"# {HOSTILE}\nmodel m(note={quoted}) {{ # <!-- <script>\n"
     text = head + "  input x: float[4]\n  y = x -> linear(4)\n  output y\n}\n"

@@ -56,7 +56,7 @@ def page_data(path: Path) -> Any:
     return json.loads(found[1])
 
 
-def test_a_run_shows_its_metrics_and_names_the_command_that_traces_it(run: Path, tmp_path: Path) -> None:
+def test_a_run_displays_its_metrics_and_names_the_command_that_traces_it(run: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.html"
     assert main(["visualize", str(run), "-o", str(path)]) == 0
     data = page_data(path)
@@ -72,7 +72,7 @@ def test_a_run_shows_its_metrics_and_names_the_command_that_traces_it(run: Path,
         assert len(expected) == 3
 
 
-def test_a_traced_run_shows_loads_and_traffic(run: Path, tmp_path: Path, browser: Browser) -> None:
+def test_a_traced_run_displays_loads_and_traffic(run: Path, tmp_path: Path, browser: Browser) -> None:
     assert main(["trace", str(run)]) == 0
     path = tmp_path / "run.html"
     assert main(["visualize", str(run), "-o", str(path)]) == 0
@@ -94,7 +94,7 @@ def test_a_traced_run_shows_loads_and_traffic(run: Path, tmp_path: Path, browser
     (run / "trace.json").unlink()
 
 
-def test_damaged_metrics_are_told(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_metrics_are_reported(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = shutil.copytree(run, tmp_path / "run")
     metrics = RunDirectory(run).metrics
     before = metrics.read_text()

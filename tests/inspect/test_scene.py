@@ -122,7 +122,7 @@ def test_calls_that_freeze_other_weights_stand_apart() -> None:
     assert [box.id for box in scene_of(graph).boxes] == ["x", "b.0-2", "b.3", "output.x"]
 
 
-def test_a_tokenizer_is_told_by_what_its_ops_do() -> None:
+def test_a_tokenizer_is_recognised_by_what_its_ops_do() -> None:
     smn = scene_of(load("specs/smn.mod").ir)
     assert found(smn, "logits.glimpses").kind == "tokenizer"
     assert found(scene_of(load("specs/gmoe.mod").ir), "x.patches").kind == "tokenizer"

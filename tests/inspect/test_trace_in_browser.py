@@ -39,7 +39,7 @@ def test_a_heading_leads_to_its_route_and_the_route_back(
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_every_map_and_picture_is_drawn(browser: Browser, page_file: Path) -> None:
+def test_every_map_and_picture_is_rendered(browser: Browser, page_file: Path) -> None:
     with quiet_page(browser, page_file) as page:
         page.click("nav [data-tab=charts]")
         assert page.locator(".charts figure svg").count() > 10

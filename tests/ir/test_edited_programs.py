@@ -98,6 +98,6 @@ def test_an_edit_that_is_undone_leaves_the_text(edit: Edit) -> None:
         assert to_text(after) == to_text(before)
 
 
-def test_a_pool_that_shrinks_to_its_former_size_is_as_the_others_again() -> None:
+def test_a_pool_that_shrinks_to_its_old_size_is_as_the_others_again() -> None:
     graph = Shrink("b.2.e", 2).apply(Grow("b.2.e", 2).apply(graph_of()))
     assert to_text(graph) == to_text(graph_of())

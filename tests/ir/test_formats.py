@@ -29,7 +29,7 @@ def test_what_passes_give_reads_back_from_text(text: str, passes: tuple[object, 
     assert parse_text(str(graph)) == graph
 
 
-def test_an_unlowered_route_names_no_form() -> None:
+def test_an_unlowered_route_names_no_lowering() -> None:
     assert "lowering" not in str(loads(GRU).ir)
 
 
@@ -68,7 +68,7 @@ model m() {
         ("call blocks (y.linear)", "call blocks (y.linear) takes (p <- y)", 'node "blocks.0", field "names"'),
     ],
 )
-def test_a_mistake_in_text_is_told_with_its_place(old: str, new: str, said: str) -> None:
+def test_a_mistake_in_text_is_reported_with_its_place(old: str, new: str, said: str) -> None:
     assert old in TEXT
     assert parse_text(TEXT)
     with pytest.raises(UnreadableGraph) as caught:
@@ -95,7 +95,7 @@ def test_every_terminal_is_called_by_a_plain_word() -> None:
         assert letters, f"{terminal.name} is called {word}"
 
 
-def test_a_text_that_ends_too_early_is_told() -> None:
+def test_a_text_that_ends_too_early_is_reported() -> None:
     with pytest.raises(UnreadableGraph, match="ends before the model's closing brace"):
         parse_text(TEXT.removesuffix("\n}"))
 
@@ -129,7 +129,7 @@ def test_a_damaged_text_is_unreadable_or_a_graph(at: int, cut: int, put: str) ->
         ),
     ],
 )
-def test_what_is_no_graph_of_a_known_format_is_told_with_the_field(changed: dict[str, Any], told: str) -> None:
+def test_what_is_no_graph_of_a_known_format_is_reported_with_the_field(changed: dict[str, Any], told: str) -> None:
     record = json.loads(json.dumps(to_json(loads(SEQUENCE).ir)))
     with pytest.raises(UnreadableGraph) as error:
         from_json({**record, **changed})

@@ -88,7 +88,7 @@ model m() {
 """
 
 
-def test_what_a_router_shows_is_computed_from_what_it_shows_alone() -> None:
+def test_what_a_router_records_is_computed_only_from_what_it_records() -> None:
     graph = modgraph.loads(SHOWN).ir
     found = {name: {each.split(".")[0] for each in weights_behind(graph, [of])} for name, of in graph.losses.items()}
     assert found == {"loss.error": {"q"}, "loss.value": {"p", "e"}}

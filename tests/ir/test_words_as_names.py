@@ -16,7 +16,7 @@ WORDS = sorted({*re.findall(r"\b[a-z]{2,}\b", " ".join(each.pattern.value for ea
 FREE = [word for word in WORDS if word not in keywords()]
 
 
-def test_words_of_the_text_form_are_names_too() -> None:
+def test_words_of_printed_graphs_are_names_too() -> None:
     """A statement, an axis or a parameter may be called as a word of the form."""
     assert {"call", "place", "deferred", "takes", "weights", "key", "learns", "local"} < {*FREE}
     names = "\n".join(f'{word} = {before} -> linear(4, name="{word}")' for before, word in pairwise(["x", *FREE]))
@@ -27,7 +27,7 @@ def test_words_of_the_text_form_are_names_too() -> None:
 
 
 @pytest.mark.parametrize("word", FREE)
-def test_words_of_the_text_form_are_names_of_definitions_and_pools_too(word: str) -> None:
+def test_words_of_printed_graphs_are_names_of_definitions_and_pools_too(word: str) -> None:
     """A block, a loop, its variable, a pool, a router, a module, a value or a member may be called so."""
     graph = loads(NAMED.replace("WORD", word).replace("OTHER", f"{word}_")).ir
     assert {word, f"{word}_"} <= {each.author for each in outline(graph).definitions}

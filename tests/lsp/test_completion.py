@@ -45,7 +45,7 @@ def test_families_and_what_scans_bind_are_names() -> None:
     assert {"head", "step", "steps", "k", "x"} <= offered(TEXT.replace("r.|", "r.gates"))
 
 
-def test_a_file_of_blocks_alone_has_names_too() -> None:
+def test_a_file_of_only_blocks_has_names_too() -> None:
     text = "block b(width) { input x: float[4] y = x -> linear(4) output | }"
     assert {"x", "y"} <= offered(text)
 

@@ -56,7 +56,7 @@ def real(array: torch.Tensor) -> Any:
     return np.concatenate([row[:length] for row, length in zip(found, LENGTHS, strict=True)])
 
 
-def test_perplexity_weighs_every_word_alike_and_leaves_padding_out() -> None:
+def test_perplexity_weighs_every_word_equally_and_leaves_padding_out() -> None:
     model, arrays = gru().eval(), sentences()
     logits = real(model(torch.from_numpy(arrays.values["words"]), torch.from_numpy(LENGTHS)))
     label = np.concatenate([row[:n] for row, n in zip(arrays.values["next"], LENGTHS, strict=True)])
@@ -132,7 +132,7 @@ def test_slots_have_distributions_of_their_own(slots: int) -> None:
     assert [found[f"use.{j}"] for j in range(5)] == pytest.approx(chosen.sum((0, 1, 2)) / chosen.sum())
 
 
-def test_sure_and_blind_controllers_are_told_apart() -> None:
+def test_sure_and_blind_controllers_are_distinguished() -> None:
     """One that decides by the example, one that always decides alike, one that never decides."""
     sure = torch.tensor([[[0.0, -torch.inf]], [[-torch.inf, 0.0]]])
     blind = torch.tensor([[[0.0, -torch.inf]]] * 2)

@@ -101,7 +101,7 @@ def test_parts_of_a_split_come_to_the_whole_and_so_do_its_groups() -> None:
     )
 
 
-def test_a_task_without_labels_is_left_out_of_the_means() -> None:
+def test_a_task_without_labels_is_left_out_of_the_averages() -> None:
     model, data, _ = measured()
     rows = check(Arrays({name: each[:30] for name, each in data.items()}), model.graph, "tags alone")
     found = measure(model, rows, asked=ASKED)
@@ -138,7 +138,7 @@ def test_the_best_epoch_is_that_of_the_best_mean(run: Path, tmp_path: Path) -> N
     assert final_weights(tmp_path / "cut") == final_weights(run)
 
 
-def test_details_tell_of_each_task(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_details_report_each_task(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["eval", str(run), "--json", "--detail"]) == 0
     model = json.loads(capsys.readouterr().out)
     split = load_run(run).splits()["test"].values
@@ -163,7 +163,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_what_will_not_be_measured_is_told_before_a_folder_is_made(tmp_path: Path, name: str) -> None:
+def test_what_will_not_be_measured_is_reported_before_a_folder_is_made(tmp_path: Path, name: str) -> None:
     train, code, words = MISTAKES[name]
     with pytest.raises(ModgraphError) as caught:
         begin(recipe(tmp_path, **train), tmp_path / "run")

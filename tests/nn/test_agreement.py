@@ -79,7 +79,7 @@ OFFICIAL = {"update": "normalised", "residual": True, "bias": True}
         (3, (5, 1, 4, 3), (5, 4, 5), {}),
     ],
 )
-def test_every_form_computes_algorithm_1(
+def test_every_lowering_computes_algorithm_1(
     kind: str, iterations: int, sizes: tuple[int, int, int, int], length: tuple[int, ...], option: dict[str, Any]
 ) -> None:
     N, M, *widths = sizes
@@ -126,7 +126,7 @@ def routing_problems(draw: st.DrawFn) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", POOLS)
 @settings(max_examples=6, deadline=None)
 @given(problem=routing_problems())
-def test_every_form_equals_message_passing_in_values_and_gradients(kind: str, problem: dict[str, Any]) -> None:
+def test_every_lowering_equals_message_passing_in_values_and_gradients(kind: str, problem: dict[str, Any]) -> None:
     modules, forms = POOLS[kind]
     routed = [with_gradients(modules, form, problem) for form in forms]
     for found in routed[:-1]:

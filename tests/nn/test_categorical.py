@@ -27,7 +27,7 @@ ROUTE = f"""model m() {{ input x: float[time, {DIM}] pool p[SIZE] = linear({WIDT
     how=st.sampled_from(['"sum"', '"sum", dedupe=true', '"concat"']),
     seed=st.integers(0, 1000),
 )
-def test_every_form_equals_the_equations(
+def test_every_lowering_equals_the_equations(
     batch: int, tokens: int, modules: int, slots: int, how: str, seed: int
 ) -> None:
     router, found = f"categorical({slots}, {how})", []
@@ -64,7 +64,7 @@ def test_of_equally_probable_modules_the_first_is_taken() -> None:
     torch.testing.assert_close(records["scores"], torch.full_like(records["scores"], 1 / 4).log())
 
 
-def test_in_training_modules_are_drawn_with_their_probabilities() -> None:
+def test_in_training_modules_are_sampled_with_their_probabilities() -> None:
     torch.manual_seed(0)
     model, draws = model_by("categorical(2)", 3).train(), 40_000
     model.get_parameter("r.weight").data.zero_()
@@ -75,7 +75,7 @@ def test_in_training_modules_are_drawn_with_their_probabilities() -> None:
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_a_choice_that_is_told_is_made_and_the_rest_drawn(training: bool) -> None:
+def test_a_forced_choice_is_made_and_the_rest_sampled(training: bool) -> None:
     model = model_by("categorical(2)", 5).train(training)
     choice = torch.tensor([[3, 1], [DRAW, 4], [0, DRAW]]).expand(200, 3, 2)
     batch = {"x": torch.ones(200, 3, DIM).double(), forced_key("y.p.selected.draw"): choice}
@@ -85,7 +85,7 @@ def test_a_choice_that_is_told_is_made_and_the_rest_drawn(training: bool) -> Non
     assert len(found[:, 1, 0].unique()) > 1
 
 
-def test_routes_are_told_what_to_choose_in_scans_too() -> None:
+def test_choices_of_routes_are_forced_in_scans_too() -> None:
     text = """model m() { input xs: float[time, 3] pool p[3] = linear(3) router r = categorical(2)
       a = xs -> last -> p by r
       scan xs as x with h: float[3] { h = h + (x -> p by r) yield h } as states
@@ -135,7 +135,7 @@ def test_the_image_controller_is_a_convolution_its_mean_and_a_linear_map(kernel:
 
 
 @pytest.mark.parametrize("combine", ["sum", "concat"])
-def test_the_fixed_selection_takes_the_first_modules_for_every_input(combine: str) -> None:
+def test_the_fixed_choice_takes_the_first_modules_for_every_input(combine: str) -> None:
     text = f"""model m() {{ input x: float[3] pool p[4] = linear(2) router r = fixed(2, "{combine}")
       y = x -> p by r output y }}"""
     model, x = modgraph.loads(text).build(), torch.randn(5, 3)
@@ -157,7 +157,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("router", WRONG)
-def test_what_cannot_be_chosen_is_told(router: str) -> None:
+def test_an_impossible_choice_is_reported(router: str) -> None:
     text = f"model m() {{ input x: float[3] pool p[4] = linear(2) router r = {router} y = x -> p by r output y }}"
     with pytest.raises(modgraph.ModgraphError, match=WRONG[router]):
         modgraph.loads(text)

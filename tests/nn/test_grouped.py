@@ -55,7 +55,7 @@ def test_values_and_gradients_are_those_of_each_module_by_itself(region: str, co
             torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
 
 
-def test_a_pool_with_an_op_without_such_a_form_runs_one_after_another_and_is_told() -> None:
+def test_a_pool_with_an_op_without_such_a_lowering_runs_one_after_another_and_is_reported() -> None:
     text = "model m() { input x: float[3, 6, 6] pool p[2] = conv(4, kernel=3) "
     text += 'router r = categorical(1, controller="conv") y = x -> p by r output y }'
     program = modgraph.loads(text)

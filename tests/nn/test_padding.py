@@ -57,7 +57,7 @@ def test_padding_of_a_route_reaches_nothing(name: str, modules: str) -> None:
                 assert torch.equal(found, with_zeros), form
 
 
-def test_every_router_that_is_told_of_padding_is_held_to_it() -> None:
+def test_every_router_that_reads_a_mask_respects_it() -> None:
     assert PADDED.keys() == Router.registry.keys() - ELSEWHERE
 
 
@@ -94,5 +94,5 @@ def test_padding_of_a_router_that_is_text_reaches_nothing(router: str, training:
         assert with_zeros.isfinite().all() and all(torch.equal(each, with_zeros) for each in others)
 
 
-def test_every_router_that_is_text_is_held_to_it() -> None:
+def test_every_router_that_is_text_respects_it() -> None:
     assert definitions().keys() <= DEFINED.keys()

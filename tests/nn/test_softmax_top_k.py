@@ -132,7 +132,7 @@ def test_without_noise_the_load_is_the_number_of_tokens() -> None:
     assert torch.equal(records["load"], records["selected"])
 
 
-def test_the_scale_starts_at_two_and_ends_at_a_hundred() -> None:
+def test_the_scale_begins_at_two_and_ends_at_a_hundred() -> None:
     text = "model m() { input x: float[5, 6] pool p[3] = scale router r = cosine y = x -> p by r output y }"
     assert math.isclose(modgraph.loads(text).build().get_parameter("r.scale").exp().item(), 2, rel_tol=1e-6)
     model = model_of("cosine", 3)

@@ -108,7 +108,7 @@ def routed(graph: Graph) -> tuple[str, tuple[str, ...]]:
 @settings(max_examples=3, deadline=None)
 @given(filling=st.sampled_from([0.0, float("nan"), float("inf")]), seed=st.integers(0, 99), training=st.booleans())
 @pytest.mark.parametrize("weights", SPARSE)
-def test_every_form_gives_what_all_modules_would(weights: str, filling: float, seed: int, training: bool) -> None:
+def test_every_lowering_gives_what_all_modules_would(weights: str, filling: float, seed: int, training: bool) -> None:
     """Values, and the gradients of all weights, noise and padding included."""
     program = modgraph.loads(text_of(SPARSE[weights]))
     name, forms = routed(program.ir)
@@ -130,7 +130,7 @@ def test_every_form_gives_what_all_modules_would(weights: str, filling: float, s
 
 
 @pytest.mark.parametrize("weights", [name for name in SPARSE if "straight" not in name and "choice or" not in name])
-def test_a_module_runs_on_what_chose_it_alone(weights: str) -> None:
+def test_a_module_runs_only_on_what_chose_it(weights: str) -> None:
     """In inference, as many messages are computed as weights are not zero."""
     program = modgraph.loads(text_of(SPARSE[weights]))
     for form in ("grouped", "per_module"):
@@ -245,7 +245,7 @@ def test_a_long_chain_of_products_is_followed_once() -> None:
         assert routed(modgraph.loads(text).ir)[0] == name
 
 
-def test_what_chance_and_gates_decided_in_training_is_fixed_in_a_bundle(tmp_path: Path) -> None:
+def test_what_chance_and_gates_choose_in_training_is_fixed_in_a_bundle(tmp_path: Path) -> None:
     text = f"""model m() {{ input x: float[time, 6] pool p[4] = linear(3) -> tanh pool q[4] = linear(3) -> tanh
       s = x -> linear(q) w = {SPARSE["straight"]} y = x -> q by w v = {SPARSE["slots product"]} z = x -> p by v
       output y output z }}"""

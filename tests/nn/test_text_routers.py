@@ -123,7 +123,7 @@ def expected_of(case: Case, x: Tensor, gates: Tensor, model: Model) -> Tensor:
 
 @settings(max_examples=25, deadline=None)
 @given(case=cases(), training=st.booleans())
-def test_every_form_of_a_router_in_text_is_the_sum_over_all(case: Case, training: bool) -> None:
+def test_every_lowering_of_a_router_in_text_is_the_sum_over_all(case: Case, training: bool) -> None:
     program, found = modgraph.loads(case.text), []
     forms = forms_of(program)
     event(f"{'/'.join(forms)} {'tokens' if case.over_tokens else 'modules'}")

@@ -130,7 +130,7 @@ def forms_of(case: Case) -> list[str]:
 
 @few
 @given(case=cases())
-def test_every_form_is_the_sum_written_out(case: Case) -> None:
+def test_every_lowering_is_the_sum_written_out(case: Case) -> None:
     expected: list[Tensor] | None = None
     assert forms_of(case)[-1] == "message_passing"
     for form in reversed(forms_of(case)):
@@ -183,7 +183,7 @@ MESSAGES = {(WIDTH,): "linear(2) -> tanh", (2, 4, 3): "conv(2, kernel=2) -> tanh
     filling=st.sampled_from([0.0, float("nan"), float("-inf")]),
     seed=st.integers(0, 99),
 )
-def test_a_choice_is_computed_alone_and_as_if_every_module_ran(
+def test_only_a_choice_is_computed_and_as_if_every_module_ran(
     axes: tuple[str, ...], message: tuple[int, ...], k: int, along: int, gates: str, filling: float, seed: int
 ) -> None:
     """With ties, modules that nobody chooses, and padding: values, and gradients of all that is read."""
@@ -219,7 +219,7 @@ def test_a_choice_is_computed_alone_and_as_if_every_module_ran(
             torch.testing.assert_close(gradient, wanted, atol=1e-10, rtol=0)
 
 
-def test_affine_modules_run_on_sums_where_senders_are_summed() -> None:
+def test_affine_modules_run_on_sums_where_tokens_are_summed() -> None:
     of = {
         over: forms_of(Case(("time",), ("time", "p"), over, modules))
         for over, modules in (("time", MODULES[0]), ("p", MODULES[0]))
@@ -245,7 +245,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("value", MISTAKES)
-def test_mistakes_are_told(value: str) -> None:
+def test_mistakes_are_reported(value: str) -> None:
     given = (
         "input x: float[5, 6] input z: float[time, 6] input w: float[5, p] input v: float[5, 2] input u: float[4, p]"
     )

@@ -39,7 +39,7 @@ def test_a_constant_is_what_its_lists_say_in_torch_and_in_a_bundle(tmp_path: Pat
         np.testing.assert_allclose(run[name], value.detach(), atol=1e-5)
 
 
-def test_an_array_is_there_for_each_example_whatever_tells_how_many_there_are() -> None:
+def test_an_array_is_there_for_each_example_wherever_their_number_comes_from() -> None:
     text = "model m() { input x: float[3] y = x -> constant(numbers=[2]) -> sqrt -> parameter(sizes=[2]) output y }"
     assert modgraph.loads(text).build()(torch.zeros(4, 3)).shape == (4, 2)
     with pytest.raises(ModgraphError, match="it takes a value of each example"):
@@ -115,7 +115,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("body", MISTAKES)
-def test_mistakes_are_told_once(body: str) -> None:
+def test_mistakes_are_reported_once(body: str) -> None:
     with pytest.raises(ModgraphError) as told:
         modgraph.loads(f"model m() {{ input x: float[6] {body} output y }}")
     assert MISTAKES[body] in str(told.value)

@@ -233,7 +233,7 @@ def test_all_settings_agree_in_onnx_runtime_at_any_length(tmp_path: Path) -> Non
         ("y = (x, m, x) -> attention(2, kv_heads=2)", 'axis M of operand "mask" is 8, but it is 7'),
     ],
 )
-def test_what_does_not_go_together_is_told(body: str, says: str) -> None:
+def test_what_does_not_go_together_is_reported(body: str, says: str) -> None:
     with pytest.raises(ModgraphError) as told:
         modgraph.loads(f"model m() {{ input x: float[5, 8] input m: float[7, 6] {body} output y }}")
     assert says in str(told.value)

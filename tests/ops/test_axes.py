@@ -130,7 +130,7 @@ IN_RUNTIME = """model m() { input x: float[time, 4] input v: float[6, 4]
   output again }"""
 
 
-def test_runtime_orders_equal_values_and_padding_alike(tmp_path: Path) -> None:
+def test_runtime_orders_equal_values_and_padding_as_torch_does(tmp_path: Path) -> None:
     model = modgraph.loads(IN_RUNTIME).build().eval()
     modgraph.export(model, tmp_path / "m.onnx")
     draw = torch.Generator().manual_seed(0)
@@ -208,7 +208,7 @@ def test_an_axis_keeps_its_identity(text: str) -> None:
         ("(x, x -> linear(3)) -> training_or_inference", "outer axes"),
     ],
 )
-def test_what_does_not_fit_is_told(text: str, words: str) -> None:
+def test_what_does_not_fit_is_reported(text: str, words: str) -> None:
     with pytest.raises(ModgraphError, match=words):
         type_of(text)
 
@@ -283,7 +283,7 @@ def test_a_convolution_keeps_the_size_of_an_image_where_its_window_takes_one_ste
         modgraph.loads(text.format(", stride=2"))
 
 
-def test_what_is_learned_alone_is_the_same_for_every_example() -> None:
+def test_what_is_learned_by_itself_is_the_same_for_every_example() -> None:
     text = """model m() { input x: float[3] weight a: float[2, 3] = ones weight b: float[4, 3] = ones
       both = (a, b) -> contract moved = a + 1 output both output moved }"""
     found = modgraph.loads(text).build().compute({"x": torch.ones(5, 3)}).outputs

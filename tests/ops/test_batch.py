@@ -21,9 +21,7 @@ AXES = st.sampled_from([(), (-1,), (-2,), (-1, -2)])
 
 @few
 @given(axes=AXES, examples=st.integers(1, 5), seed=st.integers(0, 99), filling=st.sampled_from([0.0, np.nan, np.inf]))
-def test_mean_and_variance_are_those_of_what_is_real(
-    axes: tuple[int, ...], examples: int, seed: int, filling: float
-) -> None:
+def test_mean_and_variance_leave_padding_out(axes: tuple[int, ...], examples: int, seed: int, filling: float) -> None:
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(examples, 4, 3))
     real = (
@@ -172,7 +170,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("value", MISTAKES)
-def test_mistakes_are_told(value: str) -> None:
+def test_mistakes_are_reported(value: str) -> None:
     inputs = "input x: float[time, 6] state s: float[2, 9] = zeros"
     with pytest.raises(ModgraphError) as told:
         modgraph.loads(f"model m() {{ {inputs} y = {value} loss mean(y, axis=-1) output x }}")

@@ -88,7 +88,7 @@ def test_a_draw_takes_a_place_as_often_as_it_is_probable() -> None:
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_padding_is_never_drawn_and_what_is_told_of_it_is_no_matter(training: bool) -> None:
+def test_padding_is_never_sampled_and_a_choice_forced_on_it_does_not_matter(training: bool) -> None:
     text = """model m() { input s: float[time, 4] input t: float[time] input u: float[4]
       d = (s, t) -> draw along = (s, u) -> draw(axis="time") output d output along }"""
     model, found = modgraph.loads(text).build().train(training), []
@@ -167,7 +167,7 @@ def test_capacity_along_another_axis_and_none_in_inference() -> None:
 # ---------------------------------------------------------------- thresholds, slots, straight-through gates
 
 
-def test_what_is_above_a_threshold_is_chosen_and_slots_take_the_first_places() -> None:
+def test_a_choice_is_what_exceeds_a_threshold_and_slots_take_the_first_places() -> None:
     text = """model m() { input x: float[time, 4] a = x -> above(0.5) f = x -> first_places(3, axis="slot")
       output a output f }"""
     x = torch.randn(3, 5, 4)
@@ -179,7 +179,7 @@ def test_what_is_above_a_threshold_is_chosen_and_slots_take_the_first_places() -
 
 
 @pytest.mark.parametrize("axis", ["time", "-1"])
-def test_what_is_chosen_gets_a_slot_each_and_finds_its_place_again(axis: str) -> None:
+def test_every_choice_gets_a_slot_and_finds_its_place_again(axis: str) -> None:
     written = axis if axis == "-1" else f'"{axis}"'
     text = f"""model m() {{ input x: float[time, 4] c = x -> top_k(2, axis={written})
       place = c -> dispatch(3, axis={written}, into="slot") output c output place }}"""
@@ -196,7 +196,7 @@ def test_what_is_chosen_gets_a_slot_each_and_finds_its_place_again(axis: str) ->
 
 
 @pytest.mark.parametrize("batch", [1, 2])
-def test_tokens_that_are_taken_alone_go_through_a_block_and_come_back(batch: int) -> None:
+def test_single_tokens_go_through_a_block_and_come_back(batch: int) -> None:
     """Mixture of depths (Raposo et al., 2024): the others pass by."""
     text = """model m() { input x: float[time, 4]
       place = x -> max(axis=-1) -> top_k(2) -> dispatch(2, into="slot") taken = x by place over time
@@ -241,6 +241,6 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("value", MISTAKES)
-def test_mistakes_are_told(value: str) -> None:
+def test_mistakes_are_reported(value: str) -> None:
     with pytest.raises(ModgraphError, match=MISTAKES[value]):
         modgraph.loads(f"model m() {{ input x: float[5, 6] input t: float[5] y = {value} output y }}")

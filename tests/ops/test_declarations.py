@@ -61,7 +61,7 @@ def test_inferred_types_are_those_of_the_values(name: str, training: bool) -> No
 
 
 @pytest.mark.parametrize("name", ROUTERS_IN_SCAN)
-def test_every_router_routes_inside_a_scan_in_all_its_forms(name: str) -> None:
+def test_every_router_routes_inside_a_scan_in_all_its_lowerings(name: str) -> None:
     program = modgraph.loads(ROUTERS_IN_SCAN[name])
     part = program.ir.parts()[-1]
     (route,) = part.graph.of_kind(RouteNode)

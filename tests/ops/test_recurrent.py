@@ -75,7 +75,7 @@ def padded(width: int, lengths: list[int] = LENGTHS, fill: float = float("nan"))
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("given_", ["", "bias=false", "reverse=true", "bias=false, reverse=true"])
-def test_a_layer_computes_its_equations_up_to_the_last_real_step(kind: str, given_: str) -> None:
+def test_a_layer_computes_its_equations_up_to_the_last_unpadded_step(kind: str, given_: str) -> None:
     model = model_of(f"input x: float[time, 3] y = x -> {kind}(4, {given_}) output y").eval()
     x = padded(3, fill=float("inf"))
     y = model.compute({"x": x, "time_length": torch.tensor(LENGTHS)}).outputs["y"].detach().numpy()
@@ -235,7 +235,7 @@ def test_a_message_has_the_axes_that_the_first_op_needs(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", ["linear(5)", "of(linear(5))", "of(layer_norm -> linear(5))"])
-def test_other_axes_are_those_of_senders(module: str) -> None:
+def test_other_axes_are_those_of_tokens(module: str) -> None:
     block = "block of(inner) { input x: float[tokens, width] output y = x -> inner }"
     program = modgraph.loads(
         f"{block} model m() {{ input x: float[time, 6] pool p[2] = {module} y = x -> p output y }}"
@@ -278,7 +278,9 @@ def every(tmp_path_factory: pytest.TempPathFactory) -> tuple[Model, Bundle]:
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=5), st.integers(0, 10**6))
 @settings(max_examples=15, deadline=None)
-def test_each_sequence_gives_what_it_gives_alone(every: tuple[Model, Bundle], lengths: list[int], seed: int) -> None:
+def test_each_sequence_gives_what_it_gives_by_itself(
+    every: tuple[Model, Bundle], lengths: list[int], seed: int
+) -> None:
     model, bundle = every
     torch.manual_seed(seed)
     x, told = padded(3, lengths, fill=1e30).float(), torch.tensor(lengths)

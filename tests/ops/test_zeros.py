@@ -120,7 +120,7 @@ def test_a_result_is_zero_where_what_an_op_makes_of_choices_is(use: str) -> None
 
 
 @pytest.mark.parametrize("use", USES)
-def test_no_more_is_chosen_along_an_axis_than_a_bound_says(use: str) -> None:
+def test_a_choice_along_an_axis_stays_within_its_bound(use: str) -> None:
     node, signature = USES[use]
     bounds = [
         [None, *(Bound(-1 - at, k) for at in range(len(each.shape)) for k in (1, 2))] for each in signature.operands

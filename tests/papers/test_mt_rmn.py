@@ -21,7 +21,7 @@ from modgraph.ir import OpNode, Result
 from modgraph.ops.situation import GumbelNoise
 from tests.papers.mt_rmn_in_numpy import MTRMN, Array
 
-SPEC, ALONE = "specs/mt_rmn.mod", "tests/papers/mt_rmn_alone.mod"
+SPEC, ALONE = "specs/mt_rmn.mod", "tests/papers/mt_rmn_standalone.mod"
 TASKS = ["a", "b"]
 RMN = "rmn.mt_rmn"
 SHARE = 0.13  # of the connections; no whole number of them, where the hinge would have no slope

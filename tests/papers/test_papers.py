@@ -154,11 +154,11 @@ def test_it_computes_what_its_equations_say(paper: Any) -> None:
 
 def test_every_paper_here_is_tried() -> None:
     """What `test_mt_rmn.py` tries is no paper by itself."""
-    assert {path.stem for path in HOME.glob("*.mod")} - {"mt_rmn_alone"} == {paper.__name__ for paper in PAPERS}
+    assert {path.stem for path in HOME.glob("*.mod")} - {"mt_rmn_standalone"} == {paper.__name__ for paper in PAPERS}
 
 
 @pytest.mark.parametrize("name", CHOSEN)
-def test_only_what_is_chosen_is_counted_and_computed(name: str) -> None:
+def test_only_the_choice_is_counted_and_computed(name: str) -> None:
     cost = modgraph.load(HOME / f"{name}.mod").cost()
     (pool,) = (each for each in ("expert", "cell") if each in cost.nodes)
     assert cost.nodes[pool].active_macs == cost.nodes[pool].macs * CHOSEN[name]

@@ -67,7 +67,7 @@ def test_a_mixture_of_equal_weights_has_no_columns() -> None:
     assert trained(gating="average") == trained(gating="random") == trained() - 12 * COLUMN
 
 
-def test_nothing_is_odd_and_a_mistake_is_told_once() -> None:
+def test_nothing_is_odd_and_a_mistake_is_reported_once() -> None:
     assert not modgraph.load(SPEC).warnings
     with pytest.raises(modgraph.ModgraphError) as told:
         modgraph.load(SPEC, variant="convpass", per="token")
@@ -275,7 +275,7 @@ def test_without_it_descriptors_are_left_out() -> None:
     assert (one.graph, one.computed) == (apply_passes(graph, BUNDLE), apply_passes(graph, INFERENCE))
 
 
-def test_what_records_no_novelty_is_told(tmp_path: Path) -> None:
+def test_what_records_no_novelty_is_reported(tmp_path: Path) -> None:
     with pytest.raises(modgraph.ModgraphError, match="records a novelty"):
         modgraph.export(model_of(expands=[]).float(), tmp_path / "m.onnx", novelty=True)
 
@@ -314,7 +314,7 @@ def test_timms_weights_fill_the_backbone_and_adapters_start_as_nothing(settings:
 # ---------------------------------------------------------------- trained
 
 
-def test_it_grows_where_a_task_is_shifted_and_tells_so_when_it_is_exported(tmp_path: Path) -> None:
+def test_it_grows_where_a_task_is_shifted_and_reports_it_when_it_is_exported(tmp_path: Path) -> None:
     """The recipe of the digits, made small: five kinds, two of them inverted, and another two inverted."""
     recipe = yaml.safe_load(Path("specs/sema_digits.yaml").read_text())
     del recipe["start"]

@@ -87,7 +87,7 @@ def test_messages_that_only_one_of_the_wanted_results_needs_are_computed_for_it(
     assert found.shape == (2, 2, 4)
 
 
-def test_senders_are_summed_by_the_weights_of_each_example_even_where_these_are_the_same_for_all() -> None:
+def test_tokens_are_summed_by_the_weights_of_each_example_even_where_these_are_the_same_for_all() -> None:
     body = "input x: float[24, 5] constant c: float[24] = 0.3 pool p[2] = linear(4)"
     model = modgraph.loads(f"model m() {{ {body} y = x -> p by c over -1 output y }}").build()
     x = torch.randn(5, 5, 24, generator=torch.Generator().manual_seed(0)).mT  # whose order in memory is another

@@ -24,14 +24,14 @@ def test_sparse_routes_are_grouped_in_training_and_per_module_for_export() -> No
     assert forms(apply_passes(apply_passes(graph, TRAINING), INFERENCE)) == {"per_module"}
 
 
-def test_a_form_that_cannot_be_exported_is_not_given_for_it() -> None:
+def test_a_lowering_that_cannot_be_exported_is_not_given_for_it() -> None:
     graph = modgraph.load("specs/gmoe_digits.mod").ir
     assert forms(Lower("grouped")(graph)) == {"grouped"}
     with pytest.raises(NoSuchLowering, match="per_module, message_passing"):
         Lower("grouped", exportable=True)(graph)
 
 
-def test_forms_that_there_are_not_are_refused_with_those_of_every_route(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_lowerings_are_refused_with_those_of_every_route(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compile", "specs/mt_rmn.mod", "--lowering", "groupd"]) == 1
     told = capsys.readouterr().err
     graph = modgraph.load("specs/mt_rmn.mod").ir
@@ -43,7 +43,7 @@ def test_forms_that_there_are_not_are_refused_with_those_of_every_route(capsys: 
     assert 'help: did you mean "factorised"?' in capsys.readouterr().err
 
 
-def test_a_form_is_refused_of_a_model_without_routes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_lowering_is_refused_of_a_model_without_routes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spec = tmp_path / "m.mod"
     spec.write_text("model m() { input x: float[4] y = x -> linear(2) output y }")
     assert main(["compile", str(spec), "--lowering", "groupd"]) == 1, "it compiles as if no form were asked for"
@@ -54,7 +54,7 @@ def test_a_form_is_refused_of_a_model_without_routes(tmp_path: Path, capsys: pyt
 
 
 @pytest.mark.parametrize("name", ROUTER_EXAMPLES)
-def test_every_router_has_a_form_for_training_and_one_for_export(name: str) -> None:
+def test_every_router_has_a_lowering_for_training_and_one_for_export(name: str) -> None:
     graph = modgraph.loads(ROUTER_EXAMPLES[name]).ir
     (route,) = graph.of_kind(RouteNode)
     offered = graph.declaration_of(route).lowerings(facts_of(graph.pool_of(route)))

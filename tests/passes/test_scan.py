@@ -65,7 +65,7 @@ def test_determinize_takes_dropout_and_noise_out_of_the_body() -> None:
     assert "normal_noise" not in str(Determinize()(modgraph.loads(GRU).ir))
 
 
-def test_a_choice_in_a_scan_is_computed_alone_in_training_and_in_a_bundle() -> None:
+def test_only_the_choice_in_a_scan_is_computed_in_training_and_in_a_bundle() -> None:
     graph = modgraph.loads(TWO_SCANS).ir
     for exportable in (False, True):
         forms = [each.form for each in choices(Lower(exportable=exportable)(graph)).values()]

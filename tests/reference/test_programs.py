@@ -22,7 +22,7 @@ MOST_MACS = 300_000  # of a spec written at random
 
 @pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
 @pytest.mark.parametrize("text", PROGRAMS)
-def test_a_program_computes_what_it_means_though_an_example_is_empty(text: str, training: bool) -> None:
+def test_a_program_computes_its_meaning_though_an_example_is_empty(text: str, training: bool) -> None:
     program = modgraph.loads(text)
     compare(program, _with_an_empty_example(program), random_model(program), training)
 

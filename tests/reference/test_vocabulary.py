@@ -49,7 +49,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "tests/papers/hierarchical_mixture.mod": {},
     "tests/papers/mechanisms.mod": {},
     "tests/papers/mixture_of_depths.mod": {},
-    "tests/papers/mt_rmn_alone.mod": {},
+    "tests/papers/mt_rmn_standalone.mod": {},
     "tests/papers/multi_gate.mod": {},
     "tests/papers/neural_interpreter.mod": {},
     "tests/papers/perceiver.mod": {},
@@ -75,7 +75,7 @@ def test_the_interpreter_knows_every_op_and_router() -> None:
     assert {*ROUTERS} == {*routers}, "another vocabulary of routers"
 
 
-def test_every_spec_is_held_against_it() -> None:
+def test_every_spec_is_compared_with_it() -> None:
     shipped = {str(path) for folder in ("specs", "specs/zoo", "tests/papers") for path in Path(folder).glob("*.mod")}
     assert shipped == {*SMALL}, "a spec that is not held against the interpreter"
 
@@ -91,19 +91,19 @@ TRAINING = pytest.mark.parametrize("training", [False, True], ids=["inference", 
 
 @TRAINING
 @pytest.mark.parametrize("name", VOCABULARY)
-def test_an_example_of_the_vocabulary_computes_what_it_means(name: str, training: bool) -> None:
+def test_an_example_of_the_vocabulary_computes_its_meaning(name: str, training: bool) -> None:
     hold(modgraph.loads(VOCABULARY[name]), training)
 
 
 @TRAINING
 @pytest.mark.parametrize("name", MODELS)
-def test_a_model_computes_what_it_means(name: str, training: bool) -> None:
+def test_a_model_computes_its_meaning(name: str, training: bool) -> None:
     hold(modgraph.loads(MODELS[name]), training, skips=name in ("gru", "scans"))
 
 
 @TRAINING
 @pytest.mark.parametrize("path", SMALL)
-def test_a_shipped_spec_computes_what_it_means(path: str, training: bool) -> None:
+def test_a_shipped_spec_computes_its_meaning(path: str, training: bool) -> None:
     hold(modgraph.load(path, **SMALL[path]), training)
 
 

@@ -149,7 +149,7 @@ BESIDE: dict[str, tuple[Callable[[dict[str, Any]], bytes], str | None]] = {
 
 
 @pytest.mark.parametrize("case", BESIDE)
-def test_the_manifest_beside_a_bundle_is_that_in_it(bundle: Path, case: str) -> None:
+def test_the_manifest_next_to_a_bundle_is_that_in_it(bundle: Path, case: str) -> None:
     write, words = BESIDE[case]
     beside = bundle.with_suffix(".json")
     beside.write_bytes(write(json.loads(beside.read_text())))
@@ -161,7 +161,7 @@ def test_the_manifest_beside_a_bundle_is_that_in_it(bundle: Path, case: str) -> 
     Bundle(bundle, check=False)
 
 
-def test_a_manifest_beside_is_not_needed_and_never_waited_for(bundle: Path) -> None:
+def test_a_separate_manifest_is_not_needed_and_never_waited_for(bundle: Path) -> None:
     beside = bundle.with_suffix(".json")
     beside.unlink()
     assert Bundle(bundle).manifest["model"] == "small"

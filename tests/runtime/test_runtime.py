@@ -194,7 +194,9 @@ def test_manifests_that_say_other_than_the_model_are_refused(bundles: Path, tmp_
         Bundle(path)
 
 
-def test_what_is_only_told_may_be_missing(bundles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_only_reported_may_be_missing(
+    bundles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     def strip(manifest: dict[str, Any]) -> None:
         for key in ("preprocessing", "verified", "classes", "model", "pools", "ir"):
             del manifest[key]

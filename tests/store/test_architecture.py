@@ -108,7 +108,7 @@ def test_only_specs_take_parameters(run: Path) -> None:
             read_architecture(path, {"hidden": 3})
 
 
-def test_a_file_that_is_no_bundle_is_told(run: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_no_bundle_is_reported(run: Path, tmp_path: Path) -> None:
     content = run.with_name("m.onnx").read_bytes()
     for name, damaged in {"none": b"", "text": b"model", "cut": content[:-1], "flipped": b"\0" + content[1:]}.items():
         (tmp_path / f"{name}.onnx").write_bytes(damaged)

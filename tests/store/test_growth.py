@@ -62,7 +62,7 @@ def answer(capsys: pytest.CaptureFixture[str], *words: object, code: int = 0) ->
 # ---------------------------------------------------------------- logs
 
 
-def test_a_run_tells_its_modules_by_task_and_what_they_were_added_for(run: Path) -> None:
+def test_a_run_lists_its_modules_by_task_and_what_they_were_added_for(run: Path) -> None:
     told = growth_of(RunDirectory(run))
     assert told is not None
     assert told["tasks"] == ["a", "b", "c"]
@@ -94,7 +94,7 @@ def test_a_condition_that_is_no_comparison_with_a_number_has_no_threshold(tmp_pa
 
 
 @pytest.mark.parametrize("line", ["{", "[]", "{}", '{"task": "a", "scan": 0, "pool": "p", "novelty": [["x"]]}'])
-def test_a_damaged_line_is_told_and_one_without_an_end_is_not(run: Path, tmp_path: Path, line: str) -> None:
+def test_a_damaged_line_is_reported_and_one_without_an_end_is_not(run: Path, tmp_path: Path, line: str) -> None:
     directory = RunDirectory(shutil.copytree(run, tmp_path / "run"))
     whole = directory.detections.read_text()
     directory.detections.write_text(f"{whole}{line}")
@@ -150,7 +150,7 @@ def test_diff_of_two_checkpoints_says_which_weights_have_learnt_since(
     assert all(name.startswith(new) for name in told["values"]["different"])
 
 
-def test_diff_tells_of_longer_weights_whether_their_old_values_are_there(
+def test_diff_reports_of_longer_weights_whether_their_old_values_are_there(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     last = newest_checkpoint(run / "checkpoints")
@@ -190,7 +190,7 @@ def test_show_and_cost_take_checkpoints_and_runs(run: Path, tmp_path: Path, caps
         ("x.safetensors", "", "MG603"),
     ],
 )
-def test_what_is_no_graph_is_told(tmp_path: Path, name: str, content: str | None, code: str) -> None:
+def test_what_is_no_graph_is_reported(tmp_path: Path, name: str, content: str | None, code: str) -> None:
     if content is not None:
         (tmp_path / name).write_text(content)
     with pytest.raises(ModgraphError) as caught:
@@ -207,7 +207,7 @@ def page_data(path: Path) -> Any:
     return json.loads(found[1])
 
 
-def test_the_page_of_a_grown_run_shows_both_graphs_and_marks_what_was_added(run: Path, tmp_path: Path) -> None:
+def test_the_page_of_a_grown_run_displays_both_graphs_and_marks_what_was_added(run: Path, tmp_path: Path) -> None:
     assert main(["visualize", str(run), "-o", str(tmp_path / "run.html")]) == 0
     data = page_data(tmp_path / "run.html")
     assert [pane["label"] for pane in data["panes"]] == ["as it began", "as it is now"]
@@ -226,7 +226,7 @@ def test_the_page_of_a_grown_run_shows_both_graphs_and_marks_what_was_added(run:
     assert len(page_data(tmp_path / "one.html")["panes"]) == 1
 
 
-def test_a_trace_tells_growth_and_draws_it(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_trace_reports_growth_and_draws_it(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     summary = json.loads(answer(capsys, "trace", run, "-o", tmp_path / "x.png", "--view", "growth", "--json"))
     assert summary["growth"] == json.loads(json.dumps(growth_of(RunDirectory(run))))
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")

@@ -41,7 +41,7 @@ def test_a_run_whose_parameters_are_lists_of_lists_and_ranges_opens_again(tmp_pa
     assert kept == {"hidden": 16, "sizes": ((1, 2), (3,)), "taken": range(2), "called": "1e5"}
 
 
-def test_modules_whose_results_differ_in_names_of_axes_alone_read_back() -> None:
+def test_modules_whose_results_differ_only_in_names_of_axes_read_back() -> None:
     text = """model m() { input x: float[5, 6] pool p[4] = linear(3) s = x -> linear(p)
       pool q = [linear(3) -> gelu -> linear(4), identity, linear(4)] y = s -> q output y }"""
     stored_form(loads(text).ir)

@@ -113,7 +113,7 @@ def test_a_start_that_was_cut_off_is_begun_anew(spec: Path, tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "spec.mod", "checkpoints/step-00000007.json"])
-def test_what_was_put_beside_a_start_that_was_cut_off_stays(
+def test_what_was_put_next_to_a_start_that_was_cut_off_stays(
     spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     out = tmp_path / "run"
@@ -143,7 +143,7 @@ def test_a_run_cannot_start_from_itself(spec: Path, tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("name", ["spec.mod", "ir.json", "recipe.yaml"])
-def test_a_file_of_a_run_that_was_changed_is_told(spec: Path, tmp_path: Path, name: str) -> None:
+def test_a_file_of_a_run_that_was_changed_is_reported(spec: Path, tmp_path: Path, name: str) -> None:
     begin(spec, tmp_path / "run", train__epochs=1)
     path = tmp_path / "run" / name
     content = path.read_bytes()

@@ -19,12 +19,12 @@ def told(text: str) -> list[Diagnostic]:
 
 
 @pytest.mark.parametrize("code", [*EXAMPLES.values(), FOREIGN_WORDS["elif"]])
-def test_the_form_of_a_statement_is_one(code: str) -> None:
+def test_the_layout_of_a_statement_is_one(code: str) -> None:
     assert told(f"{BEFORE} {code} }}") == []
 
 
 @pytest.mark.parametrize("code", DEFINITIONS.values())
-def test_the_form_of_a_definition_is_one(code: str) -> None:
+def test_the_layout_of_a_definition_is_one(code: str) -> None:
     assert told(f"{code} {DEFINITIONS['BLOCK']}") == []
 
 
@@ -68,7 +68,7 @@ MEANT = {
 
 
 @pytest.mark.parametrize("statement", MEANT)
-def test_a_mistake_is_told_once_and_says_what_was_meant(statement: str) -> None:
+def test_a_mistake_is_reported_once_and_says_what_was_meant(statement: str) -> None:
     (message, *others) = told(f"{BEFORE} {statement} output x }}")
     assert MEANT[statement] in message.advice()
     assert not others or {each.code for each in (message, *others)} == {"MG103"}
@@ -83,13 +83,13 @@ def test_a_mistake_is_told_once_and_says_what_was_meant(statement: str) -> None:
         ("model () { input x: float[4] output x }", "model m("),
     ],
 )
-def test_definitions_have_forms_too(text: str, words: str) -> None:
+def test_definitions_have_lowerings_too(text: str, words: str) -> None:
     (only,) = told(text)
     assert words in only.advice()
 
 
 @pytest.mark.parametrize("statement", MEANT)
-def test_no_list_of_operators_is_shown(statement: str) -> None:
+def test_no_list_of_operators_is_printed(statement: str) -> None:
     for message in told(f"{BEFORE} {statement} output x }}"):
         assert sum(f'"{sign}"' in message.text().partition("expected")[2] for sign in literals().values()) <= 3
 

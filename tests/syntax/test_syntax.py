@@ -80,7 +80,7 @@ def test_keywords_are_known_words() -> None:
     assert {"model", "pool", "by", "scan", "true"} <= set(keywords())
 
 
-def test_every_mistake_is_told_in_one_run_and_in_order() -> None:
+def test_every_mistake_is_reported_in_one_run_and_in_order() -> None:
     text = """model m(a=3) {
       input x float[3]
       target y: class[;10]
@@ -109,7 +109,7 @@ def test_every_mistake_is_told_in_one_run_and_in_order() -> None:
         ("model m() { x = 1e999 }", "too large"),
     ],
 )
-def test_a_mistake_is_told_in_words_that_help(text: str, words: str) -> None:
+def test_a_mistake_is_reported_in_words_that_help(text: str, words: str) -> None:
     report = Report()
     parse(Source("t.mod", text), report)
     told = " ".join(d.text() + " " + d.advice() for d in report.diagnostics)

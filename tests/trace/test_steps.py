@@ -141,7 +141,7 @@ def of_senders(gates: np.ndarray, told: Any) -> None:
     assert told["senders"]["mean"] == pytest.approx(np.mean([each.any(-1) for each in every], 0))
 
 
-def test_senders_modules_and_connections_are_counted_without_padding(trace: Trace, recorded: Any) -> None:
+def test_tokens_modules_and_connections_are_counted_without_padding(trace: Trace, recorded: Any) -> None:
     routes = as_json(trace)["routes"]
     names = [name for name in routes if routes[name].get("steps", {}).get("senders")]
     assert len(names) == 6  # the encoder's, that of the scan, and two of each task
@@ -151,7 +151,7 @@ def test_senders_modules_and_connections_are_counted_without_padding(trace: Trac
     assert {routes[name]["steps"]["senders"]["pool"] for name in names} == {"cell", "encoder"}
 
 
-def test_tokens_of_a_time_axis_tell_their_modules_and_soft_gates_their_means(trace: Trace, recorded: Any) -> None:
+def test_tokens_of_a_time_axis_report_their_modules_and_soft_gates_their_averages(trace: Trace, recorded: Any) -> None:
     found = use_by_steps(trace)
     (top,) = (name for name, each in found.items() if each["modules"]["pool"] == "expert" and each["of"] == "active")
     (soft,) = (name for name, each in found.items() if each["of"] == "gate")
@@ -190,7 +190,7 @@ def test_one_task_has_no_routes_of_its_own(trace: Trace) -> None:
     assert as_table(one, as_json(one)).count(" by step of ") == len(use_by_steps(one))
 
 
-def test_the_picture_has_what_is_told(trace: Trace) -> None:
+def test_the_picture_has_what_is_reported(trace: Trace) -> None:
     told, _ = steps_by_task(trace, use_by_steps(trace))
     assert told is not None
     sheet = sheet_of(pictures.parts_by_step(trace), pictures.PAGE)
@@ -202,7 +202,7 @@ def test_the_picture_has_what_is_told(trace: Trace) -> None:
     assert pictures.steps_picture(trace, ".png")[:4] == b"\x89PNG"
 
 
-def test_the_command_keeps_and_shows_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_keeps_and_prints_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trace", str(folder / "run"), "--steps", "3"]) == 0
     told = capsys.readouterr().out
     assert "upos: % of examples with sub-networks active by step of time" in told
@@ -213,6 +213,6 @@ def test_the_command_keeps_and_shows_them(folder: Path, capsys: pytest.CaptureFi
     assert "Tasks by step" in titles
 
 
-def test_what_has_no_steps_is_told(trace: Trace) -> None:
+def test_what_has_no_steps_is_reported(trace: Trace) -> None:
     with pytest.raises(ModgraphError, match="MG843"):
         pictures.steps_picture(replace(trace, routes=()), ".png")

@@ -134,7 +134,7 @@ def test_the_arrays_are_those_of_algorithm_1_after_each_round(tmp_path: Path, it
             np.testing.assert_allclose(found["p.scores"][at, example], alpha, atol=1e-5)
 
 
-def test_the_last_round_is_what_the_model_does_and_inputs_stand_beside(digits: Path, tmp_path: Path) -> None:
+def test_the_last_round_is_what_the_model_does_and_inputs_stand_next_to_it(digits: Path, tmp_path: Path) -> None:
     run = load_run(digits)
     assert main(["trace", str(digits), "-o", str(tmp_path / "t.npz")]) == 0
     found = np.load(tmp_path / "t.npz")
@@ -147,7 +147,7 @@ def test_the_last_round_is_what_the_model_does_and_inputs_stand_beside(digits: P
         np.testing.assert_allclose(found[name][-1], value.detach().numpy(), atol=1e-6)
 
 
-def test_a_shared_router_is_cut_short_on_one_route_alone(sequence: Path) -> None:
+def test_a_shared_router_is_cut_short_on_only_one_route(sequence: Path) -> None:
     """The second route's rounds start from what the first yields after all of its own."""
     run = load_run(sequence)
     model, arrays = run.model(), run.splits()["test"]
@@ -177,7 +177,7 @@ def test_examples_in_batches_are_traced_as_one_by_one(digits: Path) -> None:
     np.testing.assert_allclose(many[:, -1:], last, atol=1e-6)
 
 
-def test_weights_that_are_no_numbers_are_told(digits: Path) -> None:
+def test_weights_that_are_no_numbers_are_reported(digits: Path) -> None:
     run = load_run(digits)
     model, route = run.model(), run.graph.decisions()[-1]
     with torch.no_grad():
@@ -212,7 +212,7 @@ def test_the_table_has_a_column_for_each_round(digits: Path, capsys: pytest.Capt
     assert len({len(line) for line in lines[3:9]}) == 1
 
 
-def test_what_is_selected_counts_as_use(transformer: Path) -> None:
+def test_a_member_that_is_picked_counts_as_use(transformer: Path) -> None:
     trace = trace_run(load_run(transformer), route="blocks.1.expert")
     (route,) = trace.routes
     (use,) = [each["use"] for each in as_json(trace)["routes"]["blocks.1.expert"]["rounds"]]
@@ -245,7 +245,7 @@ def test_the_summary_is_written_too(digits: Path, tmp_path: Path, capsys: pytest
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 8, 9, 30, 1000])
-def test_of_many_rounds_the_first_and_last_are_shown(rounds: int) -> None:
+def test_of_many_rounds_the_first_and_last_are_displayed(rounds: int) -> None:
     shown = pick_rounds(rounds)
     assert (shown[0], shown[-1]) == (0, rounds - 1)
     assert shown == sorted(set(shown))
@@ -275,7 +275,7 @@ def test_tokens_lie_where_the_graph_says(statements: str) -> None:
     assert places_of_tokens(graph).get(graph.outputs["x"].node) == PLACES[statements]
 
 
-def test_places_of_two_images_are_not_told_apart() -> None:
+def test_places_of_two_images_are_not_distinguished() -> None:
     graph = loads("model m() { input a: float[1, 4, 4] input b: float[1, 4, 4] x = a + b -> tokens output x }").ir
     assert places_of_tokens(graph) == {}
 
@@ -305,7 +305,7 @@ def test_pictures_of_one_trace_are_equal(digits: Path) -> None:
 
 
 @pytest.mark.parametrize(("modules", "iterations"), [(1, 0), (8, 2), (2, 12)])
-def test_any_number_of_modules_and_rounds_is_drawn(tmp_path: Path, modules: int, iterations: int) -> None:
+def test_any_number_of_modules_and_rounds_is_rendered(tmp_path: Path, modules: int, iterations: int) -> None:
     run = trained(tmp_path, SPEC, modules=modules, iterations=iterations)
     shape = pixels_of(trace_run(load_run(run)).first(1)).shape
     assert shape[0] > 120 * modules
@@ -330,7 +330,7 @@ def test_names_of_classes_are_no_formulas(digits: Path) -> None:
     assert places_picture(named, ".png") != places_picture(trace, ".png")
 
 
-def test_odd_names_and_images_are_drawn() -> None:
+def test_odd_names_and_images_are_rendered() -> None:
     assert shorten("a" * 30) == "a" * 11 + "…"
     assert pixels_of_image(np.full((1, 2, 3), 7.0)).tolist() == [[0.0] * 3] * 2
     assert pixels_of_image(np.arange(12.0).reshape(3, 2, 2)).shape == (2, 2, 3)
@@ -351,7 +351,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_are_told_and_nothing_is_written(
+def test_mistakes_are_reported_and_nothing_is_written(
     digits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mistake: str
 ) -> None:
     arguments, words = MISTAKES[mistake]

@@ -147,7 +147,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_are_told(bundles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], mistake: str) -> None:
+def test_mistakes_are_reported(bundles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], mistake: str) -> None:
     path, options, words = MISTAKES[mistake]
     run = f"{bundles}/transformer/run"
     options = [each.replace("RUN", run).replace("OUT", f"{tmp_path}/x.png") for each in options]

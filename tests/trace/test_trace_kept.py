@@ -62,7 +62,7 @@ def test_a_trace_is_left_in_the_run(run: Path, capsys: pytest.CaptureFixture[str
     assert sorted(path.name for path in (run / "trace").iterdir()) == sorted(f"{view}.png" for view in kept.pictures)
 
 
-def test_what_is_there_already_is_not_drawn_again(traced: Path) -> None:
+def test_what_is_there_already_is_not_rendered_again(traced: Path) -> None:
     before = (traced / "trace.json").stat().st_mtime_ns
     assert main(["trace", str(traced), "--examples", "2"]) == 0
     assert (traced / "trace.json").stat().st_mtime_ns == before
@@ -113,7 +113,7 @@ def test_a_trace_of_before_further_training_is_stale(tmp_path: Path, once: Path)
 
 
 @pytest.mark.parametrize(("text", "code"), [("{", "MG835"), ("[1]", "MG835"), ("{}", "MG835"), (None, "MG630")])
-def test_a_damaged_trace_and_one_of_a_newer_format_are_told(run: Path, text: str | None, code: str) -> None:
+def test_a_damaged_trace_and_one_of_a_newer_format_are_reported(run: Path, text: str | None, code: str) -> None:
     newer = {"modgraph": "9", "split": "test", "routes": {}, "format": 99}
     (run / "trace.json").write_text(json.dumps(newer) if text is None else text)
     with pytest.raises(ModgraphError) as caught:
@@ -123,7 +123,7 @@ def test_a_damaged_trace_and_one_of_a_newer_format_are_told(run: Path, text: str
     assert not kept_in(run).stale
 
 
-def test_a_trace_that_was_edited_is_told(traced: Path) -> None:
+def test_a_trace_that_was_edited_is_reported(traced: Path) -> None:
     text = (traced / "trace.json").read_text()
     (traced / "trace.json").write_text(text.replace('"examples": 40', '"examples": 41'))
     with pytest.raises(ModgraphError, match="not what was written"):

@@ -86,7 +86,7 @@ def graph() -> Graph:
 
 
 @pytest.mark.parametrize(("k", "padding"), [(1, 0.0), (2, 0.3), (4, 0.5)])
-def test_importance_and_load_are_sums_over_senders(graph: Graph, k: int, padding: float) -> None:
+def test_importance_and_load_are_sums_over_tokens(graph: Graph, k: int, padding: float) -> None:
     values = routed((B, N), k, padding)
     route = traced(graph, [values, routed((B, N))]).routes[0]
     found = statistics_of(route)
@@ -113,7 +113,7 @@ def test_importance_and_load_are_sums_over_senders(graph: Graph, k: int, padding
     assert not found["collapsed"]
 
 
-def test_a_module_that_is_never_chosen_is_dead_and_few_that_take_all_are_a_collapse(graph: Graph) -> None:
+def test_a_module_that_no_choice_has_is_dead_and_few_that_take_all_are_a_collapse(graph: Graph) -> None:
     values = routed((B, N), 2)
     for name in ("gates", "choice"):
         values[name][..., 2] = 0
@@ -171,7 +171,7 @@ def test_mutual_information_is_scikit_learns(pairs: list[tuple[int, int]]) -> No
         assert normalised == 0
 
 
-def test_of_one_route_modules_that_are_chosen_by_one_token_are_counted(graph: Graph) -> None:
+def test_of_one_route_the_choices_of_one_token_are_counted(graph: Graph) -> None:
     values = routed((B, N), 2, 0.3)
     route, other = traced(graph, [values, routed((B, N), 1)]).routes
     pairs: Counter[tuple[int, int]] = Counter()

@@ -177,7 +177,7 @@ def test_the_use_of_an_interrupted_training_is_that_of_one_that_was_not(run: Pat
     assert found[0] == found[1]
 
 
-def test_a_log_that_was_cut_off_tells_what_it_has(run: Path, tmp_path: Path) -> None:
+def test_a_log_that_was_cut_off_gives_what_it_has(run: Path, tmp_path: Path) -> None:
     graph = load_run(run).graph
     lines = (run / "metrics.jsonl").read_text().splitlines()
     (tmp_path / "metrics.jsonl").write_text("\n".join(lines)[:-30])
@@ -219,7 +219,7 @@ def test_a_view_needs_a_picture(run: Path, capsys: pytest.CaptureFixture[str], a
     assert "error[MG810]" in capsys.readouterr().err
 
 
-def test_what_a_view_lacks_is_told(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_view_lacks_is_reported(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = trace_run(load_run(run))
     bare = replace(trace, predicted=(), labels={}, arrays=replace(trace.arrays, groups={}), history={})
     monkeypatch.setattr(pictures, "MOST_ROWS", 19)

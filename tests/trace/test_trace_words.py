@@ -255,7 +255,7 @@ HEADS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 @pytest.mark.parametrize(
     ("view", "suffix"), [("paths", "png"), ("paths", "svg"), ("controllers", "pdf"), ("training", "svg")]
 )
-def test_views_are_drawn_the_same_each_time(
+def test_views_are_rendered_the_same_each_time(
     layers: Path, traced_again: Trace, tmp_path: Path, view: str, suffix: str
 ) -> None:
     path = tmp_path / f"first.{suffix}"
@@ -273,7 +273,7 @@ def test_entropies_over_the_training_are_those_that_were_logged(run: Path, tmp_p
     assert (tmp_path / "c.svg").read_bytes() != b""
 
 
-def test_a_run_without_a_record_of_controllers_is_told(
+def test_a_run_without_a_record_of_controllers_is_reported(
     layers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = shutil.copytree(layers, tmp_path / "run")

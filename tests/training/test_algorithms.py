@@ -114,7 +114,7 @@ def test_a_reinforce_step_weighs_log_probabilities_by_how_much_better_than_usual
         compare(grads, weights, fixed)
 
 
-def test_an_e_step_keeps_the_best_of_what_is_drawn_and_what_was_kept() -> None:
+def test_an_e_step_keeps_the_best_of_what_is_sampled_and_what_was_kept() -> None:
     learner, model, weights = made(EM(samples=4, batch=5))
     before = as_choices(learner.table)
     drawn: list[Any] = []
@@ -306,7 +306,7 @@ GRADIENT = "model m() { input x: float[2] target y: float[2] z = x -> linear(2) 
         (Backprop(), OWN + SPEC.replace("categorical(slots)", "mine"), "MG540"),
     ],
 )
-def test_a_spec_that_is_not_for_an_algorithm_is_told(algorithm: Any, spec: str, code: str) -> None:
+def test_a_spec_that_is_not_for_an_algorithm_is_reported(algorithm: Any, spec: str, code: str) -> None:
     with pytest.raises(ModgraphError) as caught:
         algorithm.learner(Setup(modgraph.loads(spec).ir, {"train": data()}, 0, 5, 1))
     assert [each.code for each in caught.value.diagnostics] == [code]

@@ -99,7 +99,7 @@ def test_a_run_that_is_elsewhere_in_its_training_is_another(
     refused(tmp_path / "run", runs / "float.onnx", "other weights", capsys)
 
 
-def test_a_damaged_bundle_is_told_by_eval_too(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_eval_reports_a_damaged_bundle_too(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bundle = tmp_path / "m.onnx"
     bundle.write_bytes((runs / "float.onnx").read_bytes()[:-1] + b"g")
     assert main(["eval", str(runs / "run"), "--bundle", str(bundle)]) == 1

@@ -34,7 +34,7 @@ model small(classes=3) {
 """
 
 
-def test_weights_along_classes_held_in_parts_are_the_whole_ones() -> None:
+def test_weights_along_classes_in_shards_are_the_whole_ones() -> None:
     graph = graph_of()
     grown = Grow("kind", 2).apply(Freeze().apply(graph))
     plain, parts = build(grown, 1), build(grown, 1)

@@ -63,7 +63,7 @@ def test_a_compiled_training_is_the_plain_one_interrupted_or_not(spec: Path, tmp
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_kernels")
 @pytest.mark.parametrize("algorithm", ["em", "reinforce"])
-def test_decisions_are_learnt_alike(algorithm: str, tmp_path: Path) -> None:
+def test_decisions_are_learnt_the_same_way(algorithm: str, tmp_path: Path) -> None:
     import numpy as np
 
     np.savez(tmp_path / "m.npz", **data().values)
@@ -80,7 +80,7 @@ def test_a_model_that_grows_is_compiled_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_kernels_train_alike(spec: Path, tmp_path: Path) -> None:
+def test_kernels_train_the_same_way(spec: Path, tmp_path: Path) -> None:
     both(spec, tmp_path)
 
 

@@ -90,7 +90,7 @@ def test_old_weights_stay_bit_for_bit_from_the_first_task_on(grown: Path) -> Non
     assert found[-1][0].keys() == found[-1][1].keys()
 
 
-def test_the_optimizer_holds_what_is_new_alone(grown: Path) -> None:
+def test_the_optimizer_holds_only_what_is_new(grown: Path) -> None:
     phases = {
         tuple(sorted(name.partition("[")[0] if "[" not in name else name for name in each.optimizer))
         for each in checkpoints(grown)
@@ -341,7 +341,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("code", MISTAKES)
-def test_mistakes_are_told_before_there_is_a_run(tmp_path: Path, code: str) -> None:
+def test_mistakes_are_reported_before_there_is_a_run(tmp_path: Path, code: str) -> None:
     spec = laid_out(tmp_path, **MISTAKES[code])
     if code == "MG723":
         spec.write_text(SPEC.replace("pool   descriptor[adapter] = linear(2) -> linear(3)", FROZEN))

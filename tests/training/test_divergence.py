@@ -47,7 +47,7 @@ def spoil(engine: Engine, step: int, name: str, value: float) -> None:
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "float64"])
-def test_weights_that_are_no_numbers_after_a_last_finite_loss_are_told(
+def test_weights_that_are_no_numbers_after_a_last_finite_loss_are_reported(
     spec: Path, tmp_path: Path, precision: str
 ) -> None:
     """One step at a rate that no number holds: its loss is finite, and nothing else would look at the weights."""
@@ -62,7 +62,7 @@ def test_weights_that_are_no_numbers_after_a_last_finite_loss_are_told(
 
 @pytest.mark.parametrize("clip", [None, 1.0])
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-def test_a_gradient_that_is_no_number_is_told_by_name(
+def test_a_gradient_that_is_no_number_is_reported_by_name(
     spec: Path, tmp_path: Path, clip: float | None, value: float
 ) -> None:
     with started(str(spec), None, dotted({"train__clip": clip}), str(tmp_path / "run")) as engine:
@@ -87,7 +87,7 @@ def test_a_run_that_went_astray_goes_on_from_its_last_good_checkpoint(spec: Path
     assert go_on(tmp_path / "run") == whole
 
 
-def test_a_norm_that_overflows_is_told_only_where_clipping_needs_it() -> None:
+def test_a_norm_that_overflows_is_reported_only_where_clipping_needs_it() -> None:
     weight = torch.nn.Parameter(torch.zeros(4))
     weight.grad = torch.full((4,), 1e30)
     FiniteCheck(1).gradients({"w": weight}, 5, None)
@@ -145,7 +145,7 @@ def test_files_and_output_of_a_run_without_numbers_are_json(
     assert strict(capsys.readouterr().out)["test.accuracy"] is None
 
 
-def test_means_that_are_no_numbers_come_back_as_they_were() -> None:
+def test_averages_that_are_no_numbers_come_back_as_they_were() -> None:
     accumulators = Accumulators()
     for name, value in {"a": 0.1, "b": float("inf"), "c": -float("inf"), "d": float("nan")}.items():
         accumulators.add(name, value, 3.0)

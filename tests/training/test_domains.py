@@ -34,7 +34,7 @@ PHOTOS = modgraph.loads("model m() { input image: float[3, 6, 8] target label: c
 # ---------------------------------------------------------------- rotated digits
 
 
-def test_domains_are_disjoint_sixths_and_the_held_out_one_is_tested_on() -> None:
+def test_domains_are_disjoint_sixths_and_the_test_domain_is_tested_on() -> None:
     whole = RotatedDigits(held_out=()).splits(DIGITS)["train"]
     splits = RotatedDigits(held_out=(30, 0)).splits(DIGITS)
     assert Counter(whole.groups["domain"].tolist()) == {str(angle): 300 if angle < 45 else 299 for angle in ANGLES}
@@ -59,7 +59,7 @@ def small_digits() -> Any:
 
 
 @pytest.mark.parametrize("angle", [0, 15, 45, 75, 90])
-def test_images_turn_as_those_of_domainbed(angle: int) -> None:
+def test_images_rotate_as_those_of_domainbed(angle: int) -> None:
     """DomainBed turns by torchvision, that is by Pillow: counter-clockwise, bilinear, the corners black."""
     images = np.kron(digits().images[:20] / 16, np.ones((2, 2))).astype(np.float32)
     found = rotated(images, angle)
@@ -75,7 +75,7 @@ def test_rotated_digits_are_a_function_of_the_seed() -> None:
     assert not np.array_equal(first.values["label"], other.values["label"])
 
 
-def test_held_out_domains_are_known_ones() -> None:
+def test_test_domains_are_known_ones() -> None:
     assert "holds out 10" in str(RotatedDigits(held_out=10).contradiction())
     assert "every domain" in str(RotatedDigits(held_out=ANGLES).contradiction())
     with pytest.raises(ModgraphError, match="float\\[3, 6, 8\\]"):
@@ -158,7 +158,7 @@ LAYOUTS: dict[str, tuple[Any, dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_wrong_layout_is_told(photos: Path, monkeypatch: pytest.MonkeyPatch, layout: str) -> None:
+def test_a_wrong_layout_is_reported(photos: Path, monkeypatch: pytest.MonkeyPatch, layout: str) -> None:
     change, keys, code, words = LAYOUTS[layout]
     monkeypatch.chdir(photos.parent)
     change(photos)
@@ -169,7 +169,7 @@ def test_a_wrong_layout_is_told(photos: Path, monkeypatch: pytest.MonkeyPatch, l
     assert words in told.text() + told.advice()
 
 
-def test_classes_that_the_spec_does_not_have_are_told(photos: Path) -> None:
+def test_classes_that_the_spec_does_not_have_are_reported(photos: Path) -> None:
     graph = modgraph.loads("model m() { input image: float[3, 6, 8] target label: class[9] output image }").ir
     with pytest.raises(ModgraphError, match="-s classes=2"):
         ImageFolders(root=str(photos)).splits(graph)
@@ -261,7 +261,7 @@ def spec(tmp_path: Path) -> Path:
     return tmp_path / "net.mod"
 
 
-def test_metrics_are_told_by_domain_and_the_best_epoch_is_that_of_their_mean(spec: Path, tmp_path: Path) -> None:
+def test_metrics_are_reported_by_domain_and_the_best_epoch_is_that_of_their_mean(spec: Path, tmp_path: Path) -> None:
     metrics = begin(spec, tmp_path / "run")
     lines = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
     validation = [each for each in lines if each["split"] == "validation"]
@@ -279,7 +279,7 @@ def test_metrics_are_told_by_domain_and_the_best_epoch_is_that_of_their_mean(spe
         assert metrics[f"held_out.domain.{angle}.accuracy"] == pytest.approx(share)
 
 
-def test_eval_tells_every_domain(spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_eval_reports_every_domain(spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     metrics = begin(spec, tmp_path / "run", train__epochs=1)
     capsys.readouterr()
     assert main(["eval", str(tmp_path / "run"), "--detail", "--json"]) == 0
@@ -339,7 +339,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_told_before_a_run_is_made(spec: Path, tmp_path: Path, mistake: str) -> None:
+def test_a_mistake_is_reported_before_a_run_is_made(spec: Path, tmp_path: Path, mistake: str) -> None:
     overrides = {key: number(value) for key, _, value in (each.partition("=") for each in mistake.split())}
     with pytest.raises(ModgraphError) as caught:
         begin(spec, tmp_path / "run", **overrides)

@@ -77,7 +77,7 @@ DATA_MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", DATA_MISTAKES)
-def test_arrays_that_do_not_fit_are_told(spec: Path, tmp_path: Path, mistake: str) -> None:
+def test_arrays_that_do_not_fit_are_reported(spec: Path, tmp_path: Path, mistake: str) -> None:
     arrays, words = DATA_MISTAKES[mistake]
     np.savez(tmp_path / "digits.npz", **arrays)  # type: ignore[arg-type]
     with pytest.raises(ModgraphError, match=words):
@@ -86,7 +86,7 @@ def test_arrays_that_do_not_fit_are_told(spec: Path, tmp_path: Path, mistake: st
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04junk", b"\x80\x04\x95", b"hello"])
-def test_files_that_are_no_npz_are_told(spec: Path, tmp_path: Path, content: bytes) -> None:
+def test_files_that_are_no_npz_are_reported(spec: Path, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "digits.npz").write_bytes(content)
     with pytest.raises(ModgraphError) as caught:
         begin(spec, tmp_path / "run")
@@ -194,7 +194,9 @@ WISHES = {
 
 
 @pytest.mark.parametrize("wish", WISHES)
-def test_wishes_that_cannot_be_met_are_told_before_the_folder_is_made(spec: Path, tmp_path: Path, wish: str) -> None:
+def test_wishes_that_cannot_be_met_are_reported_before_the_folder_is_made(
+    spec: Path, tmp_path: Path, wish: str
+) -> None:
     key, _, text = wish.partition("=")
     values: dict[str, object] = {key: float(text) if text[0].isdigit() and "." in text else text}
     if "early_stop" in key:

@@ -54,7 +54,7 @@ def test_a_spec_that_grows_is_the_edit_of_the_one_that_does_not() -> None:
     assert differing == ["specialist"]  # it remembers that two of its modules were added
 
 
-def test_growth_is_part_of_both_forms_of_the_graph() -> None:
+def test_growth_is_part_of_text_and_json() -> None:
     graph = modgraph.load(PARITY, added=3).ir
     assert parse_text(str(graph)) == graph
     assert from_json(json.loads(json.dumps(to_json(graph)))) == graph
@@ -135,7 +135,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("text", MISTAKES)
-def test_growth_that_cannot_be_is_told_at_its_place(text: str) -> None:
+def test_growth_that_cannot_be_is_reported_at_its_place(text: str) -> None:
     code, words = MISTAKES[text]
     with pytest.raises(ModgraphError) as caught:
         modgraph.loads(text)
@@ -149,7 +149,7 @@ def test_a_frozen_growth_learns_too_unless_its_pool_is_whole() -> None:
     assert frozen == {f"p.{j}.linear.{part}" for j in range(2) for part in ("weight", "bias")}
 
 
-def test_what_a_branch_declares_is_what_its_name_means() -> None:
+def test_what_a_branch_declares_is_what_its_name_stands_for() -> None:
     text = """
     model m(soft=true) {
       input x: float[5, 4]

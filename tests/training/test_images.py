@@ -65,7 +65,7 @@ FILES = {
 
 @pytest.mark.parametrize("mistake", FILES)
 @pytest.mark.parametrize("name", ["data_batch_3.bin", "test_batch.bin"])
-def test_files_that_are_not_of_cifar10_are_told_by_name(
+def test_files_that_are_not_of_cifar10_are_reported_by_name(
     folder: tuple[Path, dict[str, Any]], mistake: str, name: str
 ) -> None:
     content, words = FILES[mistake]
@@ -96,7 +96,7 @@ def test_digits_come_in_the_size_of_the_spec(channels: int, size: int) -> None:
     assert len(splits["test"]) == 449
 
 
-def test_a_spec_for_other_images_is_told() -> None:
+def test_a_spec_for_other_images_is_reported() -> None:
     for text in (SPEC.replace("[channels, size, size]", "[2, 8, 8]"), SPEC.replace("image", "picture")):
         with pytest.raises(ModgraphError) as caught:
             Digits().splits(modgraph.loads(text).ir)

@@ -33,7 +33,7 @@ def memory_of(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-def test_a_batch_that_no_memory_holds_is_told_with_its_size(spec: Path, tmp_path: Path) -> None:
+def test_a_batch_that_no_memory_holds_is_reported_with_its_size(spec: Path, tmp_path: Path) -> None:
     """Examples are taken as often as the batch needs them."""
     spec.write_text(spec.read_text().replace("float[1, 8, 8]", "float[64, 1024]"))
     labels = np.zeros(64, int)
@@ -46,7 +46,7 @@ def test_a_batch_that_no_memory_holds_is_told_with_its_size(spec: Path, tmp_path
     assert "train.batch=500000" in told.advice()
 
 
-def test_what_torch_cannot_have_is_told_and_other_faults_are_not_taken_for_it() -> None:
+def test_what_torch_cannot_have_is_reported_and_other_faults_are_not_taken_for_it() -> None:
     with pytest.raises(ModgraphError, match=r"asks for 1\.0 PB at once"), memory_told(1):
         torch.empty(10**15, dtype=torch.uint8)
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"), memory_told(1):
@@ -98,7 +98,7 @@ def test_a_table_in_fewer_bytes_is_read_and_one_of_other_modules_is_not() -> Non
             learner.restore({name: wrong}, {})
 
 
-def test_a_table_that_no_memory_holds_is_told_before_it_is_made() -> None:
+def test_a_table_that_no_memory_holds_is_reported_before_it_is_made() -> None:
     """8 TB: a million examples of a million decisions, eight bytes each on the way."""
     spec = MANY.replace("float[1]", "float[time, 1]").replace("x ->", "x -> mean ->").replace("x -> mean", "x")
     column = np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), (10**6, 10**6, 1), (0, 0, 0))

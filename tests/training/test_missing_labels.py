@@ -158,7 +158,7 @@ def test_metrics_are_over_labels_and_losses_over_labelled_examples_of_a_split() 
     assert [found["size.mse"], found["place.mse"]] == pytest.approx([seen["size"], seen["place"]], rel=1e-5)
 
 
-def test_a_step_descends_on_these_means_times_the_weights_of_losses(tmp_path: Path) -> None:
+def test_a_step_descends_on_these_averages_times_the_weights_of_losses(tmp_path: Path) -> None:
     spec = recipe(tmp_path, losses={"task.*": 0.5, "loss.task.size": 2}, optimizer={"name": "sgd", "lr": 0.1})
     with started(str(spec), None, {}, str(tmp_path / "run")) as engine:
         before = {name: each.clone() for name, each in engine.state.weights.items()}
@@ -176,7 +176,7 @@ def test_a_step_descends_on_these_means_times_the_weights_of_losses(tmp_path: Pa
         torch.testing.assert_close(after[name], before[name] - 0.1 * weight.grad)
 
 
-def test_a_training_goes_on_from_anywhere_and_its_log_has_the_same_means(tmp_path: Path) -> None:
+def test_a_training_goes_on_from_anywhere_and_its_log_has_the_same_averages(tmp_path: Path) -> None:
     spec = recipe(tmp_path, losses={"task.kind": 2}, checkpoint_every=4)
     begin(spec, tmp_path / "whole")
     with started(str(spec), None, {}, str(tmp_path / "cut")) as engine, suppress(KeyboardInterrupt):
@@ -231,7 +231,7 @@ def test_labels_that_are_missing_are_refused_with_the_key_that_allows_them(tmp_p
 OTHER = SPEC.replace('loss task["size"] = mse(c, size)', 'loss task["size"] = (c - size) ** 2 -> mean(axis=-1)')
 
 
-def test_what_cannot_be_is_told_before_a_folder_is_made(tmp_path: Path) -> None:
+def test_what_cannot_be_is_reported_before_a_folder_is_made(tmp_path: Path) -> None:
     beside = SPEC.replace('  loss task["size"]', '  loss off = (c - size) ** 2 -> mean(axis=-1)\n  loss task["size"]')
     for code, text, train, words in (
         ("MG553", SPEC, {"losses": {"task.kin": 2}}, 'did you mean "task.kind"'),
@@ -245,7 +245,7 @@ def test_what_cannot_be_is_told_before_a_folder_is_made(tmp_path: Path) -> None:
         assert words in message.text() + message.advice()
 
 
-def test_a_task_that_no_example_has_a_label_of_is_told(tmp_path: Path) -> None:
+def test_a_task_that_no_example_has_a_label_of_is_reported(tmp_path: Path) -> None:
     spec = recipe(tmp_path)
     np.savez(tmp_path / "tasks.npz", **{**arrays(), "size": np.full((N, 2), np.nan)})
     with pytest.raises(ModgraphError, match='no example that is learnt from has a label of "size"'):

@@ -90,7 +90,7 @@ def test_a_bucket_deals_the_examples_of_its_steps_by_length(plan: tuple[Arrays, 
 
 
 @pytest.mark.parametrize("by", [None, "domain"])
-def test_nothing_is_drawn_before_it_is_needed(by: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_rendered_before_it_is_needed(by: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else an epoch of 10^12 steps would fill the memory before the first."""
     permutations, plain = itertools.count(1), torch.randperm
 

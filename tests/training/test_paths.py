@@ -102,7 +102,7 @@ def test_every_path_of_a_recipe_is_kept_absolute(tmp_path: Path, monkeypatch: py
     assert read_recipe(tmp_path / "resolved.yaml") == recipe
 
 
-def test_a_current_folder_that_is_gone_is_told(tmp_path: Path) -> None:
+def test_a_current_folder_that_is_gone_is_reported(tmp_path: Path) -> None:
     (tmp_path / "recipe.yaml").write_text("data: {name: npz, train: a.npz}")
     (tmp_path / "gone").mkdir()
 

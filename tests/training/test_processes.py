@@ -180,7 +180,7 @@ def test_all_processes_stop_where_the_loss_of_one_is_no_number(routed: Path, tmp
 
 
 @pytest.mark.slow
-def test_a_model_grows_alike_in_two_processes(tmp_path: Path) -> None:
+def test_a_model_grows_the_same_way_in_two_processes(tmp_path: Path) -> None:
     spec = continual_runs.laid_out(tmp_path)
     begin(spec, tmp_path / "one", train__precision="float64")
     with_forks(spec, "--out", tmp_path / "two", "-s", "train.precision=float64")

@@ -76,7 +76,7 @@ RECIPES = [path for path in sorted(Path("specs").glob("*.yaml")) if "train:" in 
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_the_recipes_beside_the_specs_are_sound(path: Path) -> None:
+def test_the_recipes_next_to_the_specs_are_sound(path: Path) -> None:
     read_recipe(path)
 
 
@@ -134,7 +134,7 @@ def test_a_mistake_has_its_code_its_place_and_a_way_out(tmp_path: Path, text: st
     assert told[code].span is not None
 
 
-def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
+def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     text = "data: {nam: x}\ntrain: {epochs: -1, batch: 0.5, sede: 3}\nextra: 1"
     with pytest.raises(ModgraphError) as caught:
         read_recipe(recipe_of(tmp_path, text))
@@ -264,12 +264,12 @@ def test_training_blames_the_file_that_is_missing(
 
 
 @pytest.mark.parametrize("key", ["model.x.y", "model.iterations.x", "train.epochs.x", "data.x.y", "x.y"])
-def test_an_override_deeper_than_its_key_is_told(tmp_path: Path, key: str) -> None:
+def test_an_override_deeper_than_its_key_is_reported(tmp_path: Path, key: str) -> None:
     with pytest.raises(ModgraphError, match=r"must be a plain value|has no key"):
         read_recipe(recipe_of(tmp_path, GOOD), {key: 1})
 
 
-def test_a_missing_recipe_is_told(tmp_path: Path) -> None:
+def test_a_missing_recipe_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ModgraphError, match="there is no recipe"):
         read_recipe(tmp_path / "none.yaml")
 
@@ -306,7 +306,7 @@ MONSTERS = {
 
 
 @pytest.mark.parametrize("kind", MONSTERS)
-def test_aliases_are_bounded_and_told_at_their_place(tmp_path: Path, kind: str) -> None:
+def test_aliases_are_bounded_and_reported_at_their_place(tmp_path: Path, kind: str) -> None:
     text, words, sign = MONSTERS[kind]
     with count_calls() as work, pytest.raises(ModgraphError) as caught:
         read_recipe(recipe_of(tmp_path, text))

@@ -125,7 +125,7 @@ def test_a_disk_that_is_full_loses_nothing(spec: Path, tmp_path: Path, limit: in
     assert final_weights(out) == final_weights(tmp_path / "whole")
 
 
-def test_a_folder_that_cannot_be_made_is_told(spec: Path, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(spec: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ModgraphError, match="cannot write"):
         begin(spec, tmp_path / "file" / "run")
@@ -148,7 +148,7 @@ def test_only_the_newest_and_the_best_checkpoint_are_kept(spec: Path, tmp_path: 
     assert 2 <= len(records) <= 3
 
 
-def test_a_record_whose_tensors_are_gone_is_told(spec: Path, tmp_path: Path) -> None:
+def test_a_record_whose_tensors_are_gone_is_reported(spec: Path, tmp_path: Path) -> None:
     begin(spec, tmp_path / "run", train__epochs=1)
     next((tmp_path / "run/checkpoints").glob("*.safetensors")).unlink()
     with pytest.raises(ModgraphError, match="no such file"):

@@ -119,7 +119,7 @@ def test_of_a_frozen_router_only_what_is_new_learns(tmp_path: Path) -> None:
         assert "r.keys[3:4]" in engine.checkpoint().optimizer
 
 
-def test_a_fresh_run_whose_spec_grows_a_frozen_router_learns_the_new_places_alone(tmp_path: Path) -> None:
+def test_a_fresh_run_whose_spec_grows_a_frozen_router_learns_only_the_new_places(tmp_path: Path) -> None:
     router = "router r = cosine(2, width=4)"
     spec = spec_of(tmp_path, SPEC.format(router=router))
     begin(spec, tmp_path / "old")
@@ -133,7 +133,7 @@ def test_a_fresh_run_whose_spec_grows_a_frozen_router_learns_the_new_places_alon
     assert new.weights["p.3.linear.weight"].shape == old.weights["p.2.linear.weight"].shape
 
 
-def test_stages_that_cannot_be_are_told(tmp_path: Path) -> None:
+def test_stages_that_cannot_be_are_reported(tmp_path: Path) -> None:
     graph = modgraph.loads(SPEC.format(router="router r = noisy_top_k(k=2)")).ir
     model = build(graph)
     for stages in ([2, 2], [4, -1], ["a"]):

@@ -101,7 +101,7 @@ def test_a_pool_grows_in_mid_training_and_what_was_there_goes_on_as_it_was(small
     assert {steps[name] for name in optimizer} == {15.0}
 
 
-def test_a_run_that_grew_is_resumed_from_its_checkpoint_alone(
+def test_a_run_that_grew_is_resumed_from_only_its_checkpoint(
     small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, cut in (("whole", None), ("cut", 11)):

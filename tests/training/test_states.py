@@ -78,7 +78,7 @@ def test_a_state_grows_with_its_pool(spec: Path, tmp_path: Path) -> None:
         assert not torch.equal(engine.state.weights["load.value"][:3], before["load.value"])
 
 
-def test_a_frozen_state_moves_in_its_new_places_alone(spec: Path, tmp_path: Path) -> None:
+def test_a_frozen_state_moves_only_in_its_new_places(spec: Path, tmp_path: Path) -> None:
     spec.write_text(SPEC.replace("state  load: float[expert] = zeros", "frozen { state load: float[expert] = zeros }"))
     with started(str(spec), None, dotted(SETTINGS), str(tmp_path / "run")) as engine:
         take_step(engine, torch.arange(20))
@@ -211,7 +211,7 @@ def test_in_a_later_phase_a_schedule_begins_anew(tmp_path: Path) -> None:
         ("mov*", "MG551", "next moved"),
     ],
 )
-def test_what_no_schedule_can_move_is_told_before_a_folder_is_made(
+def test_what_no_schedule_can_move_is_reported_before_a_folder_is_made(
     tempered: Path, tmp_path: Path, pattern: str, code: str, told: str
 ) -> None:
     with pytest.raises(ModgraphError) as caught:

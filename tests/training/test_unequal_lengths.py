@@ -146,7 +146,9 @@ def test_a_bucket_needs_lengths(tagger: Path, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_lengths_that_cannot_be_are_told(tagger: Path, tmp_path: Path, change: dict[str, Any], expected: str) -> None:
+def test_lengths_that_cannot_be_are_reported(
+    tagger: Path, tmp_path: Path, change: dict[str, Any], expected: str
+) -> None:
     arrays = {name: each for name, each in {**arrays_of(19, rubbish=True), **change}.items() if each is not None}
     np.savez(tmp_path / "short.npz", **arrays)  # type: ignore[arg-type]
     with pytest.raises(ModgraphError) as caught:

@@ -50,7 +50,7 @@ def waits_of_a_step(engine: Engine) -> Counter[str]:
 
 
 @pytest.mark.parametrize(("spec", "expected"), [("smn", Counter()), ("gmoe_digits", SIZES), ("mt_rmn", Counter())])
-def test_a_step_waits_for_the_sizes_of_slices_alone(
+def test_a_step_waits_only_for_the_sizes_of_slices(
     spec: str, expected: Counter[str], series: Path, tmp_path: Path
 ) -> None:
     data = {"data.train": str(series)} if spec == "mt_rmn" else {}
@@ -82,7 +82,7 @@ def test_reinforce_waits_for_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("clip", [None, 1.0])
 @pytest.mark.parametrize("value", [float("nan"), -float("inf")])
-def test_what_is_looked_at_later_is_told_alike_and_of_the_right_step(
+def test_what_is_checked_later_is_reported_the_same_way_and_for_the_right_step(
     tmp_path: Path, clip: float | None, value: float
 ) -> None:
     with started(str(laid_out(tmp_path)), None, dotted({"train__clip": clip}), str(tmp_path / "run")) as engine:
@@ -126,7 +126,7 @@ def test_looking_later_changes_no_bit(tmp_path: Path) -> None:
     assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])
 
 
-def test_a_norm_that_overflows_is_told_later_only_where_clipping_needs_it() -> None:
+def test_a_norm_that_overflows_is_reported_later_only_where_clipping_needs_it() -> None:
     for clip in (None, 1.0):
         weight = torch.nn.Parameter(torch.zeros(4))
         weight.grad = torch.full((4,), 1e30)
@@ -144,7 +144,7 @@ def test_a_norm_that_overflows_is_told_later_only_where_clipping_needs_it() -> N
 # ------------------------------------------------------------ sums
 
 
-def test_sums_come_to_the_same_number_whenever_they_are_told() -> None:
+def test_sums_come_to_the_same_number_whenever_they_are_reported() -> None:
     rng, names = np.random.default_rng(0), ("a", "b.0", "b.1")
     values = rng.random((30, 3)).astype(np.float32) / 3
     weights = rng.integers(1, 9, 30)

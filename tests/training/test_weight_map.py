@@ -83,7 +83,7 @@ def test_a_routed_model_with_equal_experts_and_gates_of_one_is_the_dense_one(tmp
     torch.testing.assert_close(model.eval()(image), timm_forward(tensors, image), atol=1e-5, rtol=1e-5)
 
 
-def test_a_head_of_other_classes_starts_afresh_and_the_old_one_is_left(tmp_path: Path) -> None:
+def test_a_head_of_other_classes_is_initialised_and_the_old_one_is_left(tmp_path: Path) -> None:
     model, inherited = begun(tmp_path, timm_tensors(classes=7))
     assert {"head.weight", "head.bias"} <= set(inherited.fresh)
     assert inherited.left == ("head.bias", "head.weight")
@@ -120,7 +120,7 @@ def recipe(folder: Path, weights: str) -> dict[str, Any]:
     return {**PARAMETERS, "sparse": (1,)}
 
 
-def test_a_run_tells_where_its_weights_came_from(tmp_path: Path) -> None:
+def test_a_run_records_where_its_weights_came_from(tmp_path: Path) -> None:
     save_file(timm_tensors(), tmp_path / "vit.safetensors")
     options = recipe(tmp_path, f"{tmp_path}/vit.safetensors")
     with started("specs/gmoe.mod", str(tmp_path / "r.yaml"), options, str(tmp_path / "run")):
@@ -184,7 +184,7 @@ def refuses(start: Callable[[Path, Any], Any], folder: Path, tensors: Any, words
     assert words in told.text()
 
 
-def test_all_that_is_amiss_with_a_file_is_told_at_once(tmp_path: Path) -> None:
+def test_all_that_is_amiss_with_a_file_is_reported_at_once(tmp_path: Path) -> None:
     tensors = timm_tensors(size=12)
     tensors["norms.weight"] = tensors.pop("norm.weight")
     with pytest.raises(ModgraphError) as caught:
@@ -239,7 +239,7 @@ def started_from(folder: Path, tensors: dict[str, Tensor], text: str = STACKED) 
     )
 
 
-def test_the_documents_map_takes_experts_apart_and_turns_their_matrices(tmp_path: Path) -> None:
+def test_the_documents_map_takes_experts_apart_and_transposes_their_matrices(tmp_path: Path) -> None:
     tensors = stacked()
     model, inherited = started_from(tmp_path, tensors)
     found = model.state_dict()
@@ -348,7 +348,7 @@ FILES: dict[str, tuple[str, Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_a_file_without_weights_is_told(tmp_path: Path, kind: str) -> None:
+def test_a_file_without_weights_is_reported(tmp_path: Path, kind: str) -> None:
     name, write, words = FILES[kind]
     write(tmp_path / name)
     with pytest.raises(ModgraphError) as caught:
@@ -361,7 +361,7 @@ def test_a_file_without_weights_is_told(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("write", [torch.save, save_file])
 @pytest.mark.parametrize("name", ["vit.pth", "vit.safetensors", "vit"])
-def test_a_file_is_told_by_what_it_holds(
+def test_a_file_is_recognised_by_its_content(
     tmp_path: Path, write: Callable[[dict[str, torch.Tensor], Path], object], name: str
 ) -> None:
     """As a link to it may be called anything."""
@@ -442,7 +442,7 @@ def test_a_mistake_in_a_map_has_its_code_its_place_and_a_way_out(tmp_path: Path,
     assert told[code].span is not None
 
 
-def test_all_mistakes_of_a_map_are_told_at_once(tmp_path: Path) -> None:
+def test_all_mistakes_of_a_map_are_reported_at_once(tmp_path: Path) -> None:
     (tmp_path / "map.yaml").write_text("weights: {a: nrom.weight, b: nrom.bias, c*: norm.weight}\nx: 1\n" + REST)
     with pytest.raises(ModgraphError) as caught:
         read_map(str(tmp_path / "map.yaml"), modgraph.load("specs/gmoe.mod").ir)

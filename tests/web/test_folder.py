@@ -84,7 +84,7 @@ def test_an_empty_folder_and_a_link_to_one_are_written_to(tmp_path: Path) -> Non
     assert (tmp_path / "page").is_symlink() and (tmp_path / "there/a.js").exists()
 
 
-def test_a_place_that_cannot_be_is_told(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for place in (tmp_path / "file", tmp_path / "nowhere/page", tmp_path / "file/page"):
         with pytest.raises(ModgraphError, match="MG113"):

@@ -24,7 +24,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def test_numbers_are_typed_and_what_does_not_fit_is_told(run: Path, tmp_path: Path) -> None:
+def test_numbers_are_typed_and_what_does_not_fit_is_reported(run: Path, tmp_path: Path) -> None:
     folder = made(tmp_path, run)
     for browser in chromium.started():
         with opened(browser, folder) as page:

@@ -89,7 +89,7 @@ def empty(page: Page) -> None:
 # ------------------------------------------------------------ ways in
 
 
-def test_what_is_drawn_gives_what_python_gives(digits: Page, images: Path) -> None:
+def test_what_a_user_draws_gives_what_python_gives(digits: Page, images: Path) -> None:
     empty(digits)
     before = runs(digits)
     stroke(digits, (0.3, 0.2), (0.6, 0.8))
@@ -139,7 +139,7 @@ def test_a_file_that_is_dropped_is_seen_light_on_dark(digits: Page, images: Path
     assert_as_in_python(digits, images)
 
 
-def test_a_file_that_is_no_image_is_told(digits: Page, tmp_path: Path) -> None:
+def test_a_file_that_is_no_image_is_reported(digits: Page, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no image")
     digits.set_input_files(".file input", tmp_path / "notes.txt")
     digits.wait_for_selector("text=notes.txt is no image")
@@ -235,7 +235,7 @@ def test_the_result_is_read_out(digits: Page) -> None:
 # ------------------------------------------------------------ wherever it is looked at
 
 
-def test_a_phone_shows_all_without_scrolling_sideways(phone: Page) -> None:
+def test_a_phone_displays_all_without_scrolling_sideways(phone: Page) -> None:
     assert phone.evaluate("document.documentElement.scrollWidth") <= 360
 
 
@@ -269,7 +269,7 @@ def luminance(colour: str) -> float:
 
 
 @pytest.mark.parametrize(("name", "told"), [("model.onnx", "is damaged"), (".wasm", "The model cannot be run here")])
-def test_what_is_damaged_or_missing_is_told(
+def test_what_is_damaged_or_missing_is_reported(
     browser: Browser, images: Path, tmp_path: Path, name: str, told: str
 ) -> None:
     folder = tmp_path / "page"

@@ -45,7 +45,7 @@ def browser(pages: dict[str, Path]) -> Iterator[Browser]:
 
 @pytest.mark.parametrize("headers", [NO_HEADERS, ISOLATED], ids=["one thread", "isolated"])
 @pytest.mark.parametrize("name", SETTINGS)
-def test_what_is_drawn_or_typed_gives_what_python_gives(
+def test_what_a_user_draws_or_types_gives_what_python_gives(
     browser: Browser, pages: dict[str, Path], name: str, headers: Mapping[str, str]
 ) -> None:
     with opened(browser, pages[name], headers=headers) as page:

@@ -170,14 +170,14 @@ def test_ordinary_networks_agree_with_weights_and_statistics_as_trained(name: st
 
 @pytest.mark.usefixtures("trace_once")
 @pytest.mark.parametrize("form", ["dense", "message_passing"])
-def test_a_transformer_agrees_whichever_form_it_was_trained_in(form: str, tmp_path: Path) -> None:
+def test_a_transformer_agrees_whichever_lowering_it_was_trained_in(form: str, tmp_path: Path) -> None:
     model = modgraph.loads(TRANSFORMER).build(lowering=form)
     modgraph.export(model, tmp_path / "t.onnx")
     agree(model, tmp_path / "t.onnx")
 
 
 @pytest.mark.parametrize("k", [1, 2])
-def test_experts_agree_whichever_form_they_were_trained_in(k: int, tmp_path: Path) -> None:
+def test_experts_agree_whichever_lowering_they_were_trained_in(k: int, tmp_path: Path) -> None:
     model = modgraph.load("specs/gmoe_digits.mod", k=k, depth=1, sparse=[0], experts=3).build()
     report = modgraph.export(model, tmp_path / "g.onnx")
     assert report.verified.worst < 1e-5
@@ -188,7 +188,7 @@ def test_experts_agree_whichever_form_they_were_trained_in(k: int, tmp_path: Pat
 @pytest.mark.usefixtures("trace_once")
 @pytest.mark.parametrize("form", ["grouped", "per_module", "message_passing"])
 @pytest.mark.parametrize("router", ["cosine(k=2, noise=0.3, capacity=1.5)", "linear(k=1)"])
-def test_unlike_experts_agree_whichever_form_they_were_trained_in(form: str, router: str, tmp_path: Path) -> None:
+def test_unlike_experts_agree_whichever_lowering_they_were_trained_in(form: str, router: str, tmp_path: Path) -> None:
     text = f"""model m() {{
       input x: float[9, 6]
       pool p = [linear(8) -> gelu -> linear(6), linear(6), identity]
@@ -226,7 +226,7 @@ def smn(tmp_path_factory: pytest.TempPathFactory, traces: Path) -> Path:
     return path
 
 
-def test_the_manifest_tells_everything_and_the_graph_reads_back(smn: Path) -> None:
+def test_the_manifest_says_everything_and_the_graph_reads_back(smn: Path) -> None:
     manifest = json.loads(smn.with_suffix(".json").read_text())
     assert manifest == Bundle(smn).manifest
     assert manifest["parameters"] == modgraph.load("specs/smn.mod").ir.parameters | {"iterations": 1}
@@ -283,7 +283,7 @@ def _spoiled(model: modgraph.Model) -> modgraph.Model:
 
 
 @pytest.mark.parametrize("path", ["model.pt", "missing/model.onnx", "folder.onnx"])
-def test_places_that_cannot_be_written_are_told(path: str, tmp_path: Path) -> None:
+def test_places_that_cannot_be_written_are_reported(path: str, tmp_path: Path) -> None:
     (tmp_path / "folder.onnx").mkdir()
     model = modgraph.loads("model m() { input x: float[4] y = x -> relu output y }").build()
     with pytest.raises(modgraph.ModgraphError) as caught:
@@ -350,7 +350,7 @@ model weighted() {
 """
 
 
-def test_routes_by_weights_agree_over_modules_and_over_senders(tmp_path: Path) -> None:
+def test_routes_by_weights_agree_over_modules_and_over_tokens(tmp_path: Path) -> None:
     model = modgraph.loads(WEIGHTED).build()
     modgraph.export(model, tmp_path / "m.onnx")
     agree(model, tmp_path / "m.onnx", (1, 3))

@@ -87,7 +87,7 @@ def test_experts_are_rounded_and_routers_are_not(run: Path) -> None:
     assert sum(each.dtype == np.uint8 and each.ndim == 2 for each in stored) >= 2 * 4
 
 
-def test_it_is_told_and_runs_like_any_bundle(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_reported_and_runs_like_any_bundle(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told = (run / "int8.txt").read_text()
     assert "int8: test.accuracy 0." in told
     assert "of the tokens elsewhere" in told
@@ -144,7 +144,7 @@ def test_a_weight_that_is_read_in_several_ways_is_rounded_where_it_multiplies(tm
         "input x: float[5, 6] pool p[3] = scale router r = linear y = x -> p by r output y",
     ],
 )
-def test_a_model_without_such_weights_is_told(text: str, tmp_path: Path) -> None:
+def test_a_model_without_such_weights_is_reported(text: str, tmp_path: Path) -> None:
     model = modgraph.loads(f"model plain() {{ {text} }}").build()
     with pytest.raises(modgraph.ModgraphError) as caught:
         modgraph.export(model, tmp_path / "m.onnx", int8=True)

@@ -56,7 +56,9 @@ def test_inputs_and_outputs_have_the_names_of_the_spec(case: str, tmp_path: Path
         ("p = logits -> tanh output p", None),
     ],
 )
-def test_an_output_tells_whose_classes_it_tells_apart(spec: str, target: str | None, tmp_path: Path) -> None:
+def test_an_output_names_the_target_whose_classes_it_distinguishes(
+    spec: str, target: str | None, tmp_path: Path
+) -> None:
     head = "input x: float[4] target label: class[3] logits = x -> linear(3) loss cross_entropy(logits, label)"
     model = modgraph.loads(f"model m() {{ {head} {spec} }}").build()
     names = {"classes": {"label": ["a", "b", "c"], "of another task": ["d"]}}
@@ -69,7 +71,7 @@ def test_an_output_tells_whose_classes_it_tells_apart(spec: str, target: str | N
     assert predicted.shape == ((2,) if target else (2, 3))
 
 
-def test_a_softmax_over_positions_tells_no_classes_apart() -> None:
+def test_a_softmax_over_positions_distinguishes_no_classes() -> None:
     head = "input x: float[5, 4] target y: class[5, 3] z = x -> linear(3) loss cross_entropy(z, y)"
     over = [modgraph.loads(f"model m() {{ {head} p = z -> softmax(axis={axis}) output p }}").ir for axis in (-1, -2)]
     assert [*map(targets_of, over)] == [{"p": "y"}, {}]

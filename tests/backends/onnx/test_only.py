@@ -157,7 +157,7 @@ def test_others_read_a_bundle_of_some_outputs(folder: Path, capsys: pytest.Captu
         assert {*json.loads(capsys.readouterr().out)["routes"]} == {"z.a.expert"}
 
 
-def test_names_that_mean_nothing_are_told(folder: Path) -> None:
+def test_names_that_mean_nothing_are_reported(folder: Path) -> None:
     graph = modgraph.loads(SPEC, "two.mod").ir
     assert outputs_but(graph, []) == []
     assert outputs_but(graph, ["logits.*"]) == []

@@ -48,7 +48,7 @@ def nodes_of(path: Path) -> list[onnx.NodeProto]:
 
 @pytest.mark.usefixtures("trace_once")
 @pytest.mark.parametrize("k", [1, 2])
-def test_a_gru_with_a_routed_candidate_is_one_scan_that_computes_what_is_chosen(k: int, tmp_path: Path) -> None:
+def test_a_gru_with_a_routed_candidate_is_one_scan_that_computes_only_its_choice(k: int, tmp_path: Path) -> None:
     model = randomised(modgraph.loads(GRU, k=k))
     report = modgraph.export(model, tmp_path / "gru.onnx", routing=True)
     assert report.verified.lengths == ({"time": 5}, {"time": 8})

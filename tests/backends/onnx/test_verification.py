@@ -88,7 +88,7 @@ def test_decisions_that_hang_on_rounding_are_replaced_and_counted(tmp_path: Path
 
 
 @pytest.mark.usefixtures("discrete")
-def test_a_model_of_ties_alone_is_compared_all_the_same(tmp_path: Path) -> None:
+def test_a_model_of_only_ties_is_compared_all_the_same(tmp_path: Path) -> None:
     report = modgraph.export(routed(), tmp_path / "m.onnx", examples={"x": np.zeros((3, 5, 4))})
     assert report.verified.replaced > 0
     assert report.verified.unreached == {"p": [1, 2]}  # ties go to the lower index, in every order of modules
@@ -177,7 +177,7 @@ def test_records_are_outputs_only_when_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("discrete")
-def test_other_decisions_are_told_before_other_numbers() -> None:
+def test_other_decisions_are_reported_before_other_numbers() -> None:
     inference = export_stage.deterministic(routed())
     traced = trace(inference, Examples(inference.graph))
     with torch.no_grad():
@@ -194,7 +194,7 @@ def test_the_gap_is_that_of_the_closest_decision() -> None:
 
 
 @pytest.mark.parametrize("name", ROUTER_EXAMPLES)
-def test_every_form_that_export_may_choose_can_be_exported(name: str, trace_once: Trace) -> None:
+def test_every_lowering_that_export_may_choose_can_be_exported(name: str, trace_once: Trace) -> None:
     """The definition by message passing is not one of them, where a router has others."""
     inference = export_stage.deterministic(modgraph.loads(ROUTER_EXAMPLES[name]).build())
     graph = inference.graph
@@ -267,7 +267,7 @@ def test_what_is_not_finite_agrees_where_both_are_the_same() -> None:
         relative_errors({"y": np.array([np.nan])}, {"y": np.array([np.nan])})
 
 
-def test_weights_that_diverged_are_told_by_name(tmp_path: Path) -> None:
+def test_weights_that_diverged_are_reported_by_name(tmp_path: Path) -> None:
     model = modgraph.loads(SMALL).build()
     with torch.no_grad():
         model.get_parameter("y.linear.bias")[1] = torch.nan
@@ -292,19 +292,19 @@ def test_an_output_over_the_whole_batch_is_refused(tmp_path: Path) -> None:
         ({"words": np.zeros((3, 4), int), "time_length": np.array([1, 2, 5])}, "between 0 and 4"),
     ],
 )
-def test_examples_that_do_not_fit_are_told(examples: Any, words: str, tmp_path: Path) -> None:
+def test_examples_that_do_not_fit_are_reported(examples: Any, words: str, tmp_path: Path) -> None:
     with pytest.raises(modgraph.ModgraphError, match=words) as caught:
         modgraph.export(modgraph.loads(SEQUENCE).build(), tmp_path / "m.onnx", examples=examples)
     assert caught.value.diagnostics[0].code == "MG710"
 
 
-def test_class_names_that_do_not_fit_are_told(tmp_path: Path) -> None:
+def test_class_names_that_do_not_fit_are_reported(tmp_path: Path) -> None:
     names = {"classes": {"label": ["only one"]}}
     with pytest.raises(modgraph.ModgraphError, match=r"names 1 classes of \"label\", which is class\[3\]"):
         modgraph.export(modgraph.loads(SEQUENCE).build(), tmp_path / "m.onnx", description=names)
 
 
-def test_real_examples_are_cut_to_a_second_length(tmp_path: Path) -> None:
+def test_examples_are_cut_to_a_second_length(tmp_path: Path) -> None:
     words = np.random.default_rng(0).integers(0, 20, (7, 9))
     given = {"words": words, "time_length": np.arange(1, 8), "label": np.zeros(7, int)}
     text = """model m() { input words: token[time, 20] target label: class[3]
@@ -324,7 +324,7 @@ def test_an_export_is_a_function_of_the_model(tmp_path: Path) -> None:
     assert model.training
 
 
-def test_an_array_beside_a_router_is_turned_as_torch_turns_it(tmp_path: Path) -> None:
+def test_an_array_next_to_a_router_is_converted_as_torch_converts_it(tmp_path: Path) -> None:
     text = """model m() { input x: float[5, 4] pool p[4] = linear(4) router r = noisy_top_k(k=1)
       weight w: float[5, p] = normal(0.5) y = x -> p by r u = (x, w -> unit) -> contract output y output u }"""
     report = modgraph.export(modgraph.loads(text).build(), tmp_path / "m.onnx")

@@ -84,7 +84,7 @@ def test_what_does_not_fit_is_named_with_what_was_expected(what: str) -> None:
     assert str(caught.value).startswith("tags") and words in str(caught.value)
 
 
-def test_outputs_alone_are_held_against_types_too() -> None:
+def test_outputs_by_themselves_are_compared_with_types_too() -> None:
     """A convolution takes an image of any size: its logits would be of another model."""
     model = modgraph.load("specs/modular_networks_images.mod", size=8, modules=2, channels=2, hidden=3).build()
     ((name, type_),) = model.graph.input_types.items()

@@ -104,7 +104,7 @@ def test_every_spec_is_one_graph_in_training(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "lowering"), [("modular_networks", "grouped"), ("modular_networks_lm", "gathered")])
-def test_sparse_forms_are_one_graph_whatever_is_chosen(name: str, lowering: str) -> None:
+def test_sparse_lowerings_are_one_graph_for_every_choice(name: str, lowering: str) -> None:
     assert compare(small(name, lowering), "aot_eager", seeds=3, atol=0) == 1
 
 
@@ -136,7 +136,7 @@ def plain_compile(model: Model, train: bool, backend: str = "eager", seeds: int 
     return counter
 
 
-def test_compiling_is_one_graph_without_any_setting_whatever_is_chosen() -> None:
+def test_compiling_is_one_graph_without_any_setting_for_every_choice() -> None:
     for train in (False, True):
         torch._dynamo.reset()
         with warnings.catch_warnings():
@@ -191,7 +191,7 @@ def test_padding_is_traced_too() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("lowering", [None, "masked"])
 @pytest.mark.parametrize("name", SPECS)
-def test_every_spec_learns_alike_where_gradients_are_traced(name: str, lowering: str | None) -> None:
+def test_every_spec_learns_the_same_where_gradients_are_traced(name: str, lowering: str | None) -> None:
     assert compare(small(name, lowering), "aot_eager", seeds=2, atol=1e-6 if name == "mt_rmn" else 0) == 1
 
 

@@ -72,7 +72,7 @@ def learn(graph: Graph, lowering: str | None, may_ask: bool, training: bool = Tr
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[SLOW] * (name in LONG)) for name in NAMES])
-def test_a_spec_stays_on_its_device_and_asks_only_for_what_is_chosen(name: str) -> None:
+def test_a_spec_stays_on_its_device_and_asks_only_for_its_choice(name: str) -> None:
     path = min(SPECS.rglob(f"{name}.mod"), key=lambda each: len(each.parts))  # parts have such names too
     graph = load(str(path)).ir
     if name in ASK:

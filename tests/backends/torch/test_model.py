@@ -49,7 +49,7 @@ def test_building_does_not_touch_the_global_random_state() -> None:
     assert torch.equal(torch.rand(3), expected)
 
 
-def test_uniform_starts_keep_the_kaiming_bound() -> None:
+def test_uniform_initialisers_keep_the_kaiming_bound() -> None:
     weight = modgraph.load("specs/smn.mod").build().get_parameter("agree.weight")
     bound = 1 / 64**0.5
     assert weight.abs().max() <= bound
@@ -167,7 +167,7 @@ def test_a_module_declared_once_is_one_set_of_weights() -> None:
     assert program.cost().parameters == 15
 
 
-def test_forms_agree_in_single_precision_at_the_size_of_the_spec() -> None:
+def test_lowerings_agree_in_single_precision_at_the_size_of_the_spec() -> None:
     image = torch.rand(4, 1, 28, 28)
     dense, reference = (modgraph.load("specs/smn.mod").build(lowering=form) for form in ("dense", "message_passing"))
     ours, theirs = dense(image), reference(image)

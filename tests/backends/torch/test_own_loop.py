@@ -92,7 +92,7 @@ def test_a_call_leaves_what_states_become_to_the_next_to_eval_and_to_the_state_d
     assert all(map(torch.equal, states(model), twice)), "a state moved in evaluation"
 
 
-def test_outputs_alone_move_what_needs_no_target() -> None:
+def test_outputs_by_themselves_move_what_needs_no_target() -> None:
     model = model_of()
     model(batch_of()["image"])
     bias, missed = states(model.eval())
@@ -141,7 +141,7 @@ def test_two_calls_may_be_differentiated_together() -> None:
             torch.testing.assert_close(one.grad, other.grad, msg=name)
 
 
-def test_what_is_left_is_copied_is_loaded_over_and_goes_to_another_precision() -> None:
+def test_what_is_left_can_be_duplicated_loaded_over_and_cast() -> None:
     model = model_of()
     start = copy.deepcopy(model.state_dict())
     model.compute(batch_of())
@@ -157,7 +157,7 @@ def test_what_is_left_is_copied_is_loaded_over_and_goes_to_another_precision() -
     assert torch.equal(left.float(), twin.float().eval().get_buffer("bias.value"))
 
 
-def test_a_frozen_state_moves_in_new_places_alone() -> None:
+def test_a_frozen_state_moves_only_in_new_places() -> None:
     text = BALANCED.replace("state  bias: float[expert] = zeros", "frozen { state bias: float[expert] = zeros }")
     model = build(grow(modgraph.loads(text).ir, "expert", 2)).double().train()
     for seed in range(2):
@@ -167,7 +167,7 @@ def test_a_frozen_state_moves_in_new_places_alone() -> None:
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_compiled_model_moves_states_alike(whole: bool) -> None:
+def test_a_compiled_model_moves_states_as_an_eager_one(whole: bool) -> None:
     torch._dynamo.reset()
     plain, compiled = model_of(), model_of()
     forward: Any = torch.compile(compiled, backend="eager", fullgraph=whole)

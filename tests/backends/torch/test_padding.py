@@ -82,7 +82,7 @@ def test_padding_moves_neither_loss_nor_gradients(end: str, padding: float) -> N
     assert any(gradient.abs().sum() > 0 for gradient in found[1] if gradient is not None)
 
 
-def test_a_quotient_over_padding_is_the_mean_of_what_is_real() -> None:
+def test_a_quotient_over_padding_is_the_mean_without_padding() -> None:
     model = modgraph.loads("model m() { input x: float[time, 2] y = 1 / x -> mean output y }").build()
     x, length = torch.tensor([[[2.0, 4.0], [0.0, 0.0]]]), torch.tensor([1])
     for training in (True, False):
@@ -136,13 +136,13 @@ POOL_OF_NORMS = (
 
 
 @pytest.mark.parametrize("use", ["x -> p", "x -> p by (x -> flatten(3) -> linear(p) -> softmax)"])
-def test_padding_is_no_message_to_modules_that_look_at_all_of_theirs(use: str) -> None:
+def test_padding_is_no_message_to_modules_that_read_all_of_theirs(use: str) -> None:
     modgraph.loads(POOL_OF_NORMS % (5, f"y = {use}"))
     with pytest.raises(ModgraphError, match='depend on all of their messages, also on padding of "time"'):
         modgraph.loads(POOL_OF_NORMS % ("time", f"y = {use}"))
 
 
-def test_modules_that_look_at_all_of_their_messages_stand_in_no_scan_whose_examples_end() -> None:
+def test_modules_that_read_all_of_their_messages_stand_in_no_scan_whose_examples_end() -> None:
     text = """model m() { input x: float[%s, 3, 4, 4] pool p[2] = batch_norm
       scan x as v { yield v -> p by (v -> flatten -> linear(p) -> top_k(1)) } as s output s }"""
     modgraph.loads(text % 5)
@@ -150,7 +150,7 @@ def test_modules_that_look_at_all_of_their_messages_stand_in_no_scan_whose_examp
         modgraph.loads(text % "time")
 
 
-def test_modules_that_look_at_all_of_their_messages_get_those_that_chose_them_alone() -> None:
+def test_modules_that_read_all_of_their_messages_get_only_those_that_chose_them() -> None:
     program = modgraph.loads(POOL_OF_NORMS % (5, "y = x -> p by (x -> flatten(3) -> linear(p) -> top_k(1))"))
     x, found = torch.randn(4, 5, 3, 4, 4), list[Tensor]()
     for form in ("grouped", "per_module", "masked", "message_passing"):

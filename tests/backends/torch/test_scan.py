@@ -145,7 +145,7 @@ def test_gathered_masked_and_per_module_give_the_gradients_of_message_passing() 
     assert all(found[0][f"transition.{j}.linear.weight"].any() for j in range(3))
 
 
-def test_a_state_starts_where_it_is_told_and_is_kept_past_the_end() -> None:
+def test_a_state_begins_where_the_spec_says_and_is_kept_past_the_end() -> None:
     text = """model m() { input x: float[time, 2] input start: float[2]
       scan x as v with h: float[2] = start, count: float {
         h = h + v  count = count + 1  yield h  yield count

@@ -127,12 +127,12 @@ def test_every_op_and_router_as_source_computes_the_same(text: str) -> None:
 
 
 @pytest.mark.parametrize("lowering", ["dense", "factorised"])
-def test_forms_of_routes_by_weights(lowering: str) -> None:
+def test_lowerings_of_routes_by_weights(lowering: str) -> None:
     check(modgraph.load("specs/smn.mod", iterations=2).build(lowering=lowering))
 
 
 @pytest.mark.parametrize("lowering", ["gathered", "grouped", "masked", "per_module"])
-def test_forms_of_routes_by_choice(lowering: str) -> None:
+def test_lowerings_of_routes_by_choice(lowering: str) -> None:
     check(modgraph.load("specs/modular_networks_lm.mod").build(lowering=lowering))
 
 
@@ -171,7 +171,7 @@ for path in sorted(Path(sys.argv[1]).glob("*.py")):
 """
 
 
-def test_the_files_of_all_specs_run_where_there_is_torch_alone(tmp_path: Path) -> None:
+def test_the_files_of_all_specs_run_where_there_is_only_torch(tmp_path: Path) -> None:
     for name, parameters in SPECS.items():
         model = modgraph.load(f"specs/{name}.mod", **parameters).build(seed=2).eval()
         batch = {key: value for key, value in random_batch(model).items() if key in model.graph.input_types}
@@ -237,7 +237,7 @@ def test_losses_that_are_no_single_line(labels: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["t", "2 * t -> relu", "exp(t) + t"])
-def test_a_target_that_is_read_in_training_alone(value: str) -> None:
+def test_a_target_that_is_read_only_in_training(value: str) -> None:
     text = f"h = x + ((({value}), x * 2) -> training_or_inference) y = h -> linear(4)"
     net = f"model m() {{ input x: float[4] target t: float[4] {text} output y loss mse(y, t) }}"
     check(modgraph.loads(net).build(seed=1))
@@ -323,7 +323,7 @@ def test_a_file_that_its_user_has_changed_is_no_longer_ours(tmp_path: Path) -> N
     assert not is_of_modgraph(path)
 
 
-def test_a_value_that_a_router_shows_is_not_overwritten_before_it_is_returned() -> None:
+def test_a_value_that_a_router_records_is_not_overwritten_before_it_is_returned() -> None:
     text = """model m() { input x: float[time, 4] pool p = [layer_norm -> linear(4)]
       router r = truncated_kernel(bias=true) y = x -> p by r output y loss 2 * importance(r) }"""
     check(modgraph.loads(text).build(seed=1))

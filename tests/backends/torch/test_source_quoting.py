@@ -44,7 +44,7 @@ def spec(text: str, named: str) -> str:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_a_file_holds_imports_and_definitions_alone(text: str) -> None:
+def test_a_file_holds_only_imports_and_definitions(text: str) -> None:
     try:
         model = modgraph.loads(spec(text, f", named={format_value(text)}")).build()
     except ModgraphError:  # as the name of an axis: what is no word may be refused

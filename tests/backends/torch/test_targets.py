@@ -68,7 +68,7 @@ PERMITTED = {
 
 
 @pytest.mark.parametrize("what", PERMITTED)
-def test_what_only_training_reads_is_needed_in_training_alone(what: str, tmp_path: Path) -> None:
+def test_what_only_training_reads_is_needed_only_in_training(what: str, tmp_path: Path) -> None:
     given = "input x: float[4] input time: float[place, 4] target t: float[4]"
     model = modgraph.loads(f"model m() {{ {given} {PERMITTED[what]} }}").build()
     batch = {"x": torch.randn(3, 4), "time": torch.randn(3, 5, 4)}

@@ -115,7 +115,7 @@ def test_the_order_of_statements_is_no_difference() -> None:
     assert not compare(first, spec("module b = linear(3) module a = linear(3) y = (x -> a) + (x -> b)"))
 
 
-def test_attributes_are_told_one_by_one() -> None:
+def test_attributes_are_reported_one_by_one() -> None:
     before = spec("y = x -> linear(8) -> dropout(0.1)")
     second, first = compare(before, spec("y = x -> linear(6, bias=false) -> dropout(0.1)")).changed
     assert first.after == "y.linear" and second.follows
@@ -229,7 +229,7 @@ def test_a_block_is_found_again_by_its_definition() -> None:
     assert apply_diff(similar, before).hash() == after.hash()
 
 
-def test_what_is_the_same_but_for_keys_is_told_once() -> None:
+def test_what_is_the_same_but_for_keys_is_reported_once() -> None:
     loops = 'repeat t in ["a", "b"] { h[t] = x repeat i in 0..3 { h[t] = h[t] -> linear(4) } }'
     graph = spec(f'{loops} y = h["a"] + h["b"]')
     places = [node.name for node in graph if node.kind == "op" and "linear" in node.name]
@@ -245,7 +245,7 @@ def test_what_is_the_same_but_for_keys_is_told_once() -> None:
     ]
 
 
-def test_a_change_of_a_block_is_told_once_for_all_its_uses() -> None:
+def test_a_change_of_a_block_is_reported_once_for_all_its_uses() -> None:
     text = (
         "block ffn(d) {{ input x: float[d] y = x -> linear({}) -> linear(d) output y }} model m() {{ input x: float[4] "
     )

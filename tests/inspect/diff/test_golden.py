@@ -15,15 +15,15 @@ HOME = Path(__file__).parent / "golden"
 COSINE = "cosine(k, width=width, noise=noise / experts)"
 PARAMETERS = {
     "gmoe": {
-        "two_chosen": {"k": 2},
+        "choose_two": {"k": 2},
         "linear_router": {"gating": "linear"},
         "one_module": {"experts": 7},
         "one_block": {"depth": 13},
     },
-    "gmoe_digits": {"two_chosen": {"k": 2}, "one_module": {"experts": 7}, "one_block": {"depth": 5}},
-    "modular_networks": {"two_chosen": {"slots": 2}, "one_module": {"modules": 3}, "one_block": {"layers": 2}},
-    "modular_networks_images": {"two_chosen": {"slots": 2}, "one_module": {"modules": 6}},
-    "modular_networks_lm": {"two_chosen": {"slots": 2}, "one_module": {"modules": 6}},
+    "gmoe_digits": {"choose_two": {"k": 2}, "one_module": {"experts": 7}, "one_block": {"depth": 5}},
+    "modular_networks": {"choose_two": {"slots": 2}, "one_module": {"modules": 3}, "one_block": {"layers": 2}},
+    "modular_networks_images": {"choose_two": {"slots": 2}, "one_module": {"modules": 6}},
+    "modular_networks_lm": {"choose_two": {"slots": 2}, "one_module": {"modules": 6}},
     "mt_rmn": {"one_cell": {"cells": 5}},
     "sema": {"one_adapter": {"adapters": [1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1]}},
     "sema_backbone": {"one_block": {"depth": 5}},
@@ -53,7 +53,7 @@ def variant_of(name: str, variant: str, folder: Path) -> Graph:
 
 
 @pytest.mark.parametrize(("name", "variant"), CASES)
-def test_a_spec_beside_a_variant(name: str, variant: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_spec_and_a_variant(name: str, variant: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     before, after = load(f"specs/{name}.mod").ir, variant_of(name, variant, tmp_path)
     sides = Side(f"{name}.mod", "spec", before), Side(f"{variant}.mod", "spec", after)
     found = compare_sides(*sides, {}, {})

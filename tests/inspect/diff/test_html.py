@@ -63,7 +63,7 @@ def test_nodes_of_pools_in_scans_and_of_unlike_modules_are_marked() -> None:
     assert any(id.startswith("transition/") for id in data_of(page(*lm))["panes"][1]["marks"])
 
 
-def test_what_has_moved_is_told_with_both_names() -> None:
+def test_what_has_moved_is_reported_with_both_names() -> None:
     text = "model m() {{ input x: float[4] {0} = x -> linear(3) y = {0} -> relu output y }}"
     before, after = data_of(page(loads(text.format("one")), loads(text.format("two"))))["panes"]
     assert before["marks"]["one.linear"] == {

@@ -12,7 +12,7 @@ from modgraph.program import load
 from tests.inspect.browser import quiet_page
 
 
-def test_a_change_is_framed_and_selected_on_both_sides(browser: Browser, tmp_path: Path) -> None:
+def test_a_change_is_framed_and_picked_on_both_sides(browser: Browser, tmp_path: Path) -> None:
     before, after = load("specs/smn.mod"), load("specs/smn.mod", iterations=5)
     found = compare_sides(Side("smn.mod", "spec", before.ir), Side("more.mod", "spec", after.ir), {}, {})
     path = tmp_path / "diff.html"

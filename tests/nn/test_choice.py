@@ -46,7 +46,7 @@ def unlike_pool(size: int, seed: int) -> Pool:
 @given(
     scores=st.lists(st.lists(st.integers(-2, 2), min_size=4, max_size=4), min_size=1, max_size=5), k=st.integers(1, 4)
 )
-def test_of_equal_scores_the_first_is_chosen(scores: list[list[int]], k: int) -> None:
+def test_of_equal_scores_the_first_wins(scores: list[list[int]], k: int) -> None:
     mask = top_k_mask(torch.tensor(scores, dtype=torch.float64), k).numpy()
     expected = np.zeros_like(mask)
     np.put_along_axis(expected, np.argsort(-np.array(scores), axis=1, kind="stable")[:, :k], True, axis=1)
@@ -86,7 +86,7 @@ def test_noisy_top_k_is_that_of_the_equations(
         np.testing.assert_allclose(result[at], gate @ messages[at], atol=1e-10)
 
 
-def test_noise_is_added_in_training_alone() -> None:
+def test_noise_is_added_only_in_training() -> None:
     def load(router: str, training: bool) -> list[float]:
         torch.manual_seed(0)
         x = torch.zeros(1, 200, DIM, dtype=torch.float64)
@@ -108,7 +108,7 @@ def test_noise_is_added_in_training_alone() -> None:
     straight=st.booleans(),
     lengths=st.one_of(st.none(), st.lists(st.integers(0, 7), min_size=2, max_size=2)),
 )
-def test_forms_agree_in_values_and_gradients(
+def test_lowerings_agree_in_values_and_gradients(
     N: int, M: int, k: int, seed: int, kept: float, unlike: bool, straight: bool, lengths: list[int] | None
 ) -> None:
     """Of a choice of k modules at most, among them ties, modules that nobody chooses, and what found no place."""
@@ -147,7 +147,7 @@ def test_forms_agree_in_values_and_gradients(
         "flatten -> linear(12)",
     ],
 )
-def test_modules_taken_by_index_give_what_each_gives_alone(modules: str) -> None:
+def test_modules_taken_by_index_give_what_each_gives_by_itself(modules: str) -> None:
     shape = "5, 3, 4" if "flatten" in modules else "5, 4"
     text = f"model m() {{ input x: float[{shape}] pool p[4] = {modules} y = x -> p output y }}"
     pool = randomised(modgraph.loads(text).build().double(), 0).get_submodule("p")

@@ -114,7 +114,7 @@ fillings = st.sampled_from([torch.nan, torch.inf, -torch.inf, 7.0])
 @pytest.mark.parametrize("name", [name for name in SPECS if name != "mt_rmn of one layer"])
 @given(lengths_of_batches, fillings)
 @settings(max_examples=12, deadline=None)
-def test_a_sequence_gives_in_a_batch_what_it_gives_alone(name: str, lengths: list[int], filling: float) -> None:
+def test_a_sequence_gives_in_a_batch_what_it_gives_by_itself(name: str, lengths: list[int], filling: float) -> None:
     model = model_of(name)
     graph, arrays = model.graph, arrays_of(model.graph, lengths, filling)
     wanted = {**graph.outputs, **graph.losses, **model.routing_results()}
@@ -173,7 +173,7 @@ def test_gradients_of_a_batch_are_the_mean_of_those_of_its_sequences(lengths: li
 
 
 @pytest.mark.usefixtures("trace_once")
-def test_a_bundle_gives_a_sequence_in_a_batch_what_it_gives_alone(tmp_path: Path, trace_once: Trace) -> None:
+def test_a_bundle_gives_a_sequence_in_a_batch_what_it_gives_by_itself(tmp_path: Path, trace_once: Trace) -> None:
     model = model_of("mt_rmn of one layer").float()
     report = modgraph.export(model, tmp_path / "rmn.onnx", routing=True)
     bundle, inference = Bundle(tmp_path / "rmn.onnx"), deterministic(model)

@@ -1,8 +1,8 @@
 # MT-RMN by itself, as any multi-task model imports it.
 import mt_rmn from "../../specs/parts/mt_rmn.mod"
 
-model alone(tasks=["a", "b"], represented=0, cells=3, layers=[3, 2], recursive=false, penalties=[1.0, 1.0],
-            shares=[0.75, 0.75]) {
+model standalone(tasks=["a", "b"], represented=0, cells=3, layers=[3, 2], recursive=false,
+                 penalties=[1.0, 1.0], shares=[0.75, 0.75]) {
   input x: float[time, 4]
   if represented > 0 {
     for k in tasks {
