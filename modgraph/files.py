@@ -1,4 +1,4 @@
-"""Reading ordinary files, and writing them whole or not at all."""
+"""Reads ordinary files, and writes files atomically."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class NotOurs(Diagnostic, code="MG121"):
 
 
 def exists(path: str | Path) -> bool:
-    """Whether there is something of this name; what can be no name is none."""
+    """Whether a path exists; False for an invalid name."""
     try:
         Path(path).stat()
     except (OSError, ValueError):
@@ -47,12 +47,12 @@ def exists(path: str | Path) -> bool:
 
 
 def is_not_utf8(name: str | Path) -> bool:
-    """Whether the bytes of a file's name are not UTF-8: Python keeps those as lone surrogates."""
+    """Whether the bytes of a file name are not UTF-8, which Python keeps as lone surrogates."""
     return any("\ud800" <= letter <= "\udfff" for letter in str(name))
 
 
 def read_file(path: str | Path) -> bytes:
-    """All that an ordinary file holds. Raises `OSError`, also where memory could not take it."""
+    """Read an ordinary file. Raises `OSError`, also for a file larger than memory."""
     with open_file(path) as file:
         log.debug(f"read {path}")
         refuse_beyond_memory(os.fstat(file.fileno()).st_size)
@@ -61,7 +61,7 @@ def read_file(path: str | Path) -> bytes:
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[None]:
-    """Tells what goes wrong with a file while it is written. Raises `ModgraphError`."""
+    """Turn an `OSError` while writing a file into a `ModgraphError`."""
     try:
         yield
     except OSError as error:
@@ -70,9 +70,9 @@ def writing(path: str | Path) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[IO[bytes]]:
-    """A new file, which takes the place of `path` when the block ends; where the block fails, nothing has changed.
+    """Open a new file that replaces `path` when the block ends; if the block fails, `path` stays as it was.
 
-    Its `name` is a path beside the target. Raises `ModgraphError`.
+    The `name` of the file is a path in the folder of the target. Raises `ModgraphError`.
     """
     with writing(path), files.replacing(path) as file:
         yield file
@@ -80,28 +80,28 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:
-    """Write a file whole or not at all. Raises `ModgraphError`."""
+    """Write a file atomically. Raises `ModgraphError`."""
     with replacing(path) as file:
         file.write(content)
 
 
 def files_of_bundle(path: str | Path) -> tuple[Path, Path]:
-    """What an export writes: the model, and its manifest beside it."""
+    """Return the paths of a bundle: the model and its manifest."""
     return Path(path), Path(path).with_suffix(".json")
 
 
 def refuse_foreign(*paths: str | Path, force: bool, keys: Keys | None = None) -> None:
-    """Raises `ModgraphError` where a file is in the way that modgraph did not write, or JSON without these keys."""
+    """Raise `ModgraphError` for a file that modgraph did not write, or JSON without these keys."""
     foreign = [path for path in paths if not force and is_foreign(path, keys)]
     if foreign:
         raise ModgraphError(NotOurs(path=str(path)) for path in foreign)
 
 
 def write_output(path: str | Path, content: bytes, force: bool, keys: Keys | None = None) -> None:
-    """Write a file that the user has named, whole or not at all. Raises `ModgraphError`.
+    """Write a file that the user named, atomically. Raises `ModgraphError`.
 
-    Whoever works long for its content refuses what is foreign before that too: it is looked at again here, since the
-    file may have come meanwhile.
+    A caller with long work calls `refuse_foreign` first. The check is repeated here because the file may have appeared
+    meanwhile.
     """
     with replacing(path) as file:
         file.write(content)

@@ -1,7 +1,7 @@
-"""Frozen dataclasses whose methods are those of their base.
+"""Frozen dataclasses that share the methods of a base class.
 
-`dataclass(frozen=True)` compiles six methods for every class. For hundreds of declarations, that takes longer than all
-else that a command does at its start.
+`dataclass(frozen=True)` compiles six methods for every class. For hundreds of declarations, that takes longer than the
+rest of a command's start.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ T = TypeVar("T")
 
 
 class FrozenData:
-    """Makes every class below it a frozen dataclass, whose fields are given by name."""
+    """Turns every subclass into a frozen dataclass with keyword-only fields."""
 
     _compared: ClassVar[Any] = staticmethod(lambda values: ())
     _fields: ClassVar[tuple[Field[Any], ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        cls.__doc__ = cls.__doc__ or cls.__name__  # or a dataclass makes one of its signature
+        cls.__doc__ = cls.__doc__ or cls.__name__  # else dataclass generates one from the signature
         dataclass(init=False, repr=False, eq=False, match_args=False)(cls)
         cls._fields = fields(cast(Any, cls))
         compared = [field.name for field in cls._fields if field.compare]
@@ -63,8 +63,8 @@ class FrozenData:
 
 
 def replace_fields(value: T, **others: Any) -> T:
-    """A frozen value with other fields, as `dataclasses.replace` gives, in a sixth of the time: without a look at its
-    fields, and without `__post_init__`."""
+    """Copy a frozen value with other fields: a `dataclasses.replace` without checks or `__post_init__`, six times as
+    fast."""
     found = object.__new__(type(value))
     vars(found).update(vars(value), **others)
     return found

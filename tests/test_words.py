@@ -13,11 +13,16 @@ SOUND = (
     "export",
     "grammar",
     "modgraph/cli",
+    "modgraph/declare",
+    "modgraph/diagnostics",
     "modgraph/inspect",
     "modgraph/lsp",
     "modgraph/metrics",
+    "modgraph/recipes",
     "modgraph/store",
+    "modgraph/syntax",
     "modgraph/trace",
+    "modgraph/types",
     "modgraph/web",
 )
 

@@ -1,4 +1,4 @@
-"""What a declaration is: settings, operands, results and weights, said once, and registries of all."""
+"""Declarations: settings, operands, results and weights, each stated once, and registries of them."""
 
 from modgraph.declare.declaration import Declaration, Operand, TorchModule, check_one_kind, own_module, tokens
 from modgraph.declare.record import CHOICES, DISTRIBUTION, RANKING, ROLES, Record, Role, record_as

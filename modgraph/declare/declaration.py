@@ -1,8 +1,8 @@
-"""How an op or router is declared: once, without torch, and everything else follows.
+"""Declares an op or a router once, without torch.
 
-A declaration is a frozen dataclass whose fields are its settings. Class attributes name its operands, results and
+A declaration is a frozen dataclass whose fields are its settings. Class attributes state its operands, results and
 weights by axis patterns, and the torch module that computes it. Signatures, checks, shapes, parameter counts, weight
-names and reference pages are all read from there.
+names and reference pages are derived from it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ DTYPE_HELP = {
 
 @dataclass(frozen=True)
 class Operand:
-    """A value that a declaration takes; `help` says what its axes are, to who gives it others.
+    """A value that a declaration takes; `help` explains its axes where they do not fit.
 
-    `optional` ones stand last and may be left out, the last first.
+    `optional` operands come last and may be left out from the end.
     """
 
     name: str
@@ -39,13 +39,13 @@ class Operand:
 
 
 def tokens(name: str) -> Operand:
-    """An operand of N tokens of width D."""
+    """Declare an operand of N tokens of width D."""
     advice = "tokens have the axes number, width; an image becomes tokens with: -> tokens"
     return Operand(name, "... N D", help=advice)
 
 
 class TorchModule:
-    """The torch module of a declaration: an import path and what its constructor takes, by setting or axis name."""
+    """The torch module of a declaration: an import path and the constructor's arguments, by setting or axis name."""
 
     def __init__(self, path: str, *positional: str, **named: str) -> None:
         self.path = path
@@ -53,12 +53,12 @@ class TorchModule:
         self.named = named
 
     def __get__(self, declaration: Declaration | None, kind: type[Declaration]) -> TorchModule:
-        """The module of a declaration: without a path, the one of `modgraph.nn` that has the declaration's name."""
+        """Return the module; without a path, the class of `modgraph.nn` with the declaration's name."""
         return self if self.path else TorchModule(f"modgraph.nn.{kind.__name__}", *self.positional, **self.named)
 
 
 def own_module(*positional: str, **named: str) -> TorchModule:
-    """The module of `modgraph.nn` that is called as the declaration is."""
+    """Refer to the class of `modgraph.nn` with the declaration's name."""
     return TorchModule("", *positional, **named)
 
 
@@ -70,16 +70,16 @@ class _Declared(FrozenData):
 class Declaration(_Declared, Registered):
     """Base of ops and routers."""
 
-    synonyms: ClassVar[tuple[str, ...]] = ()  # other words of the field for it, which help to a misspelt name
+    synonyms: ClassVar[tuple[str, ...]] = ()  # other words of the field, for suggestions
     example: ClassVar[str]  # the body of a small model that uses it once
     operands: ClassVar[tuple[Operand, ...]] = (Operand("x", "..."),)
     variadic: ClassVar[bool] = False
-    takes_names: ClassVar[bool] = False  # any name is an argument: the setting `names` has each, and then its value
+    takes_names: ClassVar[bool] = False  # any name is an argument; the setting `names` holds each name and its value
     results: ClassVar[tuple[str, ...]] = ("...",)
     weights: ClassVar[tuple[Weight, ...]] = ()
-    along: ClassVar[bool] = False  # it works along an axis of its first operand, the setting `axis`: its `position`
-    one_kind: ClassVar[bool] = False  # its operands are all of each example, or all over the batch
-    masks: ClassVar[str] = ""  # the axes whose padding it must be told, by pattern; a place is one of the first operand
+    along: ClassVar[bool] = False  # it works along the axis of its first operand that the setting `axis` names
+    one_kind: ClassVar[bool] = False  # its operands are all per example, or all per batch
+    masks: ClassVar[str] = ""  # a pattern of the axes whose mask it needs; a number is a place in the first operand
     module: ClassVar[TorchModule]
 
     def __init_subclass__(cls, synonyms: str = "", **options: Any) -> None:
@@ -87,25 +87,25 @@ class Declaration(_Declared, Registered):
         super().__init_subclass__(**options)
 
     def all_weights(self) -> tuple[Weight, ...]:
-        """The weights that this declaration has under its settings."""
+        """Return the weights under these settings."""
         if not self.weights:
             return ()
         return tuple([weight for weight in self.weights if all([getattr(self, each) for each in weight.when.split()])])
 
     def slots_of(self, count: int) -> tuple[str, ...]:
-        """The slots that so many operands flow into: their names, or numbers where there may be any number of them."""
+        """Return the slots for a number of operands: their names, or numbers for a variadic declaration."""
         if self.variadic:
             return tuple(str(index) for index in range(max(1, count)))
         return tuple(operand.name for operand in self.operands[: max(count, _fewest(self.operands))])
 
     def bind(self, *found: TensorType, **known: Any) -> Signature:
-        """Check operand types and infer the results, some axes known beforehand. Raises `Misfit`."""
+        """Check operand types and infer the results; `known` binds some axes first. Raises `Misfit`."""
         axes = Axes(self)
         axes.bound.update(known)
         return Signature(self, found, axes, self.resolve(axes, found))
 
     def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        """The types of the results; operands have bound axes then, by default by their patterns. Raises `Misfit`."""
+        """Bind the axes of the operands and infer the types of the results. Raises `Misfit`."""
         operands = self.match_operands(found)
         if len(found) != len(operands):
             names = ", ".join(operand.name for operand in self.operands)
@@ -129,31 +129,31 @@ class Declaration(_Declared, Registered):
         return self.infer(axes, found)
 
     def match_operands(self, found: tuple[TensorType, ...]) -> tuple[Operand, ...]:
-        """The operands that these values are."""
+        """Return the declared operand for each value."""
         if self.variadic:
             return self.operands[:1] * len(found)
         return self.operands[: max(len(found), _fewest(self.operands))]
 
     def check(self, axes: Axes) -> None:
-        """Raise `Misfit` where settings and axes do not go together."""
+        """Raise `Misfit` where settings and axes do not fit each other."""
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        """The types of the results, by default read from the `results` patterns; over the batch if all operands are."""
+        """Infer the types of the results, by default from the `results` patterns; per batch if all operands are."""
         per: Any = "batch" if {type_.per for type_ in found} == {"batch"} else "example"
         return tuple(TensorType("float", axes.shape(pattern), per=per) for pattern in self.results)
 
     def macs(self, *axes: Any, **settings: Any) -> int:
-        """Multiply-accumulates for one message; of a router for one decision over all senders and modules, messages
-        left out. Overriding methods name the axes and settings that they need."""
+        """Count multiply-accumulates for one message; for a router, for one decision over all tokens and modules,
+        without messages. Overriding methods name the axes and settings that they need."""
         return 0
 
     @property
     def may_mask(self) -> bool:
-        """Whether there are axes whose padding it must be told, of some operands."""
+        """Whether the declaration needs the mask of any axis."""
         return bool(self.masks) or type(self).list_masked_axes is not Declaration.list_masked_axes
 
     def list_masked_axes(self, signature: Signature) -> tuple[Axis, ...]:
-        """The axes whose padding must be told to this declaration, if they have any."""
+        """List the axes whose mask the declaration needs where they are padded."""
         lead = (signature.axes.lead or ()) if "..." in self.masks else ()
         named = [signature.axes[name] for name in self.masks.replace("...", "").split()]
         return (*lead, *(signature.operands[0].shape[each] if isinstance(each, int) else each for each in named))
@@ -164,12 +164,12 @@ class Declaration(_Declared, Registered):
 
 
 def check_one_kind(found: tuple[TensorType, ...]) -> None:
-    """Raises `Misfit` where some values are for each example and others over the batch."""
+    """Raise `Misfit` where some values are per example and others per batch."""
     if len({type_.per for type_ in found}) > 1:
         raise Misfit("it takes values of each example or values over the batch, not both")
 
 
 @cache
 def _fewest(operands: tuple[Operand, ...]) -> int:
-    """How many operands there are at least, where their number is said."""
+    """Count the operands that are not optional."""
     return sum(not operand.optional for operand in operands)

@@ -1,4 +1,4 @@
-"""Messages about declarations (MG13x)."""
+"""Diagnostics about declarations (MG13x)."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class BrokenModule(Diagnostic, code="MG134"):
 
 
 def failure(error: BaseException) -> str:
-    """An exception of somebody else's code, and the line that raised it."""
+    """Describe an exception of foreign code and the line that raised it."""
     words = (str(error).splitlines() or [""])[0].rstrip(". ")
     what = f"{type(error).__name__}: {words}" if words else type(error).__name__
-    frames = traceback.extract_tb(error.__traceback__)[1:]  # without our own
+    frames = traceback.extract_tb(error.__traceback__)[1:]  # skip our own frame
     inner = [
         frame for frame in frames if not frame.filename.startswith("<frozen") and "importlib" not in frame.filename
     ]

@@ -1,4 +1,4 @@
-"""What a router keeps of its decisions, and what each record means to those who read it."""
+"""Records of routers and their roles."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class Role(Enum):
-    """What a record means. Each is a number for every sender and module, [..., N, M], unless it says otherwise."""
+    """The meaning of a record. Its shape is [..., N, M], for N tokens and M modules, unless the text states another."""
 
     GATES = "what the message of each module is weighted by"
     CHOICE = "one where a module is chosen, zero elsewhere and in padding"
@@ -22,7 +22,7 @@ class Role(Enum):
     LOAD = "how likely a module is to be chosen, smooth in training"
 
 
-ROLES = {role.name.lower(): role for role in Role}  # by their words in the language
+ROLES = {role.name.lower(): role for role in Role}  # by the words of the language
 CHOICES = (Role.CHOICE, Role.SLOTS)
 DISTRIBUTION = (Role.LOGITS, Role.LOG_PROBABILITIES)
 RANKING = (Role.SCORES, *DISTRIBUTION)
@@ -38,6 +38,6 @@ class Record:
 
 
 def record_as(records: Iterable[Record], *roles: Role) -> Record | None:
-    """The record in the first of these roles that there is one for."""
+    """Find the record with the first of these roles that any record has."""
     known = [*records]
     return next((record for role in roles for record in known if record.role is role), None)

@@ -1,7 +1,7 @@
-"""Everything that is declared by name: ops, routers, data sets, …: each kind in a registry that its classes fill.
+"""Registers declarations by name: ops, routers, data sets, …, each kind in its own registry.
 
-Installed packages add to them. One offers an entry point of the group `modgraph` that names a module; importing it
-declares what it adds. That is done when a name is not known otherwise, so that nobody pays for what they do not use.
+Installed packages add declarations. A package offers an entry point of the group `modgraph` that names a module, and
+importing the module registers its classes. Extensions are loaded only for a name that is not registered yet.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ class Registry(dict[str, type[D]], Generic[D]):
         Registry.all[kind] = self
 
     def find(self, name: str) -> type[D] | None:
-        """The declaration of a name, one of an installed package included."""
+        """Find the declaration of a name, in installed packages too."""
         if name not in self:
             load_extensions()
         return self.get(name)
 
     def every(self) -> list[type[D]]:
-        """All declarations by name, those of installed packages included."""
+        """List all declarations by name, those of installed packages included."""
         load_extensions()
         return [self[name] for name in sorted(self)]
 
 
 class Registered(Configurable):
-    """A class that is given a `name` is registered among its kind: `class Scale(Op, name="scale")`.
+    """Registers each subclass that has a `name`: `class Scale(Op, name="scale")`.
 
-    Raises `TypeError` where the name is taken, or nothing says what is declared.
+    Raises `TypeError` for a duplicate name or a missing docstring.
     """
 
     registry: ClassVar[Registry[Any]]
@@ -54,7 +54,9 @@ class Registered(Configurable):
 
     def __init_subclass__(cls, name: str = "", **options: Any) -> None:
         super().__init_subclass__(**options)
-        assert "name" not in vars(cls), f'the name of {cls.__name__} stands beside its base: name="{cls.name}"'
+        assert "name" not in vars(cls), (
+            f'the name of {cls.__name__} is an argument of the class statement: name="{cls.name}"'
+        )
         if not name:
             return
         if name in cls.registry:
@@ -66,21 +68,21 @@ class Registered(Configurable):
 
 @cache
 def load_extensions() -> tuple[BrokenExtension, ...]:
-    """Import what installed packages add, once; the faults of those that fail, which add nothing."""
-    from importlib.metadata import entry_points  # at use: it takes as long as reading a spec
+    """Import the extensions of installed packages once; return the faults of those that fail."""
+    from importlib.metadata import entry_points  # at use: this import takes as long as reading a spec
 
     entries = sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value))
     return tuple(fault for entry in entries if (fault := _fault_of(entry)) is not None)
 
 
 def _fault_of(entry: EntryPoint) -> BrokenExtension | None:
-    """Import one package's declarations; what came of it if it failed."""
+    """Import one package's declarations; return its fault if that fails."""
     known = {id(declared) for registry in Registry.all.values() for declared in registry.values()}
     module = entry.module.partition(".")[0]
     try:
         entry.load()
-    except (Exception, SystemExit) as error:  # code of others, which can fail in any way
-        for registry in Registry.all.values():  # what it declared before it failed is forgotten
+    except (Exception, SystemExit) as error:  # foreign code can fail in any way
+        for registry in Registry.all.values():  # unregister what it declared before it failed
             for name, declared in [*registry.items()]:
                 if id(declared) not in known and declared.__module__.partition(".")[0] == module:
                     del registry[name]

@@ -1,4 +1,4 @@
-"""Settings: what may be given for the fields of a declaration or of a section of a recipe."""
+"""Settings: the values that fields of a declaration or of a recipe's section accept."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def setting(
     extent: str = "",
     doc: str = "",
 ) -> Any:
-    """A setting of a declaration, with the values it takes (`min`, `max` inclusive, `below` exclusive).
+    """Declare a setting and the values that it accepts (`min`, `max` inclusive, `below` exclusive).
 
-    Of a recipe it may be the `path` of a file or folder, or several; of an op the name of an `axis`, or the `extent` of
-    one: a pool is then as long as it has modules, and the setting of that name is called after its axis.
+    `path` marks paths of files or folders in a recipe. `axis` marks the name of an axis. `extent` marks a size in
+    whose place a pool may be given, and names the setting that then gets the name of the pool's axis.
     """
     metadata: dict[str, Any] = {"min": min, "max": max, "below": below, "choices": choices}
     metadata |= {"path": path, "axis": axis, "extent": extent, "doc": doc}
@@ -44,13 +44,13 @@ def setting(
 
 @dataclass(frozen=True)
 class Setting:
-    """What may be given for one setting."""
+    """The values that one setting accepts."""
 
     name: str
     kinds: tuple[type, ...]
     default: Any
     bounds: dict[str, Any]
-    items: tuple[type, ...] = (int,)  # what a list holds
+    items: tuple[type, ...] = (int,)  # of a list
 
     @classmethod
     def from_field(cls, field: dataclasses.Field[Any], hint: Any) -> Setting:
@@ -66,11 +66,11 @@ class Setting:
 
     @property
     def names_axis(self) -> bool:
-        """Whether a string gives a new axis its name; where a number is allowed too, it refers to an existing axis."""
+        """Whether a string names a new axis; a setting that accepts numbers too refers to an existing axis."""
         return bool(self.bounds.get("axis")) and int not in (self.items if tuple in self.kinds else self.kinds)
 
     def problem(self, value: Any) -> str | None:
-        """What is wrong with a value, or None."""
+        """Explain why a value is not accepted; None if it is."""
         if not self._is_of_kind(value):
             return f"must be {self.describe()}, not {format_briefly(value)}"
         problems = map(self._member_problem, value if isinstance(value, tuple) else (value,))
@@ -91,7 +91,7 @@ class Setting:
         return None
 
     def convert(self, value: Any) -> Any:
-        """A whole number where a real one is meant becomes one."""
+        """Convert whole numbers to real ones where the setting is real."""
         if isinstance(value, tuple) and float in self.items:
             return tuple(map(float, value))
         return float(value) if float in self.kinds and type(value) is int else value
@@ -107,7 +107,7 @@ class Setting:
         return isinstance(value, self.kinds)
 
     def describe(self) -> str:
-        """What may be given, in words; a section of a recipe is one of those declared by name, or a mapping."""
+        """Describe the accepted values; a section of a recipe is a registered kind or a mapping."""
         words = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
         items = {int: "whole numbers", float: "numbers", str: "strings"}
         words[tuple] = f"a list of {' or '.join(items[item] for item in self.items)}"
@@ -118,14 +118,13 @@ class Setting:
 
 @cache
 def _evaluate_annotation(annotation: Any, module: str) -> Any:
-    """What a field is annotated with. Evaluating all annotations of a class, those of no fields too, takes longer than
-    a small spec."""
+    """Evaluate the annotation of one field; evaluating those of a whole class takes longer than a small spec."""
     holder = types.SimpleNamespace(__annotations__={"field": annotation})
     return typing.get_type_hints(holder, vars(sys.modules[module]))["field"]
 
 
 def _rename(value: Any, rename: Callable[[str], str]) -> Any:
-    """The value of a setting that names axes, with other names; a number counts axes, and "" is a plain one."""
+    """Rename the axes in the value of a setting; numbers and "" (a plain axis) stay."""
     if isinstance(value, tuple):
         return tuple(_rename(each, rename) for each in value)
     return rename(value) if isinstance(value, str) and value else value
@@ -137,7 +136,7 @@ class Configurable:
     @classmethod
     @cache
     def settings(cls) -> dict[str, Setting]:
-        """The settings by name, in order, those that must be given before the others."""
+        """Return the settings by name, required ones first."""
         found = {}
         for field in sorted(dataclasses.fields(typing.cast(Any, cls)), key=lambda field: field.default is not MISSING):
             annotated = next(each for each in cls.__mro__ if field.name in vars(each).get("__annotations__", {}))
@@ -152,20 +151,20 @@ class Configurable:
         return dataclasses.replace(typing.cast(Any, self), **found) if found else self
 
     def with_axes(self, rename: Callable[[str], str]) -> Self:
-        """The same with other names for the axes that its settings name."""
+        """Return a copy with other names for the axes that the settings name."""
         values = {name: getattr(self, name) for name, known in self.settings().items() if known.bounds.get("axis")}
         renamed = {name: _rename(value, rename) for name, value in values.items()}
         return self if renamed == values else dataclasses.replace(typing.cast(Any, self), **renamed)
 
     def values(self) -> dict[str, Any]:
-        """The settings that are not at their default, by name."""
+        """Return the settings that differ from their defaults, by name."""
         return {
             name: value for name, known in self.settings().items() if (value := getattr(self, name)) != known.default
         }
 
 
 def position_of(axis: int | str, type_: TensorType, who: str) -> int:
-    """The place of an axis in a value, counted from the last (−1, −2, …). Raises `Misfit`."""
+    """Find the place of an axis in a value, counted from the last (−1, −2, …). Raises `Misfit`."""
     rank = len(type_.shape)
     if isinstance(axis, int):
         if -axis <= rank:
@@ -182,7 +181,7 @@ def position_of(axis: int | str, type_: TensorType, who: str) -> int:
 
 
 def positions_of(axes: tuple[int | str, ...], type_: TensorType, who: str) -> list[int]:
-    """The same of several axes, each given once."""
+    """Find the places of several axes. Raises `Misfit`, also for an axis given twice."""
     found = [position_of(axis, type_, who) for axis in axes]
     if len(set(found)) < len(found):
         raise Misfit("an axis is given twice", "give each once")
@@ -190,5 +189,5 @@ def positions_of(axes: tuple[int | str, ...], type_: TensorType, who: str) -> li
 
 
 def axis_setting(default: int) -> Any:
-    """The setting that says which axis an op works along."""
+    """Declare the setting for the axis that an op works along."""
     return setting(default, max=-1, axis=True, doc="which axis, by name or counted from the last: -1, -2, …")

@@ -1,4 +1,4 @@
-"""A declaration at one use, and its weights: axes by pattern, and how they start."""
+"""A declaration bound at one use; its weights and their initialisers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from modgraph.types.pattern import Axes, Misfit
 
 @dataclass(frozen=True)
 class Initial:
-    """How a weight starts: `zeros`, `ones`, `constant`, `normal` or `uniform`; the scale is the value, the standard
-    deviation, the bound."""
+    """An initialiser: `zeros`, `ones`, `constant`, `normal` or `uniform`; the scale is the value, the standard
+    deviation or the bound."""
 
     kind: str
     scale: float = 1.0
@@ -33,16 +33,16 @@ def normal(deviation: float) -> Initial:
 
 
 def uniform(fan: str) -> Initial:
-    """U(−1/√n, 1/√n), n the product of the axes in `fan`; Kaiming-uniform with a = √5 is this with n the fan-in."""
+    """U(−1/√n, 1/√n) for n the product of the axes in `fan`; with n the fan-in, Kaiming-uniform with a = √5."""
     return Initial("uniform", fan=fan)
 
 
 @dataclass(frozen=True)
 class Weight:
-    """A weight: its name in the state dict, its axes, how it starts.
+    """A weight: its name in the state dict, its axes, its initialiser.
 
-    A `shared` weight belongs to a pool as a whole, others to each of its modules. A `buffer` is state that no
-    gradient moves. `when` names settings without which the weight is absent, if one is false or not given.
+    A `shared` weight belongs to a pool as a whole, any other to each module. A `buffer` is state that no gradient
+    moves. `when` names settings; the weight is absent if one of them is false or not given.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Weight:
 
 @dataclass(frozen=True)
 class Signature:
-    """A declaration at one use: the types that go in, the axes they bind, the types that come out."""
+    """A declaration at one use: the types of its operands, the axes they bind, the types of its results."""
 
     declaration: Any
     operands: tuple[TensorType, ...]
@@ -63,7 +63,7 @@ class Signature:
     results: tuple[TensorType, ...]
 
     def weight_axes(self) -> dict[str, Shape]:
-        """The axes of the weights by name. Raises `Misfit` where one has no fixed length."""
+        """Return the axes of the weights by name. Raises `Misfit` for an axis of any length."""
         found = {}
         for weight in self.declaration.all_weights():
             shape = self.axes.list_axes(weight.axes)
@@ -76,11 +76,11 @@ class Signature:
 
     @cached_property
     def weight_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Their lengths. Raises `Misfit` where an axis has no fixed length."""
+        """The shapes of the weights by name. Raises `Misfit` for an axis of any length."""
         return {name: sizes(shape) for name, shape in self.weight_axes().items()}
 
     def padding(self) -> tuple[dict[int, str], ...]:
-        """For each operand the axes whose padding the declaration must be told: their names by place, from 0."""
+        """Return, for each operand, the padded axes whose mask the declaration needs: names by place, from 0."""
         names = {axis.name for axis in self.declaration.list_masked_axes(self) if axis.is_padded}
         return tuple(
             {at: axis.name for at, axis in enumerate(type_.shape) if axis.name in names} for type_ in self.operands
@@ -88,28 +88,28 @@ class Signature:
 
     @cached_property
     def padded(self) -> tuple[str, ...]:
-        """The names of these axes, each once."""
+        """The names of the axes of `padding`, each once."""
         return tuple(dict.fromkeys(name for operand in self.padding() for name in operand.values()))
 
     def scale_of(self, initial: Initial) -> float:
-        """The bound of a uniform start, the deviation of a normal one."""
+        """Return the bound of a uniform initialiser, the deviation of a normal one."""
         if not initial.fan:
             return initial.scale
         return 1 / math.sqrt(math.prod(self.axes.resolve(axis) for axis in initial.fan.split()))
 
     def constructor(self) -> tuple[str, list[Any], dict[str, Any]]:
-        """The torch module's path and the values its constructor takes."""
+        """Return the torch module's path and the arguments of its constructor."""
         module = self.declaration.module
         positional = [self.axes.resolve(name) for name in module.positional]
         return module.path, positional, {key: self.axes.resolve(name) for key, name in module.named.items()}
 
 
 def sizes(shape: Shape) -> tuple[int, ...]:
-    """The lengths of axes, which must all have one."""
+    """Return the sizes of axes; none may be of any length."""
     assert not any(axis.is_padded for axis in shape), shape
     return tuple(axis.size or 0 for axis in shape)
 
 
 def product(shape: Shape) -> int:
-    """The number of elements of axes, which must all have a length."""
+    """Return the number of elements of a shape; no axis may be of any length."""
     return math.prod(sizes(shape))

@@ -1,20 +1,20 @@
-"""Constants as the language writes them, whole or as much as a message shows."""
+"""Formats constants as the language writes them, whole or shortened for a message."""
 
 from __future__ import annotations
 
 from typing import Any
 
-MOST_LETTERS = 60  # of a constant that a message shows
+MOST_LETTERS = 60  # of a constant in a message
 MOST_MEMBERS = 8
 
 
 def format_count(number: int, noun: str) -> str:
-    """A number of things in words: 1 operand, 2 operands."""
+    """Format a count with its noun: 1 operand, 2 operands."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def format_value(value: Any) -> str:
-    """A constant as the language writes it."""
+    """Format a constant as the language writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -27,7 +27,7 @@ def format_value(value: Any) -> str:
 
 
 def format_briefly(value: Any) -> str:
-    """A constant in a message: its first members, its first letters."""
+    """Format a constant for a message: its first members, its first letters."""
     if isinstance(value, str):
         return format_value(value if len(value) <= MOST_LETTERS else value[:MOST_LETTERS] + "…")
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Sources, places in them, and the messages that point there."""
+"""Sources, spans in them, and the diagnostics that point there."""
 
 from modgraph.diagnostics.diagnostic import Caution, Diagnostic, Note, Report, Source, Span
 from modgraph.diagnostics.render import ModgraphError, render, render_all

@@ -1,7 +1,7 @@
-"""Sources and places in them; what a message is: words on the class, facts in its fields.
+"""Sources, spans and diagnostics: the class holds the words of a message, its fields the facts.
 
-A mistake of the user's is a value: it is collected in a `Report`, and shown with all others. One class is one
-code; its docstring is the page that `modgraph explain` prints, and its `example` is a spec that provokes it.
+A mistake of the user is a value, which a `Report` collects. Each class has one code. Its docstring is the page that
+`modgraph explain` prints, and its `example` is a spec that triggers it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any, ClassVar, Self
 class Source:
     """A text and its name, a path or `<string>`.
 
-    `label` is the name in pages, which leave the machine: it holds no folder above the spec's. It is the file's name
-    unless given.
+    `label` is the name in pages, which leave the machine, so it holds no folder above that of the spec. It defaults to
+    the name of the file.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Source:
         return [0] + [at + 1 for at, char in enumerate(self.text) if char == "\n"]
 
     def position(self, offset: int) -> tuple[int, int]:
-        """Line and column of a character, both counted from 1."""
+        """Return the line and column of a character, both from 1."""
         line = bisect.bisect_right(self._line_offsets, offset)
         return line, offset - self._line_offsets[line - 1] + 1
 
@@ -54,7 +54,7 @@ class Span:
     end: int
 
     def to(self, other: Span) -> Span:
-        """The stretch from here to the end of `other`."""
+        """Extend the span to the end of `other`."""
         return Span(self.source, self.start, other.end if other.end > self.end else self.end)
 
     @property
@@ -62,7 +62,7 @@ class Span:
         return self.source.text[self.start : self.end]
 
     def holds(self, other: Span) -> bool:
-        """Whether another stretch lies in this one."""
+        """Whether the span contains another."""
         return self.source is other.source and self.start <= other.start and other.end <= self.end
 
     def __str__(self) -> str:
@@ -72,16 +72,16 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True)
 class Note:
-    """A second place that a message speaks of."""
+    """A second place that a message refers to."""
 
     text: str
     span: Span | None = None
 
 
 class Diagnostic:
-    """Base of all messages. A class statement gives a `code`, the class a `message` and a `help` as format strings.
+    """Base of all diagnostics. The class statement sets the `code`; `message` and `help` are format strings.
 
-    The words in braces are its facts. Who makes a message gives those for which the class has no value or property.
+    The names in braces are facts. The constructor takes those for which the class has no attribute.
     """
 
     catalogue: ClassVar[dict[str, type[Diagnostic]]] = {}
@@ -91,7 +91,7 @@ class Diagnostic:
     message: ClassVar[str]
     help: ClassVar[str] = "{way_out}"
     example: ClassVar[str] = ""
-    ours: ClassVar[bool] = False  # whether the fault is modgraph's
+    ours: ClassVar[bool] = False  # whether it is a fault of modgraph
 
     def __init__(self, *, span: Span | None = None, notes: tuple[Note, ...] = (), **facts: Any) -> None:
         wrong = {name for name in self.facts() if not hasattr(type(self), name)} - {*facts} or {*facts} - self.facts()
@@ -102,11 +102,11 @@ class Diagnostic:
 
     @classmethod
     def facts(cls) -> set[str]:
-        """The names in its format strings."""
+        """Return the names in the format strings."""
         return {name for text in (cls.message, cls.help) for _, name, _, _ in Formatter().parse(text) if name}
 
     def replace(self, **facts: Any) -> Self:
-        """The same message with other facts, or at another place."""
+        """Return a copy with other facts, span or notes."""
         return type(self)(**{**vars(self), **facts})
 
     def __init_subclass__(cls, code: str = "", **options: Any) -> None:
@@ -127,11 +127,11 @@ class Diagnostic:
         return self._fill(self.help)
 
     def _fill(self, text: str) -> str:
-        """A format string with the facts in it: fields and properties."""
+        """Fill a format string with the facts: fields and properties."""
         return text.format_map({name: getattr(self, name) for name in self.facts()})
 
     def as_json(self) -> dict[str, Any]:
-        """The message for tools: code, severity, texts, and place (line and column from 1)."""
+        """Return the diagnostic for tools: code, severity, texts, and place (line and column from 1)."""
         place: dict[str, Any] = {}
         if self.span is not None:
             (line, column), (end_line, end_column) = map(self.span.source.position, (self.span.start, self.span.end))
@@ -142,20 +142,20 @@ class Diagnostic:
 
 
 class Caution(Diagnostic):
-    """Base of messages that do not stop the work."""
+    """Base of warnings, which do not stop the command."""
 
     severity = "warning"
 
 
 class Report:
-    """Collects the messages of one run; the same mistake at the same place is told once."""
+    """Collects diagnostics; it keeps one of each code, place and text."""
 
     def __init__(self) -> None:
         self.diagnostics: list[Diagnostic] = []
         self._seen: set[tuple[str, int, str]] = set()
 
     def list_diagnostics(self) -> list[Diagnostic]:
-        """The messages in the order of the text."""
+        """List the diagnostics in the order of the text."""
         return sorted(self.diagnostics, key=lambda each: each.span.start if each.span else -1)
 
     def add(self, diagnostic: Diagnostic) -> None:

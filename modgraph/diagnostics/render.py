@@ -1,4 +1,4 @@
-"""Turns messages into text, as rustc does: code, place, the line, a caret, help."""
+"""Renders diagnostics as rustc does: code, place, the line, a caret, help."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WIDEST_LINE = 160
 
 
 def render(diagnostic: Diagnostic) -> str:
-    """One message, several lines, no trailing newline."""
+    """Render one diagnostic as lines without a trailing newline."""
     lines = [f"{diagnostic.severity}[{diagnostic.code}]: {printable(diagnostic.text())}"]
     if diagnostic.span is not None:
         lines += _excerpt(diagnostic.span)
@@ -26,7 +26,7 @@ def render(diagnostic: Diagnostic) -> str:
 
 
 def render_all(diagnostics: Iterable[Diagnostic]) -> str:
-    """All messages, a blank line between them, and a count at the end."""
+    """Render all diagnostics with blank lines between them and a count at the end."""
     found = list(diagnostics)
     errors = sum(diagnostic.severity == "error" for diagnostic in found)
     counts = (errors, "error"), (len(found) - errors, "warning")
@@ -35,7 +35,7 @@ def render_all(diagnostics: Iterable[Diagnostic]) -> str:
 
 
 class ModgraphError(Exception):
-    """Raised by the Python interface when the input is at fault; carries every message of the run."""
+    """Raised by the Python interface for a mistake in the input; carries every diagnostic."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)
@@ -51,7 +51,7 @@ def _excerpt(span: Span) -> list[str]:
     before = "".join(char if char == "\t" else " " for char in line[first : column - 1])
     carets = "^" * max(1, min(end - (column - 1), WIDEST_LINE))
     gutter = " " * len(str(number))
-    place = printable(str(span)).replace("\n", "\ufffd").replace("\t", "\ufffd")  # names of files may hold these
+    place = printable(str(span)).replace("\n", "\ufffd").replace("\t", "\ufffd")  # names of files may contain these
     return [
         f"{gutter}--> {place}",
         f"{gutter} |",

@@ -1,4 +1,4 @@
-"""What a misspelt name may have meant, in words for the help line of a message."""
+"""Suggests known names for a misspelt one."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 MOST_NAMED = 4  # names of a list in a message
-MOST_DIFFERENCE = 4  # letters by which a name may be longer or shorter than what was meant
+MOST_DIFFERENCE = 4  # in letters, between the lengths of two similar names
 MOST_CANDIDATES = 1000
 MOST_LISTED = 8
-SIMILAR, FAINTLY_SIMILAR = 0.6, 0.3  # twice the letters in common, over those of both
+SIMILAR, FAINTLY_SIMILAR = 0.6, 0.3  # twice the common letters over the letters of both
 
 
 def closest(name: str, known: Iterable[str], cutoff: float = SIMILAR) -> str | None:
-    """The known name that a misspelt one most likely meant, or the only one that it is a word of."""
+    """Find the known name most similar to a misspelt one, or the only one that contains it as a word."""
     names = sorted(set(known))
     matches = _find_similar(name, names, 1, cutoff)
     if matches:
@@ -23,7 +23,7 @@ def closest(name: str, known: Iterable[str], cutoff: float = SIMILAR) -> str | N
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """Some of the known names: those most alike, then others in their order."""
+    """List some of the known names: the most similar, then others in their order."""
     names = _drop_repeats(known)
     cutoff = _find_similar(name, sorted(names), MOST_LISTED, FAINTLY_SIMILAR)
     others = [each for each in names if each not in cutoff]
@@ -33,7 +33,7 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
 def did_you_mean(
     name: str, known: Iterable[str], otherwise: str = "known are: {known}", cutoff: float = SIMILAR
 ) -> str:
-    """The help line for a misspelt name; of many known ones it lists the nearest, then the first."""
+    """Write the help line for a misspelt name; of many known names it lists the most similar, then the first."""
     names = _drop_repeats(known)
     match = closest(name, names, cutoff)
     if match is not None:
@@ -46,12 +46,12 @@ def did_you_mean(
 
 
 def list_names(names: Sequence[str]) -> str:
-    """Names for a message, the first of many."""
+    """Join the first of some names for a message."""
     return ", ".join(names[:MOST_NAMED]) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
 
 
 def _drop_repeats(known: Iterable[str]) -> list[str]:
-    """Each name once: in the order given, or of the alphabet where none is given."""
+    """List each name once, a set in alphabetical order."""
     return sorted(known) if isinstance(known, set | frozenset) else list(dict.fromkeys(known))
 
 

@@ -1,4 +1,4 @@
-"""Messages about recipes and other YAML (MG5xx)."""
+"""Diagnostics about recipes and other YAML (MG5xx)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ class NoRecipe(Diagnostic, code="MG501"):
     """A training needs a recipe: a YAML file beside the spec, of the same name, or one named with `--recipe`."""
 
     message = 'there is no recipe "{path}"'
-    help = "write one beside the spec, or name one with --recipe FILE"
+    help = "write one next to the spec, or name one with --recipe FILE"
 
 
 class BadYaml(Diagnostic, code="MG502"):

@@ -1,4 +1,4 @@
-"""Optimizers and schedules, of the learning rate and of states, as sections of a recipe."""
+"""Optimizers and schedules as sections of a recipe."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ class Optimizer(Named):
     torch: ClassVar[str]
 
     def arguments(self) -> dict[str, Any]:
-        """What the torch optimizer's constructor takes."""
+        """Return the arguments of the torch optimizer's constructor."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     @property
     def numbers_per_weight(self) -> tuple[int, int]:
-        """How many it keeps from step to step for each number of a weight, and how many it makes while it moves one
-        weight, and gives up again."""
+        """Numbers for each element of a weight: kept from step to step, and temporary during its update."""
         return 2, 2
 
 
@@ -58,7 +57,7 @@ class Adam(Optimizer, name="adam"):
     def arguments(self) -> dict[str, Any]:
         arguments = super().arguments()
         arguments["betas"] = (arguments.pop("beta1"), arguments.pop("beta2"))
-        return {**arguments, "fused": True}  # one call for all weights, which makes nothing on the way
+        return {**arguments, "fused": True}  # one call for all weights, without temporaries
 
     @property
     def numbers_per_weight(self) -> tuple[int, int]:
@@ -73,27 +72,27 @@ class AdamW(Adam, name="adamw"):
 
 
 class Schedule(Named):
-    """The share of the learning rate, or of a state's start, at each step: a function of the step alone."""
+    """The factor of the learning rate, or of a state's initial value, as a function of the step."""
 
     registry: ClassVar[Registry[Schedule]] = Registry("schedule")
     warmup: int = setting(0, min=0, doc="steps over which the rate rises to its full value")
 
     def share(self, step: int, steps: int, steps_per_epoch: int) -> float:
-        """The share of the rate at a step (from 0) of `steps` in all."""
+        """Return the factor at a step (from 0) of `steps`."""
         if step < self.warmup:
             return (step + 1) / self.warmup
         done = (step - self.warmup) / max(1, steps - self.warmup)
-        return self.after_warmup(done, step // steps_per_epoch)
+        return self.decay(done, step // steps_per_epoch)
 
     @abstractmethod
-    def after_warmup(self, done: float, epoch: int) -> float:
-        """The share once `done` of the way (from 0 to below 1), in an epoch (from 0)."""
+    def decay(self, done: float, epoch: int) -> float:
+        """Return the factor after warmup; `done` is the share of the remaining steps, from 0 to below 1."""
 
 
 class Constant(Schedule, name="constant"):
     """The full rate throughout."""
 
-    def after_warmup(self, done: float, epoch: int) -> float:
+    def decay(self, done: float, epoch: int) -> float:
         return 1.0
 
 
@@ -102,7 +101,7 @@ class Cosine(Schedule, name="cosine"):
 
     floor: float = setting(0.0, min=0, max=1, doc="share of the rate at the end")
 
-    def after_warmup(self, done: float, epoch: int) -> float:
+    def decay(self, done: float, epoch: int) -> float:
         return self.floor + (1 - self.floor) * 0.5 * (1 + math.cos(math.pi * done))
 
 
@@ -111,7 +110,7 @@ class Linear(Schedule, name="linear"):
 
     floor: float = setting(0.0, min=0, max=1, doc="share of the rate at the end")
 
-    def after_warmup(self, done: float, epoch: int) -> float:
+    def decay(self, done: float, epoch: int) -> float:
         return 1 - (1 - self.floor) * done
 
 
@@ -122,5 +121,5 @@ class Stairs(Schedule, name="stairs"):
     factor: float = setting(0.1, min=0, max=1, doc="what the rate is multiplied by then")
     floor: float = setting(0.0, min=0, max=1, doc="share of the rate that it never goes below")
 
-    def after_warmup(self, done: float, epoch: int) -> float:
+    def decay(self, done: float, epoch: int) -> float:
         return max(self.floor, self.factor ** (epoch // self.every))

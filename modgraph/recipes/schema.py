@@ -1,4 +1,4 @@
-"""Sections of a recipe: frozen dataclasses whose fields are the keys, read from a tree with every mistake told."""
+"""Reads sections of a recipe, frozen dataclasses whose fields are the keys, and reports every mistake."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _hints = cache(typing.get_type_hints)
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting,))
 class Section(FrozenData, Configurable):
-    """A mapping of a recipe. A field that is a section itself is a mapping within."""
+    """A mapping of a recipe; a field that is a section is a nested mapping."""
 
     def contradiction(self) -> str | None:
-        """What is wrong with its keys together, or None."""
+        """Explain why the values of the keys contradict each other; None if they do not."""
         return None
 
     def plain(self) -> dict[str, Any]:
-        """Every key with its value, as YAML writes it."""
+        """Return every key with its value, as YAML writes it."""
         return {name: _plain(getattr(self, name)) for name in _fields(self)}
 
 
 class Named(Section, Registered):
-    """A section that is one of several kinds, told by its key `name`: an optimizer, a data set."""
+    """A section of one of several kinds, selected by the key `name`: an optimizer, a data set."""
 
     def plain(self) -> dict[str, Any]:
         return {"name": self.name, **super().plain()}
@@ -53,16 +53,16 @@ def _plain(value: Any) -> Any:
 
 
 def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | None:
-    """A section from a tree; None with every mistake reported."""
+    """Read a section from a tree; None, with every mistake reported."""
     before = len(report.diagnostics)
     if issubclass(kind, Named) and "name" not in vars(kind):
-        chosen = _chosen(kind, tree, path, report)
-        if chosen is None:
+        named = _find_kind(kind, tree, path, report)
+        if named is None:
             return None
-        kind = typing.cast(type[S], chosen)
+        kind = typing.cast(type[S], named)
     hints, fields = _hints(typing.cast(Any, kind)), _fields(kind)
     values: dict[str, Any] = {}
-    meant: set[str | None] = set()  # by misspelt keys: that these are missing only follows
+    meant: set[str | None] = set()  # by misspelt keys, so they are not reported as missing
     for key, item in tree.items.items():
         if key == "name" and issubclass(kind, Named):
             continue
@@ -91,11 +91,11 @@ def _fields(section: Any) -> dict[str, dataclasses.Field[Any]]:
 
 
 def refuse(report: Report, span: Span | None, key: str, problem: str, meaning: str) -> Any:
-    """Report a value; None in its place."""
+    """Report a bad value and return None."""
     report.add(errors.BadValue(span=span, key=key, problem=problem, meaning=meaning))
 
 
-def _chosen(kind: type[Named], tree: Branch, path: str, report: Report) -> type[Named] | None:
+def _find_kind(kind: type[Named], tree: Branch, path: str, report: Report) -> type[Named] | None:
     leaf = tree.items.get("name")
     if not isinstance(leaf, Leaf):
         if leaf is not None or tree.whole:
@@ -113,7 +113,7 @@ def _chosen(kind: type[Named], tree: Branch, path: str, report: Report) -> type[
 
 
 def _field(field: Any, hint: Any, item: Leaf | Branch, path: str, report: Report) -> Any:
-    """The value of a field; None with a mistake reported."""
+    """Read the value of a field; None, with a mistake reported."""
     options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     if isinstance(item, Leaf) and item.value is None and type(None) in options:
         return None
@@ -121,7 +121,7 @@ def _field(field: Any, hint: Any, item: Leaf | Branch, path: str, report: Report
     for option in options:
         if isinstance(option, type) and issubclass(option, Section):
             if isinstance(item, Leaf) and issubclass(option, Named) and isinstance(item.value, str):
-                item = Branch({"name": item}, span=item.span)  # a word alone names one of several kinds
+                item = Branch({"name": item}, span=item.span)  # a single word is the name of the kind
             if isinstance(item, Branch):
                 return read_section(option, item, path, report)
             return refuse(report, item.span, path, f"must be a mapping, not {item.value!r}", "a mapping")
@@ -145,7 +145,7 @@ def _field(field: Any, hint: Any, item: Leaf | Branch, path: str, report: Report
 
 
 def _absolute(value: Any, item: Leaf, key: str, report: Report) -> Any:
-    """Paths as they are meant where the recipe is read; whoever reads it again, elsewhere, finds the same files."""
+    """Make paths absolute, so that a recipe read again elsewhere finds the same files."""
     if isinstance(value, tuple):
         return tuple(_absolute(each, item, key, report) for each in value)
     if not isinstance(value, str) or not value or Path(value).is_absolute():
@@ -158,7 +158,7 @@ def _absolute(value: Any, item: Leaf, key: str, report: Report) -> Any:
 
 
 def paths_of(section: Section) -> list[str]:
-    """The keys of a section that name files or folders, with dots those of sections within."""
+    """List the keys that hold paths, with dots in nested sections."""
     found = []
     for name, field in _fields(section).items():
         value = getattr(section, name)

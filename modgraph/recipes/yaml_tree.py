@@ -1,5 +1,7 @@
-"""A YAML text as a tree whose every key and value knows its place; where it has syntax mistakes, it is parsed entry by
-entry, so that each is reported."""
+"""Reads YAML into a tree whose keys and values have spans.
+
+A text with syntax mistakes is parsed entry by entry, so that each mistake is reported.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +16,17 @@ from modgraph.diagnostics import Report, Source, Span
 from modgraph.recipes.errors import BadYaml, DuplicateKey
 
 LETTERS = 2**18  # of a recipe or map
-NODES = 100_000  # keys and values of a recipe, those that aliases repeat included
+NODES = 100_000  # keys and values of a recipe, repeated ones of aliases included
 DEPTH = 10  # mappings in mappings
-DIGITS = 100  # of a number; what is longer is a string
+DIGITS = 100  # of a number; a longer one is a string
 MERGE = "tag:yaml.org,2002:merge"
-MISTAKES = 20  # syntax mistakes that are reported for one text
-RECOVERED = 2**15  # letters of the longest text that is parsed entry by entry
+MISTAKES = 20  # reported syntax mistakes of one text
+RECOVERED = 2**15  # letters of the longest text to parse entry by entry
 LEVELS = 10  # of nested entries
 KEY = re.compile(r"^( *)(?![\s#\[\]{},&*!|>%@`]|-\s)[^\n#]*?:(?=[ \t]|$)([^\n]*)", re.MULTILINE)
 BLANK = re.compile(r"\s*(#.*)?")
 ALIAS = re.compile(r"found undefined alias '(.*)'")
-EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")  # a number that YAML 1.1 takes for a string
+EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")  # a number that YAML 1.1 reads as a string
 
 
 @dataclass
@@ -37,7 +39,7 @@ class Leaf:
 
 @dataclass
 class Branch:
-    """A mapping; one that is not `whole` lacks entries that could not be read, which are reported."""
+    """A mapping; if not `whole`, it lacks unreadable entries, which are reported."""
 
     items: dict[str, Leaf | Branch] = field(default_factory=dict)
     keys: dict[str, Span] = field(default_factory=dict)
@@ -60,7 +62,7 @@ class Branch:
 
 
 def read_tree(source: Source, report: Report) -> Branch:
-    """The tree of a YAML text. Reports what cannot be read and leaves it out."""
+    """Read the tree of a YAML text; report and skip unreadable entries."""
     start = Span(source, 0, 1)
     unread = Branch(span=start, whole=False)
     if len(source.text) > LETTERS:
@@ -81,19 +83,19 @@ def read_tree(source: Source, report: Report) -> Branch:
 
 
 class _Fault(Exception):
-    """A node cannot be read, and why."""
+    """Raised for a node that cannot be read, with the reason."""
 
 
 @dataclass
 class _Reader:
-    """Makes branches of YAML's nodes. A node that has several aliases is read, and counts, as often."""
+    """Turns YAML nodes into branches. A node with several aliases is read and counted once for each."""
 
     source: Source
     report: Report
     left: int = NODES
 
     def branch(self, node: yaml.MappingNode, around: tuple[int, ...]) -> Branch:
-        """A mapping within others. Raises `_Fault`."""
+        """Read a mapping; `around` identifies the enclosing ones. Raises `_Fault`."""
         if id(node) in around:
             raise _Fault(node, "it holds itself")
         self._count(node, around)
@@ -110,14 +112,14 @@ class _Reader:
                 else:
                     branch.items[name] = Leaf(self._value(value, ()), self._span(value))
             except _Fault as fault:
-                if self.left < 0:  # nothing after it is read either
+                if self.left < 0:  # too many nodes: read no further
                     raise
                 self.report_fault(fault)
                 branch.whole = False
         return branch
 
     def _value(self, node: Any, around: tuple[int, ...]) -> Any:
-        """A scalar, or a list of scalars and lists. Raises `_Fault`."""
+        """Read a scalar, or a list of scalars and lists. Raises `_Fault`."""
         if isinstance(node, yaml.ScalarNode):
             self._count(node, ())
             return _scalar(node)
@@ -130,7 +132,7 @@ class _Reader:
         )
 
     def _count(self, node: Any, around: tuple[int, ...]) -> None:
-        """Raises `_Fault` where there are too many nodes, or too many around one."""
+        """Count a node. Raises `_Fault` for too many nodes or too deep nesting."""
         self.left -= 1 if isinstance(node, yaml.ScalarNode) else 1 + len(node.value)
         if self.left < 0:
             raise _Fault(node, f"it has more than {NODES:,} keys and values, those of aliases included")
@@ -154,7 +156,7 @@ def _key(node: Any) -> str:
 
 
 def _scalar(node: yaml.ScalarNode) -> Any:
-    """The value of a scalar. Raises `_Fault`."""
+    """Return the value of a scalar. Raises `_Fault`."""
     kind = node.tag.rpartition(":")[2]
     if kind in ("int", "float", "str") and len(node.value) > DIGITS:
         return node.value
@@ -175,12 +177,12 @@ def _scalar(node: yaml.ScalarNode) -> Any:
 
 
 def dump_yaml(record: Mapping[str, Any]) -> str:
-    """The text that `read_tree` reads as this mapping."""
+    """Write a mapping as YAML that `read_tree` reads back."""
     return yaml.dump(record, Dumper=_Dumper, sort_keys=False)
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes strings that `read_tree` reads as numbers, though YAML 1.1 does not."""
+    """Quotes strings that `read_tree`, unlike YAML 1.1, reads as numbers."""
 
 
 def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
@@ -191,21 +193,21 @@ _Dumper.add_representer(str, _represent_text)
 
 
 class Partial(yaml.MappingNode):
-    """A mapping without the entries that could not be parsed."""
+    """A mapping without its unparsable entries."""
 
 
 def compose(source: Source, report: Report, start: int, end: int, levels: int = LEVELS) -> yaml.Node | None:
-    """The node of some lines of a text, None where they are empty; a mapping with reported mistakes is a `Partial`."""
+    """Parse some lines of a text; None if they are empty, a `Partial` mapping if mistakes are reported."""
     try:
         loader = yaml.SafeLoader(source.text[start:end])
-        loader.index = start  # marks then count from the beginning of the text
+        loader.index = start  # so that marks count from the beginning of the text
         return loader.get_single_node()
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mistake = _mistake(error, source, start)
     mark = yaml.Mark("", start, 0, 0, None, 0)
     part = Partial("", [], mark, mark)
     if (alias := ALIAS.match(mistake.reason)) and f"&{alias[1]}" in source.text[:start]:
-        return part  # its anchor stands in another entry
+        return part  # its anchor is in another entry
     before = len(report.errors)
     if levels and len(source.text) <= RECOVERED:
         part.value += _entries(source, start, end, report, levels - 1)
@@ -217,7 +219,7 @@ def compose(source: Source, report: Report, start: int, end: int, levels: int = 
 def _entries(
     source: Source, start: int, end: int, report: Report, levels: int
 ) -> Iterator[tuple[yaml.Node, yaml.Node]]:
-    """The entries of a mapping that can be parsed, each by itself, and the body of an entry that cannot."""
+    """Parse the entries of a mapping one by one, and the body of an entry that fails."""
     found = list(KEY.finditer(source.text, start, end))
     indent = min((len(each[1]) for each in found), default=0)
     found = [each for each in found if len(each[1]) == indent]
@@ -234,7 +236,7 @@ def _entries(
 
 
 def _mistake(error: Exception, source: Source, start: int) -> BadYaml:
-    """The syntax mistake in some lines, from `start`, and its place."""
+    """Describe the syntax mistake in some lines, from `start`, and find its place."""
     last, at, reason = max(0, len(source.text) - 1), start, str(error).splitlines()[0]
     if isinstance(error, RecursionError):
         reason = "it is nested too deep"

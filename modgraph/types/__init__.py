@@ -1,4 +1,4 @@
-"""What a value is: its axes, its type, and the patterns that declarations match against it."""
+"""Axes and types of values, and the axis patterns of declarations."""
 
 from modgraph.types.axis import (
     Axis,

@@ -1,4 +1,4 @@
-"""Axes and types of values: what an axis is called and how long it is, and what one example holds."""
+"""Axes and types of values."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ DType = Literal["float", "token", "class", "length"]
 
 @dataclass(frozen=True)
 class Axis:
-    """A plain axis has a size and no name; one of any length has a name and no size; that of a pool's modules has the
-    pool's path for a name, and as many positions as there are modules."""
+    """A dimension with a name, a size, or both.
+
+    A plain axis has no name, and an axis of any length has no size. The axis of a pool's modules has the path of the
+    pool for a name and the number of modules for a size.
+    """
 
     size: int | None
     name: str = ""
@@ -22,17 +25,17 @@ class Axis:
 
     @property
     def is_padded(self) -> bool:
-        """Whether examples differ in their length along it, so that it may hold padding."""
+        """Whether examples may differ in length along the axis, so that a batch needs padding."""
         return self.size is None
 
     def __str__(self) -> str:
-        """`5`, `time`, `experts=3`."""
+        """Format the axis: `5`, `time`, `experts=3`."""
         if not self.name:
             return str(self.size)
         return self.name if self.size is None else f"{self.name}={self.size}"
 
     def as_json(self) -> Any:
-        """A number, a name, or an object of both."""
+        """Return a number, a name, or an object with both."""
         if not self.name:
             return self.size
         return self.name if self.size is None else {"name": self.name, "size": self.size}
@@ -43,21 +46,22 @@ ONE = Axis(1)
 
 
 def shape_of(axes: Sequence[Axis | int]) -> Shape:
-    """Axes as written: a number is a plain axis."""
+    """Turn axes and numbers into a shape; a number is a plain axis."""
     return tuple(Axis(axis) if isinstance(axis, int) else axis for axis in axes)
 
 
 def format_shape(shape: Shape) -> str:
+    """Format a shape: `[5, time]`."""
     return f"[{', '.join(map(str, shape))}]"
 
 
 def may_meet(left: Axis, right: Axis) -> bool:
-    """Whether two axes are the same, or one is plain and as long as the other: it takes on the other's identity."""
+    """Whether two axes are equal, or have one size and at least one of them is plain."""
     return left == right or (left.size == right.size and not (left.name and right.name))
 
 
 def meet_axes(left: Axis, right: Axis) -> Axis:
-    """What two axes that may meet become."""
+    """Unify two axes that may meet: a plain axis takes the name of the other."""
     return left if left.name else right
 
 
@@ -70,16 +74,16 @@ def meet_shapes(left: Shape, right: Shape) -> Shape:
 
 
 def find_repeated(shape: Shape) -> Axis | None:
-    """The first axis with a name that occurs twice."""
+    """Find the first named axis that occurs twice."""
     names = [axis.name for axis in shape if axis.name]
     return next((axis for axis in shape if names.count(axis.name) > 1), None)
 
 
 def align_axes(inner: Shape, outer: Shape) -> tuple[int, ...] | None:
-    """Where the axes of a value stand among those of one of as many or more, or None where they do not fit.
+    """Find the positions of the axes of `inner` among those of `outer`; None if they cannot be broadcast.
 
-    Of equal ranks each axis stands in its place. In a larger value one with a name stands where that name does, any
-    other next to the axis that follows it, from the last.
+    With equal ranks the axes match one by one. In a larger shape a named axis matches the axis of that name, and a
+    plain one takes the place before the axis that follows it.
     """
     names = [axis.name for axis in outer] if len(inner) < len(outer) else []
     positions: list[int] = []
@@ -94,7 +98,7 @@ def align_axes(inner: Shape, outer: Shape) -> tuple[int, ...] | None:
 
 
 def broadcast(left: Axis, right: Axis) -> Axis:
-    """What two axes become in arithmetic: a plain one of a single place is repeated."""
+    """Unify two axes in arithmetic, where a plain axis of size 1 is broadcast."""
     if left == ONE:
         return right
     return left if right == ONE else meet_axes(left, right)
@@ -104,9 +108,9 @@ def broadcast(left: Axis, right: Axis) -> Axis:
 class TensorType:
     """`float[N, D]`, `token[time, vocabulary]`, `class[n]`, `length[time]`.
 
-    `size` is the vocabulary of a token or the number of classes. `of` is the name of the axis along which a `length`
-    tells how long each example is, or of that of a label's classes, if it has one: `class[kind=10]`. `per` says
-    whether each example has a value of its own or the batch has one (a balance statistic over a batch).
+    `size` is the size of a token's vocabulary or the number of classes. `of` names the axis that a `length` measures,
+    or the axis of a label's classes: `class[kind=10]`. `per` distinguishes a value of each example from a value of
+    the batch, such as a balance statistic.
     """
 
     dtype: DType
@@ -123,28 +127,28 @@ class TensorType:
 
     @property
     def padded(self) -> tuple[str, ...]:
-        """The names of its axes of any length."""
+        """The names of the axes of any length."""
         return tuple(axis.name for axis in self.shape if axis.is_padded)
 
     @property
     def classes(self) -> Axis | None:
-        """The axis of the values that a label takes, of a label."""
+        """The axis of a label's classes; None for other types."""
         return Axis(self.size, self.of) if self.dtype == "class" else None
 
     @property
     def dimensions(self) -> tuple[int | str, ...]:
-        """How long its axes are, and the names of those of any length."""
+        """The sizes of the axes, or names for axes of any length."""
         return tuple(axis.name if axis.size is None else axis.size for axis in self.shape)
 
     def with_shape(self, shape: Sequence[Axis | int]) -> TensorType:
         return TensorType(self.dtype, shape_of(shape), self.size, self.per, self.of)
 
     def position(self, name: str) -> int | None:
-        """Where an axis of a name stands, from 0, or None."""
+        """Find the position of an axis by name, from 0; None if there is none."""
         return next((at for at, axis in enumerate(self.shape) if axis.name == name), None)
 
     def meets(self, other: TensorType) -> bool:
-        """Whether a value of one type may stand where one of the other is meant."""
+        """Whether a value of one type may take the place of the other."""
         if self.classes is not None and other.classes is not None and may_meet(self.classes, other.classes):
             other = replace(other, of=self.of)
         return replace(self, shape=()) == replace(other, shape=()) and shapes_meet(self.shape, other.shape)

@@ -1,4 +1,4 @@
-"""Axis patterns: `"... N D"` against a shape binds N and D, and `"..."` to whatever stands further out."""
+"""Matches axis patterns: `"... N D"` binds N and D to the last axes of a shape, and `"..."` to the outer axes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Misfit(Exception):
-    """Types or settings do not fit a declaration; `operand` is the position of the culprit, if one is."""
+    """Raised where types or settings do not fit a declaration; `operand` is the position of the faulty operand."""
 
     def __init__(self, reason: str, help: str = "", operand: int | None = None) -> None:
         super().__init__(reason)
@@ -34,13 +34,13 @@ class Misfit(Exception):
 
 
 def infer_axis(method: F) -> F:
-    """Marks a method as an axis computed from others, which its parameters name."""
+    """Mark a method as the rule of an axis; its parameters name the axes and settings that it needs."""
     method.__derived__ = True  # type: ignore[attr-defined]
     return method
 
 
 class Axes:
-    """What a declaration's names stand for at one use: bound axes, settings and derived axes."""
+    """Resolves the names of a declaration at one use: bound axes, settings and inferred axes."""
 
     def __init__(self, declaration: Any) -> None:
         self._declaration = declaration
@@ -48,9 +48,9 @@ class Axes:
         self.lead: Shape | None = None
 
     def match(self, pattern: str, found: TensorType, operand: int, what: str, help: str = "") -> None:
-        """Bind the names of a pattern to a shape. A plain axis takes on the identity of one that it meets.
+        """Bind the names of a pattern to a shape. A plain axis takes the name of an axis that it meets.
 
-        Raises `Misfit`, with some help where the axes are not as many.
+        Raises `Misfit`, with `help` where the number of axes differs.
         """
         names = pattern.split()
         open_ended = names[:1] == ["..."]
@@ -72,7 +72,7 @@ class Axes:
             self.bound[name] = meet_axes(known, axis)
 
     def __getitem__(self, name: str) -> Any:
-        """A bound axis as an `Axis`; a setting or a derived length as its value."""
+        """Return a bound axis as an `Axis`, a setting or an inferred size as its value."""
         if name in self.bound:
             return self.bound[name]
         if name.isdigit():
@@ -83,12 +83,12 @@ class Axes:
         return value
 
     def size(self, name: str) -> int | None:
-        """How long an axis is, None if of any length."""
+        """Return the size of an axis; None for any length."""
         axis = self[name]
         return axis.size if isinstance(axis, Axis) else axis
 
     def resolve(self, name: str) -> Any:
-        """The value of a name, an axis as its length. Raises `Misfit` for an axis of any length."""
+        """Return the value of a name, an axis as its size. Raises `Misfit` for an axis of any length."""
         value = self[name]
         if not isinstance(value, Axis):
             return value
@@ -98,22 +98,22 @@ class Axes:
         return value.size
 
     def call(self, method: Callable[..., Any]) -> Any:
-        """A method of the declaration, its parameters filled with the settings, and lengths of axes, that they name."""
+        """Call a method of the declaration with the settings and sizes of axes that its parameters name."""
         needs = _needs(method.__func__ if inspect.ismethod(method) else method)
         return method(**{name: self.resolve(name) for name in needs})
 
     def shape(self, pattern: str) -> Shape:
-        """The shape that a pattern stands for here. Raises `Misfit` where an axis would occur twice."""
+        """Return the shape of a pattern. Raises `Misfit` where an axis would occur twice."""
         return require_distinct(self.list_axes(pattern))
 
     def list_axes(self, pattern: str) -> Shape:
-        """The axes that a pattern names, in order."""
+        """List the axes that a pattern names, in order."""
         named = ((self.lead or ()) if name == "..." else (self[name],) for name in pattern.split())
         return shape_of([axis for axes in named for axis in axes])
 
 
 def require_distinct(shape: Shape) -> Shape:
-    """A shape in which every axis with a name occurs once. Raises `Misfit`."""
+    """Return the shape. Raises `Misfit` where a named axis occurs twice."""
     twice = find_repeated(shape)
     if twice is not None:
         reason = f'the result would be {format_shape(shape)}, where the axis "{twice.name}" occurs twice'
@@ -125,7 +125,7 @@ def require_distinct(shape: Shape) -> Shape:
 
 
 def replace_axes(x: TensorType, place: int, new: Sequence[Axis | int] = (), count: int = 1) -> TensorType:
-    """A value with `new` axes instead of `count` of its own, the first at a place counted from the last.
+    """Replace `count` axes of a type by `new` ones; `place` is that of the first, counted from the last.
 
     Raises `Misfit` where an axis would occur twice.
     """
@@ -135,7 +135,7 @@ def replace_axes(x: TensorType, place: int, new: Sequence[Axis | int] = (), coun
 
 @cache
 def _needs(function: Callable[..., Any]) -> list[str]:
-    """The names a method takes."""
+    """List the names that a method takes."""
     parameters = inspect.signature(function).parameters.items()
     return [
         name for name, each in parameters if name != "self" and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)

@@ -19,7 +19,7 @@ class OutsideProject(Caution, code="MG403"):
     """An import reads a file outside the folder of the spec: said, so that no spec reads files unnoticed."""
 
     message = '"{path}" lies outside the folder of the spec'
-    help = "copy it beside the spec, or go on if this is meant"
+    help = "copy it into that folder, or go on if this is meant"
 
 
 class Dead(Caution, code="MG404"):
@@ -70,7 +70,7 @@ class NamesWouldShift(Caution, code="MG406"):
 class StateStays(Caution, code="MG410"):
     """The body of a scan never binds a state anew, so that it keeps the value it starts with."""
 
-    message = 'nothing updates state "{name}": it stays as it starts'
+    message = 'nothing updates state "{name}": it keeps its initial value'
     help = "bind it in the body, {name} = …, or read a value from outside instead"
     example = "model m() { input x: float[5, 4] scan x as v with h: float[4] { yield v + h } as y output y }"
 

@@ -201,4 +201,8 @@ class BlockOperands(Diagnostic, code="MG223"):
 
     @property
     def way_out(self) -> str:
-        return f"write (a, b) -> {self.name} for two" if self.kind == "block" else "the first is what is sent: by r(b)"
+        return (
+            f"write (a, b) -> {self.name} for two"
+            if self.kind == "block"
+            else "the value left of the arrow is the first: by r(b)"
+        )

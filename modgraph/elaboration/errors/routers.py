@@ -20,7 +20,7 @@ class RecordOutsideRouter(Diagnostic, code="MG244"):
 class UnknownRole(Diagnostic, code="MG245"):
     """What a record means is one of few words, which traces, losses and exports look for."""
 
-    message = 'no record means "{name}"'
+    message = 'a record has no role "{name}"'
     help = "{suggestion}"
     example = R + "g = x -> linear(p) -> softmax record w: weights = g y = x -> p by g output y" + M
 
@@ -45,7 +45,7 @@ class RouterPools(Diagnostic, code="MG248"):
     """A router is for as many pools as it is defined for."""
 
     message = 'router "{name}" is for {wanted}, and {given} pools are given'
-    help = "the first is what is sent to, others are operands: x -> p by r(q)"
+    help = "x goes to the first pool, the others are operands: x -> p by r(q)"
     example = (
         "router r() for p, q { input x: float[tokens, 4] g = x -> linear(p) -> softmax y = x -> p by g output y" + M
     )

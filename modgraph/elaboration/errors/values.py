@@ -197,7 +197,7 @@ class MovedNowhere(Caution, code="MG243"):
     example = "model m() { input x: float[4] first = x -> linear(2) output first moved start -> frist }"
 
 
-SENT = (
+TRAINED = (
     "model m() { input x: float[5, 4] pool p[2] = linear(4) router r = agreement(1) "
     "y = x -> p by r -> mean c = y -> mean(axis=-1) -> batch_mean output y "
 )
@@ -207,8 +207,8 @@ LOSS = ' loss importance(r, over="example") }'
 class GrowthCondition(Diagnostic, code="MG251"):
     """Whether a pool grows is decided for a whole batch by one number, which says no where it is zero."""
 
-    message = "growth is decided by one number for the whole batch, and this is {found}"
-    example = f"{SENT} grow p by r when y -> mean(axis=-1){LOSS}"
+    message = "growth needs one number for the whole batch, and this is {found}"
+    example = f"{TRAINED} grow p by r when y -> mean(axis=-1){LOSS}"
 
 
 class GrowsByAnother(Diagnostic, code="MG252"):
@@ -216,7 +216,7 @@ class GrowsByAnother(Diagnostic, code="MG252"):
 
     message = 'router "{router}" sends nothing through pool "{pool}" before it grows'
     help = "let it grow by the router that it is used by, behind: x -> {pool} by {router}"
-    example = f"{SENT} router s = agreement(1) grow p by s when c > 0{LOSS}"
+    example = f"{TRAINED} router s = agreement(1) grow p by s when c > 0{LOSS}"
 
 
 class GrowsTwice(Diagnostic, code="MG256"):
@@ -224,4 +224,4 @@ class GrowsTwice(Diagnostic, code="MG256"):
 
     message = 'it is said twice when the modules of "{pool}" grow'
     help = "make one condition of both, for example: maximum(a > 2, b > 2)"
-    example = f"{SENT} grow p by r when c > 0 grow p by r when c > 1{LOSS}"
+    example = f"{TRAINED} grow p by r when c > 0 grow p by r when c > 1{LOSS}"
