@@ -13,7 +13,7 @@ from modgraph.store.records import json_text
 
 if TYPE_CHECKING:
     from modgraph.metrics.details import Details
-    from modgraph.training.stored_run import Run
+    from modgraph.training.stored_run import StoredRun
 
 
 USAGE = ("modgraph eval runs/mine", "modgraph eval runs/mine --detail")
@@ -46,7 +46,9 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _measure(run: Run, options: argparse.Namespace) -> tuple[Mapping[str, Mapping[str, float]], Mapping[str, Details]]:
+def _measure(
+    run: StoredRun, options: argparse.Namespace
+) -> tuple[Mapping[str, Mapping[str, float]], Mapping[str, Details]]:
     """The metrics of each split, and their details where they are asked for, by the model or by a bundle of it."""
     from modgraph.metrics.details import details
     from modgraph.metrics.metrics import Metrics, measure, values_of_model

@@ -15,7 +15,7 @@ from modgraph.diagnostics import ModgraphError
 if TYPE_CHECKING:
     from modgraph.backends.onnx import Report
     from modgraph.data import Arrays
-    from modgraph.training.stored_run import Run
+    from modgraph.training.stored_run import StoredRun
 
 
 USAGE = ("modgraph export runs/mine -o mine.onnx", "modgraph export runs/mine -o page --web")
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _export(options: argparse.Namespace, run: Run, data: Mapping[str, Arrays], path: str | Path) -> Report:
+def _export(options: argparse.Namespace, run: StoredRun, data: Mapping[str, Arrays], path: str | Path) -> Report:
     """The bundle of a run, written to a path, with the routing if it is for a page; with rounded weights each split is
     a test of what they change."""
     with imports_frozen("onnxscript"):

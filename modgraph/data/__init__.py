@@ -7,6 +7,7 @@ from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet
 from modgraph.data.digits import Digits, MinMaxDigits, RotatedDigits
 from modgraph.data.fashion_mnist import FashionMnist
 from modgraph.data.image_folders import ClassFolders, ImageFolders
+from modgraph.data.in_python import InPython
 from modgraph.data.npz import Npz
 from modgraph.data.task_sequence import TaskSequence
 from modgraph.data.text import Text

@@ -29,6 +29,13 @@ def does_not_fit(reason: str, way_out: str = DataDoesNotFit.way_out) -> Modgraph
     return ModgraphError([DataDoesNotFit(reason=reason, way_out=way_out)])
 
 
+class DataNotGiven(Diagnostic, code="MG522"):
+    """The data of a run were given in Python: the run keeps what tells them from others, and not the data."""
+
+    message = "the data were given in Python, and a run does not keep them"
+    help = 'give them again, by split: run.evaluate(data={"test": dataset}), or modgraph.train(spec, data={"train": …})'
+
+
 class UnknownArray(Diagnostic, code="MG521"):
     """A file has an array that is neither an input nor a target of the spec, and lacks one that is. If its name is
     misspelt, the model would train without it: without the lengths of examples it would learn from padding."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any
 
 import yaml
@@ -190,6 +191,7 @@ def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _represent_text)
+_Dumper.add_multi_representer(PurePath, lambda dumper, path: _represent_text(dumper, str(path)))
 
 
 class Partial(yaml.MappingNode):

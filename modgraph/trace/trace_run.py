@@ -20,10 +20,10 @@ from modgraph.store.growth import growth_of
 from modgraph.store.journal import check_logs, read_metrics
 from modgraph.trace.errors import NothingToTrace
 from modgraph.trace.trace import RouteTrace, Trace, choose_split, first_of, name_classes, routes_with_gates
-from modgraph.training.stored_run import Run
+from modgraph.training.stored_run import StoredRun
 
 
-def trace_run(run: Run, split: str | None = None, route: str | None = None, examples: int = 512) -> Trace:
+def trace_run(run: StoredRun, split: str | None = None, route: str | None = None, examples: int = 512) -> Trace:
     """Trace the first examples of a split, by default the first split but `train`. Raises `ModgraphError`."""
     routes = routes_with_gates(run.graph, route)
     if not routes:

@@ -21,12 +21,12 @@ from modgraph.metrics.accumulators import Accumulators
 from modgraph.metrics.metrics import Asked, Metrics, metrics_of
 from modgraph.metrics.target_metrics import Batch
 from modgraph.training.errors import OfAnotherRun
-from modgraph.training.stored_run import Run
+from modgraph.training.stored_run import StoredRun
 
 Values = Mapping[str, NDArray[Any]]
 
 
-def bundle_of(run: Run, path: str, check: bool = True) -> Bundle:
+def bundle_of(run: StoredRun, path: str, check: bool = True) -> Bundle:
     """A bundle of the model that a run has now; `check` as in `Bundle`. Raises `ModgraphError` for any other."""
     try:
         manifest = (bundle := Bundle(path, check=check)).manifest

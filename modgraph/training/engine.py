@@ -29,6 +29,7 @@ from modgraph.store.checkpoint_record import tidy
 from modgraph.store.journal import LOGS, cut_logs, seal_logs
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.algorithms.algorithm import Course, Facts, Phase
+from modgraph.training.callbacks import Epoch, Step, Watch
 from modgraph.training.divergence import LOOK_EVERY, FiniteCheck, wrong_in
 from modgraph.training.errors import Diverged
 from modgraph.training.named_parts import check_monitored, measured_metrics
@@ -53,8 +54,10 @@ class Engine:
         directory: RunDirectory,
         processes: Processes,
         resume: bool = False,
+        watch: Watch | None = None,
     ) -> None:
         self.train = train
+        self.watch, self.stopped = watch or Watch(), False
         self.course = course
         self.directory = directory
         self.processes = processes
@@ -177,16 +180,17 @@ class Engine:
             closing(Log(self.directory, self.progress.step)) if self.processes.is_rank_zero else nullcontext() as writer
         ):
             self._train(writer)
-            while (turn := self.course.after(self)) is not None:
+            while not self.stopped and (turn := self.course.after(self)) is not None:
                 self._begin(*turn)
                 self._train(writer)
 
     def _train(self, writer: Log | None) -> None:
         """The epochs of this phase that are left."""
-        while self.progress.epoch_of_phase < self.phase.epochs and not self.progress.enough:
+        while self.progress.epoch_of_phase < self.phase.epochs and not (self.progress.enough or self.stopped):
             self._epoch()
-            self._close_epoch(writer)
-            self.accumulators = Accumulators()
+            if self.progress.step_of_phase % self.order.steps == 0:
+                self._close_epoch(writer)
+                self.accumulators = Accumulators()
             self.save()
 
     def _epoch(self) -> None:
@@ -199,6 +203,8 @@ class Engine:
             for indices, read in progress(examples, steps - done, title, quiet=not self.processes.is_rank_zero):
                 self._step(indices, read)
                 ended = self.progress.step_of_phase % steps == 0
+                if self.stopped:
+                    break
                 if every is not None and self.progress.step % every == 0 and not ended:
                     self.save()
 
@@ -216,6 +222,10 @@ class Engine:
         if writer is not None:
             for split, found in values.items():
                 writer.write(split, self.progress.epoch, self.progress.step, found, self.phase.told)
+        if self.watch.hears("on_epoch"):
+            metrics = {f"{split}.{name}": value for split, found in values.items() for name, value in found.items()}
+            epoch = Epoch(self.progress.epoch, self.progress.step, metrics)
+            self.stopped |= self.on_rank_zero(lambda: self.watch.call("on_epoch", epoch))
 
     def _step(self, indices: Tensor, read: Sent) -> None:
         state, step, seed, steps = self.state, self.progress.step, self.train.seed, self.order.steps
@@ -237,17 +247,26 @@ class Engine:
             found, losses = state.objective({**moved, **told})
             measured, known = len(state.metrics.wanted), len(found) - len(states.results)
             objective = state.learner.objective(losses, found[measured:known], len(indices))
-        self._descend(objective, batch, len(indices))
+        parts = self._descend(objective, batch, len(indices))
         states.move(state.model, dict(zip(states.results, found[known:], strict=True)))
         self.progress = replace(self.progress, step=step + 1)
         state.metrics.gather(self.accumulators, batch, found[:measured], losses)
+        if self.watch.hears("on_step"):
+            self._call_on_step(parts)
 
-    def _descend(self, losses: Mapping[str, Tensor], batch: Batch, examples: int) -> None:
-        """One move of the weights. Raises `ModgraphError` if the loss or a gradient is no finite number."""
+    def _call_on_step(self, parts: Mapping[str, Tensor]) -> None:
+        losses = {name: float(self.processes.mean(part)) for name, part in parts.items()}
+        step = Step(self.progress.epoch + 1, self.progress.step, losses, self.state.optimizer.param_groups[0]["lr"])
+        self.stopped |= self.on_rank_zero(lambda: self.watch.call("on_step", step))
+
+    def _descend(self, losses: Mapping[str, Tensor], batch: Batch, examples: int) -> dict[str, Tensor]:
+        """One move of the weights; this process's part of each loss. Raises `ModgraphError` if the loss or a gradient
+        is no finite number."""
         counts = self.processes.totals(labelled_examples(self.state.metrics.labels, batch))
-        parts = [self.processes.part(value, counts.get(name, examples)) for name, value in losses.items()]
-        loss = torch.stack(parts).sum()
+        parts = {name: self.processes.part(value, counts.get(name, examples)) for name, value in losses.items()}
+        loss = torch.stack([*parts.values()]).sum()
         self.finite.loss(self.processes.mean(loss), self.progress.step)
         loss.backward()  # type: ignore[no-untyped-call]
         self.finite.gradients(self.state.named, self.progress.step, self.train.clip)
         self.state.optimizer.step()
+        return parts

@@ -241,3 +241,10 @@ class NoLossLeft(Diagnostic, code="MG723"):
 
     message = "no phase has anything to learn in the first task: the losses are computed from frozen weights alone"
     help = "leave what the first task is to train out of frozen {{ … }}"
+
+
+class OtherParameter(Diagnostic, code="MG555"):
+    """A program is trained with the parameters that it was read with, and its recipe asks for others."""
+
+    message = "the recipe sets {name}={value}, and the program was read with {name}={own}"
+    help = "read it so, modgraph.load(PATH, {name}={value}), or train the path: modgraph.train(PATH)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from modgraph.data import TRAIN, VALIDATION, Arrays, DataSet
 from modgraph.data.batches import indices_by_group
 from modgraph.data.errors import DataDoesNotFit
-from modgraph.declare import format_briefly
+from modgraph.declare import format_briefly, format_value
 from modgraph.diagnostics import ModgraphError, Report, Source, Span, did_you_mean
 from modgraph.ir import NotReadBack
 from modgraph.program import Program, load
@@ -20,8 +20,10 @@ from modgraph.recipes import errors
 from modgraph.recipes.schema import read_section
 from modgraph.recipes.yaml_tree import Branch, Leaf, dump_yaml, read_tree
 from modgraph.syntax import parse, read
+from modgraph.training.errors import OtherParameter
 from modgraph.training.sections import Start, Train, mapping_of, parameters_in, tree_of
 
+RecipeOrPath = str | Path | Mapping[str, Any]
 SECTIONS = ("model", "start", "data", "train")
 
 
@@ -57,39 +59,65 @@ def keyed(overrides: Mapping[str, Any]) -> dict[str, Any]:
     return {name if "." in name else f"model.{name}": value for name, value in overrides.items()}
 
 
-def read_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Recipe:
-    """The recipe of a file under overrides by dotted key. Raises `ModgraphError` with every mistake."""
+def read_recipe(given: RecipeOrPath, overrides: Mapping[str, Any] | None = None) -> Recipe:
+    """The recipe of a file, or of plain values, under overrides by dotted key. Raises `ModgraphError` with every
+    mistake."""
     report = Report()
-    recipe = _recipe(_override(tree_of(path, report), overrides or {}), report)
+    recipe = _recipe(_override(tree_of(given, report), overrides or {}), report)
     if recipe is None or report.errors:
         raise ModgraphError(report.list_diagnostics())
     return recipe
 
 
-def read_with_spec(path: str | Path, spec: str | Path, overrides: Mapping[str, Any]) -> tuple[Recipe, Program]:
-    """A recipe and the spec under its parameters. Raises `ModgraphError` with every mistake of both."""
+def read_with_spec(
+    given: RecipeOrPath, spec: str | Path | Program, overrides: Mapping[str, Any], data: DataSet | None = None
+) -> tuple[Recipe, Program]:
+    """A recipe and the spec under its parameters, or a program as it is; `data` takes the place of the recipe's. Raises
+    `ModgraphError` with every mistake of both."""
     report, of_spec = Report(), Report()
-    recipe, parameters = None, None
-    source = read(spec, of_spec)
-    if source is None:
-        raise ModgraphError(of_spec.list_diagnostics())
+    recipe, parameters, source = None, None, None
+    if not isinstance(spec, Program):
+        source = read(spec, of_spec)
+        if source is None:
+            raise ModgraphError(of_spec.list_diagnostics())
     try:
-        tree = _override(tree_of(path, report), overrides)
+        tree = _override(tree_of(given, report), overrides)
+        if data is not None:
+            tree.items["data"] = Branch({"name": Leaf(data.name)})
         section = mapping_of(tree, "model", report)
         parameters = parameters_in(section, report) if section.whole else None
         recipe = _recipe(tree, report)
     except ModgraphError as error:
         report.extend(error.diagnostics)
-    if parameters is None:
-        parse(source, of_spec)
-        raise ModgraphError([*of_spec.list_diagnostics(), *report.list_diagnostics()])
-    try:
-        program = load(spec, **parameters)
-    except ModgraphError as error:
-        raise ModgraphError([*error.diagnostics, *report.list_diagnostics()]) from error
+    if isinstance(spec, Program):
+        _refuse_other_parameters(spec, parameters or {}, report, None if recipe is None else recipe.places)
+        program = spec
+    else:
+        if parameters is None:
+            assert source is not None, "it was read"
+            parse(source, of_spec)
+            raise ModgraphError([*of_spec.list_diagnostics(), *report.list_diagnostics()])
+        try:
+            program = load(spec, **parameters)
+        except ModgraphError as error:
+            raise ModgraphError([*error.diagnostics, *report.list_diagnostics()]) from error
     if recipe is None or report.errors:
         raise ModgraphError(report.list_diagnostics())
-    return recipe, program
+    return (recipe if data is None else replace(recipe, data=data)), program
+
+
+def _refuse_other_parameters(
+    program: Program, parameters: Mapping[str, Any], report: Report, places: Mapping[str, Span] | None
+) -> None:
+    """Report parameters of a recipe that a program does not have, or has otherwise: it was read before."""
+    own = program.ir.parameters
+    for name, value in parameters.items():
+        span = (places or {}).get(f"model.{name}")
+        if name not in own:
+            suggestion = did_you_mean(name, own, "its parameters are: {known}")
+            report.add(errors.UnknownKey(span=span, section="model", key=name, suggestion=suggestion))
+        elif own[name] != value:
+            report.add(OtherParameter(span=span, name=name, value=format_value(value), own=format_value(own[name])))
 
 
 def _override(tree: Branch, overrides: Mapping[str, Any]) -> Branch:

@@ -16,12 +16,12 @@ import torch
 import torch.distributed as dist
 from modgraph_runtime.files import format_bytes
 
-from modgraph.data import TRAIN, Arrays
+from modgraph.data import TRAIN, Arrays, DataSet
 from modgraph.data.errors import DataChanged
 from modgraph.data.fingerprint import Fingerprint, as_json
 from modgraph.diagnostics import ModgraphError, Report, Source, render_all
 from modgraph.elaboration import Imports, elaborate
-from modgraph.files import reason_of
+from modgraph.files import exists, reason_of
 from modgraph.inspect.diff import Comparison
 from modgraph.ir import Graph, NotReadBack
 from modgraph.log import log
@@ -32,6 +32,7 @@ from modgraph.store.records import finite, json_text
 from modgraph.store.run_directory import FINISHED, STARTED, RunDirectory, locate_recipe
 from modgraph.syntax import parse
 from modgraph.training.algorithms.algorithm import Course, Setup
+from modgraph.training.callbacks import Watch
 from modgraph.training.carried import Carried, carried, frozen_alike, renamed
 from modgraph.training.compiled import refuse_without_compiler
 from modgraph.training.engine import Engine
@@ -39,26 +40,34 @@ from modgraph.training.errors import ProcessLost, TooLargeForMemory
 from modgraph.training.losses import weighing_losses
 from modgraph.training.named_parts import check_monitored, ignoring, refuse_unfit, refuse_unlabelled, weighing
 from modgraph.training.processes import Processes
-from modgraph.training.recipe import Recipe, keyed, read_with_spec, with_validation
+from modgraph.training.recipe import Recipe, RecipeOrPath, keyed, read_with_spec, with_validation
 from modgraph.training.sections import Train
 from modgraph.training.stages import take_weights
 from modgraph.training.start.errors import CannotStart
 from modgraph.training.start.inherit import Beginning, Inherited, inherit_file, inherit_run
 from modgraph.training.start.weight_map import read_map
 from modgraph.training.state import refusing_damage
-from modgraph.training.stored_run import Run, load_run, unseen
+from modgraph.training.stored_run import StoredRun, load_run, unseen
 
 Splits = Mapping[str, Arrays]
+NOBODY = Watch()
 BYTES = re.compile(r"you tried to allocate (\d+) bytes")  # what torch says of the processor's memory
 OF_PEERS = ("gloo/", "by peer", "broken pipe", "nccl")  # in the text of plain errors of torch's transports
 
 
 def started(
-    spec: str, recipe_path: str | None, overrides: Mapping[str, Any], out: str | None
+    spec: str | Path | Program,
+    given: RecipeOrPath | None,
+    overrides: Mapping[str, Any],
+    out: str | Path | None,
+    data: DataSet | None = None,
+    watch: Watch = NOBODY,
 ) -> AbstractContextManager[Engine]:
-    """A new training of a spec, its run directory made and locked. Raises `ModgraphError`."""
-    recipe, program = read_with_spec(recipe_path or locate_recipe(spec), spec, keyed(overrides))
-    directory = RunDirectory(Path(out or f"runs/{Path(spec).stem}"))
+    """A new training of a spec, or of a program that was read from one, its run directory made and locked. `data` take
+    the place of those of the recipe. Raises `ModgraphError`."""
+    path = _path_of(spec)
+    recipe, program = read_with_spec(_recipe_of(given, path, data), spec, keyed(overrides), data)
+    directory = RunDirectory(Path(out or f"runs/{program.ir.name if path is None else path.stem}"))
     directory.refuse_existing()
     check_kept_spec(program, directory)
     weight_map = read_map(recipe.start.map, program.ir) if recipe.start and recipe.start.map else None
@@ -79,7 +88,24 @@ def started(
         take_weights(state.model, state.staged, own)
         return found
 
-    return _begun(program, recipe, directory, inherit)
+    return _begun(program, recipe, directory, inherit, watch)
+
+
+def _recipe_of(given: RecipeOrPath | None, spec: Path | None, data: DataSet | None) -> RecipeOrPath:
+    """The recipe that is given, or that beside the spec; where data are given, by default an empty one."""
+    if given is not None:
+        return given
+    beside = None if spec is None else locate_recipe(spec)
+    if beside is None or (data is not None and not exists(beside)):
+        return {}
+    return beside
+
+
+def _path_of(spec: str | Path | Program) -> Path | None:
+    """The file of a spec; None of a program that was read from a string."""
+    if not isinstance(spec, Program):
+        return Path(spec)
+    return None if spec.source is None or not exists(spec.source.name) else Path(spec.source.name)
 
 
 def check_kept_spec(program: Program, directory: RunDirectory) -> None:
@@ -94,7 +120,7 @@ def check_kept_spec(program: Program, directory: RunDirectory) -> None:
 
 
 def migrated(
-    run: Run, checkpoint: Checkpoint, recipe: Recipe, program: Program, plan: Comparison, out: str, restart: bool
+    run: StoredRun, checkpoint: Checkpoint, recipe: Recipe, program: Program, plan: Comparison, out: str, restart: bool
 ) -> AbstractContextManager[Engine]:
     """A new run of another spec, where a checkpoint of a run left it; or one that begins with its weights alone, where
     it is to `restart`, or learns from other examples. Raises `ModgraphError`."""
@@ -130,7 +156,11 @@ def migrated(
 
 @contextmanager
 def _begun(
-    program: Program, recipe: Recipe, directory: RunDirectory, first: Callable[[Engine, Splits], Beginning | None]
+    program: Program,
+    recipe: Recipe,
+    directory: RunDirectory,
+    first: Callable[[Engine, Splits], Beginning | None],
+    watch: Watch = NOBODY,
 ) -> Iterator[Engine]:
     """A new run of a program in its folder, which `first` may give weights to begin with. Raises `ModgraphError`."""
     assert program.standalone is not None, "it was read from a text"
@@ -140,7 +170,7 @@ def _begun(
     splits = with_validation(recipe.data.splits(graph), recipe.train)
     graph = weighing(graph, labels, splits[TRAIN])
     refuse_unlabelled(graph, splits[TRAIN])
-    with _engine(graph, recipe, splits, directory) as engine:
+    with _engine(graph, recipe, splits, directory, watch=watch) as engine:
         inherited = first(engine, splits)
         fingerprints = engine.on_rank_zero(partial(as_json, recipe.data, splits))
         if engine.processes.is_rank_zero:
@@ -156,9 +186,10 @@ def _begun(
         yield engine
 
 
-def resumed(path: str) -> AbstractContextManager[Engine]:
-    """A run taken up where its newest checkpoint left it. Raises `ModgraphError`."""
-    run = load_run(path)
+def resumed(path: str | Path, data: DataSet | None = None, watch: Watch = NOBODY) -> AbstractContextManager[Engine]:
+    """A run taken up where its newest checkpoint left it; `data` are those that it began with, where they were given in
+    Python. Raises `ModgraphError`."""
+    run = load_run(path).with_data(data)
     splits = run.splits()
 
     def check() -> None:
@@ -166,7 +197,7 @@ def resumed(path: str) -> AbstractContextManager[Engine]:
         way_out = f"put them back, or begin a new run from this one's weights: -s start.run={path}"
         run.refuse_changed(splits, run.fingerprints, way_out)
 
-    return _engine(run.began_with, run.recipe, splits, run.directory, check, resume=True)
+    return _engine(run.began_with, run.recipe, splits, run.directory, check, True, watch)
 
 
 @contextmanager
@@ -177,6 +208,7 @@ def _engine(
     directory: RunDirectory,
     check: Callable[[], None] = lambda: None,
     resume: bool = False,
+    watch: Watch = NOBODY,
 ) -> Iterator[Engine]:
     """An engine in its place: processes joined, `check` done by one of them, threads set, the folder locked."""
     with ExitStack() as stack:
@@ -193,7 +225,7 @@ def _engine(
         if processes.is_rank_zero:
             stack.enter_context(directory.lock_folder())
         stack.enter_context(memory_told(recipe.train.batch))
-        yield Engine(graph, recipe.train, course_of(graph, recipe.train, splits), directory, processes, resume)
+        yield Engine(graph, recipe.train, course_of(graph, recipe.train, splits), directory, processes, resume, watch)
 
 
 def course_of(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> Course:
@@ -213,12 +245,13 @@ def threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def finish(engine: Engine) -> dict[str, Any]:
-    """Train to the end, test on every other split, and record it: metrics by `split.metric`."""
+def finish(engine: Engine, data: DataSet | None = None) -> dict[str, Any]:
+    """Train to the end, test on every other split (of `data`, where these were given in Python), and record it: metrics
+    by `split.metric`."""
     engine.run()
     processes = engine.processes
     processes.gather(None)  # until all are done
-    run = load_run(engine.directory.path)
+    run = load_run(engine.directory.path).with_data(data)
     model = run.model(processes.device)
     done = engine.progress
     metrics: dict[str, Any] = {"epochs": done.epoch, "steps": done.step, **engine.course.results(engine)}

@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from yaml.representer import RepresenterError
+
 import modgraph.training.continual  # noqa: F401 - an algorithm too
 from modgraph.declare import setting
-from modgraph.diagnostics import ModgraphError, Report
+from modgraph.diagnostics import ModgraphError, Report, Source
 from modgraph.files import exists
 from modgraph.recipes import errors
 from modgraph.recipes.optimizers import Adam, Constant, Optimizer, Schedule
 from modgraph.recipes.schema import Section, read_section, refuse
-from modgraph.recipes.yaml_tree import NODES, Branch, read_tree
+from modgraph.recipes.yaml_tree import NODES, Branch, dump_yaml, read_tree
 from modgraph.syntax import read
 from modgraph.training.algorithms import Algorithm, Backprop
 
@@ -187,11 +189,22 @@ def read_parameters(path: str | Path) -> dict[str, Any]:
     return parameters
 
 
-def tree_of(path: str | Path, report: Report) -> Branch:
-    """The tree of a recipe. Raises `ModgraphError` where the file cannot be read."""
-    if not exists(path):
-        raise ModgraphError([errors.NoRecipe(path=str(path))])
-    source = read(path, report)
+def tree_of(recipe: str | Path | Mapping[str, Any], report: Report) -> Branch:
+    """The tree of a recipe, of a file or as plain values. Raises `ModgraphError` where the file cannot be read, and
+    `TypeError` for values that no recipe holds."""
+    if isinstance(recipe, Mapping):
+        return read_tree(Source("recipe", _yaml_of(recipe)), report)
+    if not exists(recipe):
+        raise ModgraphError([errors.NoRecipe(path=str(recipe))])
+    source = read(recipe, report)
     if source is None:
         raise ModgraphError(report.list_diagnostics())
     return read_tree(source, report)
+
+
+def _yaml_of(recipe: Mapping[str, Any]) -> str:
+    try:
+        return dump_yaml(recipe) if recipe else ""
+    except RepresenterError as error:
+        value = error.args[-1]
+        raise TypeError(f"a recipe holds plain values, not {type(value).__name__}: {value!r}") from error

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import torch
 
@@ -28,11 +28,21 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Run:
-    """A run on disk. `overrides` choose its data anew."""
+class StoredRun:
+    """A run on disk. `overrides` choose its data anew. `given` are data that were given in Python, the run's own or,
+    where they are chosen `anew`, others."""
 
     directory: RunDirectory
-    overrides: Mapping[str, Any]
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    given: DataSet | None = field(default=None, repr=False)
+    anew: bool = False
+
+    @classmethod
+    def load(cls, path: str | Path, data: Mapping[str, Any]) -> Self:
+        """The run of a folder, with other values for keys of its data. Raises `ModgraphError`."""
+        directory = RunDirectory(Path(path))
+        directory.check()
+        return cls(directory, {f"data.{key}": value for key, value in data.items()})
 
     @property
     def path(self) -> Path:
@@ -60,7 +70,11 @@ class Run:
     @property
     def _data(self) -> DataSet:
         """Its data set, with what the run keeps of it."""
-        return self.recipe.data.kept_in(self.path)
+        return self.given or self.recipe.data.kept_in(self.path)
+
+    def with_data(self, data: DataSet | None, anew: bool = False) -> Self:
+        """The run with data that are given in Python."""
+        return self if data is None else replace(self, given=data, anew=anew)
 
     def checkpoint(self, best: bool = True) -> Checkpoint:
         """The best checkpoint if the recipe asks for the best, or the newest. Raises `ModgraphError`."""
@@ -108,7 +122,7 @@ class Run:
         self, splits: Mapping[str, Arrays], known: Mapping[str, Fingerprint] | None = None, way_out: str | None = None
     ) -> None:
         """Raises `ModgraphError` where splits are not as the run began with them, unless its data are chosen anew."""
-        if self.overrides:
+        if self.overrides or self.anew:
             return
         expected = {name: self.fingerprints.get(name) for name in splits} if known is None else known
         changes = changes_of(expected, {name: Fingerprint.of(self._data, each) for name, each in splits.items()})
@@ -126,11 +140,9 @@ def unseen(splits: Mapping[str, T]) -> dict[str, T]:
     return {name: value for name, value in splits.items() if name not in (TRAIN, VALIDATION)}
 
 
-def load_run(path: str | Path, /, **data: Any) -> Run:
+def load_run(path: str | Path, /, **data: Any) -> StoredRun:
     """A run directory; keywords choose keys of its data anew (`seed=1`). Raises `ModgraphError`."""
-    directory = RunDirectory(Path(path))
-    directory.check()
-    return Run(directory, {f"data.{key}": value for key, value in data.items()})
+    return StoredRun.load(path, data)
 
 
 def data_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:

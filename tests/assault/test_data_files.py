@@ -43,7 +43,7 @@ from modgraph.store.run_directory import RunDirectory
 from modgraph.training.recipe import read_recipe
 from modgraph.training.start.inherit import read_tensors
 from modgraph.training.start.weight_map import read_map
-from modgraph.training.stored_run import Run
+from modgraph.training.stored_run import StoredRun
 from tests.assault.campaign import campaign
 from tests.assault.specs import HANGS, LONGEST, bounded_time
 
@@ -215,7 +215,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "x.pt": read_tensors,
     "map.yaml": lambda path: read_map(path, GRAPH),
     "recipe.yaml": lambda path: read_recipe(path).to_yaml(),
-    "data.json": lambda path: Run(RunDirectory(Path(path).parent), {}).fingerprints,
+    "data.json": lambda path: StoredRun(RunDirectory(Path(path).parent), {}).fingerprints,
 }
 EXTREMES = [
     struct.pack(order + form, number)

@@ -1,0 +1,171 @@
+"""Data sets of one's own, given in Python: any `torch.utils.data.Dataset`, or arrays by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from modgraph.data.declaration import TRAIN, Arrays, DataSet, check
+from modgraph.data.errors import DataNotGiven, UnknownArray, does_not_fit
+from modgraph.diagnostics import ModgraphError, did_you_mean
+from modgraph.ir import Graph, length_name
+from modgraph.types import TensorType
+
+Examples = dict[str, list[NDArray[Any]]]  # the value of each example by the name of an input or target
+Types = Mapping[str, TensorType]
+
+
+class InPython(DataSet, name="python"):
+    """Data sets that a program gives in Python (`modgraph.train(…, data={"train": …, "test": …})`). A run keeps what
+    tells them from others, not the data."""
+
+    sets: ClassVar[Mapping[str, Any]] = {}
+    _read: ClassVar[dict[str, Arrays]]
+
+    @classmethod
+    def of(cls, sets: Mapping[str, Any]) -> InPython:
+        """The data sets of splits by name. Raises `ModgraphError` and `TypeError`."""
+        if not isinstance(sets, Mapping):
+            raise TypeError(f'data takes data sets by split, data={{"train": …}}, not {type(sets).__name__}')
+        found = cls()
+        vars(found).update(sets=dict(sets), _read={})
+        return found
+
+    def splits(self, graph: Graph) -> dict[str, Arrays]:
+        """The arrays of every split: each data set is read once, example by example, and kept in memory."""
+        if not self.sets:
+            raise ModgraphError([DataNotGiven()])
+        types = {**graph.input_types, **graph.target_types}
+        for split, examples in self.sets.items():
+            if split not in self._read:
+                self._read[split] = Arrays(_arrays_of(examples, types, graph, split))
+        return {split: check(arrays, graph, split) for split, arrays in self._read.items()}
+
+
+def refuse_without_training(sets: Mapping[str, Any]) -> None:
+    """Raises `ModgraphError` unless there is something to learn from."""
+    if TRAIN not in sets:
+        known = ", ".join(map(str, sets)) or "none"
+        raise does_not_fit(f'data has no "{TRAIN}"; it has: {known}', 'name the data to learn from: data={"train": …}')
+
+
+def _arrays_of(examples: Any, types: Types, graph: Graph, split: str) -> dict[str, NDArray[Any]]:
+    """The arrays of a data set. Raises `ModgraphError` where it does not fit the types, and `TypeError`."""
+    if isinstance(examples, Mapping):
+        _refuse_names(examples, types, split)
+        return {name: _as_array(value, f'{split}["{name}"]') for name, value in examples.items() if name in types}
+    found: Examples = {}
+    for at, example in enumerate(_each_of(examples, split)):
+        named = _by_name(example, types, f"{split}[{at}]")
+        if not at:
+            _refuse_names(named, types, f"{split}[{at}]")
+        for name, value in named.items():
+            if name in types:
+                array = _as_array(value, f'{split}[{at}]["{name}"]')
+                _refuse_shape(array, types[name], f'{split}[{at}]["{name}"]')
+                found.setdefault(name, []).append(array)
+        short = [name for name, values in found.items() if len(values) <= at]
+        if short:
+            raise does_not_fit(f'{split}[{at}] has no "{short[0]}", and the examples before have')
+    if not found:
+        raise does_not_fit(f"{split} has no examples")
+    arrays = {name: _stacked(values, types[name]) for name, values in found.items()}
+    return {**_lengths(found, types, graph), **arrays}
+
+
+def _each_of(examples: Any, split: str) -> Iterable[Any]:
+    """The examples of a data set in their order. Raises `TypeError` for anything else."""
+    if hasattr(examples, "batch_sampler") and hasattr(examples, "dataset"):
+        raise TypeError(f'data["{split}"] is a loader, which makes batches: give its data set, loader.dataset')
+    if hasattr(examples, "__len__") and hasattr(examples, "__getitem__") and not isinstance(examples, str):
+        return (examples[at] for at in range(len(examples)))
+    if isinstance(examples, Iterable) and not isinstance(examples, str):
+        return examples
+    wanted = "a torch.utils.data.Dataset, or arrays by name, is needed"
+    raise TypeError(f'data["{split}"] is a {type(examples).__name__}: {wanted}')
+
+
+def _by_name(example: Any, types: Types, place: str) -> Mapping[str, Any]:
+    """The values of an example by name: of a tuple in the order of the spec, inputs before targets."""
+    if isinstance(example, Mapping):
+        return example
+    names = [name for name, type_ in types.items() if type_.dtype != "length"]
+    values = list(example) if isinstance(example, tuple | list) else [example]
+    if len(values) != len(names):
+        way_out = f"give a dictionary by name, or a tuple of {len(names)}: ({', '.join(names)})"
+        raise does_not_fit(f"{place} has {len(values)} values, and the spec {len(names)} inputs and targets", way_out)
+    return dict(zip(names, values, strict=True))
+
+
+def _refuse_names(given: Mapping[str, Any], types: Types, place: str) -> None:
+    """Raises `ModgraphError` where a name is missing, or one that is not known may be misspelt."""
+    missing = [name for name, type_ in types.items() if name not in given and type_.dtype != "length"]
+    unknown = [str(name) for name in given if name not in types]
+    if missing and unknown:
+        suggestions = {name: did_you_mean(name, missing, "the spec also needs: {known}") for name in unknown}
+        raise ModgraphError(UnknownArray(path=place, name=name, suggestion=each) for name, each in suggestions.items())
+    if missing:
+        known = ", ".join(map(str, given)) or "none"
+        raise does_not_fit(f'{place} has no "{missing[0]}" for {types[missing[0]]}; it has: {known}')
+
+
+def _as_array(value: Any, place: str) -> NDArray[Any]:
+    """A value as numpy has it. Raises `TypeError` for what holds no numbers."""
+    detached = value.detach().cpu() if hasattr(value, "detach") else value
+    try:
+        array = np.asarray(detached)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{place} is a {type(value).__name__}, and an array of numbers is needed: {error}") from error
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{place} is {_kind(value, array)}, and numbers are needed: map classes and words to ids first")
+    return array
+
+
+def _kind(value: Any, array: NDArray[Any]) -> str:
+    return "a string" if array.dtype.kind in "US" and not array.ndim else f"a {type(value).__name__} of {array.dtype}"
+
+
+def _refuse_shape(array: NDArray[Any], type_: TensorType, place: str) -> None:
+    """Raises `ModgraphError` unless an example's array has the axes of its type."""
+    sizes = [axis.size for axis in type_.shape]
+    fits = len(sizes) == array.ndim and all(
+        size in (None, length) for size, length in zip(sizes, array.shape, strict=True)
+    )
+    if not fits:
+        expected = ", ".join(str(axis.size or axis.name) for axis in type_.shape)
+        reason = f"{place} has the shape {[*array.shape]}; {type_} needs [{expected}] of each example"
+        raise does_not_fit(reason, _transposed(array, sizes) or "change the data set, or the type in the spec")
+
+
+def _transposed(array: NDArray[Any], sizes: Sequence[int | None]) -> str:
+    """What to do about images whose channels stand last, or that lack the axis of channels."""
+    if [1, *array.shape] == sizes:
+        return "add the axis of channels: image[None]"
+    channels_first = [*array.shape[-1:], *array.shape[:-1]]
+    return "put the channels first: image.permute(2, 0, 1)" if array.ndim == 3 and channels_first == sizes else ""
+
+
+def _stacked(values: Sequence[NDArray[Any]], type_: TensorType) -> NDArray[Any]:
+    """The arrays of all examples, shorter ones padded with zeros along axes of any length."""
+    longest = tuple(max(sizes) for sizes in zip(*(each.shape for each in values), strict=True))
+    if all(each.shape == longest for each in values):
+        return np.stack(values)
+    found = np.zeros((len(values), *longest), values[0].dtype)
+    for row, each in zip(found, values, strict=True):
+        row[tuple(map(slice, each.shape))] = each
+    return found
+
+
+def _lengths(found: Examples, types: Types, graph: Graph) -> dict[str, NDArray[Any]]:
+    """How long each example is along each axis of any length, where examples differ in it."""
+    lengths: dict[str, NDArray[Any]] = {}
+    for name, values in found.items():
+        for at, axis in enumerate(types[name].shape):
+            if axis.size is None:
+                own = np.array([each.shape[at] for each in values])
+                if len(np.unique(own)) > 1:
+                    lengths.setdefault(length_name(graph, axis.name), own)
+    return {name: own for name, own in lengths.items() if name not in found}

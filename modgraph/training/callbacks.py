@@ -1,0 +1,89 @@
+"""What watches a training: objects of the user that hear of steps and epochs, and may stop it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step that is done: its number and that of its epoch, both from 1, the losses by name (each the mean over the
+    batch, a plain number), and the learning rate that moved the weights."""
+
+    epoch: int
+    step: int
+    losses: Mapping[str, float]
+    lr: float
+
+    @property
+    def loss(self) -> float:
+        """The sum of the losses, which the step descended on."""
+        return sum(self.losses.values())
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """An epoch that is done: its number and that of its last step, both from 1, and what was measured, by
+    `split.metric`."""
+
+    epoch: int
+    step: int
+    metrics: Mapping[str, float]
+
+
+class Callback:
+    """Watches a training: override what you need. A method that returns True stops the training after that step or
+    epoch; what is learnt until then is kept and tested.
+
+    With several processes the first of them calls, and all stop together.
+    """
+
+    def on_begin(self, run: Any) -> None:
+        """A training begins, or goes on: its `Run`, whose folder exists."""
+
+    def on_step(self, step: Step) -> bool | None:
+        """A step is done."""
+
+    def on_epoch(self, epoch: Epoch) -> bool | None:
+        """An epoch is done, and measured."""
+
+    def on_end(self, run: Any) -> None:
+        """The training has ended: its `Run`, with `metrics`."""
+
+
+METHODS = ("on_begin", "on_step", "on_epoch", "on_end")
+
+
+@dataclass(frozen=True)
+class Watch:
+    """The callbacks of a training. Raises `TypeError` for what is none."""
+
+    callbacks: Sequence[Any] = ()
+    _methods: Mapping[str, Sequence[Callable[[Any], Any]]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.callbacks, Sequence) or isinstance(self.callbacks, str):
+            raise TypeError(f"callbacks takes a list, [callback], not {type(self.callbacks).__name__}")
+        found: dict[str, list[Callable[[Any], Any]]] = {name: [] for name in METHODS}
+        for each in self.callbacks:
+            own = [name for name in METHODS if hasattr(each, name)]
+            if isinstance(each, type) or not (own or callable(each)):
+                what = f"the class {each.__name__}: call it" if isinstance(each, type) else f"a {type(each).__name__}"
+                raise TypeError(
+                    f"a callback has some of {', '.join(METHODS)}, or is a function of an epoch, not {what}"
+                )
+            for name in own:
+                found[name].append(getattr(each, name))
+            if not own:
+                found["on_epoch"].append(each)
+        object.__setattr__(self, "_methods", found)
+
+    def hears(self, name: str) -> bool:
+        """Whether any callback has this method of its own."""
+        return any(getattr(each, "__func__", each) is not getattr(Callback, name) for each in self._methods[name])
+
+    def call(self, name: str, value: Any) -> bool:
+        """Call a method of all callbacks; whether one of them stops the training."""
+        return any([method(value) is True for method in self._methods[name]])
