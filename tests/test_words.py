@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.words import find_words, is_no_verb, replaced_words
+from tests.words import find_words, is_no_verb, replaced_words, split_name
 
 SOUND = (
     "benchmarks",
@@ -48,3 +48,4 @@ def test_words_are_parts_of_names() -> None:
     assert is_no_verb("laid_out")
     assert not is_no_verb("embed_tokens")
     assert not is_no_verb("to_json")
+    assert split_name("held_out") == ["heldout"]

@@ -21,6 +21,7 @@ IRREGULAR = (
 PARTICIPLES = {*IRREGULAR.split(), "shown", "chosen", "written"}
 BEFORE_NOUNS = "above across after along among at before behind below between by for in into of over through under"
 PREPOSITIONS = {*BEFORE_NOUNS.split(), "within", "without"}
+HELD_OUT = re.compile("held_out", re.IGNORECASE)  # the field's word for what is not trained on
 OF_TORCH = {"named_buffers", "named_children", "named_modules", "named_parameters"}
 
 
@@ -33,7 +34,7 @@ def replaced_words() -> frozenset[str]:
 
 def split_name(name: str) -> list[str]:
     """The words of an identifier: `find_tokensOf` is find, tokens, of."""
-    parts = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)
+    parts = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", HELD_OUT.sub("heldout", name))
     return [part.lower() for part in parts]
 
 

@@ -1,4 +1,4 @@
-"""Data sets, one file for those of a kind."""
+"""Data sets, a file for each kind."""
 
 from modgraph.data.cifar import Cifar10, Cifar100
 from modgraph.data.conll import Conll

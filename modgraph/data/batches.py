@@ -1,4 +1,4 @@
-"""The orders in which examples are seen, and the batches of them: of training, evaluation and traces alike."""
+"""The order of examples, and their batches: for training, evaluation and traces."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from modgraph.diagnostics import ModgraphError, did_you_mean
 T = TypeVar("T")
 Batch = dict[str, Tensor]
 Indices = slice | NDArray[Any]
-EXAMPLES = 256  # a batch of an evaluation
-READER = "modgraph reads ahead"  # the thread's name begins so
-AHEAD = 2  # batches that are read, or being read, before they are asked for
+EXAMPLES = 256  # per batch of an evaluation
+READER = "modgraph reads ahead"  # prefix of the thread's name
+AHEAD = 2  # batches that are read before they are requested
 END: Any = object()
 
 
 def batch_of(arrays: Arrays, indices: Indices, among: Indices | None = None) -> Batch:
-    """Some examples as tensors, their padding cut to the longest of them, or of those `among` which they are. Raises
-    `ModgraphError` where a file cannot be read."""
+    """Read examples as tensors. Padding is cut to the longest of them, or to the longest of `among`, a superset of
+    them. Raises `ModgraphError` where a file cannot be read."""
     return {name: torch.from_numpy(array) for name, array in arrays.read(indices, among).items()}
 
 
 def batches(arrays: Arrays, part: int = 0, parts: int = 1) -> Iterator[tuple[slice, Batch]]:
-    """All examples as they stand, batch by batch, each with its indices; of several parts, one part's batches. Their
-    size does not depend on how many examples there are. Raises `ModgraphError` where a file cannot be read."""
+    """Yield all examples in order, batch by batch, each with its indices; with `parts`, every `parts`-th batch. The
+    size of batches does not depend on the number of examples. Raises `ModgraphError` where a file cannot be read."""
     for start in range(0, len(arrays), EXAMPLES)[part::parts]:
         indices = slice(start, start + EXAMPLES)
         yield indices, batch_of(arrays, indices)
 
 
 def indices_by_group(arrays: Arrays, by: str | None) -> list[NDArray[np.int64]]:
-    """The indices of each group's examples; of all in one without a grouping. Raises `ModgraphError`."""
+    """Return the indices of each group's examples; one group of all without a grouping. Raises `ModgraphError`."""
     if by is None:
         return [np.arange(len(arrays))]
     if by not in arrays.groups:
@@ -55,11 +55,11 @@ def indices_by_group(arrays: Arrays, by: str | None) -> list[NDArray[np.int64]]:
 
 
 class RandomOrder:
-    """Which examples each step of an epoch sees: `batch` of each group, a group that ends beginning anew.
+    """The random order of examples: each step of an epoch sees `batch` of each group; a group that ends begins again.
 
-    Without grouping and a number of steps, an epoch is one pass, and its last step may see fewer. With a `bucket` of
-    several steps, their examples are dealt to them anew, so that those of a step are of like lengths. It is a function
-    of the seed, of the epoch, and of what it is for.
+    Without a grouping and a number of steps, an epoch is one pass, and its last step may see fewer. With a `bucket` of
+    several steps, their examples are sorted by length into steps. The order is a function of the seed, the epoch and
+    the `use`.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class RandomOrder:
         use: str = "order",
         bucket: int | None = None,
     ) -> None:
-        """Raises `ModgraphError` where there is no such grouping, or a bucket and no lengths."""
+        """Raises `ModgraphError` where the grouping does not exist, or a bucket has no lengths."""
         self.groups = [torch.from_numpy(indices) for indices in indices_by_group(arrays, by)]
         self.batch, self.use, self.bucket = batch, use, bucket
         self.one_pass = by is None and steps is None
@@ -79,22 +79,22 @@ class RandomOrder:
         self.lengths = torch.zeros(0) if bucket is None else torch.from_numpy(arrays.lengths())
 
     def draw(self, seed: int, epoch: int, since: int = 0) -> Iterator[Tensor]:
-        """The examples of each step of an epoch, from step `since` on, drawn as they are needed."""
+        """Yield the indices of each step of an epoch, from step `since` on, sampled as they are needed."""
         number, done = divmod(since, self.bucket or 1)
-        groups = enumerate(self.groups)  # each has a generator of its own: none is drawn further than others need
+        groups = enumerate(self.groups)  # each has a generator of its own, so that no group samples ahead of others
         generators = [(group, generator_for(seed, self.use, epoch, *([at] if at else []))) for at, group in groups]
         columns = [self._stream(group, generator, since - done) for group, generator in generators]
-        drawn = zip(*columns, strict=True)
+        sampled = zip(*columns, strict=True)
         if self.bucket is None:
-            yield from map(torch.cat, drawn)
+            yield from map(torch.cat, sampled)
             return
-        while together := list(itertools.islice(drawn, self.bucket)):
+        while together := list(itertools.islice(sampled, self.bucket)):
             generator = generator_for(seed, f"{self.use} in a bucket", epoch, number)
-            yield from self._dealt(together, generator)[done:]
+            yield from self._bucket_by_length(together, generator)[done:]
             number, done = number + 1, 0
 
     def _stream(self, indices: Tensor, generator: torch.Generator, since: int) -> Iterator[Tensor]:
-        """A group's part of each step, from one random order of the group after another."""
+        """Yield a group's part of each step, from one random permutation of the group after another."""
         passes, begun = divmod(since * self.batch, len(indices))
         for _ in range(passes):
             torch.randperm(len(indices), generator=generator)
@@ -106,12 +106,12 @@ class RandomOrder:
             yield left[:size]
             left = left[size:]
 
-    def _dealt(self, drawn: Sequence[tuple[Tensor, ...]], generator: torch.Generator) -> list[Tensor]:
-        """The same examples in as many steps, each group's dealt by length, in a random order of steps; those of one
-        length as drawn. `drawn` has each group's part of each step. Which step is smaller than others is random too."""
-        order = torch.randperm(len(drawn), generator=generator).tolist()
+    def _bucket_by_length(self, sampled: Sequence[tuple[Tensor, ...]], generator: torch.Generator) -> list[Tensor]:
+        """Return the same examples in as many steps, sorted by length within each group, in a random order of steps.
+        `sampled` has each group's part of each step. Which step is smaller than others is random too."""
+        order = torch.randperm(len(sampled), generator=generator).tolist()
         columns = []
-        for parts in zip(*(drawn[at] for at in order), strict=True):
+        for parts in zip(*(sampled[at] for at in order), strict=True):
             whole = torch.cat(parts)
             by_length = whole[self.lengths[whole].argsort(stable=True)]
             columns.append(torch.split(by_length, [len(part) for part in parts]))
@@ -120,21 +120,23 @@ class RandomOrder:
 
 
 @contextmanager
-def ahead(items: Iterator[T], reads: bool = True) -> Iterator[Iterator[T]]:
-    """Within it, the items of an iterator as a thread makes them, some before they are asked for; without `reads` as
-    they are asked for. What making one raises comes in its turn; the thread has ended when this ends."""
+def prefetch(items: Iterator[T], reads: bool = True) -> Iterator[Iterator[T]]:
+    """Yield an iterator whose items a thread computes ahead; without `reads` they are computed on request.
+
+    An exception of an item is raised in its place. The thread has ended when the context ends.
+    """
     if not reads:
         yield items
         return
     reader = ThreadPoolExecutor(1, READER)
     made = deque(reader.submit(next, items, END) for _ in range(AHEAD))
 
-    def taken() -> Iterator[T]:
+    def receive() -> Iterator[T]:
         while (item := made.popleft().result()) is not END:
             made.append(reader.submit(next, items, END))
             yield item
 
     try:
-        yield taken()
+        yield receive()
     finally:
         reader.shutdown(cancel_futures=True)

@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100 from the user's disk: binary files of records, one byte for each label, then an image's."""
+"""CIFAR-10 and CIFAR-100 from the user's disk: binary files of records, a byte for each label, then the image."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ FINE = tuple(
 
 @dataclass(frozen=True)
 class Records:
-    """What a record is in the files of one of the two: `classes` has a name for each value of each of its labels."""
+    """The records of one of the two data sets. `classes` has the names of the classes of each label."""
 
     title: str
     source: str
     classes: tuple[tuple[str, ...], ...]
 
     def read(self, path: str) -> NDArray[np.uint8]:
-        """The records of one file, [images, labels and pixels]. Raises `ModgraphError`."""
+        """Read the records of one file, [images, labels and pixels]. Raises `ModgraphError`."""
         size, labels = len(self.classes) + 3 * 32 * 32, "label" if len(self.classes) == 1 else "labels"
         with reading(path, f"data.folder is {self.source}"):
             content = read_file(path)
@@ -60,7 +60,7 @@ class Records:
         return records
 
     def read_all(self, folder: str, *names: str) -> NDArray[np.uint8]:
-        """The records of some files. Raises `ModgraphError`."""
+        """Read the records of several files. Raises `ModgraphError`."""
         return np.concatenate([self.read(str(Path(folder) / name)) for name in names])
 
 
@@ -69,7 +69,7 @@ CIFAR100 = Records("CIFAR-100", "the folder cifar-100-binary of cifar-100-binary
 
 
 class Cifar10(DataSet, name="cifar10"):
-    """`image`: float[3, 32, 32], each channel less its mean and divided by its deviation; `label`: class[10]."""
+    """`image`: float[3, 32, 32], each channel minus its mean, divided by its deviation; `label`: class[10]."""
 
     folder: str = setting(path=True, doc="where data_batch_1.bin to data_batch_5.bin and test_batch.bin are")
     limit: int | None = setting(None, min=1, doc="learn from so many images only, the first")
@@ -78,7 +78,7 @@ class Cifar10(DataSet, name="cifar10"):
         train = CIFAR10.read_all(self.folder, *(f"data_batch_{batch}.bin" for batch in range(1, 6)))
         records = {TRAIN: train[: self.limit], "test": CIFAR10.read_all(self.folder, "test_batch.bin")}
         pixels = {split: found[:, 1:].reshape(-1, *SHAPE).astype(np.float32) for split, found in records.items()}
-        images = {split: self.scale().scaled(each / np.float32(255)) for split, each in pixels.items()}
+        images = {split: self.scale().normalise(each / np.float32(255)) for split, each in pixels.items()}
         made = {split: Arrays({"image": images[split], "label": records[split][:, 0]}) for split in records}
         return check_splits(made, graph)
 
@@ -90,13 +90,14 @@ class Cifar10(DataSet, name="cifar10"):
 
 
 class Cifar100(DataSet, name="cifar100"):
-    """`image` in the size that the spec wants, `label`: class[100], or class[20] of the coarse labels.
+    """`image` in the size that the spec declares; `label`: class[100], or class[20] of the coarse labels.
 
-    Each channel is less its mean and divided by its deviation. The grouping `superclass` is the coarse label's name.
+    Each channel is standardised: minus its mean, divided by its deviation. The grouping `superclass` is the coarse
+    label's name.
     """
 
     folder: str = setting(path=True, doc="where train.bin and test.bin are")
-    labels: str = setting("fine", choices=("fine", "coarse"), doc="which of an image's two labels is to be told")
+    labels: str = setting("fine", choices=("fine", "coarse"), doc="which of an image's two labels is the target")
     limit: int | None = setting(None, min=1, doc="learn from so many images only, the first")
     test_limit: int | None = setting(None, min=1, doc="test on so many images only, the first")
     mean: tuple[float, ...] = setting((0.5071, 0.4865, 0.4409), doc="subtracted from red, green and blue")

@@ -1,4 +1,4 @@
-"""Tagging: what is each word of a sentence, in several respects at once?"""
+"""Tagging: the classes of each word of a sentence, for one or several targets."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from modgraph.data.conll_file import NONE, Tokens, is_universal, read_tokens, un
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, check_splits
 from modgraph.data.errors import bad_file, does_not_fit
 from modgraph.data.files import cut_off, spread
-from modgraph.data.vocabulary import Tagging, Vocabulary, of_words
+from modgraph.data.vocabulary import Tagging, Vocabulary, describe_words
 from modgraph.declare import setting
 from modgraph.ir import Graph, length_name
 from modgraph.types.axis import DType
 
 WORDS, ENDINGS = "words", "endings"
-MISSING = -1  # the id of a label that is none
+MISSING = -1  # the id of a missing label
 LETTERS = 3  # of an ending
 MOST = 20  # names in a message
 
 
 class Conll(DataSet, name="conll"):
-    """Sentences of files in CoNLL-U (`.conllu`), or with columns between blanks, as CoNLL-2000 and 2003, and
-    any other name: `words`, if the spec has that input also `endings`, the last three letters, and as targets columns.
+    """Sentences of CoNLL-U files (`.conllu`), or of files with columns between blanks, as CoNLL-2000 and 2003.
 
-    Multiword tokens and empty nodes are left out. Words and endings are the most frequent of the training sentences, as
-    many as the spec knows, and `<unk>`; classes are the names in the training sentences, in their order. What a column
-    has none of is `_`. A run keeps all that, as tagging.json. A sentence of more than `longest` tokens goes on in
-    another example.
+    Inputs are `words` and, if the spec has it, `endings`, the last three letters. Targets are columns. Multiword tokens
+    and empty nodes are left out. Words and endings are the most frequent of the training sentences, as many as the spec
+    declares, and `<unk>`. Classes are the names in the training sentences, in alphabetical order, with `_` for an empty
+    column. A run keeps all these, as tagging.json. A sentence of more than `longest` tokens continues in another
+    example.
     """
 
     kept = "tagging"
@@ -50,7 +50,7 @@ class Conll(DataSet, name="conll"):
         "class", choices=("class", "missing"), doc="what a token is that has none of a column: class _, or missing"
     )
     least: int = setting(1, min=1, doc="names that occur less often in the training sentences are as none")
-    lower: bool = setting(False, doc="whether words are told in lower case")
+    lower: bool = setting(False, doc="convert words to lower case")
     longest: int = setting(128, min=1, max=100_000, doc="tokens of an example, at most")
     limit: int | None = setting(None, min=1, doc="learn from so many sentences only, spread over the file")
     tagging: str | None = setting(
@@ -61,7 +61,7 @@ class Conll(DataSet, name="conll"):
         paths = [each for each in (self.train, self.validation, self.test) if each is not None]
         kinds = {is_universal(each) for each in paths}
         if len(kinds) > 1:
-            return "has files in CoNLL-U beside others"
+            return "has files in CoNLL-U and others"
         wrong = (unknown_column(column, kinds == {True}) for column in self._columns().values())
         return next((f"has a target that {each}" for each in wrong if each is not None), None)
 
@@ -89,8 +89,8 @@ class Conll(DataSet, name="conll"):
         case = ", in lower case" if self.lower else ""
         of_token = f"the place of each token in the list of words{case}; <unk> is any other"
         of_ending = f"the place of the last three letters of each token{case} in the list; <unk> is any other"
-        how = {WORDS: of_words(of_token, "signs", self.lower)}
-        how[ENDINGS] = of_words(of_ending, "signs", self.lower, letters=LETTERS)
+        how = {WORDS: describe_words(of_token, "signs", self.lower)}
+        how[ENDINGS] = describe_words(of_ending, "signs", self.lower, letters=LETTERS)
         return {
             "classes": {name: list(each) for name, each in known.classes.items()},
             "words": {name: list(each.words) for name, each in known.words.items()},
@@ -101,7 +101,8 @@ class Conll(DataSet, name="conll"):
         return {target: str(column) for target, column in self.targets.items()}
 
     def _sentences(self, graph: Graph) -> dict[str, Tokens]:
-        """Those of each split; what has no file is cut off the end of the training file. Raises `ModgraphError`."""
+        """Read the sentences of each split. A split without a file is the end of the training file. Raises
+        `ModgraphError`."""
         columns = self._columns()
         wanted = list(dict.fromkeys(columns[name] for name in graph.target_types if name in columns))
         whole = read_tokens(self.train, wanted, self.word)
@@ -113,7 +114,8 @@ class Conll(DataSet, name="conll"):
         return {split: each for split, each in parts.items() if len(each)}
 
     def _tagging(self, graph: Graph, train: Tokens) -> Tagging:
-        """What is known of words and classes. Raises `ModgraphError` where a target has no column, or none was kept."""
+        """Return the vocabularies and classes. Raises `ModgraphError` where a target has no column, or the kept file
+        lacks one."""
         columns, inputs = self._columns(), [name for name in (WORDS, ENDINGS) if name in graph.input_types]
         for target in graph.target_types:
             if target not in columns:
@@ -135,13 +137,13 @@ class Conll(DataSet, name="conll"):
         return Tagging(words, classes)
 
     def _texts(self, tokens: Tokens) -> dict[str, Sequence[str]]:
-        """What stands at each token, by input."""
+        """Return the text of each token by input."""
         words = [word.lower() for word in tokens.words] if self.lower else tokens.words
         return {WORDS: words, ENDINGS: [word[-LETTERS:] for word in words]}
 
     def _arrays(self, tokens: Tokens, tagging: Tagging, graph: Graph, length: str) -> Arrays:
-        """Sentences in rows, [sentences, longest], those that are longer in several. Raises `ModgraphError` for a label
-        that is no class."""
+        """Return sentences in rows, [sentences, longest], longer ones in several rows. Raises `ModgraphError` for a
+        label that is no class."""
         found: dict[str, NDArray[np.int64]] = {}
         for name, texts in self._texts(tokens).items():
             if name in tagging.words and name in graph.input_types:
@@ -167,7 +169,7 @@ class Conll(DataSet, name="conll"):
 
 
 def _check_sizes(graph: Graph, tagging: Tagging) -> None:
-    """Raises `ModgraphError` where a spec knows other numbers of words or classes than there are."""
+    """Raises `ModgraphError` where the spec declares another number of words or classes."""
     known: list[tuple[str, DType, int, str]]
     known = [(name, "token", len(each), "words, <unk> included") for name, each in tagging.words.items()]
     for name, classes in tagging.classes.items():

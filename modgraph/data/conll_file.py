@@ -1,4 +1,4 @@
-"""Files of sentences with a line for each token: CoNLL-U, and columns as those of CoNLL-2000 and 2003."""
+"""Files of sentences with a line for each token: CoNLL-U, and columns as in CoNLL-2000 and 2003."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from modgraph.data.errors import bad_file
 from modgraph.data.files import read_text
 from modgraph.diagnostics import ModgraphError
 
-NONE = "_"  # of CoNLL-U: a token has nothing there
+NONE = "_"  # an empty cell of CoNLL-U
 COLUMNS = "ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC".split()
 PAIRS = ("FEATS", "MISC")  # columns that hold name=value|name=value
 NO_TOKEN = re.compile(r"[0-9]+[-.][0-9]+")  # IDs of multiword tokens and of empty nodes
-DOCUMENT = "-DOCSTART-"  # of CoNLL-2003, in the place of a word
+DOCUMENT = "-DOCSTART-"  # marks documents in CoNLL-2003, in the column of words
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """The tokens of sentences, one after another: words, labels by the columns asked for, and lines of the file, from
-    1; `lengths` are those of the sentences."""
+    """The tokens of sentences, concatenated: words, labels by column, and line numbers from 1. `lengths` are those of
+    the sentences."""
 
     words: Sequence[str]
     labels: Mapping[str, Sequence[str]]
@@ -36,25 +36,25 @@ class Tokens:
         return len(self.lengths)
 
     def __getitem__(self, sentences: NDArray[np.int64] | slice) -> Tokens:
-        """Some of the sentences, as they stand."""
-        chosen = np.zeros(len(self.lengths), bool)
-        chosen[sentences] = True
-        here = np.repeat(chosen, self.lengths)
+        """Return some of the sentences, in their order."""
+        mask = np.zeros(len(self.lengths), bool)
+        mask[sentences] = True
+        here = np.repeat(mask, self.lengths)
         labels = {column: list(compress(each, here)) for column, each in self.labels.items()}
         words, lines = list(compress(self.words, here)), list(compress(self.lines, here))
-        return Tokens(words, labels, lines, self.lengths[chosen])
+        return Tokens(words, labels, lines, self.lengths[mask])
 
 
 def is_universal(path: str) -> bool:
-    """Whether a file is CoNLL-U, which its name tells; others hold columns between blanks."""
+    """Whether a file is CoNLL-U, by its name; other files have columns between blanks."""
     return path.endswith(".conllu")
 
 
 def unknown_column(column: str, universal: bool) -> str | None:
-    """What is wrong with the name of a column, or None."""
+    """Return the problem with the name of a column, or None."""
     if not universal:
         numbered = column.isdecimal() and int(column) > 0
-        return None if numbered else f"{column} is no column, which are told by number, from 1"
+        return None if numbered else f"{column} is no column, they are numbers from 1"
     name, dot, inside = column.partition(".")
     if name.upper() not in COLUMNS or (dot and (name.upper() not in PAIRS or not inside)):
         return f"{column} is no column: they are {', '.join(COLUMNS)}, and such as Feats.Gender and Misc.NAME"
@@ -62,17 +62,17 @@ def unknown_column(column: str, universal: bool) -> str | None:
 
 
 def read_tokens(path: str, columns: Sequence[str], word: int = 1) -> Tokens:
-    """The tokens of a file with some of its columns; the word stands in column `word` where it is no CoNLL-U. Raises
-    `ModgraphError` with the first line that is wrong."""
+    """Read the tokens of a file with some of its columns. `word` is the column of the words where it is not CoNLL-U.
+    Raises `ModgraphError` for the first wrong line."""
     universal = is_universal(path)
     most = len(COLUMNS) if universal else max(word, *map(int, columns), 1)
     rows: list[list[str]] = []
-    lines, starts = [], [0]
+    lines, boundaries = [], [0]
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
-            starts.append(len(rows))
+            boundaries.append(len(rows))
             continue
-        cells = _cells(line.rstrip("\r"), universal, len(rows) - starts[-1] + 1, most)
+        cells = _cells(line.rstrip("\r"), universal, len(rows) - boundaries[-1] + 1, most)
         if isinstance(cells, str):
             raise _bad(path, f"line {number} {cells}")
         if cells is not None:
@@ -80,15 +80,15 @@ def read_tokens(path: str, columns: Sequence[str], word: int = 1) -> Tokens:
             lines.append(number)
     if not rows:
         raise _bad(path, "it holds no sentences")
-    lengths = np.diff([*starts, len(rows)])
+    lengths = np.diff([*boundaries, len(rows)])
     labels = {column: _labels(path, rows, lines, column, universal) for column in columns}
     words = [cells[1 if universal else word - 1] for cells in rows]
     return Tokens(words, labels, lines, lengths[lengths > 0])
 
 
 def _cells(line: str, universal: bool, place: int, most: int) -> list[str] | str | None:
-    """The cells of a line that would be the token at a place of its sentence, what is wrong with it, or None: comments,
-    multiword tokens and empty nodes are no tokens."""
+    """Return the cells of a line that is the token at a place of its sentence, a problem, or None: comments, multiword
+    tokens and empty nodes are no tokens."""
     cells = line.split("\t") if universal else line.split()
     if line.startswith("#") if universal else cells[0] == DOCUMENT:
         return None
@@ -115,7 +115,7 @@ def _labels(path: str, rows: Sequence[Sequence[str]], lines: Sequence[int], colu
 
 @lru_cache(maxsize=10_000)
 def _pairs(cell: str) -> Mapping[str, str] | None:
-    """What `Gender=Fem|Number=Sing` says, None if it says nothing such."""
+    """Parse `Gender=Fem|Number=Sing`; None if the cell has another format."""
     pairs = [] if cell == NONE else [each.partition("=") for each in cell.split("|")]
     return {name: value for name, _, value in pairs} if all(equals for _, equals, _ in pairs) else None
 

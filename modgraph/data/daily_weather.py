@@ -1,4 +1,4 @@
-"""Daily weather: what will tomorrow be like, in several respects at once?
+"""Daily weather: predict several properties of a later day.
 
 A file has for each day date, precipitation (mm), temp_max and temp_min (°C), wind (m/s), and a word for the sky.
 """
@@ -24,22 +24,29 @@ from modgraph.ir import Graph, length_name
 from modgraph.types import Axis
 
 SKY = ("drizzle", "fog", "rain", "snow", "sun")
-LEAST = {"precipitation": 0.0, "temp_max": -math.inf, "temp_min": -math.inf, "wind": 0.0}  # and the least of each
+LEAST = {
+    "precipitation": 0.0,
+    "temp_max": -math.inf,
+    "temp_min": -math.inf,
+    "wind": 0.0,
+}  # the least value of each
 Series = dict[str, NDArray[Any]]
 COLUMNS = ("date", *LEAST, "weather")
 NUMBERS = {"precipitation": "log(1 + mm)", "warmest": "°C", "coldest": "°C", "wind": "sqrt(m/s)"}
 CLASSES = {"sky": SKY, "wet": ("dry", "wet")}
-FEATURES = {**dict.fromkeys(NUMBERS, 1), "wet": 1, "season": 2, "sky": len(SKY)}  # how many numbers a day
+FEATURES = {**dict.fromkeys(NUMBERS, 1), "wet": 1, "season": 2, "sky": len(SKY)}  # numbers for each day
 
 
 class DailyWeather(DataSet, name="daily_weather"):
-    """Windows of days: as input numbers of each day, as targets what the weather is `ahead` days later, each a series:
-    `sky` (drizzle, fog, rain, snow, sun), `wet` (dry, or any precipitation), `warmest`, `coldest`, `wind`,
-    `precipitation`. Numbers are standardised by the days that are learnt from, precipitation as log(1 + mm), wind as
-    its square root. A target that has the axis of days has a value for each, any other for the last alone.
+    """Windows of days. The input has numbers for each day, the targets are the weather `ahead` days later, a series
+    each: `sky` (drizzle, fog, rain, snow, sun), `wet` (dry, or any precipitation), `warmest`, `coldest`, `wind`,
+    `precipitation`.
 
-    Splits are by date, and a window lies in one of them with its targets. Windows to learn from begin every `stride`
-    days; those to measure on follow each other, or end on every day, where a target is of the last alone.
+    Numbers are standardised over the training days, precipitation as log(1 + mm), wind as its square root. A target
+    with the axis of days has a value for each, any other for the last day only.
+
+    Splits are by date, and a window lies in one of them with its targets. Training windows begin every `stride` days.
+    Other windows follow each other, or end on every day where a target has the last day only.
     """
 
     exact = False
@@ -54,8 +61,8 @@ class DailyWeather(DataSet, name="daily_weather"):
     test_from: str = setting("2015-01-01", doc="the first day to test on")
     features: tuple[str, ...] = setting(
         ("precipitation", "warmest", "coldest", "wind", "season", "sky"),
-        doc="what the input tells of a day: precipitation, warmest, coldest, wind, wet, season (sine and cosine of the "
-        "day of the year), sky (a one among five)",
+        doc="properties of a day in the input: precipitation, warmest, coldest, wind, wet, season (sine and cosine of "
+        "the day of the year), sky (a one among five)",
     )
     input: str = setting("days", doc="the input that holds the features")
     targets: Mapping[str, str] | None = setting(None, doc="the series of each target that is not called as its series")
@@ -94,12 +101,12 @@ class DailyWeather(DataSet, name="daily_weather"):
         return self.file if self.file is not None else seattle()
 
     def _days(self, weather: Weather) -> dict[str, range]:
-        """The numbers of the days of each split. Raises `ModgraphError` where one has none."""
+        """Return the day numbers of each split. Raises `ModgraphError` where a split has none."""
         watched, tested = day_of(self.validation_from or ""), day_of(self.test_from)
         firsts = {TRAIN: weather.first, VALIDATION: watched, "test": tested}
-        starts = {split: (first - weather.first).days for split, first in firsts.items() if first is not None}
-        stops = [*list(starts.values())[1:], len(weather)]
-        found = {split: range(start, stop) for (split, start), stop in zip(starts.items(), stops, strict=True)}
+        offsets = {split: (first - weather.first).days for split, first in firsts.items() if first is not None}
+        stops = [*list(offsets.values())[1:], len(weather)]
+        found = {split: range(start, stop) for (split, start), stop in zip(offsets.items(), stops, strict=True)}
         for split, part in found.items():
             if part.start < 0 or not 0 < part.stop <= len(weather) or len(part) <= self.ahead:
                 last = weather.first + timedelta(days=len(weather) - 1)
@@ -108,8 +115,8 @@ class DailyWeather(DataSet, name="daily_weather"):
         return found
 
     def _targets(self, graph: Graph) -> dict[str, str]:
-        """The series of each target. Raises `ModgraphError` where there is none, or the input or a target does not
-        fit."""
+        """Return the series of each target. Raises `ModgraphError` for an unknown series, and where the input or a
+        target does not fit."""
         name, width = self.input, sum(FEATURES[each] for each in self.features)
         input_, found = graph.input_types.get(name), {}
         if input_ is None or input_.dtype != "float" or len(input_.shape) != 2 or input_.shape[1].size != width:
@@ -122,11 +129,11 @@ class DailyWeather(DataSet, name="daily_weather"):
             if series not in (*NUMBERS, *CLASSES):
                 way_out = f"name one: -s data.targets.{target}=SERIES; they are {', '.join((*NUMBERS, *CLASSES))}"
                 raise does_not_fit(f'there is no series "{series}" for the target "{target}"', way_out)
-            beside, classes = type_.shape[type_.shape[:1] == (days,) :], CLASSES.get(series, ())
+            other_axes, classes = type_.shape[type_.shape[:1] == (days,) :], CLASSES.get(series, ())
             if classes:
-                fits = type_.dtype == "class" and type_.size == len(classes) and not beside
+                fits = type_.dtype == "class" and type_.size == len(classes) and not other_axes
             else:
-                fits = type_.dtype == "float" and beside in ((), (Axis(1),))
+                fits = type_.dtype == "float" and other_axes in ((), (Axis(1),))
             if not fits:
                 wanted = f"class[{days}, {len(classes)}]" if classes else f"float[{days.name or days}]"
                 names = f" ({', '.join(classes)})" if classes else ""
@@ -135,25 +142,25 @@ class DailyWeather(DataSet, name="daily_weather"):
         return found
 
     def _windows(self, series: Series, targets: Mapping[str, str], graph: Graph, split: str, part: range) -> Arrays:
-        """The windows of a split, targets in it too. Raises `ModgraphError` where it has none."""
+        """Return the windows of a split with their targets. Raises `ModgraphError` where it has none."""
         axis = graph.input_types[self.input].shape[0]
         with_days = {target for target in targets if graph.target_types[target].shape[:1] == (axis,)}
-        count = len(part) - self.ahead  # days that have a target
+        count = len(part) - self.ahead  # days with a target
         step = self.stride if split == TRAIN else self.window if len(with_days) == len(targets) else 1
-        starts = np.arange(0, count - self.window + 1, step)
+        offsets = np.arange(0, count - self.window + 1, step)
         if split != TRAIN and len(with_days) == len(targets) and axis.is_padded and (rest := count % self.window):
-            starts = np.append(starts, count - rest)
-        if not len(starts):
+            offsets = np.append(offsets, count - rest)
+        if not len(offsets):
             reason = f"{split} has {count} days with a target, a window {self.window}"
             raise does_not_fit(reason, f"shorten it: -s data.window={count}")
-        lengths = np.minimum(self.window, count - starts)
-        days = part.start + np.minimum(starts[:, None] + np.arange(self.window), count - 1)
-        real = np.arange(self.window) < lengths[:, None]
+        lengths = np.minimum(self.window, count - offsets)
+        days = part.start + np.minimum(offsets[:, None] + np.arange(self.window), count - 1)
+        mask = np.arange(self.window) < lengths[:, None]
         columns = [(np.eye(len(SKY))[series[each]] if each == "sky" else series[each]) for each in self.features]
         features = np.column_stack(columns).astype(np.float32)
-        values = {self.input: features[days] * real[..., None]}
+        values = {self.input: features[days] * mask[..., None]}
         for target, name in targets.items():
-            found = series[name][days + self.ahead] * real
+            found = series[name][days + self.ahead] * mask
             found = found if target in with_days else found[:, -1]
             ones = [1] * (len(graph.target_types[target].shape) + 1 - found.ndim)
             values[target] = found.reshape(*found.shape, *ones)
@@ -161,8 +168,8 @@ class DailyWeather(DataSet, name="daily_weather"):
 
 
 def series_of(weather: Weather, learnt: range) -> tuple[Series, dict[str, tuple[float, float]]]:
-    """Every series [days], `season` [days, 2], numbers standardised by (x − mean) / deviation; and these two of each,
-    of the days that are learnt from alone."""
+    """Return every series [days], `season` [days, 2], with numbers standardised by (x − mean) / deviation, and the mean
+    and deviation of each over the training days."""
     measured = weather.numbers
     plain = {
         "precipitation": np.log1p(measured["precipitation"]),
@@ -174,14 +181,14 @@ def series_of(weather: Weather, learnt: range) -> tuple[Series, dict[str, tuple[
     scales = {name: (float(each.mean()), float(each.std()) or 1.0) for name, each in own.items()}
     series = {name: (each - scales[name][0]) / scales[name][1] for name, each in plain.items()}
     of_year = np.array([(weather.first + timedelta(days=at)).timetuple().tm_yday for at in range(len(weather))])
-    turn = 2 * np.pi * of_year / 365.25
+    angle = 2 * np.pi * of_year / 365.25
     wet = (measured["precipitation"] > 0).astype(np.int64)
-    return {**series, "sky": weather.sky, "wet": wet, "season": np.stack([np.sin(turn), np.cos(turn)], 1)}, scales
+    return {**series, "sky": weather.sky, "wet": wet, "season": np.stack([np.sin(angle), np.cos(angle)], 1)}, scales
 
 
 @dataclass(frozen=True)
 class Weather:
-    """Days that follow each other, the numbers of each by the file's columns, and the sky as a number of `SKY`."""
+    """Consecutive days, the numbers of each by the file's columns, and the sky as an index into `SKY`."""
 
     first: date
     numbers: dict[str, NDArray[np.float64]]
@@ -192,13 +199,13 @@ class Weather:
 
 
 def seattle() -> str:
-    """Where the weather of Seattle, 2012 to 2015, is. Raises `ModgraphError` if the package with it is missing."""
-    path = "vega_datasets/_data/seattle-weather.csv"  # read as it lies: importing the package would import pandas
+    """Return the path of the weather of Seattle, 2012 to 2015. Raises `ModgraphError` if its package is missing."""
+    path = "vega_datasets/_data/seattle-weather.csv"  # read as a file: importing the package would import pandas
     return file_of_package("vega_datasets", path, "name a file: data.file")
 
 
 def read_weather(path: str) -> Weather:
-    """The weather of a file. Raises `ModgraphError` with the first line that is wrong."""
+    """Read the weather of a file. Raises `ModgraphError` for the first wrong line."""
     lines = read_text(path).splitlines()
     head = _cells(lines[0]) if lines else []
     days: list[date] = []
@@ -240,7 +247,7 @@ def _number(line: int, name: str, text: str) -> float:
 
 
 def day_of(text: str) -> date | None:
-    """The day of a date such as 2012-01-31 or 2012/01/31."""
+    """Parse a date such as 2012-01-31 or 2012/01/31; None if it is no date."""
     try:
         return date.fromisoformat(text.replace("/", "-"))
     except ValueError:
@@ -248,7 +255,7 @@ def day_of(text: str) -> date | None:
 
 
 def _cells(line: str) -> list[str]:
-    """What stands between commas, perhaps in quotes; nothing where that is no line of a CSV file."""
+    """Split a line of a CSV file into cells; no cells where it is none."""
     try:
         return next(csv.reader([line]), [])
     except csv.Error:

@@ -1,4 +1,4 @@
-"""What a data set is: a section of a recipe that yields arrays for a spec's inputs and targets."""
+"""The base of data sets: a section of a recipe that yields arrays for a spec's inputs and targets."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from modgraph.recipes.schema import Named
 from modgraph.types import TensorType
 
 TRAIN, VALIDATION, HELD_OUT = "train", "validation", "held_out"  # splits
-Lengths = dict[int | str, tuple[str, int]]  # by axis, with the array that has shown it
+Lengths = dict[int | str, tuple[str, int]]  # by axis, with the array that it was read from
 
 
 @dataclass(frozen=True)
 class OnDisk(ABC):
-    """One array of a split, read when its examples are asked for; fields that are arrays have a value for each."""
+    """One array of a split, read on request. Fields that are arrays have a value for each example."""
 
     shape: tuple[int, ...]  # of one example
 
     def take(self, indices: NDArray[Any]) -> Self:
-        """Some of the examples, unread."""
+        """Return some of the examples, unread."""
         columns = {each.name: getattr(self, each.name) for each in fields(self)}
         taken = {name: each[indices] for name, each in columns.items() if isinstance(each, np.ndarray)}
         taken |= {name: each.take(indices) for name, each in columns.items() if isinstance(each, OnDisk)}
@@ -38,11 +38,11 @@ class OnDisk(ABC):
 
     @abstractmethod
     def read(self, indices: NDArray[Any] | slice) -> NDArray[np.float32]:
-        """Some of the examples. Raises `ModgraphError`."""
+        """Read some of the examples. Raises `ModgraphError`."""
 
     @abstractmethod
     def digest(self) -> bytes:
-        """What tells all its examples from others, wherever they lie: of files their names and contents, say. Raises
+        """Return a digest of all its examples, independent of paths: of files, of their names and contents. Raises
         `ModgraphError`."""
 
 
@@ -50,9 +50,9 @@ class OnDisk(ABC):
 class Arrays:
     """One split: arrays by the name of an input or target, examples along the first axis.
 
-    `groups` tell examples apart, by the name of a grouping, with a word for each example; `orders` says in which order
-    groups come, of groupings where it is not that of their names. What is too large for memory stands in `on_disk`.
-    `padded` says which axes of which arrays hold padding, and the arrays that tell how long each example is.
+    `groups` have a word for each example by the name of a grouping; `orders` give the order of groups where it is not
+    alphabetical. Arrays that are too large for memory are `on_disk`. `padded` says which axes of which arrays hold
+    padding, and which arrays have the lengths of examples.
     """
 
     values: Mapping[str, NDArray[Any]]
@@ -64,21 +64,21 @@ class Arrays:
     def __repr__(self) -> str:
         shapes = {name: array.shape[1:] for name, array in self.values.items()}
         shapes |= {name: column.shape for name, column in self.on_disk.items()}
-        held = ", ".join(f"{name} {[*shape]}" for name, shape in shapes.items())
-        return f"<Arrays of {len(self) if self.values else 0} examples: {held}>"
+        described = ", ".join(f"{name} {[*shape]}" for name, shape in shapes.items())
+        return f"<Arrays of {len(self) if self.values else 0} examples: {described}>"
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))
 
     def take(self, indices: NDArray[Any]) -> Arrays:
-        """Some of the examples."""
+        """Return some of the examples."""
         groups = {name: words[indices] for name, words in self.groups.items()}
         on_disk = {name: column.take(indices) for name, column in self.on_disk.items()}
         values = {name: array[indices] for name, array in self.values.items()}
         return replace(self, values=values, groups=groups, on_disk=on_disk)
 
     def read(self, indices: NDArray[Any] | slice, among: NDArray[Any] | slice | None = None) -> dict[str, NDArray[Any]]:
-        """Every array of some of the examples, padding cut to the longest of them, or of those `among` which they are.
+        """Read every array of some examples. Padding is cut to the longest of them, or of `among`, a superset of them.
         Raises `ModgraphError` where a file cannot be read."""
         stored = {name: column.read(indices) for name, column in self.on_disk.items()}
         rows = indices if among is None else among
@@ -91,18 +91,19 @@ class Arrays:
 
     @property
     def _lengths(self) -> list[str]:
-        """The arrays that tell how long examples are."""
+        """The names of arrays with the lengths of examples."""
         return sorted({name for padding in self.padded.values() for _, name in padding})
 
     def lengths(self) -> NDArray[np.int64]:
-        """How long each example is, along all its padded axes together. Raises `ModgraphError` where none is padded."""
+        """Return the length of each example [B], summed over its padded axes. Raises `ModgraphError` if no axis is
+        padded."""
         if not self._lengths:
             raise ModgraphError([NothingToBucket()])
         lengths: NDArray[np.int64] = np.sum([self.values[name] for name in self._lengths], axis=0)
         return lengths
 
     def names_of_groups(self, by: str | None) -> list[str]:
-        """The groups that the examples belong to, in their order; none if there is no such grouping."""
+        """Return the groups of the examples, in their order; none if the grouping does not exist."""
         if by is None or by not in self.groups:
             return []
         found = np.unique(self.groups[by]).tolist()
@@ -111,75 +112,76 @@ class Arrays:
 
 @dataclass(frozen=True)
 class Scale:
-    """How numbers tell light: a pixel of p, from 0 for black to 1 for white, is (p − mean) / deviation, by channel."""
+    """How numbers encode light: a pixel p, from 0 for black to 1 for white, is (p − mean) / deviation, by channel."""
 
     mean: tuple[float, ...] = (0.0,)
     deviation: tuple[float, ...] = (1.0,)
 
     def not_of_colours(self) -> str | None:
-        """What is wrong with it as the scale of images in colour, as a section of a recipe says it."""
+        """Return the problem with it as the scale of colour images, worded for a section of a recipe."""
         three = len(self.mean) == len(self.deviation) == 3
         return None if three else "needs three numbers for mean and three for deviation: red, green, blue"
 
-    def scaled(self, light: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Images [B, C, H, W] from 0 to 1, as the numbers of this scale."""
-        return (light - _by_channel(self.mean)) / _by_channel(self.deviation)
+    def normalise(self, light: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return images [B, C, H, W] from 0 to 1 in this scale."""
+        return (light - _reshape_channels(self.mean)) / _reshape_channels(self.deviation)
 
     def light(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Images [B, C, H, W] of this scale, from 0 to 1."""
-        return images * _by_channel(self.deviation) + _by_channel(self.mean)
+        """Return images [B, C, H, W] of this scale as light from 0 to 1."""
+        return images * _reshape_channels(self.deviation) + _reshape_channels(self.mean)
 
 
-def _by_channel(numbers: tuple[float, ...]) -> NDArray[np.float32]:
+def _reshape_channels(numbers: tuple[float, ...]) -> NDArray[np.float32]:
     return np.array(numbers, np.float32)[:, None, None]
 
 
 class DataSet(Named):
-    """A data set. The split `train` is learnt from, `validation` measured meanwhile; every other is tested on."""
+    """A data set. The split `train` is for training, `validation` is measured meanwhile; all others are tests."""
 
     registry: ClassVar[Registry[DataSet]] = Registry("data set")
-    exact: ClassVar[bool] = True  # its numbers are read; those that are computed differ in their last bits elsewhere
+    exact: ClassVar[bool] = True  # its numbers are read; computed ones may differ in their last bits between machines
 
     @abstractmethod
     def splits(self, graph: Graph) -> dict[str, Arrays]:
-        """The arrays of every split. Raises `ModgraphError`."""
+        """Return the arrays of every split. Raises `ModgraphError`."""
 
     def is_exact(self) -> bool:
-        """Whether its numbers are the same on every machine: of a wrapper, those of the data set within."""
+        """Whether its numbers are the same on every machine; a wrapper returns that of the data set within."""
         return self.exact
 
     def scale(self) -> Scale:
-        """How the numbers of its images tell light: by its settings `mean` and `deviation`, if it has them."""
+        """Return the scale of its images: its settings `mean` and `deviation`, if it has them."""
         return Scale(**{each: getattr(self, each) for each in ("mean", "deviation") if each in self.settings()})
 
     def files(self) -> tuple[str, ...]:
-        """Files that tell data of one run from those of another, beyond what `exact` arrays tell."""
+        """Return files that identify the data, beyond the arrays that are `exact`."""
         return ()
 
-    kept: ClassVar[str] = ""  # the setting that names the file which `keeps` yields, as runs keep it
+    kept: ClassVar[str] = ""  # the setting with the path of the file that `keeps` returns
 
     def keeps(self, graph: Graph) -> dict[str, bytes]:
-        """Files that a run keeps since its training data decided them: a vocabulary. Raises `ModgraphError`."""
+        """Return the files that a run keeps because the training data decide them, such as a vocabulary. Raises
+        `ModgraphError`."""
         return {}
 
-    def kept_in(self, folder: Path) -> DataSet:
-        """The same data as a run sees them that keeps those files in a folder."""
+    def with_kept_files(self, folder: Path) -> DataSet:
+        """Return the same data with the files that a run keeps in a folder."""
         path = folder / f"{self.kept}.json"
         return replace(self, **{self.kept: str(path)}) if self.kept and path.exists() else self
 
     def description(self) -> dict[str, Any]:
-        """What someone who deploys the model must know: names of classes by target, words by input of tokens,
+        """Return the facts that deploying the model needs: names of classes by target, words by input of tokens, and
         how inputs were made."""
         return {}
 
 
-def mixed(arrays: Arrays, seed: int = 0) -> Arrays:
-    """The examples in a random order, so that the first of them tell of all."""
+def shuffle(arrays: Arrays, seed: int = 0) -> Arrays:
+    """Return the examples in a random order, so that the first of them represent all."""
     return arrays.take(np.random.default_rng((seed, 5)).permutation(len(arrays)))
 
 
 def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
-    """Arrays that fit the spec's inputs and targets, in the types torch wants. Raises `ModgraphError`."""
+    """Check that arrays fit the spec's inputs and targets, and cast them to torch's types. Raises `ModgraphError`."""
     wanted = {**graph.input_types, **graph.target_types}
     ignored, missing = ignored_labels(graph), with_missing_labels(graph)
     given = clear_padding(arrays.values, graph, ignored)
@@ -212,13 +214,13 @@ def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
 
 
 def check_splits(splits: Mapping[str, Arrays], graph: Graph) -> dict[str, Arrays]:
-    """The same of every split. Raises `ModgraphError`."""
+    """Check every split. Raises `ModgraphError`."""
     return {split: check(arrays, graph, split) for split, arrays in splits.items()}
 
 
 def _way_out(name: str, array: NDArray[Any], graph: Graph, type_: TensorType) -> str:
-    """What can be done about an array that does not fit: where labels of a target seem to be missing, the key of the
-    recipe that says they may be, where values do behind the end of an example, the array that tells the ends."""
+    """Return the help for an array that does not fit: for negative labels or NaN, the key of the recipe that allows
+    missing labels; for values in padding, the array of lengths."""
     absent = np.isnan(array) if array.dtype.kind == "f" else array < 0 if array.dtype.kind == "i" else np.zeros(1)
     if absent.any():
         if name in {each.target for each in comparisons(graph) if each.may_miss} - with_missing_labels(graph):
@@ -229,7 +231,7 @@ def _way_out(name: str, array: NDArray[Any], graph: Graph, type_: TensorType) ->
 
 
 def _wrong_shape(array: NDArray[Any], type_: TensorType, name: str, lengths: Lengths) -> str | None:
-    """What is wrong with the shape of an array; an axis of any length must have one length everywhere."""
+    """Return the problem with the shape of an array. An axis of any length must have one length everywhere."""
     if array.ndim != len(type_.shape) + 1:
         return f"has the shape {array.shape}; {type_} needs {len(type_.shape) + 1} axes, examples first"
     for axis, length in zip(("examples", *type_.dimensions), array.shape, strict=True):
@@ -245,8 +247,8 @@ def _wrong_shape(array: NDArray[Any], type_: TensorType, name: str, lengths: Len
 
 
 def _wrong_values(array: NDArray[Any], type_: TensorType, ignored: int | None, missing: bool) -> str | None:
-    """What is wrong with the values of an array. Labels that are `missing` are negative, or not a number. Labels of an
-    axis of classes that has a name are not bounded from above: a training may add classes."""
+    """Return the problem with the values of an array. Labels that may be `missing` are negative or NaN. Labels of a
+    named axis of classes have no upper bound: a training may add classes."""
     if type_.dtype == "float":
         if array.dtype.kind not in "fiub":
             return f"holds {array.dtype}, not numbers"
@@ -274,15 +276,15 @@ def _cast(array: NDArray[Any], type_: TensorType) -> NDArray[Any]:
 
 
 def refuse_labels_beyond(arrays: Arrays, graph: Graph) -> None:
-    """Raises `ModgraphError` where labels are none of the classes that a graph has now."""
+    """Raises `ModgraphError` where labels are not among the classes that a graph has now."""
     for name, beyond in _beyond(arrays, graph).items():
         if beyond.any():
             label, classes = int(arrays.values[name][beyond].min()), graph.target_types[name].size
             raise ModgraphError([LabelsBeyond(target=name, label=label, classes=classes)])
 
 
-def of_known_classes(arrays: Arrays, graph: Graph) -> Arrays:
-    """The examples whose labels are all among the classes that a graph has now."""
+def drop_unknown_classes(arrays: Arrays, graph: Graph) -> Arrays:
+    """Return the examples whose labels are all among the classes that a graph has now."""
     known = np.ones(len(arrays), bool)
     for beyond in _beyond(arrays, graph).values():
         known &= ~beyond.reshape(len(arrays), -1).any(1)
@@ -290,7 +292,7 @@ def of_known_classes(arrays: Arrays, graph: Graph) -> Arrays:
 
 
 def _beyond(arrays: Arrays, graph: Graph) -> dict[str, NDArray[np.bool_]]:
-    """Which labels lie beyond the classes there are now, by the target whose classes are an axis with a name."""
+    """Return a mask of labels beyond the current classes, by target, for classes that are a named axis."""
     ignored, labels = ignored_labels(graph), arrays.values
     types = {name: each for name, each in graph.target_types.items() if each.of and each.size is not None}
     known = {name: (labels[name], each.size) for name, each in types.items() if name in labels}

@@ -1,6 +1,5 @@
-"""Handwritten digits: in the size of a spec's images; turned, with a domain for each angle, after RotatedMNIST in
-DomainBed (Gulrajani and Lopez-Paz, ICLR 2021); two on a canvas, the min-max digit game (Hu et al., ICLR 2024, 4.1).
-"""
+"""Handwritten digits: plain; rotated, with a domain for each angle, after RotatedMNIST in DomainBed (Gulrajani and
+Lopez-Paz, ICLR 2021); two on a canvas, the min-max digit game (Hu et al., ICLR 2024, 4.1)."""
 
 from __future__ import annotations
 
@@ -10,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.data.declaration import HELD_OUT, TRAIN, Arrays, DataSet, check, check_splits, mixed
+from modgraph.data.declaration import HELD_OUT, TRAIN, Arrays, DataSet, check, check_splits, shuffle
 from modgraph.data.errors import bad_file
 from modgraph.data.fashion_mnist import read_images
-from modgraph.data.images import describe_images, resized, shape_of_images
+from modgraph.data.images import describe_images, resize, shape_of_images
 from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
@@ -22,17 +21,17 @@ from modgraph.recipes.errors import MissingKey
 Images = tuple[NDArray[np.float32], NDArray[np.int64]]  # [count, height, width] from 0 to 1, and labels [count]
 
 ANGLES = (0, 15, 30, 45, 60, 75)
-SIDE = 14  # of a digit; the canvas has twice as much
+SIDE = 14  # pixels of a digit; the canvas has twice as many
 TRAIN_PAIRS = "13 37 78 38 02 05 15 89 36 17 35 14 04 16 58 28 48 59 24 69 34 12 68 25 79 67 39 29 26 57 "
 TRAIN_PAIRS += "00 11 22 33 44 55 66 77 88 99"
-CORNERS = ((0, 0, 0.5, 0.5), (0.5, 0.5, 0.5, 0.5))  # of the canvas, where the digits are
+CORNERS = ((0, 0, 0.5, 0.5), (0.5, 0.5, 0.5, 0.5))  # of the canvas, with the digits
 TEST_PAIRS = "49 03 01 06 18 08 45 09 46 56 07 23 27 47 19"
 
 
 class Digits(DataSet, name="digits"):
-    """scikit-learn's 1,797 handwritten digits of 8 × 8, as `image` in the size that the spec wants, and `label`.
+    """scikit-learn's 1,797 handwritten digits of 8 × 8, as `image` in the size that the spec declares, and `label`.
 
-    Real data for a spec whose own are not at hand: an image of three channels is grey.
+    They stand in for data that are not at hand: with three channels, an image is grey.
     """
 
     exact = False
@@ -56,7 +55,7 @@ class Digits(DataSet, name="digits"):
 class RotatedDigits(DataSet, name="rotated_digits"):
     """scikit-learn's handwritten digits at six angles, in the size of the spec's images.
 
-    Each domain has a sixth of the images, and no image is in two. Domains that are held out are what is tested on.
+    Each domain has a sixth of the images, and no image is in two. Domains that are held out are the test.
     """
 
     exact = False
@@ -66,35 +65,35 @@ class RotatedDigits(DataSet, name="rotated_digits"):
     seed: int = setting(0, min=0, doc="of which digit is in which domain")
 
     def contradiction(self) -> str | None:
-        unknown = sorted(self._held_out() - set(ANGLES))
+        unknown = sorted(self._list_test_angles() - set(ANGLES))
         if unknown:
             return f"holds out {unknown[0]}; the domains are {', '.join(map(str, ANGLES))}"
-        return "holds out every domain" if self._held_out() == set(ANGLES) else None
+        return "holds out every domain" if self._list_test_angles() == set(ANGLES) else None
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         images, labels = load_digits(shape_of_images(graph, channels=1)[1:])
         order = np.random.default_rng((self.seed, 0)).permutation(len(labels))[: self.images]
-        images, labels, held, splits = images[order], labels[order], self._held_out(), {}
-        for split, angles in ((TRAIN, sorted(set(ANGLES) - held)), (HELD_OUT, sorted(held))):
+        images, labels, test_angles, splits = images[order], labels[order], self._list_test_angles(), {}
+        for split, angles in ((TRAIN, sorted(set(ANGLES) - test_angles)), (HELD_OUT, sorted(test_angles))):
             if angles:
                 parts = [(slice(ANGLES.index(angle), None, len(ANGLES)), angle) for angle in angles]
-                image = np.concatenate([rotated(images[part], angle)[:, None] for part, angle in parts])
+                image = np.concatenate([rotate_images(images[part], angle)[:, None] for part, angle in parts])
                 label = np.concatenate([labels[part] for part, _ in parts])
                 words = np.concatenate([np.full(len(labels[part]), str(angle)) for part, angle in parts])
-                splits[split] = mixed(Arrays({"image": image, "label": label}, {"domain": words}), self.seed)
+                splits[split] = shuffle(Arrays({"image": image, "label": label}, {"domain": words}), self.seed)
         return check_splits(splits, graph)
 
     def description(self) -> dict[str, Any]:
         return describe_images("0123456789", "a digit, ink 1, paper 0, turned counter-clockwise about the middle")
 
-    def _held_out(self) -> set[int]:
+    def _list_test_angles(self) -> set[int]:
         return set(self.held_out) if isinstance(self.held_out, tuple) else {self.held_out}
 
 
 class MinMaxDigits(DataSet, name="min_max_digits"):
-    """Two handwritten digits, top left and bottom right of a 28 × 28 canvas; 40 pairs to learn from, 15 unseen.
+    """Two handwritten digits, top left and bottom right of a 28 × 28 canvas; 40 pairs for training, 15 unseen.
 
-    The label is the asked digit, or for the task `parity` whether that digit has an odd number of ones in binary.
+    The label is one of the digits, or for the task `parity` whether that digit has an odd number of ones in binary.
     """
 
     exact = False
@@ -102,7 +101,7 @@ class MinMaxDigits(DataSet, name="min_max_digits"):
     source: str = setting("digits", choices=("digits", "idx"), doc="scikit-learn's digits, or MNIST's IDX files")
     images: str | None = setting(None, path=True, doc="the IDX file of images")
     labels: str | None = setting(None, path=True, doc="the IDX file of labels")
-    task: str = setting("min_max", choices=("min_max", "parity"), doc="what the label tells of the asked digit")
+    task: str = setting("min_max", choices=("min_max", "parity"), doc="what the label says of the digit")
     train: int = setting(20_000, min=1, max=10_000_000, doc="compositions of the train pairs to learn from")
     labelled: int | None = setting(None, min=1, doc="learn from so many of the compositions only")
     labelled_seed: int = setting(0, min=0, doc="of the choice of those")
@@ -119,7 +118,7 @@ class MinMaxDigits(DataSet, name="min_max_digits"):
             raise ModgraphError([MissingKey(section="data", key="images and labels", meaning=meaning)])
         else:
             pixels, digits = read_images(self.images, self.labels, classes=10)
-            images, labels = resized(pixels / 255, (SIDE, SIDE)), digits.astype(np.int64)
+            images, labels = resize(pixels / 255, (SIDE, SIDE)), digits.astype(np.int64)
         order = np.random.default_rng((self.seed, 0)).permutation(len(labels))
         kept = round(self.test_fraction * len(labels))
         test = images[order[:kept]], labels[order[:kept]]
@@ -131,8 +130,8 @@ class MinMaxDigits(DataSet, name="min_max_digits"):
             "out_of_distribution": self._compose(test, unseen, self.per_test_pair * len(unseen), 3),
         }
         if self.labelled is not None:
-            chosen = np.random.default_rng((self.seed, 4, self.labelled_seed)).permutation(self.train)[: self.labelled]
-            composed[TRAIN] = composed[TRAIN].take(chosen)
+            rows = np.random.default_rng((self.seed, 4, self.labelled_seed)).permutation(self.train)[: self.labelled]
+            composed[TRAIN] = composed[TRAIN].take(rows)
         return check_splits(composed, graph)
 
     def files(self) -> tuple[str, ...]:
@@ -143,27 +142,27 @@ class MinMaxDigits(DataSet, name="min_max_digits"):
         return describe_images(("even", "odd") if self.task == "parity" else "0123456789", digits, places=CORNERS)
 
     def _compose(self, digits: Images, pairs: NDArray[np.int64], count: int, stream: int) -> Arrays:
-        """Compositions of pairs in turn, each with digit images, order and label: image [count, 1, 28, 28]."""
+        """Compose pairs in rotation, each with digit images, order and label: image [count, 1, 28, 28]."""
         rng = np.random.default_rng((self.seed, stream))
         images, labels = digits
-        chosen = rng.permuted(pairs[np.arange(count) % len(pairs)], axis=1)
+        ordered = rng.permuted(pairs[np.arange(count) % len(pairs)], axis=1)
         canvas = np.zeros((count, 1, 2 * SIDE, 2 * SIDE), np.float32)
         for index, digit in np.ndindex(2, 10):
             corner = slice(index * SIDE, (index + 1) * SIDE)
-            here, pool = np.flatnonzero(chosen[:, index] == digit), np.flatnonzero(labels == digit)
+            here, pool = np.flatnonzero(ordered[:, index] == digit), np.flatnonzero(labels == digit)
             if len(here):
                 if not len(pool):
                     raise bad_file(self.images or self.source, f"there is no image of a {digit} in it")
                 canvas[here, 0, corner, corner] = images[rng.choice(pool, len(here))]
-        asked = label_of(chosen[:, 0], chosen[:, 1])
+        asked = label_of(ordered[:, 0], ordered[:, 1])
         odd = np.array([digit.bit_count() % 2 for digit in range(10)])
         label = odd[asked] if self.task == "parity" else asked
-        names = np.array([f"{a},{b}" for a, b in np.sort(chosen, axis=1)])
+        names = np.array([f"{a},{b}" for a, b in np.sort(ordered, axis=1)])
         return Arrays({"image": canvas, "label": label}, {"composition": names})
 
 
-def rotated(images: NDArray[np.float32], angle: float) -> NDArray[np.float32]:
-    """Images [count, height, width] turned counter-clockwise by degrees, black where nothing was."""
+def rotate_images(images: NDArray[np.float32], angle: float) -> NDArray[np.float32]:
+    """Rotate images [count, height, width] counter-clockwise by degrees; new corners are black."""
     from scipy.ndimage import rotate
 
     turned: NDArray[np.float32] = rotate(images, angle, axes=(2, 1), reshape=False, order=1)
@@ -171,19 +170,19 @@ def rotated(images: NDArray[np.float32], angle: float) -> NDArray[np.float32]:
 
 
 def pairs_of(text: str) -> NDArray[np.int64]:
-    """Unordered pairs of digits, [P, 2]."""
+    """Parse unordered pairs of digits, [P, 2]."""
     return np.array([[int(digit) for digit in pair] for pair in text.split()])
 
 
 def label_of(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
-    """The larger digit if the two sum to less than ten, or else the smaller."""
-    chosen: NDArray[Any] = np.where(first + second < 10, np.maximum(first, second), np.minimum(first, second))
-    return chosen
+    """Return the larger digit if the two sum to less than ten, else the smaller."""
+    label: NDArray[Any] = np.where(first + second < 10, np.maximum(first, second), np.minimum(first, second))
+    return label
 
 
 def load_digits(size: Sequence[int]) -> Images:
-    """scikit-learn's images [count, height, width] from 0 to 1 in a size, and their labels [count]."""
+    """Load scikit-learn's images [count, height, width] from 0 to 1 in a size, and their labels [count]."""
     from sklearn import datasets
 
     data = datasets.load_digits()
-    return resized(data.images / 16, (size[0], size[1])), data.target.astype(np.int64)
+    return resize(data.images / 16, (size[0], size[1])), data.target.astype(np.int64)

@@ -6,7 +6,7 @@ from modgraph.diagnostics import Diagnostic, ModgraphError
 
 
 class BadDataFile(Diagnostic, code="MG510"):
-    """A file of data cannot be read or is not of the format it should have."""
+    """A data file cannot be read, or has another format than its data set expects."""
 
     message = 'cannot read data from "{path}": {reason}'
     way_out = "check the file and the key of the recipe that names it"
@@ -20,12 +20,12 @@ class DataDoesNotFit(Diagnostic, code="MG511"):
 
 
 def bad_file(path: str, reason: str, way_out: str = BadDataFile.way_out) -> ModgraphError:
-    """A file of data cannot be read."""
+    """Return the error for a data file that cannot be read."""
     return ModgraphError([BadDataFile(path=path, reason=reason, way_out=way_out)])
 
 
 def does_not_fit(reason: str, way_out: str = DataDoesNotFit.way_out) -> ModgraphError:
-    """The arrays of a data set do not fit the spec."""
+    """Return the error for arrays that do not fit the spec."""
     return ModgraphError([DataDoesNotFit(reason=reason, way_out=way_out)])
 
 
@@ -45,8 +45,8 @@ class UnknownArray(Diagnostic, code="MG521"):
 
 
 class LabelsBeyond(Diagnostic, code="MG258"):
-    """Labels of a target whose classes are an axis with a name may lie beyond those that the model has: a continual
-    training adds them. Whoever learns or measures without needs a model that has them all."""
+    """Labels of a target whose classes are a named axis may lie beyond those of the model, since a continual training
+    adds classes. Any other training or measurement needs a model with all of them."""
 
     message = 'array "{target}" holds the class {label}, and the model has {classes}'
     help = (
@@ -56,74 +56,74 @@ class LabelsBeyond(Diagnostic, code="MG258"):
 
 
 class BadImageFolder(Diagnostic, code="MG519"):
-    """The folders of a data set are not laid out as they should be: root/domain/class/image with the same classes in
-    each domain (`image_folders`), or root/class/image (`class_folders`)."""
+    """The folders of a data set have another layout than root/domain/class/image with the same classes in each domain
+    (`image_folders`), or root/class/image (`class_folders`)."""
 
-    message = '"{path}" is not laid out as {layout}: {reason}'
+    message = '"{path}" does not have the layout {layout}: {reason}'
     way_out = "name the folder that holds the domains as root"
     layout = "root/domain/class/image"
 
 
 class VocabularyDoesNotFit(Diagnostic, code="MG520"):
-    """A text has fewer words than the spec's `words` and `next` know, or a vocabulary has another number than they."""
+    """A text or a vocabulary has another number of words than the spec's `words` and `next` declare."""
 
     message = "{source} gives {words} words, <unk> included, and the spec knows {size}"
     help = "give the model that many: its words are token[time, {words}], its next class[time, {words}]"
 
 
 class UnknownClass(Diagnostic, code="MG613"):
-    """A sequence of tasks names a class that its data set does not have, by its name or its number."""
+    """A sequence of tasks names a class, by name or number, that its data set does not have."""
 
     message = "{key}: there is no class {name} in the data"
     help = "{suggestion}"
 
 
 class ClassTwice(Diagnostic, code="MG614"):
-    """A class occurs twice in a sequence of tasks, with the same shift: its two labels would mean the same."""
+    """A class occurs twice in a sequence of tasks with the same shift. Its two labels would have one meaning."""
 
     message = '{key}: class {name} is taken already by task "{task}", with the same shift'
     help = "take it out of one of the two, or give one another shift: shift: inverted"
 
 
 class NoExamples(Diagnostic, code="MG615"):
-    """A task of a sequence has no examples in a split, or one of its classes none to learn from."""
+    """A task of a sequence has no examples in a split, or one of its classes has none for training."""
 
     message = "{key}: {split} has no examples of {what}"
     help = "choose other classes, or let data.of have more examples: a larger limit, say"
 
 
 class CannotShift(Diagnostic, code="MG616"):
-    """A task of a sequence shifts its images, but the input is no image, or its numbers are not those of the scale that
-    its data set says (from 0 for black to 1 for white, where it says none)."""
+    """A task of a sequence shifts its images, but the input is no image, or its numbers are not in the scale of its
+    data set (from 0 for black to 1 for white, where it has none)."""
 
     message = '{key} moves images, and "{input}" {reason}'
     help = "leave out the shift, or name the input that holds the images: -s data.input=NAME"
 
 
 class DataChanged(Diagnostic, code="MG620"):
-    """The data of a run are not those that it began with: files have changed, or lie elsewhere.
+    """The data of a run differ from those that it began with.
 
-    A run keeps, in data.json, how many examples each split has and a digest of their values, or for images of their
-    files' names and contents; where the files lie does not matter. It goes on, and is measured, with the same data
-    only. Numbers that are computed and not read, such as those of turned digits, are not compared, since they differ in
-    their last bits from machine to machine; their labels and groups are.
+    A run keeps in data.json the number of examples of each split and a digest of their values, or for images of their
+    files' names and contents; paths do not matter. It resumes, and is measured, with the same data only. Computed
+    numbers, such as those of rotated digits, are not compared, since their last bits differ between machines; their
+    labels and groups are.
     """
 
     message = 'the data of "{path}" have changed since it began: {split} {change}'
 
 
 class UnknownGrouping(Diagnostic, code="MG517"):
-    """A recipe sorts the training data by a grouping that it does not have."""
+    """A recipe groups the training data by a grouping that does not exist."""
 
     message = 'train.by: the data has no grouping "{name}"'
     help = "{suggestion}"
 
 
 class NothingToBucket(Diagnostic, code="MG544"):
-    """A recipe asks for batches of like lengths, and the examples are all of one length: no axis of the spec's inputs
-    is of any length, or the data do not tell how long each example is along it."""
+    """A recipe asks for batches of similar lengths, but all examples have one length: no input has an axis of any
+    length, or the data have no lengths along it."""
 
-    message = "train.bucket: the data tell no lengths of examples"
+    message = "train.bucket: the data have no lengths of examples"
     help = (
         "leave train.bucket out, or give an input an axis of any length, float[time, 8], and the data its lengths, as "
         "the array time_length"

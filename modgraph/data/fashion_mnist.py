@@ -21,14 +21,15 @@ from modgraph.declare import setting
 from modgraph.files import exists, open_file
 from modgraph.ir import Graph
 
-MOST_UNPACKED = 1032  # bytes that one byte of gzip can stand for
+MOST_UNPACKED = 1032  # the largest ratio of gzip
 CLASSES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 DEBIAN = "/usr/share/datasets/fashion-mnist"
 WAY_OUT = "install the package dataset-fashion-mnist of Debian, or name the folder of its files: -s data.folder=DIR"
 
 
 class FashionMnist(DataSet, name="fashion_mnist"):
-    """70,000 images of clothes: `image` in the size that the spec wants, from 0 to 1, grey, and `label`: class[10]."""
+    """70,000 images of clothes: `image` in the size that the spec declares, from 0 to 1, grey, and `label`:
+    class[10]."""
 
     folder: str = setting(DEBIAN, path=True, doc="where train-images-idx3-ubyte and the other three are, or their .gz")
     limit: int | None = setting(None, min=1, doc="learn from so many images only, the first")
@@ -47,7 +48,7 @@ class FashionMnist(DataSet, name="fashion_mnist"):
         return describe_images(CLASSES, "clothes 1, what is behind them 0, the same in every channel")
 
     def _file(self, name: str) -> str:
-        """One of the four files, as it is or packed. Raises `ModgraphError`."""
+        """Find one of the four files, plain or compressed. Raises `ModgraphError`."""
         path = Path(self.folder) / name
         for each in (path, path.with_name(f"{name}.gz")):
             if exists(each):
@@ -56,26 +57,26 @@ class FashionMnist(DataSet, name="fashion_mnist"):
 
 
 def read_idx(path: str, axes: int) -> NDArray[Any]:
-    """An array of bytes with the given number of axes; what is packed by gzip is unpacked. Raises `ModgraphError`."""
+    """Read an array of bytes with a given number of axes, from a plain or gzip file. Raises `ModgraphError`."""
     with reading(path), open_file(path) as file:
-        held = os.fstat(file.fileno()).st_size
-        packed = file.read(2) == b"\x1f\x8b"  # and not by its name, which may be a link's
+        size = os.fstat(file.fileno()).st_size
+        packed = file.read(2) == b"\x1f\x8b"  # not by its name, which may be a link's
         file.seek(0)
-        return _read(gzip.GzipFile(fileobj=file), axes, held * MOST_UNPACKED) if packed else _read(file, axes, held)
+        return _read(gzip.GzipFile(fileobj=file), axes, size * MOST_UNPACKED) if packed else _read(file, axes, size)
 
 
 def read_images(images: str, labels: str, classes: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Images [count, height, width] and the class of each, bytes both. Raises `ModgraphError`."""
-    found, told = read_idx(images, 3), read_idx(labels, 1)
-    if len(found) != len(told) or not len(told) or told.max() >= classes:
-        reason = f"{len(found)} images and {len(told)} labels from 0 to {classes - 1} do not go together"
+    """Read images [count, height, width] and the class of each [count], as bytes. Raises `ModgraphError`."""
+    found, numbers = read_idx(images, 3), read_idx(labels, 1)
+    if len(found) != len(numbers) or not len(numbers) or numbers.max() >= classes:
+        reason = f"{len(found)} images and {len(numbers)} labels from 0 to {classes - 1} do not go together"
         raise bad_file(images, reason)
-    return found, told
+    return found, numbers
 
 
 def _read(file: IO[bytes] | gzip.GzipFile, axes: int, most: int) -> NDArray[Any]:
-    """An array whose file cannot have more than so many bytes, read no further than its header says. Raises
-    `ValueError` and what the file raises."""
+    """Read an array as long as its header says, from a file of at most `most` bytes. Raises `ValueError` and the
+    exceptions of the file."""
     start = file.read(4)
     if len(start) < 4 or start[:3] != b"\0\0\x08":
         raise ValueError("it is not an IDX file of bytes")

@@ -1,4 +1,4 @@
-"""Files of data: what goes wrong with them, what they hold, and the parts of data that lie in one of them."""
+"""Data files: reading with errors reported, and splits cut from one file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNREADABLE = (OSError, ValueError, EOFError, MemoryError, struct.error, zlib.err
 
 @contextmanager
 def reading(path: str, way_out: str = BadDataFile.way_out) -> Iterator[None]:
-    """Within it, what goes wrong with a file is reported. Raises `ModgraphError`."""
+    """Report problems with a file inside this context. Raises `ModgraphError`."""
     try:
         yield
     except UNREADABLE as error:
@@ -31,13 +31,13 @@ def reading(path: str, way_out: str = BadDataFile.way_out) -> Iterator[None]:
 
 
 def read_data(path: str, way_out: str = BadDataFile.way_out) -> bytes:
-    """All that a file holds. Raises `ModgraphError`."""
+    """Read the content of a file. Raises `ModgraphError`."""
     with reading(path, way_out):
         return read_file(path)
 
 
 def read_text(path: str) -> str:
-    """The text of a file in UTF-8. Raises `ModgraphError`."""
+    """Read the text of a file in UTF-8. Raises `ModgraphError`."""
     try:
         return read_data(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -45,7 +45,7 @@ def read_text(path: str) -> str:
 
 
 def read_json(path: str, problem: Callable[[Any], str | None], way_out: str) -> Any:
-    """What a JSON file holds. Raises `ModgraphError` where that has a problem."""
+    """Read a JSON file. Raises `ModgraphError` where `problem` returns a problem."""
     try:
         found = json.loads(read_text(path))
     except (ValueError, RecursionError):
@@ -56,7 +56,7 @@ def read_json(path: str, problem: Callable[[Any], str | None], way_out: str) -> 
 
 
 def file_of_package(package: str, path: str, otherwise: str) -> str:
-    """Where a file of an installed package is. Raises `ModgraphError` if the package is missing."""
+    """Return the path of a file of an installed package. Raises `ModgraphError` if the package is missing."""
     try:
         return str(distribution(package).locate_file(path))
     except PackageNotFoundError as error:
@@ -64,8 +64,8 @@ def file_of_package(package: str, path: str, otherwise: str) -> str:
 
 
 def cut_off(data: Any, whole: Any, read: Callable[[str], T]) -> dict[str, T]:
-    """What each split has: what the file that `data` names for it holds, or a share of the whole, which has an order:
-    what is tested on is cut off at the end, what is watched before that."""
+    """Return the content of each split: of the file that `data` names for it, or a share of the whole in its order:
+    `test` is cut off at the end, `validation` before it."""
     validation, test = (0 if data.validation else data.validation_fraction, 0 if data.test else data.test_fraction)
     first, last = (len(whole) - round(share * len(whole)) for share in (validation + test, test))
     parts = {TRAIN: whole[:first], VALIDATION: whole[first:last], "test": whole[last:]}
@@ -74,6 +74,6 @@ def cut_off(data: Any, whole: Any, read: Callable[[str], T]) -> dict[str, T]:
 
 
 def spread(count: int, limit: int | None) -> NDArray[np.int64]:
-    """So many of `count` things, at even distances from the first to the last, or all."""
+    """Return `limit` of `count` indices at even distances from the first to the last, or all."""
     most = count if limit is None else min(limit, count)
     return np.linspace(0, count - 1, most).round().astype(np.int64)

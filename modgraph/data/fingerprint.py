@@ -1,4 +1,4 @@
-"""What tells the data of a run from others: a digest of each split, kept with the run, wherever its files lie."""
+"""Fingerprints of data: a digest of each split that a run keeps, independent of paths."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Fingerprints = Mapping[str, "Fingerprint | None"]  # by split
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """A split: how many examples, and a SHA-256 of what they are."""
+    """The number of examples of a split and a SHA-256 of them."""
 
     examples: int
     sha256: str
 
     @classmethod
-    def of(cls, data: DataSet, arrays: Arrays) -> Fingerprint:
+    def compute(cls, data: DataSet, arrays: Arrays) -> Fingerprint:
         """Raises `ModgraphError` where a file cannot be read."""
         whole = sha256()
         for part in _parts(data, arrays):
@@ -35,7 +35,7 @@ class Fingerprint:
 
 
 def changes_of(before: Fingerprints, now: Fingerprints) -> list[tuple[str, str]]:
-    """What has become of each split that is not what it was."""
+    """Return the change of each split that differs."""
     changes = []
     for split in sorted(before.keys() | now.keys()):
         old, new = before.get(split), now.get(split)
@@ -46,7 +46,7 @@ def changes_of(before: Fingerprints, now: Fingerprints) -> list[tuple[str, str]]
 
 
 def way_out_of(data: DataSet) -> str:
-    """What someone can do who wants to measure a run whose data have changed."""
+    """Return the help for measuring a run whose data have changed."""
     keys = paths_of(data)
     if not keys:
         return "install the packages that it was trained with: its data come from them"
@@ -55,13 +55,13 @@ def way_out_of(data: DataSet) -> str:
 
 
 def as_json(data: DataSet, splits: Mapping[str, Arrays]) -> bytes:
-    """The fingerprints of all splits, for a run to keep. Raises `ModgraphError`."""
-    found = {split: asdict(Fingerprint.of(data, arrays)) for split, arrays in splits.items()}
+    """Return the fingerprints of all splits as JSON for a run to keep. Raises `ModgraphError`."""
+    found = {split: asdict(Fingerprint.compute(data, arrays)) for split, arrays in splits.items()}
     return (json.dumps({"format": FORMAT, "splits": found}, indent=1) + "\n").encode()
 
 
 def from_json(record: Any) -> dict[str, Fingerprint]:
-    """The fingerprints that a run keeps. Raises `ValueError`."""
+    """Read the fingerprints that a run keeps. Raises `ValueError`."""
     if not isinstance(record, dict):
         raise ValueError("data.json is damaged")
     if (found := record.get("format")) != FORMAT:
@@ -76,8 +76,8 @@ def from_json(record: Any) -> dict[str, Fingerprint]:
 
 
 def _parts(data: DataSet, arrays: Arrays) -> Iterator[Any]:
-    """What is digested, each part a buffer of bytes, in the same order on every machine: names, types and shapes with
-    the values after them."""
+    """Yield the digested parts as buffers of bytes, in the same order on every machine: names, types and shapes, each
+    followed by its values."""
     for name, array in sorted(arrays.values.items()):
         yield f"array {name} {array.dtype.kind}{array.dtype.itemsize} {array.shape}".encode()
         if data.is_exact() or array.dtype.kind != "f":

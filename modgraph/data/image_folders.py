@@ -1,6 +1,5 @@
 """Images in folders: `folder/class/*.jpg`, or `root/domain/class/*.jpg`, the layout of DomainBed's data sets (PACS,
-VLCS, OfficeHome, …).
-"""
+VLCS, OfficeHome, …)."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from modgraph.data.declaration import HELD_OUT, TRAIN, Arrays, DataSet, check_splits, mixed
+from modgraph.data.declaration import HELD_OUT, TRAIN, Arrays, DataSet, check_splits, shuffle
 from modgraph.data.errors import BadImageFolder, does_not_fit
 from modgraph.data.images import ImageFiles, describe_images, shape_of_images
 from modgraph.declare import setting
@@ -21,22 +20,22 @@ from modgraph.ir import Graph
 
 SUFFIXES = (".jpg", ".jpeg", ".png")
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet's channels
-Layout = tuple[str, str]  # how folders are to lie, and what someone can do whose folders lie otherwise
+Layout = tuple[str, str]  # the layout of folders, and the help for another one
 Files = dict[str, list[Path]]  # images by class
 CLASSES: Layout = "folder/class/image", "name the folder that holds a folder for each class"
 DOMAINS: Layout = BadImageFolder.layout, BadImageFolder.way_out
 
 
 class ImagesInFolders(DataSet):
-    """Images in colour by their files, with the settings `mean` and `deviation`."""
+    """Colour images by their files, with the settings `mean` and `deviation`."""
 
     @abstractmethod
     def _domains(self) -> dict[str, Files]:
-        """What there is to learn from, by domain; one without a name where there are none. Raises `ModgraphError`."""
+        """Return the images by domain; one domain without a name where there are none. Raises `ModgraphError`."""
 
     @abstractmethod
     def _parts(self, domains: dict[str, Files]) -> dict[str, dict[str, Files]]:
-        """What each split has, by domain. Raises `ModgraphError`."""
+        """Return the images of each split by domain. Raises `ModgraphError`."""
 
     def contradiction(self) -> str | None:
         return self.scale().not_of_colours()
@@ -56,7 +55,7 @@ class ImagesInFolders(DataSet):
             ]
             paths, labels, words = (np.array(column) for column in zip(*rows, strict=True))
             groups, images = {} if "" in part else {"domain": words}, ImageFiles(shape, paths, self.scale())
-            made[split] = mixed(Arrays({"label": labels}, groups, {"image": images}))
+            made[split] = shuffle(Arrays({"label": labels}, groups, {"image": images}))
         return check_splits(made, graph)
 
     def description(self) -> dict[str, Any]:
@@ -66,9 +65,9 @@ class ImagesInFolders(DataSet):
 
 
 class ImageFolders(ImagesInFolders, name="image_folders"):
-    """Images in colour from `root/domain/class/*.jpg` or `.png`, in the size of the spec's input.
+    """Colour images from `root/domain/class/*.jpg` or `.png`, in the size of the spec's input.
 
-    Domains that are held out are what is tested on. Images are read when a step needs them.
+    Domains that are held out are the test. Images are read when a step needs them.
     """
 
     root: str = setting(path=True, doc="the folder whose folders are the domains")
@@ -80,23 +79,23 @@ class ImageFolders(ImagesInFolders, name="image_folders"):
         return folders_of(Path(self.root))
 
     def _parts(self, domains: dict[str, Files]) -> dict[str, dict[str, Files]]:
-        held = {self.held_out} if isinstance(self.held_out, str) else set(self.held_out)
-        unknown = sorted(held - domains.keys())
+        excluded = {self.held_out} if isinstance(self.held_out, str) else set(self.held_out)
+        unknown = sorted(excluded - domains.keys())
         if unknown:
             way_out = did_you_mean(unknown[0], domains, "its domains are: {known}")
             raise _fault(DOMAINS, Path(self.root), f'there is no domain "{unknown[0]}" to hold out', way_out)
-        if len(held) == len(domains):
+        if len(excluded) == len(domains):
             raise _fault(DOMAINS, Path(self.root), "every domain is held out", "leave one to learn from")
-        learnt = {name: files for name, files in domains.items() if name not in held}
-        tested = {HELD_OUT: {name: domains[name] for name in sorted(held)}} if held else {}
+        learnt = {name: files for name, files in domains.items() if name not in excluded}
+        tested = {HELD_OUT: {name: domains[name] for name in sorted(excluded)}} if excluded else {}
         return {TRAIN: learnt, **tested}
 
 
 class ClassFolders(ImagesInFolders, name="class_folders"):
-    """Images in colour from `train/class/*.jpg` or `.png`, in the size of the spec's input, and `label`.
+    """Colour images from `train/class/*.jpg` or `.png`, in the size of the spec's input, and `label`.
 
-    A share of each class is kept for the test, unless that has a folder of its own, with the same classes. Images are
-    read when a step needs them.
+    A share of each class is the test, unless that has a folder of its own with the same classes. Images are read when a
+    step needs them.
     """
 
     train: str = setting(path=True, doc="the folder whose folders are the classes")
@@ -131,7 +130,7 @@ class ClassFolders(ImagesInFolders, name="class_folders"):
 
 
 def folders_of(root: Path) -> dict[str, Files]:
-    """The images of each class of each domain, in the order of their names. Raises `ModgraphError`."""
+    """Return the images of each class of each domain, in alphabetical order. Raises `ModgraphError`."""
     domains = {each.name: _files_in(each, DOMAINS) for each in _folders_in(root, "domain", DOMAINS)}
     first, classes = next(iter(domains.items()))
     for name, found in domains.items():
@@ -143,7 +142,7 @@ def folders_of(root: Path) -> dict[str, Files]:
 
 
 def _files_in(folder: Path, layout: Layout) -> Files:
-    """The images of each class, at least one, in the order of their names. Raises `ModgraphError`."""
+    """Return the images of each class, at least one, in alphabetical order. Raises `ModgraphError`."""
     files = {}
     for kind in _folders_in(folder, "class", layout):
         files[kind.name] = [each for each in _entries(kind, layout) if each.suffix.lower() in SUFFIXES]
@@ -154,8 +153,8 @@ def _files_in(folder: Path, layout: Layout) -> Files:
 
 
 def _folders_in(path: Path, what: str, layout: Layout) -> list[Path]:
-    """The folders in one, or links to them, at least one; hidden ones do not count. Raises `ModgraphError`, also where
-    a name cannot be shown: names go into metrics, bundles and pages."""
+    """Return the folders in a folder, or links to them, at least one, without hidden ones. Raises `ModgraphError`, also
+    for names that cannot be printed, since metrics, bundles and pages contain them."""
     found: list[Path] = []
     faults: list[Diagnostic] = []
     for each in _entries(path, layout):

@@ -1,4 +1,4 @@
-"""Images in the size and the channels that a spec wants: in memory, or in files that are read when needed."""
+"""Images in the size and the channels that a spec declares: in memory, or in files that are read when needed."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from modgraph.data.files import read_data, reading
 from modgraph.files import open_file, reason_of
 from modgraph.ir import Graph
 
-FORMATS = ("JPEG", "PNG")  # Pillow knows others that start programs
+FORMATS = ("JPEG", "PNG")  # Pillow reads others by starting programs
 PIXELS = 2**26  # of an image, 268 MB in colour
-MOST_UNPACKED = 8 * 1032  # pixels of one bit that one byte of PNG can stand for; one of JPEG stands for less
+MOST_UNPACKED = 8 * 1032  # the largest ratio of one-bit pixels to bytes of PNG; that of JPEG is lower
 WAY_OUT = "repair the image or take it out of its folder"
 
 
 def shape_of_images(graph: Graph, channels: int | None) -> tuple[int, int, int]:
-    """Channels, height and width of the input `image`; without a number of channels, of grey images: one channel, or
-    three alike. Raises `ModgraphError` if it cannot hold these images."""
+    """Return channels, height and width of the input `image`. Without `channels`, for grey images: one channel, or
+    three equal ones. Raises `ModgraphError` if it cannot hold these images."""
     type_ = graph.input_types.get("image")
     if channels is None:
         channels = 3 if type_ is not None and type_.dimensions[:1] == (3,) else 1
@@ -43,17 +43,17 @@ def shape_of_images(graph: Graph, channels: int | None) -> tuple[int, int, int]:
 def describe_images(
     classes: Iterable[str], words: str, scale: Scale | None = None, places: Sequence[Sequence[float]] = ()
 ) -> dict[str, Any]:
-    """Of a data set of images in colour on a `scale`; without, of grey light from 0 for black to 1 for white on a dark
-    ground. `places` are where each of several things stands: left, top, width, height, as shares of an
-    image. In words for those who deploy a model, in facts for programs."""
+    """Return the description of a data set of colour images on a `scale`; without one, of grey light from 0 for black
+    to 1 for white on a dark ground. `places` are the boxes of several objects: left, top, width, height, as shares of
+    an image. The description has words for people and facts for programs."""
     how: dict[str, Any] = {"words": words, "channels": "grey" if scale is None else "red, green, blue"}
     how |= {"ground": "dark"} if scale is None else {"mean": list(scale.mean), "deviation": list(scale.deviation)}
     how |= {"places": [list(each) for each in places]} if places else {}
     return {"classes": {"label": list(classes)}, "preprocessing": {"image": how}}
 
 
-def resized(images: NDArray[Any], size: tuple[int, ...]) -> NDArray[np.float32]:
-    """Images [count, height, width] from 0 to 1, smoothly in another height and width."""
+def resize(images: NDArray[Any], size: tuple[int, ...]) -> NDArray[np.float32]:
+    """Resize images [count, height, width] from 0 to 1, bilinear with anti-aliasing."""
     import torch  # at use: a recipe is read without
     from torch.nn.functional import interpolate
 
@@ -65,8 +65,7 @@ def resized(images: NDArray[Any], size: tuple[int, ...]) -> NDArray[np.float32]:
 
 @dataclass(frozen=True)
 class StoredImages(OnDisk):
-    """Images by their bytes [count, channels, height, width], smoothly in the size of `shape` where they have another;
-    grey ones are the same in every channel of it."""
+    """Images as bytes [count, channels, height, width], resized to `shape`. Grey ones are repeated in every channel."""
 
     pixels: NDArray[np.uint8]
     scale: Scale
@@ -75,10 +74,10 @@ class StoredImages(OnDisk):
         light = self.pixels[indices].astype(np.float32) / np.float32(255)
         count, channels, *size = light.shape
         if size != [*self.shape[1:]]:
-            planes = resized(light.reshape(-1, *size), self.shape[1:])
+            planes = resize(light.reshape(-1, *size), self.shape[1:])
             light = planes.reshape(count, channels, *self.shape[1:])
         whole = np.broadcast_to(light, (count, *self.shape))
-        return np.ascontiguousarray(self.scale.scaled(whole))
+        return np.ascontiguousarray(self.scale.normalise(whole))
 
     def digest(self) -> bytes:
         return sha256(np.ascontiguousarray(self.pixels).data).digest()
@@ -86,7 +85,7 @@ class StoredImages(OnDisk):
 
 @dataclass(frozen=True)
 class ImageFiles(OnDisk):
-    """Images in colour by their files, all in one size [C, H, W], normalised by channel."""
+    """Colour images by their files, in one size [C, H, W], standardised by channel."""
 
     paths: NDArray[np.str_]
     scale: Scale
@@ -96,7 +95,7 @@ class ImageFiles(OnDisk):
         images = np.empty((len(paths), *self.shape), np.float32)
         for image, path in zip(images, paths, strict=True):
             image[:] = read_image(str(path), self.shape[1], self.shape[2])
-        return self.scale.scaled(images)
+        return self.scale.normalise(images)
 
     def digest(self) -> bytes:
         whole = sha256()
@@ -108,12 +107,12 @@ class ImageFiles(OnDisk):
 
 
 def read_image(path: str, height: int, width: int) -> NDArray[np.float32]:
-    """The colours of a file in this size, [3, H, W] from 0 to 1. Raises `ModgraphError`."""
+    """Read the colours of a file in this size, [3, H, W] from 0 to 1. Raises `ModgraphError`."""
     from PIL import Image, UnidentifiedImageError
 
     try:
         with reading(path, WAY_OUT), warnings.catch_warnings(), open_file(path) as file:
-            warnings.simplefilter("ignore")  # what is wrong is reported, what is odd is read
+            warnings.simplefilter("ignore")  # errors are reported, oddities are read
             try:
                 opened = Image.open(file, formats=FORMATS)
             except UnidentifiedImageError as error:
@@ -126,11 +125,11 @@ def read_image(path: str, height: int, width: int) -> NDArray[np.float32]:
                 image.load()
                 if image.mode == "P" and image.palette is None:
                     raise ValueError("it has no palette for its colours")
-                deep = image.mode.startswith("I")  # grey of 16 bits, which Pillow would cut off at 255
+                deep = image.mode.startswith("I")  # grey of 16 bits, which Pillow would clip at 255
                 whole = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)) if deep else image
                 coloured = whole if whole.mode == "RGB" else whole.convert("RGB")
-                resized = coloured.resize((width, height), Image.Resampling.BILINEAR)
-    except (SyntaxError, Image.DecompressionBombError) as error:  # what Pillow raises besides
+                small = coloured.resize((width, height), Image.Resampling.BILINEAR)
+    except (SyntaxError, Image.DecompressionBombError) as error:  # other exceptions of Pillow
         raise bad_file(path, reason_of(error), WAY_OUT) from error
-    colours: NDArray[np.float32] = np.asarray(resized, np.float32).transpose(2, 0, 1) / np.float32(255)
+    colours: NDArray[np.float32] = np.asarray(small, np.float32).transpose(2, 0, 1) / np.float32(255)
     return colours

@@ -42,19 +42,19 @@ def _read_for(path: str, graph: Graph) -> Arrays:
 
 
 def refuse_unknown(path: str, known: set[str]) -> None:
-    """Raises `ModgraphError` where a file lacks an array that is known and has one that is not: it may be misspelt."""
+    """Raises `ModgraphError` where a file lacks a known array and has an unknown one, which may be misspelt."""
     with _reading(path):
         found = array_names(path)
     left = sorted(known - {*found})
     unknown = [name for name in found if name not in known]
-    if left and unknown:  # where nothing is missing, nothing is misspelt: files are shared by specs
+    if left and unknown:  # where nothing is missing, nothing is misspelt: specs share files
         otherwise = "leave it out of the file: arrays are named after the spec's inputs and targets"
         suggestions = {name: did_you_mean(name, left, otherwise) for name in unknown}
         raise ModgraphError(UnknownArray(path=path, name=name, suggestion=each) for name, each in suggestions.items())
 
 
 def read_npz(path: str, names: set[str]) -> Arrays:
-    """The named arrays of a file, as far as it has them. Raises `ModgraphError`; pickled arrays are refused."""
+    """Read the named arrays of a file, as far as it has them. Raises `ModgraphError`, also for pickled arrays."""
     with _reading(path):
         return Arrays(read_arrays(path, names))
 

@@ -1,4 +1,4 @@
-"""What is padding in arrays of examples that are of unequal lengths."""
+"""Padding in arrays of examples of unequal lengths."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Values = Mapping[str, NDArray[Any]]
 
 
 def padding_in(graph: Graph, values: Values) -> dict[str, Padding]:
-    """The padded axes of each array of a spec's inputs and targets, as far as there are lengths along them."""
+    """Return the padded axes of each array of a spec's inputs and targets whose lengths are given."""
     types = {**graph.input_types, **graph.target_types}
     axes = {name: padding_of(graph, type_) for name, type_ in types.items() if name in values}
     known = {name: tuple((at, length) for at, length in each if length in values) for name, each in axes.items()}
@@ -23,7 +23,7 @@ def padding_in(graph: Graph, values: Values) -> dict[str, Padding]:
 
 
 def clear_padding(values: Values, graph: Graph, ignored: Mapping[str, int]) -> dict[str, NDArray[Any]]:
-    """The arrays with zeros where their padding holds what is no value of the type: infinite, no number, no class."""
+    """Return the arrays with zeros where padding holds invalid values: infinities, NaN, or no class."""
     types, found = {**graph.input_types, **graph.target_types}, dict(values)
     for name, padding in padding_in(graph, values).items():
         array, type_ = values[name], types[name]
@@ -34,7 +34,7 @@ def clear_padding(values: Values, graph: Graph, ignored: Mapping[str, int]) -> d
             with np.errstate(over="ignore"):
                 wrong = ~np.isfinite(array.astype(np.float32, copy=False))
         elif array.dtype.kind in "iu" and type_.size is not None:
-            wrong = (array < 0) | (not type_.of and array >= type_.size)  # of some axes a training may add classes
+            wrong = (array < 0) | (not type_.of and array >= type_.size)  # a training may add classes to some axes
             wrong &= array != ignored[name] if name in ignored else True
         if wrong.any():
             found[name] = np.where(wrong & ~find_unpadded(array, padding, values), np.zeros((), array.dtype), array)

@@ -1,4 +1,4 @@
-"""Shifts: what may be done to the images of a task, so that they look unlike those of others."""
+"""Shifts: transforms of the images of a task, so that tasks differ."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ from modgraph.data.declaration import OnDisk, Scale
 from modgraph.declare import Registry, setting
 from modgraph.recipes.schema import Named
 
-ROUNDING = 1e-6  # of a place among pixels
+ROUNDING = 1e-6  # of a position between pixels
 Images = NDArray[np.float32]  # [B, C, H, W], from 0 for black to 1 for white
 
 
 class Shift(Named):
-    """What is done to images, each by itself."""
+    """A transform of images, one by one."""
 
     registry: ClassVar[Registry[Shift]] = Registry("shift")
 
     @abstractmethod
-    def shifted(self, light: Images, examples: NDArray[np.int64]) -> Images:
-        """Images after the shift. What is drawn at random is a function of an example's numbers, [B, 2]."""
+    def apply(self, light: Images, examples: NDArray[np.int64]) -> Images:
+        """Transform images [B, C, H, W]. Noise is a function of each example's numbers, [B, 2]."""
 
 
 class Unshifted(Shift, name="none"):
-    """Images stay as they are."""
+    """Images stay unchanged."""
 
-    def shifted(self, light: Images, examples: NDArray[np.int64]) -> Images:
+    def apply(self, light: Images, examples: NDArray[np.int64]) -> Images:
         return light
 
 
 class Inverted(Shift, name="inverted"):
-    """Black becomes white: a pixel of p, from 0 to 1, becomes 1 − p, in every channel."""
+    """Black becomes white: a pixel p, from 0 to 1, becomes 1 − p, in every channel."""
 
-    def shifted(self, light: Images, examples: NDArray[np.int64]) -> Images:
+    def apply(self, light: Images, examples: NDArray[np.int64]) -> Images:
         return 1 - light
 
 
 class Rotated(Shift, name="rotated"):
-    """Images are turned about the middle, bilinear between pixels; black where nothing was."""
+    """Images are rotated about the middle, bilinear between pixels; new corners are black."""
 
     angle: float = setting(90.0, doc="in degrees, against the clock")
 
-    def shifted(self, light: Images, examples: NDArray[np.int64]) -> Images:
+    def apply(self, light: Images, examples: NDArray[np.int64]) -> Images:
         turned, pixels = np.zeros_like(light), light.reshape(*light.shape[:2], -1)
         for source, weight in _neighbours(light.shape[2], light.shape[3], self.angle):
             turned += (pixels[..., source] * weight).reshape(light.shape)
@@ -60,11 +60,11 @@ class Rotated(Shift, name="rotated"):
 
 @lru_cache(maxsize=8)
 def _neighbours(height: int, width: int, angle: float) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """For each pixel of a turned image [H·W], the four around the place it comes from, and what each counts."""
+    """Return for each pixel of a rotated image [H·W] the indices of four source pixels and their weights."""
     middle = np.array([height - 1, width - 1])[:, None] / 2
     cosine, sine = math.cos(math.radians(angle)), math.sin(math.radians(angle))
-    turn = np.array([[cosine, sine], [-sine, cosine]])
-    place = turn @ (np.indices((height, width)).reshape(2, -1) - middle) + middle
+    rotation = np.array([[cosine, sine], [-sine, cosine]])
+    place = rotation @ (np.indices((height, width)).reshape(2, -1) - middle) + middle
     most = np.array([height - 1, width - 1])[:, None]
     inside = ((place > -ROUNDING) & (place < most + ROUNDING)).all(0)
     first = np.clip(np.floor(place + ROUNDING).astype(np.int64), 0, most)
@@ -78,15 +78,15 @@ def _neighbours(height: int, width: int, angle: float) -> list[tuple[NDArray[np.
 
 
 class Noisy(Shift, name="noisy"):
-    """To every pixel of every channel, from 0 to 1, a normal number is added; what leaves 0 to 1 is cut off.
+    """Normal noise is added to every pixel of every channel, from 0 to 1, and the sum is clipped to 0 and 1.
 
-    An image has the same noise whenever it is read: it is drawn by the seed, the split and the image's place in that.
+    An image has the same noise whenever it is read: a function of the seed, the split and the image's index.
     """
 
     deviation: float = setting(0.3, min=0, doc="of the noise")
     seed: int = setting(0, min=0, doc="of the noise")
 
-    def shifted(self, light: Images, examples: NDArray[np.int64]) -> Images:
+    def apply(self, light: Images, examples: NDArray[np.int64]) -> Images:
         noise = np.empty_like(light)
         for image, numbers in zip(noise, examples.tolist(), strict=True):
             np.random.default_rng((self.seed, *numbers)).standard_normal(dtype=np.float32, out=image)
@@ -95,10 +95,9 @@ class Noisy(Shift, name="noisy"):
 
 @dataclass(frozen=True)
 class Shifted(OnDisk):
-    """Images, each with the task that it belongs to; those of a task that has no shift stay as they are.
+    """Images, each with the task that it belongs to. Images of a task without a shift stay unchanged.
 
-    Of images in memory their values tell them from others where they are `exact`, or else their shape does. `examples`
-    [N, 2] are the numbers by which what is random of each is drawn.
+    Images in memory enter the digest by value if `exact`, else by shape. `examples` [N, 2] seed the noise of each.
     """
 
     images: OnDisk | NDArray[np.float32]
@@ -115,11 +114,11 @@ class Shifted(OnDisk):
             rows = tasks == task
             if rows.any():
                 light = self.scale.light(found[rows])
-                read[rows] = self.scale.scaled(shift.shifted(light, examples[rows]))
+                read[rows] = self.scale.normalise(shift.apply(light, examples[rows]))
         return read
 
     def digest(self) -> bytes:
-        """What is read, and what is done with it: what comes of that differs in its last bits elsewhere."""
+        """Digest the images and their shifts, but not the shifted images, whose last bits differ between machines."""
         plan = {task: shift.plain() for task, shift in sorted(self.shifts.items())}
         if isinstance(self.images, OnDisk):
             whole = sha256(self.images.digest())

@@ -1,4 +1,4 @@
-"""A sequence of tasks, made of another data set: each task has some of its classes, and perhaps shifts their images."""
+"""A sequence of tasks from another data set: each task has some of its classes, and may shift their images."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.data.declaration import TRAIN, Arrays, DataSet, OnDisk, check_splits, mixed
+from modgraph.data.declaration import TRAIN, Arrays, DataSet, OnDisk, check_splits, shuffle
 from modgraph.data.errors import CannotShift, ClassTwice, NoExamples, UnknownClass, does_not_fit
 from modgraph.data.shifts import Shift, Shifted, Unshifted
 from modgraph.declare import setting
@@ -20,11 +20,11 @@ from modgraph.ir import Graph, InputNode, TargetNode
 from modgraph.recipes.schema import Section
 
 TASK = "task"  # the grouping that names each example's task
-ROUNDING = 1e-3  # by which light may leave 0 to 1
+ROUNDING = 1e-3  # by which light may lie outside 0 to 1
 
 
 class TaskOfSequence(Section):
-    """One task: its classes, and what is done to their images."""
+    """One task: its classes, and the shift of their images."""
 
     classes: tuple[int | str, ...] = setting(doc="its classes, by number or by name")
     shift: Shift = Unshifted()
@@ -35,7 +35,7 @@ class TaskOfSequence(Section):
 
 @dataclass(frozen=True)
 class Label:
-    """A class as a task has it: its number in the data set within; `key` is where the recipe names it."""
+    """A class of a task: its number in the data set within. `key` is the key of the recipe that names it."""
 
     task: str
     number: int
@@ -43,15 +43,15 @@ class Label:
     key: str
 
 
-Words = Mapping[int, str]  # by the number of a class its name, or the number in words
+Words = Mapping[int, str]  # the name of each class by number, or the number as text
 
 
 class TaskSequence(DataSet, name="task_sequence"):
-    """Another data set as a sequence of tasks: those that are told, or so many classes for each.
+    """Another data set as a sequence of tasks, either listed or of so many classes each.
 
-    Labels are numbered anew in the order in which classes appear; a class that a later task takes with another shift
-    has another label there. The grouping `task` names the task of each example. All splits of the data set within are
-    dealt so. A sequence of one task is a choice of classes.
+    Labels are renumbered in the order in which classes appear. A class that a later task has with another shift has
+    another label there. The grouping `task` names the task of each example. All splits of the data set within are
+    divided in this way. A sequence of one task is a subset of classes.
     """
 
     of: DataSet = setting(doc="the data set whose classes are dealt")
@@ -59,7 +59,7 @@ class TaskSequence(DataSet, name="task_sequence"):
         None, doc="each task by its name: its classes, perhaps a shift"
     )
     classes_per_task: int | None = setting(None, min=1, doc="classes of each task, instead; the last has what is left")
-    classes: tuple[int | str, ...] = setting((), doc="which are dealt by classes_per_task; all if none is told")
+    classes: tuple[int | str, ...] = setting((), doc="the classes for classes_per_task; all if not given")
     order: str = setting("random", choices=("random", "given"), doc="in which classes_per_task deals them")
     per_class: int | None = setting(None, min=1, doc="learn from so many examples of each class only, the first")
     target: str = setting("label", doc="the target that holds the classes")
@@ -82,11 +82,11 @@ class TaskSequence(DataSet, name="task_sequence"):
             way_out = f"declare: target {self.target}: class[COUNT], or name another target: -s data.target=NAME"
             reason = f'the target "{self.target}" is to be one class for each example; the spec has {given}'
             raise does_not_fit(reason, way_out)
-        found = self.of.splits(_unbounded(graph))
+        found = self.of.splits(_drop_class_counts(graph))
         names = self.of.description().get("classes", {}).get(self.target, ())
         words = dict(enumerate(names)) or {at: str(at) for at in np.unique(found[TRAIN].values[self.target]).tolist()}
         labels = self._labels(words)
-        dealt = {split: mixed(self._dealt(arrays, split, labels, words)) for split, arrays in found.items()}
+        dealt = {split: shuffle(self._deal(arrays, split, labels, words)) for split, arrays in found.items()}
         return check_splits(dealt, graph)
 
     def is_exact(self) -> bool:
@@ -96,10 +96,10 @@ class TaskSequence(DataSet, name="task_sequence"):
         return self.of.files()
 
     def keeps(self, graph: Graph) -> dict[str, bytes]:
-        return self.of.keeps(_unbounded(graph))
+        return self.of.keeps(_drop_class_counts(graph))
 
-    def kept_in(self, folder: Path) -> DataSet:
-        return replace(self, of=self.of.kept_in(folder))
+    def with_kept_files(self, folder: Path) -> DataSet:
+        return replace(self, of=self.of.with_kept_files(folder))
 
     def description(self) -> dict[str, Any]:
         found = self.of.description()
@@ -112,7 +112,7 @@ class TaskSequence(DataSet, name="task_sequence"):
         return {**found, "classes": classes}
 
     def _labels(self, words: Words) -> list[Label]:
-        """What each label means: of the tasks that the recipe names, or of so many classes each. Raises
+        """Return the class of each label: from the tasks of the recipe, or so many classes each. Raises
         `ModgraphError`."""
         key = "data.classes"
         if self.tasks is not None:
@@ -136,9 +136,9 @@ class TaskSequence(DataSet, name="task_sequence"):
                 raise ModgraphError([ClassTwice(key=each.key, name=words[each.number], task=before.task)])
         return labels
 
-    def _dealt(self, arrays: Arrays, split: str, labels: Sequence[Label], words: Words) -> Arrays:
-        """The examples of each task after those of the one before, their images shifted. Raises `ModgraphError`, also
-        where a task, or a class to learn from, has none."""
+    def _deal(self, arrays: Arrays, split: str, labels: Sequence[Label], words: Words) -> Arrays:
+        """Return the examples task by task, their images shifted. Raises `ModgraphError`, also where a task, or a class
+        for training, has none."""
         most = self.per_class if split == TRAIN else None
         rows = [np.flatnonzero(arrays.values[self.target] == each.number)[:most] for each in labels]
         sizes, indices = list(map(len, rows)), np.concatenate(rows)
@@ -162,7 +162,7 @@ class TaskSequence(DataSet, name="task_sequence"):
         return replace(taken, values=values, groups={**taken.groups, TASK: tasks}, on_disk=on_disk, orders=orders)
 
     def _images(self, arrays: Arrays, task: str) -> OnDisk | NDArray[Any]:
-        """The images that shifts move; those on disk have the scale that they say. Raises `ModgraphError`."""
+        """Return the images to shift; those on disk have the scale of their data set. Raises `ModgraphError`."""
         values = arrays.values.get(self.input)
         images = arrays.on_disk.get(self.input) if values is None else values
         reason, shape = "is nothing that the data have", () if images is None else images.shape[values is not None :]
@@ -178,7 +178,7 @@ class TaskSequence(DataSet, name="task_sequence"):
 
 
 def _numbers_of(classes: Sequence[int | str], words: Words, key: str) -> list[int]:
-    """The numbers of classes that are given by number or name. Raises `ModgraphError`."""
+    """Return the numbers of classes that are given by number or name. Raises `ModgraphError`."""
     numbers: dict[int | str, int] = {word: number for number, word in words.items()} | {each: each for each in words}
     for each in classes:
         if each not in numbers:
@@ -188,8 +188,8 @@ def _numbers_of(classes: Sequence[int | str], words: Words, key: str) -> list[in
     return [numbers[each] for each in classes]
 
 
-def _unbounded(graph: Graph) -> Graph:
-    """What a graph asks of data, whatever the number of its classes: the labels of the data set within are others."""
+def _drop_class_counts(graph: Graph) -> Graph:
+    """Return the inputs and targets of a graph, with any number of classes: the data set within has other labels."""
     asked = Graph(graph.name)
     for node in (*graph.of_kind(InputNode), *graph.of_kind(TargetNode)):
         (type_,) = node.types

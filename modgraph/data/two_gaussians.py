@@ -1,4 +1,4 @@
-"""A regression made of two functions (Kirsch et al., Modular Networks, NeurIPS 2018, section 4.1)."""
+"""A regression composed of two functions (Kirsch et al., Modular Networks, NeurIPS 2018, section 4.1)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ COMPONENTS = np.array(["rotation", "scaling"])
 
 
 class TwoGaussians(DataSet, name="two_gaussians"):
-    """Points x of the plane from two Gaussians, one as likely as the other; y = R x for those of the first, a rotation,
-    and y = S x for those of the second, a scaling of each axis. Nothing in x but its place tells the two apart."""
+    """Points x of the plane from two Gaussians of equal probability. y = R x for the first, a rotation, and y = S x for
+    the second, a scaling of each axis. Only the position of x separates the two."""
 
     exact = False
 
@@ -35,11 +35,11 @@ class TwoGaussians(DataSet, name="two_gaussians"):
         return check_splits({TRAIN: self._points(self.train, 0), "test": self._points(self.test, 1)}, graph)
 
     def _points(self, count: int, stream: int) -> Arrays:
-        """x and y [count, 2], and which of the two made each."""
+        """Return x and y [count, 2], and the component of each point."""
         rng = np.random.default_rng((self.seed, stream))
         component = rng.integers(0, 2, count)
-        means = np.array([self.rotated_mean, self.scaled_mean])
-        x = means[component] + self.spread * rng.standard_normal((count, 2))
+        centres = np.array([self.rotated_mean, self.scaled_mean])
+        x = centres[component] + self.spread * rng.standard_normal((count, 2))
         cosine, sine = np.cos(np.radians(self.angle)), np.sin(np.radians(self.angle))
         maps = np.array([[[cosine, -sine], [sine, cosine]], np.diag(self.scales)])
         y = np.einsum("nij,nj->ni", maps[component], x)

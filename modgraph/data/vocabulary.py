@@ -1,4 +1,4 @@
-"""What a model knows by id: words, and of a tagger the classes of each target; a run keeps them in a file."""
+"""Vocabularies: words by id, and for taggers the classes of each target. A run keeps them in a file."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ UNKNOWN = "<unk>"
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Words by id. `<unk>` stands for every other."""
+    """Words by id. `<unk>` stands for every other word."""
 
     words: tuple[str, ...]
 
     @classmethod
     def most_frequent(cls, text: Iterable[str], size: int) -> Vocabulary:
-        """`<unk>`, and so many of the most frequent words that there are `size` in all, if the text has as many."""
+        """Return `<unk>` and the most frequent words, `size` in all if the text has as many."""
         counts = Counter(text)
         del counts[UNKNOWN]
         ranked = sorted(counts, key=lambda word: (-counts[word], word))
@@ -33,7 +33,7 @@ class Vocabulary:
 
     @classmethod
     def read(cls, path: str) -> Vocabulary:
-        """The vocabulary of a JSON file: a list of words. Raises `ModgraphError`."""
+        """Read a JSON file with a list of words. Raises `ModgraphError`."""
         way_out = "it is a JSON list of words, <unk> among them, as runs keep it in vocabulary.json"
         return cls(tuple(read_json(path, _wrong_words, way_out)))
 
@@ -48,7 +48,7 @@ class Vocabulary:
         return {word: id_ for id_, word in enumerate(self.words)}
 
     def ids_of(self, text: Sequence[str]) -> NDArray[np.int64]:
-        """The id of each word."""
+        """Return the id of each word."""
         ids, unknown = self._ids, self._ids[UNKNOWN]
         return np.fromiter((ids.get(word, unknown) for word in text), np.int64, len(text))
 
@@ -62,7 +62,7 @@ class Tagging:
 
     @classmethod
     def read(cls, path: str) -> Tagging:
-        """What a run has kept. Raises `ModgraphError`."""
+        """Read the file that a run keeps. Raises `ModgraphError`."""
         way_out = "it has words by input and classes by target, lists of text, as runs keep it in tagging.json"
         record = read_json(path, _wrong_tagging, way_out)
         words = {name: Vocabulary(tuple(each)) for name, each in record["words"].items()}
@@ -98,10 +98,10 @@ def _is_list_of_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
-def of_words(
+def describe_words(
     words: str, split: Literal["blanks", "signs"], lower: bool, end: str | None = None, letters: int | None = None
 ) -> dict[str, Any]:
-    """How ids were made of texts, for those who deploy a model: `split` at blanks alone, or signs apart too; `end` is
-    the word that ends a line, `letters` how many of each word count, its last, where not all do."""
+    """Return how ids are made from texts, for deploying a model: `split` at blanks only, or signs apart too. `end` is
+    the word that ends a line, `letters` the number of last letters that count, where not all do."""
     more = {**({"end": end} if end else {}), **({"letters": letters} if letters else {})}
     return {"words": words, "split": split, "lower": lower, "unknown": UNKNOWN, **more}

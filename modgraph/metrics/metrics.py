@@ -15,7 +15,7 @@ from torch import Tensor
 from modgraph.backends.torch import Model
 from modgraph.backends.torch.labelled import labelled_examples, labels_of_losses, mean_of_loss
 from modgraph.data import Arrays
-from modgraph.data.batches import ahead, batches
+from modgraph.data.batches import batches, prefetch
 from modgraph.data.declaration import refuse_labels_beyond
 from modgraph.ir import Graph, Result
 from modgraph.metrics.accumulators import Accumulators
@@ -179,7 +179,7 @@ def evaluate(
     refuse_labels_beyond(arrays, model.graph)
     model.eval()
     accumulators, metrics = Accumulators(), metrics_of(model.graph, arrays, by, asked)
-    with ahead(batches(arrays, part, parts), reads=bool(arrays.on_disk)) as every:
+    with prefetch(batches(arrays, part, parts), reads=bool(arrays.on_disk)) as every:
         for indices, rows in every:
             batch = move_to_model(rows, model)
             values, losses = results_of(model, batch, metrics.wanted, model.graph.losses)

@@ -56,7 +56,7 @@ class TraceableBundle:
         """
         recipe = read_recipe(path, overrides)
         of_run = RunDirectory(Path(path).parent)
-        data = recipe.data.kept_in(of_run.path) if of_run.record.exists() else recipe.data
+        data = recipe.data.with_kept_files(of_run.path) if of_run.record.exists() else recipe.data
         return with_validation(data.splits(self.trained), recipe.train)
 
     def splits_of_file(self, path: str) -> dict[str, Arrays]:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from modgraph.backends.torch import generator_for
 from modgraph.data import Arrays
-from modgraph.data.batches import Batch, ahead, batch_of
+from modgraph.data.batches import Batch, batch_of, prefetch
 from modgraph.diagnostics import Diagnostic, did_you_mean
 from modgraph.ir import Graph
 from modgraph.nn.device import Sender, Sent
@@ -42,7 +42,7 @@ class BatchReader:
         """Within it, the examples of each step from one on and their batches, which are read ahead where that takes
         time: from files, or to an accelerator. Raises `ModgraphError`."""
         made = ((indices, self.read(data, indices, step)) for step, indices in enumerate(order, since))
-        return ahead(made, reads=bool(data.on_disk) or self.processes.device.type != "cpu")
+        return prefetch(made, reads=bool(data.on_disk) or self.processes.device.type != "cpu")
 
     def received(self, read: Sent) -> tuple[Batch, Batch]:
         """A batch on the device, and the same with its images moved."""

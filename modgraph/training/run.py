@@ -134,7 +134,7 @@ def migrated(
 
     def carry(engine: Engine, splits: Splits) -> Carried:
         state, source = engine.state, str(run.path)
-        learns_from = partial(Fingerprint.of, recipe.data, splits[TRAIN])
+        learns_from = partial(Fingerprint.compute, recipe.data, splits[TRAIN])
         restarted = restart or not (same_data or engine.on_rank_zero(learns_from) == run.fingerprints.get(TRAIN))
         with refusing_damage(checkpoint):
             goes_on = same_optimizer and not restarted

@@ -12,7 +12,7 @@ import torch
 
 from modgraph.backends.torch import Model, build
 from modgraph.data import TRAIN, VALIDATION, Arrays, DataSet
-from modgraph.data.declaration import of_known_classes
+from modgraph.data.declaration import drop_unknown_classes
 from modgraph.data.errors import DataChanged
 from modgraph.data.fingerprint import Fingerprint, changes_of, from_json, way_out_of
 from modgraph.diagnostics import ModgraphError
@@ -70,7 +70,7 @@ class StoredRun:
     @property
     def _data(self) -> DataSet:
         """Its data set, with what the run keeps of it."""
-        return self.given or self.recipe.data.kept_in(self.path)
+        return self.given or self.recipe.data.with_kept_files(self.path)
 
     def with_data(self, data: DataSet | None, anew: bool = False) -> Self:
         """The run with data that are given in Python."""
@@ -101,7 +101,7 @@ class StoredRun:
         """Splits, in the middle of a training on several tasks without the classes of those to come."""
         if self.recipe.train.algorithm.one_phase:
             return dict(splits)
-        return {name: of_known_classes(arrays, self.graph) for name, arrays in splits.items()}
+        return {name: drop_unknown_classes(arrays, self.graph) for name, arrays in splits.items()}
 
     def test_data(self) -> dict[str, Arrays]:
         """The arrays of every split that was neither learnt from nor monitored, of the tasks so far. Raises
@@ -125,7 +125,7 @@ class StoredRun:
         if self.overrides or self.anew:
             return
         expected = {name: self.fingerprints.get(name) for name in splits} if known is None else known
-        changes = changes_of(expected, {name: Fingerprint.of(self._data, each) for name, each in splits.items()})
+        changes = changes_of(expected, {name: Fingerprint.compute(self._data, each) for name, each in splits.items()})
         if changes:
             path, advice = str(self.path), way_out or way_out_of(self.recipe.data)
             raise ModgraphError(DataChanged(path=path, split=at, change=each, way_out=advice) for at, each in changes)

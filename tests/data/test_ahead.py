@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from modgraph.data.batches import AHEAD, READER, ahead
+from modgraph.data.batches import AHEAD, READER, prefetch
 from modgraph.diagnostics import ModgraphError
 from modgraph.training.run import finish, started
 from tests.small_runs import begin, final_weights, go_on, interrupt_at
@@ -41,7 +41,7 @@ def test_items_come_in_order_and_some_of_them_before_they_are_asked_for() -> Non
             made.append(item)
             yield item
 
-    with ahead(items()) as given:
+    with prefetch(items()) as given:
         assert next(given) == 0
         deadline = time.monotonic() + 60
         while len(made) < 1 + AHEAD and time.monotonic() < deadline:
@@ -59,7 +59,7 @@ def test_what_is_raised_comes_in_order_and_is_the_same() -> None:
         raise mistake
 
     taken = []
-    with pytest.raises(ModgraphError) as caught, ahead(items()) as given:
+    with pytest.raises(ModgraphError) as caught, prefetch(items()) as given:
         for item in given:
             taken.append(item)  # noqa: PERF402 - those before the mistake
     assert taken == [1, 2]
@@ -67,7 +67,7 @@ def test_what_is_raised_comes_in_order_and_is_the_same() -> None:
 
 
 def test_whoever_leaves_early_leaves_no_thread() -> None:
-    with pytest.raises(KeyboardInterrupt), ahead(iter(range(1000))) as given:
+    with pytest.raises(KeyboardInterrupt), prefetch(iter(range(1000))) as given:
         next(given)
         raise KeyboardInterrupt
 

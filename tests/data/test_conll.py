@@ -196,8 +196,8 @@ def test_columns_that_are_not_there_are_reported(tmp_path: Path) -> None:
         read_tokens(f"{tmp_path}/a.txt", ["2"])
     known = {"train": "a.conllu", "targets": {"upos": "POS"}}
     assert "POS is no column: they are ID, FORM" in str(Conll(**known).contradiction())
-    assert "told by number" in str(Conll(train="a.txt", targets={"upos": "UPOS"}).contradiction())
-    assert "beside others" in str(Conll(train="a.txt", test="b.conllu", targets={"upos": "2"}).contradiction())
+    assert "they are numbers from 1" in str(Conll(train="a.txt", targets={"upos": "UPOS"}).contradiction())
+    assert "CoNLL-U and others" in str(Conll(train="a.txt", test="b.conllu", targets={"upos": "2"}).contradiction())
     assert Conll(train="a.txt", targets={"upos": 2}).contradiction() is None
 
 

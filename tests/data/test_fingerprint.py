@@ -175,7 +175,7 @@ def print_of(**changes: Any) -> Fingerprint:
     values = {"x": np.arange(6, dtype=np.float32).reshape(3, 2), "y": np.array([1, 0, 1])}
     groups = {"domain": np.array(["a", "b", "b"])}
     groups |= {name: changes.pop(name) for name in ("domain", "other") if name in changes}
-    return Fingerprint.of(Npz(train="x.npz"), Arrays({**values, **changes}, groups))
+    return Fingerprint.compute(Npz(train="x.npz"), Arrays({**values, **changes}, groups))
 
 
 def test_everything_of_a_split_counts_and_nothing_else() -> None:
@@ -196,16 +196,16 @@ def test_everything_of_a_split_counts_and_nothing_else() -> None:
 
 def test_computed_numbers_may_differ_in_their_last_bits_elsewhere(tmp_path: Path) -> None:
     x, y = np.ones((3, 2), np.float32), np.array([1, 0, 1])
-    first, second = (Fingerprint.of(Digits(), Arrays({"x": x * scale, "y": y})) for scale in (1, 1 + 1e-6))
+    first, second = (Fingerprint.compute(Digits(), Arrays({"x": x * scale, "y": y})) for scale in (1, 1 + 1e-6))
     assert first == second
-    assert first != Fingerprint.of(Digits(), Arrays({"x": x, "y": 1 - y}))
+    assert first != Fingerprint.compute(Digits(), Arrays({"x": x, "y": 1 - y}))
     images, labels = tmp_path / "images", tmp_path / "labels"
     found = set()
     for content in (b"a", b"b"):
         images.write_bytes(content)
         labels.write_bytes(b"")
         data = MinMaxDigits(source="idx", images=str(images), labels=str(labels))
-        found.add(Fingerprint.of(data, Arrays({"x": x, "y": y})))
+        found.add(Fingerprint.compute(data, Arrays({"x": x, "y": y})))
     assert len(found) == 2
 
 
@@ -219,7 +219,9 @@ def painted(root: Path) -> Path:
 def print_of_folders(root: Path) -> Fingerprint:
     paths = np.array(sorted(map(str, root.glob("*/*/*"))))
     files = ImageFiles((3, 4, 4), paths, Scale((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)))
-    return Fingerprint.of(ImageFolders(root=str(root)), Arrays({"label": np.zeros(len(paths))}, {}, {"image": files}))
+    return Fingerprint.compute(
+        ImageFolders(root=str(root)), Arrays({"label": np.zeros(len(paths))}, {}, {"image": files})
+    )
 
 
 def test_images_are_recognised_by_name_and_content_wherever_they_lie(tmp_path: Path) -> None:

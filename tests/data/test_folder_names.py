@@ -66,7 +66,7 @@ def test_images_may_be_called_anything_and_classes_by_any_letters(tmp_path: Path
     data = ClassFolders(train=str(tmp_path))
     train = data.splits(GRAPH)["train"]
     assert data.description()["classes"] == {"label": ["café", "お茶\u3000"]}
-    assert Fingerprint.of(data, train).examples == len(train)
+    assert Fingerprint.compute(data, train).examples == len(train)
 
 
 def test_a_run_is_not_begun_below_a_name_that_is_not_utf8(tmp_path: Path) -> None:

@@ -120,11 +120,11 @@ def test_fashion_mnist_is_read_packed_or_not(tmp_path: Path, clothes: dict[str, 
     assert grey.shape == (2, 3, 14, 14)
     assert (grey == grey[:, :1]).all()
     assert len(data.description()["classes"]["label"]) == 10
-    before = Fingerprint.of(data, splits["test"])
+    before = Fingerprint.compute(data, splits["test"])
     path = tmp_path / "t10k-images-idx3-ubyte"
     path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
     path.unlink()
-    assert Fingerprint.of(data, data.splits(graph(1, 28, 10))["test"]) == before
+    assert Fingerprint.compute(data, data.splits(graph(1, 28, 10))["test"]) == before
 
 
 def test_where_fashion_mnist_lies_is_reported(tmp_path: Path) -> None:

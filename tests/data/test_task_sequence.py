@@ -97,7 +97,7 @@ def test_groups_keep_the_order_of_tasks_wherever_they_are_reported() -> None:
     split = with_validation({"train": arrays}, Train(validation=0.3, by="task"))
     assert all(each.names_of_groups("task") == ["z", "a", "m"] for each in split.values())
     other = Arrays(arrays.values, arrays.groups, orders={"task": ("a", "m", "z")})
-    assert Fingerprint.of(DIGITS, arrays) != Fingerprint.of(DIGITS, other)
+    assert Fingerprint.compute(DIGITS, arrays) != Fingerprint.compute(DIGITS, other)
 
 
 def test_few_of_each_class_are_learnt_from_and_all_measured() -> None:
@@ -110,7 +110,7 @@ def test_few_of_each_class_are_learnt_from_and_all_measured() -> None:
 
 
 def shifted(shift: Shift, light: Any) -> Any:
-    return shift.shifted(np.asarray(light, np.float32), np.arange(2 * len(light)).reshape(-1, 2))
+    return shift.apply(np.asarray(light, np.float32), np.arange(2 * len(light)).reshape(-1, 2))
 
 
 LIGHT = np.random.default_rng(1).random((4, 3, 9, 9), np.float32)
@@ -187,9 +187,9 @@ def test_shifts_are_done_in_light_whatever_the_scale_and_read_from_disk(tmp_path
     for label, colours in enumerate([(0, 102, 0), (0, 255, 204), (255, 153, 255)]):
         expected = np.array(colours)[:, None, None] / 255
         np.testing.assert_allclose(light[labels == label], np.broadcast_to(expected, (3, 3, 4, 6)), atol=1e-5)
-    printed = Fingerprint.of(data, arrays)
+    printed = Fingerprint.compute(data, arrays)
     Image.new("RGB", (6, 4)).save(tmp_path / "ant/1.png")
-    changed = [Fingerprint.of(data, each) for each in data.splits(COLOUR).values()]
+    changed = [Fingerprint.compute(data, each) for each in data.splits(COLOUR).values()]
     assert printed not in changed
 
 
@@ -200,7 +200,7 @@ def test_the_fingerprint_depends_on_what_is_read_and_what_is_done(tmp_path: Path
         images[0, 0, 0, 0] = add
         np.savez(tmp_path / "x.npz", image=images, label=np.arange(8) % 2)
         data = TaskSequence(of=Npz(train=str(tmp_path / "x.npz")), tasks={"a": task(1, 0, shift=shift)})
-        found.add(tuple(Fingerprint.of(data, each) for each in data.splits(GRAPH).values()))
+        found.add(tuple(Fingerprint.compute(data, each) for each in data.splits(GRAPH).values()))
     assert len(found) == 5
 
 

@@ -19,7 +19,7 @@ from modgraph.backends.torch import generator_for
 from modgraph.cli import main
 from modgraph.data import Arrays, ImageFolders, RotatedDigits
 from modgraph.data.batches import RandomOrder
-from modgraph.data.digits import ANGLES, rotated
+from modgraph.data.digits import ANGLES, rotate_images
 from modgraph.data.images import ImageFiles, read_image
 from modgraph.diagnostics import ModgraphError
 from modgraph.training.reading import augmented
@@ -62,7 +62,7 @@ def small_digits() -> Any:
 def test_images_rotate_as_those_of_domainbed(angle: int) -> None:
     """DomainBed turns by torchvision, that is by Pillow: counter-clockwise, bilinear, the corners black."""
     images = np.kron(digits().images[:20] / 16, np.ones((2, 2))).astype(np.float32)
-    found = rotated(images, angle)
+    found = rotate_images(images, angle)
     for image, turned in zip(images, found, strict=True):
         expected = np.asarray(Image.fromarray(image).rotate(angle, Image.Resampling.BILINEAR))
         inside = (slice(4, 12), slice(4, 12))

@@ -16,7 +16,7 @@ from modgraph.data.conll import LETTERS, Conll
 from modgraph.data.declaration import DataSet, Scale
 from modgraph.data.digits import Digits, MinMaxDigits
 from modgraph.data.fashion_mnist import FashionMnist
-from modgraph.data.images import resized
+from modgraph.data.images import resize
 from modgraph.data.text import END, WORD_OR_SIGN, Text, king_james, words_of_file
 from modgraph.data.vocabulary import Tagging, Vocabulary
 from tests.web.test_module import all_pass, needs_node
@@ -48,7 +48,7 @@ def as_input(pixels: Pixels, size: tuple[int, int], grey: bool, scale: Scale) ->
     if grey and pixels.ndim == 3:
         light = light @ np.array([0.299, 0.587, 0.114], np.float32)
     planes = light[None] if light.ndim == 2 else light.transpose(2, 0, 1)
-    return scale.scaled(resized(planes, size)[None])
+    return scale.normalise(resize(planes, size)[None])
 
 
 def picture_case(data: DataSet, shape: tuple[int, int, int], pixels: Pixels, wanted: Pixels) -> dict[str, Any]:
@@ -135,4 +135,4 @@ def test_images_are_resized_as_pillow_does_it(size: tuple[int, int]) -> None:
     """What the README of the runtime tells of resizing."""
     light = picture((20, 33), dark=True).astype(np.float32) / 255
     wanted = np.asarray(Image.fromarray(light).resize(size[::-1], Image.Resampling.BILINEAR))
-    np.testing.assert_allclose(resized(light[None], size)[0], wanted, atol=1e-5)
+    np.testing.assert_allclose(resize(light[None], size)[0], wanted, atol=1e-5)
