@@ -13,6 +13,7 @@ SOUND = (
     "export",
     "grammar",
     "modgraph/cli",
+    "modgraph/data",
     "modgraph/declare",
     "modgraph/diagnostics",
     "modgraph/inspect",
