@@ -12,7 +12,7 @@ from modgraph_runtime.files import refuse_beyond_memory
 from torch import Tensor
 
 from modgraph.backends.torch import Model, generator_for
-from modgraph.elaboration.sparsity import made_dense_by, support_of
+from modgraph.elaboration.sparsity import find_choice_end, find_support
 from modgraph.inspect.cost import cost_of
 from modgraph.ir import Graph, OpNode, RouteNode, longest
 from modgraph.passes import INFERENCE, apply_passes, choices, images, routes_by_path
@@ -100,11 +100,11 @@ def _made_dense(graph: Graph, route: RouteNode) -> str:
     weights = graph.inputs(route.name).get("weights")
     if weights is None or graph.declaration_of(route).chooses_along is not None:
         return ""
-    if support_of(weights, graph) is not None:
+    if find_support(weights, graph) is not None:
         return (
             "; the choice behind the weights is followed where their axes are those of vectors and their modules alone"
         )
-    op = made_dense_by(weights, graph)
+    op = find_choice_end(weights, graph)
     return "" if op is None else f'; a choice lies behind the weights, but "{op.op.name}" ({op.span}) keeps no zeros'
 
 

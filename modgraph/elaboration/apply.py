@@ -9,7 +9,16 @@ from modgraph.diagnostics import Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import OPERAND
 from modgraph.elaboration.elaborator import Elaborator
-from modgraph.elaboration.entities import POISON, ModuleEntity, OpUse, Poison, Tensor, TensorTuple, origins, several
+from modgraph.elaboration.entities import (
+    POISON,
+    ModuleEntity,
+    OpUse,
+    Poison,
+    Tensor,
+    TensorTuple,
+    flatten_values,
+    note_origins,
+)
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.ir import Graph, OpNode, Result
 from modgraph.ops import Op
@@ -29,8 +38,8 @@ def apply_module(module: ModuleEntity, tensors: tuple[Tensor, ...], span: Span, 
     node, _ = elaborator.naming.next(module.word)
     naming = Naming(node, module.path, Scope(module.path, node, frozen=module.frozen))
     elaborator.context.shorter[node] = elaborator.naming.shorter(node)
-    with elaborator.context.using("module", module.word, naming, span):
-        return elaborator.under(naming).within(naming.scope).apply(module.template, tensors, span)
+    with elaborator.context.enter_use("module", module.word, naming, span):
+        return elaborator.with_naming(naming).with_scope(naming.scope).apply(module.template, tensors, span)
 
 
 def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, elaborator: Elaborator) -> Any:
@@ -50,7 +59,7 @@ def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, elaborator: E
         return POISON
     context.count("weights", len(shapes), span)
     if shapes and elaborator.naming.shifting is not None and bound.label is None:
-        elaborator.tell(errors.NamesWouldShift(span=span, name=elaborator.naming.shifting))
+        elaborator.report(errors.NamesWouldShift(span=span, name=elaborator.naming.shifting))
     inputs = {slot: tensor.result for slot, tensor in zip(op.slots_of(len(tensors)), tensors, strict=True)}
     facts: Any = {"op": op, "owner": owner, "initial": bound.initial, "frozen": elaborator.scope.frozen}
     node = OpNode(name=name, types=signature.results, span=span, within=context.call, **facts)
@@ -69,7 +78,7 @@ def _has_name_of_its_own(owner: str, span: Span, elaborator: Elaborator) -> bool
     for each in (*above, owner):
         known.setdefault(each, owner)
     if other is not None:
-        elaborator.tell(errors.NameAcross(span=span, name=owner, other=other))
+        elaborator.report(errors.NameAcross(span=span, name=owner, other=other))
     return other is None
 
 
@@ -78,19 +87,19 @@ def agree_on_weights(owner: str, shapes: dict[str, tuple[int, ...]], span: Span,
     earlier = elaborator.context.weights.setdefault((elaborator.home, owner), shapes)
     if earlier.keys() != shapes.keys():
         facts: Any = {"found": ", ".join(shapes) or "none", "earlier": ", ".join(earlier) or "none"}
-        elaborator.tell(errors.SharedWithOtherWeights(span=span, name=owner, **facts))
+        elaborator.report(errors.SharedWithOtherWeights(span=span, name=owner, **facts))
         return False
     other = next((name for name, shape in shapes.items() if earlier[name] != shape), None)
     if other is not None:
         facts = {"weight": other or owner, "found": str([*shapes[other]]), "earlier": str([*earlier[other]])}
-        elaborator.tell(errors.SharedWithOtherShapes(span=span, name=owner, **facts))
+        elaborator.report(errors.SharedWithOtherShapes(span=span, name=owner, **facts))
     return other is None
 
 
 def report_misfit(misfit: Misfit, who: str, tensors: tuple[Tensor, ...], span: Span, elaborator: Elaborator) -> Poison:
     """Report why something does not fit, with where the `tensors` come from that it is applied to."""
-    notes, facts = origins(tensors, misfit.operand), {"reason": misfit.reason, "way_out": misfit.help}
-    return elaborator.tell(errors.DoesNotFit(span=span, notes=notes, who=who, **facts))
+    notes, facts = note_origins(tensors, misfit.operand), {"reason": misfit.reason, "way_out": misfit.help}
+    return elaborator.report(errors.DoesNotFit(span=span, notes=notes, who=who, **facts))
 
 
 @dataclass(frozen=True)
@@ -104,7 +113,7 @@ class Formula:
     size: int = 0
 
 
-def formula_of(result: Result, graph: Graph) -> Formula:
+def make_formula(result: Result, graph: Graph) -> Formula:
     """The formula without ops for a result."""
     return Formula(graph.type_of(result), result)
 
@@ -144,5 +153,7 @@ def compute(formula: Formula, span: Span | None, elaborator: Elaborator) -> Tens
     operands = [each for operand in formula.operands if isinstance(each := compute(operand, span, elaborator), Tensor)]
     if len(operands) < len(formula.operands):
         return POISON
-    found: Tensor | Poison = several(apply_op(OpUse(formula.source), tuple(operands), span, elaborator))[formula.index]
+    found: Tensor | Poison = flatten_values(apply_op(OpUse(formula.source), tuple(operands), span, elaborator))[
+        formula.index
+    ]
     return found

@@ -11,7 +11,7 @@ from modgraph.elaboration import constants, entities, errors
 from modgraph.elaboration.apply import MULTIPLY, apply_op
 from modgraph.elaboration.constants import ConstantProblem
 from modgraph.elaboration.elaborator import Elaborator
-from modgraph.elaboration.entities import POISON, Entity, OpUse, Poison, PoolEntity, Tensor, WithAxis, described
+from modgraph.elaboration.entities import POISON, Entity, OpUse, Poison, PoolEntity, Tensor, WithAxis, describe
 from modgraph.ir import PoolNode
 from modgraph.ops.arithmetic import ARITHMETIC
 from modgraph.ops.compared import COMPARISONS, MIRRORED
@@ -28,7 +28,7 @@ LOGIC = {
 
 def _range(expression: ast.Range, elaborator: Elaborator) -> Any:
     ends = elaborator.constant(expression.start, "a bound"), elaborator.constant(expression.stop, "a bound")
-    return folded(expression, elaborator, constants.range_of, *ends)
+    return fold_constants(expression, elaborator, constants.range_of, *ends)
 
 
 def constant_call(name: str, call: ast.Call, elaborator: Elaborator) -> Any:
@@ -37,32 +37,32 @@ def constant_call(name: str, call: ast.Call, elaborator: Elaborator) -> Any:
         if isinstance(pool, WithAxis) and name == "len":
             return pool.size
         if isinstance(pool, PoolEntity):
-            return _of_pool(name, pool, call, elaborator)
+            return _measure_pool(name, pool, call, elaborator)
     values = [elaborator.constant(argument.value, f"an argument of {name}") for argument in call.arguments]
-    return POISON if POISON in values else computed(name, values, call, elaborator)
+    return POISON if POISON in values else evaluate_function(name, values, call, elaborator)
 
 
-def _of_pool(name: str, pool: PoolEntity, call: ast.Call, elaborator: Elaborator) -> Any:
+def _measure_pool(name: str, pool: PoolEntity, call: ast.Call, elaborator: Elaborator) -> Any:
     """How many axes or numbers the modules of a pool take or yield; of what they yield, how long the last axis is."""
-    node = elaborator.graph_node(pool.path)
+    node = elaborator.find_node(pool.path)
     if not isinstance(node, PoolNode):
-        return elaborator.tell(errors.Arithmetic(span=call.span, problem="it is known once the pool is used"))
+        return elaborator.report(errors.Arithmetic(span=call.span, problem="it is known once the pool is used"))
     of_message = name.startswith("message")
     shape = node.message.shape if of_message else node.result.shape
     if name.endswith("rank"):
         return len(shape)
-    counted = shape if of_message else shape[-1:]
-    if (shape or of_message) and not any(axis.is_padded for axis in counted):
-        return product(counted)
+    measured = shape if of_message else shape[-1:]
+    if (shape or of_message) and not any(axis.is_padded for axis in measured):
+        return product(measured)
     lacks = "take is not of a fixed size" if of_message else "yield has no axis of a fixed length"
-    return elaborator.tell(errors.Arithmetic(span=call.span, problem=f"what its modules {lacks}"))
+    return elaborator.report(errors.Arithmetic(span=call.span, problem=f"what its modules {lacks}"))
 
 
-def computed(name: str, values: list[Any], call: ast.Call, elaborator: Elaborator) -> Any:
+def evaluate_function(name: str, values: list[Any], call: ast.Call, elaborator: Elaborator) -> Any:
     """A function of constants, its problems told."""
     longest = max((len(value) for value in values if isinstance(value, tuple | range)), default=0)
     elaborator.context.spend(min(longest, constants.LONGEST_LIST), call.span)
-    return folded(call, elaborator, constants.call, name, values)
+    return fold_constants(call, elaborator, constants.call, name, values)
 
 
 def _unary(expression: ast.Unary, elaborator: Elaborator) -> Any:
@@ -71,7 +71,7 @@ def _unary(expression: ast.Unary, elaborator: Elaborator) -> Any:
         return apply_op(OpUse(MULTIPLY(left=-1.0)), (value,), expression.span, elaborator)
     if isinstance(value, Entity):
         return _not_arithmetic(expression, (value,), elaborator)
-    return folded(expression, elaborator, constants.unary, expression.operator, value)
+    return fold_constants(expression, elaborator, constants.unary, expression.operator, value)
 
 
 def _binary(expression: ast.Binary, elaborator: Elaborator) -> Any:
@@ -80,8 +80,8 @@ def _binary(expression: ast.Binary, elaborator: Elaborator) -> Any:
         expression.operator,
     )
     if not any(isinstance(value, Entity) for value in values):
-        sound = counted(values, expression, elaborator)
-        return folded(expression, elaborator, constants.binary, operator, *values) if sound else POISON
+        sound = check_size(values, expression, elaborator)
+        return fold_constants(expression, elaborator, constants.binary, operator, *values) if sound else POISON
     left, right = values
     if operator in COMPARISONS and not isinstance(left, Entity):
         left, right, operator = right, left, MIRRORED[operator]
@@ -103,8 +103,8 @@ def _not_arithmetic(expression: Any, values: tuple[Any, ...], elaborator: Elabor
         way_out = "an op is applied with an arrow: x -> op; put the pipeline in parentheses"
     if isinstance(culprit, entities.AxisEntity):
         way_out = "how long it is, as a number: len(AXIS)"
-    problem = f'"{expression.operator}" cannot be taken of {described(culprit)}'
-    return elaborator.tell(errors.Arithmetic(span=expression.span, problem=problem, way_out=way_out))
+    problem = f'"{expression.operator}" cannot be taken of {describe(culprit)}'
+    return elaborator.report(errors.Arithmetic(span=expression.span, problem=problem, way_out=way_out))
 
 
 def _index(expression: ast.Index, elaborator: Elaborator) -> Any:
@@ -113,8 +113,8 @@ def _index(expression: ast.Index, elaborator: Elaborator) -> Any:
     if isinstance(target, Poison) or isinstance(index, Poison):
         return POISON
     if not isinstance(target, Entity):
-        return folded(expression, elaborator, constants.item_of, target, index)
-    problem = f"{described(target)} has no members"
+        return fold_constants(expression, elaborator, constants.item_of, target, index)
+    problem = f"{describe(target)} has no members"
     way_out = "a token is taken with: -> select(0)" if isinstance(target, Tensor) else ""
     if isinstance(target, entities.Family):
         if index in target.members:
@@ -122,7 +122,7 @@ def _index(expression: ast.Index, elaborator: Elaborator) -> Any:
         known = ", ".join(format_briefly(key) for key in islice(target.members, MOST_LISTED)) or "none"
         problem = f'"{target.name}" has no member {format_briefly(index)}'
         way_out = f"it has: {known}" + (", …" if len(target.members) > MOST_LISTED else "")
-    return elaborator.tell(errors.BadIndex(span=span, problem=problem, way_out=way_out))
+    return elaborator.report(errors.BadIndex(span=span, problem=problem, way_out=way_out))
 
 
 RULES: dict[type[ast.Expression], Callable[[Any, Elaborator], Any]] = {
@@ -133,7 +133,7 @@ RULES: dict[type[ast.Expression], Callable[[Any, Elaborator], Any]] = {
 }
 
 
-def folded(expression: ast.Tree, elaborator: Elaborator, function: Any, *values: Any) -> Any:
+def fold_constants(expression: ast.Tree, elaborator: Elaborator, function: Any, *values: Any) -> Any:
     """A constant computed from constants, its problems told."""
     if POISON in values:
         return POISON
@@ -141,11 +141,11 @@ def folded(expression: ast.Tree, elaborator: Elaborator, function: Any, *values:
         return function(*values)
     except ConstantProblem as problem:
         kind = errors.BadIndex if isinstance(expression, ast.Index) else errors.Arithmetic
-        return elaborator.tell(kind(span=expression.span, problem=problem.problem, way_out=problem.way_out))
+        return elaborator.report(kind(span=expression.span, problem=problem.problem, way_out=problem.way_out))
 
 
-def counted(value: Any, expression: ast.Expression, elaborator: Elaborator) -> bool:
+def check_size(value: Any, expression: ast.Expression, elaborator: Elaborator) -> bool:
     """Count the work with a list, whose lists within may be long too; false, with a message, if it is too long."""
     count, depth = constants.extent(value)
     elaborator.context.spend(count, expression.span)
-    return not isinstance(folded(expression, elaborator, constants.check_extent, count, depth), Poison)
+    return not isinstance(fold_constants(expression, elaborator, constants.check_extent, count, depth), Poison)

@@ -10,8 +10,17 @@ from modgraph.diagnostics import Span
 from modgraph.elaboration import entities, errors
 from modgraph.elaboration.context import BlockCall
 from modgraph.elaboration.elaborator import Elaborator
-from modgraph.elaboration.entities import POISON, AxisEntity, Family, Poison, Tensor, described, is_callable, several
-from modgraph.elaboration.scans import carried_out, stands_in_scan, stands_inside
+from modgraph.elaboration.entities import (
+    POISON,
+    AxisEntity,
+    Family,
+    Poison,
+    Tensor,
+    describe,
+    flatten_values,
+    is_callable,
+)
+from modgraph.elaboration.scans import is_bound_outside, stands_in_scan, stands_inside
 from modgraph.ir import LossNode, OutputNode
 from modgraph.syntax import ast
 from modgraph.types import is_key
@@ -24,34 +33,34 @@ def elaborate_binding(statement: ast.Binding, elaborator: Elaborator) -> None:
     name = "_".join(reference.name for reference in references)
     indexed = dict.fromkeys(key for key in keys if key is not None)
     if indexed and POISON not in keys:
-        inside = elaborator.under(
+        inside = elaborator.with_naming(
             elaborator.scope.next_binding(f"{name}.{'.'.join(map(str, indexed))}", is_member=True)
         )
     else:
-        inside = named_after(name, elaborator)
+        inside = enter_binding(name, elaborator)
     value = inside.evaluate(statement.value)
     if isinstance(value, entities.TensorTuple):
         values = list(value.tensors)
     else:  # a family is one result, or as many as it has members
-        values = [value] if len(keys) == 1 else list(several(value))
+        values = [value] if len(keys) == 1 else list(flatten_values(value))
     if len(values) != len(keys) and not isinstance(value, Poison):
-        value = elaborator.tell(errors.NamesAndResults(span=span, names=len(keys), values=len(values)))
+        value = elaborator.report(errors.NamesAndResults(span=span, names=len(keys), values=len(values)))
     if isinstance(value, Poison):
         values = [POISON] * len(keys)
     for reference, key, each in zip(references, keys, values, strict=True):
-        if carried_out(reference.name, elaborator):
-            elaborator.tell(errors.NotAState(span=reference.span, name=reference.name))
+        if is_bound_outside(reference.name, elaborator):
+            elaborator.report(errors.NotAState(span=reference.span, name=reference.name))
         if is_callable(each):
             advice = f"apply it to a value, or declare it: module {reference.name} = …"
-            facts: Any = {"what": "what is bound", "found": described(each), "way_out": advice}
-            each = elaborator.tell(errors.NotValue(span=statement.value.span, **facts))
+            facts: Any = {"what": "what is bound", "found": describe(each), "way_out": advice}
+            each = elaborator.report(errors.NotValue(span=statement.value.span, **facts))
         if isinstance(elaborator.scope.bound(reference.name), entities.DeclaredEntity | AxisEntity):
-            elaborator.tell(errors.DuplicateName(span=reference.span, name=reference.name))
+            elaborator.report(errors.DuplicateName(span=reference.span, name=reference.name))
             continue
         if isinstance(each, Family):  # as a block gives it; from here on it is called so
             each = replace(each, name=reference.name)
         elaborator.context.observe(reference.span, each)
-        remember(reference, key, each, elaborator)
+        bind_name(reference, key, each, elaborator)
 
 
 def member_key(reference: ast.Reference, elaborator: Elaborator) -> Any:
@@ -61,11 +70,11 @@ def member_key(reference: ast.Reference, elaborator: Elaborator) -> Any:
     key = elaborator.constant(reference.index, "an index")
     if isinstance(key, Poison) or is_key(key):
         return key
-    problem = f"a member is named by a whole number from 0 or a word, not by {described(key)}"
-    return elaborator.tell(errors.BadIndex(span=reference.index.span, problem=problem))
+    problem = f"a member is named by a whole number from 0 or a word, not by {describe(key)}"
+    return elaborator.report(errors.BadIndex(span=reference.index.span, problem=problem))
 
 
-def remember(reference: ast.Reference, key: Any, value: Any, elaborator: Elaborator) -> None:
+def bind_name(reference: ast.Reference, key: Any, value: Any, elaborator: Elaborator) -> None:
     """Bind a name, or a member of a family, which is visible in the whole body."""
     name, body = reference.name, elaborator.scope.body
     family = body.names.get(name)
@@ -74,7 +83,7 @@ def remember(reference: ast.Reference, key: Any, value: Any, elaborator: Elabora
     elif isinstance(family, Poison):
         return
     elif family is not None and not isinstance(family, Family):
-        elaborator.tell(
+        elaborator.report(
             errors.DuplicateName(span=reference.span, name=name, way_out="a family needs a name of its own")
         )
     elif isinstance(value, Poison):
@@ -83,21 +92,21 @@ def remember(reference: ast.Reference, key: Any, value: Any, elaborator: Elabora
         body.names.setdefault(name, Family(name, {})).members[key] = value
 
 
-def named_after(name: str, elaborator: Elaborator) -> Elaborator:
+def enter_binding(name: str, elaborator: Elaborator) -> Elaborator:
     """Where the right side of a statement stands: its inline ops are named after what it binds."""
-    return elaborator.under(elaborator.scope.next_binding(name))
+    return elaborator.with_naming(elaborator.scope.next_binding(name))
 
 
 def is_taken(name: str, span: Span, elaborator: Elaborator) -> bool:
     if name in elaborator.scope.names:
-        elaborator.tell(errors.DuplicateName(span=span, name=name))
+        elaborator.report(errors.DuplicateName(span=span, name=name))
         return True
     return False
 
 
 def elaborate_output(statement: ast.Output, elaborator: Elaborator) -> None:
     if elaborator.call is not None:
-        _give_out(statement, elaborator.call, elaborator)
+        _add_result(statement, elaborator.call, elaborator)
         return
     if stands_in_scan(statement, "an output", "yield it, and output what was yielded", elaborator):
         return
@@ -108,23 +117,23 @@ def elaborate_output(statement: ast.Output, elaborator: Elaborator) -> None:
     key = member_key(reference, elaborator)
     if key is POISON and statement.reference is None:
         return
-    label = elaborator.scope.weights_below(reference.name) if key is None else f"{reference.name}.{key}"
+    label = elaborator.scope.weight_path(reference.name) if key is None else f"{reference.name}.{key}"
     name = f"output.{label}"
     if name in elaborator.graph:
         advice = "give it a name of its own: output NAME = …"
-        elaborator.tell(errors.DuplicateName(span=statement.span, name=label, way_out=advice))
+        elaborator.report(errors.DuplicateName(span=statement.span, name=label, way_out=advice))
         return
     value = _name_member(f"output.{reference.name}", key, elaborator).tensor(statement.value, "an output")
     if key is not POISON and isinstance(value, Tensor):
         elaborator.add(OutputNode(name=name, label=label, span=statement.span), statement.span, {"x": value.result})
 
 
-def _give_out(statement: ast.Output, call: BlockCall, elaborator: Elaborator) -> None:
+def _add_result(statement: ast.Output, call: BlockCall, elaborator: Elaborator) -> None:
     """Add a result to those of a block; members of one family are one result."""
     reference, expression = statement.reference, statement.value
     if reference is None:
         name = expression.name if isinstance(expression, ast.Name) else "output"
-        value = named_after(name, elaborator).tensor(expression, "an output")
+        value = enter_binding(name, elaborator).tensor(expression, "an output")
         reference = _reference(expression)
         key = None if reference is None else member_key(reference, elaborator)
     else:
@@ -154,8 +163,8 @@ def _reference(value: ast.Expression) -> ast.Reference | None:
 def _name_member(name: str, key: Any, elaborator: Elaborator) -> Elaborator:
     """Where the right side stands: a member is called by its key alone, whatever loops it stands in."""
     if key is None or isinstance(key, Poison):
-        return named_after(name, elaborator)
-    return elaborator.under(elaborator.scope.member_of_body(f"{name}.{key}"))
+        return enter_binding(name, elaborator)
+    return elaborator.with_naming(elaborator.scope.member_of_body(f"{name}.{key}"))
 
 
 def elaborate_loss(statement: ast.Loss, elaborator: Elaborator) -> None:
@@ -166,15 +175,15 @@ def elaborate_loss(statement: ast.Loss, elaborator: Elaborator) -> None:
     inside = _name_member(f"loss.{_name_of_loss(statement)}", key, elaborator)
     if inside.naming.node in elaborator.graph:
         advice = "give it a name of its own: loss NAME = …"
-        elaborator.tell(errors.DuplicateName(span=statement.span, name=inside.naming.node, way_out=advice))
+        elaborator.report(errors.DuplicateName(span=statement.span, name=inside.naming.node, way_out=advice))
         return
     value = inside.evaluate(statement.value)
     if isinstance(value, Poison) or value == 0.0:  # what counts as zero is no loss
         return
     if not isinstance(value, Tensor):
-        inside.tell(errors.NotValue(span=statement.value.span, what="a loss", found=described(value)))
+        inside.report(errors.NotValue(span=statement.value.span, what="a loss", found=describe(value)))
     elif value.type.shape or value.type.dtype != "float":
-        inside.tell(errors.LossIsNotNumber(span=statement.value.span, found=str(value.type)))
+        inside.report(errors.LossIsNotNumber(span=statement.value.span, found=str(value.type)))
     elif key is not POISON:
         elaborator.add(LossNode(name=inside.naming.node, span=statement.span), statement.span, {"x": value.result})
 
@@ -187,7 +196,7 @@ def _name_of_loss(statement: ast.Loss) -> str:
     """
     if statement.reference is not None:
         return statement.reference.name
-    applied = list(_applied(statement.value))
+    applied = list(_find_applied(statement.value))
     objectives = [name for name in applied if (op := find_op(name)) is not None and op.objective]
     if objectives:
         return "_".join(dict.fromkeys(objectives))
@@ -195,12 +204,12 @@ def _name_of_loss(statement: ast.Loss) -> str:
     return applied[-1] if applied else next(names, "value")
 
 
-def _applied(tree: ast.Tree) -> Iterator[str]:
+def _find_applied(tree: ast.Tree) -> Iterator[str]:
     """The names of what is called, or stands right of an arrow, in the order of work."""
     for value in (getattr(tree, field.name) for field in fields(tree)):
         for child in value if isinstance(value, tuple) else (value,):
             if isinstance(child, ast.Tree):
-                yield from _applied(child)
+                yield from _find_applied(child)
     term = tree.callee if isinstance(tree, ast.Call) else tree.term if isinstance(tree, ast.Stage) else None
     if isinstance(term, ast.Name):
         yield term.name

@@ -8,10 +8,10 @@ from typing import Any
 from modgraph.declare import format_briefly, format_value
 from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import constants, entities, errors
-from modgraph.elaboration.calls import CallArgument, given, label_of, matched
+from modgraph.elaboration.calls import CallArgument, evaluate_argument, match_arguments, read_label
 from modgraph.elaboration.context import BLOCK, BlockCall
 from modgraph.elaboration.elaborator import Elaborator
-from modgraph.elaboration.entities import POISON, BlockUse, Entity, Poison, Tensor, TensorTuple, described
+from modgraph.elaboration.entities import POISON, BlockUse, Entity, Poison, Tensor, TensorTuple, describe
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.frozen import replace_fields
 from modgraph.ops.compared import MIRRORED
@@ -26,7 +26,7 @@ def use_block(
     """A block with its arguments bound to its parameters; told mistakes give poison."""
     definition, callee = block.definition, block.definition.name
     if id(definition) in elaborator.defining or elaborator.context.active_blocks.count(id(definition)) >= MOST_NESTED:
-        return elaborator.tell(errors.RecursiveBlock(span=span, name=callee))
+        return elaborator.report(errors.RecursiveBlock(span=span, name=callee))
     elaborator.context.spend(len(definition.parameters), span)
     values, spans, label = _bind_arguments(definition, arguments, elaborator)
     scope = Scope(outer=block.scope)
@@ -37,13 +37,13 @@ def use_block(
         name, default = parameter.name, POISON
         is_given, of_router = name in values, definition.keyword == "router"
         if parameter.default is not None and (of_router or not is_given):
-            default = given(parameter.default, inside)
+            default = evaluate_argument(parameter.default, inside)
         elif not is_given:
             meaning = "a parameter of the block without a default"
-            inside.tell(errors.MissingArgument(span=span, callee=callee, name=name, meaning=meaning))
+            inside.report(errors.MissingArgument(span=span, callee=callee, name=name, meaning=meaning))
         if of_router or not is_given:
             defaults[name] = default
-            values[name] = _of_kind(callee, name, default, values[name], spans, inside) if is_given else default
+            values[name] = _check_kind(callee, name, default, values[name], spans, inside) if is_given else default
         scope.declare(name, values[name])
     scope.arguments |= spans
     _require_all(definition, replace_fields(inside, call=BlockCall(callee, None, span=span)))
@@ -60,18 +60,20 @@ def _bind_arguments(
     spans: dict[str, Span] = {}
     labels = [each for each in arguments if each.name == "name" and "name" not in names]
     others = [each for each in arguments if each.name != "name" or "name" in names]
-    for name, argument in matched(others, callee, names, values, elaborator):
+    for name, argument in match_arguments(others, callee, names, values, elaborator):
         value = argument.value
         if isinstance(value, Tensor | TensorTuple) or (isinstance(value, entities.Family) and value.of_values):
             way_out = f"a value is sent in, as an input of its own: (a, b) -> {callee}"
-            facts: Any = {"what": f"{name} of {callee}", "found": described(value), "way_out": way_out}
-            value = elaborator.tell(errors.NotConstant(span=argument.span, **facts))
+            facts: Any = {"what": f"{name} of {callee}", "found": describe(value), "way_out": way_out}
+            value = elaborator.report(errors.NotConstant(span=argument.span, **facts))
         if name:
             values[name], spans[name] = value, argument.given or argument.span
-    return values, spans, next(reversed([label_of(each, elaborator) for each in labels]), None)
+    return values, spans, next(reversed([read_label(each, elaborator) for each in labels]), None)
 
 
-def _of_kind(callee: str, name: str, default: Any, value: Any, spans: dict[str, Span], elaborator: Elaborator) -> Any:
+def _check_kind(
+    callee: str, name: str, default: Any, value: Any, spans: dict[str, Span], elaborator: Elaborator
+) -> Any:
     """The argument of a router, which is of the kind of its default: a constant of one kind, or a callable."""
     if isinstance(default, Poison) or isinstance(value, Poison):
         return value
@@ -80,9 +82,9 @@ def _of_kind(callee: str, name: str, default: Any, value: Any, spans: dict[str, 
     if constants.same_kind(default, value):
         return float(value) if isinstance(default, float) else value
     wanted = "something to be applied" if isinstance(default, Entity) else constants.kind_of(default)
-    shown = str(default) if isinstance(default, Entity) else format_value(default)
-    problem, way_out = f"must be {wanted}, not {entities.shown_given(value)}", f"its default is {name}={shown}"
-    return elaborator.tell(
+    printed = str(default) if isinstance(default, Entity) else format_value(default)
+    problem, way_out = f"must be {wanted}, not {entities.format_argument(value)}", f"its default is {name}={printed}"
+    return elaborator.report(
         errors.NotRequired(span=spans[name], name=name, callee=callee, problem=problem, way_out=way_out)
     )
 
@@ -92,14 +94,14 @@ def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, elaborat
     definition, context = use.block.definition, elaborator.context
     inside, call = enter_body(use, elaborator.naming.next(definition.name, use.label), tensors, span, elaborator)
     context.spend(BLOCK + len(definition.parameters) + 2 * len(tensors), span)
-    with context.using("block", definition.name, inside.naming, span, definition):
+    with context.enter_use("block", definition.name, inside.naming, span, definition):
         inside.elaborate(definition.body)
     if call.taken != len(tensors):
-        return elaborator.tell(
+        return elaborator.report(
             errors.BlockOperands(span=span, name=definition.name, inputs=call.taken, given=len(tensors))
         )
     if not call.outputs and not context.report.errors:
-        elaborator.tell(errors.NoOutput(span=definition.name_span, name=definition.name, kind="block"))
+        elaborator.report(errors.NoOutput(span=definition.name_span, name=definition.name, kind="block"))
     if not call.outputs or POISON in call.outputs:
         return POISON
     return call.outputs[0] if len(call.outputs) == 1 else TensorTuple(tuple(call.outputs))
@@ -171,15 +173,15 @@ def _require(condition: ast.Expression, elaborator: Elaborator) -> None:
         return
     if holds is not False:
         problem = f"a condition is true or false, not {format_briefly(holds)}"
-        elaborator.tell(errors.Arithmetic(span=condition.span, problem=problem, way_out="compare it: x == 1"))
+        elaborator.report(errors.Arithmetic(span=condition.span, problem=problem, way_out="compare it: x == 1"))
         return
     own = elaborator.scope.body.names
     names = [name for name in _names(condition) if not isinstance(own.get(name, POISON), Entity)]
-    given = next((span for span in map(elaborator.scope.given_at, names) if span is not None), None)
+    given = next((span for span in map(elaborator.scope.find_argument, names) if span is not None), None)
     span = given or (None if elaborator.call is None else elaborator.call.span) or condition.span
     callee = elaborator.graph.name if elaborator.call is None else elaborator.call.name
     name, problem, way_out = _broken(condition, names, elaborator)
-    elaborator.tell(errors.NotRequired(span=span, callee=callee, name=name, problem=problem, way_out=way_out))
+    elaborator.report(errors.NotRequired(span=span, callee=callee, name=name, problem=problem, way_out=way_out))
     own.update(dict.fromkeys(names, POISON))
 
 
@@ -202,7 +204,7 @@ def _broken(condition: ast.Expression, names: list[str], elaborator: Elaborator)
             return name, f"{problem}, not {format_briefly(value)}", way_out
     written = condition.span.text
     written += ")" * (written.count("(") - written.count(")"))  # a group's span is that of what stands in it
-    shown = ", ".join(f"{name}={format_briefly(elaborator.scope.find(name))}" for name in names) or "not so"
+    printed = ", ".join(f"{name}={format_briefly(elaborator.scope.find(name))}" for name in names) or "not so"
     is_, it = ("are", "one of them") if len(names) > 1 else ("is", "it")
-    problem = f"must be such that {written}, and {is_} {shown}"
+    problem = f"must be such that {written}, and {is_} {printed}"
     return " and ".join(names) or "this", problem, f"change {it} until {written}"

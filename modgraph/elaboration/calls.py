@@ -10,13 +10,13 @@ from modgraph.declare import Declaration, Initial, Setting
 from modgraph.diagnostics import Span, closest, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import CALL
-from modgraph.elaboration.elaborator import Elaborator, place_at_fault
-from modgraph.elaboration.entities import POISON, Entity, OpUse, Poison, WithAxis, described, is_callable, names_router
+from modgraph.elaboration.elaborator import Elaborator, locate_fault
+from modgraph.elaboration.entities import POISON, Entity, OpUse, Poison, WithAxis, describe, is_callable, is_router_name
 from modgraph.syntax import ast
 from modgraph.types import is_word, word_like, word_problem
 
 APPLICABLE = ast.Name | ast.Call | ast.Pipeline | ast.Index  # what may stand for something to be applied
-STARTS = {"zeros": 0, "ones": 0, "constant": 1, "normal": 1, "uniform": 1}
+INITIALIZERS = {"zeros": 0, "ones": 0, "constant": 1, "normal": 1, "uniform": 1}
 
 
 @dataclass(frozen=True)
@@ -29,42 +29,44 @@ class CallArgument:
     given: Span | None = None
 
     @property
-    def at_fault(self) -> dict[str, Any]:
-        return place_at_fault(self.span, self.given)
+    def locate(self) -> dict[str, Any]:
+        return locate_fault(self.span, self.given)
 
 
-def arguments_of(call: ast.Expression, elaborator: Elaborator, of_op: bool = True) -> list[CallArgument]:
+def evaluate_arguments(call: ast.Expression, elaborator: Elaborator, of_op: bool = True) -> list[CallArgument]:
     """The arguments of a call in order: settings of an op, or what a block or a router takes, callables included."""
     return [
-        CallArgument(each.name, _value_of(each, elaborator, of_op), each.span, elaborator.given_at(each.value))
+        CallArgument(
+            each.name, _evaluate_value(each, elaborator, of_op), each.span, elaborator.find_argument(each.value)
+        )
         for each in (call.arguments if isinstance(call, ast.Call) else ())
     ]
 
 
-def _value_of(argument: ast.Argument, elaborator: Elaborator, of_op: bool) -> Any:
+def _evaluate_value(argument: ast.Argument, elaborator: Elaborator, of_op: bool) -> Any:
     value = argument.value
     word = value.name if argument.name == "axis" and isinstance(value, ast.Name) else ""
     if word in elaborator.axes:
-        return word if of_op else axis_called(word, elaborator)
+        return word if of_op else resolve_axis(word, elaborator)
     if not of_op:
-        return given(value, elaborator)
+        return evaluate_argument(value, elaborator)
     if argument.name == "init":
-        return initial_of(value, elaborator)
+        return read_initial(value, elaborator)
     if word and elaborator.scope.find(word) is None:
         suggestion = f'an axis is named by a string: axis="{word}"'
         suggestion = did_you_mean(word, elaborator.axes) if closest(word, elaborator.axes) else suggestion
-        return elaborator.tell(errors.UnknownName(span=value.span, name=word, suggestion=suggestion))
+        return elaborator.report(errors.UnknownName(span=value.span, name=word, suggestion=suggestion))
     return elaborator.evaluate(value)
 
 
-def given(expression: ast.Expression, elaborator: Elaborator) -> Any:
+def evaluate_argument(expression: ast.Expression, elaborator: Elaborator) -> Any:
     """An argument of a block: a constant, what can be applied, or a list of such; a kind of router as it is written."""
     callee = expression.callee if isinstance(expression, ast.Call) else expression
-    if isinstance(callee, ast.Name) and names_router(callee.name, elaborator.scope):
-        return elaborator.unapplied(ast.Stage(span=expression.span, term=expression))
+    if isinstance(callee, ast.Name) and is_router_name(callee.name, elaborator.scope):
+        return elaborator.make_template(ast.Stage(span=expression.span, term=expression))
     if isinstance(expression, ast.ListOf) and any(isinstance(item, APPLICABLE) for item in expression.items):
         members = tuple(
-            elaborator.evaluate(item) if isinstance(item, ast.ListOf) else given(item, elaborator)
+            elaborator.evaluate(item) if isinstance(item, ast.ListOf) else evaluate_argument(item, elaborator)
             for item in expression.items
         )
         others = [member for member in members if not is_callable(member)]
@@ -73,7 +75,7 @@ def given(expression: ast.Expression, elaborator: Elaborator) -> Any:
     return elaborator.evaluate(expression)
 
 
-def matched(
+def match_arguments(
     arguments: list[CallArgument],
     callee: str,
     names: Collection[str],
@@ -86,40 +88,40 @@ def matched(
         name, span = argument.name or next(positional, ""), argument.span
         if not name:
             known = ", ".join(names) or "none"
-            elaborator.tell(errors.TooManyArguments(span=span, callee=callee, most=len(names), names=known))
+            elaborator.report(errors.TooManyArguments(span=span, callee=callee, most=len(names), names=known))
         elif name not in names:
             suggestion = did_you_mean(name, names, f"{callee} takes: {{known}}")
-            elaborator.tell(errors.UnknownArgument(span=span, callee=callee, name=name, suggestion=suggestion))
+            elaborator.report(errors.UnknownArgument(span=span, callee=callee, name=name, suggestion=suggestion))
         elif name in values:
-            elaborator.tell(errors.DuplicateArgument(span=span, callee=callee, name=name))
+            elaborator.report(errors.DuplicateArgument(span=span, callee=callee, name=name))
         else:
             yield name, argument
             continue
         yield name, replace(argument, value=POISON)
 
 
-def settle(
-    declaration: type[Declaration], given: list[CallArgument], elaborator: Elaborator, span: Span
+def bind_settings(
+    declaration: type[Declaration], arguments: list[CallArgument], elaborator: Elaborator, span: Span
 ) -> OpUse | Poison:
     """A declaration with the arguments of a call as its settings; told mistakes give poison."""
     elaborator.context.spend(CALL, span)
     settings, callee = declaration.settings(), declaration.name
     common: dict[Any, Any] = {
-        argument.name: label_of(argument, elaborator) if argument.name == "name" else argument.value
-        for argument in given
+        argument.name: read_label(argument, elaborator) if argument.name == "name" else argument.value
+        for argument in arguments
         if argument.name in ("name", "init")
     }
-    given = [argument for argument in given if argument.name not in ("name", "init")]
+    arguments = [argument for argument in arguments if argument.name not in ("name", "init")]
     if declaration.takes_names:
-        given = _as_names(given, declaration, elaborator)
+        arguments = _as_names(arguments, declaration, elaborator)
     values: dict[str, Any] = {}
     sound = POISON not in common.values()
-    for name, argument in matched(_as_list(given, settings), callee, settings, values, elaborator):
+    for name, argument in match_arguments(_as_list(arguments, settings), callee, settings, values, elaborator):
         if name not in settings:
             sound = False
             continue
         bounds = settings[name].bounds
-        value = axis_called(argument.value, elaborator) if bounds["axis"] else argument.value
+        value = resolve_axis(argument.value, elaborator) if bounds["axis"] else argument.value
         if bounds["extent"] and isinstance(value, WithAxis):
             values[bounds["extent"]] = value.axis.name
             value = value.size
@@ -128,7 +130,7 @@ def settle(
     for setting in settings.values():
         if setting.required and setting.name not in values:
             meaning = setting.bounds["doc"]
-            elaborator.tell(errors.MissingArgument(span=span, callee=callee, name=setting.name, meaning=meaning))
+            elaborator.report(errors.MissingArgument(span=span, callee=callee, name=setting.name, meaning=meaning))
             sound = False
     if not sound:
         return POISON
@@ -136,11 +138,11 @@ def settle(
     return OpUse(declaration(**converted), common.get("name"), common.get("init"))
 
 
-def axis_called(value: Any, elaborator: Elaborator) -> Any:
+def resolve_axis(value: Any, elaborator: Elaborator) -> Any:
     """The name of an axis by what a spec calls it (a pool or its name, a block's word for an axis of its input), or the
     names of several; anything else as it is."""
     if isinstance(value, tuple):
-        return tuple(axis_called(each, elaborator) for each in value)
+        return tuple(resolve_axis(each, elaborator) for each in value)
     if isinstance(value, str):
         value = elaborator.scope.find(value, lambda known: isinstance(known, WithAxis)) or value
     if isinstance(value, WithAxis):
@@ -149,39 +151,41 @@ def axis_called(value: Any, elaborator: Elaborator) -> Any:
     return known.name if known is not None and known.name else value
 
 
-def _as_list(given: list[CallArgument], settings: dict[str, Setting]) -> list[CallArgument]:
+def _as_list(arguments: list[CallArgument], settings: dict[str, Setting]) -> list[CallArgument]:
     """The arguments without a name of an op whose first setting is a list of axes, as that list."""
     first = next(iter(settings.values()), None)
-    listed = [argument for argument in given if argument.name is None]
+    listed = [argument for argument in arguments if argument.name is None]
     if first is None or not (first.bounds["axis"] and tuple in first.kinds) or not listed:
-        return given
+        return arguments
     values = tuple(argument.value for argument in listed)
     value = POISON if POISON in values else values[0] if len(values) == 1 and isinstance(values[0], tuple) else values
-    rest = [argument for argument in given if argument.name is not None]
+    rest = [argument for argument in arguments if argument.name is not None]
     return [CallArgument(first.name, value, listed[0].span), *rest]
 
 
-def _as_names(given: list[CallArgument], declaration: type[Declaration], elaborator: Elaborator) -> list[CallArgument]:
+def _as_names(
+    arguments: list[CallArgument], declaration: type[Declaration], elaborator: Elaborator
+) -> list[CallArgument]:
     """The arguments of an op that takes any name, as its setting `names`."""
     setting, callee = declaration.settings()["names"], declaration.name
-    named = [argument for argument in given if argument.name not in (None, "names")]
-    others = [argument for argument in given if argument not in named]
+    named = [argument for argument in arguments if argument.name not in (None, "names")]
+    others = [argument for argument in arguments if argument not in named]
     if any(argument.name is None for argument in others):
         _accepts(setting, replace(others[0], value="…"), callee, elaborator)
         return [replace(others[0], name="names", value=POISON)]
     if not named or others:
-        return given
+        return arguments
     words: list[str] = []
     for argument in named:
         for word in (argument.name, argument.value):
-            axis = axis_called(word, elaborator)
+            axis = resolve_axis(word, elaborator)
             if not isinstance(axis, str):
                 _accepts(setting, replace(argument, value=axis), callee, elaborator)
                 return [replace(argument, name="names", value=POISON)]
             words.append(axis)
     for place, argument in enumerate(named):
         if argument.name in words[: 2 * place : 2]:
-            elaborator.tell(errors.DuplicateArgument(span=argument.span, callee=callee, name=str(argument.name)))
+            elaborator.report(errors.DuplicateArgument(span=argument.span, callee=callee, name=str(argument.name)))
             return [replace(argument, name="names", value=POISON)]
     return [CallArgument("names", tuple(words), named[0].span)]
 
@@ -191,18 +195,18 @@ def _accepts(setting: Setting, argument: CallArgument, callee: str, elaborator: 
     if isinstance(value, Poison) or elaborator.is_axis(value, argument.span):
         return False
     if isinstance(value, Entity):
-        facts: Any = {"what": f"{name} of {callee}", "found": described(value), "way_out": f"{name}: {meaning}"}
-        elaborator.tell(errors.NotConstant(**argument.at_fault, **facts))
+        facts: Any = {"what": f"{name} of {callee}", "found": describe(value), "way_out": f"{name}: {meaning}"}
+        elaborator.report(errors.NotConstant(**argument.locate, **facts))
         return False
     problem = setting.problem(value)
     if problem is not None:
         word = word_like(value) if setting.names_axis and isinstance(value, str) else ""
         facts = {"name": name, "problem": problem, "meaning": meaning + (f', as in {name}="{word}"' if word else "")}
-        elaborator.tell(errors.BadSetting(**argument.at_fault, callee=callee, **facts))
+        elaborator.report(errors.BadSetting(**argument.locate, callee=callee, **facts))
     return problem is None
 
 
-def label_of(argument: CallArgument, elaborator: Elaborator) -> str | Poison:
+def read_label(argument: CallArgument, elaborator: Elaborator) -> str | Poison:
     """The word given as `name=`."""
     value = argument.value
     if isinstance(value, Poison) or (isinstance(value, str) and is_word(value)):
@@ -211,10 +215,10 @@ def label_of(argument: CallArgument, elaborator: Elaborator) -> str | Poison:
     word = word_like(value) if isinstance(value, str) else ""
     meaning = "how this op and its weights are called" + (f', as in name="{word}"' if word else "")
     facts: Any = {"callee": "an op", "name": "name", "problem": problem, "meaning": meaning}
-    return elaborator.tell(errors.BadSetting(span=argument.span, **facts))
+    return elaborator.report(errors.BadSetting(span=argument.span, **facts))
 
 
-def initial_of(expression: ast.Expression, elaborator: Elaborator) -> Initial | Poison:
+def read_initial(expression: ast.Expression, elaborator: Elaborator) -> Initial | Poison:
     """What `init=` says: zeros, ones, constant(number), normal(deviation) or uniform(bound)."""
     callee = expression.callee if isinstance(expression, ast.Call) else expression
     arguments = expression.arguments if isinstance(expression, ast.Call) else ()
@@ -223,6 +227,6 @@ def initial_of(expression: ast.Expression, elaborator: Elaborator) -> Initial | 
     if POISON in scales:
         return POISON
     sound = all(type(scale) in (int, float) and (scale >= 0 or name == "constant") for scale in scales)
-    if STARTS.get(name) != len(scales) or not sound:
-        return elaborator.tell(errors.UnknownStart(span=expression.span))
+    if INITIALIZERS.get(name) != len(scales) or not sound:
+        return elaborator.report(errors.UnknownStart(span=expression.span))
     return Initial(name, float(scales[0]) if scales else 1.0)

@@ -49,7 +49,7 @@ def binary(sign: str, left: Any, right: Any) -> Any:
         raise ConstantProblem("this divides by zero")
     if sign == "**" and left != 0 and abs(right) * abs(math.log2(abs(left))) > 1000:
         raise ConstantProblem(f"the result is too large: at most {INTEGER}")
-    return _bounded(ARITHMETIC[sign](left, right))
+    return _check_bounds(ARITHMETIC[sign](left, right))
 
 
 def extent(value: Any) -> tuple[int, int]:
@@ -98,7 +98,7 @@ def call(name: str, values: list[Any]) -> Any:
             (only,) = values
             if (name == "log" and _number(only, name) <= 0) or (name == "sqrt" and _number(only, name) < 0):
                 raise ConstantProblem(f"{name} of {only} is not a finite real number")
-            return _bounded(OF_ONE[name](_number(only, name)))
+            return _check_bounds(OF_ONE[name](_number(only, name)))
         if name == "len":
             (only,) = values
             if not isinstance(only, tuple | range | str):
@@ -109,7 +109,7 @@ def call(name: str, values: list[Any]) -> Any:
         numbers = values[0] if len(values) == 1 and isinstance(values[0], tuple | range) else values
         if len(numbers) > LONGEST_LIST:
             raise ConstantProblem(f"{name} of {len(numbers)} numbers: at most {LONGEST_LIST}")
-        return _bounded(OF_SEVERAL[name]([_number(number, name) for number in numbers]))
+        return _check_bounds(OF_SEVERAL[name]([_number(number, name) for number in numbers]))
     except OverflowError as error:
         raise ConstantProblem("the result is not a finite real number") from error
     except (ValueError, TypeError) as error:
@@ -128,7 +128,7 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _bounded(value: Any) -> Any:
+def _check_bounds(value: Any) -> Any:
     if isinstance(value, complex) or (isinstance(value, float) and not math.isfinite(value)):
         raise ConstantProblem("the result is not a finite real number")
     if isinstance(value, int) and abs(value) > INTEGER:

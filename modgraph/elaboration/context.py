@@ -73,7 +73,7 @@ class Decision:
     modules: Axis | None = None
     message_rank: int = 0
     routed: Tensor | None = None
-    shows_choice: bool = False
+    records_choice: bool = False
     records: dict[str, list[Any]] = field(default_factory=dict)
     roles: set[Role | None] = field(default_factory=set)
     named: dict[str, Axis] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class Decision:
     read: dict[tuple[int, Result], Any] = field(default_factory=dict)
 
     @property
-    def senders(self) -> Shape:
+    def token_axes(self) -> Shape:
         """The axes of the senders, as the body sees them, that what is routed has."""
         shape = () if self.routed is None else self.routed.type.shape
         return tuple(axis for axis in shape[: len(shape) - self.message_rank] if axis not in self.lacking)
@@ -113,7 +113,7 @@ class BlockCall:
     operands: list[Tensor] | None
     axes: dict[str, Any] = field(default_factory=dict)
     named_by: dict[str, ast.Input] = field(default_factory=dict)
-    senders: dict[int, tuple[str, ast.Input]] = field(default_factory=dict)
+    token_axes: dict[int, tuple[str, ast.Input]] = field(default_factory=dict)
     taken: int = 0
     outputs: list[Any] = field(default_factory=list)
     span: Span | None = None
@@ -144,7 +144,7 @@ class Context:
         self.owners: dict[int, dict[str, str]] = {}  # of a graph: what lies at or below a name, of an op's weights
         self.growing: dict[str, Span] = {}  # where it is said when the modules along an axis grow, by its name
         self.may_grow: set[str] = set()  # the axes of which it is said whether they grow
-        self.held: list[tuple[str, Diagnostic]] = []  # what is told unless the modules along an axis may grow
+        self.deferred: list[tuple[str, Diagnostic]] = []  # what is told unless the modules along an axis may grow
         self.named: dict[str, Node] = {}
         self.shorter: dict[str, tuple[str, str]] = {}  # by the path of a call or route, names that are perhaps unique
         self.unbound: dict[str, str] = {}  # by the name of a node that names axes of a record, that of the decision
@@ -162,28 +162,28 @@ class Context:
         """Whether something may be missing only because of a mistake that was told, or of what a use would say."""
         return self.without_use or bool(self.report.errors)
 
-    def tell(self, diagnostic: Diagnostic) -> None:
-        self.report.add(self._placed(diagnostic))
+    def add_diagnostic(self, diagnostic: Diagnostic) -> None:
+        self.report.add(self._annotate(diagnostic))
         self.counts["steps"] += MISTAKE
         if len(self.report.errors) >= MOST_ERRORS:
             raise Abandoned
 
-    def tell_unless_growing(self, axis: str, caution: Diagnostic) -> None:
+    def report_unless_growing(self, axis: str, caution: Diagnostic) -> None:
         """Tell at the end of a pool's modules what matters only if no more can join them."""
-        self.held.append((axis, self._placed(caution)))
+        self.deferred.append((axis, self._annotate(caution)))
 
-    def tell_held(self) -> None:
-        self.report.extend(caution for axis, caution in self.held if axis not in self.may_grow)
+    def report_deferred(self) -> None:
+        self.report.extend(caution for axis, caution in self.deferred if axis not in self.may_grow)
 
-    def _placed(self, diagnostic: Diagnostic) -> Diagnostic:
+    def _annotate(self, diagnostic: Diagnostic) -> Diagnostic:
         """With a note of the other end of what is written at one place and applied at another; a mistake in a router of
         the vocabulary where a spec uses it, with a note into its text."""
         span, notes = diagnostic.span, diagnostic.notes
         apart = next(((there, here) for there, here in reversed(self.applied) if not here.holds(there)), None)
         if apart is not None:
             written, applied = apart
-            told_there = span is not None and applied.holds(span)
-            text, there = ("given here", written) if told_there else ("applied here", applied)
+            at_use = span is not None and applied.holds(span)
+            text, there = ("given here", written) if at_use else ("applied here", applied)
             notes = (*notes, Note(text=text, span=there))
         use = next((each for each in reversed(self.uses) if not is_prelude(each.source)), None)
         if span is None or use is None:
@@ -211,7 +211,7 @@ class Context:
         self.counts[what] += more
         most, problem, way_out = LIMITS[what]
         if self.counts[what] > most:
-            self.tell(TooLarge(span=span, what=problem, limit=most, way_out=way_out))
+            self.add_diagnostic(TooLarge(span=span, what=problem, limit=most, way_out=way_out))
             raise Abandoned
 
     def spend(self, steps: int, span: Span) -> None:
@@ -221,41 +221,41 @@ class Context:
             self.count("steps", 0, span)
 
     @contextmanager
-    def in_modules(self, span: Span) -> Iterator[None]:
+    def enter_modules(self, span: Span) -> Iterator[None]:
         """While the modules of a pool are elaborated, which belong to no call."""
         self.count("pools", 1, span)
-        with self.within(None):
+        with self.enter_call(None):
             yield
         self.counts["pools"] -= 1
 
     @contextmanager
-    def applying(self, written: Span, applied: Span) -> Iterator[None]:
+    def enter_application(self, written: Span, applied: Span) -> Iterator[None]:
         """While what is written at one place is applied at another, which mistakes in it then name too."""
         self.applied.append((written, applied))
         yield
         self.applied.pop()
 
     @contextmanager
-    def within(self, call: Call | None) -> Iterator[None]:
+    def enter_call(self, call: Call | None) -> Iterator[None]:
         """While nodes belong to a call."""
         outer, self.call = self.call, call
         yield
         self.call = outer
 
     @contextmanager
-    def using(
+    def enter_use(
         self, kind: Kind, name: str, naming: Naming, span: Span, definition: ast.Definition | None = None
     ) -> Iterator[None]:
         """While a module, or the definition of a block or router, is elaborated where it is used."""
         self.count("uses", 1, span)
         self.active_blocks.append(id(definition))
-        with self.within(Call(kind, name, naming.node, naming.owner, self.call, span=span)):
+        with self.enter_call(Call(kind, name, naming.node, naming.owner, self.call, span=span)):
             yield
         self.active_blocks.pop()
         self.counts["uses"] -= 1
 
 
-def in_own_words(diagnostic: Diagnostic, scope: Scope, named: Mapping[str, Axis]) -> Diagnostic:
+def localize_axis_names(diagnostic: Diagnostic, scope: Scope, named: Mapping[str, Axis]) -> Diagnostic:
     """A message with axes called as the scope calls them or their pools, and those `named` by their words. Only paths
     are replaced: a name without a dot is one that a user wrote."""
     called = {axis.name: word for word, axis in named.items()}

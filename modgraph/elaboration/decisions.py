@@ -17,8 +17,8 @@ from modgraph.elaboration import entities, errors
 from modgraph.elaboration.apply import apply_op
 from modgraph.elaboration.context import RECORD, Decision
 from modgraph.elaboration.elaborator import Elaborator
-from modgraph.elaboration.entities import POISON, Family, OpUse, Poison, PoolEntity, RouterEntity, Tensor, described
-from modgraph.elaboration.messages import for_each_sender
+from modgraph.elaboration.entities import POISON, Family, OpUse, Poison, PoolEntity, RouterEntity, Tensor, describe
+from modgraph.elaboration.messages import broadcast_to_tokens
 from modgraph.elaboration.scope import join
 from modgraph.ir import drawn_by
 from modgraph.ops import Op
@@ -45,13 +45,13 @@ def evaluate_attribute(expression: ast.Attribute, elaborator: Elaborator) -> Any
         return POISON
     if not isinstance(target, RouterEntity):
         way_out = next((advice for kind, advice in WAYS_OUT.items() if isinstance(target, kind)), WAYS_OUT[Tensor])
-        facts: Any = {"found": described(target), "name": name, "way_out": way_out}
-        return elaborator.tell(errors.NoPart(**elaborator.at_fault(expression.target), **facts))
+        facts: Any = {"found": describe(target), "name": name, "way_out": way_out}
+        return elaborator.report(errors.NoPart(**elaborator.locate(expression.target), **facts))
     records = [each.name for each in target.router.records]
     if not elaborator.region and name not in records:
         suggestion = did_you_mean(name, records, f"{target.router.name} keeps: {{known}}")
-        return elaborator.tell(errors.UnknownName(span=expression.span, name=name, suggestion=suggestion))
-    found_records = _records_of(target, name, expression.span, elaborator)
+        return elaborator.report(errors.UnknownName(span=expression.span, name=name, suggestion=suggestion))
+    found_records = _find_records(target, name, expression.span, elaborator)
     if isinstance(found_records, Poison):
         return POISON
     if found_records:
@@ -59,7 +59,7 @@ def evaluate_attribute(expression: ast.Attribute, elaborator: Elaborator) -> Any
     if elaborator.context.incomplete:
         return POISON
     found, way_out = "of a router that has routed nothing yet", "route something by it first: x -> pool by router"
-    return elaborator.tell(
+    return elaborator.report(
         errors.NotValue(span=expression.span, what=f'"{target.path}.{name}"', found=found, way_out=way_out)
     )
 
@@ -79,27 +79,27 @@ def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Cal
         for member in members:
             if not isinstance(member, RouterEntity):
                 advice = "name the router that chooses among its modules" if isinstance(member, PoolEntity) else ""
-                return elaborator.refuse(span, "a value or a router", f"this is {described(value)}", advice)
+                return elaborator.refuse(span, "a value or a router", f"this is {describe(value)}", advice)
             read = record_as(member.router.records, *bound.op.reads)
-            records = _records_of(member, "" if read is None else read.name, span, elaborator)
+            records = _find_records(member, "" if read is None else read.name, span, elaborator)
             if isinstance(records, Poison):
                 return POISON
             tensors += records
     if not tensors and routers_only:
         if elaborator.context.incomplete:
             return POISON
-        name = described(operands[0][0]).split('"')[1]
-        elaborator.tell(errors.EmptyFamily(span=call.span, name=name, statistic=bound.op.name))
+        name = describe(operands[0][0]).split('"')[1]
+        elaborator.report(errors.EmptyFamily(span=call.span, name=name, statistic=bound.op.name))
         return 0.0
     return apply_op(bound, tuple(tensors), call.span, elaborator)
 
 
-def _records_of(router: RouterEntity, record: str, span: Span, elaborator: Elaborator) -> list[Any] | Poison:
+def _find_records(router: RouterEntity, record: str, span: Span, elaborator: Elaborator) -> list[Any] | Poison:
     """A record of every route so far that uses a router, as the surroundings of the route see it; inside a scan, of
     this step and of those outside. A module of a pool reads none."""
     if elaborator.region:
         what = f'a record of the router "{router.path}"'
-        return elaborator.tell(errors.NotInRegion(span=span, what=what, way_out=IN_MODULE))
+        return elaborator.report(errors.NotInRegion(span=span, what=what, way_out=IN_MODULE))
     graphs = [elaborator.graph] if elaborator.scan is None else [elaborator.scan.outer.graph, elaborator.graph]
     found = [(graph, each) for graph in graphs for each in graph.decisions(router.path)] if record else []
     elaborator.context.spend(RECORD * len(found), span)
@@ -161,17 +161,17 @@ def elaborate_record(statement: ast.Record, elaborator: Elaborator) -> None:
     """What a router records of its decision; in a `repeat`, of each round."""
     decision = elaborator.decision
     if decision is None:
-        elaborator.tell(errors.RecordOutsideRouter(span=statement.span))
+        elaborator.report(errors.RecordOutsideRouter(span=statement.span))
         return
     for item in statement.items:
         value = item.value or ast.Name(span=item.span, name=item.name)
-        found = elaborator.under(elaborator.scope.next_binding(f"record.{item.name}")).tensor(
+        found = elaborator.with_naming(elaborator.scope.next_binding(f"record.{item.name}")).tensor(
             value, "what a router records"
         )
-        role = entities.role_of(item)
+        role = entities.find_role(item)
         if role is None:
             suggestion = did_you_mean(str(item.role), ROLES, "a record is one of: {known}")
-            found = elaborator.tell(errors.UnknownRole(span=item.span, name=str(item.role), suggestion=suggestion))
+            found = elaborator.report(errors.UnknownRole(span=item.span, name=str(item.role), suggestion=suggestion))
         decision.records.setdefault(item.name, []).append((found, role))
         decision.roles.add(role)
 
@@ -186,7 +186,7 @@ def unbind(value: Tensor | Poison, decision: Decision, elaborator: Elaborator) -
     return value
 
 
-def record(value: Any, role: Role, senders: Shape, modules: Axis, elaborator: Elaborator) -> Any:
+def record(value: Any, role: Role, token_axes: Shape, modules: Axis, elaborator: Elaborator) -> Any:
     """A record as a decision keeps it, its axes named as in the body: a number for each sender, one if there is no axis
     of them, and module; of a router that fills slots, what it chose by has one for each of these too. One that is the
     same for all senders is repeated for each, but for a novelty, and for what a draw chose once for several senders,
@@ -199,35 +199,35 @@ def record(value: Any, role: Role, senders: Shape, modules: Axis, elaborator: El
         over_modules and role not in (Role.OTHER, Role.NOVELTY) and drawn_by(value.result, elaborator.graph) is None
     )
     if for_each and decision.routed is not None:
-        beside = elaborator.under(decision.naming)
-        repeated = for_each_sender(value, 1 + slots, decision.routed, decision.senders, value.span, beside)
+        at_use = elaborator.with_naming(decision.naming)
+        repeated = broadcast_to_tokens(value, 1 + slots, decision.routed, decision.token_axes, value.span, at_use)
         value = value if repeated is None else repeated
     for axis in decision.lacking:
         if isinstance(value, Tensor) and axis in value.type.shape:
             value = _apply(Sum(axis=axis.name), value, decision, elaborator)
     if role is not Role.OTHER and isinstance(value, Tensor):
-        value = _with_senders(value, role, senders, modules, slots, decision, elaborator)
+        value = _check_record_shape(value, role, token_axes, modules, slots, decision, elaborator)
     return mask_padding(value, elaborator)
 
 
-def _with_senders(
-    value: Tensor, role: Role, senders: Shape, modules: Axis, slots: bool, decision: Decision, elaborator: Elaborator
+def _check_record_shape(
+    value: Tensor, role: Role, token_axes: Shape, modules: Axis, slots: bool, decision: Decision, elaborator: Elaborator
 ) -> Any:
     """A record that has the axes of its role, as the surroundings of the router name them."""
     shape = decision.shape_outside(value.type.shape)
-    remaining = iter(senders)
-    among_senders = all(any(may_meet(axis, each) for each in remaining) for axis in shape[:-1])  # in their order
-    if role is Role.NOVELTY and shape[-1:] == (modules,) and among_senders:
+    remaining = iter(token_axes)
+    has_token_axes = all(any(may_meet(axis, each) for each in remaining) for axis in shape[:-1])  # in their order
+    if role is Role.NOVELTY and shape[-1:] == (modules,) and has_token_axes:
         return value
-    if not senders and len(shape) == 1 + slots:
+    if not token_axes and len(shape) == 1 + slots:
         value = _apply(NewAxis(length=1, axis="", at=-2 - slots), value, decision, elaborator)
-    outer = senders or (Axis(1),)
+    outer = token_axes or (Axis(1),)
     kept = decision.shape_outside(value.type.shape) if isinstance(value, Tensor) else ()
     if kept[-1:] == (modules,) and shapes_meet(kept[: len(kept) - 1 - slots], outer):
         return value
     wanted = format_shape((*outer, *((Axis(None, "slots"),) if slots else ()), modules))
     facts: Any = {"role": role.name.lower(), "found": str(value.type.with_shape(kept)), "wanted": wanted}
-    return elaborator.tell(errors.RecordShape(span=value.span, **facts))
+    return elaborator.report(errors.RecordShape(span=value.span, **facts))
 
 
 def mask_padding(value: Any, elaborator: Elaborator) -> Any:
@@ -239,4 +239,4 @@ def mask_padding(value: Any, elaborator: Elaborator) -> Any:
 
 def _apply(op: Op, value: Tensor, decision: Decision, elaborator: Elaborator) -> Any:
     """What only names axes is of this use: it stands beside the body."""
-    return apply_op(OpUse(op), (value,), value.span, elaborator.under(decision.naming))
+    return apply_op(OpUse(op), (value,), value.span, elaborator.with_naming(decision.naming))

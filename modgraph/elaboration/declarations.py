@@ -8,12 +8,12 @@ from typing import Any
 from modgraph.declare import sizes
 from modgraph.elaboration import entities, errors
 from modgraph.elaboration.apply import apply_op
-from modgraph.elaboration.bindings import is_taken, named_after
+from modgraph.elaboration.bindings import enter_binding, is_taken
 from modgraph.elaboration.blocks import use_block
-from modgraph.elaboration.calls import CallArgument, arguments_of, initial_of, settle
+from modgraph.elaboration.calls import CallArgument, bind_settings, evaluate_arguments, read_initial
 from modgraph.elaboration.context import Declared
 from modgraph.elaboration.elaborator import Elaborator
-from modgraph.elaboration.entities import POISON, ModuleEntity, OpUse, Poison, PoolEntity, Template, Tensor, described
+from modgraph.elaboration.entities import POISON, ModuleEntity, OpUse, Poison, PoolEntity, Template, Tensor, describe
 from modgraph.elaboration.imports import prelude_router
 from modgraph.elaboration.scans import stands_in_scan
 from modgraph.elaboration.typing import elaborate_type
@@ -45,24 +45,24 @@ def declare_pool(statement: ast.Pool, elaborator: Elaborator) -> None:
     made_of = listed if is_list else [(elaborator.evaluate(value), value)]
     templates = tuple(_template(each, written, f'pool "{statement.name}"', elaborator) for each, written in made_of)
     axis = elaborator.scope.find(size.name) if isinstance(size, ast.Name) and not is_list else None
-    facts: dict[str, Any] = {"alone": isinstance(size, ast.Literal)}
+    facts: dict[str, Any] = {"is_single": isinstance(size, ast.Literal)}
     if size is None or not isinstance(axis, entities.WithAxis):
         facts["size"] = _size(statement, len(listed) if is_list else None, elaborator)
     elif elaborator.region and not (isinstance(axis, PoolEntity) and axis.inside == elaborator.region):
         advice = f"say how many modules it has: pool {statement.name}[len({size.span.text})] = …"
         what = f'a pool along the axis "{axis.path}"'
-        facts["size"] = elaborator.tell(errors.NotInRegion(span=size.span, what=what, way_out=advice))
+        facts["size"] = elaborator.report(errors.NotInRegion(span=size.span, what=what, way_out=advice))
     else:
         facts |= {"size": axis.size, "shares": axis.path}
         if isinstance(axis, PoolEntity):
-            facts |= {"alone": axis.alone, "grown": axis.grown, "shares": axis.shares or axis.path}
+            facts |= {"is_single": axis.is_single, "grown": axis.grown, "shares": axis.shares or axis.path}
     _declare(statement, PoolEntity, elaborator, templates=POISON if POISON in templates else templates, **facts)
 
 
 def _size(statement: ast.Pool, listed: int | None, elaborator: Elaborator) -> int | Poison:
     """How many modules a pool has: as many as its list, or the number in brackets."""
     if statement.size is None:
-        return listed or elaborator.tell(errors.PoolWithoutSize(span=statement.span, name=statement.name))
+        return listed or elaborator.report(errors.PoolWithoutSize(span=statement.span, name=statement.name))
     size, span = elaborator.evaluate(statement.size), statement.size.span
     if isinstance(size, Poison):
         return POISON
@@ -70,15 +70,15 @@ def _size(statement: ast.Pool, listed: int | None, elaborator: Elaborator) -> in
         advice = "a number, or a pool whose axis its modules share: pool q[p] = linear(4)"
         if isinstance(size, PoolEntity):
             advice = "pools that share an axis have modules of one kind: pool q[p] = linear(4)"
-        found = described(size)
-        return elaborator.tell(errors.NotConstant(span=span, what="the size of a pool", found=found, way_out=advice))
+        found = describe(size)
+        return elaborator.report(errors.NotConstant(span=span, what="the size of a pool", found=found, way_out=advice))
     if type(size) is int and 1 <= size <= MOST_MODULES and listed in (None, size):
         return size
     advice = f"a size is a whole number from 1 to {MOST_MODULES}"
     if listed is not None:
         advice = f"its list has {listed} modules: leave the number out"
     what = "this is not a size the pool can have"
-    return elaborator.tell(errors.TooLarge(span=span, what=what, limit=MOST_MODULES, way_out=advice))
+    return elaborator.report(errors.TooLarge(span=span, what=what, limit=MOST_MODULES, way_out=advice))
 
 
 def _template(value: Any, expression: ast.Expression, what: str, elaborator: Elaborator) -> Any:
@@ -87,14 +87,14 @@ def _template(value: Any, expression: ast.Expression, what: str, elaborator: Ela
         return value
     needed = f"a pipeline that begins with an op, for {what},"
     way_out = "begin with an op, for example: linear(64) -> relu"
-    return elaborator.refuse(expression, needed, f"this is {described(value)}", way_out)
+    return elaborator.refuse(expression, needed, f"this is {describe(value)}", way_out)
 
 
 def declare_router(statement: ast.Router, elaborator: Elaborator) -> None:
-    _declare(statement, entities.RouterEntity, elaborator, router=_settled_router(statement.value, (), elaborator))
+    _declare(statement, entities.RouterEntity, elaborator, router=_resolve_router(statement.value, (), elaborator))
 
 
-def _settled_router(
+def _resolve_router(
     value: ast.Expression, further: tuple[CallArgument, ...], elaborator: Elaborator
 ) -> Router | entities.RouterUse | Poison:
     """A kind of router with its arguments, `further` ones where it was passed as an argument itself."""
@@ -103,46 +103,48 @@ def _settled_router(
         return elaborator.refuse(value.span, "the name of a router", "this is an expression")
     passed = elaborator.scope.find(callee.name, lambda found: isinstance(found, Template))
     if passed is not None:
-        arguments = (*arguments_of(value, elaborator, of_op=False), *further)
+        arguments = (*evaluate_arguments(value, elaborator, of_op=False), *further)
         if passed.term is not None:
-            with elaborator.context.applying(passed.span, value.span):
-                return _settled_router(passed.term, arguments, elaborator.where_written(passed))
+            with elaborator.context.enter_application(passed.span, value.span):
+                return _resolve_router(passed.term, arguments, elaborator.enter_template(passed))
         way_out = "give a kind of router, for example: agreement(2)"
         return elaborator.refuse(callee, "a kind of router", "this is a pipeline", way_out)
     defined = elaborator.scope.find_router(callee.name) or prelude_router(callee.name)
     if defined is not None:
-        use = use_block(defined, [*arguments_of(value, elaborator, of_op=False), *further], elaborator, value.span)
+        use = use_block(
+            defined, [*evaluate_arguments(value, elaborator, of_op=False), *further], elaborator, value.span
+        )
         if isinstance(use, Poison):
             return use
         return entities.RouterUse(use.block, use.parameters, spans=use.spans, defaults=use.defaults)
     declaration = find_router(callee.name)
     if declaration is not None:
-        settled = settle(declaration, [*arguments_of(value, elaborator), *further], elaborator, value.span)
+        settled = bind_settings(declaration, [*evaluate_arguments(value, elaborator), *further], elaborator, value.span)
         return settled if isinstance(settled, Poison) else settled.op
     known = elaborator.scope.find(callee.name)
     if isinstance(known, Poison):
         return POISON
-    if known is None or elaborator.given_at(callee) is None:
+    if known is None or elaborator.find_argument(callee) is None:
         suggestion = router_meant(callee.name, [name for scope in elaborator.scope.chain() for name in scope.routers])
-        return elaborator.tell(
+        return elaborator.report(
             errors.UnknownOp(span=callee.span, name=callee.name, kind="router", suggestion=suggestion)
         )
     way_out = f"give a kind of router, for example: {callee.name}=agreement(2)"
     if isinstance(known, entities.RouterEntity):
         way_out = f"one that is declared routes as it is: x -> pool by {callee.name}"
-    return elaborator.refuse(callee, "a kind of router", f"this is {described(known)}", way_out)
+    return elaborator.refuse(callee, "a kind of router", f"this is {describe(known)}", way_out)
 
 
 def _declare(statement: Any, kind: Any, elaborator: Elaborator, **facts: Any) -> None:
     name, span = statement.name, statement.span
     if is_taken(name, span, elaborator):
         return
-    path = elaborator.scope.weights_below(name)
+    path = elaborator.scope.weight_path(name)
     block = elaborator.call.name if elaborator.call is not None else None
     declared = Declared(name, span, block, block is not None and elaborator.scan is not None)
     sound = not any(isinstance(fact, Poison) for fact in facts.values())
     if not elaborator.region and elaborator.context.declared.setdefault(path, declared) != declared:
-        elaborator.tell(errors.DuplicateName(span=span, name=path))
+        elaborator.report(errors.DuplicateName(span=span, name=path))
         sound = False
     facts |= {"path": path, "word": name, "frozen": elaborator.scope.frozen, "span": span}
     facts |= {"inside": elaborator.region, "within": elaborator.context.call}
@@ -157,10 +159,10 @@ def declare_array(statement: ast.Array, elaborator: Elaborator) -> None:
     like = next((node for node in elaborator.graph.of_kind(InputNode) if node.types[0].dtype != "length"), None)
     if isinstance(use, OpUse) and like is not None:
         operand = Tensor(Result(like.name), like.types[0], statement.span)
-        found = apply_op(use, (operand,), statement.span, named_after(statement.name, elaborator))
+        found = apply_op(use, (operand,), statement.span, enter_binding(statement.name, elaborator))
     elif isinstance(use, OpUse):
         reason, advice = "there is no input yet", "declare it behind the inputs"
-        elaborator.tell(errors.DoesNotFit(span=statement.span, who=statement.name, reason=reason, way_out=advice))
+        elaborator.report(errors.DoesNotFit(span=statement.span, who=statement.name, reason=reason, way_out=advice))
     elaborator.scope.declare(statement.name, found)
 
 
@@ -172,9 +174,9 @@ def _use_of(statement: ast.Array, elaborator: Elaborator) -> OpUse | Poison:
         what = "a weight" if keyword == "weight" else "an array"
         problem = f"{what} has numbers of a fixed length along each axis, and this is {type_}"
         way_out = "for example: float[expert, 8]"
-        type_ = elaborator.tell(errors.BadAxis(span=statement.type.span, problem=problem, way_out=way_out))
+        type_ = elaborator.report(errors.BadAxis(span=statement.type.span, problem=problem, way_out=way_out))
     start: Any = (
-        elaborator.constant(value, "a constant array") if keyword == "constant" else initial_of(value, elaborator)
+        elaborator.constant(value, "a constant array") if keyword == "constant" else read_initial(value, elaborator)
     )
     in_scan = keyword == "state" and stands_in_scan(
         statement, "a state that training moves", WHERE_STATES_STAND, elaborator
@@ -187,7 +189,7 @@ def _use_of(statement: ast.Array, elaborator: Elaborator) -> OpUse | Poison:
         return OpUse((State if keyword == "state" else Parameter)(**axes), statement.name, start)
     numbers = _numbers(start, axes["sizes"])
     if isinstance(numbers, str):
-        return elaborator.tell(errors.NoSuchArray(span=value.span, type=str(type_), problem=numbers))
+        return elaborator.report(errors.NoSuchArray(span=value.span, type=str(type_), problem=numbers))
     return OpUse(Constant(**axes, numbers=tuple(map(float, numbers))), statement.name)
 
 
@@ -212,9 +214,9 @@ def elaborate_next(statement: ast.Next, elaborator: Elaborator) -> None:
         return
     if elaborator.region:
         advice = "declare the state outside of the pool, with its modules as an axis: state s: float[POOL, 8] = zeros"
-        elaborator.tell(errors.NotInRegion(span=statement.span, what="the next value of a state", way_out=advice))
+        elaborator.report(errors.NotInRegion(span=statement.span, what="the next value of a state", way_out=advice))
         return
-    inside = named_after(f"next_{statement.name}", elaborator)
+    inside = enter_binding(f"next_{statement.name}", elaborator)
     value = inside.tensor(statement.value, "the next value of a state")
     state = elaborator.scope.find(statement.name)
     if isinstance(value, Poison) or isinstance(state, Poison):
@@ -225,9 +227,9 @@ def elaborate_next(statement: ast.Next, elaborator: Elaborator) -> None:
         else None
     )
     if not (isinstance(state, Tensor) and isinstance(node, OpNode) and isinstance(node.op, State)):
-        found = "not declared" if state is None else described(state)
-        elaborator.tell(errors.NoState(span=statement.name_span, name=statement.name, found=found))
+        found = "not declared" if state is None else describe(state)
+        elaborator.report(errors.NoState(span=statement.name_span, name=statement.name, found=found))
     elif node.owner in {state.owner for _, state in ruled_states(elaborator.graph)}:
-        elaborator.tell(errors.TwoNexts(span=statement.span, name=node.owner))
+        elaborator.report(errors.TwoNexts(span=statement.span, name=node.owner))
     else:
         apply_op(OpUse(NextState()), (state, value), statement.span, inside)

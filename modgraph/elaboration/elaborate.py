@@ -13,11 +13,11 @@ from typing import Any
 from modgraph.declare import format_briefly, load_extensions
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source, did_you_mean
 from modgraph.elaboration import constants, errors
-from modgraph.elaboration.calls import given
+from modgraph.elaboration.calls import evaluate_argument
 from modgraph.elaboration.context import Abandoned, BlockCall, Context, Decision, Observer
 from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, DeclaredEntity, Family, Poison
-from modgraph.elaboration.findings import check_moves, find_leaks, find_weaknesses, moves_in
+from modgraph.elaboration.findings import check_moves, find_leaks, find_moves, find_weaknesses
 from modgraph.elaboration.imports import Imports, Standalone
 from modgraph.elaboration.scope import Naming, Scope, join
 from modgraph.elaboration.statements import RULES
@@ -55,7 +55,7 @@ def _elaborate_file(
     file: ast.File, overrides: Mapping[str, Any], context: Context, imports: Imports | None = None
 ) -> Graph | None:
     report, path = context.report, Path(file.span.source.name)
-    blocks = (imports or Imports.of_spec(path, report)).scope_of(file, path)
+    blocks = (imports or Imports.from_spec(path, report)).scope_of(file, path)
     for extra in file.models[1:]:
         report.add(SeveralModels(span=extra.name_span, name=extra.name))
     if not file.models:
@@ -81,11 +81,11 @@ def read_model(source: Source | None, overrides: Mapping[str, Any], report: Repo
     file = None if source is None else parse(source, report)
     if source is None or file is None:
         raise ModgraphError(report.list_diagnostics())
-    imports = Imports.of_spec(Path(source.name), report)
+    imports = Imports.from_spec(Path(source.name), report)
     graph = elaborate(file, overrides, report, imports=imports)
     if graph is None:
         raise ModgraphError(report.list_diagnostics())
-    return Reading(graph, moves_in(file), Standalone.of(file, imports))
+    return Reading(graph, find_moves(file), Standalone.from_file(file, imports))
 
 
 def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[str, Any], context: Context) -> Graph:
@@ -100,7 +100,7 @@ def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[st
     try:
         graph.parameters = _bind_parameters(model, overrides, elaborator)
         elaborator.elaborate(model.body)
-        context.tell_held()
+        context.report_deferred()
     except Abandoned:
         return graph
     if not report.errors:
@@ -135,17 +135,17 @@ def elaborate_blocks(file: ast.File, report: Report, observe: Observer | None = 
     """Tell the mistakes of each block of a file by itself: its names and arguments, and its shapes if each parameter
     has a default and each axis of its inputs a number; else they are known where it is used."""
     path = Path(file.span.source.name)
-    scope = Imports.of_spec(path, report).scope_of(file, path)
+    scope = Imports.from_spec(path, report).scope_of(file, path)
     for block in (*file.blocks, *file.routers):
         inputs = [each for each in block.body.statements if isinstance(each, ast.Input)]
         axes = [axis.name for each in inputs for axis in each.type.axes if isinstance(axis, ast.Name)]
         shapes_known = not axes and all(parameter.default is not None for parameter in block.parameters)
         of_block = Report()
-        _elaborate_alone(block, axes, scope, Context(of_block, observe, without_use=True))
+        _elaborate_block(block, axes, scope, Context(of_block, observe, without_use=True))
         report.extend(each for each in of_block.diagnostics if shapes_known or not isinstance(each, OF_SHAPES))
 
 
-def _elaborate_alone(block: ast.Definition, axes: list[str], blocks: Scope, context: Context) -> None:
+def _elaborate_block(block: ast.Definition, axes: list[str], blocks: Scope, context: Context) -> None:
     """A block or router without a use, which alone would tell what the `axes` of its inputs are."""
     scope, graph, call = Scope(outer=blocks), Graph(block.name), BlockCall(block.name, None, defining=(id(block),))
     if block.keyword == "block":
@@ -157,13 +157,16 @@ def _elaborate_alone(block: ast.Definition, axes: list[str], blocks: Scope, cont
     elaborator = Elaborator(context, RULES, graph, scope, scope.next_binding(""), call)
     try:
         for parameter in block.parameters:
-            scope.declare(parameter.name, POISON if parameter.default is None else given(parameter.default, elaborator))
+            scope.declare(
+                parameter.name,
+                POISON if parameter.default is None else evaluate_argument(parameter.default, elaborator),
+            )
         elaborator.elaborate(block.body)
-        context.tell_held()
+        context.report_deferred()
     except Abandoned:
         return
     if not call.outputs and not context.report.errors:
-        context.tell(errors.NoOutput(span=block.name_span, name=block.name, kind=block.keyword))
+        context.add_diagnostic(errors.NoOutput(span=block.name_span, name=block.name, kind=block.keyword))
 
 
 def _bind_parameters(model: ast.Definition, overrides: Mapping[str, Any], elaborator: Elaborator) -> dict[str, Any]:
@@ -172,24 +175,24 @@ def _bind_parameters(model: ast.Definition, overrides: Mapping[str, Any], elabor
     for name in overrides:
         if name not in known:
             suggestion = did_you_mean(name, known, "its parameters are: {known}")
-            elaborator.tell(
+            elaborator.report(
                 errors.UnknownParameter(span=model.name_span, model=model.name, name=name, suggestion=suggestion)
             )
     values: dict[str, Any] = {}
     for parameter in model.parameters:
         name, span = parameter.name, parameter.span
         if name in values:
-            elaborator.tell(errors.DuplicateName(span=span, name=name))
+            elaborator.report(errors.DuplicateName(span=span, name=name))
             continue
         default = POISON if parameter.default is None else elaborator.constant(parameter.default, "a default")
         value: Any = _plain(overrides[name]) if name in overrides else default
         if parameter.default is None and name not in overrides:
-            elaborator.tell(errors.ParameterWithoutValue(span=span, name=name))
+            elaborator.report(errors.ParameterWithoutValue(span=span, name=name))
         elif isinstance(default, float) and constants.same_kind(default, value):
             value = float(value)
         elif not isinstance(default, Poison) and not constants.same_kind(default, value):
             facts: Any = {"wanted": constants.kind_of(default), "default": format_briefly(default)}
-            value = elaborator.tell(errors.BadParameter(span=span, name=name, given=format_briefly(value), **facts))
+            value = elaborator.report(errors.BadParameter(span=span, name=name, given=format_briefly(value), **facts))
         values[name] = value
         elaborator.scope.declare(name, value)
     return values

@@ -11,8 +11,8 @@ from typing import Any
 from modgraph.diagnostics import Diagnostic, Note, Span
 from modgraph.diagnostics.suggest import MOST_CANDIDATES
 from modgraph.elaboration import entities, errors
-from modgraph.elaboration.context import NAME, STATEMENT, BlockCall, Context, Decision, in_own_words
-from modgraph.elaboration.entities import POISON, Entity, Family, Poison, Template, Tensor, described
+from modgraph.elaboration.context import NAME, STATEMENT, BlockCall, Context, Decision, localize_axis_names
+from modgraph.elaboration.entities import POISON, Entity, Family, Poison, Template, Tensor, describe
 from modgraph.elaboration.scope import Naming, Scope, join
 from modgraph.frozen import replace_fields
 from modgraph.ir import Call, Graph, InputNode, Node, PoolNode, Result, RouterNode, free_length_name
@@ -97,10 +97,10 @@ class Elaborator:
             return POISON
         if not isinstance(value, Entity) or isinstance(value, Poison):
             return value
-        mistake = errors.NotConstant(**self.at_fault(expression), what=what, found=described(value))
+        mistake = errors.NotConstant(**self.locate(expression), what=what, found=describe(value))
         if isinstance(value, entities.AxisEntity):
             mistake = mistake.replace(way_out=f"how long it is, as a number: len({expression.span.text})")
-        return self.tell(mistake)
+        return self.report(mistake)
 
     def tensor(self, expression: ast.Expression, what: str) -> Tensor | Poison:
         """The value of an expression that must be one value of the network."""
@@ -115,13 +115,13 @@ class Elaborator:
     def _one(self, value: Any, expression: ast.Expression, what: str) -> Tensor | Poison:
         if isinstance(value, Tensor | Poison):
             return value
-        mistake = errors.NotValue(**self.at_fault(expression), what=what, found=described(value))
+        mistake = errors.NotValue(**self.locate(expression), what=what, found=describe(value))
         if isinstance(value, Family) and value.of_values:
             name, key = value.name, next(iter(value.members))
             mistake = mistake.replace(way_out=f"name a member, {name}[{key}], or take it whole: {name} -> concat")
-        return self.tell(mistake)
+        return self.report(mistake)
 
-    def callable(self, term: ast.Expression) -> Any:
+    def resolve_callable(self, term: ast.Expression) -> Any:
         """What a term right of an arrow stands for: something that can be applied, or poison."""
         return self.rules.term(term, self)
 
@@ -137,34 +137,34 @@ class Elaborator:
 
     # ------------------------------------------------------------ other places
 
-    def within(self, scope: Scope) -> Elaborator:
+    def with_scope(self, scope: Scope) -> Elaborator:
         return replace_fields(self, scope=scope)
 
-    def under(self, naming: Naming) -> Elaborator:
+    def with_naming(self, naming: Naming) -> Elaborator:
         return replace_fields(self, naming=naming)
 
-    def unapplied(self, *stages: ast.Stage) -> Template:
+    def make_template(self, *stages: ast.Stage) -> Template:
         """Stages to be applied elsewhere, in the scope where they are written."""
         return Template(stages, self.scope, self.call)
 
-    def where_written(self, template: Template) -> Elaborator:
+    def enter_template(self, template: Template) -> Elaborator:
         """Where the names of a template mean something; what is frozen here stays so."""
         scope = template.scope
         if self.scope.frozen and not scope.frozen:
-            scope = scope.inside(frozen=True)
+            scope = scope.nest(frozen=True)
         return replace_fields(self, scope=scope, call=template.call)
 
     # ------------------------------------------------------------ messages
 
-    def tell(self, diagnostic: Diagnostic) -> Poison:
+    def report(self, diagnostic: Diagnostic) -> Poison:
         """Tell of a mistake in the words of the text; one in a block's own, with where the block is used."""
-        diagnostic = in_own_words(diagnostic, self.scope, {} if self.decision is None else self.decision.named)
+        diagnostic = localize_axis_names(diagnostic, self.scope, {} if self.decision is None else self.decision.named)
         span, use = diagnostic.span, self.call.span if self.call is not None else None
         is_apart = span is not None and use is not None and not (use.holds(span) or is_prelude(span.source))
         if is_apart and diagnostic.severity == "error":
             note = Note(text=f"{self.call} is used here", span=use)
             diagnostic = diagnostic.replace(notes=(*diagnostic.notes, note))
-        self.context.tell(diagnostic)
+        self.context.add_diagnostic(diagnostic)
         return POISON
 
     def is_axis(self, value: Any, span: Span) -> bool:
@@ -172,27 +172,27 @@ class Elaborator:
         term = value.term if isinstance(value, Template) else None
         if not isinstance(term, ast.Name) or term.name not in self.axes:
             return False
-        self.tell_axis(term.name, span)
+        self.report_axis(term.name, span)
         return True
 
-    def tell_axis(self, name: str, span: Span) -> None:
+    def report_axis(self, name: str, span: Span) -> None:
         """Tell that the word for an axis of an input is no number."""
         assert self.call is not None
         way_out = f"axis={name} names it; for a number make it a parameter: block {self.call.name}({name}) {{ … }}"
         if self.call.decision is not None:
             way_out = f"axis={name} names it; it is a number where what is sent has a fixed length along it"
-        self.tell(errors.AxisOfAnyLength(span=span, name=name, way_out=way_out))
+        self.report(errors.AxisOfAnyLength(span=span, name=name, way_out=way_out))
 
     def refuse(self, place: ast.Tree | Span, needed: str, found: str, way_out: str = "") -> Poison:
         """Report that something else is needed at a place; a parameter is at fault where its argument stands."""
-        fault = {"span": place} if isinstance(place, Span) else self.at_fault(place)
-        return self.tell(errors.WrongKind(**fault, needed=needed, found=found, way_out=way_out))
+        fault = {"span": place} if isinstance(place, Span) else self.locate(place)
+        return self.report(errors.WrongKind(**fault, needed=needed, found=found, way_out=way_out))
 
     def report_ended(self, name: str, span: Span) -> bool:
         """Report a name that was bound only in an inner body; whether it was."""
-        body = next((scope.ended[name] for scope in self.scope.of_body() if name in scope.ended), None)
+        body = next((scope.ended[name] for scope in self.scope.chain_in_body() if name in scope.ended), None)
         if body is not None:
-            self.tell(errors.BoundInside(span=span, name=name, body=body, suggestion=KEPT_BY[body].format(name=name)))
+            self.report(errors.BoundInside(span=span, name=name, body=body, suggestion=KEPT_BY[body].format(name=name)))
         return body is not None
 
     def visible(self, span: Span, wanted: Callable[[Any], bool] = lambda value: True) -> list[str]:
@@ -202,13 +202,13 @@ class Elaborator:
         self.context.spend(NAME * min(len(names), MOST_CANDIDATES), span)
         return names
 
-    def at_fault(self, expression: ast.Tree) -> dict[str, Any]:
+    def locate(self, expression: ast.Tree) -> dict[str, Any]:
         """Where to tell that an expression is of a wrong kind: a parameter, where its argument stands."""
-        return place_at_fault(expression.span, self.given_at(expression))
+        return locate_fault(expression.span, self.find_argument(expression))
 
-    def given_at(self, expression: ast.Tree) -> Span | None:
+    def find_argument(self, expression: ast.Tree) -> Span | None:
         """Where the argument stands that an expression means, if it is a parameter and was given one."""
-        return self.scope.given_at(expression.name) if isinstance(expression, ast.Name) else None
+        return self.scope.find_argument(expression.name) if isinstance(expression, ast.Name) else None
 
     # ------------------------------------------------------------ nodes
 
@@ -226,13 +226,13 @@ class Elaborator:
             node = replace_fields(node, within=self.context.call)
         problem = self._problem(node, inputs or {}, padded, span)
         if problem is not None:
-            self.tell(problem)
+            self.report(problem)
             return False
         self.context.count("nodes", 1, span)
         self.context.spend(len(node.name), span)
-        given = {slot: self.reached(result, span) for slot, result in (inputs or {}).items()}
+        given = {slot: self.capture(result, span) for slot, result in (inputs or {}).items()}
         for axis in padded:  # what tells its lengths stands in this graph
-            self.reached(self.length_of(axis, span), span)
+            self.capture(self.require_length(axis, span), span)
         self.graph.add(node, given, uses)
         if not self.region:
             self.context.named[node.name] = node
@@ -253,7 +253,7 @@ class Elaborator:
                 return errors.TooLarge(span=span, what="this value has too many numbers", limit=MOST_NUMBERS)
         return None
 
-    def reached(self, result: Result, span: Span) -> Result:
+    def capture(self, result: Result, span: Span) -> Result:
         """A result as this graph has it: inside a scan, one of the graph around it comes in through an input."""
         if self.scan is None or result.node in self.graph:
             return result
@@ -268,26 +268,26 @@ class Elaborator:
             self.scan.read[result] = name
         return Result(self.scan.read[result])
 
-    def shares(self, name: str) -> bool:
+    def adopt_node(self, name: str) -> bool:
         """Whether a pool or router is in this graph; one that a scan or the graph around it has is taken over."""
         node = self.context.named.get(name)
         if not self.region and isinstance(node, PoolNode | RouterNode) and name not in self.graph:
             self.graph.add(node)
         return name in self.graph if self.region else isinstance(node, PoolNode | RouterNode)
 
-    def graph_node(self, name: str) -> Node | None:
+    def find_node(self, name: str) -> Node | None:
         """A node of this graph; one that a scan or the graph around it has is taken over."""
-        return self.graph[name] if self.shares(name) else None
+        return self.graph[name] if self.adopt_node(name) else None
 
-    def length_of(self, axis: str, span: Span) -> Result:
+    def require_length(self, axis: str, span: Span) -> Result:
         """The input that tells how long examples are along an axis, made when first needed and called after it; where
         the user has something of that name, an underscore tells them apart."""
         if self.scan is not None:
-            return self.scan.outer.length_of(axis, span)
+            return self.scan.outer.require_length(axis, span)
         if axis not in self.context.lengths:
             given, named = self.context.given, self.context.named
             name = free_length_name(axis, lambda name: name in given or name in named)
-            with self.context.within(None):
+            with self.context.enter_call(None):
                 self.add(InputNode(name=name, types=(TensorType("length", of=axis),), span=span), span)
             self.context.lengths[axis] = name
         return Result(self.context.lengths[axis])
@@ -297,11 +297,11 @@ class Elaborator:
         self.context.used[join(entity.inside, entity.path)] = None
         if entity.inside != self.region:
             advice = "declare it in a block that the pool is made of, where each module has one of its own"
-            what = described(entity).replace("the ", "the shared ", 1)
-            self.tell(errors.NotInRegion(span=span, what=what, way_out=advice))
+            what = describe(entity).replace("the ", "the shared ", 1)
+            self.report(errors.NotInRegion(span=span, what=what, way_out=advice))
         return entity.inside == self.region
 
 
-def place_at_fault(span: Span, given: Span | None) -> dict[str, Any]:
+def locate_fault(span: Span, given: Span | None) -> dict[str, Any]:
     """Where to tell that what stands at a place, where it was perhaps given as an argument, is of a wrong kind."""
     return {"span": span} if given is None else {"span": given, "notes": (Note(text="used here", span=span),)}

@@ -93,7 +93,7 @@ class Template(Entity):
     def is_router(self) -> bool:
         """Whether it can only be a kind of router."""
         callee = self.term.callee if isinstance(self.term, ast.Call) else self.term
-        return isinstance(callee, ast.Name) and names_router(callee.name, self.scope)
+        return isinstance(callee, ast.Name) and is_router_name(callee.name, self.scope)
 
     @property
     def span(self) -> Span:
@@ -141,7 +141,7 @@ class PoolEntity(DeclaredEntity):
     templates: tuple[Any, ...]
     grown: int = 0
     shares: str = ""
-    alone: bool = False
+    is_single: bool = False
 
     @property
     def axis(self) -> Axis:
@@ -186,7 +186,7 @@ class RouterUse(BlockUse):
     @cached_property
     def records(self) -> tuple[Record, ...]:
         """What it records, as far as its text says so."""
-        found = {each.name: role_of(each) or Role.OTHER for each in recorded_in(self.block.definition.body)}
+        found = {each.name: find_role(each) or Role.OTHER for each in find_records(self.block.definition.body)}
         return tuple(Record(name, "...", role) for name, role in found.items())
 
     @property
@@ -195,7 +195,7 @@ class RouterUse(BlockUse):
         written: tuple[list[tuple[str, str]], list[tuple[str, str]]] = ([], [])
         for name in (parameter.name for parameter in self.block.definition.parameters):
             value = self.parameters[name]
-            written[bool(value == self.defaults.get(name))].append((name, shown_given(value)))
+            written[bool(value == self.defaults.get(name))].append((name, format_argument(value)))
         return RouterText(self.name, *map(tuple, written))
 
     def __str__(self) -> str:
@@ -220,40 +220,40 @@ class Family(Entity):
         return bool(self.members) and all(isinstance(each, Tensor) for each in self.members.values())
 
 
-def several(value: Any) -> tuple[Any, ...]:
+def flatten_values(value: Any) -> tuple[Any, ...]:
     """The values that stand together: those in parentheses, the members of a family, or one."""
     if isinstance(value, TensorTuple):
-        return tuple(each for tensor in value.tensors for each in several(tensor))
+        return tuple(each for tensor in value.tensors for each in flatten_values(tensor))
     return tuple(value.members.values()) if isinstance(value, Family) and value.of_values else (value,)
 
 
-def recorded_in(body: ast.Body) -> Iterator[ast.RecordItem]:
+def find_records(body: ast.Body) -> Iterator[ast.RecordItem]:
     """What a router's body records, in loops and branches too."""
     records = (each for each in body.every_statement() if isinstance(each, ast.Record))
     return (item for record in records for item in record.items)
 
 
-def role_of(item: ast.RecordItem) -> Role | None:
+def find_role(item: ast.RecordItem) -> Role | None:
     """What a record means: the role that is written, or that its name is the word for; none for another word."""
     return ROLES.get(item.name, Role.OTHER) if item.role is None else ROLES.get(item.role)
 
 
-def names_router(name: str, scope: Scope) -> bool:
+def is_router_name(name: str, scope: Scope) -> bool:
     """Whether a name stands for a kind of router and for nothing else."""
     is_other = scope.find(name) is not None or find_op(name) is not None
     return not is_other and (is_router(name) or scope.find_router(name) is not None)
 
 
-def shown_given(value: Any) -> str:
+def format_argument(value: Any) -> str:
     """An argument of a block or a router, as it would be written."""
     if isinstance(value, Template):
         return str(value)
     if isinstance(value, tuple) and any(isinstance(each, Entity) for each in value):
-        return f"[{', '.join(map(shown_given, value))}]"
+        return f"[{', '.join(map(format_argument, value))}]"
     return str(value.path) if isinstance(value, DeclaredEntity | AxisEntity) else format_briefly(value)
 
 
-def described(value: Any) -> str:
+def describe(value: Any) -> str:
     """A value in words, for messages."""
     match value:
         case Tensor():
@@ -271,7 +271,7 @@ def described(value: Any) -> str:
         case DeclaredEntity():
             return f'the {value.kind} "{value.path}"'
         case tuple() if any(isinstance(each, Entity) for each in value):
-            return f"the list {shown_given(value)}"
+            return f"the list {format_argument(value)}"
         case _:
             return f"the constant {format_briefly(value)}"
 
@@ -288,7 +288,7 @@ def is_value(value: Any) -> bool:
     return not is_callable(value)
 
 
-def origins(tensors: tuple[Tensor, ...], culprit: int | None) -> tuple[Note, ...]:
+def note_origins(tensors: tuple[Tensor, ...], culprit: int | None) -> tuple[Note, ...]:
     """Where operands that do not fit came from: the culprit if one is known, or all."""
-    chosen = tensors if culprit is None else tensors[culprit : culprit + 1]
-    return tuple(Note(text=f"{tensor.type} comes from here", span=tensor.span) for tensor in chosen if tensor.span)
+    culprits = tensors if culprit is None else tensors[culprit : culprit + 1]
+    return tuple(Note(text=f"{tensor.type} comes from here", span=tensor.span) for tensor in culprits if tensor.span)

@@ -9,12 +9,12 @@ from typing import Any
 
 from modgraph.declare import format_value
 from modgraph.elaboration import arithmetic, constants, entities, errors
-from modgraph.elaboration.arithmetic import computed, constant_call, counted
+from modgraph.elaboration.arithmetic import check_size, constant_call, evaluate_function
 from modgraph.elaboration.blocks import use_block
-from modgraph.elaboration.calls import CallArgument, arguments_of, settle
+from modgraph.elaboration.calls import CallArgument, bind_settings, evaluate_arguments
 from modgraph.elaboration.decisions import apply_statistic, evaluate_attribute
 from modgraph.elaboration.elaborator import Elaborator
-from modgraph.elaboration.entities import POISON, BlockEntity, Entity, Poison, Template, Tensor, described, is_callable
+from modgraph.elaboration.entities import POISON, BlockEntity, Entity, Poison, Template, Tensor, describe, is_callable
 from modgraph.elaboration.pipelines import evaluate_pipeline
 from modgraph.ops import Op
 from modgraph.syntax import ast
@@ -36,12 +36,12 @@ def _name(expression: ast.Name, elaborator: Elaborator) -> Any:
     op = find_op(name) if found is None else None
     has_settings = op is not None and any(setting.required for setting in op.settings().values())
     if found is None and name in elaborator.axes and (op is None or has_settings):
-        elaborator.tell_axis(name, span)
+        elaborator.report_axis(name, span)
     elif found is not None or op is not None:
-        return elaborator.unapplied(ast.Stage(span=span, term=expression))
+        return elaborator.make_template(ast.Stage(span=span, term=expression))
     elif not elaborator.report_ended(name, span):
         suggestion = MEANT.get(name) or value_meant(name, [*elaborator.visible(span), *constants.FUNCTIONS])
-        elaborator.tell(errors.UnknownName(span=span, name=name, suggestion=suggestion))
+        elaborator.report(errors.UnknownName(span=span, name=name, suggestion=suggestion))
     return POISON
 
 
@@ -53,11 +53,11 @@ def _list(expression: ast.ListOf, elaborator: Elaborator) -> Any:
             advice = "several values stand in parentheses: (a, b) -> concat"
             if is_callable(value):
                 advice = "unlike modules are listed in a pool: pool p = [linear(4), identity]"
-            what, found = "a member of a list", described(value)
-            value = elaborator.tell(errors.NotConstant(span=item.span, what=what, found=found, way_out=advice))
+            what, found = "a member of a list", describe(value)
+            value = elaborator.report(errors.NotConstant(span=item.span, what=what, found=found, way_out=advice))
         items.append(value)
     poisoned = any(value is POISON for value in items)
-    return POISON if poisoned or not counted(tuple(items), expression, elaborator) else tuple(items)
+    return POISON if poisoned or not check_size(tuple(items), expression, elaborator) else tuple(items)
 
 
 def _tuple(expression: ast.TupleOf, elaborator: Elaborator) -> Any:
@@ -73,7 +73,7 @@ def _call(call: ast.Call, elaborator: Elaborator) -> Any:
     if elaborator.scope.find(name, lambda found: isinstance(found, Template)) is not None:
         return _call_passed(call, elaborator)
     if elaborator.scope.find(name, lambda found: isinstance(found, BlockEntity)) is not None:
-        return elaborator.unapplied(ast.Stage(span=call.span, term=call))
+        return elaborator.make_template(ast.Stage(span=call.span, term=call))
     op = find_op(name)
     if op is None:
         return (
@@ -81,14 +81,14 @@ def _call(call: ast.Call, elaborator: Elaborator) -> Any:
             if name in constants.FUNCTIONS
             else _unknown_call(call, name, elaborator)
         )
-    given = arguments_of(call, elaborator)
+    given = evaluate_arguments(call, elaborator)
     if name in constants.FUNCTIONS:
         if any(elaborator.is_axis(each.value, each.span) for each in given if each.name is None):
             return POISON
         numbers = all(argument.name is None and not isinstance(argument.value, Entity) for argument in given)
         lists = any(isinstance(argument.value, tuple | range) for argument in given)
         if numbers and (lists or len(given) > len(op.settings())):  # rather than the settings of the op
-            return computed(name, [argument.value for argument in given], call, elaborator)
+            return evaluate_function(name, [argument.value for argument in given], call, elaborator)
     given = _numbers_as_settings(op, given)
     kinds = OPERANDS | entities.PoolEntity if op.objective else OPERANDS  # a statistic is told to be of a router
     operands = list(takewhile(lambda each: each.name is None and isinstance(each.value, kinds), given))
@@ -98,10 +98,10 @@ def _call(call: ast.Call, elaborator: Elaborator) -> Any:
     if not operands and any(argument.name is None and isinstance(argument.value, Tensor) for argument in settings):
         way_out = f"{name}imum(0, x) is of two" if name in ("min", "max") else f"as in {name}(x, …)"
         reason = "values come before settings"
-        return elaborator.tell(errors.DoesNotFit(span=call.span, who=name, reason=reason, way_out=way_out))
+        return elaborator.report(errors.DoesNotFit(span=call.span, who=name, reason=reason, way_out=way_out))
     if not operands:
-        return elaborator.unapplied(ast.Stage(span=call.span, term=call))
-    settled = settle(op, settings, elaborator, call.span)
+        return elaborator.make_template(ast.Stage(span=call.span, term=call))
+    settled = bind_settings(op, settings, elaborator, call.span)
     if isinstance(settled, Poison):
         return POISON
     return apply_statistic(settled, [(each.value, each.span) for each in operands], call, elaborator)
@@ -109,13 +109,13 @@ def _call(call: ast.Call, elaborator: Elaborator) -> Any:
 
 def _call_passed(call: ast.Call, elaborator: Elaborator) -> Any:
     """A call of what was passed as an argument: applied to the values that it begins with, if to any."""
-    arguments = arguments_of(call, elaborator, of_op=False)
+    arguments = evaluate_arguments(call, elaborator, of_op=False)
     if any(isinstance(argument.value, Poison) for argument in arguments):
         return POISON
     operands = list(takewhile(lambda each: each.name is None and isinstance(each.value, Tensor), arguments))
     if not operands:
-        return elaborator.unapplied(ast.Stage(span=call.span, term=call))
-    settled = elaborator.callable(replace(call, arguments=call.arguments[len(operands) :]))
+        return elaborator.make_template(ast.Stage(span=call.span, term=call))
+    settled = elaborator.resolve_callable(replace(call, arguments=call.arguments[len(operands) :]))
     if isinstance(settled, entities.OpUse):
         return apply_statistic(settled, [(each.value, each.span) for each in operands], call, elaborator)
     if isinstance(settled, Poison):
@@ -141,13 +141,13 @@ def _unknown_call(call: ast.Call, name: str, elaborator: Elaborator) -> Any:
     if isinstance(found, Poison):
         return POISON
     if found is not None or is_router(name) or elaborator.scope.find_router(name) is not None:
-        what = described(found) if found is not None else f'the router "{name}"'
+        what = describe(found) if found is not None else f'the router "{name}"'
         advice = "a router is declared: router NAME = …" if found is None else "only ops and routers take arguments"
         return elaborator.refuse(call.span, "an op", f"this is {what}", advice)
     suggestion = "a range is written with two dots: 0..4"
     if name != "range":
         suggestion = op_meant(name, [*elaborator.visible(call.span, is_callable), *constants.FUNCTIONS])
-    return elaborator.tell(errors.UnknownOp(span=call.callee.span, name=name, suggestion=suggestion))
+    return elaborator.report(errors.UnknownOp(span=call.callee.span, name=name, suggestion=suggestion))
 
 
 EXPRESSIONS: dict[type[ast.Expression], Callable[[Any, Elaborator], Any]] = {
@@ -169,23 +169,23 @@ def callable_of(term: ast.Expression, elaborator: Elaborator, further: tuple[Cal
         value = elaborator.evaluate(term)
         if is_callable(value) or isinstance(value, Poison):
             return value
-        return elaborator.refuse(term.span, CALLABLE, f"this is {described(value)}")
+        return elaborator.refuse(term.span, CALLABLE, f"this is {describe(value)}")
     found = elaborator.scope.find(callee.name, is_callable)
     called = isinstance(term, ast.Call) or bool(further)
     if isinstance(found, BlockEntity):
-        return use_block(found, [*arguments_of(term, elaborator, of_op=False), *further], elaborator, term.span)
+        return use_block(found, [*evaluate_arguments(term, elaborator, of_op=False), *further], elaborator, term.span)
     if isinstance(found, Template) and called:
-        arguments = (*arguments_of(term, elaborator, of_op=False), *further)
+        arguments = (*evaluate_arguments(term, elaborator, of_op=False), *further)
         if found.term is not None:
-            with elaborator.context.applying(found.span, term.span):
-                return callable_of(found.term, elaborator.where_written(found), arguments)
+            with elaborator.context.enter_application(found.span, term.span):
+                return callable_of(found.term, elaborator.enter_template(found), arguments)
         way_out = "give an op or a block by its name"
         return elaborator.refuse(callee, "an op or a block", "this is a pipeline, which takes no arguments", way_out)
     if found is not None and not called:
         return found
     if (op := find_op(callee.name)) is None:
         return _unknown_term(callee, elaborator)
-    return settle(op, [*arguments_of(term, elaborator), *further], elaborator, term.span)
+    return bind_settings(op, [*evaluate_arguments(term, elaborator), *further], elaborator, term.span)
 
 
 def _unknown_term(term: ast.Name, elaborator: Elaborator) -> Poison:
@@ -194,8 +194,8 @@ def _unknown_term(term: ast.Name, elaborator: Elaborator) -> Poison:
         return POISON
     if found is None:
         suggestion = op_meant(term.name, elaborator.visible(term.span, is_callable))
-        return elaborator.tell(errors.UnknownOp(span=term.span, name=term.name, suggestion=suggestion))
-    way_out = f"for example: {term.name}=relu" if elaborator.given_at(term) else ""
+        return elaborator.report(errors.UnknownOp(span=term.span, name=term.name, suggestion=suggestion))
+    way_out = f"for example: {term.name}=relu" if elaborator.find_argument(term) else ""
     if isinstance(found, entities.Family) and found.members:
         way_out = f"take one of its members: {term.name}[{format_value(next(iter(found.members)))}]"
-    return elaborator.refuse(term, CALLABLE, f'"{term.name}" is {described(found)}', way_out)
+    return elaborator.refuse(term, CALLABLE, f'"{term.name}" is {describe(found)}', way_out)

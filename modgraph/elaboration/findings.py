@@ -10,7 +10,7 @@ from modgraph import ir
 from modgraph.diagnostics import Note, Report, Span, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import Declared
-from modgraph.elaboration.learning import find_unlearned, in_prelude
+from modgraph.elaboration.learning import find_unlearned, is_in_prelude
 from modgraph.elaboration.scope import join
 from modgraph.ir import DecisionNode, Graph, Needed, OpNode, Part, PoolNode, Result, RouteNode, ScanNode, needed_in
 from modgraph.ops.along_axis import Softmax
@@ -30,7 +30,7 @@ def find_weaknesses(graph: Graph, declared: Mapping[str, Declared], growing: Set
     another, each to be learned alone: they compete with none.
     """
     outputs, losses = set(graph.outputs.values()), set(graph.losses.values())
-    dead = _find_dead(needed_by(outputs | losses, graph))
+    dead = _find_dead(find_needed(outputs | losses, graph))
     for name, span in dead.items():
         report.add(errors.Dead(span=span, name=name))
     _find_probabilities(graph, report)
@@ -39,7 +39,7 @@ def find_weaknesses(graph: Graph, declared: Mapping[str, Declared], growing: Set
         _find_unbalanced(graph, declared, growing, report)
 
 
-def needed_by(ends: set[Result], graph: Graph) -> list[Needed]:
+def find_needed(ends: set[Result], graph: Graph) -> list[Needed]:
     """The dependencies of some results, in the graph and in the regions of its scans."""
     whole = needed_in(graph, ends)
     stacked: dict[str, set[Result]] = {scan.name: set() for scan in graph.of_kind(ScanNode)}
@@ -56,10 +56,12 @@ def _find_dead(parts: list[Needed]) -> dict[str, Span | None]:
     for part in parts:
         graph = part.graph
         with_weights = [node for node in graph.of_kind(OpNode) if node.op.all_weights()]
-        owners = {node.name: [node.owner] for node in with_weights if not in_prelude(node)}
-        texts = {head for node in with_weights if in_prelude(node) for head in accumulate(node.owner.split("."), join)}
+        owners = {node.name: [node.owner] for node in with_weights if not is_in_prelude(node)}
+        texts = {
+            head for node in with_weights if is_in_prelude(node) for head in accumulate(node.owner.split("."), join)
+        }
         routes: list[RouteNode | DecisionNode] = [*graph.of_kind(RouteNode), *graph.of_kind(DecisionNode)]
-        for node in (each for each in routes if not in_prelude(each)):
+        for node in (each for each in routes if not is_in_prelude(each)):
             pool, router = graph.pool_of(node), graph.router_of(node)
             in_pool = any(each.op.all_weights() for region in pool.graphs() for each in region.of_kind(OpNode))
             in_router = isinstance(node, RouteNode) and graph.declaration_of(node).all_weights()
@@ -79,7 +81,7 @@ def _find_unbalanced(graph: Graph, declared: Mapping[str, Declared], growing: Se
     routers = dict.fromkeys(each.router.name for each in decisions if each.facts.balanced)
     if not routers:
         return
-    balanced = {*_read_records(needed_by(set(graph.losses.values()), graph)), *_ruled(graph)}
+    balanced = {*_read_records(find_needed(set(graph.losses.values()), graph)), *_find_ruled(graph)}
     balanced |= {each.router.name for each in decisions if each.pool.axis.name in growing}
     wanting: dict[Declared, list[str]] = {}
     for router in routers:
@@ -110,7 +112,7 @@ def _read_records(parts: list[Needed]) -> Iterator[str]:
         yield from (each.router.name for result in part.ends for each in records.get(result, ()))
 
 
-def _ruled(graph: Graph) -> Iterator[str]:
+def _find_ruled(graph: Graph) -> Iterator[str]:
     """The routers that a state decides on which moves by what they decided, perhaps before its padding was masked."""
     rules = ir.moved_states(graph)
     needed = needed_in(graph, set(rules.values())).results
@@ -147,7 +149,7 @@ def _find_probabilities(graph: Graph, report: Report) -> None:
         for each in (part.graph, *inside):
             for node in each.of_kind(OpNode):
                 made = _find_bounded(node, each)
-                if made is not None and not in_prelude(node):
+                if made is not None and not is_in_prelude(node):
                     way_out = f"leave {made.op.name} out" + ", or write log_softmax" * isinstance(made.op, NORMALISE)
                     facts: Any = {"notes": (Note(text="made here", span=made.span),), "way_out": way_out}
                     report.add(errors.NoLogits(span=node.span, op=node.op.name, made=made.op.name, **facts))
@@ -177,16 +179,16 @@ def _find_bounded(node: OpNode, graph: Graph) -> OpNode | None:
     return made if along[0] == along[1] else None
 
 
-def moves_in(file: ast.File) -> dict[str, str]:
+def find_moves(file: ast.File) -> dict[str, str]:
     """What a file's model says was called otherwise (`moved old -> new`), new names by old ones."""
-    return {each.before.name: each.after.name for model in file.models[:1] for each in _declared_in(model.body)}
+    return {each.before.name: each.after.name for model in file.models[:1] for each in _list_moves(model.body)}
 
 
 def check_moves(body: ast.Body, graph: Graph, report: Report) -> None:
     """Tells of names that are moved twice, and of those that the graph does not have."""
     before: dict[str, ast.Move] = {}
     after: dict[str, ast.Move] = {}
-    for each in _declared_in(body):
+    for each in _list_moves(body):
         for path, known in ((each.before, before), (each.after, after)):
             if known.setdefault(path.name, each) is not each:
                 report.add(errors.MovedTwice(span=path.span, name=path.name))
@@ -201,5 +203,5 @@ def check_moves(body: ast.Body, graph: Graph, report: Report) -> None:
             report.add(errors.MovedNowhere(span=each.after.span, name=name, suggestion=suggestion))
 
 
-def _declared_in(body: ast.Body) -> list[ast.Move]:
+def _list_moves(body: ast.Body) -> list[ast.Move]:
     return [each for each in body.statements if isinstance(each, ast.Move)]

@@ -11,9 +11,9 @@ from typing import TypeVar
 
 from modgraph.diagnostics import Note, did_you_mean
 from modgraph.elaboration import entities, errors
-from modgraph.elaboration.bindings import named_after
+from modgraph.elaboration.bindings import enter_binding
 from modgraph.elaboration.elaborator import Elaborator
-from modgraph.elaboration.entities import AxisEntity, Entity, Poison, PoolEntity, RouterEntity, Tensor, described
+from modgraph.elaboration.entities import AxisEntity, Entity, Poison, PoolEntity, RouterEntity, Tensor, describe
 from modgraph.elaboration.scans import stands_in_scan
 from modgraph.elaboration.scope import Scope
 from modgraph.ir import MOST_MODULES, GrowthNode
@@ -29,23 +29,23 @@ EXAMPLES: dict[type[Entity], str] = {PoolEntity: "pool NAME[2] = …", RouterEnt
 
 def elaborate_grow_by(statement: ast.GrowBy, elaborator: Elaborator) -> None:
     if elaborator.region:
-        elaborator.tell(errors.NotInRegion(span=statement.span, what="growth"))
+        elaborator.report(errors.NotInRegion(span=statement.span, what="growth"))
         return
-    pool = _declared(statement.pool, PoolEntity, statement, elaborator)
+    pool = _find_declared(statement.pool, PoolEntity, statement, elaborator)
     by = elaborator.constant(statement.by, "the number of modules to add")
     if pool is None or isinstance(by, Poison):
         return
-    others = _along(pool.axis, PoolEntity, elaborator.scope)
+    others = _find_along(pool.axis, PoolEntity, elaborator.scope)
     problem = UNLIKE if len(pool.templates) > 1 else None
     if any(other.path in elaborator.context.named for other in others.values()):
         problem = "it has been used already, with the modules it had", "let it grow before its first use"
-    if _along(pool.axis, AxisEntity, elaborator.scope):
+    if _find_along(pool.axis, AxisEntity, elaborator.scope):
         problem = OF_TYPES
     if type(by) is not int or not 0 <= by <= MOST_MODULES - pool.size:
         most = f"from 0 to {MOST_MODULES - pool.size}, as in: grow p[1]"
         problem = "it grows by a whole number of modules", most
     if problem is not None:
-        elaborator.tell(
+        elaborator.report(
             errors.CannotGrow(span=statement.span, pool=statement.pool, reason=problem[0], way_out=problem[1])
         )
     elif by:
@@ -53,13 +53,13 @@ def elaborate_grow_by(statement: ast.GrowBy, elaborator: Elaborator) -> None:
             elaborator.scope.rebind(name, replace(other, size=other.size + by, grown=other.grown + by))
 
 
-def _along(axis: Axis, kind: type[W], scope: Scope) -> dict[str, W]:
+def _find_along(axis: Axis, kind: type[W], scope: Scope) -> dict[str, W]:
     """The pools whose modules have an axis, or what a type declares as such, by their names in a scope."""
     known = (item for here in reversed([*scope.chain()]) for item in here.names.items())
     return {name: each for name, each in known if isinstance(each, kind) and each.axis == axis}
 
 
-def _declared(name: str, kind: type[E], statement: ast.GrowBy | ast.Grow, elaborator: Elaborator) -> E | None:
+def _find_declared(name: str, kind: type[E], statement: ast.GrowBy | ast.Grow, elaborator: Elaborator) -> E | None:
     """The pool or the router of a name; None after a told mistake."""
     found = elaborator.scope.find(name)
     if isinstance(found, kind):
@@ -69,17 +69,17 @@ def _declared(name: str, kind: type[E], statement: ast.GrowBy | ast.Grow, elabor
         known = elaborator.visible(statement.span, lambda value: isinstance(value, kind))
         declare = f"declare it first: {EXAMPLES[kind]}"
         suggestion = did_you_mean(name, known, f"the {word}s here: {{known}}") if known else declare
-        elaborator.tell(errors.UnknownName(span=statement.span, name=name, suggestion=suggestion))
+        elaborator.report(errors.UnknownName(span=statement.span, name=name, suggestion=suggestion))
     elif not isinstance(found, Poison):
         way_out = "let each grow where it is declared, in the same loop" if isinstance(found, entities.Family) else ""
-        elaborator.refuse(statement.span, f"a {word}", f"{name} is {described(found)}", way_out)
+        elaborator.refuse(statement.span, f"a {word}", f"{name} is {describe(found)}", way_out)
     return None
 
 
 def elaborate_grow(statement: ast.Grow, elaborator: Elaborator) -> None:
     """Put in when a pool is to grow, unless what stands behind `where` is false."""
     if elaborator.region:
-        elaborator.tell(errors.NotInRegion(span=statement.span, what="growth"))
+        elaborator.report(errors.NotInRegion(span=statement.span, what="growth"))
         return
     if elaborator.decision is not None:
         way_out = f"a model says it: {statement.span.text.splitlines()[0]}"
@@ -87,14 +87,14 @@ def elaborate_grow(statement: ast.Grow, elaborator: Elaborator) -> None:
         return
     if stands_in_scan(statement, "growth", "let the pool grow behind the scan", elaborator):
         return
-    pool = _declared(statement.pool, PoolEntity, statement, elaborator)
-    router = _declared(statement.router, RouterEntity, statement, elaborator)
+    pool = _find_declared(statement.pool, PoolEntity, statement, elaborator)
+    router = _find_declared(statement.router, RouterEntity, statement, elaborator)
     if pool is not None:
         elaborator.context.may_grow.add(pool.axis.name)
     wanted = True if statement.where is None else elaborator.constant(statement.where, "where a pool grows")
     if statement.where is not None and not isinstance(wanted, bool | Poison):
-        problem = f"where a pool grows is true or false, not {described(wanted)}"
-        elaborator.tell(errors.Arithmetic(span=statement.where.span, problem=problem, way_out="compare it: i >= 9"))
+        problem = f"where a pool grows is true or false, not {describe(wanted)}"
+        elaborator.report(errors.Arithmetic(span=statement.where.span, problem=problem, way_out="compare it: i >= 9"))
     if wanted is not True:
         return
     when = _condition(statement, elaborator)
@@ -102,14 +102,14 @@ def elaborate_grow(statement: ast.Grow, elaborator: Elaborator) -> None:
         return
     elaborator.context.growing[pool.axis.name] = statement.span
     uses = {"pool": pool.path, "router": router.path}
-    assert all(map(elaborator.shares, uses.values())), "what routes is in the graph, or in one of a scan"
+    assert all(map(elaborator.adopt_node, uses.values())), "what routes is in the graph, or in one of a scan"
     node = GrowthNode(name=f"{pool.path}.growth", span=statement.span)
     elaborator.add(node, statement.span, {"when": when.result}, uses)
 
 
 def _condition(statement: ast.Grow, elaborator: Elaborator) -> Tensor | None:
     """What decides: a number for the whole batch; None after a told mistake."""
-    value = named_after(f"grow_{statement.pool}", elaborator).evaluate(statement.condition)
+    value = enter_binding(f"grow_{statement.pool}", elaborator).evaluate(statement.condition)
     if isinstance(value, Poison) or (isinstance(value, Tensor) and value.type == TensorType("float", per="batch")):
         return value if isinstance(value, Tensor) else None
     way_out = "compute it from values of the batch, for example: batch_mean(x) > 2"
@@ -117,24 +117,26 @@ def _condition(statement: ast.Grow, elaborator: Elaborator) -> Tensor | None:
         way_out = "reduce it to one number, for example: … -> min(axis=-1)"
         if value.type.per == "example":
             way_out = "take its mean over the batch: … -> batch_mean"
-    elaborator.tell(errors.GrowthCondition(span=statement.condition.span, found=described(value), way_out=way_out))
+    elaborator.report(errors.GrowthCondition(span=statement.condition.span, found=describe(value), way_out=way_out))
     return None
 
 
 def _may_grow(pool: PoolEntity, router: RouterEntity, statement: ast.Grow, elaborator: Elaborator) -> bool:
     """Whether a pool's modules may grow by what a router tells, and nothing else says so."""
     span, name, first = statement.span, statement.pool, elaborator.context.growing.get(pool.axis.name)
-    of_types = _along(pool.axis, AxisEntity, elaborator.scope)
-    if of_types or any(len(other.templates) > 1 for other in _along(pool.axis, PoolEntity, elaborator.scope).values()):
+    of_types = _find_along(pool.axis, AxisEntity, elaborator.scope)
+    if of_types or any(
+        len(other.templates) > 1 for other in _find_along(pool.axis, PoolEntity, elaborator.scope).values()
+    ):
         reason, way_out = OF_TYPES if of_types else (UNLIKE[0], "declare it as modules of one kind")
-        elaborator.tell(errors.CannotGrow(span=span, pool=name, reason=reason, way_out=way_out))
+        elaborator.report(errors.CannotGrow(span=span, pool=name, reason=reason, way_out=way_out))
         return False
     if first is not None:
         notes = (Note(text="they grow by this already", span=first),)
-        elaborator.tell(errors.GrowsTwice(span=span, pool=name, notes=notes))
+        elaborator.report(errors.GrowsTwice(span=span, pool=name, notes=notes))
         return False
     elaborator.context.spend(len(elaborator.graph), router.span)
     routes = any(each.pool.axis == pool.axis for each in elaborator.graph.decisions(router.path))
     if not routes and not elaborator.context.incomplete:
-        elaborator.tell(errors.GrowsByAnother(span=span, pool=name, router=statement.router))
+        elaborator.report(errors.GrowsByAnother(span=span, pool=name, router=statement.router))
     return routes

@@ -24,7 +24,7 @@ DEEPEST_IMPORT = 50
 SPEC, RECORD, KEPT = "spec.mod", "run.json", "imports.json"  # of a run: its spec, its record, the imported texts
 
 
-def resolved(path: Path) -> Path:
+def resolve_path(path: Path) -> Path:
     """The path without links; itself where it cannot be followed, as reading it will tell."""
     try:
         return path.resolve()
@@ -37,7 +37,7 @@ class Imports:
     from the root, are read in place of the files. `files` are all that were read."""
 
     def __init__(self, root: Path, report: Report, kept: Mapping[str, str] | None = None) -> None:
-        self.root = resolved(root)
+        self.root = resolve_path(root)
         self.report = report
         self.kept = dict(kept or {})
         self.files: dict[Path, tuple[Source, ast.File]] = {}
@@ -45,13 +45,13 @@ class Imports:
         self.reading: list[Path] = []
 
     @classmethod
-    def of_spec(cls, spec: Path, report: Report) -> Imports:
+    def from_spec(cls, spec: Path, report: Report) -> Imports:
         """The imports of a file, from its folder; for the spec of a run, the texts that the run keeps."""
         folder, kept = spec.parent, dict[str, str]()
         if spec.name == SPEC and exists(folder / RECORD) and exists(folder / KEPT):
             source = read(folder / KEPT, report)
             try:
-                kept = kept_texts(source.text) if source is not None else {}
+                kept = parse_kept_texts(source.text) if source is not None else {}
             except ValueError as error:
                 way_out = "a run cannot be changed: copy its spec.mod elsewhere, with the files that it imports"
                 report.add(UnreadableFile(path=str(folder / KEPT), reason=str(error), way_out=way_out))
@@ -60,7 +60,7 @@ class Imports:
     def scope_of(self, file: ast.File, path: Path) -> Scope:
         """The blocks that a file defines and imports, by name."""
         scope = Scope()
-        self.reading.append(resolved(path))
+        self.reading.append(resolve_path(path))
         for statement in file.imports:
             self._import(statement, path, scope)
         _declare_definitions(file, scope, self.report)
@@ -82,7 +82,7 @@ class Imports:
 
     def _file(self, statement: ast.Import, importer: Path) -> Scope | None:
         """The definitions of an imported file, which is read once; None where that cannot be, as is told."""
-        path, span = resolved(importer.parent / statement.path), statement.span
+        path, span = resolve_path(importer.parent / statement.path), statement.span
         if path in self.reading:
             self.report.add(errors.CircularImport(span=span, path=statement.path))
             return None
@@ -104,7 +104,7 @@ class Imports:
         return self.scope_of(file, path)
 
 
-def kept_texts(text: str) -> dict[str, str]:
+def parse_kept_texts(text: str) -> dict[str, str]:
     """The texts of imported files by their paths, as a run keeps them. Raises `ValueError`."""
     try:
         found = json.loads(text)
@@ -148,7 +148,7 @@ class Standalone:
     imports: Mapping[str, str]
 
     @classmethod
-    def of(cls, file: ast.File, imports: Imports) -> Standalone:
+    def from_file(cls, file: ast.File, imports: Imports) -> Standalone:
         """A file whose imports were read. Files outside its folder move into it, and the imports' paths with them."""
         places: dict[Path, str] = {}  # the new path of each file, from the spec's folder
         for path in sorted(imports.files, key=lambda path: not path.is_relative_to(imports.root)):
@@ -165,16 +165,16 @@ class Standalone:
 def read_standalone(file: ast.File, report: Report) -> Standalone:
     """A file with everything that it imports. Reports files that cannot be read."""
     path = Path(file.span.source.name)
-    imports = Imports.of_spec(path, report)
+    imports = Imports.from_spec(path, report)
     imports.scope_of(file, path)
-    return Standalone.of(file, imports)
+    return Standalone.from_file(file, imports)
 
 
 def _move(source: Source, file: ast.File, path: Path, place: str, places: Mapping[Path, str]) -> str:
     """The text of a file that moves from a path to a place, with the paths of its imports from there."""
     text, folder = source.text, PurePosixPath(place).parent
     for statement in reversed(file.imports):
-        there = places.get(resolved(path.parent / statement.path))
+        there = places.get(resolve_path(path.parent / statement.path))
         if there is not None and os.path.normpath(folder / statement.path) != os.path.normpath(there):
             span = statement.path_span
             text = f"{text[: span.start]}{format_value(os.path.relpath(there, folder))}{text[span.end :]}"

@@ -12,7 +12,7 @@ from typing import Any
 from modgraph.declare import DISTRIBUTION
 from modgraph.diagnostics import Caution, Note, Report, Span
 from modgraph.elaboration import errors
-from modgraph.elaboration.sparsity import support_of
+from modgraph.elaboration.sparsity import find_support
 from modgraph.ir import Graph, Node, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode, TargetNode
 from modgraph.ops import Op
 from modgraph.ops.along_axis import Sum
@@ -86,16 +86,16 @@ def _is_constant(node: OpNode, graph: Graph) -> bool:
         return False
     operands = [*graph.inputs(node.name).values()]
     if isinstance(node.op, MaskedSoftmax):
-        chosen, place = operands[1], graph.signature(node).axes["position"]
+        choice, place = operands[1], graph.signature(node).axes["position"]
     elif len(operands) == 2:
-        chosen, place = operands[0], _summed_along(operands[1], operands[0], graph)
+        choice, place = operands[0], _find_sum_axis(operands[1], operands[0], graph)
     else:
         return False
-    support = None if place is None else support_of(chosen, graph)
+    support = None if place is None else find_support(choice, graph)
     return support is not None and support.bound.place == place and support.bound.k == 1
 
 
-def _summed_along(result: Result, terms: Result, graph: Graph) -> int | None:
+def _find_sum_axis(result: Result, terms: Result, graph: Graph) -> int | None:
     """The axis over which a value sums some terms, by its place in them, if it does; the sum may be broadcast, or have
     a constant added to it."""
     node = graph[result.node]
@@ -134,15 +134,15 @@ def find_unlearned(graph: Graph, dead: Collection[str], report: Report) -> None:
     that draw are left out: an algorithm trains them, from the distributions that they record."""
     if not graph.losses:
         return
-    drawn = (each for each in graph.decisions() if each.facts.draws)
-    logits = [each.results[record.name] for each in drawn for record in each.declared if record.role in DISTRIBUTION]
+    sampling = (each for each in graph.decisions() if each.facts.draws)
+    logits = [each.results[record.name] for each in sampling for record in each.declared if record.role in DISTRIBUTION]
     compared = _find_compared(graph)
     task = {name: result for name, result in graph.losses.items() if result in compared}
     of_task = Reach(graph, [*task.values(), *logits])
     every = of_task if task == graph.losses else Reach(graph, graph.losses.values(), of_task)
     found: dict[tuple[type[Caution], Span | None], list[tuple[Owner, Stop | None]]] = {}
     parts = [part.graph for part in graph.parts()]
-    for owner in _owners(parts, {router.name: router for each in parts for router in each.of_kind(RouterNode)}):
+    for owner in _list_owners(parts, {router.name: router for each in parts for router in each.of_kind(RouterNode)}):
         taught = bool(owner.nodes & every.nodes)
         stop = None if owner.name in dead else owner.stop_in(of_task if taught else every)
         if owner.name not in dead and (stop is not None or (task and not taught)):  # without a task it is not finished
@@ -150,7 +150,7 @@ def find_unlearned(graph: Graph, dead: Collection[str], report: Report) -> None:
     for path, region in graph.modules():
         if region.graph.of_kind(RouteNode):  # else all that is in it is learned as its pool is
             reach = Reach(region.graph, region.results)
-            for owner in _owners([region.graph], {}, f"{path}."):
+            for owner in _list_owners([region.graph], {}, f"{path}."):
                 if (stop := owner.stop_in(reach)) is not None:
                     found.setdefault((errors.NotLearned, owner.span), []).append((owner, stop))
     for (caution, span), owners in found.items():
@@ -163,14 +163,14 @@ def _explain(stop: Stop | None) -> dict[str, Any]:
     """Why no gradient reaches something, the way out, and where it ends."""
     if stop is None:
         return {"why": "", "way_out": NO_LOSS}
-    by, prelude = f'"{stop.node.op.name}"', in_prelude(stop.node)
+    by, prelude = f'"{stop.node.op.name}"', is_in_prelude(stop.node)
     why = f": {by} of a single choice is one, whatever its score" if stop.constant else f": none passes {by}"
     way_out = (CHOOSE_MORE if prelude else SHARES) if stop.constant else STRAIGHT
     notes = () if prelude else (Note(text="it ends here", span=stop.node.span),)
     return {"why": why, "way_out": way_out, "notes": notes}
 
 
-def in_prelude(node: Node) -> bool:
+def is_in_prelude(node: Node) -> bool:
     """Whether a node stands in the text of a router of the vocabulary."""
     return node.span is not None and is_prelude(node.span.source)
 
@@ -189,7 +189,7 @@ def _find_compared(graph: Graph) -> set[Result]:
     return found
 
 
-def _owners(graphs: list[Graph], routers: Mapping[str, RouterNode], path: str = "") -> list[Owner]:
+def _list_owners(graphs: list[Graph], routers: Mapping[str, RouterNode], path: str = "") -> list[Owner]:
     """Everything with weights that are not frozen, in the order of the graphs: the `routers` of a model, its pools and
     its other ops; of a pool's module, whose names stand below its path, no pools."""
     found: dict[str, Owner] = {}

@@ -7,7 +7,7 @@ from typing import Any
 
 from modgraph.elaboration import errors
 from modgraph.elaboration.elaborator import Elaborator
-from modgraph.elaboration.entities import POISON, Family, Poison, PoolEntity, described
+from modgraph.elaboration.entities import POISON, Family, Poison, PoolEntity, describe
 from modgraph.elaboration.rounds import Rounds
 from modgraph.syntax import ast
 from modgraph.types import is_key
@@ -18,14 +18,16 @@ def elaborate_loop(statement: ast.Loop, elaborator: Elaborator) -> None:
     its key (`s.0`)."""
     domain: Any = POISON
     if statement.name and isinstance(elaborator.scope.bound(statement.name), PoolEntity):
-        elaborator.tell(
+        elaborator.report(
             errors.DuplicateName(span=statement.span, name=statement.name)
         )  # its modules are called `pool.0` too
     else:
         domain = elaborator.constant(statement.domain, "what a loop runs over")
         if not isinstance(domain, range | tuple | Poison):
-            problem = f"a loop runs over a range or a list, not {described(domain)}"
-            elaborator.tell(errors.Arithmetic(span=statement.domain.span, problem=problem, way_out="for example: 0..4"))
+            problem = f"a loop runs over a range or a list, not {describe(domain)}"
+            elaborator.report(
+                errors.Arithmetic(span=statement.domain.span, problem=problem, way_out="for example: 0..4")
+            )
     if not isinstance(domain, range | tuple):
         poison_declared(statement.body, elaborator)
         return
@@ -36,13 +38,13 @@ def elaborate_loop(statement: ast.Loop, elaborator: Elaborator) -> None:
     elaborator.context.count("iterations", more, statement.span)
     for key, value in zip(_keys_of(domain), domain, strict=True):
         scope = (
-            elaborator.scope.inside(f"{statement.name}.{key}")
+            elaborator.scope.nest(f"{statement.name}.{key}")
             if statement.name
-            else elaborator.scope.inside(suffix=f".{key}")
+            else elaborator.scope.nest(suffix=f".{key}")
         )
         scope.declare(statement.variable, value)
         if rounds is None:
-            elaborator.within(scope).elaborate(statement.body)
+            elaborator.with_scope(scope).elaborate(statement.body)
         else:
             rounds.elaborate(key, scope)
         for name, members in families.items():
@@ -65,8 +67,8 @@ def elaborate_if(statement: ast.If, elaborator: Elaborator) -> None:
     condition = elaborator.constant(statement.condition, "a condition")
     if not isinstance(condition, bool):
         if not isinstance(condition, Poison):
-            problem = f"a condition is true or false, not {described(condition)}"
-            elaborator.tell(
+            problem = f"a condition is true or false, not {describe(condition)}"
+            elaborator.report(
                 errors.Arithmetic(span=statement.condition.span, problem=problem, way_out="compare it: x == 1")
             )
         for body in statement.bodies:
@@ -75,9 +77,9 @@ def elaborate_if(statement: ast.If, elaborator: Elaborator) -> None:
         return
     taken = statement.then if condition else statement.otherwise
     families = _families(statement.bodies, elaborator)
-    scope = elaborator.scope.inside()
+    scope = elaborator.scope.nest()
     if taken is not None:
-        elaborator.within(scope).elaborate(taken)
+        elaborator.with_scope(scope).elaborate(taken)
     elaborator.scope.end([*scope.ended, *(name for body in statement.bodies for name in body.bound)], "if")
     for name in statement.bound:
         if name in scope.names:
@@ -92,9 +94,9 @@ def elaborate_if(statement: ast.If, elaborator: Elaborator) -> None:
 
 def elaborate_frozen(statement: ast.Frozen, elaborator: Elaborator) -> None:
     """A body whose weights are not trained. Its names are those of the body around it."""
-    scope = elaborator.scope.inside(frozen=True)
+    scope = elaborator.scope.nest(frozen=True)
     scope.names = elaborator.scope.names
-    elaborator.within(scope).elaborate(statement.body)
+    elaborator.with_scope(scope).elaborate(statement.body)
 
 
 def _families(bodies: tuple[ast.Body, ...], elaborator: Elaborator) -> dict[str, dict[Any, Any]]:

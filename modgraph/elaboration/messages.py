@@ -28,7 +28,7 @@ from modgraph.vocabulary import find_op
 Types = tuple[TensorType, ...]
 
 
-def message_ranks(template: Any, count: int, elaborator: Elaborator) -> tuple[int, ...]:
+def infer_message_ranks(template: Any, count: int, elaborator: Elaborator) -> tuple[int, ...]:
     """How many trailing axes the modules of a pool take of each value: as many as the first op or block says, or the
     first op that needs several behind those that leave all axes there."""
     terms: list[Any] = [template]
@@ -44,18 +44,18 @@ def message_ranks(template: Any, count: int, elaborator: Elaborator) -> tuple[in
                 break
             said = said or rank is not None
         if isinstance(term, Template):
-            inside = elaborator.where_written(term)
-            terms = [inside.callable(stage.term) for stage in term.stages] + terms
+            inside = elaborator.enter_template(term)
+            terms = [inside.resolve_callable(stage.term) for stage in term.stages] + terms
         if isinstance(term, entities.ModuleEntity) and term.path not in seen:
             seen.add(term.path)
             terms.insert(0, term.template)
         if isinstance(term, BlockUse):
-            found = tuple(max(int(said), each) for each in _ranks_of_inputs(term))
+            found = tuple(max(int(said), each) for each in _infer_input_ranks(term))
             return found if len(found) == count else (1,) * count
     return (1,) * count
 
 
-def _ranks_of_inputs(use: BlockUse) -> Iterator[int]:
+def _infer_input_ranks(use: BlockUse) -> Iterator[int]:
     """A block's inputs say their axes; outer named ones are those of the senders and beyond, the last is never, and
     none that the first op on an input needs."""
     body = use.block.definition.body
@@ -64,14 +64,14 @@ def _ranks_of_inputs(use: BlockUse) -> Iterator[int]:
         axes = each.type.axes
         named = [isinstance(axis, ast.Name) and axis.name not in use.parameters for axis in axes]
         outer = next((at for at, is_name in enumerate(named[:-1]) if not is_name), max(0, len(axes) - 1))
-        sent = (
+        lines = (
             line for line in body.pipelines if isinstance(line.head, ast.Name) and line.head.name == each.reference.name
         )
-        needed = max((_needed_by(line.stages, scope)[0] for line in sent), default=1)
+        needed = max((_count_needed_axes(line.stages, scope)[0] for line in lines), default=1)
         yield max(len(axes) - outer, min(len(axes), needed))
 
 
-def _needed_by(stages: tuple[ast.Stage, ...], scope: Scope) -> tuple[int, bool]:
+def _count_needed_axes(stages: tuple[ast.Stage, ...], scope: Scope) -> tuple[int, bool]:
     """The axes that the first stage needs, or the first that needs several behind those that leave all axes there, 1
     where that is not known; and whether all leave them."""
     for stage in stages:
@@ -85,7 +85,7 @@ def _needed_by(stages: tuple[ast.Stage, ...], scope: Scope) -> tuple[int, bool]:
             needed = max(1, sum(axis != "..." for axis in op.operands[0].axes.split()))
             stays = _keeps_rank(op)
         elif isinstance(known, Template):
-            needed, stays = _needed_by(known.stages, known.scope)
+            needed, stays = _count_needed_axes(known.stages, known.scope)
         if needed > 1 or not stays:
             return needed, stays
     return 1, True
@@ -97,7 +97,7 @@ def _keeps_rank(op: type[Op]) -> bool:
     return same and op.infer is Declaration.infer and not op.along
 
 
-def sent_together(pool: PoolEntity, tensors: tuple[Tensor, ...], span: Span, elaborator: Elaborator) -> Any:
+def pack_message(pool: PoolEntity, tensors: tuple[Tensor, ...], span: Span, elaborator: Elaborator) -> Any:
     """What is sent to a pool, as one value: several side by side, or told that its modules do not take them.
 
     A value that lacks an axis of the senders of the others is the same for each. Inside a router, what it is given is
@@ -114,7 +114,7 @@ def sent_together(pool: PoolEntity, tensors: tuple[Tensor, ...], span: Span, ela
     if known is not None:
         ranks = [len(each.shape) for each in known]
     else:
-        found = [message_ranks(template, len(tensors), elaborator) for template in pool.templates]
+        found = [infer_message_ranks(template, len(tensors), elaborator) for template in pool.templates]
         ranks = [max(each) for each in zip(*found, strict=True)]
     for at, (tensor, rank) in enumerate(zip(tensors, ranks, strict=True)):
         problem = _cannot_send(tensor.type, rank)
@@ -155,17 +155,16 @@ def _concatenate(
     pool: PoolEntity, tensors: tuple[Tensor, ...], ranks: list[int], span: Span, elaborator: Elaborator
 ) -> Any:
     """One vector for each sender, of all values."""
-    inside = elaborator.under(Naming(*elaborator.naming.next("sent"), elaborator.scope))
+    inside = elaborator.with_naming(Naming(*elaborator.naming.next("sent"), elaborator.scope))
     outer = [each.type.shape[: len(each.type.shape) - rank] for each, rank in zip(tensors, ranks, strict=True)]
-    senders = max(outer, key=len)
-    like = tensors[outer.index(senders)]
+    token_axes = max(outer, key=len)
+    like = tensors[outer.index(token_axes)]
     vectors = []
     for at, (tensor, rank) in enumerate(zip(tensors, ranks, strict=True)):
-        spread = for_each_sender(tensor, rank, like, senders, span, inside)
+        spread = broadcast_to_tokens(tensor, rank, like, token_axes, span, inside)
         if spread is None:
-            reason = (
-                f"the senders of one value are {format_shape(senders)}, and those of another {format_shape(outer[at])}"
-            )
+            found = format_shape(outer[at])
+            reason = f"the token axes of one value are {format_shape(token_axes)}, and those of another {found}"
             way_out = "give both the same axes in front of those that a module takes"
             return refuse(pool, Misfit(reason, way_out), span, elaborator, tensors)
         vectors.append(_as_vector(spread, rank, span, inside))
@@ -180,7 +179,7 @@ def _as_vector(value: Tensor | Poison, rank: int, span: Span, elaborator: Elabor
     return apply_op(OpUse(op), (value,), span, elaborator)
 
 
-def as_one(values: tuple[Tensor, ...], span: Span, elaborator: Elaborator) -> Any:
+def pack_results(values: tuple[Tensor, ...], span: Span, elaborator: Elaborator) -> Any:
     """What one module yields, several values side by side."""
     if len(values) == 1:
         return values[0]
@@ -188,18 +187,18 @@ def as_one(values: tuple[Tensor, ...], span: Span, elaborator: Elaborator) -> An
     return POISON if POISON in vectors else apply_op(OpUse(Concat()), vectors, span, elaborator)
 
 
-def results_of(pool: PoolEntity, value: Any, span: Span, elaborator: Elaborator) -> Any:
+def unpack_results(pool: PoolEntity, value: Any, span: Span, elaborator: Elaborator) -> Any:
     """What a route yields, as many values as a module does; inside a router they stay one."""
     yields = elaborator.context.yields.get(pool.whole_path, ())
     if len(yields) < 2 or elaborator.decision is not None or not isinstance(value, Tensor):
         return value
-    found = taken_apart(
-        value, yields, span, elaborator.under(Naming(*elaborator.naming.next("yielded"), elaborator.scope))
+    found = unpack_message(
+        value, yields, span, elaborator.with_naming(Naming(*elaborator.naming.next("yielded"), elaborator.scope))
     )
     return POISON if isinstance(found, Poison) else entities.TensorTuple(found)
 
 
-def taken_apart(value: Tensor, types: Types, span: Span, elaborator: Elaborator) -> tuple[Tensor, ...] | Poison:
+def unpack_message(value: Tensor, types: Types, span: Span, elaborator: Elaborator) -> tuple[Tensor, ...] | Poison:
     """The values that stand side by side in one vector, each of its type behind the vector's outer axes."""
     lengths = tuple(prod(axis.size or 1 for axis in each.shape) for each in types)
     parts = apply_op(OpUse(Split(parts=lengths)), (value,), span, elaborator)
@@ -216,15 +215,15 @@ def taken_apart(value: Tensor, types: Types, span: Span, elaborator: Elaborator)
     return POISON if POISON in found else tuple(found)
 
 
-def for_each_sender(
-    value: Tensor, rank: int, like: Tensor, senders: Shape, span: Span | None, elaborator: Elaborator
+def broadcast_to_tokens(
+    value: Tensor, rank: int, like: Tensor, token_axes: Shape, span: Span | None, elaborator: Elaborator
 ) -> Any:
     """A value whose last axes, so many, are no senders', with the axes of all senders before them, which `like` has.
 
     It is the same along those that it lacks. None if it has others, or has them in another order.
     """
     left = [*value.type.shape[: len(value.type.shape) - rank]]
-    for behind, axis in enumerate(reversed(senders)):
+    for behind, axis in enumerate(reversed(token_axes)):
         if left and left[-1] == axis:
             left.pop()
             continue

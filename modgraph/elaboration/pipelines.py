@@ -11,10 +11,10 @@ from typing import Any
 from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import entities, errors
 from modgraph.elaboration.apply import ADD, MULTIPLY, apply_op
-from modgraph.elaboration.calls import axis_called
+from modgraph.elaboration.calls import resolve_axis
 from modgraph.elaboration.elaborator import Elaborator
-from modgraph.elaboration.entities import POISON, Family, OpUse, Poison, PoolEntity, Template, Tensor, described
-from modgraph.elaboration.messages import results_of, sent_together
+from modgraph.elaboration.entities import POISON, Family, OpUse, Poison, PoolEntity, Template, Tensor, describe
+from modgraph.elaboration.messages import pack_message, unpack_results
 from modgraph.elaboration.routes import ByRouter, ByWeights, Weighting, apply_pool
 from modgraph.ops.along_axis import Mean, Sum
 from modgraph.ops.linear import Contract
@@ -30,36 +30,36 @@ def evaluate_pipeline(expression: ast.Pipeline, elaborator: Elaborator) -> Any:
         case Template() if clause is None:
             here = head.scope is elaborator.scope
             first = head.stages if here else (ast.Stage(span=span, term=expression.head),)
-            return elaborator.unapplied(*first, *expression.stages)
+            return elaborator.make_template(*first, *expression.stages)
         case entities.ModuleEntity():
-            return elaborator.unapplied(ast.Stage(span=span, term=expression.head, by=clause), *expression.stages)
+            return elaborator.make_template(ast.Stage(span=span, term=expression.head, by=clause), *expression.stages)
         case Tensor() | entities.TensorTuple() | Poison():
             head = head if clause is None else _sum_head(head, clause, span, elaborator)
         case Family() if head.of_values:
             pass
         case _:
-            head = elaborator.tell(errors.NotValue(span=span, what="the head of a pipeline", found=described(head)))
+            head = elaborator.report(errors.NotValue(span=span, what="the head of a pipeline", found=describe(head)))
     return _apply_stages(head, expression.stages, elaborator)
 
 
 def _apply_stages(value: Any, stages: tuple[ast.Stage, ...], elaborator: Elaborator) -> Any:
     for stage in stages:
-        term = elaborator.callable(stage.term)
+        term = elaborator.resolve_callable(stage.term)
         weighting = None if stage.by is None else _evaluate_weighting(stage.by, elaborator)
         if isinstance(value, Poison) or isinstance(term, Poison) or isinstance(weighting, Poison):
             value = POISON
         elif isinstance(value, Family):
             value = _apply_to_family(term, weighting, value, stage, elaborator)
         else:
-            value = _apply_to_tensors(term, weighting, entities.several(value), stage, elaborator)
+            value = _apply_to_tensors(term, weighting, entities.flatten_values(value), stage, elaborator)
         elaborator.context.observe(stage.span, value)
     return value
 
 
 def apply_template(template: Template, tensors: tuple[Tensor, ...], span: Span, elaborator: Elaborator) -> Any:
     value = tensors[0] if len(tensors) == 1 else entities.TensorTuple(tensors)
-    with elaborator.context.applying(template.span, span):
-        return _apply_stages(value, template.stages, elaborator.where_written(template))
+    with elaborator.context.enter_application(template.span, span):
+        return _apply_stages(value, template.stages, elaborator.enter_template(template))
 
 
 def _sum_head(value: Any, clause: ast.ByClause, span: Span, elaborator: Elaborator) -> Any:
@@ -72,7 +72,7 @@ def _sum_head(value: Any, clause: ast.ByClause, span: Span, elaborator: Elaborat
         return elaborator.refuse(clause.value.span, "a value", f'"{weighting.router.path}" is a router', way_out)
     if isinstance(value, Tensor):
         return _apply_sum(value, weighting, clause.span, elaborator)
-    return elaborator.tell(errors.NotValue(span=span, what="what is summed", found=described(value)))
+    return elaborator.report(errors.NotValue(span=span, what="what is summed", found=describe(value)))
 
 
 def _apply_to_family(
@@ -101,13 +101,13 @@ def _apply_to_tensors(
         return _apply_pool(term, weighting, tensors, stage.span, elaborator)
     if isinstance(weighting, ByRouter):
         way_out = "a router chooses among the modules of a pool: pool p[4] = linear(8)"
-        return elaborator.refuse(stage.term, "a pool", f"this is {described(term)}", way_out)
+        return elaborator.refuse(stage.term, "a pool", f"this is {describe(term)}", way_out)
     value = elaborator.apply(term, tensors, stage.span)
     if weighting is None or stage.by is None or isinstance(value, Poison):
         return value
     if isinstance(value, Tensor):
         return _apply_sum(value, weighting, stage.by.span, elaborator)
-    return elaborator.tell(errors.NotValue(span=stage.term.span, what="what is summed", found=described(value)))
+    return elaborator.report(errors.NotValue(span=stage.term.span, what="what is summed", found=describe(value)))
 
 
 def _apply_pool(
@@ -118,9 +118,9 @@ def _apply_pool(
         used = (pool, weighting.router, *weighting.pools)
     if not all(elaborator.is_own(each, span) for each in used):
         return POISON
-    message = sent_together(pool, tensors, span, elaborator)
+    message = pack_message(pool, tensors, span, elaborator)
     value = message if isinstance(message, Poison) else apply_pool(pool, message, weighting, span, elaborator)
-    return results_of(pool, value, span, elaborator)
+    return unpack_results(pool, value, span, elaborator)
 
 
 # ---------------------------------------------------------------- what stands behind `by`
@@ -134,7 +134,7 @@ def _evaluate_weighting(clause: ast.ByClause, elaborator: Elaborator) -> Weighti
         if isinstance(clause.value, ast.Call) and find_op(called.name) is not None:
             found = elaborator.evaluate(clause.value)
         if not isinstance(found, Tensor | Poison):
-            _tell_unknown(called, elaborator)
+            _report_unknown(called, elaborator)
             return POISON
     elif isinstance(called, ast.Name | ast.Attribute | ast.Index):
         found = elaborator.evaluate(called)
@@ -149,14 +149,14 @@ def _evaluate_weighting(clause: ast.ByClause, elaborator: Elaborator) -> Weighti
             case None:
                 return ByWeights(found, None)
             case ast.Name(name=name) | ast.Literal(value=str(name)):
-                return ByWeights(found, axis_called(name, elaborator))
+                return ByWeights(found, resolve_axis(name, elaborator))
             case place:
                 return ByWeights(found, int(elaborator.constant(place, "the place of an axis")))
-    if elaborator.given_at(called) is None:
+    if elaborator.find_argument(called) is None:
         way_out = "declare it: router NAME = …; or give weights: x -> pool by w over expert"
-        return elaborator.refuse(clause.value.span, "a router or weights", f"this is {described(found)}", way_out)
+        return elaborator.refuse(clause.value.span, "a router or weights", f"this is {describe(found)}", way_out)
     way_out = "give a router that is declared, or declare one of that kind in the block: router r = kind"
-    return elaborator.refuse(called, "a router or weights", f"this is {described(found)}", way_out)
+    return elaborator.refuse(called, "a router or weights", f"this is {describe(found)}", way_out)
 
 
 def _evaluate_router(router: entities.RouterEntity, clause: ast.ByClause, elaborator: Elaborator) -> Weighting | Poison:
@@ -174,7 +174,7 @@ def _evaluate_router(router: entities.RouterEntity, clause: ast.ByClause, elabor
     return ByRouter(router, tensors, tuple(pools)) if len(tensors) == len(others) else POISON
 
 
-def _tell_unknown(called: ast.Name, elaborator: Elaborator) -> None:
+def _report_unknown(called: ast.Name, elaborator: Elaborator) -> None:
     """Tell of a name behind `by` that stands for nothing here: a kind of router, an op, or nothing at all."""
     name = called.name
     if elaborator.report_ended(name, called.span):
@@ -189,7 +189,7 @@ def _tell_unknown(called: ast.Name, elaborator: Elaborator) -> None:
         known = elaborator.visible(called.span, lambda value: isinstance(value, entities.RouterEntity))
         declare = "declare it: router NAME = …"
         suggestion = did_you_mean(name, known, "the routers here: {known}") if known else declare
-        elaborator.tell(errors.UnknownName(span=called.span, name=name, suggestion=suggestion))
+        elaborator.report(errors.UnknownName(span=called.span, name=name, suggestion=suggestion))
 
 
 def _apply_sum(value: Tensor, weighting: ByWeights, span: Any, elaborator: Elaborator) -> Any:
@@ -207,5 +207,5 @@ def _apply_sum(value: Tensor, weighting: ByWeights, span: Any, elaborator: Elabo
     if isinstance(over, str) and value.type.position(over) is None:
         reason = f'there is no axis "{over}" in {format_shape(shape)}'
         way_out = f"it has: {', '.join(axis.name for axis in shape if axis.name) or 'no named axis'}"
-        return elaborator.tell(errors.DoesNotFit(span=span, who="what is summed", reason=reason, way_out=way_out))
+        return elaborator.report(errors.DoesNotFit(span=span, who="what is summed", reason=reason, way_out=way_out))
     return apply_op(OpUse(Contract(axis=over)), (weighting.weights, value), span, elaborator)

@@ -15,7 +15,7 @@ from typing import Any
 from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import Entity, Family, PoolEntity, RouterEntity, RouterUse, Template, Tensor
 from modgraph.elaboration.scope import Scope, join
-from modgraph.elaboration.sparsity import support_of
+from modgraph.elaboration.sparsity import find_support
 from modgraph.frozen import replace_fields
 from modgraph.ir import Call, Graph, LossNode, Node, OpNode, PoolNode, Result, RouteNode, RouterNode
 from modgraph.ir.program.relative import rename, rename_axes
@@ -65,7 +65,7 @@ class Rounds:
     def __init__(self, statement: ast.Loop, elaborator: Elaborator) -> None:
         self.statement = statement
         self.elaborator = elaborator
-        self.keyed = frozenset(_keyed(statement))
+        self.keyed = frozenset(_find_keyed_names(statement))
         trees = [*ast.walk(statement.body)]
         names = [each.name for each in trees if isinstance(each, ast.Name)]
         self.names = sorted({*names, *statement.body.bound} - {statement.variable})
@@ -87,21 +87,21 @@ class Rounds:
             self._elaborate(call, scope)
             return
         before = {name: self.elaborator.scope.find(name) for name in self.names}
-        values = _moved_values(self.last.before, before, self.elaborator) if self.last is not None else None
+        values = _match_values(self.last.before, before, self.elaborator) if self.last is not None else None
         if self.last is not None and values is not None:
             _copy(self.last, call, values, scope, self.elaborator)
         else:
-            self.last = self._recorded(before, call, scope)
+            self.last = self._record_round(before, call, scope)
 
     def _elaborate(self, call: Call, scope: Scope) -> None:
-        with self.elaborator.context.within(call):
-            self.elaborator.within(scope).elaborate(self.statement.body)
+        with self.elaborator.context.enter_call(call):
+            self.elaborator.with_scope(scope).elaborate(self.statement.body)
 
-    def _recorded(self, before: Mapping[str, Any], call: Call, scope: Scope) -> Round | None:
+    def _record_round(self, before: Mapping[str, Any], call: Call, scope: Scope) -> Round | None:
         """A round that is elaborated; none where it cannot be copied."""
         context, graph = self.elaborator.context, self.elaborator.graph
         self.tried += 1
-        told, nodes, tensors = _told(self.elaborator), len(graph), context.counts["weights"]
+        reported, nodes, tensors = _count_reported(self.elaborator), len(graph), context.counts["weights"]
         lengths = [len(table) for table in _tables(self.elaborator)]
         self._elaborate(call, scope)
         new = tuple(islice(graph, nodes, None))
@@ -123,12 +123,12 @@ class Rounds:
         self.possible = self.tried < MOST_TRIED
         plain = all(isinstance(node, KINDS) for node in new)
         moved = any(isinstance(node, OpNode) and isinstance(node.op, State | NextState) for node in new)
-        silent = told == _told(self.elaborator)
+        silent = reported == _count_reported(self.elaborator)
         sound = plain and not moved and silent and not found.has_own_names_in_modules
         return found if sound and _is_known(found, self.elaborator) else None
 
 
-def _keyed(statement: ast.Loop) -> set[str]:
+def _find_keyed_names(statement: ast.Loop) -> set[str]:
     """The names, as those of nodes begin, that a loop gives its variable as a key: `h[i] = …`."""
     found: set[str] = set()
     for each in statement.body.every_statement():
@@ -144,10 +144,10 @@ def _is(index: ast.Expression | None, variable: str) -> bool:
     return isinstance(index, ast.Name) and index.name == variable
 
 
-def _told(elaborator: Elaborator) -> tuple[int, ...]:
+def _count_reported(elaborator: Elaborator) -> tuple[int, ...]:
     """What has been told, and what has been said of lengths and growth: nothing of which is copied."""
     context = elaborator.context
-    said: Any = (context.report.diagnostics, context.held, context.lengths, context.may_grow, context.of_any_length)
+    said: Any = (context.report.diagnostics, context.deferred, context.lengths, context.may_grow, context.of_any_length)
     return tuple(map(len, said))
 
 
@@ -163,12 +163,12 @@ def _is_known(found: Round, elaborator: Elaborator) -> bool:
     """Whether all that a round reads from outside is an input, or a value that a name means; whether what its names
     mean afterwards can be copied; and whether no value by which modules are chosen enters or leaves it."""
 
-    def known(value: Any) -> bool:
+    def is_known(value: Any) -> bool:
         match value:
             case Tensor():
                 return True
             case Family():
-                return all(map(known, value.members.values()))
+                return all(map(is_known, value.members.values()))
             case PoolEntity():
                 return value.path in elaborator.context.used
             case RouterEntity(router=RouterUse() as use):
@@ -185,13 +185,13 @@ def _is_known(found: Round, elaborator: Elaborator) -> bool:
     }
     return (
         all(each in results or elaborator.graph[each.node].kind == "input" for each in read)
-        and all(map(known, found.own.values()))
+        and all(map(is_known, found.own.values()))
         and len(leaving) == len(found.bound)
-        and all(support_of(value.result, elaborator.graph) is None for value in (*entering, *leaving))
+        and all(find_support(value.result, elaborator.graph) is None for value in (*entering, *leaving))
     )
 
 
-def _moved_values(
+def _match_values(
     before: Mapping[str, Any], now: Mapping[str, Any], elaborator: Elaborator
 ) -> dict[Result, Result] | None:
     """What has taken the place of each value that a round read; None where another round would not be the same."""
@@ -199,10 +199,10 @@ def _moved_values(
     for name, was in before.items():
         here = now[name]
         if isinstance(was, Tensor) and isinstance(here, Tensor):
-            alike = was.type == here.type and _maker(was.result, elaborator.graph) == _maker(
+            is_same = was.type == here.type and _find_maker(was.result, elaborator.graph) == _find_maker(
                 here.result, elaborator.graph
             )
-            if not alike or found.setdefault(was.result, here.result) != here.result:
+            if not is_same or found.setdefault(was.result, here.result) != here.result:
                 return None
         elif isinstance(was, RouterEntity | Template) or (
             was is not here and (type(was) is not type(here) or was != here)
@@ -211,7 +211,7 @@ def _moved_values(
     return found
 
 
-def _maker(result: Result, graph: Graph) -> Any:
+def _find_maker(result: Result, graph: Graph) -> Any:
     """What results are alike by: the op that computes them, or that a route does; others are like themselves alone."""
     node = graph[result.node]
     return node.op if isinstance(node, OpNode) else RouteNode if isinstance(node, RouteNode) else result
@@ -281,8 +281,8 @@ def _copy(last: Round, call: Call, values: Mapping[Result, Result], scope: Scope
         if isinstance(node, OpNode):
             facts["owner"] = renaming.name(node.owner)
         like = rename(node, node.name, renaming.name) if node.name in last.with_own_axes else node
-        copied = graph.add(replace_fields(like, **facts), inputs, uses)
-        context.named[copied.name] = copied
+        added = graph.add(replace_fields(like, **facts), inputs, uses)
+        context.named[added.name] = added
     for table, entries in zip(_tables(elaborator), last.entries, strict=True):
         table.update((renaming.value(key), renaming.value(value)) for key, value in entries)
     context.count("weights", last.tensors, span)

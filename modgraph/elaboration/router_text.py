@@ -13,7 +13,7 @@ from modgraph.elaboration.decisions import mask_padding, record, unbind
 from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, PoolEntity, RouterEntity, RouterUse, Tensor
 from modgraph.elaboration.scope import Naming
-from modgraph.elaboration.sparsity import support_of
+from modgraph.elaboration.sparsity import find_support
 from modgraph.ir import DecisionNode, Graph, OpNode, PoolNode, RouterNode, drawn_by
 from modgraph.ops.along_axis import Softmax
 from modgraph.routers import RouterFacts
@@ -39,7 +39,7 @@ def inline_router(
     definition = use.block.definition
     name, wanted = definition.name, definition.pools
     if len(pools) != len(wanted):
-        return elaborator.tell(errors.RouterPools(span=span, name=name, wanted=", ".join(wanted), given=len(pools)))
+        return elaborator.report(errors.RouterPools(span=span, name=name, wanted=", ".join(wanted), given=len(pools)))
     if any(each.axis != pool.axis for each in pools):
         found = " and ".join(f'"{each.path}"' for each in pools)
         return elaborator.refuse(span, "pools that share an axis", found, f"pool {pools[1].path}[{pools[0].path}] = …")
@@ -49,20 +49,20 @@ def inline_router(
     naming = Naming(f"{node}.axes", f"{node}.axes", inside.scope)
     call.decision = Decision(router.path, router.span, definition.axis_words, naming, pool.axis)
     call.decision.message_rank = len(pool.message.shape)
-    call.decision.shows_choice = record_as(use.records, *CHOICES) is not None
+    call.decision.records_choice = record_as(use.records, *CHOICES) is not None
     context.spend(BLOCK + len(definition.parameters), span)
     result: Any = POISON
     context.uses.append(span)
-    if not elaborator.region and not elaborator.shares(router.path):
+    if not elaborator.region and not elaborator.adopt_node(router.path):
         facts: Any = {"span": router.span, "frozen": router.frozen, "within": router.within}
         elaborator.add(RouterNode(name=router.path, router=use.text, **facts), span)
-    with context.using("router", name, inside.naming, span, definition):
+    with context.enter_use("router", name, inside.naming, span, definition):
         inside.elaborate(definition.body)
         outputs, given = len(call.outputs), len(values)
         if call.taken != given:
-            elaborator.tell(errors.BlockOperands(span=span, kind="router", name=name, inputs=call.taken, given=given))
+            elaborator.report(errors.BlockOperands(span=span, kind="router", name=name, inputs=call.taken, given=given))
         elif outputs != 1 and not context.report.errors:
-            elaborator.tell(errors.RouterOutputs(span=definition.name_span, name=name, count=outputs))
+            elaborator.report(errors.RouterOutputs(span=definition.name_span, name=name, count=outputs))
         elif outputs == 1 and isinstance(call.outputs[0], Tensor):
             result = _decide(call.outputs[0], pool, router, values[0], span, inside)
     context.uses.pop()
@@ -71,11 +71,11 @@ def inline_router(
 
 def _decide(value: Any, pool: PoolNode, router: RouterEntity, routed: Tensor, span: Span, inside: Elaborator) -> Any:
     """What the use yields: the value of the body, as its surroundings see it, beside a node for what was decided."""
-    decision, senders = inside.decision, routed.type.shape
+    decision, token_axes = inside.decision, routed.type.shape
     assert decision is not None
-    senders = senders[: len(senders) - len(pool.message.shape)]
+    token_axes = token_axes[: len(token_axes) - len(pool.message.shape)]
     records: dict[str, list[Any]] = {
-        name: [POISON if role is None else record(each, role, senders, pool.axis, inside) for each, role in rounds]
+        name: [POISON if role is None else record(each, role, token_axes, pool.axis, inside) for each, role in rounds]
         for name, rounds in decision.records.items()
     }
     value = mask_padding(unbind(value, decision, inside), inside)
@@ -84,15 +84,15 @@ def _decide(value: Any, pool: PoolNode, router: RouterEntity, routed: Tensor, sp
     rounds = min(map(len, records.values()), default=1)
     declared = tuple(Record(name, "...", each[-1][1]) for name, each in decision.records.items())
     made = {name: each[-1][0] for name, each in decision.records.items()}
-    facts = _facts(value, made, declared, pool, senders, inside.graph)
+    facts = _facts(value, made, declared, pool, token_axes, inside.graph)
     if inside.region:  # no algorithm learns of decisions that are drawn there
         what = f'the router "{router.path}", which draws its choice,'
-        return inside.tell(errors.NotInRegion(span=span, what=what, way_out=DRAWS)) if facts.draws else value
+        return inside.report(errors.NotInRegion(span=span, what=what, way_out=DRAWS)) if facts.draws else value
     name = inside.naming.node
     node = DecisionNode(name=name, span=span, records=declared, rounds=rounds, facts=facts)
     decides = (node.records, node.rounds, node.facts)
     if inside.context.decides.setdefault(router.path, decides) != decides:
-        return inside.tell(errors.DecidesOtherwise(span=span, name=router.path))
+        return inside.report(errors.DecidesOtherwise(span=span, name=router.path))
     inputs = {"tokens": routed.result, "value": value.result}
     for at in (rounds, *range(1, rounds)):
         inputs |= {node.slot(each, at): found[at - rounds - 1].result for each, found in records.items()}
@@ -103,12 +103,12 @@ def _decide(value: Any, pool: PoolNode, router: RouterEntity, routed: Tensor, sp
 
 
 def _facts(
-    value: Tensor, made: dict[str, Tensor], records: tuple[Record, ...], pool: PoolNode, senders: Shape, graph: Graph
+    value: Tensor, made: dict[str, Tensor], records: tuple[Record, ...], pool: PoolNode, token_axes: Shape, graph: Graph
 ) -> RouterFacts:
     """How a router decides, as its body says."""
     one: Literal["sender", "module", "pair"] = "sender"
     if pool.axis in value.type.shape:
-        axes = max(1, len(senders)) + len(pool.result.shape)  # a value without an axis of senders is one of them
+        axes = max(1, len(token_axes)) + len(pool.result.shape)  # a value without an axis of senders is one of them
         one = "pair" if len(value.type.shape) > axes else "module"
     choice = next((each for each in records if each.role in CHOICES), None)
     gates = next((made[each.name] for each in records if each.role is Role.GATES), None)
@@ -118,15 +118,15 @@ def _facts(
             return RouterFacts(one)
         # modules compete for a sender: gates are a softmax over them
         return RouterFacts(one, balanced=node.types[0].shape[graph.signature(node).axes["position"]] == pool.axis)
-    chosen = made[choice.name]
-    support, by_gates = (None if each is None else support_of(each.result, graph) for each in (chosen, gates))
+    choices = made[choice.name]
+    support, by_gates = (None if each is None else find_support(each.result, graph) for each in (choices, gates))
     along: Literal["modules", "senders"] = "modules"
     if support is not None and support.axis not in (None, pool.axis):
         along = "senders"
-    slots = chosen.type.shape[-2].size or 0 if choice.role is Role.SLOTS else 1
+    slots = choices.type.shape[-2].size or 0 if choice.role is Role.SLOTS else 1
     k = 0 if support is None or along == "senders" else (support.bound.k or 0) * slots
     # gates are a choice and nothing more, or how often slots chose: no gradient passes them
     hard = by_gates is not None and by_gates.pure and not by_gates.straight
-    drawn = drawn_by(chosen.result, graph) is not None
-    balanced = along == "modules" and not hard and not (drawn and gates is None)
-    return RouterFacts(one, along, k, balanced, draws=drawn and (gates is None or hard))
+    sampled = drawn_by(choices.result, graph) is not None
+    balanced = along == "modules" and not hard and not (sampled and gates is None)
+    return RouterFacts(one, along, k, balanced, draws=sampled and (gates is None or hard))

@@ -10,11 +10,11 @@ from modgraph.diagnostics import Note, Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.apply import agree_on_weights, report_misfit
 from modgraph.elaboration.elaborator import Elaborator
-from modgraph.elaboration.entities import POISON, Poison, PoolEntity, RouterEntity, RouterUse, Tensor, several
-from modgraph.elaboration.messages import as_one, for_each_sender, message_ranks, refuse, taken_apart
+from modgraph.elaboration.entities import POISON, Poison, PoolEntity, RouterEntity, RouterUse, Tensor, flatten_values
+from modgraph.elaboration.messages import broadcast_to_tokens, infer_message_ranks, pack_results, refuse, unpack_message
 from modgraph.elaboration.router_text import inline_router
 from modgraph.elaboration.scope import Naming, Scope
-from modgraph.elaboration.sparsity import Support, compute_choice, made_dense_by, support_of
+from modgraph.elaboration.sparsity import Support, compute_choice, find_choice_end, find_support
 from modgraph.ir import Graph, InputNode, Node, PoolNode, Region, Result, RouteNode, RouterNode, pool_types
 from modgraph.ops.along_axis import Softmax
 from modgraph.ops.compared import Where
@@ -26,7 +26,7 @@ from modgraph.types import Misfit, TensorType, shapes_meet
 
 @dataclass(frozen=True)
 class ByRouter:
-    """A router, its operands beside the value that is sent, and pools beside the one that it is sent to."""
+    """A router, its operands at_choice the value that is sent, and pools at_choice the one that it is sent to."""
 
     router: RouterEntity
     others: tuple[Tensor, ...]
@@ -67,24 +67,24 @@ def find_choice(
     outer = value.type.shape[: len(value.type.shape) - len(pool.message.shape)]
     if pool.message.padded or pool.result.padded or pool.axis in outer:
         return None
-    support, shape, remaining = support_of(weights.result, elaborator.graph), weights.type.shape, iter(outer)
+    support, shape, remaining = find_support(weights.result, elaborator.graph), weights.type.shape, iter(outer)
     if support is not None and shapes_meet(shape, (*outer, pool.axis)):
         return weights, support
     if support is not None and shape[-1:] == (pool.axis,) and all(axis in remaining for axis in shape[:-1]):
-        repeated = for_each_sender(weights, 1, value, outer, span, elaborator)
-        support = support_of(repeated.result, elaborator.graph) if isinstance(repeated, Tensor) else None
+        repeated = broadcast_to_tokens(weights, 1, value, outer, span, elaborator)
+        support = find_support(repeated.result, elaborator.graph) if isinstance(repeated, Tensor) else None
         return None if support is None else (repeated, support)
-    lost = None if support is not None else made_dense_by(weights.result, elaborator.graph, along=pool.axis)
+    lost = None if support is not None else find_choice_end(weights.result, elaborator.graph, along=pool.axis)
     if lost is not None:
         way_out = "multiply by the choice again after it: weights * chosen"
         if isinstance(lost.op, Softmax | Where):
             way_out = "take the softmax over the chosen modules: (scores, chosen) -> masked_softmax"
         notes = (Note(text="its result weighs the modules here", span=span),)
-        elaborator.tell(errors.ChoiceLost(span=lost.span, notes=notes, op=lost.op.name, way_out=way_out))
+        elaborator.report(errors.ChoiceLost(span=lost.span, notes=notes, op=lost.op.name, way_out=way_out))
     return None
 
 
-def router_of(support: Support) -> tuple[type[Chosen], int | None]:
+def choose_router(support: Support) -> tuple[type[Chosen], int | None]:
     """The router for weights that are zero beyond a choice, and how many it chooses, None for any number: modules for
     senders, or a known number of senders for modules."""
     axis, k = support.axis, support.bound.k
@@ -99,11 +99,11 @@ def _apply_router(
 ) -> Any:
     router, others, pools = weighting.router, weighting.others, weighting.pools
     if isinstance(router.router, RouterUse):
-        if node.size == 1 and not pool.alone:
-            elaborator.context.tell_unless_growing(node.axis.name, errors.SingleModule(span=span, router=router.path))
+        if node.size == 1 and not pool.is_single:
+            elaborator.context.report_unless_growing(node.axis.name, errors.SingleModule(span=span, router=router.path))
         return inline_router(node, (pool, *pools), router, (tokens, *others), span, elaborator)
     if pools:
-        return elaborator.tell(
+        return elaborator.report(
             errors.RouterPools(span=span, name=router.router.name, wanted="one", given=1 + len(pools))
         )
     if not _can_choose(node, router, span, elaborator):
@@ -114,20 +114,20 @@ def _apply_router(
 def _can_choose(pool: PoolNode, router: RouterEntity, span: Span, elaborator: Elaborator) -> bool:
     """Whether a router can choose among a pool's modules; a choice that is none is warned of."""
     declared: Any = router.router
-    chosen: int = declared.active_modules(pool.size)
+    count: int = declared.active_modules(pool.size)
     decision = elaborator.decision
     path, where = router.path, router.span
     used: tuple[Note, ...] = (Note(text="used here", span=span),)
     if decision is not None:  # the route is that of a definition's body: what it chooses is told of the router
         path, where, used = decision.router, decision.span, ()
     facts: Any = {"router": path, "pool": pool.name, "size": pool.size}
-    if chosen > pool.size:
-        elaborator.tell(errors.SelectsTooMany(span=where, notes=used, k=chosen, **facts))
+    if count > pool.size:
+        elaborator.report(errors.SelectsTooMany(span=where, notes=used, k=count, **facts))
     elif pool.size == 1 and decision is None:  # of a definition it is told where it is used
-        elaborator.context.tell_unless_growing(pool.axis.name, errors.SingleModule(span=span, router=path))
-    elif 1 < pool.size == chosen and declared.chooses_along is not None:
-        elaborator.tell(errors.SelectsAll(span=where, **facts))
-    return chosen <= pool.size
+        elaborator.context.report_unless_growing(pool.axis.name, errors.SingleModule(span=span, router=path))
+    elif 1 < pool.size == count and declared.chooses_along is not None:
+        elaborator.report(errors.SelectsAll(span=where, **facts))
+    return count <= pool.size
 
 
 def _apply_every_module(pool: PoolEntity, node: PoolNode, value: Tensor, span: Span, elaborator: Elaborator) -> Any:
@@ -136,11 +136,11 @@ def _apply_every_module(pool: PoolEntity, node: PoolNode, value: Tensor, span: S
     rows = bool(outer) and outer[-1] == pool.axis
     name, _ = elaborator.naming.next("every_module")
     return _route(
-        pool.word, node, _undeclared(name, EveryModule(rows=rows), span, elaborator), (value,), span, elaborator
+        pool.word, node, _make_router(name, EveryModule(rows=rows), span, elaborator), (value,), span, elaborator
     )
 
 
-def _undeclared(name: str, router: Router, span: Span, elaborator: Elaborator) -> RouterEntity:
+def _make_router(name: str, router: Router, span: Span, elaborator: Elaborator) -> RouterEntity:
     return RouterEntity(path=name, router=router, frozen=False, span=span, within=elaborator.context.call)
 
 
@@ -153,19 +153,20 @@ def _apply_weights(
     place = isinstance(over, int) and -len(shape) <= over < 0
     if over is None or (place and shape[int(over)] == node.axis):  # that of the modules is summed by its name
         over = node.axis.name
-    beside = elaborator.under(Naming(f"{name}_choice", f"{name}_choice", elaborator.scope))
-    found = find_choice(weighting.weights, value, node, span, beside) if over == node.axis.name else None
+    at_choice = elaborator.with_naming(Naming(f"{name}_choice", f"{name}_choice", elaborator.scope))
+    found = find_choice(weighting.weights, value, node, span, at_choice) if over == node.axis.name else None
     if found is None:
-        router = _undeclared(name, Weighted(over=over), span, elaborator)
+        router = _make_router(name, Weighted(over=over), span, elaborator)
         return _route(pool.word, node, router, (value, weighting.weights), span, elaborator)
     weights, support = found
-    kind, k = router_of(support)
-    recorded = elaborator.decision is not None and elaborator.decision.shows_choice
-    shows = not (recorded or elaborator.region)  # nothing reads the records of a route in a pool's module
-    router = _undeclared(name, kind(k=k or node.size, straight=support.straight, shows=shows), span, elaborator)
+    kind, k = choose_router(support)
+    has_record = elaborator.decision is not None and elaborator.decision.records_choice
+    records = not (has_record or elaborator.region)  # nothing reads the records of a route in a pool's module
+    choose = kind(k=k or node.size, straight=support.straight, shows=records)
+    router = _make_router(name, choose, span, elaborator)
     if kind is Chosen and k is not None and not _can_choose(node, router, span, elaborator):
         return POISON
-    behind = compute_choice(support, weights, beside)
+    behind = compute_choice(support, weights, at_choice)
     if isinstance(behind, Poison):
         return POISON
     return _route(pool.word, node, router, (value, weights, *behind), span, elaborator)
@@ -185,7 +186,7 @@ def _route(
         return report_misfit(misfit, who, values, span, elaborator)
     if not agree_on_weights(router.path, shapes, span, elaborator):
         return POISON
-    if not elaborator.shares(router.path):
+    if not elaborator.adopt_node(router.path):
         facts: Any = {"span": router.span, "frozen": router.frozen, "within": router.within}
         elaborator.add(RouterNode(name=router.path, router=router.router, **facts), span)
     name, _ = elaborator.naming.next(word)
@@ -200,14 +201,14 @@ def _route(
 
 def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, elaborator: Elaborator) -> PoolNode | Poison:
     """The node of a pool, made when it is first used: its message type is known from then on."""
-    node = elaborator.graph_node(pool.path)
+    node = elaborator.find_node(pool.path)
     if isinstance(node, PoolNode):
         split = len(tokens.shape) - len(node.message.shape)
         if split >= 0 and shapes_meet(tokens.shape[split:], node.message.shape):
             return node
         notes = (elaborator.context.first_used[pool.whole_path],)
         facts: Any = {"pool": node.name, "takes": node.message, "within": elaborator.naming.node, "found": tokens}
-        return elaborator.tell(errors.PoolUsedOtherwise(span=span, notes=notes, **facts))
+        return elaborator.report(errors.PoolUsedOtherwise(span=span, notes=notes, **facts))
     message = _message_of(pool, tokens, span, elaborator)
     if isinstance(message, Poison):
         return POISON
@@ -216,7 +217,7 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, elaborator: Ela
         text=f'first used here, in "{elaborator.naming.node}"', span=span
     )
     before = elaborator.context.counts["weights"]
-    with elaborator.context.applying(pool.span, span), elaborator.context.in_modules(span):
+    with elaborator.context.enter_application(pool.span, span), elaborator.context.enter_modules(span):
         regions = [_elaborate_module(pool, at, message, elaborator) for at in range(len(pool.templates))]
     whole = [region for region in regions if isinstance(region, Region)]
     if len(whole) < len(regions):
@@ -240,7 +241,7 @@ def _message_of(pool: PoolEntity, tokens: TensorType, span: Span, elaborator: El
         reason = f"its modules run on each example, and this value is {tokens}"
         return refuse(pool, Misfit(reason, "send what each example has"), span, elaborator)
     parts = elaborator.context.messages.get(pool.whole_path, ())
-    ranks = [1] if parts else [rank for each in pool.templates for rank in message_ranks(each, 1, elaborator)]
+    ranks = [1] if parts else [rank for each in pool.templates for rank in infer_message_ranks(each, 1, elaborator)]
     if len(tokens.shape) < max(ranks):
         return refuse(pool, Misfit(f"its modules take {max(ranks)} axes, and this value is {tokens}"), span, elaborator)
     return tokens.with_shape(tokens.shape[len(tokens.shape) - max(ranks) :])
@@ -253,13 +254,13 @@ def _elaborate_module(pool: PoolEntity, at: int, message: TensorType, elaborator
     path = pool.whole_path if len(pool.templates) == 1 else f"{pool.whole_path}.{at}"
     inside = Elaborator(elaborator.context, elaborator.rules, graph, scope, Naming("", "", scope), region=path)
 
-    def beside(word: str) -> Elaborator:  # the module's own ops: where what lays values side by side stands
-        return inside.under(Naming(word, word, scope))
+    def name_ops(word: str) -> Elaborator:  # the module's own ops: for packing and unpacking
+        return inside.with_naming(Naming(word, word, scope))
 
     inside.add(InputNode(name="x", types=(message,), span=span), span)
     value, parts = Tensor(Result("x"), message), elaborator.context.messages[pool.whole_path]
-    taken = (value,) if len(parts) < 2 else taken_apart(value, parts, span, beside("sent"))
-    yielded = several(POISON if isinstance(taken, Poison) else inside.apply(pool.templates[at], taken, span))
+    taken = (value,) if len(parts) < 2 else unpack_message(value, parts, span, name_ops("sent"))
+    yielded = flatten_values(POISON if isinstance(taken, Poison) else inside.apply(pool.templates[at], taken, span))
     if not all(isinstance(each, Tensor) for each in yielded):
         if not any(isinstance(each, Tensor | Poison) for each in yielded):
             refuse(pool, Misfit("its modules must yield values"), span, elaborator)
@@ -267,14 +268,14 @@ def _elaborate_module(pool: PoolEntity, at: int, message: TensorType, elaborator
     types = tuple(each.type for each in yielded)
     first = elaborator.context.yields.setdefault(pool.whole_path, types)
     if len(first) != len(types) or (len(types) > 1 and not all(map(TensorType.meets, types, first))):
-        shown = " and ".join(map(str, types)), " and ".join(map(str, first))
-        reason = f"a module yields {shown[0]}, and module 0 yields {shown[1]}"
+        found = " and ".join(map(str, types)), " and ".join(map(str, first))
+        reason = f"a module yields {found[0]}, and module 0 yields {found[1]}"
         return refuse(pool, Misfit(reason, "give all the same types of results"), span, elaborator)
-    whole = as_one(yielded, span, beside("yielded"))
-    return POISON if isinstance(whole, Poison) else _without_records(Region(graph, ("x",), (whole.result,)))
+    whole = pack_results(yielded, span, name_ops("yielded"))
+    return POISON if isinstance(whole, Poison) else _drop_records(Region(graph, ("x",), (whole.result,)))
 
 
-def _without_records(region: Region) -> Region:
+def _drop_records(region: Region) -> Region:
     """A module without what only records of its routers need, which nothing reads; what has weights stays."""
     graph = region.graph
 

@@ -9,7 +9,16 @@ from modgraph.declare.words import format_count
 from modgraph.diagnostics import Note
 from modgraph.elaboration import errors
 from modgraph.elaboration.elaborator import Elaborator, ScanBody
-from modgraph.elaboration.entities import POISON, AxisEntity, DeclaredEntity, Family, Poison, Tensor, described, several
+from modgraph.elaboration.entities import (
+    POISON,
+    AxisEntity,
+    DeclaredEntity,
+    Family,
+    Poison,
+    Tensor,
+    describe,
+    flatten_values,
+)
 from modgraph.elaboration.loops import poison_declared
 from modgraph.elaboration.scope import Naming, Scope, join
 from modgraph.elaboration.typing import elaborate_type
@@ -31,7 +40,7 @@ def elaborate_scan(statement: ast.Scan, elaborator: Elaborator) -> None:
         results = [POISON] * len(statement.names)
     for name, result in zip(statement.names, results, strict=True):
         if isinstance(elaborator.scope.names.get(name), DeclaredEntity | AxisEntity):
-            elaborator.tell(errors.DuplicateName(span=span, name=name))
+            elaborator.report(errors.DuplicateName(span=span, name=name))
         else:
             elaborator.scope.rebind(name, result)
 
@@ -39,32 +48,34 @@ def elaborate_scan(statement: ast.Scan, elaborator: Elaborator) -> None:
 def elaborate_yield(statement: ast.Yield, elaborator: Elaborator) -> None:
     """What a step gives: one value, or several in parentheses."""
     if elaborator.scan is None or elaborator.call is not None:
-        elaborator.tell(errors.YieldOutsideScan(span=statement.span))
+        elaborator.report(errors.YieldOutsideScan(span=statement.span))
         return
     span = statement.value.span
-    for each in several(elaborator.under(elaborator.scope.next_binding("yield")).evaluate(statement.value)):
+    for each in flatten_values(
+        elaborator.with_naming(elaborator.scope.next_binding("yield")).evaluate(statement.value)
+    ):
         if isinstance(each, Tensor) and each.type.per != "batch":
             each = replace(each, span=span)
         elif not isinstance(each, Poison):
-            each = elaborator.tell(errors.NotValue(span=span, what="what a step yields", found=described(each)))
+            each = elaborator.report(errors.NotValue(span=span, what="what a step yields", found=describe(each)))
         elaborator.scan.yields.append(each)
 
 
 def stands_inside(tree: ast.Tree, what: str, way_out: str, elaborator: Elaborator) -> bool:
     """Tell of what belongs outside of a scan's body, and outside of the modules of a pool."""
     if elaborator.region:
-        elaborator.tell(errors.NotInRegion(span=tree.span, what=what))
+        elaborator.report(errors.NotInRegion(span=tree.span, what=what))
     return bool(elaborator.region) or stands_in_scan(tree, what, way_out, elaborator)
 
 
 def stands_in_scan(tree: ast.Tree, what: str, way_out: str, elaborator: Elaborator) -> bool:
     """Tell of what belongs outside of a scan's body."""
     if elaborator.scan is not None:
-        elaborator.tell(errors.NotInScan(span=tree.span, what=what, way_out=way_out))
+        elaborator.report(errors.NotInScan(span=tree.span, what=what, way_out=way_out))
     return elaborator.scan is not None
 
 
-def carried_out(name: str, elaborator: Elaborator) -> bool:
+def is_bound_outside(name: str, elaborator: Elaborator) -> bool:
     """Whether binding a name in a scan would seem to change the value that the scan's surroundings call so."""
     if elaborator.scan is None or elaborator.call is not None or elaborator.scope.bound(name) is not None:
         return False
@@ -75,11 +86,11 @@ def carried_out(name: str, elaborator: Elaborator) -> bool:
 def _scan(statement: ast.Scan, elaborator: Elaborator) -> list[Any] | None:
     """The values of the names after `as`, or None after a told mistake."""
     names, span = elaborator.scope.next_binding(statement.names[0]), statement.sequence.span
-    sequence = elaborator.under(names).tensor(statement.sequence, "what a scan runs over")
+    sequence = elaborator.with_naming(names).tensor(statement.sequence, "what a scan runs over")
     if isinstance(sequence, Tensor):
         sequence = replace(sequence, span=span)
         if not sequence.type.shape or sequence.type.per == "batch":
-            sequence = elaborator.tell(errors.NoTimeAxis(span=span, found=str(sequence.type)))
+            sequence = elaborator.report(errors.NoTimeAxis(span=span, found=str(sequence.type)))
     scope = Scope(names.owner, names.node, elaborator.scope, frozen=elaborator.scope.frozen)
     scan, graph = ScanBody(elaborator, elaborator.context.call), Graph(names.node)
     inside = replace(elaborator, graph=graph, scope=scope, call=None, scan=scan, naming=Naming("", "", scope))
@@ -108,10 +119,10 @@ def _state(carry: ast.Carry, names: Naming, inside: Elaborator) -> State | None:
     assert inside.scan is not None
     outer = inside.scan.outer
     type_ = elaborate_type(carry.type, outer)
-    before = outer.under(inside.scope.next_binding(f"{carry.name}.init"))
+    before = outer.with_naming(inside.scope.next_binding(f"{carry.name}.init"))
     start = None if carry.start is None else before.tensor(carry.start, "the start of a state")
     if carry.name in inside.scope.names:
-        outer.tell(errors.DuplicateName(span=carry.span, name=carry.name))
+        outer.report(errors.DuplicateName(span=carry.span, name=carry.name))
         return None
     inside.scope.declare(carry.name, POISON)
     if isinstance(type_, Poison) or isinstance(start, Poison):
@@ -119,10 +130,10 @@ def _state(carry: ast.Carry, names: Naming, inside: Elaborator) -> State | None:
     facts: Any = {"name": carry.name, "declared": str(type_)}
     if type_.dtype != "float" or type_.padded:
         advice = "a state is float, and each of its axes is a number or a pool's: float[8]"
-        outer.tell(errors.StateType(span=carry.type.span, found="that cannot be carried", way_out=advice, **facts))
+        outer.report(errors.StateType(span=carry.type.span, found="that cannot be carried", way_out=advice, **facts))
         return None
     if start is not None and not start.type.meets(type_):
-        outer.tell(errors.StateType(span=carry.type.span, found=f"it starts as {start.type}", **facts))
+        outer.report(errors.StateType(span=carry.type.span, found=f"it starts as {start.type}", **facts))
         return None
     node = InputNode(name=join(names.node, carry.name), types=(type_,), span=carry.span)
     if not inside.add(node, carry.span):
@@ -138,17 +149,17 @@ def _next(state: State, inside: Elaborator) -> Result | None:
     name, span = carry.name, carry.span
     value = inside.scope.names[name]
     if value is at_step:
-        inside.tell(errors.StateStays(span=span, name=name))
+        inside.report(errors.StateStays(span=span, name=name))
     if not isinstance(value, Tensor):
         if not isinstance(value, Poison):
-            inside.tell(errors.NotValue(span=span, what=f'the next value of state "{name}"', found=described(value)))
+            inside.report(errors.NotValue(span=span, what=f'the next value of state "{name}"', found=describe(value)))
         return None
     if not value.type.meets(at_step.type):
         notes = (Note(text="its next value comes from here", span=value.span),) if value.span else ()
         facts: Any = {"name": name, "declared": str(at_step.type), "found": f"its next value is {value.type}"}
-        inside.tell(errors.StateType(span=span, notes=notes, **facts))
+        inside.report(errors.StateType(span=span, notes=notes, **facts))
         return None
-    return inside.reached(value.result, span)
+    return inside.capture(value.result, span)
 
 
 def _yields_as_named(statement: ast.Scan, inside: Elaborator) -> bool:
@@ -159,12 +170,12 @@ def _yields_as_named(statement: ast.Scan, inside: Elaborator) -> bool:
     if POISON in inside.scan.yields:
         return False
     if count == 0:
-        inside.tell(errors.NoYield(span=span))
+        inside.report(errors.NoYield(span=span))
     elif count != len(names):
         follow = f"{format_count(len(names), 'name')} {'follows' if len(names) == 1 else 'follow'}"
-        inside.tell(errors.YieldsAndNames(span=span, yielded=format_count(count, "value"), names=follow))
+        inside.report(errors.YieldsAndNames(span=span, yielded=format_count(count, "value"), names=follow))
     elif twice is not None:
-        inside.tell(errors.DuplicateName(span=span, name=twice))
+        inside.report(errors.DuplicateName(span=span, name=twice))
     else:
         return True
     return False
@@ -183,7 +194,7 @@ def _finish(
     outer, span, graph, yields = inside.scan.outer, statement.sequence.span, inside.graph, inside.scan.yields
     axis = sequence.type.shape[0]
     records = dict.fromkeys(result for _, result in sorted(graph.records().items()))
-    stacked = [*(inside.reached(value.result, span) for value in yields), *records]
+    stacked = [*(inside.capture(value.result, span) for value in yields), *records]
     captured = sorted((name, result) for result, name in inside.scan.read.items())
     carried = [value.result.node for _, value, _ in states]
     variable = join(names.node, statement.variable)
@@ -197,16 +208,16 @@ def _finish(
         reason = f'modules of "{pool.name}" depend on all of their messages, also on those of examples that have ended'
         way_out = "use layer_norm or group_norm in it, or give the axis a number in the input's type"
     if reason:
-        outer.tell(errors.DoesNotFit(span=span, who="a scan", reason=reason, way_out=way_out))
+        outer.report(errors.DoesNotFit(span=span, who="a scan", reason=reason, way_out=way_out))
         return None
     node = ScanNode(name=names.node, types=types, span=span, region=region, carried=len(carried))
-    starts = {value.result.node: start for _, value, start in states if start is not None}
-    inputs = {variable: sequence.result, **starts, **dict(captured)}
+    initial = {value.result.node: start for _, value, start in states if start is not None}
+    inputs = {variable: sequence.result, **initial, **dict(captured)}
     if node.name in outer.graph:
-        outer.tell(errors.DuplicateName(span=span, name=node.name))
+        outer.report(errors.DuplicateName(span=span, name=node.name))
         return None
     if not outer.add(node, span, inputs, padded=(axis.name,) if axis.is_padded else ()):
         return None
     if names.shifting is not None and any(each.name.startswith(f"{names.owner}.") for each in weights_of(graph)):
-        outer.tell(errors.NamesWouldShift(span=span, name=names.shifting))
+        outer.report(errors.NamesWouldShift(span=span, name=names.shifting))
     return [Tensor(Result(node.name, at), node.types[at], value.span) for at, value in enumerate(yields)]

@@ -32,7 +32,7 @@ class Scope:
     routers: dict[str, Any] = field(default_factory=dict)
     bindings: dict[str, int] = field(default_factory=dict)
 
-    def inside(self, path: str = "", suffix: str = "", frozen: bool = False) -> Scope:
+    def nest(self, path: str = "", suffix: str = "", frozen: bool = False) -> Scope:
         """A scope within the same body: an iteration with a path or suffix of its own, a branch without."""
         paths = join(self.path, path), join(self.node_path, path)
         found = Scope(*paths, self, self.suffix + suffix, self.frozen or frozen, is_body=False)
@@ -52,7 +52,7 @@ class Scope:
             yield scope
             scope = scope.outer
 
-    def of_body(self) -> Iterator[Scope]:
+    def chain_in_body(self) -> Iterator[Scope]:
         """This scope and those around it in the same body."""
         for scope in self.chain():
             yield scope
@@ -74,7 +74,7 @@ class Scope:
 
     def bound(self, name: str) -> Any | None:
         """What a name is bound to in this body, or None."""
-        return next((scope.names[name] for scope in self.of_body() if name in scope.names), None)
+        return next((scope.names[name] for scope in self.chain_in_body() if name in scope.names), None)
 
     def declare(self, name: str, value: Any) -> None:
         self.names[name] = value
@@ -83,15 +83,15 @@ class Scope:
         """Remember the names that were bound in an inner body, which ends here."""
         self.ended |= dict.fromkeys(names, body)
 
-    def given_at(self, name: str) -> Span | None:
+    def find_argument(self, name: str) -> Span | None:
         """Where the argument stands that a name means here, if it is a parameter's and an argument was given."""
         return next((scope.arguments.get(name) for scope in self.chain() if name in scope.names), None)
 
     def rebind(self, name: str, value: Any) -> None:
         """Bind a value: where the name is bound already in this body, or else here."""
-        next((scope for scope in self.of_body() if name in scope.names), self).names[name] = value
+        next((scope for scope in self.chain_in_body() if name in scope.names), self).names[name] = value
 
-    def weights_below(self, name: str) -> str:
+    def weight_path(self, name: str) -> str:
         """Where the weights of a thing declared here stand."""
         return join(self.path, name) + self.suffix
 

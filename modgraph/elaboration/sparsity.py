@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from modgraph.elaboration.apply import Formula, apply_to, broadcast_to, compute, formula_of, ones_like
+from modgraph.elaboration.apply import Formula, apply_to, broadcast_to, compute, make_formula, ones_like
 from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import Poison, Tensor
 from modgraph.ir import Graph, OpNode, Result
@@ -44,9 +44,9 @@ class Support:
         return float("inf") if self.bound.k is None else self.bound.k, -self.narrowed
 
 
-def support_of(weights: Result, graph: Graph) -> Support | None:
+def find_support(weights: Result, graph: Graph) -> Support | None:
     """The narrowest choice behind weights, through whatever is zero where it is."""
-    return _Supports(graph).of(weights)
+    return _Supports(graph).find(weights)
 
 
 def compute_choice(support: Support, weights: Tensor, elaborator: Elaborator) -> tuple[Tensor, Tensor] | Poison:
@@ -58,19 +58,19 @@ def compute_choice(support: Support, weights: Tensor, elaborator: Elaborator) ->
     return scores if isinstance(scores, Poison) else (scores, choice)
 
 
-def made_dense_by(weights: Result, graph: Graph, along: Axis | None = None) -> OpNode | None:
+def find_choice_end(weights: Result, graph: Graph, along: Axis | None = None) -> OpNode | None:
     """The op, nearest to weights, behind which a choice stands that its result is not zero beyond; None if there is no
     choice behind them. Of a choice along an axis none is meant from which weights, or sums over other axes, have
     computed new values."""
     supports, pending, seen = _Supports(graph), [weights], {weights}
     for result in pending:
         node = _op_of(result, graph)
-        if node is None or supports.of(result) is not None:
+        if node is None or supports.find(result) is not None:
             continue
         rank = len(graph.type_of(result).shape)
         shapes = {each: graph.type_of(each).shape for each in graph.inputs(node.name).values()}
         operands = [each for each, shape in shapes.items() if along is None or (along in shape and len(shape) <= rank)]
-        if any((support := supports.of(each)) is not None and support.made for each in operands):
+        if any((support := supports.find(each)) is not None and support.made for each in operands):
             return node
         if along is None or not node.op.all_weights():
             pending += [each for each in operands if each not in seen]
@@ -90,7 +90,7 @@ class _Supports:
         self.graph = graph
         self.known: dict[Result, Support | None] = {}
 
-    def of(self, result: Result) -> Support | None:
+    def find(self, result: Result) -> Support | None:
         pending = [result]
         while pending:
             top, node = pending[-1], _op_of(pending[-1], self.graph)
@@ -118,20 +118,22 @@ class _Use:
 
     @cached_property
     def operands(self) -> tuple[Formula, ...]:
-        return tuple(formula_of(each, self.graph) for each in self.inputs.values())
+        return tuple(make_formula(each, self.graph) for each in self.inputs.values())
 
     def narrowest(self) -> Support | None:
         """The support of the result: the choice of its op, or the narrowest of operands whose zeros it keeps."""
         bound = self.op.chosen(self.signature)
         if bound is not None:
-            return self._chosen(bound)
+            return self._find_choice(bound)
         candidates = [*self._operand_supports(), *self._joint_support()]
         found = min(candidates, key=lambda each: each.width, default=None) or self._own_zeros()
-        return replace(found, choice=formula_of(self.result, self.graph)) if found is not None and found.pure else found
+        return (
+            replace(found, choice=make_formula(self.result, self.graph)) if found is not None and found.pure else found
+        )
 
-    def _chosen(self, bound: Bound) -> Support:
+    def _find_choice(self, bound: Bound) -> Support:
         """The choice that the op makes, of ranks along an axis perhaps."""
-        choice, first = formula_of(self.result, self.graph), self.operands[0]
+        choice, first = make_formula(self.result, self.graph), self.operands[0]
         if bound.place is not None:
             return Support(choice, first if first.type.shape == self.type.shape else None, bound)
         node = _op_of(first.source, self.graph) if isinstance(first.source, Result) else None
@@ -141,7 +143,7 @@ class _Use:
             if ranks is not None:
                 (ranked,) = self.graph.inputs(node.name).values()
                 by_scores = ranking.scores is not None and ranks.lowest
-                scores = apply_to(ranking.scores, formula_of(ranked, self.graph)) if by_scores else None
+                scores = apply_to(ranking.scores, make_formula(ranked, self.graph)) if by_scores else None
                 return Support(choice, scores, Bound(ranking.place, ranks.count))
         within = min(self._operand_supports(), key=lambda each: each.width, default=None)
         return Support(choice, None, ANYWHERE if within is None else within.bound)

@@ -7,7 +7,7 @@ from typing import Any
 
 from modgraph.elaboration import bindings, declarations, errors
 from modgraph.elaboration.apply import apply_module, apply_op
-from modgraph.elaboration.bindings import is_taken, member_key, remember
+from modgraph.elaboration.bindings import bind_name, is_taken, member_key
 from modgraph.elaboration.blocks import apply_block, elaborate_require
 from modgraph.elaboration.decisions import bind_input, elaborate_record
 from modgraph.elaboration.elaborator import Elaborator, Rules
@@ -34,8 +34,8 @@ def _target(statement: ast.Target, elaborator: Elaborator) -> None:
                 key is None and is_taken(statement.reference.name, statement.reference.span, elaborator)
             ):
                 return
-            value = _from_outside(statement, key, elaborator)
-    remember(statement.reference, key, value, elaborator)
+            value = _declare_given(statement, key, elaborator)
+    bind_name(statement.reference, key, value, elaborator)
 
 
 def _input(statement: ast.Input, elaborator: Elaborator) -> None:
@@ -57,14 +57,14 @@ def _input(statement: ast.Input, elaborator: Elaborator) -> None:
         way_out = f"a member of a family may stand there: input {name}[k]: …"
         elaborator.refuse(statement.span, "a body that is no loop's", "this is inside a loop", way_out)
     else:
-        value = _from_outside(statement, key, elaborator)
+        value = _declare_given(statement, key, elaborator)
     if key is None:
         elaborator.scope.declare(name, value)
     else:
-        remember(statement.reference, key, value, elaborator)
+        bind_name(statement.reference, key, value, elaborator)
 
 
-def _from_outside(statement: ast.Input | ast.Target, key: Any, elaborator: Elaborator) -> Tensor | Poison:
+def _declare_given(statement: ast.Input | ast.Target, key: Any, elaborator: Elaborator) -> Tensor | Poison:
     """A value that is given to the model: an input or a target."""
     name = statement.reference.name if key is None else f"{statement.reference.name}.{key}"
     kind = InputNode if isinstance(statement, ast.Input) else TargetNode
@@ -76,11 +76,11 @@ def _from_outside(statement: ast.Input | ast.Target, key: Any, elaborator: Elabo
     return Tensor(Result(name), type_, statement.span)
 
 
-def _moved(statement: ast.Move, elaborator: Elaborator) -> None:
+def _check_move(statement: ast.Move, elaborator: Elaborator) -> None:
     """A move stands at the top of a model, says nothing of it, and is looked at when the graph is whole."""
     outer = elaborator.scope.outer
     if elaborator.call is not None or elaborator.region or outer is None or outer.outer is not None:
-        elaborator.tell(errors.MoveInside(span=statement.span))
+        elaborator.report(errors.MoveInside(span=statement.span))
 
 
 STATEMENTS: dict[type[ast.Statement], Callable[[Any, Elaborator], None]] = {
@@ -99,7 +99,7 @@ STATEMENTS: dict[type[ast.Statement], Callable[[Any, Elaborator], None]] = {
     ast.Grow: elaborate_grow,
     ast.GrowBy: elaborate_grow_by,
     ast.Yield: elaborate_yield,
-    ast.Move: _moved,
+    ast.Move: _check_move,
     ast.Array: declarations.declare_array,
     ast.Next: declarations.elaborate_next,
     ast.Record: elaborate_record,

@@ -9,7 +9,7 @@ from modgraph.elaboration import errors
 from modgraph.elaboration.apply import report_misfit
 from modgraph.elaboration.context import BlockCall
 from modgraph.elaboration.elaborator import Elaborator
-from modgraph.elaboration.entities import POISON, AxisEntity, Entity, Poison, Tensor, WithAxis, described
+from modgraph.elaboration.entities import POISON, AxisEntity, Entity, Poison, Tensor, WithAxis, describe
 from modgraph.syntax import ast
 from modgraph.types import Axis, Misfit, TensorType, find_repeated, may_meet, meet_axes
 
@@ -23,32 +23,32 @@ def elaborate_type(type_: ast.TypeOf, elaborator: Elaborator, of_input: bool = F
     dtype, span = type_.dtype, type_.span
     if dtype != "float" and dtype not in SIZED:
         suggestion = did_you_mean(dtype, ["float", *SIZED], "types are: {known}")
-        return elaborator.tell(errors.UnknownType(span=span, name=dtype, suggestion=suggestion))
+        return elaborator.report(errors.UnknownType(span=span, name=dtype, suggestion=suggestion))
     if of_input and type_.named:
         problem = "in a block or router, the axes of an input are those of what is sent"
         word = type_.named[0].name
         way_out = f"leave the length out: {word}"
-        return elaborator.tell(errors.BadAxis(span=type_.named[0].span, problem=problem, way_out=way_out))
-    axes = [_axis(axis, elaborator, of_input) for axis in type_.axes]
+        return elaborator.report(errors.BadAxis(span=type_.named[0].span, problem=problem, way_out=way_out))
+    axes = [_elaborate_axis(axis, elaborator, of_input) for axis in type_.axes]
     sound = tuple(axis for axis in axes if isinstance(axis, Axis))
     if len(sound) < len(axes):
         return POISON
     if (twice := find_repeated(sound)) is not None:
         problem = f'the axis "{twice.name}" occurs twice in one type'
-        return elaborator.tell(errors.BadAxis(span=span, problem=problem, way_out="give each axis a name of its own"))
+        return elaborator.report(errors.BadAxis(span=span, problem=problem, way_out="give each axis a name of its own"))
     if dtype == "float":
         return TensorType("float", sound)
     if not sound or sound[-1].size is None or (sound[-1].name and dtype == "token"):
         problem = f"{dtype} needs its {SIZED[dtype]} as its last number"
-        return elaborator.tell(errors.BadAxis(span=span, problem=problem, way_out=f"for example: {dtype}[10]"))
+        return elaborator.report(errors.BadAxis(span=span, problem=problem, way_out=f"for example: {dtype}[10]"))
     *shape, last = sound
     return TensorType(dtype, tuple(shape), size=last.size, of=last.name)  # type: ignore[arg-type]
 
 
-def _axis(axis: ast.Expression, elaborator: Elaborator, of_input: bool) -> Axis | Poison:
+def _elaborate_axis(axis: ast.Expression, elaborator: Elaborator, of_input: bool) -> Axis | Poison:
     """A length, with a name perhaps, the name of an axis or a pool, or one that nothing else has: any length."""
     if isinstance(axis, ast.NamedAxis):
-        return _named(axis, elaborator)
+        return _declare_axis(axis, elaborator)
     if isinstance(axis, ast.Name):
         name, known = axis.name, elaborator.scope.find(axis.name)
         if name in elaborator.axes:
@@ -64,9 +64,9 @@ def _axis(axis: ast.Expression, elaborator: Elaborator, of_input: bool) -> Axis 
     return POISON if isinstance(length, Poison) else Axis(length)
 
 
-def _named(axis: ast.NamedAxis, elaborator: Elaborator) -> Axis | Poison:
+def _declare_axis(axis: ast.NamedAxis, elaborator: Elaborator) -> Axis | Poison:
     """An axis that gets a name here, or has it already."""
-    length, name = _length(axis.size, elaborator), elaborator.scope.weights_below(axis.name)
+    length, name = _length(axis.size, elaborator), elaborator.scope.weight_path(axis.name)
     known = elaborator.scope.find(axis.name)
     if isinstance(length, Poison) or isinstance(known, Poison):
         return POISON
@@ -74,9 +74,9 @@ def _named(axis: ast.NamedAxis, elaborator: Elaborator) -> Axis | Poison:
         return known.axis
     if isinstance(known, WithAxis) or name in elaborator.context.of_any_length:
         before = "of any length" if known is None else str(known.size)
-        return elaborator.tell(errors.AxisDiffers(span=axis.span, name=axis.name, length=length, before=before))
+        return elaborator.report(errors.AxisDiffers(span=axis.span, name=axis.name, length=length, before=before))
     if known is not None:
-        return elaborator.tell(errors.DuplicateName(span=axis.span, name=axis.name))
+        return elaborator.report(errors.DuplicateName(span=axis.span, name=axis.name))
     found = AxisEntity(Axis(length, name), axis.span)
     elaborator.scope.declare(axis.name, found)
     elaborator.context.observe(axis.span, found)
@@ -87,8 +87,8 @@ def _length(axis: ast.Expression, elaborator: Elaborator) -> int | Poison:
     length = elaborator.constant(axis, "an axis")
     if isinstance(length, Poison) or (type(length) is int and 1 <= length <= LONGEST_AXIS):
         return length
-    problem = f"an axis cannot be {described(length).removeprefix('the constant ')}"
-    return elaborator.tell(errors.BadAxis(span=axis.span, problem=problem))
+    problem = f"an axis cannot be {describe(length).removeprefix('the constant ')}"
+    return elaborator.report(errors.BadAxis(span=axis.span, problem=problem))
 
 
 def take_operand(declared: TensorType, statement: ast.Input, elaborator: Elaborator) -> Tensor | Poison:
@@ -112,7 +112,7 @@ def take_operand(declared: TensorType, statement: ast.Input, elaborator: Elabora
             return _refuse_one_axis((other, call.named_by[other]), (word, statement), axis, call, elaborator)
     lacking = declared.shape[: max(0, len(declared.shape) - len(tensor.type.shape))] if elaborator.region else ()
     for place, axis in enumerate(reversed(lacking)):  # axes of a module's senders have the same names in all inputs
-        first = call.senders.setdefault(place, (axis.name, statement))
+        first = call.token_axes.setdefault(place, (axis.name, statement))
         if first[0] != axis.name:
             return _refuse_one_axis(first, (axis.name, statement), None, call, elaborator)
     return tensor
@@ -155,4 +155,4 @@ def _refuse_one_axis(
     notes = tuple(Note(text=f'"{word}" is an axis of this input', span=each.span) for word, each in (named, again))
     words = f'"{first}" of input "{earlier.reference.name}" and "{second}" of input "{statement.reference.name}"'
     facts: Any = {"axis": "of its senders" if axis is None else axis, "words": words, "way_out": way_out}
-    return elaborator.tell(errors.OneAxisForTwo(span=call.span, notes=notes, who=str(call), **facts))
+    return elaborator.report(errors.OneAxisForTwo(span=call.span, notes=notes, who=str(call), **facts))

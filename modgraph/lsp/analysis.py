@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from modgraph.diagnostics import Diagnostic, Report, Source, Span
-from modgraph.elaboration import diagnose, elaborate_blocks, resolved
+from modgraph.elaboration import diagnose, elaborate_blocks, resolve_path
 from modgraph.syntax import ast, parse, read, read_tokens
 from modgraph.syntax.tokens import PlacedToken
 
@@ -42,7 +42,7 @@ class Analysis:
             names = [] if token.type == "IMPORT" else names
             names.append(token)
             if before.type == "FROM" and name in names:
-                other = read(resolved(Path(self.source.name).parent / token[1:-1]), Report())
+                other = read(resolve_path(Path(self.source.name).parent / token[1:-1]), Report())
                 return None if other is None else _head_of(name, read_tokens(other))
         return None
 

@@ -80,7 +80,7 @@ def _records(name: str, analysis: Analysis) -> list[CompletionItem]:
     router = next((str(tokens[at + 3]) for at in declared), "")
     defined, kind = _definition_of(router, analysis), find_router(router)
     if defined is not None:
-        roles = {each.name: entities.role_of(each) for each in entities.recorded_in(defined.body)}
+        roles = {each.name: entities.find_role(each) for each in entities.find_records(defined.body)}
     else:
         roles = {} if kind is None else {each.name: each.role for each in kind.records}
     return [CompletionItem(name, kind=OTHER, detail=role.value if role else "") for name, role in roles.items()]
@@ -127,7 +127,7 @@ def _describe(value: Any) -> str | None:
         case entities.Tensor():
             return str(value.type)
         case entities.TensorTuple():
-            return ", ".join(str(each.type) for each in entities.several(value))
+            return ", ".join(str(each.type) for each in entities.flatten_values(value))
         case entities.Family() if value.of_values:
             return ", ".join(f"{key}: {each.type}" for key, each in value.members.items())
         case entities.RouterEntity():

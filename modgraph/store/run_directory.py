@@ -27,7 +27,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from modgraph.diagnostics import ModgraphError, list_names
-from modgraph.elaboration import kept_texts
+from modgraph.elaboration import parse_kept_texts
 from modgraph.elaboration.imports import KEPT, RECORD, SPEC
 from modgraph.files import CannotWrite, exists, is_not_utf8, is_partial, read_file, reason_of, write_atomically, writing
 from modgraph.ir import Graph, UnreadableGraph, from_json, stored_form
@@ -221,7 +221,7 @@ class RunDirectory:
 
     def read_imports(self) -> dict[str, str]:
         """Read the texts of the files that the spec imports, by path. Raises `ModgraphError`."""
-        texts: dict[str, str] = self.parse_file(self.imports, kept_texts) if self.imports.exists() else {}
+        texts: dict[str, str] = self.parse_file(self.imports, parse_kept_texts) if self.imports.exists() else {}
         return texts
 
     def content(self, path: Path) -> bytes | None:
