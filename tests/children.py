@@ -30,7 +30,7 @@ def begun_in_a_child(work: Callable[[], int], stdout: int, stderr: int) -> int:
     os._exit(code)
 
 
-def told_by_a_child(work: Callable[[], int]) -> tuple[int, str]:
+def output_of_child(work: Callable[[], int]) -> tuple[int, str]:
     """The exit code of some work, and what it printed: less than a pipe holds."""
     reader, writer = os.pipe()
     code = in_a_child(work, writer, writer)

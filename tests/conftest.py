@@ -130,6 +130,6 @@ def trace_once(traces: Path) -> Iterator[Trace]:
 @pytest.fixture
 def spec(tmp_path: Path) -> Path:
     """A small net on scikit-learn's digits, its recipe and data beside it."""
-    from tests.small_runs import laid_out
+    from tests.small_runs import lay_out_run
 
-    return laid_out(tmp_path)
+    return lay_out_run(tmp_path)

@@ -71,7 +71,7 @@ def data_section(folder: Path) -> dict[str, Any]:
     return {"name": "task_sequence", "of": of, "target": "y", "input": "x", "tasks": TASKS}
 
 
-def laid_out(folder: Path, **algorithm: Any) -> Path:
+def lay_out_run(folder: Path, **algorithm: Any) -> Path:
     """The spec, and the recipe beside it."""
     (folder / "growing.mod").write_text(SPEC)
     recipe = {"data": data_section(folder), "train": train_section(**algorithm)}

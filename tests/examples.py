@@ -10,13 +10,13 @@ from modgraph.routers import Router
 
 OP_EXAMPLES = {name: f"model example() {{ {op.example} }}" for name, op in Op.registry.items()}
 ROUTER_EXAMPLES = {name: f"model example() {{ {router.example} }}" for name, router in Router.registry.items()}
-STARTS_WITH = "input x: float[5, 6] "
+PREFIX = "input x: float[5, 6] "
 ROUTERS_IN_SCAN = {
     name: "model example() { input xs: float[time, 5, 6] scan xs as x { "
-    + router.example.removeprefix(STARTS_WITH).replace("output y", "yield y")
+    + router.example.removeprefix(PREFIX).replace("output y", "yield y")
     + " } as y output y }"
     for name, router in Router.registry.items()
-    if router.example.startswith(STARTS_WITH) and router.example.endswith("output y")
+    if router.example.startswith(PREFIX) and router.example.endswith("output y")
 }
 
 

@@ -36,7 +36,7 @@ train: {{epochs: 4, batch: 50, optimizer: {{name: {optimizer}, lr: 0.01}}, sched
 """
 
 
-def laid_out(folder: Path) -> Path:
+def lay_out_run(folder: Path) -> Path:
     """A spec and a recipe beside it, with 600 digits."""
     from sklearn.datasets import load_digits
 

@@ -42,16 +42,16 @@ def test_the_spec_of_the_readme_is_that_of_the_specs() -> None:
 
 
 def test_the_message_of_the_readme_is_what_is_said() -> None:
-    shown = re.search(r"    error\[MG202\].*?help: did you mean \"linear\"\?", README, re.S)
-    assert shown is not None
+    documented = re.search(r"    error\[MG202\].*?help: did you mean \"linear\"\?", README, re.S)
+    assert documented is not None
     with pytest.raises(modgraph.ModgraphError) as caught:
         modgraph.loads(
             "model net() {\n  input image: float[4]\n  \n  \n  logits = image -> liner(10)\n  output logits\n}",
             "net.mod",
         )
-    told = str(caught.value)
-    assert [line.strip() for line in shown[0].splitlines()] == [
-        line.strip() for line in told.strip().splitlines()[: len(shown[0].splitlines())]
+    message = str(caught.value)
+    assert [line.strip() for line in documented[0].splitlines()] == [
+        line.strip() for line in message.strip().splitlines()[: len(documented[0].splitlines())]
     ]
 
 

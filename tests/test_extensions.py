@@ -94,8 +94,8 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
             (tmp_path / package / f"{name}.py").write_text(text)
         information = tmp_path / f"{package}-1.0.dist-info"
         information.mkdir()
-        shown_name = package.replace("_", "-")
-        (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {shown_name}\nVersion: 1.0\n")
+        distribution = package.replace("_", "-")
+        (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
         points = "".join(f"{name} = {package}.{name}\n" for name in modules if name != "nn")
         (information / "entry_points.txt").write_text(f"[modgraph]\n{points}")
         return tmp_path
@@ -178,7 +178,7 @@ ELSEWHERE = """y = x @ self.weight.T
     ],
 )
 def test_a_source_that_computes_otherwise_is_not_written(
-    otherwise: str, told: str, install: Install, capsys: pytest.CaptureFixture[str]
+    otherwise: str, message: str, install: Install, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = install(ops=OPS, nn=NN.replace("y = x @ self.weight.T", ELSEWHERE + otherwise))
     module.cache_clear()
@@ -187,7 +187,7 @@ def test_a_source_that_computes_otherwise_is_not_written(
     assert main(["compile", "m.mod", "-o", "m.py"]) == 3
     error = capsys.readouterr().err
     assert "error[MG866]" in error
-    assert told in error
+    assert message in error
     assert not (folder / "m.py").read_text(), "a file that computes otherwise took the place of another"
     assert not list(folder.glob(".*")), "a part of a file is left"
 
@@ -249,12 +249,12 @@ def test_a_package_that_fails_is_named_with_the_unknown_name(
     folder = install(broken=text)
     (folder / "m.mod").write_text("model m() { input x: float[4] y = x -> benn(3) -> bent(3) output y }")
     assert main(["check", "m.mod"]) == 1
-    told = capsys.readouterr().err
-    assert told.count("error[MG133]") == 1
-    assert told.count("error[MG202]") == 2
-    assert '"my-package"' in told and '"my_package.broken"' in told
-    assert words in told
-    assert "help: update or mend the package, or remove it: pip uninstall my-package" in told
+    message = capsys.readouterr().err
+    assert message.count("error[MG133]") == 1
+    assert message.count("error[MG202]") == 2
+    assert '"my-package"' in message and '"my_package.broken"' in message
+    assert words in message
+    assert "help: update or mend the package, or remove it: pip uninstall my-package" in message
 
 
 def test_it_is_reported_at_whatever_command(install: Install, capsys: pytest.CaptureFixture[str]) -> None:
@@ -273,10 +273,10 @@ def test_it_is_reported_at_whatever_command(install: Install, capsys: pytest.Cap
         ["explain", "anyone"],
     ):
         assert main(command) == 1
-        told = capsys.readouterr().err
-        assert told.count("error[MG133]") == 1, command
-        assert "OSError: [Errno 5] a disk" in told
-        assert "fault of modgraph" not in told
+        message = capsys.readouterr().err
+        assert message.count("error[MG133]") == 1, command
+        assert "OSError: [Errno 5] a disk" in message
+        assert "fault of modgraph" not in message
     assert main(["check", "m.mod"]) == 0  # what the other package adds is known
     assert record == modgraph.load("m.mod").ir
 
@@ -324,7 +324,7 @@ def test_a_torch_module_that_fails_is_named(
     (folder / "m.mod").write_text(SPEC)
     assert main(["check", "m.mod"]) == 0
     assert main(["compile", "m.mod"]) == 1
-    told = capsys.readouterr().err
-    assert told.count("error[MG134]") == 1
-    assert words in told
-    assert "remove it: pip uninstall my_package" in told
+    message = capsys.readouterr().err
+    assert message.count("error[MG134]") == 1
+    assert words in message
+    assert "remove it: pip uninstall my_package" in message

@@ -39,15 +39,15 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("form", ["wheel", "sdist", "editable"])
-def test_every_installation_runs_from_any_folder(form: str, copy: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["wheel", "sdist", "editable"])
+def test_every_installation_runs_from_any_folder(kind: str, copy: Path, tmp_path: Path) -> None:
     installed = tmp_path / "site-packages"
     for project in ("grammar", "export/runtime", "."):
         source = copy / project
-        if form == "sdist":
+        if kind == "sdist":
             shutil.unpack_archive(_build("sdist", source, tmp_path), tmp_path / project, filter="data")
             [source] = (each.parent for each in (tmp_path / project).glob("modgraph*-*/PKG-INFO"))
-        with zipfile.ZipFile(_build("editable" if form == "editable" else "wheel", source, tmp_path)) as wheel:
+        with zipfile.ZipFile(_build("editable" if kind == "editable" else "wheel", source, tmp_path)) as wheel:
             wheel.extractall(installed)
     libraries = Path(lark.__file__).parents[1]
     code = f"""
@@ -57,16 +57,16 @@ sys.path.append({str(libraries)!r})
 import modgraph, modgraph_grammar
 print(modgraph.loads({MODEL!r}).ir.name, modgraph.__file__, modgraph_grammar.__file__)
 """
-    whole, grammar = (copy, copy / "grammar") if form == "editable" else (installed, installed)
+    whole, grammar = (copy, copy / "grammar") if kind == "editable" else (installed, installed)
     for folder, found in ((tmp_path, whole), (copy, copy)):
         done = subprocess.run([sys.executable, "-ESsc", code], cwd=folder, capture_output=True, text=True)
         expected = f"m {found / 'modgraph/__init__.py'} {grammar / 'modgraph_grammar/__init__.py'}\n"
         assert (done.stdout, done.stderr) == (expected, ""), f"imported from {folder}"
 
 
-def _build(form: str, source: Path, folder: Path) -> Path:
+def _build(kind: str, source: Path, folder: Path) -> Path:
     """The path of what setuptools builds of a project: a wheel, an sdist, or the wheel of an editable install."""
-    code = f"from setuptools import build_meta; print(build_meta.build_{form}({str(folder)!r}))"
+    code = f"from setuptools import build_meta; print(build_meta.build_{kind}({str(folder)!r}))"
     done = subprocess.run([sys.executable, "-c", code], cwd=source, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return folder / done.stdout.splitlines()[-1]

@@ -90,7 +90,7 @@ def test_values_are_printed_shortly(run: Path) -> None:
     """No address, no array, and no more than a few lines."""
     loaded, wider = modgraph.load_run(run), read_architecture(run.parent / "m.mod", {"experts": 3})
     found = differences(read_architecture(run), wider)
-    shown = {
+    samples = {
         "Checkpoint": loaded.checkpoint(),
         "Arrays": loaded.splits()["test"],
         "Trace": trace_run(loaded),
@@ -99,9 +99,9 @@ def test_values_are_printed_shortly(run: Path) -> None:
         "Architecture": wider,
         "Memory": modgraph.loads(SPEC).memory(),
     }
-    paths = {name: repr(value).replace(str(run.parent), "") for name, value in shown.items()}
+    paths = {name: repr(value).replace(str(run.parent), "") for name, value in samples.items()}
     assert {name: text for name, text in paths.items() if " at 0x" in text or "array(" in text} == {}
     long = {name: len(text) for name, text in paths.items() if len(text) > LONGEST}
     assert long == {}
-    assert repr(shown["Arrays"]) == "<Arrays of 8 examples: x [3, 4], label []>"
+    assert repr(samples["Arrays"]) == "<Arrays of 8 examples: x [3, 4], label []>"
     assert repr(found.diff) == f"<Diff: {len(found.diff.changed)} changed>"

@@ -71,13 +71,13 @@ def begun(path: Path, tensors: Weights, hub: str) -> Model:
     """The model with the weights of a file, of which nothing is left over and nothing missing."""
     save_file(dict(tensors), path / "hub.safetensors")
     model = modgraph.load(MIXTRAL, **SMALL, **HUBS[hub]).build(seed=0)
-    told = inherit_file(
+    answer = inherit_file(
         model.graph,
         model.state_dict(),
         str(path / "hub.safetensors"),
         read_map(f"specs/zoo/{hub}_hub.yaml", model.graph),
     )
-    assert told.fresh == told.left == ()
+    assert answer.fresh == answer.left == ()
     return model.eval()
 
 
@@ -110,9 +110,9 @@ def mixture_of(w: Weights, z: Tensor, matrices: Sequence[str], hub: str) -> Tens
     found = []
     for token in z:
         scores = w["gate.weight"] @ token
-        best, chosen = scores.topk(2)
-        gates = best.softmax(-1) if hub != "qwen2" else scores.softmax(-1)[chosen]
-        parts = {f"experts.{expert}": gate for gate, expert in zip(gates, chosen.tolist(), strict=True)}
+        best, choice = scores.topk(2)
+        gates = best.softmax(-1) if hub != "qwen2" else scores.softmax(-1)[choice]
+        parts = {f"experts.{expert}": gate for gate, expert in zip(gates, choice.tolist(), strict=True)}
         if hub == "qwen2":
             parts["shared_expert"] = (w["shared_expert_gate.weight"] @ token).sigmoid()
         total = torch.zeros_like(token)

@@ -56,33 +56,33 @@ def with_rubbish(graph: Graph, batch: Batch, *seed: object) -> Batch:
     """The same batch with other values in all padding of inputs."""
     generator, found = generator_for("rubbish", *seed), dict(batch)
     for name, type_ in graph.input_types.items():
-        real = real_in(graph, type_, batch, batch[name].shape)
-        if real is not None and type_.size is not None:
-            found[name] = torch.where(real, batch[name], type_.size - 1)
-        elif real is not None:
+        mask = find_unpadded(graph, type_, batch, batch[name].shape)
+        if mask is not None and type_.size is not None:
+            found[name] = torch.where(mask, batch[name], type_.size - 1)
+        elif mask is not None:
             noise = RUBBISH * torch.randn(batch[name].shape, generator=generator).double()
-            found[name] = torch.where(real, batch[name], noise)
+            found[name] = torch.where(mask, batch[name], noise)
     return found
 
 
-def real_in(graph: Graph, type_: TensorType, batch: Batch, shape: torch.Size) -> Tensor | None:
+def find_unpadded(graph: Graph, type_: TensorType, batch: Batch, shape: torch.Size) -> Tensor | None:
     """Which places of a value [B, …] are no padding; None where all are."""
-    real, lengths = None, graph.length_inputs
+    mask, lengths = None, graph.length_inputs
     for at, axis in enumerate(type_.shape, start=1):
         if axis.is_padded and axis.name in lengths and type_.per == "example":
             places = torch.arange(shape[at]).view(-1, *[1] * (len(shape) - at - 1))
             inside = places < batch[lengths[axis.name]].view(-1, *[1] * (len(shape) - 1))
-            real = inside if real is None else real & inside
-    return None if real is None else real.expand(shape)
+            mask = inside if mask is None else mask & inside
+    return None if mask is None else mask.expand(shape)
 
 
-def real_part(graph: Graph, type_: TensorType, batch: Batch, value: Tensor) -> Tensor:
+def mask_padding(graph: Graph, type_: TensorType, batch: Batch, value: Tensor) -> Tensor:
     """A value with zeros in its padding."""
-    real = real_in(graph, type_, batch, value.shape)
-    return value if real is None else value.masked_fill(~real, 0)
+    mask = find_unpadded(graph, type_, batch, value.shape)
+    return value if mask is None else value.masked_fill(~mask, 0)
 
 
-def alone(graph: Graph, batch: Batch, at: int) -> Batch:
+def single_example(graph: Graph, batch: Batch, at: int) -> Batch:
     """One example of a batch by itself, cut to its lengths; one place is left where there is nothing of it."""
     lengths = graph.length_inputs
     found = {}

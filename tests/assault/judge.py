@@ -77,15 +77,17 @@ def check_stored(graph: Graph) -> None:
 def check_layout(text: str, graph: Graph | None) -> None:
     """The layout is one, is that of itself, and means what the text means."""
     report = Report()
-    laid = format_source(Source("<string>", text), report)
-    if laid is None:
+    formatted = format_source(Source("<string>", text), report)
+    if formatted is None:
         assert report.errors, "no layout, and no reason"
         return
-    assert format_source(Source("<string>", laid), Report()) == laid, "the layout is laid out anew"
+    assert format_source(Source("<string>", formatted), Report()) == formatted, "the layout is laid out anew"
     if graph is not None:
-        assert loads(laid).ir.hash() == graph.hash(), "the layout means something else"
+        assert loads(formatted).ir.hash() == graph.hash(), "the layout means something else"
     else:
-        assert parse(Source("<string>", laid), Report()) == parse(Source("<string>", text), Report()), "another tree"
+        assert parse(Source("<string>", formatted), Report()) == parse(Source("<string>", text), Report()), (
+            "another tree"
+        )
 
 
 def check_editor(text: str, rng: Random) -> None:

@@ -11,7 +11,7 @@ SMALL = (1, 2, 2, 3, 4, 4, 6, 8)
 AXES = ("first", "time", "p", "third")
 
 
-def drawn(declaration: type[Declaration], rng: Random) -> dict[str, Any]:
+def sample_settings(declaration: type[Declaration], rng: Random) -> dict[str, Any]:
     """The settings without a default, and some of the others."""
     return {
         name: _value(setting, rng)

@@ -10,7 +10,7 @@ from modgraph.routers import Router
 from modgraph.routers.router import PoolTypes
 from modgraph.syntax import keywords
 from modgraph.types import Axis, Misfit, TensorType, floats
-from tests.assault.settings import drawn, written
+from tests.assault.settings import sample_settings, written
 
 VECTOR_OPS = (
     "linear linear scale layer_norm rms_norm relu gelu tanh sigmoid silu modulated_linear modulated_mlp".split()
@@ -117,10 +117,12 @@ class _Model:
         """Arithmetic between values, or with a number; or values side by side, or one cut."""
         rng = self.rng
         source, type_ = self._value()
-        alike = [name for name, other in self.values.items() if other == type_]
+        candidates = [name for name, other in self.values.items() if other == type_]
         kind = rng.randrange(4)
         if kind == 0 and type_.shape and type_.shape[-1].size is not None:
-            self._bind(f"({source}, {rng.choice(alike)}) -> concat", floats(*type_.shape[:-1], 2 * last_size(type_)))
+            self._bind(
+                f"({source}, {rng.choice(candidates)}) -> concat", floats(*type_.shape[:-1], 2 * last_size(type_))
+            )
         elif kind == 1 and type_.shape and last_size(type_) and last_size(type_) % 2 == 0:
             first, second = self.name("a"), self.name("a")
             self.line(f"{first}, {second} = {source} -> split(2)")
@@ -129,7 +131,7 @@ class _Model:
         elif kind == 2:
             self._bind(rng.choice((f"0.5 * {source} + 1", f"-{source}", f"1 - {source}", f"{source} ** 2")), type_)
         else:
-            self._bind(f"{source} {rng.choice('+-*')} {rng.choice(alike)}", type_)
+            self._bind(f"{source} {rng.choice('+-*')} {rng.choice(candidates)}", type_)
 
     def _residual(self) -> None:
         source, type_ = self._value()
@@ -180,7 +182,7 @@ class _Model:
         """A router that can choose among a pool's modules, and the type of the route's value."""
         for _ in range(6):
             declaration = self.rng.choice(list(Router.registry.values()))
-            settings = drawn(declaration, self.rng)
+            settings = sample_settings(declaration, self.rng)
             if declaration.name == "every_module":
                 continue
             try:
@@ -305,7 +307,7 @@ class _Model:
             name = self.rng.choice(ops)
             if len(stages) == count or name in UNCHAINED:
                 continue
-            settings = drawn(Op.registry[name], self.rng)
+            settings = sample_settings(Op.registry[name], self.rng)
             try:
                 signature = Op.registry[name](**settings).bind(type_)
                 signature.weight_axes()

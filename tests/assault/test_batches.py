@@ -16,7 +16,7 @@ from modgraph.backends.onnx import deterministic
 from modgraph.backends.torch import Model
 from modgraph.declare import Role
 from modgraph.ir import Graph, RouteNode
-from tests.assault.examples_at_random import Batch, alone, batch_for, real_part, with_rubbish
+from tests.assault.examples_at_random import Batch, batch_for, mask_padding, single_example, with_rubbish
 from tests.assault.written_specs import ALL, spec_of
 
 BATCHES = (2, 7, 64)
@@ -37,12 +37,12 @@ def test_an_example_is_the_same_by_itself_and_among_others(name: str, tmp_path: 
         for way, compute in ways.items():
             together = compute(batch)
             for at in range(min(size, 7)):
-                single = alone(graph, batch, at)
+                single = single_example(graph, batch, at)
                 for each, value in compute(single).items():
                     place, type_ = f"{way}, {each} of example {at} of {size}", graph.type_of(results[each])
-                    real = real_part(graph, type_, single, value)[0]
-                    among = real_part(graph, type_, batch, together[each])[at]
-                    hold(real, among, place, exactly=each in choices(graph))
+                    unpadded = mask_padding(graph, type_, single, value)[0]
+                    among = mask_padding(graph, type_, batch, together[each])[at]
+                    hold(unpadded, among, place, exactly=each in choices(graph))
 
 
 def by_torch(model: Model) -> Computed:
@@ -67,13 +67,13 @@ def _single(batch: Batch) -> Batch:
     return {name: value.float() if value.is_floating_point() else value for name, value in batch.items()}
 
 
-def hold(alone: Tensor, among: Tensor, place: str, exactly: bool) -> None:
+def hold(single_example: Tensor, among: Tensor, place: str, exactly: bool) -> None:
     """One example's value alone and its part of that in a batch, padding left out."""
-    among = among[tuple(map(slice, alone.shape))]
+    among = among[tuple(map(slice, single_example.shape))]
     if exactly:
-        assert torch.equal(alone, among), f"{place}: another choice"
-    elif alone.numel():
-        assert (alone - among).abs().max() <= CLOSE * max(1.0, float(alone.abs().max())), place
+        assert torch.equal(single_example, among), f"{place}: another choice"
+    elif single_example.numel():
+        assert (single_example - among).abs().max() <= CLOSE * max(1.0, float(single_example.abs().max())), place
 
 
 def choices(graph: Graph) -> set[str]:

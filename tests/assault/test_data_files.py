@@ -49,7 +49,7 @@ from tests.assault.specs import HANGS, LONGEST, bounded_time
 
 LARGEST = 500_000  # KB of memory beyond those at the start
 PARTS, OF_A_PART, OF_A_TASTE = 50, 1000, 25
-STARTS_SOMETHING = frozenset(
+SIDE_EFFECTS = frozenset(
     "os.system os.exec os.posix_spawn os.spawn os.fork os.forkpty subprocess.Popen pty.spawn socket.connect".split()
 )
 
@@ -218,9 +218,9 @@ READERS: dict[str, Callable[[str], object]] = {
     "data.json": lambda path: StoredRun(RunDirectory(Path(path).parent), {}).fingerprints,
 }
 EXTREMES = [
-    struct.pack(order + form, number)
+    struct.pack(order + code, number)
     for order in "<>"
-    for form, numbers in (("I", (0, 1, 2**31 - 1, 2**31, 2**32 - 1)), ("Q", (2**40, 2**63 - 1, 2**64 - 1)))
+    for code, numbers in (("I", (0, 1, 2**31 - 1, 2**31, 2**32 - 1)), ("Q", (2**40, 2**63 - 1, 2**64 - 1)))
     for number in numbers
 ]
 
@@ -251,7 +251,7 @@ def damaged(content: bytes, donors: list[bytes], rng: random.Random) -> bytes:
     return content
 
 
-def read_or_told(reader: Callable[[str], object], path: Path, seconds: float = HANGS) -> str:
+def read_or_refused(reader: Callable[[str], object], path: Path, seconds: float = HANGS) -> str:
     """`read` or `told`. Raises whatever else a reader raises."""
     try:
         with warnings.catch_warnings(), bounded_time(seconds):
@@ -272,7 +272,7 @@ def assault(name: str, count: int, rng: random.Random, folder: Path, seconds: fl
         sample = rng.choice(samples()[name])
         path.write_bytes(sample.wrapped(damaged(sample.content, donors, rng)))
         try:
-            counts[f"{name}: {read_or_told(READERS[name], path, seconds)}"] += 1
+            counts[f"{name}: {read_or_refused(READERS[name], path, seconds)}"] += 1
         except BaseException as error:
             kept = Path(".assault") / f"{time.time_ns()}-{name}"
             kept.parent.mkdir(exist_ok=True)
@@ -285,7 +285,7 @@ def assault(name: str, count: int, rng: random.Random, folder: Path, seconds: fl
 def started() -> list[str]:
     """What has been started in this process since, whoever did it."""
     found: list[str] = []
-    sys.addaudithook(lambda event, _: found.append(event) if event in STARTS_SOMETHING else None)
+    sys.addaudithook(lambda event, _: found.append(event) if event in SIDE_EFFECTS else None)
     return found
 
 
@@ -313,7 +313,7 @@ def test_the_samples_are_sound(tmp_path: Path) -> None:
         for sample in each:
             (tmp_path / name).write_bytes(sample.wrapped(sample.content))
             sound = b"touch executed" not in sample.content
-            assert read_or_told(READERS[name], tmp_path / name) == ("read" if sound else "told"), (name, sample)
+            assert read_or_refused(READERS[name], tmp_path / name) == ("read" if sound else "told"), (name, sample)
 
 
 def test_a_taste_of_damaged_files(tmp_path: Path) -> None:

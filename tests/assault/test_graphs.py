@@ -99,10 +99,10 @@ def test_what_gives_lengths_follows_and_is_not_stored(node: str) -> None:
         from_json(record)
 
 
-@pytest.mark.parametrize(("form", "sound"), [("grouped", True), ("masked", True), ("dense", False), ("", False)])
-def test_a_route_has_a_lowering_that_its_router_offers(form: str, sound: bool) -> None:
+@pytest.mark.parametrize(("lowering", "sound"), [("grouped", True), ("masked", True), ("dense", False), ("", False)])
+def test_a_route_has_a_lowering_that_its_router_offers(lowering: str, sound: bool) -> None:
     record = json.loads(json.dumps(flat_to_json(loads(LYING).ir)))
-    route(record)["lowering"] = form
+    route(record)["lowering"] = lowering
     if sound:
         assert flat_from_json(record)
         return

@@ -46,10 +46,10 @@ class Case:
         self.runs += 1
         return self.home / f"run{self.runs}"
 
-    def kill_at(self, moments: list[float]) -> int:
+    def kill_at(self, shares: list[float]) -> int:
         """Kill a run at each of these moments, shares of its duration, and take it up; how many it was killed."""
         run = self.new()
-        kills = sum(not ends(partial(self.work, run), self.log, moment * self.duration) for moment in moments)
+        kills = sum(not ends(partial(self.work, run), self.log, time_share * self.duration) for time_share in shares)
         self.finish(run)
         return kills
 
@@ -78,9 +78,9 @@ def case(name: str) -> Iterator[Case]:
 def kill_trainings(part: int) -> Counter[str]:
     """One training's share of its file operations, every one of them, and some moments at random."""
     name, share = NAMES[part % len(NAMES)], part // len(NAMES)
-    moments = random.Random(part)
+    shares = random.Random(part)
     with case(name) as training:
-        counts = Counter({f"{name}: at a moment": training.kill_at([moments.random() for _ in range(KILLS)])})
+        counts = Counter({f"{name}: at a moment": training.kill_at([shares.random() for _ in range(KILLS)])})
         operation = 1 + share
         while training.kill_before(operation):
             counts[f"{name}: before a change of a file"] += 1
@@ -105,9 +105,9 @@ def test_a_training_that_was_killed_ends_as_if_it_had_not_been() -> None:
 
 def kill_one_that_grows() -> int:
     """Four runs, each killed five times."""
-    moments = random.Random(7)
+    shares = random.Random(7)
     with case("continual") as training:
-        return sum(training.kill_at([moments.random() for _ in range(5)]) for _ in range(4))
+        return sum(training.kill_at([shares.random() for _ in range(5)]) for _ in range(4))
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ model plain() {
   loss cross_entropy(z, y)
 }
 """
-DRAWN = """
+SAMPLED = """
 model drawn() {
   input  x: float[3]
   target y: float[2]
@@ -91,8 +91,8 @@ def images(folder: Path) -> dict[str, Any]:
 
 TRAININGS = {
     "backprop": Training(PLAIN, {**OFTEN, **BEST}, classes),
-    "em": Training(DRAWN, {**OFTEN, "algorithm": {"name": "em", "samples": 3, "m_steps": 2}}, vectors),
-    "reinforce": Training(DRAWN, {**OFTEN, **BEST, "algorithm": "reinforce"}, vectors),
+    "em": Training(SAMPLED, {**OFTEN, "algorithm": {"name": "em", "samples": 3, "m_steps": 2}}, vectors),
+    "reinforce": Training(SAMPLED, {**OFTEN, **BEST, "algorithm": "reinforce"}, vectors),
     "start": Training(PLAIN, {**OFTEN, "optimizer": {"name": "sgd", "momentum": 0.9}}, classes, start="backprop"),
     "continual": Training(continual_runs.SPEC, continual_runs.train_section(expand="always"), tasks),
     "groups": Training(IMAGES, {**OFTEN, **BEST, "by": "domain", "batch": 3}, images),

@@ -77,7 +77,7 @@ def model_of(name: str) -> Model:
 def arrays_of(graph: Graph, lengths: list[int], filling: float) -> Arrays:
     """Examples of these lengths, their padding two steps longer than it need be."""
     rng, steps, found = np.random.default_rng(len(lengths)), max(lengths) + 2, {}
-    real = np.arange(steps) < np.array(lengths)[:, None]
+    mask = np.arange(steps) < np.array(lengths)[:, None]
     for name, type_ in {**graph.input_types, **graph.target_types}.items():
         shape = (len(lengths), *(steps if isinstance(each, str) else each for each in type_.dimensions))
         if type_.dtype == "length":
@@ -86,18 +86,18 @@ def arrays_of(graph: Graph, lengths: list[int], filling: float) -> Arrays:
             found[name] = rng.integers(0, type_.size, shape)
         else:
             values = rng.standard_normal(shape)
-            within = real[(..., *[None] * (values.ndim - 2))] if type_.padded else np.ones(shape, bool)
+            within = mask[(..., *[None] * (values.ndim - 2))] if type_.padded else np.ones(shape, bool)
             found[name] = np.where(within, values, 0.0)
     checked = check(Arrays(found), graph, "these")
-    filled = {name: _filled(each, real, filling) for name, each in checked.values.items() if name in checked.padded}
+    filled = {name: _filled(each, mask, filling) for name, each in checked.values.items() if name in checked.padded}
     return replace(checked, values={**checked.values, **filled})
 
 
-def _filled(array: np.ndarray[Any, Any], real: np.ndarray[Any, Any], filling: float) -> np.ndarray[Any, Any]:
-    return np.where(real[(..., *[None] * (array.ndim - 2))], array, filling) if array.dtype.kind == "f" else array
+def _filled(array: np.ndarray[Any, Any], mask: np.ndarray[Any, Any], filling: float) -> np.ndarray[Any, Any]:
+    return np.where(mask[(..., *[None] * (array.ndim - 2))], array, filling) if array.dtype.kind == "f" else array
 
 
-def real_part(graph: Graph, result: Result, value: torch.Tensor, length: int) -> torch.Tensor:
+def unpadded_part(graph: Graph, result: Result, value: torch.Tensor, length: int) -> torch.Tensor:
     """What one example's value [...] holds before its end."""
     at = graph.type_of(result).position("time")
     return value if at is None else value.narrow(at, 0, length)
@@ -133,7 +133,7 @@ def test_a_sequence_gives_in_a_batch_what_it_gives_by_itself(name: str, lengths:
             continue
         for at, length in enumerate(lengths):
             found, expected = (
-                real_part(graph, result, each[key][i], length) for each, i in ((together, at), (apart[at], 0))
+                unpadded_part(graph, result, each[key][i], length) for each, i in ((together, at), (apart[at], 0))
             )
             torch.testing.assert_close(
                 found, expected, rtol=1e-10, atol=1e-12, msg=lambda text, key=key: f"{key}: {text}"
@@ -183,15 +183,15 @@ def test_a_bundle_gives_a_sequence_in_a_batch_what_it_gives_by_itself(tmp_path: 
         assert {"time": max(lengths)} not in report.verified.lengths
         arrays = arrays_of(model.graph, lengths, 7.0)
         inputs = [arrays.read(rows) for rows in (slice(None), *(np.array([at]) for at in range(len(lengths))))]
-        told = [{name: each for name, each in rows.items() if name in bundle.inputs} for rows in inputs]
-        together, *apart = [bundle.run(rows, routing=True) for rows in told]
-        theirs = inference.compute({k: torch.from_numpy(v) for k, v in told[0].items()}, losses=False, routing=True)
+        feeds = [{name: each for name, each in rows.items() if name in bundle.inputs} for rows in inputs]
+        together, *apart = [bundle.run(rows, routing=True) for rows in feeds]
+        theirs = inference.compute({k: torch.from_numpy(v) for k, v in feeds[0].items()}, losses=False, routing=True)
         for key, value in {**theirs.outputs, **theirs.routing}.items():
             for at, length in enumerate(lengths):
-                found, alone, expected = (
-                    real_part(graph, results[key], torch.as_tensor(each), length)
+                found, single, expected = (
+                    unpadded_part(graph, results[key], torch.as_tensor(each), length)
                     for each in (together[key][at], apart[at][key][0], value[at])
                 )
-                torch.testing.assert_close(found, alone, rtol=1e-5, atol=1e-6)
+                torch.testing.assert_close(found, single, rtol=1e-5, atol=1e-6)
                 torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
     model.double()

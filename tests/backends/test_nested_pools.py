@@ -18,7 +18,7 @@ from modgraph.ir import Grow, replayed
 from modgraph.training.stored_run import load_run
 from tests.assault.differential.numbers import judge_all
 from tests.nested_pools import ADAPTERS, MORE, SPECS, TWO_LEVELS
-from tests.small_runs import begin, laid_out
+from tests.small_runs import begin, lay_out_run
 
 IN_A_SCAN = """
 block expert(dim) {
@@ -150,7 +150,7 @@ model digits(hidden=8, added=0) {
 
 
 def test_a_run_learns_is_exported_and_goes_on_with_more_outer_modules(tmp_path: Path) -> None:
-    spec = laid_out(tmp_path)
+    spec = lay_out_run(tmp_path)
     spec.write_text(SPEC)
     metrics = begin(spec, tmp_path / "run", train__epochs=3, train__batch=20)
     assert metrics["test.accuracy"] > 0.6, "it learns nothing"

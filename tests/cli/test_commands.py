@@ -28,11 +28,11 @@ def test_mistakes_of_several_specs_go_to_stderr(tmp_path: Path, capsys: pytest.C
     (tmp_path / "a.mod").write_text("model a() { input x: float[4] y = x -> liner(3) output y }")
     (tmp_path / "b.mod").write_text("model b() { input x: flot[4] output x }")
     assert main(["check", str(tmp_path / "a.mod"), SMN, str(tmp_path / "b.mod")]) == 1
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert "error[MG202]" in told.err
-    assert "error[MG302]" in told.err
-    assert "2 errors" in told.err
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "error[MG202]" in printed.err
+    assert "error[MG302]" in printed.err
+    assert "2 errors" in printed.err
 
 
 def test_messages_come_as_json_for_tools(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,10 +87,10 @@ def test_the_users_mistakes_exit_with_one(arguments: list[str], capsys: pytest.C
 
 def test_a_pass_that_is_none_is_reported_with_those_of_both_pipelines(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", SMN, "--after", "nothing"]) == 1
-    told = capsys.readouterr().err
-    assert "error[MG150]" in told
+    printed = capsys.readouterr().err
+    assert "error[MG150]" in printed
     for name in ("training.lower", "inference.inference", "inference.determinize", "inference.lower"):
-        assert name in told
+        assert name in printed
 
 
 @pytest.mark.parametrize("arguments", [[], ["chek"], ["check"], ["show", SMN, "--format", "xml"]])

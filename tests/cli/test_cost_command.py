@@ -62,9 +62,9 @@ def test_a_run_is_counted_as_it_was_trained(spec: Path, tmp_path: Path, capsys: 
 
 
 def test_the_document_prints_what_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = Path("docs/cost.md").read_text().partition("$ modgraph cost specs/gmoe.mod --fits 24GB\n")[2]
+    documented = Path("docs/cost.md").read_text().partition("$ modgraph cost specs/gmoe.mod --fits 24GB\n")[2]
     text = said(capsys, GMOE, "--fits", "24GB")
-    assert [line.removeprefix("    ") for line in shown.split("\n\n- ")[0].splitlines()] == text.splitlines()
+    assert [line.removeprefix("    ") for line in documented.split("\n\n- ")[0].splitlines()] == text.splitlines()
 
 
 def test_the_largest_batch_that_fits_is_reported(capsys: pytest.CaptureFixture[str]) -> None:

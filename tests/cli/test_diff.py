@@ -11,15 +11,15 @@ import pytest
 
 import modgraph
 from modgraph.cli import main
-from tests.small_runs import begin, laid_out
+from tests.small_runs import begin, lay_out_run
 
 SPEC = "specs/gmoe_digits.mod"
 
 
 def diff(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str, str]:
     code = main(["diff", *map(str, words)])
-    told = capsys.readouterr()
-    return code, told.out, told.err
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
 
 
 def as_json(capsys: pytest.CaptureFixture[str], *words: str | Path) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def as_json(capsys: pytest.CaptureFixture[str], *words: str | Path) -> dict[str,
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A spec, two runs of it from different seeds, a copy of the first, and a bundle of it."""
     folder = tmp_path_factory.mktemp("diff")
-    spec = laid_out(folder)
+    spec = lay_out_run(folder)
     for seed in (0, 1):
         begin(spec, folder / f"run{seed}", train__epochs=1, model__hidden=4, train__seed=seed)
     shutil.copytree(folder / "run0", folder / "copy")
@@ -125,16 +125,16 @@ def test_a_declared_move_settles_a_doubt(tmp_path: Path, capsys: pytest.CaptureF
     for name, filled in {
         "old": ("expert", 3, ""),
         "new": ("adapter", 4, ""),
-        "told": ("adapter", 4, "moved expert -> adapter"),
+        "declared": ("adapter", 4, "moved expert -> adapter"),
     }.items():
         (tmp_path / f"{name}.mod").write_text(text.format(*filled))
     doubtful = as_json(capsys, tmp_path / "old.mod", tmp_path / "new.mod")
     (doubt,) = doubtful["doubts"]
     assert doubt["declaration"] == "moved expert -> adapter"
-    told = as_json(capsys, tmp_path / "old.mod", tmp_path / "told.mod")
-    assert told["doubts"] == [] and {"before": "expert", "after": "adapter", "kind": "pool"} in told["moved"]
-    assert told["weights"]["moved"]["weights"] == 6 and told["weights"]["dropped"]["weights"] == 0
-    assert diff(capsys, tmp_path / "new.mod", tmp_path / "told.mod")[0] == 0
+    printed = as_json(capsys, tmp_path / "old.mod", tmp_path / "declared.mod")
+    assert printed["doubts"] == [] and {"before": "expert", "after": "adapter", "kind": "pool"} in printed["moved"]
+    assert printed["weights"]["moved"]["weights"] == 6 and printed["weights"]["dropped"]["weights"] == 0
+    assert diff(capsys, tmp_path / "new.mod", tmp_path / "declared.mod")[0] == 0
 
 
 def test_a_page_is_written_with_both_specs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -65,9 +65,9 @@ class Repository:
 def test_git_prints_what_differs_between_versions(tmp_path: Path) -> None:
     repository = Repository(tmp_path)
     repository.change("linear(3)", "linear(5)")
-    told = repository.git("diff")
-    assert "specs/m.mod (spec) → specs/m.mod (spec)" in told
-    assert "~ op y.linear\n" in told and "    width: 3 → 5" in told
+    printed = repository.git("diff")
+    assert "specs/m.mod (spec) → specs/m.mod (spec)" in printed
+    assert "~ op y.linear\n" in printed and "    width: 3 → 5" in printed
     repository.commit()
     repository.git("mv", "specs/m.mod", "specs/n.mod")
     repository.change("width=8", "width=6", "n.mod")
@@ -81,9 +81,9 @@ def test_git_gets_texts_where_there_is_no_architecture(tmp_path: Path) -> None:
     repository = Repository(tmp_path)
     repository.change("relu", "gelu", "parts.mod")
     repository.change("linear(3)", "liner(3)")
-    told = repository.git("diff")
-    assert 'did you mean "linear"?' in told and "+  y = x -> part(width) -> liner(3)" in told
-    assert "-  y = x -> linear(width) -> relu" in told
+    printed = repository.git("diff")
+    assert 'did you mean "linear"?' in printed and "+  y = x -> part(width) -> liner(3)" in printed
+    assert "-  y = x -> linear(width) -> relu" in printed
     (tmp_path / "specs" / "new.mod").write_text(SPEC)
     repository.git("add", "-A")
     assert "specs/new.mod (new)" in repository.git("diff", "--cached")

@@ -47,10 +47,10 @@ def test_what_memory_does_not_hold_is_refused_with_what_is_needed_and_what_is_fr
     tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert called(tmp_path, SPECS[kind], "compile") == 1
-    told = capsys.readouterr().err
-    assert "free" in told
-    assert any(code in told for code in ("MG715", "MG130")), told
-    assert "m.mod:1:" in told or "MG130" in told, "weights have a place in the spec"
+    errors = capsys.readouterr().err
+    assert "free" in errors
+    assert any(code in errors for code in ("MG715", "MG130")), errors
+    assert "m.mod:1:" in errors or "MG130" in errors, "weights have a place in the spec"
 
 
 @pytest.mark.parametrize("kind", BEYOND)
@@ -59,7 +59,7 @@ def test_what_cannot_be_counted_is_refused_at_its_place(
 ) -> None:
     for command in (*COUNTED, "compile"):
         assert called(tmp_path, BEYOND[kind], command) == 1
-        assert "m.mod:1:" in capsys.readouterr().err, f"{command} tells no place"
+        assert "m.mod:1:" in capsys.readouterr().err, f"{command} names no place"
 
 
 def test_a_training_of_an_enormous_model_is_refused_before_it_begins(

@@ -40,10 +40,10 @@ def test_help_lists_commands_by_group_in_a_line_each(capsys: pytest.CaptureFixtu
 def test_help_of_a_command_has_examples_that_parse(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main([command, "--help"])
-    told = capsys.readouterr().out
-    assert "for example:" in told
+    printed = capsys.readouterr().out
+    assert "for example:" in printed
     for line in examples_of(command):
-        assert f"  modgraph {line}" in told, "the help has the example"
+        assert f"  modgraph {line}" in printed, "the help has the example"
         words = shlex.split(line)
         assert parser(words).parse_args(words).command == command, f"{line} is no line of {command}"
 
@@ -63,9 +63,9 @@ def test_verbose_says_what_is_read_and_written(tmp_path: Path, capsys: pytest.Ca
     spec, drawing = tmp_path / "m.mod", tmp_path / "m.svg"
     spec.write_text("model m() { input x: float[4] y = x -> linear(3) output y }")
     assert main(["visualize", str(spec), "-o", str(drawing), "--verbose"]) == 0
-    told = capsys.readouterr().err
-    assert f"read {spec}" in told
-    assert f"wrote {drawing}" in told
+    printed = capsys.readouterr().err
+    assert f"read {spec}" in printed
+    assert f"wrote {drawing}" in printed
 
 
 def test_quiet_and_verbose_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from modgraph.cli import main
 from modgraph.training.run import finish, started
 from modgraph.training.stored_run import load_run
 from tests import continual_runs
-from tests.small_runs import begin, dotted, final_weights, go_on, interrupt_at, laid_out
+from tests.small_runs import begin, dotted, final_weights, go_on, interrupt_at, lay_out_run
 
 EXPERTS = """
 model digits(experts=3, hidden=6) {
@@ -32,13 +32,13 @@ model digits(experts=3, hidden=6) {
 
 @pytest.fixture
 def spec(tmp_path: Path) -> Path:
-    return laid_out(tmp_path)
+    return lay_out_run(tmp_path)
 
 
 @pytest.fixture
 def experts(tmp_path: Path) -> Path:
     """A spec with a pool beside its recipe, and a run of it, `run`, of two epochs."""
-    laid_out(tmp_path)
+    lay_out_run(tmp_path)
     data = np.load(tmp_path / "digits.npz")
     np.savez(tmp_path / "experts.npz", image=data["image"].reshape(-1, 64), label=data["label"])
     path = tmp_path / "experts.mod"
@@ -73,7 +73,7 @@ def test_more_modules_leave_the_old_ones_as_they_are(
     old, new = newest(tmp_path / "run"), newest(tmp_path / "on")
     assert all(name in new and np.array_equal(old[name], new[name]) for name in old if ".expert." in name)
     rows = {name: values for name, values in old.items() if "gate.weight" in name and values.ndim == 2}
-    assert len(rows) == 3, "the weight and the two moments of adam"
+    assert len(rows) == 3, "the weight and the two averages of adam"
     for name, values in rows.items():
         assert np.array_equal(new[name][:3], values), name
         assert new[name].shape == (5, 8)
@@ -165,7 +165,7 @@ def interrupted(*_: object, **__: object) -> None:
 
 
 def test_what_a_training_froze_stays_frozen_and_the_rest_goes_on_as_it_would_have(tmp_path: Path) -> None:
-    spec = continual_runs.laid_out(tmp_path, expand="always")
+    spec = continual_runs.lay_out_run(tmp_path, expand="always")
     whole, broken, grown = tmp_path / "whole", tmp_path / "broken", tmp_path / "grown"
     with started(str(spec), None, {}, str(whole)) as engine:
         finish(engine)

@@ -39,14 +39,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def told(command: str, capsys: pytest.CaptureFixture[str]) -> str:
+def error_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
     assert main(command.split()) == 1
     return capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", MISSING)
 def test_a_path_where_there_is_nothing(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    text = told(command.format("nothing_of_that_name"), capsys)
+    text = error_of(command.format("nothing_of_that_name"), capsys)
     assert "nothing_of_that_name" in text, "the message names the path"
     assert text.rstrip().endswith("1 error"), "and blames nothing else"
     for words in MISSING[command]:
@@ -55,10 +55,10 @@ def test_a_path_where_there_is_nothing(command: str, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("command", [each for each in MISSING if not each.startswith(("trace", "run", "train --r"))])
 def test_a_folder_where_a_file_or_a_run_is_wanted(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    text = told(command.replace("{}.onnx", "{}").format("empty"), capsys)
+    text = error_of(command.replace("{}.onnx", "{}").format("empty"), capsys)
     assert '"empty"' in text, "the message names the folder"
     assert "it is a folder" in text or "is not a run" in text
 
 
 def test_a_folder_of_specs_names_them(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "name a spec: spec.mod" in told("check .", capsys)
+    assert "name a spec: spec.mod" in error_of("check .", capsys)

@@ -71,9 +71,9 @@ def test_odd_names_are_printed_without_what_a_terminal_would_obey(
     for text in (None, "model m() { x }", f'import b from "{LONG}" {SPEC}'):
         if text is not None:
             Path(path).write_text(text)
-        shown = refused(capsys, "check", path)
-        assert "\x1b" not in shown
-        shown.encode("utf-8")
+        message = refused(capsys, "check", path)
+        assert "\x1b" not in message
+        message.encode("utf-8")
         assert main(["check", "--json", path]) == 1
     capsys.readouterr()
 

@@ -9,7 +9,7 @@ COMMANDS = """
 import contextlib, io
 from modgraph.cli import main
 
-def told(*arguments):
+def run_command(*arguments):
     text = io.StringIO()
     with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
         try:
@@ -19,14 +19,14 @@ def told(*arguments):
     return code, text.getvalue()
 
 for command in ("check", "show", "cost", "fmt --check"):
-    code, text = told(*command.split(), "specs/smn.mod")
+    code, text = run_command(*command.split(), "specs/smn.mod")
     assert_(code == 0, text)
-code, text = told("--help")
+code, text = run_command("--help")
 assert_(code == 0 and "check" in text, text)
-code, text = told("explain", "conv")
+code, text = run_command("explain", "conv")
 assert_(code == 0 and "op conv(width" in text, text)
 assert_("No explanation" in text, text)
-assert_(told("check", "none.mod")[0] == 1, "none.mod")
+assert_(run_command("check", "none.mod")[0] == 1, "none.mod")
 from modgraph.ir import UnreadableGraph, from_json, to_json
 from modgraph.program import load
 record = to_json(load("specs/smn.mod").ir)

@@ -120,10 +120,10 @@ def test_a_file_that_is_not_ours_stays_unless_forced_and_one_that_is_goes(
     for path in paths:
         path.write_bytes(FOREIGN[path.suffix])
     assert main(arguments) == 1
-    told = capsys.readouterr().err
-    assert told.count("MG121") == len(paths)
-    assert all(f'"{path}" is there already' in told for path in paths)
-    assert "--force" in told
+    errors = capsys.readouterr().err
+    assert errors.count("MG121") == len(paths)
+    assert all(f'"{path}" is there already' in errors for path in paths)
+    assert "--force" in errors
     assert all(path.read_bytes() == FOREIGN[path.suffix] for path in paths)
     assert sorted(tmp_path.iterdir()) == sorted(paths)
     assert main([*arguments, "--force"]) == 0

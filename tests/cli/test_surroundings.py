@@ -148,6 +148,6 @@ def test_a_name_that_is_too_long_is_reported(command: str, words: str, capsys: p
 def test_what_is_a_fault_of_ours_stays_one() -> None:
     assert message_of(RuntimeError("shapes differ")) is None
     assert message_of(KeyError("memory")) is None
-    told = message_of(OSError(errno.EIO, "Input/output error", "file"))
-    assert told is not None
-    assert told.text() == 'the system refuses "file": input/output error'
+    message = message_of(OSError(errno.EIO, "Input/output error", "file"))
+    assert message is not None
+    assert message.text() == 'the system refuses "file": input/output error'

@@ -91,10 +91,10 @@ def test_an_encoder_goes_on_frozen_with_other_data_from_the_first_epoch(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert migrate(folder, tmp_path / "on", "--recipe", f"{folder}/new.yaml", *TO_C, "--fresh", "shared") == 0
-    told = capsys.readouterr()
-    assert "the training begins with them at epoch 0" in told.err
-    assert "on stands at epoch 0, step 0" in told.err
-    assert "6 dropped" in told.out  # two heads of two weights each, and what is shared
+    printed = capsys.readouterr()
+    assert "the training begins with them at epoch 0" in printed.err
+    assert "on stands at epoch 0, step 0" in printed.err
+    assert "6 dropped" in printed.out  # two heads of two weights each, and what is shared
     begins, old = checkpoint(tmp_path / "on"), checkpoint(folder / "run")
     assert equal(of(begins, "weight.encoder."), of(old, "weight.encoder."))
     assert not equal(of(begins, "weight.shared"), of(old, "weight.shared"))
@@ -113,8 +113,8 @@ def test_another_task_leaves_all_else_as_it_is(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert migrate(folder, tmp_path / "on", "-s", 'names=["a","b","c"]') == 0
-    told = capsys.readouterr()
-    assert "those are all its epochs: give it more" in told.err
+    printed = capsys.readouterr()
+    assert "those are all its epochs: give it more" in printed.err
     begins, old = checkpoint(tmp_path / "on"), checkpoint(folder / "run")
     assert equal({name: begins[name] for name in old}, old), "the state of the optimizer too"
     assert {name for name in begins if name not in old} == {f"weight.logits.c.linear.{x}" for x in ("weight", "bias")}
@@ -138,7 +138,7 @@ def test_the_same_data_at_another_place_go_on(folder: Path, tmp_path: Path, caps
 
 def test_what_begins_afresh_must_be_there(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert migrate(folder, tmp_path / "on", "--fresh", "shard.linear", "encoder.*") == 1
-    told = capsys.readouterr().err
-    assert "MG844" in told
-    assert 'did you mean "shared.linear"?' in told
+    printed = capsys.readouterr().err
+    assert "MG844" in printed
+    assert 'did you mean "shared.linear"?' in printed
     assert not (tmp_path / "on/run.json").exists()

@@ -59,7 +59,7 @@ def _files(folder: Path) -> Files:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
-def assert_written_alike(found: tuple[Files, Files], root: Path, *expected: str) -> None:
+def assert_written_equally(found: tuple[Files, Files], root: Path, *expected: str) -> None:
     short, long = found
     assert set(expected) <= set(short), f"not written: {set(expected) - set(short)}"
     assert set(short) == set(long)
@@ -83,7 +83,7 @@ def test_drawings_and_sources_of_a_spec_name_no_folder(tmp_path: Path) -> None:
         run("diff", spec, spec, "--set-after", "experts=4", "--html", folder / "diff.html")
 
     written = ("net.html", "net.svg", "net.dot", "net.mmd", "model.py", "diff.html")
-    assert_written_alike(in_two_folders(tmp_path, write), tmp_path, *written)
+    assert_written_equally(in_two_folders(tmp_path, write), tmp_path, *written)
 
 
 def has_web() -> bool:
@@ -116,7 +116,7 @@ def test_runs_their_pages_and_bundles_name_no_folder(tmp_path: Path) -> None:
     of_run = ("before.html", "run.html", "trace.html", "trace.json", "run/trace.json", "wider/start.json")
     exported = ("page/model.onnx", "page/model.json", "bundle.html", "diff.html", "exported.html")
     page = ("page/index.html", "page/page.json") if web else ()
-    assert_written_alike(in_two_folders(tmp_path, write), tmp_path, *of_run, *exported, *page)
+    assert_written_equally(in_two_folders(tmp_path, write), tmp_path, *of_run, *exported, *page)
 
 
 def test_a_run_names_the_folders_of_its_recipe_only_in_its_recipe(tmp_path: Path) -> None:

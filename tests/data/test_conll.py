@@ -83,7 +83,7 @@ def graph(**parameters: Any) -> Any:
     return modgraph.loads(SPEC, **parameters).ir
 
 
-def told(data: Conll, **parameters: Any) -> str:
+def message_of(data: Conll, **parameters: Any) -> str:
     with pytest.raises(ModgraphError) as caught:
         data.splits(graph(**parameters))
     return str(caught.value)
@@ -145,7 +145,7 @@ def test_what_a_token_has_none_of_is_a_class_or_missing(files: dict[str, Any]) -
         for at, (_, kind, gender) in enumerate(sentence):
             assert values["upos"][row, at] == (names[0].index(kind) if kind in names[0] else -1)
             assert values["gender"][row, at] == (names[1].index(gender) if gender in names[1] else -1)
-    message = told(data, kinds=2, genders=2)
+    message = message_of(data, kinds=2, genders=2)
     assert "train.labels: {upos: {missing: true}}" in message
     known = json.loads(Conll(**files, least=2).keeps(graph(kinds=3))["tagging.json"])
     assert known["classes"]["upos"] == ["DET", "NOUN", "_"]
@@ -183,7 +183,7 @@ def test_parts_are_cut_off_by_sentences_and_few_may_be_learnt_from(tmp_path: Pat
 def test_a_line_that_is_wrong_is_reported(files: dict[str, Any], change: tuple[str, str], expected: str) -> None:
     path = Path(files["train"])
     path.write_text(path.read_text(encoding="utf-8").replace(*change, 1), encoding="utf-8")
-    message = told(Conll(**files))
+    message = message_of(Conll(**files))
     assert expected in message and "MG510" in message
 
 
@@ -212,7 +212,7 @@ def test_columns_that_are_not_there_are_reported(tmp_path: Path) -> None:
 def test_other_numbers_of_words_and_classes_are_reported(
     files: dict[str, Any], parameters: dict[str, int], expected: str
 ) -> None:
-    assert expected in told(Conll(**files), **parameters)
+    assert expected in message_of(Conll(**files), **parameters)
 
 
 def test_a_tagger_is_trained_resumed_measured_on_other_text_and_exported(

@@ -50,7 +50,7 @@ def rows() -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def told(text: str, **data: Any) -> str:
+def message_of(text: str, **data: Any) -> str:
     with pytest.raises(ModgraphError) as caught:
         DailyWeather(**data).splits(graph(text))
     return str(caught.value)
@@ -68,9 +68,9 @@ def test_windows_hold_days_and_the_weather_that_follows_by_a_loop_over_the_file(
         known[name] = [(each - mean) / by for each in values]
     for split, first, stop in (("train", 0, 731), ("validation", 731, 1096), ("test", 1096, 1461)):
         values = splits[split].values
-        starts = range(first, stop - 11, 5) if split == "train" else range(first, stop - 2, 10)
-        assert len(values["days"]) == len(starts)
-        for row, start in enumerate(starts):
+        first_days = range(first, stop - 11, 5) if split == "train" else range(first, stop - 2, 10)
+        assert len(values["days"]) == len(first_days)
+        for row, start in enumerate(first_days):
             length = min(10, stop - 2 - start)
             assert values["time_length"][row] == length
             for t in range(length):
@@ -117,13 +117,15 @@ def test_splits_follow_their_dates_and_one_of_them_may_be_left_out() -> None:
 )
 def test_a_target_that_does_not_fit_its_series_is_reported(declared: str, series: str, expected: str) -> None:
     text = f"model m() {{ input days: float[time, 11] target t: {declared} y = days -> mean output y }}"
-    assert expected in told(text, targets={"t": series})
+    assert expected in message_of(text, targets={"t": series})
 
 
 def test_days_that_do_not_fit_are_reported() -> None:
-    assert "declare: input days: float[time, 11]" in told(SPEC.replace("features=11", "features=9"), targets=NAMED)
-    assert "the file has 2012-01-01 to 2015-12-31" in told(SPEC, targets=NAMED, test_from="2016-05-01")
-    assert "-s data.window=364" in told(SPEC.replace("[time", "[500"), targets=NAMED, window=500)
+    assert "declare: input days: float[time, 11]" in message_of(
+        SPEC.replace("features=11", "features=9"), targets=NAMED
+    )
+    assert "the file has 2012-01-01 to 2015-12-31" in message_of(SPEC, targets=NAMED, test_from="2016-05-01")
+    assert "-s data.window=364" in message_of(SPEC.replace("[time", "[500"), targets=NAMED, window=500)
 
 
 LINES = (

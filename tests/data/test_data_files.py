@@ -57,7 +57,7 @@ READERS: dict[str, Callable[[str], object]] = {
 }
 
 
-def told(action: Callable[[], object]) -> str:
+def message_of(action: Callable[[], object]) -> str:
     with pytest.raises(ModgraphError) as caught:
         action()
     return str(caught.value)
@@ -97,7 +97,7 @@ def test_what_is_no_ordinary_file_is_reported_at_once(tmp_path: Path, name: str,
     make, words = NO_FILES[kind]
     make(tmp_path / name)
     tracemalloc.start()
-    message = told(lambda: READERS[name](str(tmp_path / name)))
+    message = message_of(lambda: READERS[name](str(tmp_path / name)))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert any(word in message for word in words.split("|")), message
@@ -107,7 +107,7 @@ def test_what_is_no_ordinary_file_is_reported_at_once(tmp_path: Path, name: str,
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize("path", ["a\0b", "n" * 300])
 def test_what_can_be_no_name_is_reported(name: str, path: str) -> None:
-    assert "error[MG" in told(lambda: READERS[name](path))
+    assert "error[MG" in message_of(lambda: READERS[name](path))
 
 
 def test_files_are_read_through_links(tmp_path: Path) -> None:
@@ -142,8 +142,8 @@ def test_folders_of_images_may_be_links(tmp_path: Path) -> None:
     (tmp_path / "root/round").symlink_to("round")  # no folder
     assert folders_of(tmp_path / "root") == found
     (tmp_path / "root/long").symlink_to("n" * 300)
-    assert "name too long" in told(lambda: folders_of(tmp_path / "root"))
-    assert "null byte" in told(lambda: ImageFolders(root="a\0b").description())
+    assert "name too long" in message_of(lambda: folders_of(tmp_path / "root"))
+    assert "null byte" in message_of(lambda: ImageFolders(root="a\0b").description())
 
 
 # ---------------------------------------------------------------- what would be too large
@@ -153,7 +153,7 @@ def test_a_gzip_of_idx_is_read_no_further_than_its_header_says(tmp_path: Path) -
     path = tmp_path / "x.gz"
     path.write_bytes(gzip.compress(idx(bytes(2**25), 4), 1))
     tracemalloc.start()
-    assert "more bytes than the 12" in told(lambda: read_idx(str(path), 1))
+    assert "more bytes than the 12" in message_of(lambda: read_idx(str(path), 1))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2**20
@@ -163,7 +163,7 @@ def test_a_gzip_of_idx_is_read_no_further_than_its_header_says(tmp_path: Path) -
 def test_a_header_that_announces_too_much_is_reported_by_size(tmp_path: Path, name: str) -> None:
     content = idx(bytes(1000), 2**32 - 1, 2**32 - 1, 2**32 - 1)
     (tmp_path / name).write_bytes(gzip.compress(content) if name == "x.gz" else content)
-    assert "where its header means 79,228,162,458,924" in told(lambda: read_idx(str(tmp_path / name), 3))
+    assert "where its header means 79,228,162,458,924" in message_of(lambda: read_idx(str(tmp_path / name), 3))
 
 
 @pytest.fixture
@@ -185,7 +185,7 @@ def test_what_memory_cannot_hold_is_reported_by_size_before_it_is_read(tmp_path:
     }
     writers.get(name, lambda: path.write_bytes(zeros if name == "x.idx" else bytes(size)))()
     tracemalloc.start()
-    assert "it needs 6.1 MB of memory, and 1.0 MB are free" in told(lambda: READERS[name](str(path)))
+    assert "it needs 6.1 MB of memory, and 1.0 MB are free" in message_of(lambda: READERS[name](str(path)))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 10**6
@@ -209,7 +209,7 @@ def bomb(width: int, height: int, colours: int = 2) -> bytes:
 def test_an_image_of_too_many_pixels_is_reported(tmp_path: Path, width: int, height: int) -> None:
     """Below the bound at which Pillow warns, below that at which it refuses, and beyond."""
     (tmp_path / "0.png").write_bytes(bomb(width, height))
-    assert "pixels" in told(lambda: read_image(str(tmp_path / "0.png"), 2, 2))
+    assert "pixels" in message_of(lambda: read_image(str(tmp_path / "0.png"), 2, 2))
 
 
 # ---------------------------------------------------------------- images
@@ -223,14 +223,14 @@ def test_no_program_is_started_for_an_image(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     path = tmp_path / "0.jpg"
     path.write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\nshowpage\n%%EOF\n")
-    assert "it is no JPEG and no PNG" in told(lambda: read_image(str(path), 2, 2))
+    assert "it is no JPEG and no PNG" in message_of(lambda: read_image(str(path), 2, 2))
     assert not (tmp_path / "started").exists()
 
 
 @pytest.mark.parametrize("kind", ["GIF", "BMP", "TIFF", "WEBP", "PPM", "ICO"])
 def test_images_of_other_formats_are_reported(tmp_path: Path, kind: str) -> None:
     Image.new("RGB", (8, 8), (9, 9, 9)).save(tmp_path / "0.jpg", kind)
-    assert "it is no JPEG and no PNG" in told(lambda: read_image(str(tmp_path / "0.jpg"), 2, 2))
+    assert "it is no JPEG and no PNG" in message_of(lambda: read_image(str(tmp_path / "0.jpg"), 2, 2))
 
 
 @pytest.mark.parametrize("kind", ["zTXt", "iCCP"])
@@ -256,7 +256,7 @@ def test_grey_of_sixteen_bits_is_not_cut_off(tmp_path: Path) -> None:
 
 def test_an_image_without_its_palette_is_reported(tmp_path: Path) -> None:
     (tmp_path / "0.png").write_bytes(bomb(2, 2, colours=3))
-    assert "it has no palette" in told(lambda: read_image(str(tmp_path / "0.png"), 2, 2))
+    assert "it has no palette" in message_of(lambda: read_image(str(tmp_path / "0.png"), 2, 2))
 
 
 def test_an_animation_is_its_first_image(tmp_path: Path) -> None:
@@ -349,7 +349,7 @@ def test_members_that_hold_no_plain_array_are_reported(
     monkeypatch.chdir(tmp_path)
     content, words = NO_ARRAYS[kind]
     path = archive(tmp_path / "x.npz", ("x.npy", content), ("y.npy", member(PLAIN, bytes(32))))
-    assert words in told(lambda: read_npz(path, {"x", "y"}))
+    assert words in message_of(lambda: read_npz(path, {"x", "y"}))
     assert read_npz(path, {"y"}).values["y"].tolist() == [[0, 0], [0, 0]]
     assert [each.name for each in tmp_path.iterdir()] == ["x.npz"]
     assert not recwarn.list
@@ -359,11 +359,11 @@ def test_members_in_odd_places_are_right_or_reported(tmp_path: Path) -> None:
     good = member(PLAIN, bytes(32))
     with pytest.warns(UserWarning, match="Duplicate"):
         path = archive(tmp_path / "twice.npz", ("x.npy", good), ("x.npy", good))
-    assert 'it has "x" twice' in told(lambda: read_npz(path, {"x"}))
+    assert 'it has "x" twice' in message_of(lambda: read_npz(path, {"x"}))
     path = archive(tmp_path / "x.npz", ("../x.npy", good), ("/x.npy", good), ("x.npy", good), ("x/", b""))
     assert list(read_npz(path, {"x"}).values) == ["x"]
     path = archive(tmp_path / "y.npz", ("x.npy", good), method=zipfile.ZIP_LZMA)
-    assert "packed in a way that numpy does not use" in told(lambda: read_npz(path, {"x"}))
+    assert "packed in a way that numpy does not use" in message_of(lambda: read_npz(path, {"x"}))
 
 
 KINDS: dict[str, tuple[Any, str | None]] = {
@@ -392,7 +392,7 @@ def test_arrays_of_any_kind_are_right_or_reported(tmp_path: Path, kind: str) -> 
     if words is None:
         assert check(arrays, GRAPH, "data").values["x"].tolist() == array.astype(float).tolist()
     else:
-        assert words in told(lambda: check(arrays, GRAPH, "data"))
+        assert words in message_of(lambda: check(arrays, GRAPH, "data"))
 
 
 def test_lengths_beyond_their_axis_are_reported(tmp_path: Path) -> None:
@@ -404,10 +404,10 @@ def test_lengths_beyond_their_axis_are_reported(tmp_path: Path) -> None:
         if wrong is None:
             checking()
         else:
-            assert f"holds {wrong}; lengths along it are 0 to 3" in told(checking)
+            assert f"holds {wrong}; lengths along it are 0 to 3" in message_of(checking)
     np.savez(tmp_path / "x.npz", words=words[:, :0])
     arrays = read_npz(str(tmp_path / "x.npz"), {"words"})
-    assert "and so no values" in told(lambda: check(arrays, graph, "data"))
+    assert "and so no values" in message_of(lambda: check(arrays, graph, "data"))
 
 
 # ---------------------------------------------------------------- weights and words
@@ -419,9 +419,9 @@ def test_tensors_that_are_packed_are_reported(tmp_path: Path) -> None:
     with zipfile.ZipFile(buffer) as whole:
         members = [(name, whole.read(name)) for name in whole.namelist()]
     path = archive(tmp_path / "x.pt", *members, method=zipfile.ZIP_DEFLATED)
-    assert "compressed, which torch does not do" in told(lambda: read_tensors(path))
+    assert "compressed, which torch does not do" in message_of(lambda: read_tensors(path))
 
 
 def test_a_vocabulary_of_half_letters_is_reported(tmp_path: Path) -> None:
     (tmp_path / "v.json").write_text('["<unk>", "\\ud800"]')
-    assert "a surrogate" in told(lambda: Vocabulary.read(str(tmp_path / "v.json")))
+    assert "a surrogate" in message_of(lambda: Vocabulary.read(str(tmp_path / "v.json")))

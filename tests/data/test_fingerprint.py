@@ -23,7 +23,7 @@ from modgraph.training.stored_run import load_run
 from tests.small_runs import begin, dotted, go_on, interrupt_at, reseal
 
 
-def told(action: Callable[[], object]) -> str:
+def message_of(action: Callable[[], object]) -> str:
     with pytest.raises(ModgraphError) as caught:
         action()
     assert {each.code for each in caught.value.diagnostics} == {"MG620"}
@@ -74,7 +74,7 @@ def test_a_run_does_not_go_on_with_other_data(spec: Path, tmp_path: Path, kind: 
     run, kept = interrupted(spec, tmp_path / "run"), spec.with_name("digits.npz").read_bytes()
     before = {path: path.read_bytes() for path in (run / "checkpoints").iterdir()}
     make(spec)
-    message = told(lambda: go_on(run))
+    message = message_of(lambda: go_on(run))
     assert words in message
     assert f"-s start.run={run}" in message
     assert {path: path.read_bytes() for path in (run / "checkpoints").iterdir()} == before
@@ -129,13 +129,13 @@ def test_only_what_is_measured_is_compared(spec: Path, tmp_path: Path) -> None:
     begin(spec, tmp_path / "run", train__epochs=1, data__test=str(tmp_path / "test.npz"))
     other_value(spec)
     assert main(["eval", str(tmp_path / "run")]) == 0
-    assert "train has other values" in told(lambda: go_on(tmp_path / "run"))
+    assert "train has other values" in message_of(lambda: go_on(tmp_path / "run"))
 
 
 def test_data_that_change_in_the_midst_of_a_training_are_not_measured(spec: Path, tmp_path: Path) -> None:
     with started(str(spec), None, {"train.epochs": 1}, str(tmp_path / "run")) as engine:
         change(spec, label=arrays_of(spec)["label"][::-1])
-        told(lambda: finish(engine))
+        message_of(lambda: finish(engine))
     assert json.loads((tmp_path / "run/run.json").read_text())["status"] == "started"
 
 
@@ -146,7 +146,7 @@ def test_a_split_that_is_gone_or_new_is_reported(spec: Path, tmp_path: Path) -> 
     record["splits"]["extra"] = record["splits"].pop("test")
     (run / "data.json").write_text(json.dumps(record))
     reseal(run, "data.json")
-    message = told(lambda: load_run(run).test_data())
+    message = message_of(lambda: load_run(run).test_data())
     assert "extra had 120 examples and has 0" in message
     assert "test had 0 examples and has 120" in message
 

@@ -26,7 +26,7 @@ def graph(channels: int, size: int, classes: int) -> Graph:
     return modgraph.loads(f"model m() {{ input image: {shape} target label: class[{classes}] output image }}").ir
 
 
-def told(action: Callable[[], object], code: str) -> str:
+def message_of(action: Callable[[], object], code: str) -> str:
     with pytest.raises(ModgraphError) as caught:
         action()
     assert {each.code for each in caught.value.diagnostics} == {code}
@@ -84,7 +84,7 @@ def test_cifar100_has_coarse_labels_and_comes_in_the_size_of_the_spec(cifar: Pat
 )
 def test_files_that_are_not_of_cifar100_are_reported(cifar: Path, content: bytes, words: str) -> None:
     (cifar / "test.bin").write_bytes(content)
-    message = told(lambda: Cifar100(folder=str(cifar)).splits(graph(3, 32, 100)), "MG510")
+    message = message_of(lambda: Cifar100(folder=str(cifar)).splits(graph(3, 32, 100)), "MG510")
     assert words in message
     assert "cifar-100-binary.tar.gz" in message
 
@@ -128,7 +128,7 @@ def test_fashion_mnist_is_read_packed_or_not(tmp_path: Path, clothes: dict[str, 
 
 
 def test_where_fashion_mnist_lies_is_reported(tmp_path: Path) -> None:
-    message = told(lambda: FashionMnist(folder=str(tmp_path)).splits(graph(1, 28, 10)), "MG510")
+    message = message_of(lambda: FashionMnist(folder=str(tmp_path)).splits(graph(1, 28, 10)), "MG510")
     assert "dataset-fashion-mnist" in message
     assert "-s data.folder=DIR" in message
 
@@ -181,4 +181,4 @@ FOLDERS: dict[str, tuple[Callable[[Path], DataSet], str, str]] = {
 def test_folders_of_another_layout_are_reported(tmp_path: Path, kind: str) -> None:
     make, code, words = FOLDERS[kind]
     painted(tmp_path / "photos", "ant bee")
-    assert words in told(lambda: make(tmp_path).splits(graph(3, 4, 2)), code)
+    assert words in message_of(lambda: make(tmp_path).splits(graph(3, 4, 2)), code)

@@ -169,9 +169,9 @@ def test_noise_is_a_function_of_seed_and_example() -> None:
 def test_an_image_has_its_noise_in_whatever_order_it_is_read() -> None:
     arrays = sequence(a=task(1), b=task(1, 2, shift=Noisy())).splits(GRAPH)["train"]
     whole = arrays.read(slice(None))["image"]
-    chosen = np.random.default_rng(0).permutation(len(arrays))[:20]
-    assert np.array_equal(arrays.read(chosen)["image"], whole[chosen])
-    assert np.array_equal(arrays.take(chosen).read(slice(5, 9))["image"], whole[chosen[5:9]])
+    sample = np.random.default_rng(0).permutation(len(arrays))[:20]
+    assert np.array_equal(arrays.read(sample)["image"], whole[sample])
+    assert np.array_equal(arrays.take(sample).read(slice(5, 9))["image"], whole[sample[5:9]])
 
 
 def test_shifts_are_done_in_light_whatever_the_scale_and_read_from_disk(tmp_path: Path) -> None:

@@ -273,7 +273,7 @@ def test_what_is_no_text_for_the_spec_is_reported(
     spec.write_text(text)
     with pytest.raises(ModgraphError) as caught:
         begin(spec, tmp_path / "run", vocabulary=size, **{f"data__{key}": value for key, value in options.items()})
-    (told,) = caught.value.diagnostics
-    assert told.code == code
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == code
     assert words.lower() in str(caught.value).lower()
     assert not (tmp_path / "run").exists()

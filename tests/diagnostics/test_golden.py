@@ -13,7 +13,7 @@ HOME = Path(__file__).parent / "golden"
 EXAMPLES = {code: each.example for code, each in Diagnostic.catalogue.items() if each.example}
 
 
-def told_of(text: str) -> list[Diagnostic]:
+def diagnose(text: str) -> list[Diagnostic]:
     try:
         return list(loads(text, "example.mod").warnings)
     except ModgraphError as error:
@@ -22,10 +22,10 @@ def told_of(text: str) -> list[Diagnostic]:
 
 @pytest.mark.parametrize("code", sorted(EXAMPLES))
 def test_an_example_provokes_its_message_and_no_other(code: str, request: pytest.FixtureRequest) -> None:
-    told = told_of(EXAMPLES[code])
-    assert {diagnostic.code for diagnostic in told} == {code}
+    diagnostics = diagnose(EXAMPLES[code])
+    assert {diagnostic.code for diagnostic in diagnostics} == {code}
     path = HOME / f"{code}.txt"
-    text = render_all(told) + "\n"
+    text = render_all(diagnostics) + "\n"
     if request.config.getoption("--refresh"):
         path.write_text(text)
     assert path.read_text() == text

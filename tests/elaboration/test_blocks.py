@@ -146,9 +146,9 @@ def test_a_heterogeneous_pool_names_each_module_and_routes_the_same_way() -> Non
     program = loads(in_model(body, FFN))
     assert "p.0.linear.weight" in weights(program)
     assert "p.1.ffn.y.linear.weight" in weights(program)
-    forms = [program.build(lowering=form).double() for form in ("dense", "message_passing")]
+    models = [program.build(lowering=lowering).double() for lowering in ("dense", "message_passing")]
     value = torch.randn(2, 5, 4, dtype=torch.float64)
-    torch.testing.assert_close(forms[0](value), forms[1](value), atol=1e-10, rtol=0)
+    torch.testing.assert_close(models[0](value), models[1](value), atol=1e-10, rtol=0)
     assert codes(in_model("pool p = [linear(4), linear(3)] router r = agreement(2) y = x -> p by r output y")) == [
         "MG301"
     ]

@@ -81,7 +81,7 @@ CALLABLES = (
 )
 
 
-def told(body: str) -> Diagnostic:
+def diagnose(body: str) -> Diagnostic:
     with pytest.raises(ModgraphError) as raised:
         loads(f"{BLOCKS}model m() {{\n  input x: float[5, 6]\n  {body}\n  output y\n}}\n")
     (only,) = raised.value.diagnostics
@@ -205,15 +205,15 @@ def test_a_block_of_another_file_is_passed_on_to_a_block_of_a_third(tmp_path: Pa
     ],
 )
 def test_what_cannot_be_an_argument_is_reported_where_the_user_wrote_it(body: str, code: str, at: str) -> None:
-    mistake = told(body)
+    mistake = diagnose(body)
     assert (mistake.code, text_at(mistake)) == (code, at)
     assert mistake.advice()
 
 
 def test_a_mistake_names_both_where_something_is_given_and_where_it_is_applied() -> None:
-    shown = [(note.text, note.span.text) for note in told("y = x -> chain(conv(3))").notes if note.span]
-    assert shown[-1] == ("applied here", "inner")
-    other = [(note.text, note.span.text) for note in told("y = x -> chain(relu, gelu)").notes if note.span]
+    notes = [(note.text, note.span.text) for note in diagnose("y = x -> chain(conv(3))").notes if note.span]
+    assert notes[-1] == ("applied here", "inner")
+    other = [(note.text, note.span.text) for note in diagnose("y = x -> chain(relu, gelu)").notes if note.span]
     assert ("used here", "n") in other
 
 

@@ -23,7 +23,7 @@ HEADS = """block heads(tasks, told=true) {
 """
 
 
-def tells(text: str) -> list[str]:
+def codes_of(text: str) -> list[str]:
     try:
         return [each.code for each in loads(text).warnings]
     except ModgraphError as error:
@@ -64,23 +64,23 @@ def test_as_many_names_as_members_take_a_family_apart() -> None:
     x = torch.randn(5, 4)
     found = outputs(loads(f"{text} a, b = x -> two output a output b }}"), x=x)
     torch.testing.assert_close(found["b"], 2 * found["a"])
-    assert tells(f"{text} a, b, c = x -> two output a }}") == ["MG220"]
+    assert codes_of(f"{text} a, b, c = x -> two output a }}") == ["MG220"]
 
 
 def test_operands_are_counted_over_loops_and_branches() -> None:
-    assert tells(model("y, total = x -> heads(tasks) output total")) == ["MG223"]
-    assert tells(model("y, total = (x, x, x, x) -> heads(tasks) output total")) == ["MG223"]
+    assert codes_of(model("y, total = x -> heads(tasks) output total")) == ["MG223"]
+    assert codes_of(model("y, total = (x, x, x, x) -> heads(tasks) output total")) == ["MG223"]
 
 
 def test_an_input_may_stand_in_a_branch_and_as_a_member_in_a_loop_and_not_else() -> None:
     text = "model m(some=false) {{ if some {{ input w: float[3] x = w }} else {{ input s: float[5] x = s }} {} }}"
     assert set(loads(text.format("output x")).ir.input_types) == {"s"}
     assert set(loads(text.format("output x"), some=True).ir.input_types) == {"w"}
-    assert tells("model m() { repeat b[i] in 0..2 { input x: float[3] output y[i] = x } }") == ["MG218"]
+    assert codes_of("model m() { repeat b[i] in 0..2 { input x: float[3] output y[i] = x } }") == ["MG218"]
 
 
 def test_a_pool_of_one_that_says_so_is_no_mistake() -> None:
     body = "pool p[{}] = linear(4) router r = agreement y = x -> p by r output y"
     text = f"model m(n=1) {{{{ input x: float[5, 4] {body} }}}}"
-    assert tells(text.format("n")) == ["MG405"]
-    assert tells(text.format("1")) == []
+    assert codes_of(text.format("n")) == ["MG405"]
+    assert codes_of(text.format("1")) == []

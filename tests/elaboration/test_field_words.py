@@ -246,9 +246,9 @@ def test_explain_knows_the_words_of_the_language_and_is_short_without_a_word(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["explain"]) == 0
-    told = capsys.readouterr().out
-    assert len(told.splitlines()) < 60, "an overview fits a screen or two"
-    assert not [name for name in (*Op.registry, "loss", "repeat", "noisy_top_k", "npz") if name not in told]
+    printed = capsys.readouterr().out
+    assert len(printed.splitlines()) < 60, "an overview fits a screen or two"
+    assert not [name for name in (*Op.registry, "loss", "repeat", "noisy_top_k", "npz") if name not in printed]
     assert main(["explain", "loss"]) == 0
     assert "loss mse(y, x)" in capsys.readouterr().out
     assert main(["explain", "gather"]) == 1

@@ -11,7 +11,7 @@ from modgraph.syntax import parse
 X = "model m() { input x: float[4] input xs: float[5, 4] "
 
 
-def told(text: str) -> list[str]:
+def codes_of(text: str) -> list[str]:
     with pytest.raises(ModgraphError) as error:
         loads(text)
     return [each.code for each in error.value.diagnostics]
@@ -27,14 +27,14 @@ def test_a_message_about_an_empty_text_points_into_it(text: str) -> None:
 
 def test_the_modules_of_a_pool_read_no_value_from_outside() -> None:
     route = "pool p[3] = linear(y = (v, v) -> concat) y = v -> p"
-    assert "MG226" in told(X + f"scan xs as v {{ {route} yield y }} as y output y }}")
-    assert "MG226" in told(X + f"v = x -> relu {route} output y }}")
+    assert "MG226" in codes_of(X + f"scan xs as v {{ {route} yield y }} as y output y }}")
+    assert "MG226" in codes_of(X + f"v = x -> relu {route} output y }}")
 
 
 @pytest.mark.parametrize("second", ['linear(4, name="z")', 'scale(name="z")'])
 def test_one_name_for_unlike_sets_of_weights_is_reported(second: str) -> None:
     for ops in (['linear(4, bias=false, name="z")', second], [second, 'linear(4, bias=false, name="z")']):
-        assert told(f"{X} a = x -> {ops[0]} b = x -> {ops[1]} output a output b }}")[0] in ("MG304", "MG312")
+        assert codes_of(f"{X} a = x -> {ops[0]} b = x -> {ops[1]} output a output b }}")[0] in ("MG304", "MG312")
 
 
 @pytest.mark.parametrize(
@@ -47,20 +47,22 @@ def test_one_name_for_unlike_sets_of_weights_is_reported(second: str) -> None:
     ],
 )
 def test_two_declarations_never_share_weights_by_their_names(body: str) -> None:
-    assert told(f"{X} {body} }}") == ["MG208"]
+    assert codes_of(f"{X} {body} }}") == ["MG208"]
 
 
 @pytest.mark.parametrize("blocks", ["block b(k=[x -> b])", "block a(k=[x -> b]) { } block b(k=[x -> a])"])
 def test_a_block_whose_default_speaks_of_itself_is_reported(blocks: str) -> None:
-    assert "MG222" in told(f"{blocks} {{ input v: float[4] output v }} {X} y = x -> b output y }}")
+    assert "MG222" in codes_of(f"{blocks} {{ input v: float[4] output v }} {X} y = x -> b output y }}")
 
 
 @pytest.mark.parametrize("way", ["", "by (v -> linear(p))", "by r"])
 def test_what_a_batch_has_goes_through_no_pool(way: str) -> None:
     pool = "pool p[2] = tanh router r = truncated_kernel(bias=false)"
-    assert told(f"{X} {pool} v = xs -> batch_mean y = v -> p {way} output x loss y -> sum(axis=-1) }}")[0] == "MG301"
+    assert (
+        codes_of(f"{X} {pool} v = xs -> batch_mean y = v -> p {way} output x loss y -> sum(axis=-1) }}")[0] == "MG301"
+    )
 
 
 def test_a_message_that_has_the_name_of_the_tokens_is_reported() -> None:
     text = 'pool p[3] = linear(7, named="time") router r = categorical y = t -> p by r output y }'
-    assert told(f"model m() {{ input t: float[time, 4] {text}") == ["MG301"]
+    assert codes_of(f"model m() {{ input t: float[time, 4] {text}") == ["MG301"]

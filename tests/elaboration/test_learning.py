@@ -111,8 +111,8 @@ def test_weights_that_only_a_balance_reaches_are_reported(case: str) -> None:
 @pytest.mark.parametrize("case", TAUGHT)
 def test_nothing_is_said_of_what_learns_or_is_meant_not_to(case: str) -> None:
     text = f"model m() {{ {BEGIN} {TAUGHT[case]} }}"
-    told = [each for each in modgraph.loads(text).warnings if each.code in CODES]
-    assert not told, [each.text() for each in told]
+    warnings = [each for each in modgraph.loads(text).warnings if each.code in CODES]
+    assert not warnings, [each.text() for each in warnings]
 
 
 def test_only_warnings_leave_the_exit_code_at_zero(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -62,10 +62,10 @@ def test_check_says_what_it_could_check(tmp_path: Path, capsys: pytest.CaptureFi
     path = tmp_path / "blocks.mod"
     path.write_text(" ".join(SOUND[:2]).replace("block b()", "block a()"))
     assert main(["check", str(path)]) == 0
-    told = capsys.readouterr()
-    assert told.err == ""
-    assert told.out.startswith(f"{path}: ok: the names and arguments of 2 blocks")
-    assert "shapes" in told.out
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert printed.out.startswith(f"{path}: ok: the names and arguments of 2 blocks")
+    assert "shapes" in printed.out
     assert main(["check", "--json", str(path)]) == 0
     assert capsys.readouterr().out == "[]\n"
     path.write_text("block a() { input x: float[4] y = x -> liner output y }")

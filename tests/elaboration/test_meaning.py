@@ -40,8 +40,8 @@ def test_a_pool_that_rounds_share_takes_in_each_what_it_took_first() -> None:
     assert weights(in_model(f"{pool} {loop}".format(4))) == [f"p.{j}.linear.{each}" for j in (0, 1) for each in BOTH]
     with pytest.raises(ModgraphError) as caught:
         loads(in_model(f"{pool} {loop}".format(3)))
-    told = str(caught.value)
-    assert '"p" takes float[4]' in told and '"b.0.x"' in told and '"b.1.x" gives it float[5, 3]' in told
+    message = str(caught.value)
+    assert '"p" takes float[4]' in message and '"b.0.x"' in message and '"b.1.x" gives it float[5, 3]' in message
 
 
 def test_inline_ops_are_new_at_each_place_and_modules_are_not() -> None:

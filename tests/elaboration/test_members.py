@@ -67,9 +67,9 @@ def test_what_is_wrong_with_a_member_is_reported_once(body: str, code: str) -> N
 def test_what_stands_left_of_the_equals_sign_is_a_name(keyword: str, left: str) -> None:
     with pytest.raises(ModgraphError) as error:
         model(f"{keyword} {left} output x")
-    (told,) = error.value.diagnostics
-    assert told.code == "MG240"
-    assert keyword in told.advice()
+    (message,) = error.value.diagnostics
+    assert message.code == "MG240"
+    assert keyword in message.advice()
 
 
 def test_a_block_gives_out_members_in_order() -> None:

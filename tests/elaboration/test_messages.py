@@ -18,7 +18,7 @@ from modgraph.syntax.tokens import tokens
 SPECS = sorted(Path("specs").glob("*.mod"))
 
 
-def told(text: str) -> list[Diagnostic]:
+def diagnose(text: str) -> list[Diagnostic]:
     try:
         return list(loads(text).warnings)
     except ModgraphError as error:
@@ -26,11 +26,11 @@ def told(text: str) -> list[Diagnostic]:
 
 
 def codes(text: str) -> list[str]:
-    return [each.code for each in told(text)]
+    return [each.code for each in diagnose(text)]
 
 
 def advice(text: str) -> str:
-    (only,) = told(text)
+    (only,) = diagnose(text)
     return only.advice()
 
 
@@ -41,11 +41,11 @@ def broken(text: str) -> list[str]:
     """The text with each applied op, or router, by turns misspelt beyond recognition."""
     stream = list(tokens(Source("spec", text), Report()))
     known = {*Op.registry, *Router.registry}
-    starts = ("ARROW", "EQUAL", "LSQB")
+    before_names = ("ARROW", "EQUAL", "LSQB")
     places = [
         token.span
         for before, token in pairwise(stream)
-        if before.type in starts and token.type == "NAME" and str(token) in known
+        if before.type in before_names and token.type == "NAME" and str(token) in known
     ]
     return [f"{text[: span.start]}nonesuch{text[span.end :]}" for span in places]
 
@@ -136,7 +136,7 @@ UNBALANCED = {
 @pytest.mark.parametrize("where", UNBALANCED)
 def test_the_balance_that_is_advised_is_valid_where_it_is_put(where: str) -> None:
     text = UNBALANCED[where]
-    (only,) = told(text)
+    (only,) = diagnose(text)
     assert only.code == "MG407"
     place, _, statement = only.advice().partition(": ")
     end = text.index("\n}") if "block" in place else text.rindex("\n}")
@@ -149,9 +149,9 @@ def test_the_balance_that_is_advised_is_valid_where_it_is_put(where: str) -> Non
 def test_weights_that_there_are_not_are_not_spoken_of() -> None:
     text = "model m() {{ input x: float[5, 4] pool p[2] = {} router r = {} y = x -> p by r output x }}"
     assert codes(text.format("relu", "every_module")) == []
-    (only,) = told(text.format("relu", "agreement(1)"))
+    (only,) = diagnose(text.format("relu", "agreement(1)"))
     assert only.code == "MG404" and '"r"' in only.text()
-    (only,) = told(text.format("linear(4)", "agreement(1)"))
+    (only,) = diagnose(text.format("linear(4)", "agreement(1)"))
     assert only.code == "MG404" and '"p"' in only.text()
 
 

@@ -34,7 +34,7 @@ LSTM = """block lstm(hidden) {
 }
 """
 INPUTS = "input x: float[time, 6] input h: float[time, 4] input w: float[time, cell]"
-FORMS = {
+ROUTES = {
     "over the modules": "y = (x, h) -> cell by (x -> linear(cell) -> softmax)",
     "over the tokens": 'y = (x, h) -> cell by (x -> linear(cell) -> softmax(axis="time")) over time',
     "a choice": "s = x -> linear(cell) y = (x, h) -> cell by ((s, s -> top_k(2)) -> masked_softmax)",
@@ -48,7 +48,7 @@ def program_of(body: str, inputs: str = "input x: float[5, 6] input h: float[5, 
     return loads(f"{STEP}{LSTM}{SCORED}model m() {{ {inputs} pool cell[3] = {pool} {body} output y }}")
 
 
-def told(body: str, **given: str) -> str:
+def message_of(body: str, **given: str) -> str:
     with pytest.raises(ModgraphError) as raised:
         program_of(body, **given)
     (only,) = raised.value.diagnostics
@@ -70,7 +70,7 @@ def by_hand(weights: dict[str, Tensor], x: Tensor, h: Tensor) -> Tensor:
 
 
 def test_each_module_takes_the_values_of_its_own_token() -> None:
-    model = randomised(program_of(f"{FORMS['over the modules']} output z = (x, h) -> cell")).double()
+    model = randomised(program_of(f"{ROUTES['over the modules']} output z = (x, h) -> cell")).double()
     x, h = torch.randn(2, 5, 6, dtype=torch.float64), torch.randn(2, 5, 4, dtype=torch.float64)
     outputs, weights = model(x, h), dict(model.named_parameters())
     messages = by_hand(weights, x, h)
@@ -79,7 +79,7 @@ def test_each_module_takes_the_values_of_its_own_token() -> None:
     torch.testing.assert_close(outputs["y"], (messages * shares.unsqueeze(-1)).sum(-2))
 
 
-@pytest.mark.parametrize("body", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("body", ROUTES.values(), ids=ROUTES)
 def test_every_lowering_computes_what_message_passing_does(body: str) -> None:
     inputs = "input x: float[time, 6] input h: float[time, 4]"
     program = program_of(body, inputs)
@@ -89,8 +89,8 @@ def test_every_lowering_computes_what_message_passing_does(body: str) -> None:
     torch.testing.assert_close(fast(x, h, lengths), defined(x, h, lengths), atol=1e-10, rtol=0)
 
 
-def randomised_as(program: Program, form: str) -> modgraph.backends.torch.Model:
-    fast, defined = randomised(program), program.build(lowering=form)
+def randomised_as(program: Program, lowering: str) -> modgraph.backends.torch.Model:
+    fast, defined = randomised(program), program.build(lowering=lowering)
     defined.load_state_dict(fast.state_dict())
     return defined
 
@@ -204,7 +204,7 @@ def test_modules_that_are_affine_in_their_values_together_run_on_sums() -> None:
     ],
 )
 def test_values_that_cannot_be_routed_together_are_reported(body: str, given: dict[str, str], words: str) -> None:
-    assert words in told(body, **given)
+    assert words in message_of(body, **given)
 
 
 def test_unlike_modules_yield_the_same_values() -> None:
@@ -216,7 +216,7 @@ def test_unlike_modules_yield_the_same_values() -> None:
 
 
 def test_a_route_of_two_values_is_one_route_of_one_message() -> None:
-    graph = program_of(FORMS["over the modules"]).ir
+    graph = program_of(ROUTES["over the modules"]).ir
     (route,) = graph.of_kind(RouteNode)
     assert str(graph["cell"].message) == "float[10]"
     assert graph.inputs(route.name)["tokens"].node == "y.sent.concat"

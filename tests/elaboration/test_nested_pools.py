@@ -40,7 +40,7 @@ def names_of(graph: Graph) -> set[str]:
     return {weight.name for weight in weights_of(graph)}
 
 
-def told(block: str, of: str = "unit", before: str = "", after: str = "") -> list[Diagnostic]:
+def diagnose(block: str, of: str = "unit", before: str = "", after: str = "") -> list[Diagnostic]:
     """The messages of a model whose pool is made of a block."""
     text = f"""{block} model m() {{ input x: float[5, 4] {before} pool outer[2] = {of}
         y = x -> outer by (x -> linear(outer) -> softmax) output y {after} }}"""
@@ -74,8 +74,8 @@ def test_each_module_has_inner_modules_and_a_router_of_its_own() -> None:
 def test_the_axis_of_inner_modules_is_none_of_the_same_word_outside() -> None:
     block = unit("pool inner[2] = linear(4) y = x -> inner")
     outside = 'v = x -> unit(name="unit") output v'  # whose axis is called unit.inner
-    assert not told(block, after=outside)
-    (message,) = told(block, after=f"{outside} w = y + v output w")
+    assert not diagnose(block, after=outside)
+    (message,) = diagnose(block, after=f"{outside} w = y + v output w")
     assert message.code == "MG301", "the axes of two pools are added as if they were one"
     weights = {weight.name: weight for weight in weights_of(graph_of(TWO_LEVELS))}
     assert weights["outer.1.expert.gate.weight"].axes[0].name == "outer.expert.inner"
@@ -83,7 +83,7 @@ def test_the_axis_of_inner_modules_is_none_of_the_same_word_outside() -> None:
 
 def test_unlike_modules_have_pools_of_other_sizes() -> None:
     block = unit("pool inner[n] = linear(4) y = x -> inner -> mean(axis=inner)", "n")
-    assert not told(block, of="[unit(2), unit(3)]")
+    assert not diagnose(block, of="[unit(2), unit(3)]")
     graph = graph_of(f"{block} model m() {{ input x: float[4] pool p = [unit(2), unit(3)] y = x -> p output y }}")
     assert [region.graph.pools()["unit.inner"].axis.name for region in graph.pools()["p"].regions] == [
         "p.0.unit.inner",
@@ -94,7 +94,7 @@ def test_unlike_modules_have_pools_of_other_sizes() -> None:
 def test_pools_inside_share_an_axis_with_each_other() -> None:
     body = """pool inner[2] = linear(4) pool also[inner] = tanh -> linear(4) w = x -> linear(inner) -> softmax
         y = (x -> inner by w) + (x -> also by w)"""
-    assert not told(unit(body))
+    assert not diagnose(unit(body))
 
 
 ROUTED = "pool inner[2] = linear(4) router gate = linear(1) y = x -> inner by gate"
@@ -165,22 +165,22 @@ REFUSED: dict[str, tuple[dict[str, str], str, str]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_no_module_can_have_is_refused_with_a_way_out(name: str) -> None:
     given, what, way_out = REFUSED[name]
-    (message,) = told(**given)
+    (message,) = diagnose(**given)
     facts: Any = message
     assert (message.code, facts.what, facts.way_out) == ("MG226", what, way_out)
     assert message.span is not None
 
 
 def test_a_router_inside_that_no_gradient_reaches_is_reported() -> None:
-    (caution,) = told(unit(ROUTED.replace("linear(1)", "noisy_top_k(1)")), after=TASK)
+    (caution,) = diagnose(unit(ROUTED.replace("linear(1)", "noisy_top_k(1)")), after=TASK)
     facts: Any = caution
     assert (caution.code, facts.what) == ("MG413", 'router "outer.unit.gate"')
-    assert not told(unit(ROUTED), after=TASK)
+    assert not diagnose(unit(ROUTED), after=TASK)
 
 
 def test_modules_of_modules_are_counted_against_the_limit() -> None:
     nested = "block a() { input x: float[4] pool p[512] = linear(4) y = x -> p -> mean(axis=p) output y }"
-    assert [each.code for each in told(nested, of="a", before="pool big[400] = a v = x -> big")] == ["MG216"]
+    assert [each.code for each in diagnose(nested, of="a", before="pool big[400] = a v = x -> big")] == ["MG216"]
 
 
 def test_pools_inside_pools_are_as_deep_as_a_stored_graph_can_be() -> None:

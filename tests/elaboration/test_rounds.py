@@ -120,12 +120,12 @@ def test_ninety_six_layers_are_elaborated_twice(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_mistake_in_a_round_is_reported_as_without_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     text = filled("x = x -> linear(8) -> nothing")
-    told = []
+    messages = []
     for copies in (True, False):
         with counting(monkeypatch, copies), pytest.raises(ModgraphError) as caught:
             loads(text)
-        told.append(str(caught.value))
-    assert told[0] == told[1]
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
 
 
 @pytest.mark.parametrize("number", range(0, 400, 10))

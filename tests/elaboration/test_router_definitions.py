@@ -38,7 +38,7 @@ def model(definition: str, body: str) -> str:
     return f"{definition} model m() {{ {body} }}"
 
 
-def told(text: str) -> str:
+def message_of(text: str) -> str:
     with pytest.raises(ModgraphError) as caught:
         modgraph.loads(text)
     return str(caught.value)
@@ -85,13 +85,13 @@ def test_one_decision_for_all_tokens_has_a_record_for_each_but_a_novelty(tmp_pat
       output y output u output w output states loss importance(r)"""
     program = modgraph.loads(model(PER_IMAGE, body))
     types = {name: program.ir.type_of(result).dimensions for name, result in program.ir.records().items()}
-    senders = {"y.p": (2, "time"), "u.p": (5,), "w.p": (1,), "states.p": ("n", 3)}
+    tokens = {"y.p": (2, "time"), "u.p": (5,), "w.p": (1,), "states.p": ("n", 3)}
     fewer = {"y.p": (2,), "u.p": (), "w.p": (), "states.p": ("n",)}
     assert {each.label: format_shape(each.senders) for each in program.ir.decisions()}.items() >= {
-        route: f"[{', '.join(map(str, axes))}]" for route, axes in senders.items()
+        route: f"[{', '.join(map(str, axes))}]" for route, axes in tokens.items()
     }.items()
-    for route in senders:
-        assert {types[f"{route}.{name}"] for name in ("gates", "scores", "choice")} == {(*senders[route], 4)}
+    for route in tokens:
+        assert {types[f"{route}.{name}"] for name in ("gates", "scores", "choice")} == {(*tokens[route], 4)}
         assert types[f"{route}.novelty"] == (*fewer[route], 4)
     built = program.build().double()
     x, length = torch.randn(2, 2, 4, 5, dtype=torch.float64), torch.tensor([4, 2])
@@ -108,9 +108,9 @@ def test_one_decision_for_all_tokens_has_a_record_for_each_but_a_novelty(tmp_pat
 
 
 def test_a_sample_has_a_record_for_those_that_it_is_sampled_for() -> None:
-    drawn = PER_IMAGE.replace("chosen = scores -> top_k(1)", "chosen = scores -> log_softmax -> draw")
+    sampled = PER_IMAGE.replace("chosen = scores -> top_k(1)", "chosen = scores -> log_softmax -> draw")
     body = "input x: float[time, 5] pool p[4] = linear(5) router r = image y = x -> p by r output y"
-    assert "MG246" in told(model(drawn, body)) and "choice are [time, p=4]" in told(model(drawn, body))
+    assert "MG246" in message_of(model(sampled, body)) and "choice are [time, p=4]" in message_of(model(sampled, body))
 
 
 def test_operands_and_pools_after_the_first() -> None:
@@ -126,8 +126,8 @@ def test_operands_and_pools_after_the_first() -> None:
     body = "input x: float[5] input task: float[2] pool p[3] = linear(4) pool q[p] = linear(1) router r = by_task"
     program = modgraph.loads(model(definition, f"{body} y = x -> p by r(q, task) output y"))
     assert program.build()(torch.randn(3, 5), torch.randn(3, 2)).shape == (3, 4)
-    assert "MG248" in told(model(definition, f"{body} y = x -> p by r(task) output y"))
-    assert "MG223" in told(model(definition, f"{body} y = x -> p by r(q) output y"))
+    assert "MG248" in message_of(model(definition, f"{body} y = x -> p by r(task) output y"))
+    assert "MG223" in message_of(model(definition, f"{body} y = x -> p by r(q) output y"))
 
 
 def test_traits_follow_from_the_text() -> None:
@@ -165,7 +165,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("statement", MISTAKES)
 def test_mistakes_are_reported(statement: str) -> None:
-    message = told(model(SOFT, f"input x: float[5, 4] pool p[2] = linear(3) {statement} output y"))
+    message = message_of(model(SOFT, f"input x: float[5, 4] pool p[2] = linear(3) {statement} output y"))
     assert any(part in message for part in MISTAKES[statement].split("|")), message
 
 
@@ -214,7 +214,7 @@ def test_models_and_blocks_require_too() -> None:
 
 
 def test_a_mistake_in_the_vocabularys_text_is_reported_where_it_is_used() -> None:
-    message = told(
+    message = message_of(
         "model m() {\n input x: float[5, n]\n pool p[2] = gelu\n router r = truncated_kernel\n"
         " y = x -> p by r\n output y\n}"
     )

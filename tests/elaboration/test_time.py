@@ -128,6 +128,6 @@ def test_a_list_that_is_too_long_or_too_deep_is_reported() -> None:
 
 def test_a_message_displays_the_beginning_of_a_long_list_or_string() -> None:
     for value in (f"[{LONG}]", f'"{"a" * 10_000}"'):
-        with pytest.raises(ModgraphError, match="…") as told:
+        with pytest.raises(ModgraphError, match="…") as caught:
             loads(model(f"y = x -> linear({value})"))
-        assert len(told.value.diagnostics[0].text()) < 200
+        assert len(caught.value.diagnostics[0].text()) < 200

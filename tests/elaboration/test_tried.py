@@ -13,7 +13,7 @@ X = "input x: float[time, 4] input v: float[6, 4] pool p[3] = linear(4) router r
 BLOCK = "block ffn(dim) { input x: float[tokens, dim] y = x -> linear(dim) output y } "
 
 
-def told(body: str, before: str = "") -> tuple[Diagnostic, ...]:
+def diagnose(body: str, before: str = "") -> tuple[Diagnostic, ...]:
     with pytest.raises(ModgraphError) as error:
         loads(f"{before}model m() {{ {X} {body} output x }}")
     return tuple(error.value.diagnostics)
@@ -47,21 +47,21 @@ TRIED = [
 
 @pytest.mark.parametrize(("body", "message", "help_"), TRIED)
 def test_a_mistake_is_reported_once_in_plain_words(body: str, message: str, help_: str) -> None:
-    (only,) = (each for each in told(body) if each.severity == "error")
+    (only,) = (each for each in diagnose(body) if each.severity == "error")
     assert message in only.text() and help_ in only.advice()
 
 
 @pytest.mark.parametrize("body", [body for body, _, _ in TRIED])
 def test_no_message_doubles_a_word(body: str) -> None:
-    for each in told(body):
+    for each in diagnose(body):
         assert re.search(r"\b(\w+):? \1\b", each.text()) is None
 
 
 def test_a_block_that_does_not_fit_is_reported_with_its_use_and_the_value() -> None:
-    (only,) = told("y = v -> ffn(5)", BLOCK)
+    (only,) = diagnose("y = v -> ffn(5)", BLOCK)
     assert [note.text for note in only.notes] == ["float[6, 4] comes from here", 'block "ffn" is used here']
 
 
 def test_a_block_without_an_output_is_called_a_block() -> None:
-    (only,) = told("y = v -> none", "block none() { input x: float[tokens, 4] y = x -> relu } ")
+    (only,) = diagnose("y = v -> none", "block none() { input x: float[tokens, 4] y = x -> relu } ")
     assert only.text() == "block none has no output"

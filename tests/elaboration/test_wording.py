@@ -20,7 +20,7 @@ def in_block(body: str) -> str:
     return f"{block} model m() {{ input x: float[time, 6] y = x -> b output y }}"
 
 
-def told(text: str) -> Diagnostic:
+def diagnose(text: str) -> Diagnostic:
     with pytest.raises(ModgraphError) as raised:
         loads(text)
     (only,) = raised.value.diagnostics
@@ -39,7 +39,7 @@ def told(text: str) -> Diagnostic:
     ],
 )
 def test_axes_are_called_as_the_text_calls_them(text: str, words: str) -> None:
-    mistake = told(text)
+    mistake = diagnose(text)
     assert words in mistake.text()
     assert not any("y." in note.text for note in mistake.notes)
     assert "y." not in mistake.advice()
@@ -56,11 +56,11 @@ def test_axes_are_called_as_the_text_calls_them(text: str, words: str) -> None:
     ],
 )
 def test_an_axis_of_any_length_is_no_number(text: str) -> None:
-    assert told(text).code == "MG262"
+    assert diagnose(text).code == "MG262"
 
 
 def test_a_misspelt_axis_is_reported_with_the_word_for_it() -> None:
-    assert told(in_router("y = x -> sum(axis=token)")).advice() == 'did you mean "tokens"?'
+    assert diagnose(in_router("y = x -> sum(axis=token)")).advice() == 'did you mean "tokens"?'
 
 
 def test_a_block_by_itself_knows_the_axes_of_its_inputs() -> None:
@@ -73,6 +73,6 @@ def test_a_block_by_itself_knows_the_axes_of_its_inputs() -> None:
 
 
 def test_a_setting_of_a_wrong_kind_says_its_meaning() -> None:
-    mistake = told("model m() { input x: float[5, 6] module e = linear(6) y = x -> e -> linear(e) output y }")
+    mistake = diagnose("model m() { input x: float[5, 6] module e = linear(6) y = x -> e -> linear(e) output y }")
     assert mistake.code == "MG213"
     assert mistake.advice().startswith("width: length of the result's last axis")

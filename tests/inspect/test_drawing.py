@@ -24,19 +24,19 @@ HOSTILE = '<script>alert(1)</script>"]; x -> y; click n0 "javascript:alert(1)" -
 @pytest.mark.parametrize("suffix", DRAW)
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
 def test_a_spec_is_rendered_as_it_was(path: Path, suffix: str, request: pytest.FixtureRequest) -> None:
-    drawn = DRAW[suffix](scene_of(load(path).ir)).replace(VERSION, "VERSION")
+    drawing = DRAW[suffix](scene_of(load(path).ir)).replace(VERSION, "VERSION")
     golden = GOLDEN / (path.stem + suffix)
     if request.config.getoption("--refresh"):
         golden.parent.mkdir(exist_ok=True)
-        golden.write_text(drawn)
-    assert drawn == golden.read_text()
+        golden.write_text(drawing)
+    assert drawing == golden.read_text()
 
 
 def test_edges_from_one_repetition_of_a_block_into_the_next_are_not_rendered() -> None:
     block = "block mlp() { input x: float[dim] y = x -> linear(8) -> relu output y } "
     body = "input x: float[8] x = x -> mlp x = x -> mlp x = x -> mlp output x"
-    drawn = mermaid_of(scene_of(loads(f"{block} model m() {{ {body} }}").ir))
-    assert drawn.count("-->") == 3, "into the first, within it, and to the output"
+    drawing = mermaid_of(scene_of(loads(f"{block} model m() {{ {body} }}").ir))
+    assert drawing.count("-->") == 3, "into the first, within it, and to the output"
 
 
 def hostile() -> Scene:
@@ -67,9 +67,9 @@ def test_hostile_texts_stay_texts() -> None:
 
 def test_pictures_name_each_repetition_once() -> None:
     scene = scene_of(load("specs/gmoe.mod").ir)
-    for drawn in (dot_of(scene), mermaid_of(scene)):
-        assert drawn.count("attention(heads=6)") == 3  # of blocks 0, 8 and 9
-        assert "× 8" in drawn
+    for drawing in (dot_of(scene), mermaid_of(scene)):
+        assert drawing.count("attention(heads=6)") == 3  # of blocks 0, 8 and 9
+        assert "× 8" in drawing
 
 
 @pytest.mark.parametrize("suffix", [".html", *DRAW])
@@ -98,6 +98,6 @@ def test_without_a_file_it_is_a_page_in_the_current_folder(
 
 def test_another_suffix_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["visualize", "specs/smn.mod", "-o", "smn.pptx"]) == 1
-    told = capsys.readouterr().err
-    assert "MG140" in told
-    assert ".html, .svg, .dot or .mmd" in told
+    errors = capsys.readouterr().err
+    assert "MG140" in errors
+    assert ".html, .svg, .dot or .mmd" in errors

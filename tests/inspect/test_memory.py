@@ -32,8 +32,8 @@ FEW = 64  # bytes that are no matter: numbers of one example, such as how many w
 TIME = 8  # of random batches, for axes of any length
 
 
-def near(told: float, measured: float) -> bool:
-    return abs(told - measured) <= max(FIFTH * measured, FEW)
+def near(predicted: float, measured: float) -> bool:
+    return abs(predicted - measured) <= max(FIFTH * measured, FEW)
 
 
 class LearningInputs(Rehearsal):
@@ -47,7 +47,7 @@ def learning(examples: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: each.requires_grad_(each.is_floating_point()) for name, each in examples.items()}
 
 
-def told_of(graph: Graph, batch: int, lowering: str | None = None) -> int:
+def predict_memory(graph: Graph, batch: int, lowering: str | None = None) -> int:
     lengths = dict.fromkeys(axes_of_any_length(graph), TIME)
     return LearningInputs(graph, "float32", lowering).moments(batch, lengths).kept
 
@@ -67,11 +67,11 @@ DEEP = "model example() { input x: float[3, 50, 16] y = x -> attention(2) output
 @pytest.mark.parametrize("name", [*OP_EXAMPLES, "attention over outer axes"])
 def test_an_op_keeps_what_it_says(name: str) -> None:
     graph = modgraph.loads(OP_EXAMPLES.get(name, DEEP)).ir
-    told, measured = told_of(graph, 3), measured_of(build(graph), 3)
-    assert near(told, measured), (told, measured)
+    predicted, measured = predict_memory(graph, 3), measured_of(build(graph), 3)
+    assert near(predicted, measured), (predicted, measured)
 
 
-def forms() -> Iterator[Any]:
+def lowerings() -> Iterator[Any]:
     for name, text in {
         **ROUTER_EXAMPLES,
         **{f"{name} in a scan": text for name, text in ROUTERS_IN_SCAN.items()},
@@ -79,30 +79,30 @@ def forms() -> Iterator[Any]:
         graph = modgraph.loads(text).ir
         for part in graph.parts():
             for route in part.graph.of_kind(RouteNode):
-                for form in _forms(part, route):
-                    yield pytest.param(text, form, id=f"{name}: {form}")
+                for lowering in _lowerings(part, route):
+                    yield pytest.param(text, lowering, id=f"{name}: {lowering}")
 
 
-def _forms(part: Part, route: RouteNode) -> list[str]:
+def _lowerings(part: Part, route: RouteNode) -> list[str]:
     """But for the definition, which is for comparison alone."""
     router = part.graph.router_of(route).router
     offered = [lowering.form for lowering in router.lowerings(part.facts_of(route))]
-    return [form for form in offered if form != "message_passing"]
+    return [lowering for lowering in offered if lowering != "message_passing"]
 
 
-@pytest.mark.parametrize(("text", "form"), [*forms()])
-def test_a_route_keeps_what_it_says_in_every_lowering(text: str, form: str) -> None:
+@pytest.mark.parametrize(("text", "lowering"), [*lowerings()])
+def test_a_route_keeps_what_it_says_in_every_lowering(text: str, lowering: str) -> None:
     graph = modgraph.loads(text).ir
-    told, measured = told_of(graph, 16, form), measured_of(build(graph, lowering=form), 16)
-    assert near(told, measured), (told, measured)
+    predicted, measured = predict_memory(graph, 16, lowering), measured_of(build(graph, lowering=lowering), 16)
+    assert near(predicted, measured), (predicted, measured)
 
 
-@pytest.mark.parametrize("form", [None, "masked"])
+@pytest.mark.parametrize("lowering", [None, "masked"])
 @pytest.mark.parametrize("name", NESTED)
-def test_pools_inside_pools_keep_forced_choices(name: str, form: str | None) -> None:
+def test_pools_inside_pools_keep_forced_choices(name: str, lowering: str | None) -> None:
     graph = modgraph.loads(NESTED[name]).ir
-    told, measured = told_of(graph, 16, form), measured_of(build(graph, lowering=form), 16)
-    assert near(told, measured), (told, measured)
+    predicted, measured = predict_memory(graph, 16, lowering), measured_of(build(graph, lowering=lowering), 16)
+    assert near(predicted, measured), (predicted, measured)
 
 
 # ---------------------------------------------------------------- whole models, one step of training
@@ -141,12 +141,12 @@ def training(request: pytest.FixtureRequest) -> MeasuredStep:
 
 @pytest.mark.parametrize("batch", [1, 32])
 def test_a_step_of_a_spec_takes_the_reported_memory_within_a_fifth(training: MeasuredStep, batch: int) -> None:
-    told = memory_of(training.graph, TrainingStep(batch), {"time": TIME})
+    predicted = memory_of(training.graph, TrainingStep(batch), {"time": TIME})
     examples = random_batch(training.model, batch)
     measured = training.kept(examples)
-    assert near(told.activations, measured), (told, measured)
+    assert near(predicted.activations, measured), (predicted, measured)
     most = training.peak(examples, torch.optim.Adam, fused=True)
-    assert near(told.peak, most), (told, most)
+    assert near(predicted.peak, most), (predicted, most)
 
 
 def test_every_spec_is_compared_with_torch() -> None:
@@ -179,8 +179,8 @@ def test_a_precision_changes_what_is_kept(precision: str) -> None:
     half = torch.autocast("cpu", dtype=torch.bfloat16) if precision == "bfloat16" else nullcontext()
     with half:
         measured = training.kept(batch)
-    told = memory_of(training.graph, TrainingStep(24, precision=precision)).activations
-    assert near(told, measured), (told, measured)
+    predicted = memory_of(training.graph, TrainingStep(24, precision=precision)).activations
+    assert near(predicted, measured), (predicted, measured)
 
 
 @pytest.mark.parametrize("text", [SEQUENCE, GRU])
@@ -222,8 +222,8 @@ def largest_of(engine: Engine) -> int:
     indices = torch.arange(engine.train.batch)
     take_step(engine, indices)
     state, table = engine.state, list(engine.state.learner.tensors().values())
-    moments_ = [each for facts in state.optimizer_state.values() for each in facts.values()]
-    with LiveBytes([*state.model.parameters(), *state.model.buffers(), *moments_, *table]) as live:
+    adam_tensors = [each for facts in state.optimizer_state.values() for each in facts.values()]
+    with LiveBytes([*state.model.parameters(), *state.model.buffers(), *adam_tensors, *table]) as live:
         gradients = [weight.grad for weight in state.named.values() if weight.grad is not None]
         for each in gradients:
             live.note(each)
@@ -250,8 +250,8 @@ def test_em_tries_decisions_between_its_steps(samples: int, width: int, tmp_path
     with started(str(tmp_path / "m.mod"), None, {}, str(tmp_path / "run")) as engine:
         most = largest_of(engine)
     step = TrainingStep(100, tried_at_once=100 * (1 + samples))
-    told = memory_of(modgraph.load(tmp_path / "m.mod").ir, step).peak
-    assert near(told, most), (told, most)
+    predicted = memory_of(modgraph.load(tmp_path / "m.mod").ir, step).peak
+    assert near(predicted, most), (predicted, most)
 
 
 # ---------------------------------------------------------------- what fits

@@ -74,7 +74,7 @@ def fold(page: Page, id: str) -> None:
     page.locator(f'[data-fold="{id}"]').click()
 
 
-def selected(page: Page) -> list[str]:
+def highlighted(page: Page) -> list[str]:
     return page.eval_on_selector_all(".box.selected", "boxes => boxes.map((box) => box.dataset.id)")
 
 
@@ -206,7 +206,7 @@ def test_everything_is_done_from_the_keyboard(smn: Page) -> None:
     for _ in range(12):
         smn.keyboard.press("ArrowDown")
         seen.add(smn.evaluate("document.activeElement.dataset.id"))
-        assert selected(smn) == [smn.evaluate("document.activeElement.dataset.id")]
+        assert highlighted(smn) == [smn.evaluate("document.activeElement.dataset.id")]
     assert len(seen) >= 6
     box(smn, "logits.glimpses").focus()
     smn.keyboard.press("-")
@@ -220,7 +220,7 @@ def test_everything_is_done_from_the_keyboard(smn: Page) -> None:
     line.focus()
     smn.keyboard.press("ArrowDown")
     smn.keyboard.press("Enter")
-    assert selected(smn) == ["label"]
+    assert highlighted(smn) == ["label"]
     smn.keyboard.press("Escape")
     expect(smn.locator(".box.selected")).to_have_count(0)
 

@@ -105,17 +105,17 @@ def test_damaged_metrics_are_reported(run: Path, tmp_path: Path, capsys: pytest.
         reseal(run)
         capsys.readouterr()
         assert main(["visualize", str(run), "-o", str(tmp_path / "run.html")]) == 1
-        told = capsys.readouterr().err
-        assert "MG141" in told
-        assert f"line {line} of" in told
+        errors = capsys.readouterr().err
+        assert "MG141" in errors
+        assert f"line {line} of" in errors
 
 
 def test_drawings_of_programs_and_runs_are_pages_in_notebooks(run: Path, tmp_path: Path, browser: Browser) -> None:
-    shown = loads(SPEC).visualize()._repr_html_(), drawn(run)._repr_html_()
+    pages = loads(SPEC).visualize()._repr_html_(), drawn(run)._repr_html_()
     path = tmp_path / "notebook.html"
     # a cell that is unfolded later, in a file whose encoding a browser takes for another
-    path.write_text('<!DOCTYPE html><meta charset="windows-1252"><body hidden>' + "".join(shown))
-    assert all(html.unescape(each).count("<!DOCTYPE html>") == 1 for each in shown)
+    path.write_text('<!DOCTYPE html><meta charset="windows-1252"><body hidden>' + "".join(pages))
+    assert all(html.unescape(each).count("<!DOCTYPE html>") == 1 for each in pages)
     with quiet_page(browser, path) as page:
         page.evaluate("document.body.hidden = false")
         for at in range(2):

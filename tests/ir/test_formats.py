@@ -129,11 +129,11 @@ def test_a_damaged_text_is_unreadable_or_a_graph(at: int, cut: int, put: str) ->
         ),
     ],
 )
-def test_what_is_no_graph_of_a_known_format_is_reported_with_the_field(changed: dict[str, Any], told: str) -> None:
+def test_what_is_no_graph_of_a_known_format_is_reported_with_the_field(changed: dict[str, Any], message: str) -> None:
     record = json.loads(json.dumps(to_json(loads(SEQUENCE).ir)))
     with pytest.raises(UnreadableGraph) as error:
         from_json({**record, **changed})
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_a_pool_shares_the_axis_of_a_pool_as_large() -> None:

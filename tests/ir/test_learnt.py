@@ -66,7 +66,7 @@ def test_a_graph_with_one_loss_moves_the_states_that_go_with_it() -> None:
     assert [*first.losses, *second.losses] == [*graph.losses]
 
 
-SHOWN = """
+RECORDING = """
 router r() for p, q {
   input x: float[tokens, dim]
   gates = x -> linear(p) -> softmax
@@ -89,6 +89,6 @@ model m() {
 
 
 def test_what_a_router_records_is_computed_only_from_what_it_records() -> None:
-    graph = modgraph.loads(SHOWN).ir
+    graph = modgraph.loads(RECORDING).ir
     found = {name: {each.split(".")[0] for each in weights_behind(graph, [of])} for name, of in graph.losses.items()}
     assert found == {"loss.error": {"q"}, "loss.value": {"p", "e"}}

@@ -28,7 +28,7 @@ from tests.ir.structures import STRUCTURES
 SPECS = [*Path("specs").glob("*.mod"), *Path("specs/zoo").glob("*.mod"), *Path("tests/papers").glob("*.mod")]
 EXAMPLES = {**OP_EXAMPLES, **ROUTER_EXAMPLES}
 LARGER = [GRU, NOVEL, SEQUENCE, TRANSFORMER, TWO_SCANS, routers_in_one_scan()]
-SENT_TWICE = """block sends(p, g) { input x: float[t, d] y = x -> p by g output y }
+ROUTED_TWICE = """block sends(p, g) { input x: float[t, d] y = x -> p by g output y }
 model m {
   input x: float[time, 6]
   pool p[3] = linear(6)
@@ -57,7 +57,7 @@ def test_examples_are_kept(text: str) -> None:
 
 @pytest.mark.parametrize("name", definitions())
 def test_routers_of_the_prelude_are_kept_and_defined_once(name: str) -> None:
-    program = assert_kept(loads(SENT_TWICE.replace("ROUTER", name)).ir)
+    program = assert_kept(loads(ROUTED_TWICE.replace("ROUTER", name)).ir)
     assert {name, "sends", "b"} <= {each.author for each in program.definitions}
 
 

@@ -86,15 +86,15 @@ def test_parameters_are_offered_where_they_may_stand() -> None:
 
 
 def test_an_argument_has_a_page_and_a_definition() -> None:
-    def shown(before: str) -> tuple[str, int | None]:
+    def hover_and_definition(before: str) -> tuple[str, int | None]:
         text = with_bar(before)
         analysis, offset = analyse(Source("m.mod", BLOCKS)), text.index("|")
         span = definition(analysis, offset)
         return hover(analysis, offset) or "", span.start if span is not None else None
 
-    assert shown("x -> moe(") == ("`float[6]`\n\n`block ffn(dim, hidden=8)`", BLOCKS.index("ffn"))
-    assert shown("pool p[4] = ") == ("`ffn(6, hidden=w)`", BLOCKS.index("inner"))
-    assert "noisy_top_k" in shown("kind=")[0]
+    assert hover_and_definition("x -> moe(") == ("`float[6]`\n\n`block ffn(dim, hidden=8)`", BLOCKS.index("ffn"))
+    assert hover_and_definition("pool p[4] = ") == ("`ffn(6, hidden=w)`", BLOCKS.index("inner"))
+    assert "noisy_top_k" in hover_and_definition("kind=")[0]
 
 
 def test_an_imported_block_is_known_by_its_parameters(tmp_path: Path) -> None:

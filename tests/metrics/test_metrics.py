@@ -50,7 +50,7 @@ def sentences() -> Arrays:
     return Arrays({"words": words, "next": following, "time_length": LENGTHS})
 
 
-def real(array: torch.Tensor) -> Any:
+def unpadded(array: torch.Tensor) -> Any:
     """The rows of what is no padding, [S, ...]."""
     found = array.detach().double().numpy()
     return np.concatenate([row[:length] for row, length in zip(found, LENGTHS, strict=True)])
@@ -58,7 +58,7 @@ def real(array: torch.Tensor) -> Any:
 
 def test_perplexity_weighs_every_word_equally_and_leaves_padding_out() -> None:
     model, arrays = gru().eval(), sentences()
-    logits = real(model(torch.from_numpy(arrays.values["words"]), torch.from_numpy(LENGTHS)))
+    logits = unpadded(model(torch.from_numpy(arrays.values["words"]), torch.from_numpy(LENGTHS)))
     label = np.concatenate([row[:n] for row, n in zip(arrays.values["next"], LENGTHS, strict=True)])
     expected = np.exp(-np.log(softmax(logits)[np.arange(len(label)), label]).mean())
     found = measure(model, arrays)
@@ -72,7 +72,7 @@ def test_perplexity_weighs_every_word_equally_and_leaves_padding_out() -> None:
 def test_perplexity_is_of_labels_that_count() -> None:
     text = GRU.replace("cross_entropy(logits, next)", "cross_entropy(logits, next, ignore=4)")
     model, arrays = modgraph.loads(text).build().eval(), sentences()
-    logits = real(model(torch.from_numpy(arrays.values["words"]), torch.from_numpy(LENGTHS)))
+    logits = unpadded(model(torch.from_numpy(arrays.values["words"]), torch.from_numpy(LENGTHS)))
     label = np.concatenate([row[:n] for row, n in zip(arrays.values["next"], LENGTHS, strict=True)])
     log_p = np.log(softmax(logits)[np.arange(len(label)), label])[label != 4]
     assert measure(model, arrays)["perplexity"] == pytest.approx(np.exp(-log_p.mean()), rel=1e-6)
@@ -99,14 +99,14 @@ def test_the_controller_of_a_scan_by_hand(k: int) -> None:
     model, arrays = gru(k=k).eval(), sentences()
     batch = {name: torch.from_numpy(array) for name, array in arrays.values.items()}
     routing = model.compute(batch, losses=False, routing=True).routing
-    scores, selected = (
-        real(next(v for n, v in routing.items() if n.endswith(r)))[:, 0] for r in ("scores", "selected")
+    scores, choice = (
+        unpadded(next(v for n, v in routing.items() if n.endswith(r)))[:, 0] for r in ("scores", "selected")
     )
     p = softmax(scores)
     found = measure(model, arrays)
     assert found["H_a"] == pytest.approx(entropy(p).mean(), rel=1e-6)
     assert found["H_b"] == pytest.approx(entropy(p.mean(0)), rel=1e-6)
-    assert [found[f"use.{j}"] for j in range(3)] == pytest.approx(selected.mean(0) / k)
+    assert [found[f"use.{j}"] for j in range(3)] == pytest.approx(choice.mean(0) / k)
     assert 0 < found["H_a"] < found["H_b"] < np.log(3)
     assert {"H_a", "H_b", "use.2", "perplexity", "accuracy", "total_loss"} < set(Metrics(model.graph).names)
     assert list(found) == Metrics(model.graph).names
@@ -116,20 +116,20 @@ def test_the_controller_of_a_scan_by_hand(k: int) -> None:
 def test_slots_have_distributions_of_their_own(slots: int) -> None:
     """A controller of several slots, as [B, N, K, M]: what is measured, over batches with padding, by hand."""
     logits = RNG.normal(0, 2, (50, 4, slots, 5))
-    chosen = np.eye(5)[logits.argmax(-1)]
+    picks = np.eye(5)[logits.argmax(-1)]
     padding = RNG.random((50, 4)) < 0.3
-    logits[padding], chosen[padding] = 0, 0
+    logits[padding], picks[padding] = 0, 0
     log_p = np.where(padding[..., None, None], 0, np.log(softmax(logits)))
     result = Result("route", 1)
     controller, accumulators = Controller("route", "", (result, result), slotted=True, modules=5), Accumulators()
     for start in range(0, 50, 20):
         here = slice(start, start + 20)
-        controller.add(accumulators, {}, [torch.from_numpy(log_p[here]), torch.from_numpy(chosen[here])])
+        controller.add(accumulators, {}, [torch.from_numpy(log_p[here]), torch.from_numpy(picks[here])])
     found = controller.values(accumulators)
     p = softmax(logits)[~padding]
     assert found["H_a"] == pytest.approx(entropy(p).mean())
     assert found["H_b"] == pytest.approx(np.mean([entropy(p[:, k].mean(0)) for k in range(slots)]))
-    assert [found[f"use.{j}"] for j in range(5)] == pytest.approx(chosen.sum((0, 1, 2)) / chosen.sum())
+    assert [found[f"use.{j}"] for j in range(5)] == pytest.approx(picks.sum((0, 1, 2)) / picks.sum())
 
 
 def test_sure_and_blind_controllers_are_distinguished() -> None:

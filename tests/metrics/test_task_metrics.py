@@ -58,16 +58,16 @@ def test_what_is_asked_for_is_measured_of_the_labels_that_there_are() -> None:
     found = measure(model, split, asked=ASKED)
     assert list(found) == metrics_of(model.graph, split, None, ASKED).names
     out = {name: each.detach().numpy() for name, each in model.compute(tensors(data), losses=False).outputs.items()}
-    real = np.arange(5) < data["time_length"][:, None]
+    mask = np.arange(5) < data["time_length"][:, None]
     here = data["kind"] >= 0
     assert found["kind.f1"] == pytest.approx(f1(data["kind"][here], out["a"][here].argmax(-1)))
     odds = out["a"][here] - out["a"][here].max(-1, keepdims=True)
     p = np.exp(odds) / np.exp(odds).sum(-1, keepdims=True)
     assert found["auc"] == pytest.approx(np.mean([pairs_won(p[:, k], data["kind"][here] == k) for k in range(3)]))
-    here = real & (data["tag"] >= 0) & (data["tag"] != 3)
+    here = mask & (data["tag"] >= 0) & (data["tag"] != 3)
     assert found["tag.f1"] == pytest.approx(f1(data["tag"][here], out["b"][here].argmax(-1)))
     assert found["f1"] == pytest.approx((found["kind.f1"] + found["tag.f1"]) / 2)
-    here = real[..., None] & ~np.isnan(data["place"])
+    here = mask[..., None] & ~np.isnan(data["place"])
     off = np.abs(out["d"] - data["place"])[here]
     assert found["mae"] == pytest.approx(off.mean(), rel=1e-5)
     for name, made, there in (("place", out["d"], here), ("size", out["c"], ~np.isnan(data["size"]))):
@@ -126,9 +126,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_best_epoch_is_that_of_the_best_mean(run: Path, tmp_path: Path) -> None:
     last = json.loads(run.with_name("last.json").read_text())
     lines = [line for line in read_metrics(load_run(run).directory) if line["split"] == "validation"]
-    means = [(line["kind.accuracy"] + line["f1"]) / 2 for line in lines]
-    assert last["best"] == pytest.approx(max(means))
-    assert last["best_step"] == lines[int(np.argmax(means))]["step"]
+    averages = [(line["kind.accuracy"] + line["f1"]) / 2 for line in lines]
+    assert last["best"] == pytest.approx(max(averages))
+    assert last["best_step"] == lines[int(np.argmax(averages))]["step"]
     assert "test.kind.f1" in last
     with started(str(run.with_name("tasks.mod")), None, {}, str(tmp_path / "cut")) as engine:
         interrupt_at(engine, 13)

@@ -35,11 +35,11 @@ def randomised(module: nn.Module, seed: int) -> nn.Module:
     return module
 
 
-def model_by(router: str, size: int, seed: int = 0, form: str | None = None, width: int = WIDTH) -> Model:
+def model_by(router: str, size: int, seed: int = 0, lowering: str | None = None, width: int = WIDTH) -> Model:
     """Tokens [B, time, DIM] to linear modules by a router of the vocabulary, weights at random."""
     text = f"""model m() {{ input x: float[time, {DIM}] pool p[{size}] = linear({width})
       router r = {router} y = x -> p by r output y }}"""
-    model = modgraph.loads(text).build(lowering=form).double()
+    model = modgraph.loads(text).build(lowering=lowering).double()
     randomised(model, seed)
     return model
 
@@ -63,7 +63,7 @@ def weights_of(model: Model) -> dict[str, Array]:
     return {name.removeprefix("r."): each.detach().numpy() for name, each in named if name.startswith("r.")}
 
 
-def forms_of(program: modgraph.Program) -> tuple[str, ...]:
+def lowerings_of(program: modgraph.Program) -> tuple[str, ...]:
     """The forms of the only route that is computed as one."""
     (part, *_) = program.ir.parts()
     (route,) = part.graph.of_kind(RouteNode)

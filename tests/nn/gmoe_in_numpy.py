@@ -45,7 +45,7 @@ def cdf(x: float) -> float:
 
 
 def decide(
-    logits: Array, noise: Array, sigma: float, k: int, form: str, capacity: float = 0.0, priority: str = "score"
+    logits: Array, noise: Array, sigma: float, k: int, estimator: str, capacity: float = 0.0, priority: str = "score"
 ) -> Decision:
     """`noise` holds what is added to the logits; `sigma` is its standard deviation."""
     S, E = logits.shape
@@ -54,15 +54,15 @@ def decide(
     for t in range(S):
         ranked = sorted(range(E), key=lambda e: (-noisy[t, e], e))
         share = softmax(noisy[t])
-        of_chosen = sum(share[e] for e in ranked[:k])
+        total = sum(share[e] for e in ranked[:k])
         for e in ranked[:k]:
             kept[t, e] = 1
-            gates[t, e] = share[e] if k == 1 else share[e] / of_chosen
+            gates[t, e] = share[e] if k == 1 else share[e] / total
         for e in range(E):
             eta = noisy[t, ranked[k - 1]]
-            if form == "paper":
+            if estimator == "paper":
                 load[t, e] = 1 - cdf((eta - logits[t, e]) / sigma)
-            elif form == "code":
+            elif estimator == "code":
                 load[t, e] = cdf((softmax(logits[t])[e] - eta) / sigma)
             elif k == E:
                 load[t, e] = 1
@@ -86,7 +86,7 @@ def dropped(shares: Sequence[Array], k: int, places: int, priority: str) -> Iter
     choices = [sorted(range(len(share)), key=lambda e: (-share[e], e))[:k] for share in shares]
     if priority == "score":
         for e in range(len(shares[0])):
-            waiting = [t for t, chosen in enumerate(choices) if e in chosen]
+            waiting = [t for t, choice in enumerate(choices) if e in choice]
             for t in sorted(waiting, key=lambda t: (-shares[t][e], t))[places:]:
                 yield t, e
         return

@@ -49,13 +49,13 @@ def numpy_agreement(
 
 
 def agreeing(
-    modules: str, size: int, widths: tuple[int, int], arguments: str, form: str | None = None, axes: str = "time, "
+    modules: str, size: int, widths: tuple[int, int], arguments: str, lowering: str | None = None, axes: str = "time, "
 ) -> Model:
     """Tokens [B, axes, D] to modules by agreement, weights at random."""
     D, V = widths
     text = f"""model m() {{ input x: float[{axes}{D}] pool p[{size}] = {modules.replace("V", str(V))}
       router r = agreement({arguments}) y = x -> p by r output y }}"""
-    model = modgraph.loads(text).build(lowering=form).double()
+    model = modgraph.loads(text).build(lowering=lowering).double()
     randomised(model, 7)
     return model
 
@@ -86,18 +86,18 @@ def test_every_lowering_computes_algorithm_1(
     said = {True: "true", "normalised": '"normalised"'}
     arguments = ", ".join([str(iterations), *(f"{name}={said[value]}" for name, value in option.items())])
     x = torch.randn(3, N, widths[0], dtype=torch.float64, generator=torch.Generator().manual_seed(3))
-    modules, forms = POOLS[kind]
-    for form in forms:
-        model = agreeing(modules, M, (widths[0], widths[1]), arguments, form)
+    modules, lowerings = POOLS[kind]
+    for lowering in lowerings:
+        model = agreeing(modules, M, (widths[0], widths[1]), arguments, lowering)
         value, records = given_by(model, x, torch.tensor(length)).numpy()
         messages, keys = messages_of(model, x).detach().numpy(), keys_of(model, x)
         plain = {name: each for name, each in option.items() if name != "bias"}
-        for example, real in enumerate(length):
-            expected = numpy_agreement(messages[example, :real], keys[example, :real], iterations, **plain)
-            found = value[example], *(records[name][example, :real] for name in ("gates", "scores"))
+        for example, count in enumerate(length):
+            expected = numpy_agreement(messages[example, :count], keys[example, :count], iterations, **plain)
+            found = value[example], *(records[name][example, :count] for name in ("gates", "scores"))
             for ours, theirs in zip(found, expected, strict=True):
                 np.testing.assert_allclose(ours, theirs, atol=1e-10)
-            assert not any(each[example, real:].any() for each in records.values())
+            assert not any(each[example, count:].any() for each in records.values())
 
 
 def test_tokens_are_positions_row_by_row() -> None:
@@ -127,14 +127,14 @@ def routing_problems(draw: st.DrawFn) -> dict[str, Any]:
 @settings(max_examples=6, deadline=None)
 @given(problem=routing_problems())
 def test_every_lowering_equals_message_passing_in_values_and_gradients(kind: str, problem: dict[str, Any]) -> None:
-    modules, forms = POOLS[kind]
-    routed = [with_gradients(modules, form, problem) for form in forms]
+    modules, lowerings = POOLS[kind]
+    routed = [with_gradients(modules, lowering, problem) for lowering in lowerings]
     for found in routed[:-1]:
         torch.testing.assert_close(found, routed[-1], atol=1e-9, rtol=1e-9)
 
 
-def with_gradients(modules: str, form: str | None, problem: dict[str, Any]) -> list[Tensor]:
-    model = agreeing(modules, problem["size"], (4, problem["width"]), problem["arguments"], form, problem["axes"])
+def with_gradients(modules: str, lowering: str | None, problem: dict[str, Any]) -> list[Tensor]:
+    model = agreeing(modules, problem["size"], (4, problem["width"]), problem["arguments"], lowering, problem["axes"])
     generator = torch.Generator().manual_seed(2)
     x = torch.randn(problem["shape"], dtype=torch.float64, generator=generator).requires_grad_()
     found = given_by(model, x, None if problem["length"] is None else torch.tensor(problem["length"]))
@@ -146,12 +146,12 @@ def with_gradients(modules: str, form: str | None, problem: dict[str, Any]) -> l
 
 def test_gates_are_a_distribution_over_modules_and_an_example_does_not_depend_on_its_batch() -> None:
     x = torch.randn(4, 6, 4, dtype=torch.float64)
-    for form in POOLS["linear"][1]:
-        model = agreeing("linear(V)", 3, (4, 5), "3", form)
+    for lowering in POOLS["linear"][1]:
+        model = agreeing("linear(V)", 3, (4, 5), "3", lowering)
         together = given_by(model, x)
         torch.testing.assert_close(together.records["gates"].sum(-1), torch.ones(4, 6, dtype=torch.float64))
-        alone = torch.cat([given_by(model, x[i : i + 1]).value for i in range(4)])
-        torch.testing.assert_close(together.value, alone, rtol=0, atol=1e-12)
+        separate = torch.cat([given_by(model, x[i : i + 1]).value for i in range(4)])
+        torch.testing.assert_close(together.value, separate, rtol=0, atol=1e-12)
 
 
 def with_weights(modules: str, size: int, width: int, arguments: str, weights: dict[str, Tensor], x: Tensor) -> Given:

@@ -12,7 +12,7 @@ from scipy.special import log_softmax
 import modgraph
 from modgraph.ir import forced_key
 from modgraph.nn import DRAW
-from tests.nn.by_router import DIM, WIDTH, forms_of, given_by, messages_of, model_by, randomised, weights_of
+from tests.nn.by_router import DIM, WIDTH, given_by, lowerings_of, messages_of, model_by, randomised, weights_of
 
 ROUTE = f"""model m() {{ input x: float[time, {DIM}] pool p[SIZE] = linear({WIDTH})
   router r = ROUTER y = x -> p by r output y }}"""
@@ -32,20 +32,20 @@ def test_every_lowering_equals_the_equations(
 ) -> None:
     router, found = f"categorical({slots}, {how})", []
     x = torch.randn(batch, tokens, DIM, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-    for form in forms_of(modgraph.loads(ROUTE.replace("SIZE", str(modules)).replace("ROUTER", router))):
-        model = model_by(router, modules, seed, form).eval()
+    for lowering in lowerings_of(modgraph.loads(ROUTE.replace("SIZE", str(modules)).replace("ROUTER", router))):
+        model = model_by(router, modules, seed, lowering).eval()
         given = given_by(model, x)
         value, records = given.numpy()
         weights = weights_of(model)
         logits = np.einsum("kmd,bnd->bnkm", weights["weight"], x.numpy()) + weights["bias"]
-        chosen = np.eye(modules)[logits.argmax(-1)]  # of equal ones argmax takes the first
-        counts = chosen.sum(-2)
+        picks = np.eye(modules)[logits.argmax(-1)]  # of equal ones argmax takes the first
+        counts = picks.sum(-2)
         np.testing.assert_allclose(records["scores"], log_softmax(logits, -1), atol=1e-10)
-        np.testing.assert_array_equal(records["selected"], chosen)
+        np.testing.assert_array_equal(records["selected"], picks)
         np.testing.assert_array_equal(records["gates"], np.minimum(counts, 1) if "dedupe" in how else counts)
         messages = messages_of(model, x).detach().numpy()
         if "concat" in how:
-            expected = np.einsum("bnkm,bnmv->bnkv", chosen, messages).reshape(batch, tokens, -1)
+            expected = np.einsum("bnkm,bnmv->bnkv", picks, messages).reshape(batch, tokens, -1)
         else:
             expected = np.einsum("bnm,bnmv->bnv", records["gates"], messages)
         np.testing.assert_allclose(value, expected, atol=1e-10)
@@ -70,8 +70,8 @@ def test_in_training_modules_are_sampled_with_their_probabilities() -> None:
     model.get_parameter("r.weight").data.zero_()
     bias = model.get_parameter("r.bias")
     bias.data = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]).log().double()
-    selected = given_by(model, torch.zeros(1, draws, DIM).double()).records["selected"]
-    torch.testing.assert_close(selected.mean((0, 1)), bias.exp(), atol=4 / (2 * draws**0.5), rtol=0)
+    choice = given_by(model, torch.zeros(1, draws, DIM).double()).records["selected"]
+    torch.testing.assert_close(choice.mean((0, 1)), bias.exp(), atol=4 / (2 * draws**0.5), rtol=0)
 
 
 @pytest.mark.parametrize("training", [False, True])

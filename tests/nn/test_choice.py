@@ -71,17 +71,17 @@ def test_noisy_top_k_is_that_of_the_equations(
         x = tokens[at].numpy()
         deviation = np.log1p(np.exp(Wn @ x)) + 0.01
         H = Wg @ x + training * deviation * draws[at].numpy()
-        chosen = np.argsort(-H, kind="stable")[:k]
+        picks = np.argsort(-H, kind="stable")[:k]
         e = np.exp(H - H.max())
         gate = np.zeros(4)
-        gate[chosen] = e[chosen] / (e.sum() if softmax == "before_top_k" else e[chosen].sum())
-        load = [float(j in chosen) for j in range(4)]
+        gate[picks] = e[picks] / (e.sum() if softmax == "before_top_k" else e[picks].sum())
+        load = [float(j in picks) for j in range(4)]
         if training:
             others = [np.sort(np.delete(H, j))[::-1] for j in range(4)]
             load = [1.0 if k == 4 else norm.cdf(((Wg @ x)[j] - others[j][k - 1]) / deviation[j]) for j in range(4)]
         np.testing.assert_allclose(records["scores"][at], Wg @ x, atol=1e-12)
         np.testing.assert_allclose(records["gates"][at], gate, atol=1e-12)
-        np.testing.assert_array_equal(np.flatnonzero(records["selected"][at]), np.sort(chosen))
+        np.testing.assert_array_equal(np.flatnonzero(records["selected"][at]), np.sort(picks))
         np.testing.assert_allclose(records["load"][at], load, atol=1e-10)
         np.testing.assert_allclose(result[at], gate @ messages[at], atol=1e-10)
 
@@ -117,18 +117,18 @@ def test_lowerings_agree_in_values_and_gradients(
     scores = torch.randint(0, 3, (2, N, M), generator=generator).double()
     choice = top_k_mask(scores, k := min(k, M)) * (torch.rand(2, N, M, generator=generator) < kept)
     gates = torch.randn(2, N, M, dtype=torch.float64, generator=generator).requires_grad_()
-    real = None if lengths is None else valid(tokens, -2, torch.tensor(lengths))
-    forms: list[nn.Module] = [
+    mask = None if lengths is None else valid(tokens, -2, torch.tensor(lengths))
+    lowerings: list[nn.Module] = [
         SelectedMessagePassing(),
         SelectedPerModule(),
         SelectedGrouped(),
         SelectedMasked(),
         SelectedGathered(),
     ]
-    forms = [EveryEdgeMessagePassing(), SelectedDense()] if straight else forms[: 4 if unlike else 5]
+    lowerings = [EveryEdgeMessagePassing(), SelectedDense()] if straight else lowerings[: 4 if unlike else 5]
     pool, found = unlike_pool(M, seed) if unlike else linear_pool(M, 3, 2, seed), []
-    for form in forms:
-        results = form(tokens, pool, Chosen(k, straight), gates, scores, choice.double(), real=real)
+    for lowering in lowerings:
+        results = lowering(tokens, pool, Chosen(k, straight), gates, scores, choice.double(), real=mask)
         total = results[0].square().sum() + (results[1] * torch.arange(M)).sum()
         given = torch.autograd.grad(total, [tokens, gates, *pool.parameters()], materialize_grads=True)
         found.append([*results, *given])
@@ -154,17 +154,17 @@ def test_modules_taken_by_index_give_what_each_gives_by_itself(modules: str) -> 
     assert isinstance(pool, Pool)
     tokens = torch.randn(9, *([3, 4] if "flatten" in modules else [4]), dtype=torch.float64)
     module_E = torch.tensor([3, 0, 1, 2, 2, 0, 3, 1, 1])
-    chosen = pool.gathered()(module_E, tokens)
-    alone = [pool.expert(int(j))(tokens[at : at + 1]) for at, j in enumerate(module_E)]
-    torch.testing.assert_close(chosen, torch.cat(alone), atol=1e-10, rtol=0)
+    picks = pool.gathered()(module_E, tokens)
+    separate = [pool.expert(int(j))(tokens[at : at + 1]) for at, j in enumerate(module_E)]
+    torch.testing.assert_close(picks, torch.cat(separate), atol=1e-10, rtol=0)
 
 
 @pytest.mark.parametrize("truncation", [2.0, 0.8])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("V", [2, 5])
-@pytest.mark.parametrize("form", ["factorised", "dense", "message_passing"])
-def test_the_kernel_is_that_of_the_equation(truncation: float, bias: bool, V: int, form: str) -> None:
-    model = model_by(f"truncated_kernel({truncation}, bias={str(bias).lower()})", 4, form=form, width=V)
+@pytest.mark.parametrize("lowering", ["factorised", "dense", "message_passing"])
+def test_the_kernel_is_that_of_the_equation(truncation: float, bias: bool, V: int, lowering: str) -> None:
+    model = model_by(f"truncated_kernel({truncation}, bias={str(bias).lower()})", 4, lowering=lowering, width=V)
     model.get_parameter("r.bandwidth").data.fill_(0.6)
     tokens = torch.randn(3, 6, DIM, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
     result, records = given_by(model, tokens, torch.tensor([6, 4, 0])).numpy()

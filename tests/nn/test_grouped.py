@@ -71,7 +71,7 @@ def test_a_route_computed_so_is_its_definition(monkeypatch: pytest.MonkeyPatch) 
     text = SPEC.format(region="linear(8) -> gelu -> linear(4)", size=7, shape="8")  # of which not all are chosen
     program = modgraph.loads(text)
     x = torch.randn(1, 5, 8, generator=torch.Generator().manual_seed(2))
-    at_once, definition = (program.build(lowering=form).eval() for form in ("grouped", "message_passing"))
+    at_once, definition = (program.build(lowering=lowering).eval() for lowering in ("grouped", "message_passing"))
     torch.testing.assert_close(at_once(x), definition(x), rtol=1e-5, atol=1e-6)
     for model in (at_once, definition):
         (model(x) ** 2).sum().backward()

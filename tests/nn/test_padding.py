@@ -22,19 +22,19 @@ PADDED = {
 }
 
 
-def forms_of(name: str, modules: str) -> list[tuple[str, str]]:
+def lowerings_of(name: str, modules: str) -> list[tuple[str, str]]:
     """The text of a router's example over such modules, and each form that its route may have."""
     text = PADDED[name].replace("linear(4)", modules).replace("linear(6)", modules)
     part = modgraph.loads(text).ir.parts()[0]
     (route,) = part.graph.of_kind(RouteNode)
     router = part.graph.router_of(route).router
     known = (*router.lowerings(part.facts_of(route)), router.reference_form)
-    return [(text, form) for form in dict.fromkeys(each.form for each in known)]
+    return [(text, lowering) for lowering in dict.fromkeys(each.form for each in known)]
 
 
-def results_of(text: str, form: str, filling: float) -> list[Tensor]:
+def results_of(text: str, lowering: str, filling: float) -> list[Tensor]:
     """Values, records and gradients of a route whose padding is filled so."""
-    model = modgraph.loads(text).build(seed=0, lowering=form).double().train()
+    model = modgraph.loads(text).build(seed=0, lowering=lowering).double().train()
     (compute,) = (step.compute for step in model.steps if isinstance(step.compute, CompiledRoute))
     padding = torch.arange(5) >= LENGTHS.unsqueeze(-1)
     x = torch.randn(3, 5, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -50,11 +50,11 @@ def results_of(text: str, form: str, filling: float) -> list[Tensor]:
 @pytest.mark.parametrize("modules", ["linear(6)", "linear(6) -> tanh"])
 @pytest.mark.parametrize("name", PADDED)
 def test_padding_of_a_route_reaches_nothing(name: str, modules: str) -> None:
-    for text, form in forms_of(name, modules):
-        expected = results_of(text, form, 0.0)
+    for text, lowering in lowerings_of(name, modules):
+        expected = results_of(text, lowering, 0.0)
         for filling in (torch.nan, torch.inf):
-            for found, with_zeros in zip(results_of(text, form, filling), expected, strict=True):
-                assert torch.equal(found, with_zeros), form
+            for found, with_zeros in zip(results_of(text, lowering, filling), expected, strict=True):
+                assert torch.equal(found, with_zeros), lowering
 
 
 def test_every_router_that_reads_a_mask_respects_it() -> None:

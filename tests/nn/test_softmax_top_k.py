@@ -59,20 +59,20 @@ def compare(model: Model, tokens: Tensor, expected: Decision) -> None:
 
 
 @pytest.mark.parametrize("kind", ["cosine", "linear"])
-@pytest.mark.parametrize("form", ["paper", "kth_of_others", "code"])
+@pytest.mark.parametrize("estimator", ["paper", "kth_of_others", "code"])
 @pytest.mark.parametrize(("k", "experts"), [(1, 4), (2, 4), (4, 4), (1, 1)])
 @pytest.mark.parametrize(("capacity", "priority"), [(0.0, "score"), (1.0, "score"), (1.0, "first_choice")])
 def test_routing_is_that_of_the_equations(
-    kind: str, form: str, k: int, experts: int, capacity: float, priority: str, monkeypatch: pytest.MonkeyPatch
+    kind: str, estimator: str, k: int, experts: int, capacity: float, priority: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sigma = 1 / experts
-    model = model_of(kind, experts, k=k, noise=sigma, load=form, capacity=capacity, priority=priority)
+    model = model_of(kind, experts, k=k, noise=sigma, load=estimator, capacity=capacity, priority=priority)
     tokens = some_tokens(2, 7, seed=2)
     draws = torch.randn(14, experts, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
     fixed_noise(monkeypatch, draws)
     logits = logits_of(model, tokens.flatten(0, 1).numpy())
-    compare(model.train(), tokens, decide(logits, sigma * draws.numpy(), sigma, k, form, capacity, priority))
-    compare(model.eval(), tokens, decide(logits, 0 * draws.numpy(), sigma, k, form))
+    compare(model.train(), tokens, decide(logits, sigma * draws.numpy(), sigma, k, estimator, capacity, priority))
+    compare(model.eval(), tokens, decide(logits, 0 * draws.numpy(), sigma, k, estimator))
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -99,30 +99,30 @@ def test_ties_go_to_the_lower_expert_and_the_earlier_token(
 def test_beyond_the_capacity_the_tokens_are_dropped_that_the_equations_drop(
     scores: list[list[int]], padding: int, k: int, capacity: int, priority: str
 ) -> None:
-    real = torch.tensor(scores, dtype=torch.float64)
-    values = torch.cat((real, 9 * torch.ones(padding, 3)))
-    chosen = top_k_mask(values, k)
-    chosen[len(scores) :] = False
-    expected = chosen.clone()
-    for token, expert in dropped(list(real.numpy()), k, capacity, priority):
+    unpadded = torch.tensor(scores, dtype=torch.float64)
+    values = torch.cat((unpadded, 9 * torch.ones(padding, 3)))
+    picks = top_k_mask(values, k)
+    picks[len(scores) :] = False
+    expected = picks.clone()
+    for token, expert in dropped(list(unpadded.numpy()), k, capacity, priority):
         expected[token, expert] = False
-    assert torch.equal(within_capacity(values, chosen, capacity, priority), expected)
+    assert torch.equal(within_capacity(values, picks, capacity, priority), expected)
 
 
 def test_the_authors_give_a_second_choice_no_place_that_a_first_choice_wants() -> None:
     scores = torch.tensor([[0.6, 0.4, 0.0], [0.5, 0.45, 0.05], [0.3, 0.34, 0.36]])
-    chosen = top_k_mask(scores, 2)
-    assert within_capacity(scores, chosen, 1, "first_choice").tolist() == [[1, 1, 0], [0, 0, 0], [0, 0, 1]]
-    assert within_capacity(scores, chosen, 1, "score").tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    picks = top_k_mask(scores, 2)
+    assert within_capacity(scores, picks, 1, "first_choice").tolist() == [[1, 1, 0], [0, 0, 0], [0, 0, 1]]
+    assert within_capacity(scores, picks, 1, "score").tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
 
 
 def test_padding_takes_no_place() -> None:
     model, tokens = model_of("linear", 2, capacity=1.0).train(), some_tokens(2, 6)
     padded = given_by(model, tokens, torch.tensor([6, 2]))
-    alone = given_by(model, torch.cat((tokens[0], tokens[1, :2])).unsqueeze(0))
-    assert (alone.records["selected"].sum(-1) == 0).any()
+    single = given_by(model, torch.cat((tokens[0], tokens[1, :2])).unsqueeze(0))
+    assert (single.records["selected"].sum(-1) == 0).any()
     for name, found in {"y": padded.value, **padded.records}.items():
-        expected = alone.records.get(name, alone.value)
+        expected = single.records.get(name, single.value)
         torch.testing.assert_close(torch.cat((found[0], found[1, :2])).unsqueeze(0), expected)
         assert not found[1, 2:].any(), name
 

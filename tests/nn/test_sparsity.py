@@ -111,11 +111,11 @@ def routed(graph: Graph) -> tuple[str, tuple[str, ...]]:
 def test_every_lowering_gives_what_all_modules_would(weights: str, filling: float, seed: int, training: bool) -> None:
     """Values, and the gradients of all weights, noise and padding included."""
     program = modgraph.loads(text_of(SPARSE[weights]))
-    name, forms = routed(program.ir)
-    assert name == "chosen" and len(forms) > 1
+    name, lowerings = routed(program.ir)
+    assert name == "chosen" and len(lowerings) > 1
     x = torch.randn(3, 5, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-    for form in forms:
-        model = program.build(seed=1, lowering=form).double().train(training)
+    for lowering in lowerings:
+        model = program.build(seed=1, lowering=lowering).double().train(training)
         torch.manual_seed(seed)
         found = model.compute({"x": x.masked_fill(UNREAL, filling), "time_length": LENGTH}).outputs
         w = found["w"].masked_fill(UNREAL, 0)
@@ -133,19 +133,19 @@ def test_every_lowering_gives_what_all_modules_would(weights: str, filling: floa
 def test_a_module_runs_only_on_what_chose_it(weights: str) -> None:
     """In inference, as many messages are computed as weights are not zero."""
     program = modgraph.loads(text_of(SPARSE[weights]))
-    for form in ("grouped", "per_module"):
-        model = program.build(seed=1, lowering=form).eval()
-        rows = rows_sent_to(model)
+    for lowering in ("grouped", "per_module"):
+        model = program.build(seed=1, lowering=lowering).eval()
+        rows = rows_of_modules(model)
         x = torch.randn(3, 5, 6, generator=torch.Generator().manual_seed(3))
         found = model.compute({"x": x, "time_length": LENGTH}, routing=True)
-        selected = found.routing["p.selected"]
-        assert sum(map(len, rows)) == selected.sum() < selected.numel() - UNREAL.sum() * 4, (
-            f"{form} computes more than is chosen"
+        choice = found.routing["p.selected"]
+        assert sum(map(len, rows)) == choice.sum() < choice.numel() - UNREAL.sum() * 4, (
+            f"{lowering} computes more than is chosen"
         )
-        assert not found.outputs["w"].masked_fill(UNREAL, 0)[selected == 0].any(), "what is left out is zero"
+        assert not found.outputs["w"].masked_fill(UNREAL, 0)[choice == 0].any(), "what is left out is zero"
 
 
-def rows_sent_to(model: Model) -> list[Tensor]:
+def rows_of_modules(model: Model) -> list[Tensor]:
     """What the modules of the pool will have been given, one after another."""
     rows: list[Tensor] = []
     for j in range(4):
@@ -161,9 +161,9 @@ def test_a_choice_that_nothing_was_taken_from_is_what_a_route_records() -> None:
     program = modgraph.loads(text_of(SPARSE["slots product"]))
     model = program.build().train()
     found = model.compute({"x": torch.randn(3, 5, 6), "time_length": LENGTH}, routing=True)
-    chosen = found.routing["p.selected"]
-    assert set(chosen.unique().tolist()) == {0.0, 1.0}
-    assert torch.equal(chosen.sum(-1) > 0, (~UNREAL[..., 0]).expand(3, 5)) and chosen.sum(-1).max() == 2
+    picks = found.routing["p.selected"]
+    assert set(picks.unique().tolist()) == {0.0, 1.0}
+    assert torch.equal(picks.sum(-1) > 0, (~UNREAL[..., 0]).expand(3, 5)) and picks.sum(-1).max() == 2
 
 
 def test_an_export_computes_what_a_straight_through_gate_opens() -> None:
@@ -225,9 +225,9 @@ def test_a_choice_of_an_example_is_one_for_all_its_tokens() -> None:
     x = torch.randn(3, 5, 6, dtype=torch.float64)
     model = program.build().double().eval()
     found = model.compute({"x": x, "time_length": torch.tensor([5, 5, 5])}, routing=True)
-    chosen = found.routing["p.selected"]
-    expected = (model.get_submodule("p").all(x) * chosen.unsqueeze(-1)).sum(-2)
-    assert torch.equal(chosen, chosen[:, :1].expand_as(chosen)) and (chosen.sum(-1) == 2).all()
+    picks = found.routing["p.selected"]
+    expected = (model.get_submodule("p").all(x) * picks.unsqueeze(-1)).sum(-2)
+    assert torch.equal(picks, picks[:, :1].expand_as(picks)) and (picks.sum(-1) == 2).all()
     torch.testing.assert_close(found.outputs["y"], expected)
 
 

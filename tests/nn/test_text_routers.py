@@ -11,7 +11,7 @@ from torch import Tensor
 
 import modgraph
 from modgraph.backends.torch import Model
-from tests.nn.by_router import DIM, forms_of, given_by, messages_of, randomised
+from tests.nn.by_router import DIM, given_by, lowerings_of, messages_of, randomised
 
 SCORES = {
     "linear": "x -> linear(p)",
@@ -125,10 +125,10 @@ def expected_of(case: Case, x: Tensor, gates: Tensor, model: Model) -> Tensor:
 @given(case=cases(), training=st.booleans())
 def test_every_lowering_of_a_router_in_text_is_the_sum_over_all(case: Case, training: bool) -> None:
     program, found = modgraph.loads(case.text), []
-    forms = forms_of(program)
-    event(f"{'/'.join(forms)} {'tokens' if case.over_tokens else 'modules'}")
-    for form in (None, *forms):
-        model = program.build(lowering=form).double().train(training)
+    lowerings = lowerings_of(program)
+    event(f"{'/'.join(lowerings)} {'tokens' if case.over_tokens else 'modules'}")
+    for lowering in (None, *lowerings):
+        model = program.build(lowering=lowering).double().train(training)
         randomised(model, 1)
         torch.manual_seed(0)
         inputs = case.inputs()

@@ -31,7 +31,7 @@ class Case:
     """The axes of senders and of their weights, by name or length, what is summed, the modules, and whether each takes
     a row of its own."""
 
-    senders: tuple[str, ...]
+    tokens: tuple[str, ...]
     weights: tuple[str, ...]
     over: str
     modules: str
@@ -39,13 +39,13 @@ class Case:
 
     @property
     def routed(self) -> tuple[str, ...]:
-        return (*self.senders, "p") if self.rows else self.senders
+        return (*self.tokens, "p") if self.rows else self.tokens
 
     @property
     def text(self) -> str:
-        senders, weights = (", ".join(axes) for axes in ((*self.routed, str(WIDTH)), self.weights))
+        tokens, weights = (", ".join(axes) for axes in ((*self.routed, str(WIDTH)), self.weights))
         pool = f"pool p = {self.modules}" if self.modules.startswith("[") else f"pool p[3] = {self.modules}"
-        given = f"{pool} input x: float[{senders}] input w: float[{weights}]"
+        given = f"{pool} input x: float[{tokens}] input w: float[{weights}]"
         return f"model m() {{ {given} y = x -> p by w over {self.place} output y }}"
 
     @property
@@ -54,7 +54,7 @@ class Case:
 
     @property
     def result(self) -> list[str]:
-        return [axis for axis in dict.fromkeys((*self.senders, *self.weights, "p")) if axis != self.over]
+        return [axis for axis in dict.fromkeys((*self.tokens, *self.weights, "p")) if axis != self.over]
 
 
 def size(axis: str) -> int:
@@ -64,14 +64,14 @@ def size(axis: str) -> int:
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     """Senders along named and plain axes; weights along some of these, the modules' and their own, in any order."""
-    senders = tuple(draw(st.permutations(draw(st.lists(st.sampled_from(["time", "5"]), unique=True)))))
-    over = draw(st.sampled_from([*senders, "p"]))
-    others = [axis for axis in (*senders, "p") if axis != over]
+    tokens = tuple(draw(st.permutations(draw(st.lists(st.sampled_from(["time", "5"]), unique=True)))))
+    over = draw(st.sampled_from([*tokens, "p"]))
+    others = [axis for axis in (*tokens, "p") if axis != over]
     weights = {over, *draw(st.lists(st.sampled_from([*others, "slot"]), unique=True))}
-    if "5" in senders:
+    if "5" in tokens:
         weights.add("5")
     modules, rows = draw(st.sampled_from(MODULES)), draw(st.booleans())
-    return Case(senders, tuple(draw(st.permutations(sorted(weights)))), over, modules, rows)
+    return Case(tokens, tuple(draw(st.permutations(sorted(weights)))), over, modules, rows)
 
 
 def padding(axes: tuple[str, ...], trailing: int = 0) -> NDArray[np.bool_]:
@@ -90,15 +90,15 @@ def written_out(case: Case, model: Model, x: NDArray[Any], w: NDArray[Any]) -> N
     experts = [model.get_submodule(f"p.{j}") for j in range(3)]
     with torch.no_grad():
         messages = np.stack([expert(torch.from_numpy(x)).numpy() for expert in experts])
-    axes = list(dict.fromkeys((*case.senders, *case.weights, "p")))
+    axes = list(dict.fromkeys((*case.tokens, *case.weights, "p")))
     total = np.zeros((BATCH, *map(size, case.result), 2))
-    unreal = padding(case.senders, 0), padding(case.weights, 0)
+    unreal = padding(case.tokens, 0), padding(case.weights, 0)
     for example, *indices in product(range(BATCH), *(range(size(axis)) for axis in axes)):
         at = dict(zip(axes, indices, strict=True))
-        sender, weight = (tuple([example, *(at[axis] for axis in of)]) for of in (case.senders, case.weights))
-        if not unreal[0][sender] and not unreal[1][weight]:
+        token, weight = (tuple([example, *(at[axis] for axis in of)]) for of in (case.tokens, case.weights))
+        if not unreal[0][token] and not unreal[1][weight]:
             own = (at["p"],) if case.rows else ()
-            total[(example, *(at[axis] for axis in case.result))] += w[weight] * messages[(at["p"], *sender, *own)]
+            total[(example, *(at[axis] for axis in case.result))] += w[weight] * messages[(at["p"], *token, *own)]
     return total
 
 
@@ -108,13 +108,13 @@ def inputs_of(case: Case, filling: float) -> dict[str, Tensor]:
     x = rng.normal(size=(BATCH, *map(size, case.routed), WIDTH))
     w = rng.normal(size=(BATCH, *map(size, case.weights)))
     given = {"x": np.where(padding(case.routed, 1), filling, x), "w": np.where(padding(case.weights), filling, w)}
-    lengths = {f"{axis}_length": np.array(LENGTHS[axis]) for axis in {*case.senders, *case.weights} & LENGTHS.keys()}
+    lengths = {f"{axis}_length": np.array(LENGTHS[axis]) for axis in {*case.tokens, *case.weights} & LENGTHS.keys()}
     return {name: torch.from_numpy(value) for name, value in (given | lengths).items()}
 
 
-def results_of(case: Case, form: str, filling: float) -> tuple[Model, list[Tensor]]:
+def results_of(case: Case, lowering: str, filling: float) -> tuple[Model, list[Tensor]]:
     """The value of a route in one of its forms, and gradients of all that it reads."""
-    model = modgraph.loads(case.text).build(seed=1, lowering=form).double()
+    model = modgraph.loads(case.text).build(seed=1, lowering=lowering).double()
     inputs = inputs_of(case, filling)
     x, w = inputs["x"].requires_grad_(), inputs["w"].requires_grad_()
     y = model.compute(inputs).outputs["y"]
@@ -122,7 +122,7 @@ def results_of(case: Case, form: str, filling: float) -> tuple[Model, list[Tenso
     return model, [y.detach(), *(each.grad for each in (x, w, *model.parameters()) if each.grad is not None)]
 
 
-def forms_of(case: Case) -> list[str]:
+def lowerings_of(case: Case) -> list[str]:
     (part, *_) = modgraph.loads(case.text).ir.parts()
     (route,) = part.graph.of_kind(RouteNode)
     return [each.form for each in part.graph.router_of(route).router.lowerings(part.facts_of(route))]
@@ -132,9 +132,9 @@ def forms_of(case: Case) -> list[str]:
 @given(case=cases())
 def test_every_lowering_is_the_sum_written_out(case: Case) -> None:
     expected: list[Tensor] | None = None
-    assert forms_of(case)[-1] == "message_passing"
-    for form in reversed(forms_of(case)):
-        model, found = results_of(case, form, 0.0)
+    assert lowerings_of(case)[-1] == "message_passing"
+    for lowering in reversed(lowerings_of(case)):
+        model, found = results_of(case, lowering, 0.0)
         inputs = {name: value.detach().numpy() for name, value in inputs_of(case, 0.0).items()}
         np.testing.assert_allclose(found[0], written_out(case, model, inputs["x"], inputs["w"]), atol=1e-12)
         expected = expected or found
@@ -146,8 +146,8 @@ def test_every_lowering_is_the_sum_written_out(case: Case) -> None:
 @few
 @given(case=cases(), filling=st.sampled_from([float("nan"), float("inf")]))
 def test_what_stands_in_padding_reaches_nothing(case: Case, filling: float) -> None:
-    for form in forms_of(case):
-        (_, expected), (_, found) = results_of(case, form, 0.0), results_of(case, form, filling)
+    for lowering in lowerings_of(case):
+        (_, expected), (_, found) = results_of(case, lowering, 0.0), results_of(case, lowering, filling)
         for ours, with_zeros in zip(found, expected, strict=True):
             torch.testing.assert_close(ours, with_zeros, atol=0, rtol=0)
 
@@ -158,7 +158,7 @@ GATES = {
     "quotient": "choice * scores / 2",
     "choice": "choice",
 }
-CHOSEN = """model m() {
+BY_CHOICE = """model m() {
   input x: float[AXESMESSAGE]
   pool p[4] = MODULES
   input scores: float[AXESp]
@@ -188,7 +188,7 @@ def test_only_a_choice_is_computed_and_as_if_every_module_ran(
 ) -> None:
     """With ties, modules that nobody chooses, and padding: values, and gradients of all that is read."""
     along = along if axes else -1
-    text = CHOSEN.replace("AXES", "".join(f"{axis}, " for axis in axes)).replace("K", str(k))
+    text = BY_CHOICE.replace("AXES", "".join(f"{axis}, " for axis in axes)).replace("K", str(k))
     text = text.replace("GATES", GATES[gates]).replace("ALONG", str(along))
     text = text.replace("MESSAGE", str([*message])[1:-1]).replace("MODULES", MESSAGES[message])
     ones = [1] * len(message)
@@ -199,16 +199,16 @@ def test_only_a_choice_is_computed_and_as_if_every_module_ran(
     images = np.where(padding(axes, len(message)), filling, rng.normal(size=(BATCH, *map(size, axes), *message)))
     filled = {"x": images, "scores": np.where(padding(axes, 1), filling, scores)}
     unreal = torch.from_numpy(padding(axes, 1))
-    for form in ("grouped", "per_module", "message_passing"):
-        model = program.build(seed=1, lowering=form).double()
+    for lowering in ("grouped", "per_module", "message_passing"):
+        model = program.build(seed=1, lowering=lowering).double()
         inputs = {name: torch.from_numpy(value).requires_grad_() for name, value in filled.items()}
         lengths = {"time_length": torch.tensor(LENGTHS["time"])} if "time" in axes else {}
         read = [*inputs.values(), *model.parameters()]
         found = model.compute({**inputs, **lengths}).outputs
         weights = found["w"].masked_fill(unreal, 0)
         assert (weights != 0).sum(along).max() <= k
-        real = inputs["x"].masked_fill(unreal.reshape(*unreal.shape[:-1], *ones), 0)
-        messages = model.get_submodule("p").all(real)
+        tokens = inputs["x"].masked_fill(unreal.reshape(*unreal.shape[:-1], *ones), 0)
+        messages = model.get_submodule("p").all(tokens)
         expected = (messages * weights.reshape(*weights.shape, *ones)).sum(-1 - len(ones))
         torch.testing.assert_close(found["y"], expected, atol=1e-12, rtol=0)
         ours, theirs = (
@@ -221,11 +221,11 @@ def test_only_a_choice_is_computed_and_as_if_every_module_ran(
 
 def test_affine_modules_run_on_sums_where_tokens_are_summed() -> None:
     of = {
-        over: forms_of(Case(("time",), ("time", "p"), over, modules))
+        over: lowerings_of(Case(("time",), ("time", "p"), over, modules))
         for over, modules in (("time", MODULES[0]), ("p", MODULES[0]))
     }
     assert of == {"time": ["factorised", "dense", "message_passing"], "p": ["dense", "message_passing"]}
-    assert forms_of(Case(("time",), ("time", "p"), "time", MODULES[1])) == ["dense", "message_passing"]
+    assert lowerings_of(Case(("time",), ("time", "p"), "time", MODULES[1])) == ["dense", "message_passing"]
 
 
 MISTAKES = {
@@ -252,9 +252,9 @@ def test_mistakes_are_reported(value: str) -> None:
     text = f"model m() {{ pool p[3] = linear(6) router r = linear(k=1) {given} y = {value} output y }}"
     with pytest.raises(ModgraphError) as caught:
         modgraph.loads(text)
-    told = str(caught.value)
-    assert MISTAKES[value] in told
-    assert told.count("error[") == 1
+    refusal = str(caught.value)
+    assert MISTAKES[value] in refusal
+    assert refusal.count("error[") == 1
 
 
 def test_a_result_has_every_axis_once() -> None:

@@ -116,10 +116,10 @@ MISTAKES = {
 
 @pytest.mark.parametrize("body", MISTAKES)
 def test_mistakes_are_reported_once(body: str) -> None:
-    with pytest.raises(ModgraphError) as told:
+    with pytest.raises(ModgraphError) as caught:
         modgraph.loads(f"model m() {{ input x: float[6] {body} output y }}")
-    assert MISTAKES[body] in str(told.value)
-    assert str(told.value).count("error[") == 1
+    assert MISTAKES[body] in str(caught.value)
+    assert str(caught.value).count("error[") == 1
 
 
 ROUTER = """router balanced(k=1, speed=0.01) for expert {

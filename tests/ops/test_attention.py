@@ -17,7 +17,7 @@ from modgraph.backends.torch import Model, build
 from modgraph.ir import from_json, to_json
 from modgraph.passes import Lower
 from tests.backends.onnx.test_export import agree
-from tests.inspect.test_memory import measured_of, near, told_of
+from tests.inspect.test_memory import measured_of, near, predict_memory
 
 Array = NDArray[np.float64]
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -146,8 +146,8 @@ def test_each_head_is_a_mean_of_the_values_that_are_seen_whatever_stands_in_padd
             m = batch["m"][at, : LENGTHS["place"][at]].numpy() if "m" in batch else x
             seen = np.ones((len(x), len(m)))
             if "s" in batch:
-                told = batch["s"][at].numpy()[..., : len(m)]
-                seen = np.broadcast_to((told[: len(x)] if told.ndim == 2 else told) > 0, seen.shape)
+                allowed = batch["s"][at].numpy()[..., : len(m)]
+                seen = np.broadcast_to((allowed[: len(x)] if allowed.ndim == 2 else allowed) > 0, seen.shape)
             expected = attention(weights, x, m, seen, given)
             np.testing.assert_allclose(found[at, : len(x)].detach().numpy(), expected, atol=1e-10)  # type: ignore[index]
 
@@ -157,8 +157,8 @@ def test_padding_moves_no_gradient_not_even_of_an_example_that_sees_nothing() ->
     for padding in (0.0, float("inf"), float("nan")):
         model = model_of(TAKES["a memory of which each sees some"].format(called(SETTINGS["relative"]))).train()
         batch = batch_of(model, padding)
-        real = torch.arange(6) < torch.tensor(LENGTHS["time"])[:, None]
-        model(**batch)[real].square().sum().backward()  # type: ignore[index]
+        mask = torch.arange(6) < torch.tensor(LENGTHS["time"])[:, None]
+        model(**batch)[mask].square().sum().backward()  # type: ignore[index]
         grads.append([weight.grad for weight in model.parameters()])
     torch.testing.assert_close(grads[1:], grads[:1] * 2, atol=1e-12, rtol=1e-12)
     assert all(torch.isfinite(each).all() for each in grads[0] if each is not None)
@@ -171,8 +171,8 @@ def test_what_is_kept_for_the_way_back_is_what_torch_keeps(settings: str, takes:
     if settings != "plain":
         text = text.replace("time", "5").replace("place", "7")
     graph = Lower()(modgraph.loads(f"model m() {{ {text} }}").ir)
-    told, measured = told_of(graph, 9), measured_of(build(graph), 9)
-    assert near(told, measured), (told, measured)
+    allowed, measured = predict_memory(graph, 9), measured_of(build(graph), 9)
+    assert near(allowed, measured), (allowed, measured)
 
 
 def test_macs_are_those_of_the_maps_and_of_queries_with_keys_and_shares_with_values() -> None:
@@ -234,9 +234,9 @@ def test_all_settings_agree_in_onnx_runtime_at_any_length(tmp_path: Path) -> Non
     ],
 )
 def test_what_does_not_go_together_is_reported(body: str, says: str) -> None:
-    with pytest.raises(ModgraphError) as told:
+    with pytest.raises(ModgraphError) as allowed:
         modgraph.loads(f"model m() {{ input x: float[5, 8] input m: float[7, 6] {body} output y }}")
-    assert says in str(told.value)
+    assert says in str(allowed.value)
 
 
 def test_a_stored_graph_with_a_memory_reads_back() -> None:

@@ -103,21 +103,21 @@ ENDS = {
 def test_padding_changes_neither_values_nor_gradients(name: str) -> None:
     text = f"model m() {{ input x: float[time, 3] y = x -> linear(4) z = {ENDS[name]} output z }}"
     length, found = torch.tensor([5, 2, 0]), []
-    real = (torch.arange(5) < length[:, None])[..., None]
+    mask = (torch.arange(5) < length[:, None])[..., None]
     x = torch.randn(3, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     for padding in (0.0, 9.0, torch.inf, torch.nan):
         model = modgraph.loads(text).build().double().train()
-        z = model(torch.where(real, x, padding), time_length=length)
+        z = model(torch.where(mask, x, padding), time_length=length)
         assert isinstance(z, Tensor)
         (z**2).sum().backward()
-        values = model.eval()(torch.where(real, x, padding), time_length=length)
+        values = model.eval()(torch.where(mask, x, padding), time_length=length)
         torch.testing.assert_close(values, z, atol=0, rtol=0)
         found.append([z.detach(), *(weight.grad for weight in model.parameters() if weight.grad is not None)])
     torch.testing.assert_close(found, [found[0]] * 4, atol=0, rtol=0)
     assert all(torch.isfinite(each).all() for each in found[0])
-    alone = model(x[1:2, :2])
-    assert isinstance(alone, Tensor)
-    torch.testing.assert_close(found[0][0][1], alone[0].detach())
+    single = model(x[1:2, :2])
+    assert isinstance(single, Tensor)
+    torch.testing.assert_close(found[0][0][1], single[0].detach())
 
 
 IN_RUNTIME = """model m() { input x: float[time, 4] input v: float[6, 4]
@@ -271,9 +271,9 @@ def test_a_word_of_another_framework_is_answered(word: str, capsys: pytest.Captu
     from modgraph.cli import main
 
     known = main(["explain", word]) == 0
-    told = capsys.readouterr()
+    printed = capsys.readouterr()
     answers = ("it is called", "write, for example", "nearest: ")
-    assert known or any(each in told.err for each in answers), told.err
+    assert known or any(each in printed.err for each in answers), printed.err
 
 
 def test_a_convolution_keeps_the_size_of_an_image_where_its_window_takes_one_step() -> None:

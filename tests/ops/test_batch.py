@@ -24,35 +24,35 @@ AXES = st.sampled_from([(), (-1,), (-2,), (-1, -2)])
 def test_mean_and_variance_leave_padding_out(axes: tuple[int, ...], examples: int, seed: int, filling: float) -> None:
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(examples, 4, 3))
-    real = (
+    mask = (
         np.arange(4)[:, None] < rng.integers(0, 5, examples)[:, None, None] if -2 in axes else np.ones((1, 4, 1), bool)
     )
-    x = torch.from_numpy(np.where(real, values, filling)).requires_grad_()
-    known = np.where(np.broadcast_to(real, values.shape), values, np.nan)
+    x = torch.from_numpy(np.where(mask, values, filling)).requires_grad_()
+    known = np.where(np.broadcast_to(mask, values.shape), values, np.nan)
     over = (0, *axes)
     for module, of in ((BatchMean(axes), np.nanmean), (BatchVariance(axes), np.nanvar)):
-        found = module(x, torch.from_numpy(real))
-        expected = np.nan_to_num(of(known, axis=over)) if real.any() else np.zeros(found.shape)
+        found = module(x, torch.from_numpy(mask))
+        expected = np.nan_to_num(of(known, axis=over)) if mask.any() else np.zeros(found.shape)
         np.testing.assert_allclose(found.detach(), expected, atol=1e-12)
         (gradient,) = torch.autograd.grad(found.square().sum(), x)
-        assert gradient.isfinite().all() and not gradient.numpy()[~np.broadcast_to(real, values.shape)].any()
+        assert gradient.isfinite().all() and not gradient.numpy()[~np.broadcast_to(mask, values.shape)].any()
 
 
 @few
 @given(axes=AXES, cut=st.integers(1, 4), seed=st.integers(0, 99))
 def test_of_several_processes_they_are_those_of_one(axes: tuple[int, ...], cut: int, seed: int) -> None:
     x = torch.from_numpy(np.random.default_rng(seed).normal(size=(5, 4, 3)))
-    real = torch.arange(4)[:, None] < torch.tensor([4, 0, 2, 3, 1])[:, None, None]
+    mask = torch.arange(4)[:, None] < torch.tensor([4, 0, 2, 3, 1])[:, None, None]
     parts = ((0, cut), (cut, 5))
     for module in (BatchMean(axes), BatchVariance(axes)):
         known = list[Tensor]()  # the sums that both processes know, as they come to be known
         while True:
-            mine = [_sums(module, x, real, part, known) for part in parts]
+            mine = [_sums(module, x, mask, part, known) for part in parts]
             if len(mine[0][1]) == len(known):
                 break
             known.append(mine[0][1][-1] + mine[1][1][-1])
         for found, _ in mine:
-            torch.testing.assert_close(found, module(x, real))
+            torch.testing.assert_close(found, module(x, mask))
 
 
 @pytest.mark.parametrize("use", ["importance(x)", "load(x)", '(x, x > 0) -> within_capacity(1.0, axis="time")'])
@@ -86,10 +86,10 @@ MIXED = [
     "(x, s -> mean(axis=-1)) -> draw",
     "cross_entropy(s, label)",
 ]
-ALONE = ["entropy(s)", "mse(s, s)", "gaussian(s, s, variance=1.0)", 'importance(s, over="example")']
+OF_BATCHES = ["entropy(s)", "mse(s, s)", "gaussian(s, s, variance=1.0)", 'importance(s, over="example")']
 
 
-@pytest.mark.parametrize("use", [*MIXED, *ALONE])
+@pytest.mark.parametrize("use", [*MIXED, *OF_BATCHES])
 def test_what_needs_values_of_each_example_refuses_those_over_the_batch(use: str) -> None:
     inputs = "input x: float[5, 6] target label: class[5, 6] state s: float[5, 6] = zeros"
     expected = "over the batch, not both" if use in MIXED else "this is one over the batch"
@@ -121,7 +121,7 @@ def test_a_record_keeps_the_most_recent_values_of_all_processes(batches: list[in
 
 
 def _sums(
-    module: BatchMean, x: Tensor, real: Tensor, part: tuple[int, int], known: list[Tensor]
+    module: BatchMean, x: Tensor, mask: Tensor, part: tuple[int, int], known: list[Tensor]
 ) -> tuple[Tensor, list[Tensor]]:
     """What a process computes with the sums that are known, and its parts of these and of the next that it needs."""
     asked = list[Tensor]()
@@ -134,7 +134,7 @@ def _sums(
 
     with sharded(Shard(*part, 5, add, torch.Generator())):
         try:
-            return module(x[slice(*part)], real[slice(*part)]), asked
+            return module(x[slice(*part)], mask[slice(*part)]), asked
         except _Waits:
             return x, asked
 
@@ -172,17 +172,17 @@ MISTAKES = {
 @pytest.mark.parametrize("value", MISTAKES)
 def test_mistakes_are_reported(value: str) -> None:
     inputs = "input x: float[time, 6] state s: float[2, 9] = zeros"
-    with pytest.raises(ModgraphError) as told:
+    with pytest.raises(ModgraphError) as caught:
         modgraph.loads(f"model m() {{ {inputs} y = {value} loss mean(y, axis=-1) output x }}")
-    assert MISTAKES[value] in str(told.value)
+    assert MISTAKES[value] in str(caught.value)
 
 
 def test_an_output_that_depends_on_the_batch_is_not_exported(tmp_path: Path) -> None:
     text = """model m() { input x: float[6] state s: float[6] = ones
       y = x - (x -> batch_mean) + s output y output z = x * s }"""
-    with pytest.raises(ModgraphError, match="taken over the whole batch") as told:
+    with pytest.raises(ModgraphError, match="taken over the whole batch") as caught:
         modgraph.export(modgraph.loads(text).build(), tmp_path / "m.onnx")
-    assert 'output "z"' not in str(told.value)
+    assert 'output "z"' not in str(caught.value)
 
 
 def test_a_balance_of_nothing_is_zero_and_teaches_nothing_whatever_its_weight() -> None:

@@ -82,9 +82,9 @@ def test_an_example_has_its_noise_whichever_process_has_it() -> None:
 def test_a_draw_takes_a_place_as_often_as_it_is_probable() -> None:
     p = torch.tensor([0.1, 0.6, 0.3])
     torch.manual_seed(0)
-    drawn = Draw(axis=-2).train()(p.log()[:, None].expand(4000, 3, 5))
-    assert torch.equal(drawn.sum(-2), torch.ones(4000, 5))
-    torch.testing.assert_close(drawn.mean((0, 2)), p, atol=0.02, rtol=0)
+    sample = Draw(axis=-2).train()(p.log()[:, None].expand(4000, 3, 5))
+    assert torch.equal(sample.sum(-2), torch.ones(4000, 5))
+    torch.testing.assert_close(sample.mean((0, 2)), p, atol=0.02, rtol=0)
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -111,8 +111,8 @@ def test_inference_takes_the_most_probable_whatever_an_operand_says() -> None:
     model = modgraph.loads("model m() { input x: float[5, 4] input t: float[5] y = (x, t) -> draw output y }").build()
     x, taken = torch.randn(50, 5, 4), torch.randint(-1, 4, (50, 5)).float()
     torch.testing.assert_close(model.eval()(x, taken).argmax(-1), x.argmax(-1))
-    told = taken >= 0
-    assert torch.equal(model.train()(x, taken).argmax(-1)[told], taken.long()[told])
+    is_forced = taken >= 0
+    assert torch.equal(model.train()(x, taken).argmax(-1)[is_forced], taken.long()[is_forced])
 
 
 def test_an_export_draws_nothing_and_takes_no_word_for_it() -> None:
@@ -186,9 +186,9 @@ def test_every_choice_gets_a_slot_and_finds_its_place_again(axis: str) -> None:
     x = torch.randn(3, 5, 4)
     found = modgraph.loads(text).build().compute({"x": x.masked_fill(UNREAL, torch.nan), "time_length": LENGTH}).outputs
     along = 1 if axis == "time" else 2
-    chosen, place = found["c"].movedim(along, -1), found["place"].movedim(along + 1, -1).movedim(along, -2)
-    assert axis == "-1" or chosen.sum() == sum(min(int(each), 2) * 4 for each in LENGTH)
-    for one, slots in zip(chosen.flatten(0, -2), place.flatten(0, -3), strict=True):
+    picks, place = found["c"].movedim(along, -1), found["place"].movedim(along + 1, -1).movedim(along, -2)
+    assert axis == "-1" or picks.sum() == sum(min(int(each), 2) * 4 for each in LENGTH)
+    for one, slots in zip(picks.flatten(0, -2), place.flatten(0, -3), strict=True):
         expected = torch.zeros(3, len(one))
         for slot, at in enumerate(one.nonzero()[:, 0]):
             expected[slot, at] = 1

@@ -67,8 +67,8 @@ def test_every_router_routes_inside_a_scan_in_all_its_lowerings(name: str) -> No
     (route,) = part.graph.of_kind(RouteNode)
     x = torch.randn(3, 4, 5, 6, dtype=torch.float64)
     found = []
-    for form in part.graph.declaration_of(route).lowerings(part.facts_of(route)):
-        model = program.build(lowering=form.form).double().eval()
+    for lowering in part.graph.declaration_of(route).lowerings(part.facts_of(route)):
+        model = program.build(lowering=lowering.form).double().eval()
         found.append(model.compute({"xs": x, "time_length": torch.tensor([4, 0, 2])}, routing=True))
     results = {**program.ir.outputs, **program.ir.records()}
     for computed in found:
@@ -92,8 +92,8 @@ def test_an_op_treats_examples_apart_in_inference(name: str) -> None:
     batch = random_batch(model, size=3)
     together = model.compute(batch, losses=False).outputs
     for at in range(3):
-        alone = model.compute({key: value[at : at + 1] for key, value in batch.items()}, losses=False).outputs
-        for key, value in alone.items():
+        single = model.compute({key: value[at : at + 1] for key, value in batch.items()}, losses=False).outputs
+        for key, value in single.items():
             torch.testing.assert_close(value[0], together[key][at], atol=1e-6, rtol=1e-5)
 
 

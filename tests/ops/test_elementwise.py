@@ -132,12 +132,12 @@ def test_what_stands_in_padding_reaches_neither_values_nor_gradients(name: str, 
       y = {PADDED[name]} -> mean output y }}"""
     model = modgraph.loads(text).build().double().train(training)
     length, found = torch.tensor([4, 2, 0]), []
-    real = torch.arange(4) < length[:, None]
+    mask = torch.arange(4) < length[:, None]
     values = torch.rand(3, 4, 3, dtype=torch.float64) * torch.tensor([1.0, 2.0, 3.0])
     model.load_state_dict({key: each.abs() + 0.1 for key, each in model.state_dict().items()})
     for padding in (0.0, torch.inf, torch.nan):
         model.zero_grad()
-        y = model(torch.where(real[..., None], values, padding), time_length=length)
+        y = model(torch.where(mask[..., None], values, padding), time_length=length)
         assert isinstance(y, Tensor)
         if training:
             y.sum().backward()
@@ -170,13 +170,13 @@ def test_functions_of_constants_are_not_taken_for_ops_of_their_name() -> None:
     ],
 )
 def test_logic_of_values_is_written_otherwise(wrong: str, help_: str) -> None:
-    with pytest.raises(ModgraphError) as told:
+    with pytest.raises(ModgraphError) as caught:
         modgraph.loads(f"model m() {{ input x: float[3] y = {wrong} output y }}")
-    assert help_ in str(told.value)
+    assert help_ in str(caught.value)
 
 
 def test_where_is_a_word_like_any_other_but_behind_the_condition_of_grow() -> None:
-    with pytest.raises(ModgraphError) as told:
+    with pytest.raises(ModgraphError) as caught:
         modgraph.loads("model m() { input x: float[3] grow p by r when (x > 1, x, x) -> where where true output x }")
-    assert [each.code for each in told.value.diagnostics] == ["MG201", "MG201", "MG251"]
+    assert [each.code for each in caught.value.diagnostics] == ["MG201", "MG201", "MG251"]
     modgraph.loads("model m() { input x: float[3] where = where(x > 1, x, 1 - x) output where }")

@@ -20,7 +20,7 @@ OF_OPERANDS = [
 def test_a_gradient_reaches_the_operands_that_a_declaration_does_not_except(use: str) -> None:
     node, signature = USES[use]
     slots = node.op.slots_of(len(signature.operands))
-    chosen = node.op.chosen(signature) is not None
+    is_choice = node.op.chosen(signature) is not None
     as_is = node.op.taken_as_is
     given = [(sparse if at in as_is else dense)(each, at) for at, each in enumerate(signature.operands)]
     operands = [each.requires_grad_() for each in given]
@@ -28,7 +28,7 @@ def test_a_gradient_reaches_the_operands_that_a_declaration_does_not_except(use:
     results = [each for each in results_of(signature, operands, training=True) if each.requires_grad]
     total = sum(each.pow(2).sum() for each in results)
     for slot, operand in zip(slots, operands, strict=True):
-        none = chosen or slot in node.op.nondifferentiable or isinstance(node.op, StopGradient)
+        none = is_choice or slot in node.op.nondifferentiable or isinstance(node.op, StopGradient)
         found = None
         if isinstance(total, torch.Tensor):
             (found,) = torch.autograd.grad(total, [operand], retain_graph=True, allow_unused=True)

@@ -11,14 +11,14 @@ from modgraph.backends.report import compile_report
 from modgraph.diagnostics import ModgraphError
 from modgraph.ops import Op
 from modgraph.routers import Router
-from tests.assault.settings import drawn, written
+from tests.assault.settings import sample_settings, written
 
 SHAPES = ([6], [5, 6], [4, 5, 6], [2, 3, 6, 6])
 LENGTHLESS = ("first", "second", "third", "fourth")
 
 
 def specs(name: str, rng: Random) -> list[str]:
-    """An op or router with drawn settings, on values of each rank with some axes of any length."""
+    """An op or router with sampled settings, on values of each rank with some axes of any length."""
     found = []
     for shape in SHAPES:
         for _ in range(6):
@@ -38,11 +38,11 @@ def _type(name: str) -> str:
 def _use(name: str, axes: list[object], rng: Random) -> str:
     if name in Op.registry:
         op = Op.registry[name]
-        stage = written(name, drawn(op, rng))
+        stage = written(name, sample_settings(op, rng))
         second = f" target t: {op.operands[1].dtype}[{', '.join(map(str, axes))}]" if len(op.operands) == 2 else ""
         return f"{second} y = {'(x, t)' if second else 'x'} -> {stage}"
     router = Router.registry[name.removeprefix("router ")]
-    made = written(router.name, drawn(router, rng))
+    made = written(router.name, sample_settings(router, rng))
     return f"pool p[3] = {rng.choice(('linear(4)', 'layer_norm', 'conv(2)'))} router r = {made} y = x -> p by r"
 
 

@@ -20,7 +20,7 @@ from modgraph.backends.torch import Model, build
 from modgraph.ir import Result, grow
 from modgraph.nn.recurrent import GRU, LSTM, traced_gru, traced_lstm
 from modgraph.passes import Lower
-from tests.inspect.test_memory import measured_of, near, told_of
+from tests.inspect.test_memory import measured_of, near, predict_memory
 
 Array = NDArray[np.float64]
 KINDS = ("lstm", "gru")
@@ -79,10 +79,10 @@ def test_a_layer_computes_its_equations_up_to_the_last_unpadded_step(kind: str, 
     model = model_of(f"input x: float[time, 3] y = x -> {kind}(4, {given_}) output y").eval()
     x = padded(3, fill=float("inf"))
     y = model.compute({"x": x, "time_length": torch.tensor(LENGTHS)}).outputs["y"].detach().numpy()
-    weights, turn = under(model, f"y.{kind}"), -1 if "reverse" in given_ else 1
+    weights, direction = under(model, f"y.{kind}"), -1 if "reverse" in given_ else 1
     assert set(weights) == set(WEIGHTS[: 2 if "bias" in given_ else 4])
     for at, length in enumerate(LENGTHS):
-        expected = in_numpy(kind, x[at, :length].numpy()[::turn], weights)[::turn]
+        expected = in_numpy(kind, x[at, :length].numpy()[::direction], weights)[::direction]
         np.testing.assert_allclose(y[at, :length], expected, atol=1e-12)
 
 
@@ -148,8 +148,8 @@ def test_axes_further_out_are_sequences_apart() -> None:
     x, lengths = torch.randn(3, 2, 5, 3, dtype=torch.float64), torch.tensor([5, 2, 4])
     together = model.compute({"x": x, "time_length": lengths}).outputs["y"]
     for row in range(2):
-        alone = model.compute({"x": x[:, [row, row]], "time_length": lengths}).outputs["y"]
-        torch.testing.assert_close(alone[:, 0], together[:, row])
+        single = model.compute({"x": x[:, [row, row]], "time_length": lengths}).outputs["y"]
+        torch.testing.assert_close(single[:, 0], together[:, row])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -171,8 +171,8 @@ def test_the_layer_of_the_paper_has_its_parameters() -> None:
 def test_a_pool_keeps_what_it_says_of_each_module() -> None:
     graph = modgraph.loads("model m() { input x: float[28, 10] pool c[4] = lstm(5) y = x -> c output y }").ir
     graph = Lower()(graph)
-    told, measured = told_of(graph, 32), measured_of(build(graph), 32)
-    assert near(told, measured), (told, measured)
+    counts, measured = predict_memory(graph, 32), measured_of(build(graph), 32)
+    assert near(counts, measured), (counts, measured)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -180,8 +180,8 @@ def test_a_pool_keeps_what_it_says_of_each_module() -> None:
 @pytest.mark.parametrize("batch", [1, 40])
 def test_a_layer_keeps_what_it_says(kind: str, given_: str, batch: int) -> None:
     graph = modgraph.loads(f"model m() {{ input x: float[time, 10] y = x -> {kind}({given_}) output y }}").ir
-    told, measured = told_of(graph, batch), measured_of(build(graph), batch)
-    assert near(told, measured), (told, measured)
+    counts, measured = predict_memory(graph, batch), measured_of(build(graph), batch)
+    assert near(counts, measured), (counts, measured)
 
 
 # ---------------------------------------------------------------- pools
@@ -283,12 +283,12 @@ def test_each_sequence_gives_what_it_gives_by_itself(
 ) -> None:
     model, bundle = every
     torch.manual_seed(seed)
-    x, told = padded(3, lengths, fill=1e30).float(), torch.tensor(lengths)
-    together = model.compute({"x": x.double(), "time_length": told}).outputs
-    exported = bundle.run({"x": x.numpy(), "time_length": told.numpy()})
+    x, counts = padded(3, lengths, fill=1e30).float(), torch.tensor(lengths)
+    together = model.compute({"x": x.double(), "time_length": counts}).outputs
+    exported = bundle.run({"x": x.numpy(), "time_length": counts.numpy()})
     for at, length in enumerate(lengths):
-        alone = model.compute({"x": x[at : at + 1, :length].double()}).outputs
-        for name, value in alone.items():
+        single = model.compute({"x": x[at : at + 1, :length].double()}).outputs
+        for name, value in single.items():
             for found, close in ((together[name], 1e-12), (torch.as_tensor(exported[name]).double(), ROUNDED[name])):
                 own = found[at].narrow(TIME_AT[name] - 1, 0, length)
                 torch.testing.assert_close(own, value[0], atol=close, rtol=0)

@@ -50,11 +50,11 @@ def ops() -> Iterator[tuple[OpNode, Signature]]:
                 yield node, signature
 
 
-def shown(use: tuple[OpNode, Signature]) -> str:
+def label(use: tuple[OpNode, Signature]) -> str:
     return f"{use[0].op} of {', '.join(map(str, use[1].operands))}"
 
 
-USES = {shown(use): use for use in ops()}
+USES = {label(use): use for use in ops()}
 
 
 def module_of(signature: Signature, training: bool = False) -> nn.Module:
@@ -180,12 +180,12 @@ def test_an_op_that_keeps_zeros_says_so(use: str) -> None:
 def test_how_many_ranks_a_comparison_chooses_is_counted(sign: str, right: float, size: int | None) -> None:
     found = COMPARISONS[sign](right=right).chosen_ranks(size)
     ranks = range(50 if size is None else size)
-    held = [rank for rank in ranks if eval(f"{rank} {sign} {right}")]
-    if size is None and 49 in held:
+    satisfied = [rank for rank in ranks if eval(f"{rank} {sign} {right}")]
+    if size is None and 49 in satisfied:
         assert found is None, "any number of them"
         return
-    assert found is not None and found.count == len(held)
-    assert found.lowest == (held == [*range(len(held))])
+    assert found is not None and found.count == len(satisfied)
+    assert found.lowest == (satisfied == [*range(len(satisfied))])
 
 
 def test_every_op_of_the_vocabulary_is_looked_at() -> None:

@@ -35,7 +35,9 @@ class MTRMN:
     soft: dict[Key, float] = field(default_factory=dict)
     hard: dict[Key, float] = field(default_factory=dict)
 
-    def __call__(self, series: Array, told: Mapping[str, Array] | None = None) -> tuple[dict[str, Array], Array, Array]:
+    def __call__(
+        self, series: Array, extra_inputs: Mapping[str, Array] | None = None
+    ) -> tuple[dict[str, Array], Array, Array]:
         """Of a series [T, D], and perhaps the representation [T, R] of each task: the vectors [T, V] of each task, and
         how many gates are open, [T] of the encoder and of all decoders."""
         states = [(np.zeros(0), np.zeros(0))] * self.cells
@@ -54,12 +56,12 @@ class MTRMN:
                 u = after
                 made.append(u)
             for task in self.tasks:
-                at, beside = f"{DECODER}.{task}.task_decoder", np.zeros(0)
-                if told is not None:
-                    beside = self.weights[f"{at}.transform.linear.weight"] @ told[task][t]
+                at, extra = f"{DECODER}.{task}.task_decoder", np.zeros(0)
+                if extra_inputs is not None:
+                    extra = self.weights[f"{at}.transform.linear.weight"] @ extra_inputs[task][t]
                 parts = []
                 for layer, below in enumerate(made):
-                    seen = [np.concatenate([each, beside]) for each in below]
+                    seen = [np.concatenate([each, extra]) for each in below]
                     gates = [self._gate(f"{at}.policy.0", each, (task, layer, t, i)) for i, each in enumerate(seen)]
                     read[t] += sum(gates)
                     parts.append(self._mlp(f"{at}.layer.{layer}.decoder.0.mlp", mean_of(below, gates)))

@@ -21,7 +21,7 @@ from modgraph.ir import OpNode, Result
 from modgraph.ops.situation import GumbelNoise
 from tests.papers.mt_rmn_in_numpy import MTRMN, Array
 
-SPEC, ALONE = "specs/mt_rmn.mod", "tests/papers/mt_rmn_standalone.mod"
+SPEC, STANDALONE = "specs/mt_rmn.mod", "tests/papers/mt_rmn_standalone.mod"
 TASKS = ["a", "b"]
 RMN = "rmn.mt_rmn"
 SHARE = 0.13  # of the connections; no whole number of them, where the hinge would have no slope
@@ -64,7 +64,7 @@ def test_the_papers_three_architectures_have_the_weights_that_are_counted_by_han
 @cache
 def program(**parameters: Any) -> modgraph.Program:
     return modgraph.load(
-        ALONE, **{key: [*each] if isinstance(each, tuple) else each for key, each in parameters.items()}
+        STANDALONE, **{key: [*each] if isinstance(each, tuple) else each for key, each in parameters.items()}
     )
 
 
@@ -84,9 +84,11 @@ def weights_of(model: Model) -> dict[str, Array]:
 
 def batch_of(represented: int = 0, count: int = 2, steps: int = 3) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(7)
-    told = {f"r.{task}": torch.randn(count, steps, 6, dtype=torch.float64, generator=generator) for task in TASKS}
+    extra_inputs = {
+        f"r.{task}": torch.randn(count, steps, 6, dtype=torch.float64, generator=generator) for task in TASKS
+    }
     x = torch.randn(count, steps, 4, dtype=torch.float64, generator=generator)
-    return {"x": x, **(told if represented else {})}
+    return {"x": x, **(extra_inputs if represented else {})}
 
 
 def in_numpy(model: Model, **facts: Any) -> MTRMN:
@@ -96,9 +98,9 @@ def in_numpy(model: Model, **facts: Any) -> MTRMN:
     )
 
 
-def told_in(batch: dict[str, Tensor], at: int) -> dict[str, Array] | None:
-    told = {task: batch[f"r.{task}"][at].numpy() for task in TASKS if f"r.{task}" in batch}
-    return told or None
+def extra_inputs_of(batch: dict[str, Tensor], at: int) -> dict[str, Array] | None:
+    extra_inputs = {task: batch[f"r.{task}"][at].numpy() for task in TASKS if f"r.{task}" in batch}
+    return extra_inputs or None
 
 
 def opened(model: Model, score: float) -> None:
@@ -122,7 +124,7 @@ def test_three_steps_are_what_numpy_makes_of_them(variant: dict[str, Any], gates
     found = model.compute(batch)
     within, read = [], []
     for at in range(2):
-        vectors, *sums = reference(batch["x"][at].numpy(), told_in(batch, at))
+        vectors, *sums = reference(batch["x"][at].numpy(), extra_inputs_of(batch, at))
         within.append(sums[0])
         read.append(sums[1])
         for task in TASKS:
@@ -184,9 +186,9 @@ def test_gates_learn_as_their_softmax_at_a_temperature_does(
     weigh = [np.linspace(-1, 2, each.numel()).reshape(each.shape) for each in results]
     torch.stack([(each * torch.tensor(by)).sum() for each, by in zip(results, weigh, strict=True)]).sum().backward()
 
-    x, told = batch["x"][0].numpy(), told_in(batch, 0)
+    x, extra_inputs = batch["x"][0].numpy(), extra_inputs_of(batch, 0)
     base = in_numpy(model, noise=noise, temperature=temperature)
-    vectors, *_ = base(x, told)
+    vectors, *_ = base(x, extra_inputs)
     np.testing.assert_allclose(results[0][0].detach(), vectors[TASKS[0]], atol=1e-10)
 
     layers = model.graph.parameters["layers"]
@@ -195,7 +197,7 @@ def test_gates_learn_as_their_softmax_at_a_temperature_does(
     def objective(name: str, place: tuple[int, ...], step: float) -> float:
         moved = in_numpy(model, noise=noise, temperature=temperature, at=base)
         moved.weights[name][place] += step  # type: ignore[index]
-        vectors, within, read = moved(x, told)
+        vectors, within, read = moved(x, extra_inputs)
         hinges = [np.maximum(within - SHARE * most, 0).mean(), np.maximum(read - SHARE * 2 * sum(layers), 0).mean()]
         made = [*(vectors[task] for task in TASKS), *hinges]
         return float(sum((each * by).sum() for each, by in zip(made, weigh, strict=True)))

@@ -18,7 +18,7 @@ from modgraph.backends.torch import Model
 
 HOME = Path(__file__).parent
 Weights = Mapping[str, Tensor]
-CHOSEN = {"deepseek_moe": 4 / 16, "mechanisms": 1 / 5}  # of a pool's modules, for each sender
+ACTIVE_SHARES = {"deepseek_moe": 4 / 16, "mechanisms": 1 / 5}  # of a pool's modules, for each sender
 
 
 def built(name: str, **parameters: Any) -> tuple[Model, Weights]:
@@ -61,8 +61,8 @@ def deepseek_moe(w: Weights, x: Tensor) -> dict[str, Tensor]:
     rows = []
     for token in x:
         scores = mapped(w, "gate.scores.linear", token).sigmoid()
-        chosen = scores.topk(4).indices.tolist()
-        mixed = sum(scores[j] * swiglu(f"expert.{j}.swiglu.y", token) for j in chosen) / scores[chosen].sum()
+        choice = scores.topk(4).indices.tolist()
+        mixed = sum(scores[j] * swiglu(f"expert.{j}.swiglu.y", token) for j in choice) / scores[choice].sum()
         rows.append(token + swiglu("z.swiglu.y", token) + mixed)
     return {"z": torch.stack(rows)}
 
@@ -77,30 +77,30 @@ def hierarchical_mixture(w: Weights, x: Tensor) -> dict[str, Tensor]:
 
 
 def mechanisms(w: Weights, x: Tensor) -> dict[str, Tensor]:
-    h, means = torch.zeros(5, 8, dtype=x.dtype), []
+    h, averages = torch.zeros(5, 8, dtype=x.dtype), []
     for v in x:
         key = mapped(w, "states.key.linear", v)
         scores = torch.stack([mapped(w, f"query.{j}.linear", h[j]) @ key for j in range(5)])
-        chosen = sorted(scores.topk(2).indices.tolist())
+        choice = sorted(scores.topk(2).indices.tolist())
         moved = []
-        for j in chosen:
+        for j in choice:
             z, r = mapped(w, f"cell.{j}.gru.z_r.linear", torch.cat([v, h[j]])).sigmoid().chunk(2)
             n = mapped(w, f"cell.{j}.gru.n.linear", torch.cat([v, r * h[j]])).tanh()
             moved.append((1 - z) * h[j] + z * n)
         rows = torch.stack(moved)
-        h = h.index_copy(0, torch.tensor(chosen), rows + attended(w, "states.talk", rows))
-        means.append(h.mean(0))
-    return {"z": mapped(w, "z.linear", torch.stack(means))}
+        h = h.index_copy(0, torch.tensor(choice), rows + attended(w, "states.talk", rows))
+        averages.append(h.mean(0))
+    return {"z": mapped(w, "z.linear", torch.stack(averages))}
 
 
 def mixture_of_depths(w: Weights, x: Tensor) -> dict[str, Tensor]:
     scores, name = x @ w["score"], "z.transformer"
-    chosen = scores.topk(8).indices.sort().values
-    taken = x[chosen]
+    choice = scores.topk(8).indices.sort().values
+    taken = x[choice]
     h = attended(w, f"{name}.h.attention", normed(w, f"{name}.h.layer_norm", taken), causal=True)
     inner = F.gelu(mapped(w, f"{name}.y.linear", normed(w, f"{name}.y.layer_norm", taken + h)))
     y = h + mapped(w, f"{name}.y.linear2", inner)
-    return {"z": x.index_add(0, chosen, scores[chosen, None].sigmoid() * y)}
+    return {"z": x.index_add(0, choice, scores[choice, None].sigmoid() * y)}
 
 
 def multi_gate(w: Weights, x: Tensor) -> dict[str, Tensor]:
@@ -157,8 +157,8 @@ def test_every_paper_here_is_tried() -> None:
     assert {path.stem for path in HOME.glob("*.mod")} - {"mt_rmn_standalone"} == {paper.__name__ for paper in PAPERS}
 
 
-@pytest.mark.parametrize("name", CHOSEN)
+@pytest.mark.parametrize("name", ACTIVE_SHARES)
 def test_only_the_choice_is_counted_and_computed(name: str) -> None:
     cost = modgraph.load(HOME / f"{name}.mod").cost()
     (pool,) = (each for each in ("expert", "cell") if each in cost.nodes)
-    assert cost.nodes[pool].active_macs == cost.nodes[pool].macs * CHOSEN[name]
+    assert cost.nodes[pool].active_macs == cost.nodes[pool].macs * ACTIVE_SHARES[name]

@@ -69,9 +69,9 @@ def test_a_mixture_of_equal_weights_has_no_columns() -> None:
 
 def test_nothing_is_odd_and_a_mistake_is_reported_once() -> None:
     assert not modgraph.load(SPEC).warnings
-    with pytest.raises(modgraph.ModgraphError) as told:
+    with pytest.raises(modgraph.ModgraphError) as caught:
         modgraph.load(SPEC, variant="convpass", per="token")
-    assert [each.code for each in told.value.diagnostics] == ["MG250"]
+    assert [each.code for each in caught.value.diagnostics] == ["MG250"]
 
 
 def model_of(**parameters: Any) -> Model:
@@ -242,8 +242,8 @@ def fired(images: Tensor, threshold: float, times: int = 500) -> float:
     """In what share of random batches of 32 the model would grow."""
     (novelty,) = described().results({"image": images}, (described().routing_results()["blocks.1.adapter.novelty"],))
     draw = np.random.default_rng(0)
-    means = [novelty[draw.permutation(len(images))[:32]].mean(0).min().item() for _ in range(times)]
-    return float(np.mean(np.array(means) > threshold))
+    novelties = [novelty[draw.permutation(len(images))[:32]].mean(0).min().item() for _ in range(times)]
+    return float(np.mean(np.array(novelties) > threshold))
 
 
 def test_images_of_the_kind_that_was_learned_do_not_fire_and_shifted_ones_do() -> None:

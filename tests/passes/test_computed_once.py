@@ -136,25 +136,25 @@ def test_products_of_three_are_the_same_in_either_order(case: dict[str, Any]) ->
     x = torch.randn(3, 6, dim, dtype=torch.float64, requires_grad=True)
     length = torch.tensor(case["length"])
     outputs = model.compute({"x": x, "time_length": length}).outputs
-    real = torch.arange(6) < length[:, None]
+    mask = torch.arange(6) < length[:, None]
     ours = {"y": outputs["y"] if case["first"] else outputs["y"].mT, "z": outputs["z"]}
-    theirs = written_out(case, model, x, real)
+    theirs = written_out(case, model, x, mask)
     read = [x, *model.parameters()]
     for name, value in ours.items():
-        of_real = [each * real[..., None] for each in (value, theirs[name])]
-        torch.testing.assert_close(*of_real, atol=1e-10, rtol=0)
+        unpadded = [each * mask[..., None] for each in (value, theirs[name])]
+        torch.testing.assert_close(*unpadded, atol=1e-10, rtol=0)
         gradients = [
             torch.autograd.grad(each.square().sum(), read, retain_graph=True, materialize_grads=True)
-            for each in of_real
+            for each in unpadded
         ]
         torch.testing.assert_close(*gradients, atol=1e-9, rtol=1e-9)
 
 
-def written_out(case: dict[str, Any], model: Model, x: Tensor, real: Tensor) -> dict[str, Tensor]:
+def written_out(case: dict[str, Any], model: Model, x: Tensor, mask: Tensor) -> dict[str, Tensor]:
     """The products of all pairs, [B, time, m]."""
     key = x @ model.get_parameter("w").T + (model.get_parameter("b") if case["bias"] else 0)
     key = F.normalize(key, dim=-1, eps=1e-8) if case["unit"] else key
-    mean = (x * real[..., None]).sum(1) / real.sum(1, keepdim=True).clamp(min=1)
+    mean = (x * mask[..., None]).sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
     v = model.get_parameter("v") if case["learned"] else messages_of(model, mean, "m")
     return {"y": key @ v.mT, "z": key @ (v * v).mT}
 

@@ -13,32 +13,32 @@ from modgraph.passes import INFERENCE, TRAINING, Lower, NoSuchLowering, apply_pa
 from tests.examples import ROUTER_EXAMPLES
 
 
-def forms(graph: Graph) -> set[str]:
+def lowerings_of(graph: Graph) -> set[str]:
     return {route.lowering for _, route in routes_by_path(graph).values()}
 
 
 def test_sparse_routes_are_grouped_in_training_and_per_module_for_export() -> None:
     graph = modgraph.load("specs/gmoe_digits.mod").ir
-    assert forms(apply_passes(graph, TRAINING)) == {"grouped"}
-    assert forms(apply_passes(graph, INFERENCE)) == {"per_module"}
-    assert forms(apply_passes(apply_passes(graph, TRAINING), INFERENCE)) == {"per_module"}
+    assert lowerings_of(apply_passes(graph, TRAINING)) == {"grouped"}
+    assert lowerings_of(apply_passes(graph, INFERENCE)) == {"per_module"}
+    assert lowerings_of(apply_passes(apply_passes(graph, TRAINING), INFERENCE)) == {"per_module"}
 
 
 def test_a_lowering_that_cannot_be_exported_is_not_given_for_it() -> None:
     graph = modgraph.load("specs/gmoe_digits.mod").ir
-    assert forms(Lower("grouped")(graph)) == {"grouped"}
+    assert lowerings_of(Lower("grouped")(graph)) == {"grouped"}
     with pytest.raises(NoSuchLowering, match="per_module, message_passing"):
         Lower("grouped", exportable=True)(graph)
 
 
 def test_unknown_lowerings_are_refused_with_those_of_every_route(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compile", "specs/mt_rmn.mod", "--lowering", "groupd"]) == 1
-    told = capsys.readouterr().err
+    printed = capsys.readouterr().err
     graph = modgraph.load("specs/mt_rmn.mod").ir
     for part in graph.parts():
         for route in part.graph.of_kind(RouteNode):
-            for form in part.graph.declaration_of(route).lowerings(part.facts_of(route)):
-                assert form.form in told, f"{form.form} of {route.name} is not listed"
+            for lowering in part.graph.declaration_of(route).lowerings(part.facts_of(route)):
+                assert lowering.form in printed, f"{lowering.form} of {route.name} is not listed"
     assert main(["compile", "specs/smn.mod", "--lowering", "factorized"]) == 1
     assert 'help: did you mean "factorised"?' in capsys.readouterr().err
 
@@ -58,6 +58,6 @@ def test_every_router_has_a_lowering_for_training_and_one_for_export(name: str) 
     graph = modgraph.loads(ROUTER_EXAMPLES[name]).ir
     (route,) = graph.of_kind(RouteNode)
     offered = graph.declaration_of(route).lowerings(facts_of(graph.pool_of(route)))
-    best = next(form for form in offered if form.exportable)
-    assert forms(apply_passes(graph, INFERENCE)) == {best.form}
-    assert forms(apply_passes(graph, TRAINING)) == {offered[0].form}
+    best = next(lowering for lowering in offered if lowering.exportable)
+    assert lowerings_of(apply_passes(graph, INFERENCE)) == {best.form}
+    assert lowerings_of(apply_passes(graph, TRAINING)) == {offered[0].form}

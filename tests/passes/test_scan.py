@@ -68,20 +68,20 @@ def test_determinize_takes_dropout_and_noise_out_of_the_body() -> None:
 def test_only_the_choice_in_a_scan_is_computed_in_training_and_in_a_bundle() -> None:
     graph = modgraph.loads(TWO_SCANS).ir
     for exportable in (False, True):
-        forms = [each.form for each in choices(Lower(exportable=exportable)(graph)).values()]
-        assert (forms.count("gathered"), forms.count("grouped")) == (2, 2)
+        lowerings_of = [each.form for each in choices(Lower(exportable=exportable)(graph)).values()]
+        assert (lowerings_of.count("gathered"), lowerings_of.count("grouped")) == (2, 2)
 
 
 def test_in_a_scan_weights_are_taken_by_index_where_they_are_few() -> None:
-    def forms(hidden: int) -> tuple[str, str]:
+    def lowerings_of(hidden: int) -> tuple[str, str]:
         graph = modgraph.loads(GRU, hidden=hidden).ir
         found = [choices(Lower(exportable=each)(graph)).values() for each in (False, True)]
-        training, bundled = (next(each.form for each in forms) for forms in found)
+        training, bundled = (next(each.form for each in lowerings_of) for lowerings_of in found)
         return training, bundled
 
-    assert forms(6) == ("gathered", "gathered")
-    assert forms(100) == ("gathered", "grouped")
-    assert forms(300) == ("grouped", "grouped")
+    assert lowerings_of(6) == ("gathered", "gathered")
+    assert lowerings_of(100) == ("gathered", "grouped")
+    assert lowerings_of(300) == ("grouped", "grouped")
 
 
 def test_what_a_route_records_stays_for_inference() -> None:

@@ -44,7 +44,7 @@ class Interpreted:
     losses: dict[str, float]
     routing: dict[str, Array]
     states: dict[str, Array]
-    real: dict[str, Array]
+    mask: dict[str, Array]
 
 
 def interpret(
@@ -76,7 +76,7 @@ def interpret(
         losses={node["name"]: _loss(node, nodes, values) for node in nodes if node["kind"] == "loss"},
         routing={name: padded[name][0] for name in routing},
         states=model.states,
-        real={name: mask for name, (_, mask) in padded.items()},
+        mask={name: mask for name, (_, mask) in padded.items()},
     )
 
 
@@ -130,11 +130,11 @@ def _padded(value: Value, lengths: list[dict[str, int]], longest: dict[str, int]
     if value.type.over_batch:
         return value.arrays[0], np.ones_like(value.arrays[0], dtype=np.bool_)
     shape = (len(value.arrays), *value.type.shape(longest))
-    found, real = np.zeros(shape), np.zeros(shape, np.bool_)
+    found, mask = np.zeros(shape), np.zeros(shape, np.bool_)
     for at, own in enumerate(lengths):
         there: Any = (at, *map(slice, value.type.shape(own)))
-        found[there], real[there] = value.arrays[at], True
-    return found, real
+        found[there], mask[there] = value.arrays[at], True
+    return found, mask
 
 
 def _records(nodes: list[Record], values: Values) -> Iterator[tuple[str, Value]]:

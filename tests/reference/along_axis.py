@@ -126,18 +126,18 @@ def top_k(call: Call, x: Array) -> Array:
 
 
 @op("draw")
-def draw(call: Call, x: Array, *told: Array) -> Array:
+def draw(call: Call, x: Array, *forced: Array) -> Array:
     """The most probable place; in training the one that an operand or the caller says, by its number."""
-    at, chosen = call.place(), np.zeros_like(x)
+    at, one_hot = call.place(), np.zeros_like(x)
     if x.size == 0:
-        return chosen
+        return one_hot
     places = ordered(x).argmax(at)  # of equal ones the first
     if call.training:
-        places = told[0] if told else call.chance()
+        places = forced[0] if forced else call.chance()
         if (places < 0).any():
             places = np.where(places < 0, call.chance(), places)
-    np.put_along_axis(chosen, np.expand_dims(places.astype(np.int64), at), 1.0, at)
-    return chosen
+    np.put_along_axis(one_hot, np.expand_dims(places.astype(np.int64), at), 1.0, at)
+    return one_hot
 
 
 @op("above")

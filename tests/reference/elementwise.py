@@ -94,8 +94,8 @@ def where(call: Call, *values: Array) -> Array:
     over = dict(zip(call.slots, call.takes, strict=True))
     given = dict(zip(call.slots, values, strict=True))
     broadcast = {slot: broadcast_over(x, over[slot].axes, call.gives[0].axes) for slot, x in given.items()}
-    chosen, other = broadcast.get("chosen", call.setting("then")), broadcast.get("other", call.setting("otherwise"))
-    return np.asarray(np.where(broadcast["condition"] != 0, chosen, other), np.float64)
+    first, other = broadcast.get("chosen", call.setting("then")), broadcast.get("other", call.setting("otherwise"))
+    return np.asarray(np.where(broadcast["condition"] != 0, first, other), np.float64)
 
 
 @op("training_or_inference")

@@ -59,15 +59,15 @@ def _every_module(route: Route, values: list[Value]) -> list[Value]:
 def _messages(route: Route, x: Value, rows: bool) -> list[Array]:
     """For each example f_j(s_i) [senders, modules, result]."""
     depth = len(route.outer(x.type)) - rows
-    senders = [(at, index) for at, each in enumerate(x.arrays) for index in np.ndindex(each.shape[:depth])]
+    positions = [(at, index) for at, each in enumerate(x.arrays) for index in np.ndindex(each.shape[:depth])]
     found = [
         np.zeros((*each.shape[:depth], len(route.modules), *route.nothing(at).shape))
         for at, each in enumerate(x.arrays)
     ]
     for module in route.modules:
-        messages = [x.arrays[at][(*index, module) if rows else index] for at, index in senders]
-        results = route.apply(module, messages, [at for at, _ in senders])
-        for (at, index), result in zip(senders, results, strict=True):
+        messages = [x.arrays[at][(*index, module) if rows else index] for at, index in positions]
+        results = route.apply(module, messages, [at for at, _ in positions])
+        for (at, index), result in zip(positions, results, strict=True):
             found[at][(*index, module)] = result
     return found
 
@@ -77,19 +77,19 @@ def _weighted(route: Route, values: list[Value]) -> list[Value]:
     x, weights = values
     outer = route.outer(x.type)
     rows = bool(outer) and outer[-1].name == route.axis.name
-    senders = [f"sender {at}" for at in range(len(outer) - rows)]
-    of_weights = _aligned(route, outer[: len(senders)], weights.type)
+    positions = [f"sender {at}" for at in range(len(outer) - rows)]
+    of_weights = _aligned(route, outer[: len(positions)], weights.type)
     over = of_weights[weights.type.place(route.settings.get("over", -1))]
-    kept = [each for each in dict.fromkeys([*senders, *of_weights, MODULE]) if each != over]
+    kept = [each for each in dict.fromkeys([*positions, *of_weights, MODULE]) if each != over]
     each = zip(_messages(route, x, rows), map(weights.of, range(len(x.arrays))), strict=True)
-    found = [_summed(messages, w, [*senders, MODULE], of_weights, kept) for messages, w in each]
+    found = [_summed(messages, w, [*positions, MODULE], of_weights, kept) for messages, w in each]
     return [Value(route.gives[0], tuple(found))]
 
 
-def _aligned(route: Route, senders: tuple[Axis, ...], weights: Type) -> list[str]:
+def _aligned(route: Route, positions: tuple[Axis, ...], weights: Type) -> list[str]:
     """The kind of each axis of the weights: that of modules, one of the senders, or one of their own."""
-    plain = [at for at, axis in enumerate(senders) if not axis.name]
-    names, found = [axis.name for axis in senders], list[str]()
+    plain = [at for at, axis in enumerate(positions) if not axis.name]
+    names, found = [axis.name for axis in positions], list[str]()
     for place, axis in reversed([*enumerate(weights.axes)]):
         if axis.name == route.axis.name:
             found.insert(0, MODULE)
@@ -113,7 +113,7 @@ def _summed(messages: Array, weights: Array, of_messages: list[str], of_weights:
     return found
 
 
-def _chosen(route: Route, values: list[Value]) -> list[Value]:
+def _choice(route: Route, values: list[Value]) -> list[Value]:
     """Each sender's message goes to the modules of its choice alone, weighted: [..., N, message] to [..., N, result].
 
     A straight-through gate sends, while a model learns, along all that it weights.
@@ -124,17 +124,17 @@ def _chosen(route: Route, values: list[Value]) -> list[Value]:
     gates = [weights.of(at) * edges[at] for at in examples]
     found = [np.zeros((*each.shape[:-1], *route.nothing(at).shape)) for at, each in enumerate(gates)]
     for module in route.modules:
-        sending = [(at, tuple(sender)) for at in examples for sender in np.argwhere(edges[at][..., module])]
-        messages = [tokens.arrays[at][sender] for at, sender in sending]
+        sending = [(at, tuple(token)) for at in examples for token in np.argwhere(edges[at][..., module])]
+        messages = [tokens.arrays[at][token] for at, token in sending]
         results = route.apply(module, messages, [at for at, _ in sending])
-        for (at, sender), result in zip(sending, results, strict=True):
-            found[at][sender] += gates[at][(*sender, module)] * result
+        for (at, token), result in zip(sending, results, strict=True):
+            found[at][token] += gates[at][(*token, module)] * result
     records = [gates, [*map(scores.of, examples)], [*map(choice.of, examples)]]
-    shown = [_of_senders(route, tokens.type, each) for each in records if route.settings.get("shows", True)]
-    return [Value(type_, tuple(arrays)) for type_, arrays in zip(route.gives, [found, *shown], strict=True)]
+    others = [_of_tokens(route, tokens.type, each) for each in records if route.settings.get("shows", True)]
+    return [Value(type_, tuple(arrays)) for type_, arrays in zip(route.gives, [found, *others], strict=True)]
 
 
-def _of_senders(route: Route, tokens: Type, records: list[Array]) -> list[Array]:
+def _of_tokens(route: Route, tokens: Type, records: list[Array]) -> list[Array]:
     """Records, with an axis of one sender where the value has none."""
     return records if route.outer(tokens) else [each[None] for each in records]
 
@@ -142,8 +142,8 @@ def _of_senders(route: Route, tokens: Type, records: list[Array]) -> list[Array]
 ROUTERS: dict[str, Callable[[Route, list[Value]], list[Value]]] = {
     "every_module": _every_module,
     "weighted": _weighted,
-    "chosen": _chosen,
-    "chosen_senders": _chosen,
+    "chosen": _choice,
+    "chosen_senders": _choice,
 }
 
 

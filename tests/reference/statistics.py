@@ -71,33 +71,33 @@ def within_capacity(call: BatchCall, scores: Value, choice: Value) -> Value:
     at = call.first.place()
     by_token = [np.moveaxis(each, at, -1) for each in choice.arrays]
     sizes = [each.shape[:-1] for each in by_token]
-    chosen = np.concatenate([each.reshape(-1, each.shape[-1]) for each in by_token])
-    ranked = [np.moveaxis(each, at, -1).reshape(-1, chosen.shape[-1]) for each in scores.arrays]
-    room = _room(call.first, chosen)
-    kept = np.zeros_like(chosen)
-    for module in range(chosen.shape[-1]):
-        queue = QUEUES[call.first.setting("priority", "score")](np.concatenate(ranked), chosen, module)
+    flat_choice = np.concatenate([each.reshape(-1, each.shape[-1]) for each in by_token])
+    ranked = [np.moveaxis(each, at, -1).reshape(-1, flat_choice.shape[-1]) for each in scores.arrays]
+    room = _room(call.first, flat_choice)
+    kept = np.zeros_like(flat_choice)
+    for module in range(flat_choice.shape[-1]):
+        queue = QUEUES[call.first.setting("priority", "score")](np.concatenate(ranked), flat_choice, module)
         kept[[*queue][:room], module] = 1
-    parts = np.split(chosen * kept, np.cumsum([math.prod(size) for size in sizes])[:-1])
+    parts = np.split(flat_choice * kept, np.cumsum([math.prod(size) for size in sizes])[:-1])
     found = [
-        np.moveaxis(part.reshape(*size, chosen.shape[-1]), -1, at) for part, size in zip(parts, sizes, strict=True)
+        np.moveaxis(part.reshape(*size, flat_choice.shape[-1]), -1, at) for part, size in zip(parts, sizes, strict=True)
     ]
     return Value(call.first.gives[0], tuple(found))
 
 
-def _room(call: Call, chosen: Array) -> int:
-    tokens, modules = int((chosen != 0).any(-1).sum()), chosen.shape[-1]
+def _room(call: Call, flat_choice: Array) -> int:
+    tokens, modules = int((flat_choice != 0).any(-1).sum()), flat_choice.shape[-1]
     return int(call.setting("k", 1)) * int(call.settings["share"] * math.ceil(tokens / modules))
 
 
-def _by_score(scores: Array, chosen: Array, module: int) -> Iterator[int]:
-    return (int(token) for token in ranking(scores[:, module]) if chosen[token, module] != 0)
+def _by_score(scores: Array, flat_choice: Array, module: int) -> Iterator[int]:
+    return (int(token) for token in ranking(scores[:, module]) if flat_choice[token, module] != 0)
 
 
-def _by_first_choice(scores: Array, chosen: Array, module: int) -> Iterator[int]:
+def _by_first_choice(scores: Array, flat_choice: Array, module: int) -> Iterator[int]:
     """Those whose first choice it is, then second choices, …; among these by the token's largest score."""
     rank = [int(np.flatnonzero(ranking(row) == module)[0]) for row in scores]
-    by_largest = [int(token) for token in ranking(scores.max(-1)) if chosen[token, module] != 0]
+    by_largest = [int(token) for token in ranking(scores.max(-1)) if flat_choice[token, module] != 0]
     return iter(sorted(by_largest, key=lambda token: rank[token]))
 
 

@@ -115,10 +115,10 @@ def test_commands_open_a_damaged_bundle_only_unchecked(
     bundle.write_bytes(in_the_weights(bundle.read_bytes()))
     arguments = [str(bundle), "--input", str(exported / "x.npz")]
     assert command(arguments) == 1
-    told = capsys.readouterr().err
-    assert "is damaged" in told
-    assert "export it again" in told
-    assert "--info" not in told
+    errors = capsys.readouterr().err
+    assert "is damaged" in errors
+    assert "export it again" in errors
+    assert "--info" not in errors
     assert command([*arguments, "--unchecked"]) == 0
     assert "y [2, 3]" in capsys.readouterr().out
 
@@ -134,7 +134,7 @@ def without(*keys: str) -> Callable[[dict[str, Any]], bytes]:
     return lambda manifest: json.dumps({key: manifest[key] for key in manifest if key not in keys}).encode()
 
 
-BESIDE: dict[str, tuple[Callable[[dict[str, Any]], bytes], str | None]] = {
+MANIFESTS: dict[str, tuple[Callable[[dict[str, Any]], bytes], str | None]] = {
     "laid out otherwise": (lambda manifest: json.dumps(manifest, indent=7, sort_keys=True).encode(), None),
     "an object of somebody else's": (lambda manifest: b'{"name": "package", "format": "esm"}', None),
     "a list": (lambda manifest: b"[1, 2]", None),
@@ -148,11 +148,11 @@ BESIDE: dict[str, tuple[Callable[[dict[str, Any]], bytes], str | None]] = {
 }
 
 
-@pytest.mark.parametrize("case", BESIDE)
+@pytest.mark.parametrize("case", MANIFESTS)
 def test_the_manifest_next_to_a_bundle_is_that_in_it(bundle: Path, case: str) -> None:
-    write, words = BESIDE[case]
-    beside = bundle.with_suffix(".json")
-    beside.write_bytes(write(json.loads(beside.read_text())))
+    write, words = MANIFESTS[case]
+    manifest_path = bundle.with_suffix(".json")
+    manifest_path.write_bytes(write(json.loads(manifest_path.read_text())))
     if words is None:
         Bundle(bundle)
         return
@@ -162,10 +162,10 @@ def test_the_manifest_next_to_a_bundle_is_that_in_it(bundle: Path, case: str) ->
 
 
 def test_a_separate_manifest_is_not_needed_and_never_waited_for(bundle: Path) -> None:
-    beside = bundle.with_suffix(".json")
-    beside.unlink()
+    manifest_path = bundle.with_suffix(".json")
+    manifest_path.unlink()
     assert Bundle(bundle).manifest["model"] == "small"
-    os.mkfifo(beside)
+    os.mkfifo(manifest_path)
     with pytest.raises(BundleError, match="a pipe"):
         Bundle(bundle)
 

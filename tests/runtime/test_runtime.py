@@ -136,15 +136,15 @@ def test_manifests_that_were_tampered_with_are_refused(bundles: Path, tmp_path: 
 @pytest.mark.parametrize("number", [0, 99])
 def test_a_manifest_of_another_format_is_refused_with_the_way_out(bundles: Path, tmp_path: Path, number: int) -> None:
     path = tampered(bundles / "smn.onnx", tmp_path / "m.onnx", lambda manifest: manifest.update(format=number))
-    told = f"has format {number}; this version reads format {FORMAT}"
-    with pytest.raises(BundleError, match=told) as refused:
+    reason = f"has format {number}; this version reads format {FORMAT}"
+    with pytest.raises(BundleError, match=reason) as refused:
         Bundle(path)
     assert refused.value.way_out == "export the model anew: modgraph export RUN -o model.onnx"
     with pytest.raises(ModgraphError) as caught:
         read_architecture(path)
     (refusal,) = caught.value.diagnostics
     assert refusal.code == "MG632"
-    assert told in refusal.text()
+    assert reason in refusal.text()
     assert refusal.advice() == refused.value.way_out
 
 
@@ -247,8 +247,8 @@ def test_the_command_writes_or_summarises(
     with np.load(out) as arrays:
         assert arrays["logits"].shape == (5, 10)
     assert command([str(bundles / "smn.onnx"), "--info"]) == 0
-    told = capsys.readouterr().out
-    assert "image: float[1, 28, 28]" in told and "made     image: ink is 1\n" in told
+    reason = capsys.readouterr().out
+    assert "image: float[1, 28, 28]" in reason and "made     image: ink is 1\n" in reason
 
 
 @pytest.mark.parametrize("command", [runtime_main, lambda arguments: main(["run", *arguments])])
@@ -278,9 +278,9 @@ def test_the_command_says_what_is_wrong_in_a_line(
         [model, "--input", str(bundles / "x.npz"), "--output", str(tmp_path / "no/where.npz")],
     ):
         assert command(arguments) == 1
-        told = capsys.readouterr().err
-        assert "error" in told
-        assert "Traceback" not in told
+        reason = capsys.readouterr().err
+        assert "error" in reason
+        assert "Traceback" not in reason
 
 
 def test_running_a_bundle_does_not_import_torch(bundles: Path) -> None:

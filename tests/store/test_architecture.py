@@ -14,13 +14,13 @@ import modgraph
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.store.architecture import Kind, read_architecture
-from tests.small_runs import begin, laid_out
+from tests.small_runs import begin, lay_out_run
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("opened")
-    begin(laid_out(folder), folder / "run", train__epochs=1, model__hidden=4)
+    begin(lay_out_run(folder), folder / "run", train__epochs=1, model__hidden=4)
     modgraph.export(modgraph.load_run(folder / "run").model(), folder / "m.onnx")
     return folder / "run"
 
@@ -55,7 +55,7 @@ def test_nodes_of_a_run_know_their_places_in_its_spec(run: Path) -> None:
 
 
 def test_nodes_of_a_run_know_their_places_in_files_that_are_gone(tmp_path: Path) -> None:
-    spec, lib = laid_out(tmp_path), tmp_path / "lib"
+    spec, lib = lay_out_run(tmp_path), tmp_path / "lib"
     lib.mkdir()
     (lib / "inner.mod").write_text("block widen(d) { input x: float[n] y = x -> linear(d) output y }")
     (lib / "outer.mod").write_text(
@@ -74,7 +74,7 @@ def test_nodes_of_a_run_know_their_places_in_files_that_are_gone(tmp_path: Path)
 
 def test_the_spec_of_a_run_is_read_with_what_it_imports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Also where an import leaves the folder of the spec, or names a file from the root."""
-    spec, lib = laid_out(tmp_path), tmp_path / "lib"
+    spec, lib = lay_out_run(tmp_path), tmp_path / "lib"
     lib.mkdir()
     (lib / "inner.mod").write_text("block widen(d) { input x: float[n] y = x -> linear(d) output y }")
     (tmp_path / "specs").mkdir()

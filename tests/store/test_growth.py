@@ -21,7 +21,7 @@ from modgraph.store.checkpoint import newest_checkpoint, write_checkpoint
 from modgraph.store.growth import growth_of, read_detection, read_edits, threshold_of
 from modgraph.store.journal import Journal
 from modgraph.store.run_directory import RunDirectory
-from tests.continual_runs import SPEC, laid_out
+from tests.continual_runs import SPEC, lay_out_run
 from tests.small_runs import begin, reseal
 
 POOL, DESCRIPTOR = "layer.1.adapter", "layer.1.descriptor"
@@ -31,7 +31,7 @@ POOL, DESCRIPTOR = "layer.1.adapter", "layer.1.descriptor"
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that learnt three tasks; in the second one module was added, and every checkpoint is there."""
     folder = tmp_path_factory.mktemp("grown")
-    metrics = begin(laid_out(folder), folder / "run", train__keep=1000)
+    metrics = begin(lay_out_run(folder), folder / "run", train__keep=1000)
     assert metrics[f"modules.{POOL}"] == 2
     return folder / "run"
 
@@ -63,11 +63,11 @@ def answer(capsys: pytest.CaptureFixture[str], *words: object, code: int = 0) ->
 
 
 def test_a_run_lists_its_modules_by_task_and_what_they_were_added_for(run: Path) -> None:
-    told = growth_of(RunDirectory(run))
-    assert told is not None
-    assert told["tasks"] == ["a", "b", "c"]
-    assert [[*each["accuracies"]] for each in told["accuracies"]] == [["a"], ["a", "b"], ["a", "b", "c"]]
-    ((name, pool),) = told["pools"].items()
+    difference = growth_of(RunDirectory(run))
+    assert difference is not None
+    assert difference["tasks"] == ["a", "b", "c"]
+    assert [[*each["accuracies"]] for each in difference["accuracies"]] == [["a"], ["a", "b"], ["a", "b", "c"]]
+    ((name, pool),) = difference["pools"].items()
     assert (name, pool["modules"], pool["threshold"]) == (POOL, [1, 2, 2], 3.0)
     (added,), (first, second) = pool["added"], pool["detections"]
     assert (added["task"], added["module"], added["batch"]) == ("b", 1, first["batch"])
@@ -121,21 +121,21 @@ def test_a_checkpoint_opens_with_its_graph_and_the_places_in_its_spec(run: Path)
 
 def test_a_checkpoint_opens_without_its_run(run: Path, tmp_path: Path) -> None:
     path = at_growth(run)[1]
-    alone = read_architecture(shutil.copy(path, tmp_path))
-    assert alone.graph == read_architecture(path).graph
-    assert (alone.source, alone.run) == (None, None)
+    standalone = read_architecture(shutil.copy(path, tmp_path))
+    assert standalone.graph == read_architecture(path).graph
+    assert (standalone.source, standalone.run) == (None, None)
 
 
 def test_diff_of_two_checkpoints_says_the_edit_and_that_old_weights_are_as_they_were(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before, after = at_growth(run)
-    told = json.loads(answer(capsys, "diff", before, after.with_suffix(".safetensors"), "--json", code=2))
-    assert (told["before"]["kind"], told["after"]["kind"]) == ("checkpoint", "checkpoint")
-    assert not told["added"] and not told["removed"]
-    sizes = {each["after"]: a for each in told["changed"] for a in each["attributes"] if a["name"] == "size"}
+    difference = json.loads(answer(capsys, "diff", before, after.with_suffix(".safetensors"), "--json", code=2))
+    assert (difference["before"]["kind"], difference["after"]["kind"]) == ("checkpoint", "checkpoint")
+    assert not difference["added"] and not difference["removed"]
+    sizes = {each["after"]: a for each in difference["changed"] for a in each["attributes"] if a["name"] == "size"}
     assert {name: (a["before"], a["after"]) for name, a in sizes.items()} == {POOL: (1, 2), DESCRIPTOR: (1, 2)}
-    reshaped = {each["after"] for each in told["weights"]["reshaped"]["list"]}
+    reshaped = {each["after"] for each in difference["weights"]["reshaped"]["list"]}
     assert {"head.weight", "layer.1.r.gates.linear.weight"} <= reshaped
     assert "(graph) → " in answer(capsys, "diff", run / "ir.json", run, code=2)
     assert answer(capsys, "diff", run, checkpoints(run)[-1])
@@ -144,10 +144,10 @@ def test_diff_of_two_checkpoints_says_the_edit_and_that_old_weights_are_as_they_
 def test_diff_of_two_checkpoints_says_which_weights_have_learnt_since(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = json.loads(answer(capsys, "diff", at_growth(run)[1], checkpoints(run)[-1], "--json", code=2))
+    difference = json.loads(answer(capsys, "diff", at_growth(run)[1], checkpoints(run)[-1], "--json", code=2))
     new = ("layer.1.adapter.1.", "layer.1.descriptor.1.", "layer.1.r.", "head.")
-    assert told["values"]["different"]
-    assert all(name.startswith(new) for name in told["values"]["different"])
+    assert difference["values"]["different"]
+    assert all(name.startswith(new) for name in difference["values"]["different"])
 
 
 def test_diff_reports_of_longer_weights_whether_their_old_values_are_there(
@@ -162,9 +162,9 @@ def test_diff_reports_of_longer_weights_whether_their_old_values_are_there(
     longer = {name for name, old in last.weights.items() if old.shape != weights[name].shape}
     weights["layer.1.r.gates.linear.bias"][0] += 1
     grown = write_checkpoint(tmp_path, replace(last, step=last.step + 1, weights=weights, optimizer={}, graph=graph))
-    told = json.loads(answer(capsys, "diff", checkpoints(run)[-1], grown, "--json", code=2))
-    assert not told["values"]["different"]
-    assert {*told["values"]["longer"]} == longer - {"layer.1.r.gates.linear.bias"}
+    difference = json.loads(answer(capsys, "diff", checkpoints(run)[-1], grown, "--json", code=2))
+    assert not difference["values"]["different"]
+    assert {*difference["values"]["longer"]} == longer - {"layer.1.r.gates.linear.bias"}
     said = answer(capsys, "diff", checkpoints(run)[-1], grown, code=2)
     assert f"of {len(longer)} reshaped, {len(longer) - 1} have every old value" in said
 

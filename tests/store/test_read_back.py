@@ -11,7 +11,7 @@ from modgraph.program import loads
 from modgraph.store.run_directory import STARTED, RunDirectory
 from modgraph.syntax.limits import SOURCE_BYTES
 from modgraph.training.stored_run import load_run
-from tests.small_runs import begin, laid_out
+from tests.small_runs import begin, lay_out_run
 
 SPEC = "model m(p=[1]) { input x: float[6] y = x -> linear(3) output y }"
 
@@ -33,7 +33,7 @@ def test_a_graph_larger_than_any_spec_opens_again(tmp_path: Path) -> None:
 
 
 def test_a_run_whose_parameters_are_lists_of_lists_and_ranges_opens_again(tmp_path: Path) -> None:
-    spec = laid_out(tmp_path)
+    spec = lay_out_run(tmp_path)
     spec.write_text(spec.read_text().replace("hidden=16", 'hidden=16, sizes=[[1]], taken=0..4, called="a"'))
     given = {"sizes": ((1, 2), (3,)), "taken": range(2), "called": "1e5"}
     begin(spec, tmp_path / "run", train__epochs=1, train__steps_per_epoch=1, **given)

@@ -13,7 +13,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.store.checkpoint_record import steps_in
 from modgraph.store.journal import check_logs
 from modgraph.store.run_directory import STARTED, RunDirectory
-from tests.continual_runs import laid_out, replayed_graph
+from tests.continual_runs import lay_out_run, replayed_graph
 from tests.small_runs import begin, go_on
 
 LOGS = ("growth.jsonl", "detections.jsonl", "tasks.jsonl", "metrics.jsonl")
@@ -23,7 +23,7 @@ LOGS = ("growth.jsonl", "detections.jsonl", "tasks.jsonl", "metrics.jsonl")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A continual run that grew and came to its end, with all of its checkpoints."""
     folder = tmp_path_factory.mktemp("sealed")
-    begin(laid_out(folder), folder / "run", train__keep=1000)
+    begin(lay_out_run(folder), folder / "run", train__keep=1000)
     return folder / "run"
 
 
@@ -61,7 +61,7 @@ def test_every_change_of_a_line_is_refused(run: RunDirectory, log: str) -> None:
 
 
 def test_a_log_that_no_training_of_this_run_writes_is_refused_too(tmp_path: Path) -> None:
-    from tests.small_runs import laid_out as plain
+    from tests.small_runs import lay_out_run as plain
 
     begin(plain(tmp_path), tmp_path / "run", train__epochs=1, train__steps_per_epoch=1)
     (tmp_path / "run/tasks.jsonl").write_text("{}\n")
@@ -78,9 +78,9 @@ def test_what_reads_logs_refuses_them(
     monkeypatch.chdir(run.path.parent)
     command, *others = words
     assert main([command, *(others if command == "train" else []), str(run.path), *others[command == "train" :]]) == 1
-    told = capsys.readouterr().err
-    assert "MG621" in told
-    assert "growth.jsonl (its lines have changed)" in told
+    errors = capsys.readouterr().err
+    assert "MG621" in errors
+    assert "growth.jsonl (its lines have changed)" in errors
     run.growth.write_text("".join([first, *rest]))
     check_logs(run)
 

@@ -12,7 +12,7 @@ from modgraph.syntax.tables import literals
 BEFORE = "model m() { input x: float[4] "
 
 
-def told(text: str) -> list[Diagnostic]:
+def diagnose(text: str) -> list[Diagnostic]:
     report = Report()
     parse(Source("t.mod", text), report)
     return report.list_diagnostics()
@@ -20,12 +20,12 @@ def told(text: str) -> list[Diagnostic]:
 
 @pytest.mark.parametrize("code", [*EXAMPLES.values(), FOREIGN_WORDS["elif"]])
 def test_the_layout_of_a_statement_is_one(code: str) -> None:
-    assert told(f"{BEFORE} {code} }}") == []
+    assert diagnose(f"{BEFORE} {code} }}") == []
 
 
 @pytest.mark.parametrize("code", DEFINITIONS.values())
 def test_the_layout_of_a_definition_is_one(code: str) -> None:
-    assert told(f"{code} {DEFINITIONS['BLOCK']}") == []
+    assert diagnose(f"{code} {DEFINITIONS['BLOCK']}") == []
 
 
 MEANT = {
@@ -69,7 +69,7 @@ MEANT = {
 
 @pytest.mark.parametrize("statement", MEANT)
 def test_a_mistake_is_reported_once_and_says_what_was_meant(statement: str) -> None:
-    (message, *others) = told(f"{BEFORE} {statement} output x }}")
+    (message, *others) = diagnose(f"{BEFORE} {statement} output x }}")
     assert MEANT[statement] in message.advice()
     assert not others or {each.code for each in (message, *others)} == {"MG103"}
 
@@ -84,16 +84,16 @@ def test_a_mistake_is_reported_once_and_says_what_was_meant(statement: str) -> N
     ],
 )
 def test_definitions_have_lowerings_too(text: str, words: str) -> None:
-    (only,) = told(text)
+    (only,) = diagnose(text)
     assert words in only.advice()
 
 
 @pytest.mark.parametrize("statement", MEANT)
 def test_no_list_of_operators_is_printed(statement: str) -> None:
-    for message in told(f"{BEFORE} {statement} output x }}"):
+    for message in diagnose(f"{BEFORE} {statement} output x }}"):
         assert sum(f'"{sign}"' in message.text().partition("expected")[2] for sign in literals().values()) <= 3
 
 
 def test_what_follows_a_broken_scan_is_read_at_its_own_depth() -> None:
-    messages = told(f"{BEFORE} scan x as v {{ yield v }} output x y = relu(x output y }} block b() {{ output }}")
+    messages = diagnose(f"{BEFORE} scan x as v {{ yield v }} output x y = relu(x output y }} block b() {{ output }}")
     assert [each.code for each in messages] == ["MG104"] * 3

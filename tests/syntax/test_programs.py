@@ -92,8 +92,8 @@ def test_a_meaningful_edit_changes_the_hash_and_a_comment_does_not(statements: l
 @settings(max_examples=30, deadline=None)
 @given(statements=programs())
 def test_independent_statements_may_change_places(statements: list[str]) -> None:
-    alone = "side = x -> linear(3) output side"
-    first, last = program([alone, *statements]), program([*statements, alone])
+    separate = "side = x -> linear(3) output side"
+    first, last = program([separate, *statements]), program([*statements, separate])
     assert loads(first).ir == loads(last).ir
 
 

@@ -112,8 +112,8 @@ def test_every_mistake_is_reported_in_one_run_and_in_order() -> None:
 def test_a_mistake_is_reported_in_words_that_help(text: str, words: str) -> None:
     report = Report()
     parse(Source("t.mod", text), report)
-    told = " ".join(d.text() + " " + d.advice() for d in report.diagnostics)
-    assert words in told
+    messages = " ".join(d.text() + " " + d.advice() for d in report.diagnostics)
+    assert words in messages
 
 
 def test_places_are_lines_and_columns_from_one() -> None:

@@ -106,7 +106,7 @@ def trace(folder: Path) -> Trace:
 
 
 @pytest.fixture(scope="module")
-def recorded(trace: Trace, folder: Path) -> dict[str, np.ndarray]:
+def records(trace: Trace, folder: Path) -> dict[str, np.ndarray]:
     """The gates of every route, [B, …, M]."""
     model = load_run(folder / "run").model()
     batch = {name: torch.from_numpy(array) for name, array in trace.arrays.values.items()}
@@ -117,71 +117,71 @@ def recorded(trace: Trace, folder: Path) -> dict[str, np.ndarray]:
 
 def counted(gates: np.ndarray, step: int, of: Any) -> float:
     """The share of the examples that have a step in which something holds of its gates."""
-    real = [example for example, length in enumerate(LENGTHS) if step < length]
-    return sum(bool(of(gates[example, step])) for example in real) / len(real)
+    present = [example for example, length in enumerate(LENGTHS) if step < length]
+    return sum(bool(of(gates[example, step])) for example in present) / len(present)
 
 
-def of_senders(gates: np.ndarray, told: Any) -> None:
+def check_tokens(gates: np.ndarray, summary: Any) -> None:
     """Gates [B, T, S, M] of zeros and ones, against what is told of five steps."""
-    assert (told["axis"], told["of"]) == ("time", "active")
-    assert told["examples"] == [sum(step < length for length in LENGTHS) for step in range(5)]
+    assert (summary["axis"], summary["of"]) == ("time", "active")
+    assert summary["examples"] == [sum(step < length for length in LENGTHS) for step in range(5)]
     for step in range(5):
-        for sender in range(gates.shape[-2]):
-            assert told["senders"]["steps"][sender][step] == pytest.approx(
-                counted(gates, step, lambda each, at=sender: any(each[at]))
+        for token in range(gates.shape[-2]):
+            assert summary["senders"]["steps"][token][step] == pytest.approx(
+                counted(gates, step, lambda each, at=token: any(each[at]))
             )
             for module in range(gates.shape[-1]):
-                shared = counted(gates, step, lambda each, at=(sender, module): each[at])
-                assert told["connections"][sender][module][step] == pytest.approx(shared)
+                shared = counted(gates, step, lambda each, at=(token, module): each[at])
+                assert summary["connections"][token][module][step] == pytest.approx(shared)
         for module in range(gates.shape[-1]):
-            assert told["modules"]["steps"][module][step] == pytest.approx(
+            assert summary["modules"]["steps"][module][step] == pytest.approx(
                 counted(gates, step, lambda each, at=module: any(each[:, at]))
             )
     every = [gates[example, step] for example, length in enumerate(LENGTHS) for step in range(length)]
-    assert told["senders"]["mean"] == pytest.approx(np.mean([each.any(-1) for each in every], 0))
+    assert summary["senders"]["mean"] == pytest.approx(np.mean([each.any(-1) for each in every], 0))
 
 
-def test_tokens_modules_and_connections_are_counted_without_padding(trace: Trace, recorded: Any) -> None:
+def test_tokens_modules_and_connections_are_counted_without_padding(trace: Trace, records: Any) -> None:
     routes = as_json(trace)["routes"]
     names = [name for name in routes if routes[name].get("steps", {}).get("senders")]
     assert len(names) == 6  # the encoder's, that of the scan, and two of each task
     for name in names:
-        of_senders(recorded[name], routes[name]["steps"])
+        check_tokens(records[name], routes[name]["steps"])
         assert (routes[name]["positions"]["of"], len(routes[name]["positions"]["use"])) == ("step", 7)
     assert {routes[name]["steps"]["senders"]["pool"] for name in names} == {"cell", "encoder"}
 
 
-def test_tokens_of_a_time_axis_report_their_modules_and_soft_gates_their_averages(trace: Trace, recorded: Any) -> None:
+def test_tokens_of_a_time_axis_report_their_modules_and_soft_gates_their_averages(trace: Trace, records: Any) -> None:
     found = use_by_steps(trace)
     (top,) = (name for name, each in found.items() if each["modules"]["pool"] == "expert" and each["of"] == "active")
     (soft,) = (name for name, each in found.items() if each["of"] == "gate")
     for step in range(5):
-        shares = [counted(recorded[top], step, lambda each, at=module: each[at]) for module in range(3)]
+        shares = [counted(records[top], step, lambda each, at=module: each[at]) for module in range(3)]
         assert [row[step] for row in found[top]["modules"]["steps"]] == pytest.approx(shares)
-        assert [row[step] for row in found[soft]["modules"]["steps"]] == pytest.approx(recorded[soft][:, step].mean(0))
+        assert [row[step] for row in found[soft]["modules"]["steps"]] == pytest.approx(records[soft][:, step].mean(0))
     assert (found[soft]["axis"], found[soft]["examples"], found[soft]["senders"]) == ("step", [10] * 5, None)
 
 
-def test_a_route_belongs_to_the_task_whose_outputs_depend_on_it(trace: Trace, recorded: Any) -> None:
+def test_a_route_belongs_to_the_task_whose_outputs_depend_on_it(trace: Trace, records: Any) -> None:
     tasks = outputs_behind(trace)
     assert {each for each in tasks.values() if len(each) == 1} == {("upos",), ("gender",)}
-    told, _ = steps_by_task(trace, use_by_steps(trace))
-    assert told is not None
-    assert [(row["pool"], row["round"], row["module"]) for row in told["sub_networks"]] == [
+    summary, _ = steps_by_task(trace, use_by_steps(trace))
+    assert summary is not None
+    assert [(row["pool"], row["round"], row["module"]) for row in summary["sub_networks"]] == [
         ("encoder", times, module) for times in (0, 1) for module in (0, 1)
     ]
     for task in ("upos", "gender"):
         own = [name for name, each in tasks.items() if each == (task,)]
         assert len(own) == 2
         for row, (name, module) in enumerate((name, module) for name in own for module in (0, 1)):
-            gates = recorded[name]
+            gates = records[name]
             shares = [counted(gates, step, lambda each, at=module: any(each[at])) for step in range(5)]
-            assert told["use"][task][row] == pytest.approx(shares)
-    for row, shares in enumerate(told["shares"]):
-        taken = [told["mean"][task][row] for task in ("upos", "gender")]
+            assert summary["use"][task][row] == pytest.approx(shares)
+    for row, shares in enumerate(summary["shares"]):
+        taken = [summary["mean"][task][row] for task in ("upos", "gender")]
         assert shares == pytest.approx([each / max(sum(taken), 1e-9) for each in taken])
     for_inference = replace(trace, graph=apply_passes(trace.graph, INFERENCE))
-    assert steps_by_task(for_inference, use_by_steps(for_inference))[0] == told
+    assert steps_by_task(for_inference, use_by_steps(for_inference))[0] == summary
 
 
 def test_one_task_has_no_routes_of_its_own(trace: Trace) -> None:
@@ -191,11 +191,11 @@ def test_one_task_has_no_routes_of_its_own(trace: Trace) -> None:
 
 
 def test_the_picture_has_what_is_reported(trace: Trace) -> None:
-    told, _ = steps_by_task(trace, use_by_steps(trace))
-    assert told is not None
+    summary, _ = steps_by_task(trace, use_by_steps(trace))
+    assert summary is not None
     sheet = sheet_of(pictures.parts_by_step(trace), pictures.PAGE)
     maps = [np.asarray(axes.collections[0].get_array()) for axes in sheet.figure.axes if axes.collections]
-    for expected in (*told["use"].values(), told["shares"]):
+    for expected in (*summary["use"].values(), summary["shares"]):
         assert any(each.shape == np.shape(expected) and np.allclose(each, expected) for each in maps), expected
     words = {text.get_text() for text in sheet.figure.findobj(Text)}
     assert {"upos", "gender", "encoder.0", "encoder.0 (use 2)", "cell.2 → encoder.1"} <= words
@@ -204,8 +204,8 @@ def test_the_picture_has_what_is_reported(trace: Trace) -> None:
 
 def test_the_command_keeps_and_prints_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trace", str(folder / "run"), "--steps", "3"]) == 0
-    told = capsys.readouterr().out
-    assert "upos: % of examples with sub-networks active by step of time" in told
+    summary = capsys.readouterr().out
+    assert "upos: % of examples with sub-networks active by step of time" in summary
     kept = json.loads((folder / "run/trace.json").read_text())
     assert len(kept["by_step"]["use"]["upos"][0]) == 3
     assert "steps" in kept["pictures"]

@@ -223,10 +223,10 @@ def test_a_member_that_is_picked_counts_as_use(transformer: Path) -> None:
 def test_padding_does_not_count(sequence: Path) -> None:
     trace = trace_run(load_run(sequence))
     gates = trace.routes[0].gates[-1].astype(np.float64)
-    real = np.concatenate([gates[i, : LENGTHS[i]] for i in range(len(gates))])
+    unpadded = np.concatenate([gates[i, : LENGTHS[i]] for i in range(len(gates))])
     found = as_json(trace)["routes"][trace.routes[0].name]["rounds"][-1]
-    np.testing.assert_allclose(found["use"], real.mean(0), atol=1e-6)
-    np.testing.assert_allclose(found["entropy"], -(real * np.log(real)).sum(-1).mean(), atol=1e-6)
+    np.testing.assert_allclose(found["use"], unpadded.mean(0), atol=1e-6)
+    np.testing.assert_allclose(found["entropy"], -(unpadded * np.log(unpadded)).sum(-1).mean(), atol=1e-6)
 
 
 def test_an_input_may_have_any_name(digits: Path) -> None:
@@ -246,10 +246,10 @@ def test_the_summary_is_written_too(digits: Path, tmp_path: Path, capsys: pytest
 
 @pytest.mark.parametrize("rounds", [1, 2, 8, 9, 30, 1000])
 def test_of_many_rounds_the_first_and_last_are_displayed(rounds: int) -> None:
-    shown = pick_rounds(rounds)
-    assert (shown[0], shown[-1]) == (0, rounds - 1)
-    assert shown == sorted(set(shown))
-    assert len(shown) == min(rounds, 8)
+    displayed = pick_rounds(rounds)
+    assert (displayed[0], displayed[-1]) == (0, rounds - 1)
+    assert displayed == sorted(set(displayed))
+    assert len(displayed) == min(rounds, 8)
 
 
 # ---------------------------------------------------------------- places
@@ -360,9 +360,9 @@ def test_mistakes_are_reported_and_nothing_is_written(
     np.savez(tmp_path / "more.npz", **{name: np.concatenate([examples[name]] * 2) for name in examples})
     arguments = [*arguments, "-s", f'data.test="{tmp_path}/more.npz"']
     assert main(["trace", str(digits), *arguments]) == 1
-    told = capsys.readouterr()
-    assert words in told.err
-    assert told.out == ""
+    captured = capsys.readouterr()
+    assert words in captured.err
+    assert captured.out == ""
     assert [each.name for each in tmp_path.iterdir()] == ["more.npz"]
 
 

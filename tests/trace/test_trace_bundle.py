@@ -72,25 +72,25 @@ def test_a_bundle_records_what_its_run_does(bundles: Path, name: str) -> None:
 @pytest.mark.parametrize("name", RUNS)
 def test_the_summary_of_a_bundle_is_that_of_its_run(bundles: Path, name: str) -> None:
     of_run, of_bundle = (as_json(each) for each in both(bundles, name))
-    for told in (of_run, of_bundle):
+    for result in (of_run, of_bundle):
         for key in OF_A_RUN:
-            del told[key]
-        for route in told["routes"].values():
+            del result[key]
+        for route in result["routes"].values():
             del route["training"], route["controller"], route["router"]
             route["rounds"] = route["rounds"][-1:]
-    assert_alike(of_bundle, of_run)
+    assert_close(of_bundle, of_run)
 
 
-def assert_alike(found: Any, expected: Any) -> None:
+def assert_close(found: Any, expected: Any) -> None:
     """The same, numbers as nearly as two machines compute them."""
     if isinstance(expected, dict):
         assert found.keys() == expected.keys()
         for key, value in expected.items():
-            assert_alike(found[key], value)
+            assert_close(found[key], value)
     elif isinstance(expected, list | tuple):
         assert len(found) == len(expected)
         for each in zip(found, expected, strict=True):
-            assert_alike(*each)
+            assert_close(*each)
     else:
         assert found == (pytest.approx(expected, rel=1e-5, abs=LIKE) if isinstance(expected, float) else expected)
 
@@ -124,7 +124,7 @@ def test_arrays_from_a_file_do_as_well(bundles: Path, tmp_path: Path, capsys: py
         assert main(["trace", f"{bundles}/transformer.onnx", *options, "--html", f"{tmp_path}/{name}.html"]) == 0
         found[name] = json.loads(capsys.readouterr().out)
         assert found[name]["split"] == f"{name}.npz"
-    routes = {name: told["routes"]["blocks.0.expert"] for name, told in found.items()}
+    routes = {name: result["routes"]["blocks.0.expert"] for name, result in found.items()}
     assert routes["x"]["load"] == routes["labelled"]["load"]
     assert "blocks.0.expert" in (tmp_path / "x.html").read_text()
     assert (list(routes["x"]["by"]), list(routes["labelled"]["by"])) == ([], ["class"])
@@ -152,7 +152,7 @@ def test_mistakes_are_reported(bundles: Path, tmp_path: Path, capsys: pytest.Cap
     run = f"{bundles}/transformer/run"
     options = [each.replace("RUN", run).replace("OUT", f"{tmp_path}/x.png") for each in options]
     assert main(["trace", f"{bundles}/{path}", *options]) == 1
-    told = capsys.readouterr()
-    assert words in told.err
-    assert told.out == ""
+    result = capsys.readouterr()
+    assert words in result.err
+    assert result.out == ""
     assert list(tmp_path.iterdir()) == []

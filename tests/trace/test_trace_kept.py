@@ -50,10 +50,10 @@ def kept_in(run: Path) -> StoredTrace:
 def test_a_trace_is_left_in_the_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert read_trace(RunDirectory(run)) is None
     assert main(["trace", str(run), "--json"]) == 0
-    told = capsys.readouterr()
-    assert told.err == f"trace.json and 5 pictures are in {run}\n"
+    printed = capsys.readouterr()
+    assert printed.err == f"trace.json and 5 pictures are in {run}\n"
     kept = kept_in(run)
-    assert {name: value for name, value in kept.content.items() if name != "pictures"} == json.loads(told.out)
+    assert {name: value for name, value in kept.content.items() if name != "pictures"} == json.loads(printed.out)
     assert (kept.content["format"], kept.content["epoch"], kept.content["step"]) == (1, 1, 4)
     assert kept.content["graph"] == RunDirectory(run).graph_now().hash()
     assert not kept.stale
@@ -149,9 +149,9 @@ def test_a_folder_that_cannot_be_written_to_is_a_warning(
 ) -> None:
     (run / "trace").write_text("")
     assert main(["trace", str(run)]) == 0
-    told = capsys.readouterr()
-    assert "warning[MG836]" in told.err
-    assert "largest gate" in told.out
+    printed = capsys.readouterr()
+    assert "warning[MG836]" in printed.err
+    assert "largest gate" in printed.out
     assert read_trace(RunDirectory(run)) is None
 
 

@@ -41,7 +41,7 @@ def data_of(page: Path) -> dict[str, Any]:
     return data
 
 
-def told_of(run: Path) -> dict[str, Any]:
+def trace_of(run: Path) -> dict[str, Any]:
     kept = read_trace(RunDirectory(run))
     assert kept is not None
     return dict(kept.content)
@@ -50,17 +50,17 @@ def told_of(run: Path) -> dict[str, Any]:
 def test_the_page_has_the_graph_and_what_was_traced(run: Path) -> None:
     page = run.parent / "page.html"
     assert page.stat().st_size < LARGEST
-    data, told = data_of(page), told_of(run)
+    data, trace = data_of(page), trace_of(run)
     (pane,) = data["panes"]
-    assert pane["loads"] == {route["node"]: route["rounds"][-1]["use"] for route in told["routes"].values()}
+    assert pane["loads"] == {route["node"]: route["rounds"][-1]["use"] for route in trace["routes"].values()}
     sections = {section["title"]: section for section in data["sections"]}
-    assert list(sections) == ["Routes", *told["routes"], "Co-activation between layers", "Paths", "Pictures"]
-    for name, route in told["routes"].items():
+    assert list(sections) == ["Routes", *trace["routes"], "Co-activation between layers", "Paths", "Pictures"]
+    for name, route in trace["routes"].items():
         assert sections[name]["nodes"] == [route["node"], route["pool"]]
         bars = {each["title"]: each["values"] for each in sections[name]["content"] if each["kind"] == "bars"}
         assert bars == {"load: times chosen": route["load"], "importance: sum of gates": route["importance"]}
     (joint,) = [each for each in sections["Co-activation between layers"]["content"] if each["kind"] == "heatmap"]
-    assert joint["values"] == told["coactivation"][0]["joint"]
+    assert joint["values"] == trace["coactivation"][0]["joint"]
     assert [each["title"] for each in sections["Pictures"]["content"]] == ["paths", "places"]
 
 
@@ -71,20 +71,20 @@ def test_every_node_that_a_section_speaks_of_is_in_the_graph(run: Path) -> None:
 
 
 def test_a_map_of_each_module_over_the_image_has_one_scale(run: Path) -> None:
-    told = told_of(run)["routes"][ROUTE]
-    section = sections_of({"split": "test", "examples": 40, "routes": {ROUTE: told}})[1].as_json()
+    trace = trace_of(run)["routes"][ROUTE]
+    section = sections_of({"split": "test", "examples": 40, "routes": {ROUTE: trace}})[1].as_json()
     maps = [each for each in section["content"] if each.get("title", "").startswith("expert.")]
-    use = np.array(told["positions"]["use"])[1:].reshape(2, 3, 4)
+    use = np.array(trace["positions"]["use"])[1:].reshape(2, 3, 4)
     np.testing.assert_allclose(np.stack([each["values"] for each in maps], -1), use)
     assert len({each["most"] for each in maps}) == 1
 
 
 def test_many_positions_are_taken_together() -> None:
     graph = loads(TRANSFORMER).ir
-    told = as_json(traced(graph, [routed((B, 150), 2), routed((B, 150))]))["routes"][ROUTE]
-    section = sections_of({"split": "test", "examples": B, "routes": {ROUTE: told}})[1].as_json()
+    trace = as_json(traced(graph, [routed((B, 150), 2), routed((B, 150))]))["routes"][ROUTE]
+    section = sections_of({"split": "test", "examples": B, "routes": {ROUTE: trace}})[1].as_json()
     (table,) = [each for each in section["content"] if each.get("title") == "share of modules by token"]
-    use = np.array(told["positions"]["use"])
+    use = np.array(trace["positions"]["use"])
     assert len(table["rows"]) == 50 <= MOST_POSITIONS
     np.testing.assert_allclose(table["values"], use.reshape(50, 3, M).mean(1))
     assert table["rows"][-1] == "token 147–149"
@@ -95,19 +95,19 @@ def test_rounds_and_tasks_have_their_place(tmp_path: Path) -> None:
     assert main(["trace", str(run), "-o", str(tmp_path / "page.html")]) == 0
     (_, section, *_) = data_of(tmp_path / "page.html")["sections"]
     (rounds,) = [each for each in section["content"] if each.get("title") == "share of modules by round"]
-    assert rounds["values"] == [each["use"] for each in told_of(run)["routes"]["p"]["rounds"]]
+    assert rounds["values"] == [each["use"] for each in trace_of(run)["routes"]["p"]["rounds"]]
     graph = loads(TASKS).ir
     predictions = {each.target: each.prediction for each in comparisons(graph)}
-    told = as_json(traced(graph, [routed((B, N)), routed((B, N))], predictions=predictions))
-    tasks = sections_of(told)[-1].as_json()
+    trace = as_json(traced(graph, [routed((B, N)), routed((B, N))], predictions=predictions))
+    tasks = sections_of(trace)[-1].as_json()
     assert tasks["title"] == "Tasks"
-    assert tasks["content"][1]["values"] == list(told["by_task"]["expert"].values())
-    assert [*loads_of(told)] == [route["node"] for route in told["routes"].values()]
+    assert tasks["content"][1]["values"] == list(trace["by_task"]["expert"].values())
+    assert [*loads_of(trace)] == [route["node"] for route in trace["routes"].values()]
 
 
 def test_pictures_that_the_page_cannot_hold_are_named(run: Path) -> None:
     pictures = {"places": b"p" * LARGEST, "paths": b"p", "groups": b"p"}
-    *_, section = sections_of(told_of(run), pictures)
+    *_, section = sections_of(trace_of(run), pictures)
     paths, places = (each.as_json() for each in section.content)
     assert (paths["kind"], paths["title"], places["kind"]) == ("picture", "paths", "text")
     assert "--view places" in places["text"]

@@ -117,18 +117,18 @@ def test_a_module_that_no_choice_has_is_dead_and_few_that_take_all_are_a_collaps
     values = routed((B, N), 2)
     for name in ("gates", "choice"):
         values[name][..., 2] = 0
-    alone = {name: np.zeros((1, B, N, M)) for name in ("gates", "choice", "scores")}
+    one_example = {name: np.zeros((1, B, N, M)) for name in ("gates", "choice", "scores")}
     for name in ("gates", "choice"):
-        alone[name][..., 1] = 1
-    trace = traced(graph, [values, alone])
+        one_example[name][..., 1] = 1
+    trace = traced(graph, [values, one_example])
     first, second = map(statistics_of, trace.routes)
     assert (first["dead"], first["collapsed"]) == ([2], False)
     assert (second["dead"], second["collapsed"]) == ([0, 2, 3], True)
     assert second["load_cv2"] == pytest.approx(M - 1)
-    told = as_table(trace, as_json(trace))
-    assert "dead: expert.2 (never chosen)" in told
-    assert "dead: expert.0, 2, 3 (never chosen)" in told
-    assert told.count("collapsed: the entropy of use is 0.000, less than half of log 4") == 1
+    table = as_table(trace, as_json(trace))
+    assert "dead: expert.2 (never chosen)" in table
+    assert "dead: expert.0, 2, 3 (never chosen)" in table
+    assert table.count("collapsed: the entropy of use is 0.000, less than half of log 4") == 1
 
 
 @given(arrays(np.float64, 5, elements=st.floats(0, 100, allow_subnormal=False)), st.floats(0.1, 10))
@@ -199,9 +199,9 @@ def test_routes_of_unlike_axes_decide_for_unlike_tokens() -> None:
 def test_choice_by_position_is_counted(graph: Graph) -> None:
     trace = traced(graph, [routed((B, N), 2, 0.4), routed((B, N))])
     found = positions_of(trace)["blocks.0.expert"]
-    chosen = trace.routes[0].choice[0]
+    picks = trace.routes[0].choice[0]
     for n in range(N):
-        np.testing.assert_allclose(found["use"][n], chosen[:, n].sum(0) / max(1, chosen[:, n].sum()))
+        np.testing.assert_allclose(found["use"][n], picks[:, n].sum(0) / max(1, picks[:, n].sum()))
     assert (found["of"], found["rows"], found["columns"], found["in_front"]) == ("place", 2, 3, 1)
 
 

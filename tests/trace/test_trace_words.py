@@ -121,16 +121,16 @@ def test_a_scan_is_traced_step_by_step(tmp_path: Path) -> None:
     for example in (0, 5, len(lengths) - 1):
         h = np.zeros(6)
         for t, word in enumerate(arrays.values["words"][example]):
-            selected = found.records["selected"][0, example, t, 0]
+            choice = found.records["selected"][0, example, t, 0]
             if t >= lengths[example]:
-                assert not selected.any()
+                assert not choice.any()
                 continue
             x = w["states.embedding.weight"][word]
             z, r = np.split(1 / (1 + np.exp(-_linear(w, "states.z_r.linear", np.concatenate([x, h])))), 2)
             message = np.concatenate([x, r * h])
             scores = w["controller.weight"] @ message
             np.testing.assert_allclose(found.records["scores"][0, example, t, 0], scores, atol=1e-5)
-            assert selected.tolist() == [float(j == scores.argmax()) for j in range(3)]
+            assert choice.tolist() == [float(j == scores.argmax()) for j in range(3)]
             n = np.tanh(_linear(w, f"transition.{scores.argmax()}.linear", message))
             h = (1 - z) * h + z * n
 
@@ -195,12 +195,12 @@ def test_words_stand_in_the_table_and_the_summary(run: Path, capsys: pytest.Capt
     words = json.loads(capsys.readouterr().out)["routes"][ROUTE]["words"]
     assert len(words) == 3
     assert main(["trace", str(run), "--split", "test"]) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert "typical words" in told
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "typical words" in printed
     for each in [word for of_module in words for word in of_module]:
-        assert f"[{each['word']}]" in told
+        assert f"[{each['word']}]" in printed
     for module, found in enumerate(words):
-        assert found or f"transition.{module} no word often enough" in told
+        assert found or f"transition.{module} no word often enough" in printed
 
 
 def test_ids_stand_for_words_that_have_no_name(tmp_path: Path) -> None:

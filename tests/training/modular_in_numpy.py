@@ -36,11 +36,11 @@ def forward(weights: Weights, x: Array, choices: Array) -> tuple[Array, Array]:
     for layer in range(LAYERS):
         name = f"layer.{layer}"
         logits = weights[f"{name}.controller.weight"] @ x + weights[f"{name}.controller.bias"]
-        chosen = choices[layer]
-        log_p += log_softmax(logits, -1)[np.arange(SLOTS), chosen].sum()
+        choice = choices[layer]
+        log_p += log_softmax(logits, -1)[np.arange(SLOTS), choice].sum()
         parts = [
             np.tanh(weights[f"{name}.expert.{j}.linear.weight"] @ x + weights[f"{name}.expert.{j}.linear.bias"])
-            for j in chosen
+            for j in choice
         ]
         x = np.sum(parts, axis=0)
     return x, np.asarray(log_p)

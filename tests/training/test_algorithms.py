@@ -23,7 +23,7 @@ from modgraph.training.algorithms import EM, Backprop, Reinforce
 from modgraph.training.algorithms.algorithm import Learner, Setup
 from modgraph.training.algorithms.decisions import ViterbiEM
 from modgraph.training.run import finish, started
-from tests.children import told_by_a_child
+from tests.children import output_of_child
 from tests.small_runs import begin, dotted, final_weights, go_on, interrupt_at
 from tests.training.modular_in_numpy import (
     LAYERS,
@@ -74,8 +74,8 @@ def gradients(learner: Learner, model: Model, places: torch.Tensor) -> tuple[dic
     parts = learner.objective(losses, found[: len(learner.wanted)], len(places))
     sum(each.mean() for each in parts.values()).backward()  # type: ignore[union-attr]
     likelihood = learner.likelihood  # type: ignore[attr-defined]
-    chosen = {name: each for name, each in likelihood.chosen(found[: len(learner.wanted)]).items()}
-    return {name: each.grad for name, each in model.named_parameters()}, as_choices(chosen)
+    picks = {name: each for name, each in likelihood.chosen(found[: len(learner.wanted)]).items()}
+    return {name: each.grad for name, each in model.named_parameters()}, as_choices(picks)
 
 
 def compare(grads: dict[str, Any], weights: dict[str, Any], objective: Any) -> None:
@@ -89,10 +89,10 @@ def compare(grads: dict[str, Any], weights: dict[str, Any], objective: Any) -> N
 def test_an_em_step_descends_on_the_joint_likelihood_of_what_is_kept() -> None:
     learner, model, weights = made(EM())
     places = torch.arange(7)
-    grads, chosen = gradients(learner, model, places)
-    np.testing.assert_array_equal(chosen, as_choices(learner.table)[:7])
+    grads, picks = gradients(learner, model, places)
+    np.testing.assert_array_equal(picks, as_choices(learner.table)[:7])
     xs, ys = (array[:7] for array in data().values.values())
-    compare(grads, weights, lambda moved: em_objective(moved, xs, ys, chosen, DECAY))
+    compare(grads, weights, lambda moved: em_objective(moved, xs, ys, picks, DECAY))
 
 
 def test_a_reinforce_step_weighs_log_probabilities_by_how_much_better_than_usual_it_went() -> None:
@@ -102,14 +102,14 @@ def test_a_reinforce_step_weighs_log_probabilities_by_how_much_better_than_usual
     for step in range(3):
         torch.manual_seed(step)
         model.zero_grad()
-        grads, chosen = gradients(learner, model, torch.arange(EXAMPLES))
+        grads, picks = gradients(learner, model, torch.arange(EXAMPLES))
         likelihoods = np.array(
-            [log_likelihood(forward(weights, x, a)[0], y) for x, y, a in zip(xs, ys, chosen, strict=True)]
+            [log_likelihood(forward(weights, x, a)[0], y) for x, y, a in zip(xs, ys, picks, strict=True)]
         )
         baseline = average / (1 - 0.9**step) if step else likelihoods.mean()
         average = 0.9 * average + 0.1 * likelihoods.mean()
         fixed = partial(
-            reinforce_objective, xs=xs, ys=ys, choices=chosen, advantages=likelihoods - baseline, decay=DECAY
+            reinforce_objective, xs=xs, ys=ys, choices=picks, advantages=likelihoods - baseline, decay=DECAY
         )
         compare(grads, weights, fixed)
 
@@ -117,16 +117,16 @@ def test_a_reinforce_step_weighs_log_probabilities_by_how_much_better_than_usual
 def test_an_e_step_keeps_the_best_of_what_is_sampled_and_what_was_kept() -> None:
     learner, model, weights = made(EM(samples=4, batch=5))
     before = as_choices(learner.table)
-    drawn: list[Any] = []
-    chosen = learner.likelihood.chosen
+    samples: list[Any] = []
+    picks = learner.likelihood.chosen
 
     def recording(found: Any) -> Any:
-        drawn.append(as_choices(chosen(found)))
-        return chosen(found)
+        samples.append(as_choices(picks(found)))
+        return picks(found)
 
     object.__setattr__(learner.likelihood, "chosen", recording)
     learner.expectation(model, 0)
-    (candidates,) = drawn
+    (candidates,) = samples
     candidates = candidates.reshape(5, 5, LAYERS, SLOTS)  # candidates, examples
     after = as_choices(learner.table)
     xs, ys = data().values.values()
@@ -244,7 +244,7 @@ def test_a_training_killed_in_the_middle_of_an_e_step_ends_as_if_it_had_not_been
 ) -> None:
     begin(toy, tmp_path / "whole")
     arguments = ["train", str(toy), "--out", str(tmp_path / "killed")]
-    code, printed = told_by_a_child(partial(dies_in_an_e_step, calls, arguments))
+    code, printed = output_of_child(partial(dies_in_an_e_step, calls, arguments))
     assert code == -signal.SIGKILL, printed
     go_on(tmp_path / "killed")
     assert final_weights(tmp_path / "killed") == final_weights(tmp_path / "whole")
@@ -275,8 +275,8 @@ def test_batches_of_short_examples_keep_decisions_for_short_examples(toy: Path, 
     ):
         rows = np.flatnonzero(engine.phase.data.values["time_length"] <= 2)
         batch = batch_of(engine.phase.data, rows)
-        told = engine.state.learner.told(torch.from_numpy(rows), batch)
-        assert {each.shape[:2] for each in told.values()} == {(len(rows), 2)}
+        forced = engine.state.learner.told(torch.from_numpy(rows), batch)
+        assert {each.shape[:2] for each in forced.values()} == {(len(rows), 2)}
         interrupt_at(engine, 5)
         finish(engine)
     go_on(tmp_path / "broken")

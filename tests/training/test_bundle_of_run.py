@@ -16,16 +16,16 @@ from onnx import numpy_helper
 
 from modgraph.cli import main
 from modgraph.training.stored_run import load_run
-from tests.small_runs import begin, laid_out
+from tests.small_runs import begin, lay_out_run
 
-Told = dict[str, Any]
+Metrics = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run and its bundles, of floats and of eight bits; one of another seed, and one of a wider model."""
     folder = tmp_path_factory.mktemp("runs")
-    spec = laid_out(folder)
+    spec = lay_out_run(folder)
     recipe = spec.with_suffix(".yaml")
     recipe.write_text(recipe.read_text().replace("batch: 50", "batch: 50, metrics: {label: [f1, auc]}"))
     begin(spec, folder / "run", train__epochs=2, train__keep=9)
@@ -36,9 +36,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def evaluated(run: Path, *arguments: str, capsys: pytest.CaptureFixture[str]) -> Told:
+def evaluated(run: Path, *arguments: str, capsys: pytest.CaptureFixture[str]) -> Metrics:
     assert main(["eval", str(run), "--json", *arguments]) == 0
-    found: Told = json.loads(capsys.readouterr().out)
+    found: Metrics = json.loads(capsys.readouterr().out)
     return found
 
 
@@ -76,10 +76,10 @@ def test_details_are_of_the_bundle(runs: Path, tmp_path: Path, capsys: pytest.Ca
 
 def refused(run: Path, bundle: Path, what: str, capsys: pytest.CaptureFixture[str], *more: str) -> None:
     assert main(["eval", str(run), "--bundle", str(bundle), *more]) == 1
-    told = capsys.readouterr().err
-    assert "MG607" in told
-    assert f'the bundle "{bundle}" holds {what} than the run "{run}"' in told
-    assert f"modgraph export {run} -o {bundle}" in told
+    errors = capsys.readouterr().err
+    assert "MG607" in errors
+    assert f'the bundle "{bundle}" holds {what} than the run "{run}"' in errors
+    assert f"modgraph export {run} -o {bundle}" in errors
 
 
 @pytest.mark.parametrize("bundle", ["float.onnx", "int8.onnx"])

@@ -76,7 +76,7 @@ def test_decisions_are_learnt_the_same_way(algorithm: str, tmp_path: Path) -> No
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_kernels")
 def test_a_model_that_grows_is_compiled_anew(tmp_path: Path) -> None:
-    both(continual_runs.laid_out(tmp_path), tmp_path)
+    both(continual_runs.lay_out_run(tmp_path), tmp_path)
 
 
 @pytest.mark.slow
@@ -146,9 +146,9 @@ def test_a_training_by_blocks_is_the_plain_one(spec: Path, tmp_path: Path) -> No
 
 
 def test_another_word_for_compile_is_refused(spec: Path, tmp_path: Path) -> None:
-    with pytest.raises(ModgraphError) as told:
+    with pytest.raises(ModgraphError) as caught:
         begin(spec, tmp_path / "run", train__compile="block")
-    assert 'must be one of "blocks"' in str(told.value)
+    assert 'must be one of "blocks"' in str(caught.value)
 
 
 class Broken(nn.Module):
@@ -181,8 +181,8 @@ def test_without_a_compiler_nothing_begins(spec: Path, tmp_path: Path, monkeypat
 
     monkeypatch.setenv("PATH", str(tmp_path))  # in which there is none
     cpp_compiler_search.cache_clear()
-    with pytest.raises(ModgraphError) as told:
+    with pytest.raises(ModgraphError) as caught:
         begin(spec, tmp_path / "run", train__compile=True)
     cpp_compiler_search.cache_clear()
-    assert [each.code for each in told.value.diagnostics] == ["MG875"]
+    assert [each.code for each in caught.value.diagnostics] == ["MG875"]
     assert not (tmp_path / "run").exists()

@@ -30,7 +30,7 @@ from modgraph.training.recipe import read_recipe
 from modgraph.training.run import finish, resumed, started
 from modgraph.training.stages import part_name
 from modgraph.training.stored_run import load_run
-from tests.continual_runs import PHASES, SPEC, laid_out, replayed_graph
+from tests.continual_runs import PHASES, SPEC, lay_out_run, replayed_graph
 from tests.small_runs import begin, dotted, interrupt_at
 
 LOGS = ("growth.jsonl", "detections.jsonl", "tasks.jsonl", "metrics.jsonl")
@@ -39,7 +39,7 @@ POOL = "layer.1.adapter"
 
 def trained(folder: Path, **algorithm: Any) -> Path:
     """A run that kept every checkpoint, and its last metrics beside it."""
-    metrics = begin(laid_out(folder, **algorithm), folder / "run", train__keep=1000)
+    metrics = begin(lay_out_run(folder, **algorithm), folder / "run", train__keep=1000)
     (folder / "last.json").write_text(json.dumps(metrics))
     return folder / "run"
 
@@ -151,15 +151,15 @@ def test_the_edits_of_the_log_make_the_last_graph_of_the_first(grown: Path) -> N
 
 
 def test_a_pool_grows_where_no_module_knows_a_batch(novel: Path) -> None:
-    looks = lines(novel, "detections.jsonl")
-    assert {line["pool"] for line in looks} == {POOL}
-    assert [(line["task"], line["scan"]) for line in looks] == [("b", 0), ("c", 1)]
-    grew = [line for line in looks if line["batch"] is not None]
+    scans = lines(novel, "detections.jsonl")
+    assert {line["pool"] for line in scans} == {POOL}
+    assert [(line["task"], line["scan"]) for line in scans] == [("b", 0), ("c", 1)]
+    grew = [line for line in scans if line["batch"] is not None]
     assert [line["novelty"] for line in lines(novel, "growth.jsonl") if "pool" in line] == [
         line["novelty"][line["batch"]] for line in grew
     ]
     assert grew and all(min(line["novelty"][-1]) > 3 for line in grew)
-    assert all(min(batch) <= 3 for line in looks if line["batch"] is None for batch in line["novelty"])
+    assert all(min(batch) <= 3 for line in scans if line["batch"] is None for batch in line["novelty"])
 
 
 PADDED = """
@@ -189,8 +189,8 @@ def test_novelty_is_a_mean_over_what_is_no_padding() -> None:
     (name,) = graph.length_inputs.values()
     found = look(model, Arrays({"x": x, name: lengths}), ["p.growth"], batch=8, seed=0, number=0)
     weight = {n: each.detach().numpy() for n, each in model.named_parameters() if n.startswith("r.")}
-    real = np.abs(x[np.arange(5) < lengths[:, None]])
-    expected = (real @ weight["r.distance.linear.weight"].T + weight["r.distance.linear.bias"]).mean(0)
+    unpadded = np.abs(x[np.arange(5) < lengths[:, None]])
+    expected = (unpadded @ weight["r.distance.linear.weight"].T + weight["r.distance.linear.bias"]).mean(0)
     assert found.grows is None
     assert found.novelty["p.growth"] == [pytest.approx(expected, rel=1e-5)]
 
@@ -342,7 +342,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("code", MISTAKES)
 def test_mistakes_are_reported_before_there_is_a_run(tmp_path: Path, code: str) -> None:
-    spec = laid_out(tmp_path, **MISTAKES[code])
+    spec = lay_out_run(tmp_path, **MISTAKES[code])
     if code == "MG723":
         spec.write_text(SPEC.replace("pool   descriptor[adapter] = linear(2) -> linear(3)", FROZEN))
     with pytest.raises(ModgraphError) as caught:
@@ -355,7 +355,7 @@ FROZEN = "frozen { pool descriptor[adapter] = linear(2) -> linear(3) }"
 
 
 def test_labels_of_the_first_task_lie_in_its_classes(tmp_path: Path) -> None:
-    spec = laid_out(tmp_path)
+    spec = lay_out_run(tmp_path)
     spec.write_text(SPEC.replace("classes=2", "classes=1"))
     with pytest.raises(ModgraphError, match="holds the class 1, and the model has 1"):
         begin(spec, tmp_path / "run")
@@ -370,13 +370,13 @@ CONTRADICTIONS = {
 
 @pytest.mark.parametrize("key", CONTRADICTIONS)
 def test_what_is_of_one_phase_does_not_go_with_many(tmp_path: Path, key: str) -> None:
-    spec = laid_out(tmp_path)
+    spec = lay_out_run(tmp_path)
     with pytest.raises(ModgraphError, match="continual"):
         read_recipe(spec.with_suffix(".yaml"), dotted({key: CONTRADICTIONS[key]}))
 
 
 def test_a_recipe_reads_back(tmp_path: Path) -> None:
-    recipe = read_recipe(laid_out(tmp_path).with_suffix(".yaml"))
+    recipe = read_recipe(lay_out_run(tmp_path).with_suffix(".yaml"))
     (tmp_path / "again.yaml").write_text(recipe.to_yaml())
     assert read_recipe(tmp_path / "again.yaml") == recipe
     assert recipe.train.plain()["algorithm"]["phases"]["functional"] == PHASES["functional"]
@@ -385,7 +385,7 @@ def test_a_recipe_reads_back(tmp_path: Path) -> None:
 def test_in_the_middle_a_run_is_measured_on_the_tasks_so_far(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    spec, out = laid_out(tmp_path, expand="never"), tmp_path / "run"
+    spec, out = lay_out_run(tmp_path, expand="never"), tmp_path / "run"
     with (
         pytest.raises(KeyboardInterrupt),
         started(str(spec), None, {"data.of.test": str(tmp_path / "tasks.npz")}, str(out)) as engine,
@@ -393,5 +393,5 @@ def test_in_the_middle_a_run_is_measured_on_the_tasks_so_far(
         interrupt_at(engine, 14)
         finish(engine)
     assert main(["eval", str(out), "--detail", "--json"]) == 0
-    told, note = capsys.readouterr()
-    assert len(json.loads(told)["test.y.confusion"]) == 4 and "20 of 60 examples of test" in note
+    output, note = capsys.readouterr()
+    assert len(json.loads(output)["test.y.confusion"]) == 4 and "20 of 60 examples of test" in note

@@ -26,7 +26,7 @@ from tests.small_runs import begin, dotted, go_on, interrupt_at
 ASTRAY = {"train__optimizer__name": "sgd", "train__optimizer__lr": 1e30}
 
 
-def told(caught: pytest.ExceptionInfo[ModgraphError]) -> str:
+def message_of(caught: pytest.ExceptionInfo[ModgraphError]) -> str:
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == "MG604"
     return diagnostic.text()
@@ -55,7 +55,7 @@ def test_weights_that_are_no_numbers_after_a_last_finite_loss_are_reported(
     options = {**ASTRAY, "train__optimizer__lr": rate, "train__optimizer__weight_decay": rate, "train__epochs": 1}
     with pytest.raises(ModgraphError) as caught:
         begin(spec, tmp_path / "run", **options, train__batch=480, train__precision=precision)
-    assert "is not finite at step 1" in told(caught)
+    assert "is not finite at step 1" in message_of(caught)
     assert not list((tmp_path / "run/checkpoints").glob("*"))
     assert json.loads((tmp_path / "run/run.json").read_text())["status"] == "started"
 
@@ -70,7 +70,7 @@ def test_a_gradient_that_is_no_number_is_reported_by_name(
         spoil(engine, 13, name, value)
         with pytest.raises(ModgraphError) as caught:
             finish(engine)
-    assert told(caught) == f"the gradient of {name} is not finite at step 13"
+    assert message_of(caught) == f"the gradient of {name} is not finite at step 13"
     assert all(tensor.isfinite().all() for tensor in tensors_of(tmp_path / "run"))
 
 
@@ -93,7 +93,7 @@ def test_a_norm_that_overflows_is_reported_only_where_clipping_needs_it() -> Non
     FiniteCheck(1).gradients({"w": weight}, 5, None)
     with pytest.raises(ModgraphError) as caught:
         FiniteCheck(1).gradients({"w": weight}, 5, 1.0)
-    assert told(caught) == "the norm of the gradient, which clipping needs, is inf at step 5"
+    assert message_of(caught) == "the norm of the gradient, which clipping needs, is inf at step 5"
 
 
 def test_clipping_is_that_of_torch(spec: Path) -> None:

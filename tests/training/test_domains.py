@@ -164,9 +164,9 @@ def test_a_wrong_layout_is_reported(photos: Path, monkeypatch: pytest.MonkeyPatc
     change(photos)
     with pytest.raises(ModgraphError) as caught:
         ImageFolders(**{"root": "photos", **keys}).splits(PHOTOS)
-    (told,) = caught.value.diagnostics
-    assert told.code == code
-    assert words in told.text() + told.advice()
+    (printed,) = caught.value.diagnostics
+    assert printed.code == code
+    assert words in printed.text() + printed.advice()
 
 
 def test_classes_that_the_spec_does_not_have_are_reported(photos: Path) -> None:
@@ -187,9 +187,9 @@ def test_an_image_that_cannot_be_read_is_named(photos: Path, content: bytes) -> 
     train = ImageFolders(root=str(photos)).splits(PHOTOS)["train"]
     with pytest.raises(ModgraphError) as caught:
         train.read(slice(None))
-    (told,) = caught.value.diagnostics
-    assert told.code == "MG510"
-    assert "art/dog/1.jpg" in told.text()
+    (printed,) = caught.value.diagnostics
+    assert printed.code == "MG510"
+    assert "art/dog/1.jpg" in printed.text()
 
 
 # ---------------------------------------------------------------- groups

@@ -68,10 +68,10 @@ def test_the_report_says_what_came_from_where(
     for name, value in SMALL.items():
         arguments += ["-s", f"{name.replace('__', '.')}={value}"]
     assert main(arguments) == 0
-    told = capsys.readouterr().err
-    assert "10 tensors are those of" in told
-    assert "new: specialist.2.modulated_linear.code, specialist.3.modulated_linear.code, parity.linear" in told
-    assert "left behind: logits.linear.bias, logits.linear.weight" in told
+    errors = capsys.readouterr().err
+    assert "10 tensors are those of" in errors
+    assert "new: specialist.2.modulated_linear.code, specialist.3.modulated_linear.code, parity.linear" in errors
+    assert "left behind: logits.linear.bias, logits.linear.weight" in errors
 
 
 def test_a_run_that_was_killed_before_its_first_epoch_needs_the_old_run_no_more(trained: Path, tmp_path: Path) -> None:

@@ -74,8 +74,8 @@ def test_files_that_are_not_of_cifar10_are_reported_by_name(
         (folder[0] / name).write_bytes(content)
     with pytest.raises(ModgraphError) as caught:
         Cifar10(folder=str(folder[0])).splits(GRAPH)
-    (told,) = caught.value.diagnostics
-    assert told.code == "MG510"
+    (printed,) = caught.value.diagnostics
+    assert printed.code == "MG510"
     assert name in str(caught.value)
     assert words in str(caught.value)
 
@@ -90,9 +90,9 @@ def test_digits_come_in_the_size_of_the_spec(channels: int, size: int) -> None:
     assert images.shape == (1797, channels, size, size)
     assert (images == images[:, :1]).all()
     assert np.bincount(labels).tolist() == np.bincount(load_digits().target).tolist()
-    means = [images[labels == digit].mean() for digit in range(10)]
+    averages = [images[labels == digit].mean() for digit in range(10)]
     source = [load_digits().images[load_digits().target == digit].mean() / 16 for digit in range(10)]
-    np.testing.assert_allclose(means, source, atol=0.01)
+    np.testing.assert_allclose(averages, source, atol=0.01)
     assert len(splits["test"]) == 449
 
 

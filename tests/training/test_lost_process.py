@@ -41,10 +41,10 @@ def test_the_survivor_names_what_happened_and_how_to_go_on(spec: Path, tmp_path:
     work = [partial(train, rank, victim, port, spec, out) for rank in range(2)]
     children = [begun_in_a_child(each, file.fileno(), file.fileno()) for each, file in zip(work, files, strict=True)]
     codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-    told = (tmp_path / f"rank{1 - victim}.txt").read_text()
+    errors = (tmp_path / f"rank{1 - victim}.txt").read_text()
     assert codes[victim] == -signal.SIGKILL
-    assert codes[1 - victim] == 1, told
-    assert "error[MG622]" in told
-    assert "fault of modgraph" not in told
-    assert f"--resume {out}" in told
+    assert codes[1 - victim] == 1, errors
+    assert "error[MG622]" in errors
+    assert "fault of modgraph" not in errors
+    assert f"--resume {out}" in errors
     assert go_on(out)["steps"] == 12, "the run cannot be taken up"

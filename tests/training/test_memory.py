@@ -40,10 +40,10 @@ def test_a_batch_that_no_memory_holds_is_reported_with_its_size(spec: Path, tmp_
     np.savez_compressed(tmp_path / "digits.npz", image=np.zeros((64, 64, 1024), np.float32), label=labels)
     with pytest.raises(ModgraphError) as caught, memory_of(64 * 2**30):
         begin(spec, tmp_path / "run", train__batch=1_000_000, train__steps_per_epoch=1)
-    (told,) = caught.value.diagnostics
-    assert told.code == "MG612"
-    assert "unable to allocate 244. GiB for an array with shape (1000000, 64, 1024)" in told.text()
-    assert "train.batch=500000" in told.advice()
+    (message,) = caught.value.diagnostics
+    assert message.code == "MG612"
+    assert "unable to allocate 244. GiB for an array with shape (1000000, 64, 1024)" in message.text()
+    assert "train.batch=500000" in message.advice()
 
 
 def test_what_torch_cannot_have_is_reported_and_other_faults_are_not_taken_for_it() -> None:

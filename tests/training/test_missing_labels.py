@@ -80,7 +80,7 @@ def recipe(folder: Path, **train: Any) -> Path:
 
 def by_hand(outputs: dict[str, Any], data: dict[str, Any]) -> tuple[dict[str, float], dict[str, float]]:
     """Losses, means over the examples that have any label, and what is measured of each, over labels."""
-    real = np.arange(TIME) < data["time_length"][:, None]
+    mask = np.arange(TIME) < data["time_length"][:, None]
     a, b, c, d = (outputs[name].double().detach().numpy() for name in "abcd")
     losses: dict[str, list[float]] = {name: [] for name in TARGETS}
     seen: dict[str, list[float]] = {name: [] for name in TARGETS}
@@ -88,7 +88,7 @@ def by_hand(outputs: dict[str, Any], data: dict[str, Any]) -> tuple[dict[str, fl
         if (label := data["kind"][at]) >= 0:
             losses["kind"].append((1 + label) * -log_softmax(a[at])[label])
             seen["kind"].append(a[at].argmax() == label)
-        tags = [(t, data["tag"][at, t]) for t in range(TIME) if real[at, t] and data["tag"][at, t] in (0, 1, 2)]
+        tags = [(t, data["tag"][at, t]) for t in range(TIME) if mask[at, t] and data["tag"][at, t] in (0, 1, 2)]
         if tags:
             losses["tag"].append(np.mean([-log_softmax(b[at, t])[label] for t, label in tags]))
             seen["tag"] += [b[at, t].argmax() == label for t, label in tags]
@@ -97,13 +97,13 @@ def by_hand(outputs: dict[str, Any], data: dict[str, Any]) -> tuple[dict[str, fl
         seen["size"] += errors
         steps = []
         for t in range(TIME):
-            errors = [(d[at, t, i] - y) ** 2 for i, y in enumerate(data["place"][at, t]) if real[at, t] and y == y]
+            errors = [(d[at, t, i] - y) ** 2 for i, y in enumerate(data["place"][at, t]) if mask[at, t] and y == y]
             seen["place"] += errors
             if errors:
                 steps.append(sum(errors) / 0.5 / 2 + len(errors) / 2 * np.log(2 * np.pi * 0.5))
         losses["place"] += [np.mean(steps)] if steps else []
-    means = {f"loss.task.{name}": float(np.mean(each)) if each else 0.0 for name, each in losses.items()}
-    return means, {name: float(np.mean(each)) if each else 0.0 for name, each in seen.items()}
+    averages = {f"loss.task.{name}": float(np.mean(each)) if each else 0.0 for name, each in losses.items()}
+    return averages, {name: float(np.mean(each)) if each else 0.0 for name, each in seen.items()}
 
 
 def log_softmax(x: Any) -> Any:
@@ -212,7 +212,7 @@ def test_class_weights_are_balanced_over_the_labels_that_there_are() -> None:
 # ------------------------------------------------------------ what is told
 
 
-def told(folder: Path, text: str = SPEC, **train: Any) -> Any:
+def diagnose(folder: Path, text: str = SPEC, **train: Any) -> Any:
     spec = recipe(folder, **train)
     spec.write_text(text)
     with pytest.raises(ModgraphError) as caught:
@@ -222,7 +222,7 @@ def told(folder: Path, text: str = SPEC, **train: Any) -> Any:
 
 
 def test_labels_that_are_missing_are_refused_with_the_key_that_allows_them(tmp_path: Path) -> None:
-    found = told(tmp_path, labels={"tag": {"missing": True}, "kind": {"ignore": 2}})
+    found = diagnose(tmp_path, labels={"tag": {"missing": True}, "kind": {"ignore": 2}})
     ways = {each.reason.split('"')[1]: each.advice() for each in found}
     assert ways.keys() == {"kind", "size", "place"}
     assert all("{missing: true}" in way and name in way for name, way in ways.items())
@@ -232,15 +232,15 @@ OTHER = SPEC.replace('loss task["size"] = mse(c, size)', 'loss task["size"] = (c
 
 
 def test_what_cannot_be_is_reported_before_a_folder_is_made(tmp_path: Path) -> None:
-    beside = SPEC.replace('  loss task["size"]', '  loss off = (c - size) ** 2 -> mean(axis=-1)\n  loss task["size"]')
+    extra = SPEC.replace('  loss task["size"]', '  loss off = (c - size) ** 2 -> mean(axis=-1)\n  loss task["size"]')
     for code, text, train, words in (
         ("MG553", SPEC, {"losses": {"task.kin": 2}}, 'did you mean "task.kind"'),
         ("MG515", SPEC, {"labels": {"sizes": {"missing": True}}}, 'did you mean "size"'),
         ("MG515", SPEC, {"labels": {"size": {"ignore": 1}}}, "kind"),
         ("MG515", OTHER, {"labels": {"size": {"missing": True}}}, "kind"),
-        ("MG554", beside, {}, "mse alone"),
+        ("MG554", extra, {}, "mse alone"),
     ):
-        (message,) = told(tmp_path, text, **train)
+        (message,) = diagnose(tmp_path, text, **train)
         assert message.code == code
         assert words in message.text() + message.advice()
 

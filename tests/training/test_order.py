@@ -22,7 +22,7 @@ WORDS = np.array(["a"] * 4 + ["b"] * 12 + ["c"] * 7)
 ARRAYS = Arrays({"x": np.arange(EXAMPLES)}, {"domain": WORDS}, padded={"x": ((1, "x"),)})
 
 
-def drawn_at_once(batch: int, steps: int | None, seed: int, epoch: int) -> list[Tensor]:
+def sample_order(batch: int, steps: int | None, seed: int, epoch: int) -> list[Tensor]:
     """All steps of an epoch without grouping, from all its passes laid end to end."""
     generator = generator_for(seed, "order", epoch)
     count = EXAMPLES if steps is None else steps * batch
@@ -38,7 +38,7 @@ def test_an_epoch_is_one_pass_after_another(batch: int, count: int | None) -> No
     order = RandomOrder(ARRAYS, batch, steps=count)
     for epoch in range(3):
         steps = list(order.draw(7, epoch))
-        expected = drawn_at_once(batch, count, 7, epoch)
+        expected = sample_order(batch, count, 7, epoch)
         assert len(steps) == len(expected) == order.steps
         assert all(torch.equal(one, other) for one, other in zip(steps, expected, strict=True))
 
@@ -69,10 +69,10 @@ def test_a_bucket_deals_the_examples_of_its_steps_by_length(plan: tuple[Arrays, 
     """The same examples in as many steps, lengths of steps that do not overlap; each once in a pass."""
     arrays, known = plan
     order, plain = RandomOrder(arrays, **known), RandomOrder(arrays, **{**known, "bucket": None})
-    whole, drawn = [list(each.draw(7, epoch)) for each in (order, plain)]
+    whole, sampled = [list(each.draw(7, epoch)) for each in (order, plain)]
     assert len(whole) == order.steps == plain.steps
     for start in range(0, len(whole), known["bucket"]):
-        dealt, before = [steps[start : start + known["bucket"]] for steps in (whole, drawn)]
+        dealt, before = [steps[start : start + known["bucket"]] for steps in (whole, sampled)]
         assert sorted(torch.cat(dealt).tolist()) == sorted(torch.cat(before).tolist())
         assert sorted(map(len, dealt)) == sorted(map(len, before))
         for group in set(arrays.groups["domain"]) if known["by"] else {None}:

@@ -15,7 +15,7 @@ import yaml
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.training.recipe import read_recipe
-from tests.children import told_by_a_child
+from tests.children import output_of_child
 from tests.small_runs import RECIPE, begin, go_on
 
 
@@ -113,4 +113,4 @@ def test_a_current_folder_that_is_gone_is_reported(tmp_path: Path) -> None:
             read_recipe(str(tmp_path / "recipe.yaml"))
         return 0
 
-    assert told_by_a_child(read) == (0, "")
+    assert output_of_child(read) == (0, "")

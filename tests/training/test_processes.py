@@ -104,11 +104,11 @@ def with_forks(*arguments: object) -> None:
         os.environ |= {name: str(value) for name, value in surroundings.items()}
         return main(["train", *map(str, arguments)])
 
-    with tempfile.TemporaryFile() as told:
-        children = [begun_in_a_child(partial(train, rank), told.fileno(), told.fileno()) for rank in (0, 1)]
+    with tempfile.TemporaryFile() as printed:
+        children = [begun_in_a_child(partial(train, rank), printed.fileno(), printed.fileno()) for rank in (0, 1)]
         codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-        told.seek(0)
-        text = told.read().decode()
+        printed.seek(0)
+        text = printed.read().decode()
     assert codes == [0, 0], text
     assert text.count('"test.accuracy"') == 1
 
@@ -181,7 +181,7 @@ def test_all_processes_stop_where_the_loss_of_one_is_no_number(routed: Path, tmp
 
 @pytest.mark.slow
 def test_a_model_grows_the_same_way_in_two_processes(tmp_path: Path) -> None:
-    spec = continual_runs.laid_out(tmp_path)
+    spec = continual_runs.lay_out_run(tmp_path)
     begin(spec, tmp_path / "one", train__precision="float64")
     with_forks(spec, "--out", tmp_path / "two", "-s", "train.precision=float64")
     close(tmp_path / "two", tmp_path / "one")
@@ -217,8 +217,8 @@ def test_each_process_keeps_its_part_and_the_run_is_one_like_any_other(routed: P
     (tmp_path / "script.py").write_text(DIVIDED)
     done = run_two(tmp_path / "script.py", routed, tmp_path / "two")
     assert done.returncode == 0, done.stderr
-    told = [int(each) for each in done.stdout.partition("sizes")[2].split()]
-    sizes = [told[:3], told[3:]]
+    printed = [int(each) for each in done.stdout.partition("sizes")[2].split()]
+    sizes = [printed[:3], printed[3:]]
     assert {whole for _, _, whole in sizes} == {sum(own for own, _, _ in sizes)} == {sum(kept for _, kept, _ in sizes)}
     assert all(own < 0.6 * whole and kept == own for own, kept, whole in sizes)
     close(tmp_path / "two", tmp_path / "one")

@@ -128,10 +128,10 @@ def test_a_mistake_has_its_code_its_place_and_a_way_out(tmp_path: Path, text: st
     base = "" if text.startswith("data") else "data: {name: min_max_digits}\n"
     with pytest.raises(ModgraphError) as caught:
         read_recipe(recipe_of(tmp_path, base + text if text[0] not in "-\t" else text))
-    told = {diagnostic.code: diagnostic for diagnostic in caught.value.diagnostics}
-    assert code in told
-    assert words in told[code].text() + told[code].advice()
-    assert told[code].span is not None
+    reported = {diagnostic.code: diagnostic for diagnostic in caught.value.diagnostics}
+    assert code in reported
+    assert words in reported[code].text() + reported[code].advice()
+    assert reported[code].span is not None
 
 
 def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
@@ -259,8 +259,8 @@ def test_training_blames_the_file_that_is_missing(
     arguments: list[str], code: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["train", *arguments]) == 1
-    told = capsys.readouterr().err
-    assert f"error[{code}]" in told and words in told and "1 error\n" in told, told
+    reported = capsys.readouterr().err
+    assert f"error[{code}]" in reported and words in reported and "1 error\n" in reported, reported
 
 
 @pytest.mark.parametrize("key", ["model.x.y", "model.iterations.x", "train.epochs.x", "data.x.y", "x.y"])
@@ -312,10 +312,10 @@ def test_aliases_are_bounded_and_reported_at_their_place(tmp_path: Path, kind: s
         read_recipe(recipe_of(tmp_path, text))
     assert work.calls < MOST_CALLS
     code = "MG503" if kind == "many mistakes" else "MG502"
-    told = next(each for each in caught.value.diagnostics if each.code == code)
-    assert words in told.text()
-    assert told.span is not None
-    assert text[told.span.start :].startswith(sign)
+    reported = next(each for each in caught.value.diagnostics if each.code == code)
+    assert words in reported.text()
+    assert reported.span is not None
+    assert text[reported.span.start :].startswith(sign)
 
 
 def test_a_long_number_with_many_aliases_costs_nothing(tmp_path: Path) -> None:

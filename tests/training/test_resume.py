@@ -15,7 +15,7 @@ import pytest
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.training.run import finish, started
-from tests.children import begun_in_a_child, told_by_a_child
+from tests.children import begun_in_a_child, output_of_child
 from tests.small_runs import begin, dotted, final_weights, go_on, interrupt_at
 
 
@@ -115,7 +115,7 @@ def test_a_disk_that_is_full_loses_nothing(spec: Path, tmp_path: Path, limit: in
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
         return main(["train", str(spec), "--out", str(out)])
 
-    code, printed = told_by_a_child(train)
+    code, printed = output_of_child(train)
     assert code == 1, printed
     assert "error[MG113]: cannot write" in printed
     assert "Traceback" not in printed
@@ -134,7 +134,7 @@ def test_a_folder_that_cannot_be_made_is_reported(spec: Path, tmp_path: Path) ->
 def test_two_trainings_into_one_folder_refuse_each_other(spec: Path, tmp_path: Path) -> None:
     with started(str(spec), None, {}, str(tmp_path / "run")) as engine:
         for arguments in (["--resume", str(tmp_path / "run")], [str(spec), "--out", str(tmp_path / "run")]):
-            code, printed = told_by_a_child(partial(main, ["train", *arguments]))
+            code, printed = output_of_child(partial(main, ["train", *arguments]))
             assert code == 1, printed
             assert "MG606" in printed or "MG601" in printed
         finish(engine)

@@ -21,7 +21,7 @@ from modgraph.training.run import started
 from modgraph.training.stages import staged, take_weights, trained_weights, whole_weights
 from modgraph.training.stored_run import load_run
 from tests.small_runs import begin, change_graph, final_weights
-from tests.training.test_state import copied, equal, stop_before, written
+from tests.training.test_state import copy_state, equal, stop_before, written
 
 BY_WEIGHTS = """
 model small(modules=3) {{
@@ -68,7 +68,7 @@ def test_a_router_grows_by_rows_whose_optimizer_begins_while_that_of_the_old_goe
     with started(str(spec_of(tmp_path, text)), None, {}, str(tmp_path / "run")) as engine:
         stop_before(engine, 5)
         for size, by in ((3, 1), (4, 2)):
-            weights, optimizer = copied(engine.checkpoint())
+            weights, optimizer = copy_state(engine.checkpoint())
             grown = grow(engine.state.graph, "p", by)
             change_graph(engine, grown)
             now, fresh = engine.checkpoint(), build(grown, seed=0).state_dict()

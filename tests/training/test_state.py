@@ -66,7 +66,7 @@ def stop_before(engine: Engine, step: int) -> None:
     engine._step = plain  # type: ignore[method-assign]
 
 
-def copied(checkpoint: Checkpoint) -> tuple[dict[str, Tensor], dict[str, dict[str, Tensor]]]:
+def copy_state(checkpoint: Checkpoint) -> tuple[dict[str, Tensor], dict[str, dict[str, Tensor]]]:
     """Weights and the state of the optimizer, as they are now."""
     weights = {name: each.clone() for name, each in checkpoint.weights.items()}
     optimizer = {name: {k: v.clone() for k, v in each.items()} for name, each in checkpoint.optimizer.items()}
@@ -80,7 +80,7 @@ def equal(one: Tensors, other: Tensors) -> bool:
 def test_a_pool_grows_in_mid_training_and_what_was_there_goes_on_as_it_was(small: Path, tmp_path: Path) -> None:
     with started(str(small), None, {}, str(tmp_path / "run")) as engine:
         stop_before(engine, 7)
-        weights, optimizer = copied(engine.checkpoint())
+        weights, optimizer = copy_state(engine.checkpoint())
         grown = grow(engine.state.graph, "p", 2)
         change_graph(engine, grown)
         now = engine.checkpoint()
@@ -123,7 +123,7 @@ def test_a_run_that_grew_is_resumed_from_only_its_checkpoint(
 def test_what_another_graph_lacks_is_left_and_the_rest_keeps_its_optimizer(small: Path, tmp_path: Path) -> None:
     with started(str(small), None, {}, str(tmp_path / "run")) as engine:
         stop_before(engine, 6)
-        weights, optimizer = copied(engine.checkpoint())
+        weights, optimizer = copy_state(engine.checkpoint())
         text = SPEC.replace("-> linear(3)", "-> linear(3, name='head')").replace("'", '"')
         change_graph(engine, modgraph.loads(text).ir)
         now = engine.checkpoint()
@@ -167,11 +167,11 @@ class TwoPhases(Course):
 def with_phases(monkeypatch: pytest.MonkeyPatch, edit: Callable[[Graph], Graph]) -> None:
     """Let every training have a second phase: the same examples from behind, with the graph that `edit` makes."""
 
-    def course(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> TwoPhases:
+    def schedule(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> TwoPhases:
         turned = {name: arrays.take(np.arange(len(arrays))[::-1][:20]) for name, arrays in splits.items()}
         return TwoPhases((Phase(splits, train.epochs), Phase(turned, 2, goes_on=True)), edit)
 
-    monkeypatch.setattr(runs, "course_of", course)
+    monkeypatch.setattr(runs, "course_of", schedule)
 
 
 @pytest.mark.parametrize("cut", [6, 15, 19])
@@ -191,7 +191,7 @@ def test_phases_follow_each_other_and_are_taken_up_anywhere(
     assert load_run(tmp_path / "cut").graph.pools()["p"].size == 3
 
 
-DRAWN = """
+SAMPLED = """
 model small() {
   input  x: float[4]
   target y: class[3]
@@ -209,7 +209,7 @@ def test_what_an_algorithm_keeps_goes_on_with_a_graph_and_begins_anew_with_a_pha
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, algorithm: str
 ) -> None:
     with_phases(monkeypatch, lambda graph: graph)
-    spec = written(tmp_path, DRAWN, algorithm)
+    spec = written(tmp_path, SAMPLED, algorithm)
     with started(str(spec), None, {}, str(tmp_path / "run")) as engine:
         stop_before(engine, 5)
         before = engine.state.learner

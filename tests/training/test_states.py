@@ -16,7 +16,7 @@ from modgraph.ir import grow
 from modgraph.training.run import started
 from modgraph.training.stored_run import load_run
 from tests import continual_runs
-from tests.small_runs import begin, change_graph, dotted, final_weights, go_on, interrupt_at, laid_out, take_step
+from tests.small_runs import begin, change_graph, dotted, final_weights, go_on, interrupt_at, lay_out_run, take_step
 
 SPEC = """
 model net() {
@@ -42,7 +42,7 @@ SETTINGS = {"train__epochs": 2, "train__precision": "float64", "train__checkpoin
 
 @pytest.fixture
 def spec(tmp_path: Path) -> Path:
-    found = laid_out(tmp_path)
+    found = lay_out_run(tmp_path)
     found.write_text(SPEC)
     return found
 
@@ -128,7 +128,7 @@ MOVED = {"temperature": STAIRS, "*.gain": {"name": "linear", "floor": 0.25}, "ex
 
 @pytest.fixture
 def tempered(tmp_path: Path) -> Path:
-    spec = laid_out(tmp_path)
+    spec = lay_out_run(tmp_path)
     spec.write_text(TEMPERED)
     return spec
 
@@ -180,7 +180,7 @@ def test_a_step_is_made_with_its_own_value_and_one_written_into_the_spec_makes_t
 
 def test_in_a_later_phase_a_schedule_begins_anew(tmp_path: Path) -> None:
     """Also of a state that is frozen by then: it is a setting of the training."""
-    spec = continual_runs.laid_out(tmp_path)
+    spec = continual_runs.lay_out_run(tmp_path)
     text = spec.read_text().replace("  h = x\n", "  state warmth: float = constant(8)\n  h = x * warmth / 8\n")
     spec.write_text(text)
     recipe = json.loads(spec.with_suffix(".yaml").read_text())
@@ -212,11 +212,11 @@ def test_in_a_later_phase_a_schedule_begins_anew(tmp_path: Path) -> None:
     ],
 )
 def test_what_no_schedule_can_move_is_reported_before_a_folder_is_made(
-    tempered: Path, tmp_path: Path, pattern: str, code: str, told: str
+    tempered: Path, tmp_path: Path, pattern: str, code: str, expected: str
 ) -> None:
     with pytest.raises(ModgraphError) as caught:
         begin(moving(tempered, {pattern: "cosine"}), tmp_path / "run")
     (message,) = caught.value.diagnostics
     assert message.code == code
-    assert told in message.text() + message.advice()
+    assert expected in message.text() + message.advice()
     assert not (tmp_path / "run").exists()

@@ -17,9 +17,9 @@ from modgraph.metrics.metrics import evaluate
 from modgraph.training.divergence import LOOK_EVERY, FiniteCheck
 from modgraph.training.engine import Engine
 from modgraph.training.run import finish, resumed, started
-from tests.small_runs import dotted, laid_out, take_step
+from tests.small_runs import dotted, lay_out_run, take_step
 from tests.training.test_algorithms import TOY, TOY_RECIPE
-from tests.training.test_divergence import spoil, told
+from tests.training.test_divergence import message_of, spoil
 from tests.waiting import Waits
 
 SPECS = Path(__file__).parents[2] / "specs"
@@ -85,14 +85,14 @@ def test_reinforce_waits_for_nothing(tmp_path: Path) -> None:
 def test_what_is_checked_later_is_reported_the_same_way_and_for_the_right_step(
     tmp_path: Path, clip: float | None, value: float
 ) -> None:
-    with started(str(laid_out(tmp_path)), None, dotted({"train__clip": clip}), str(tmp_path / "run")) as engine:
+    with started(str(lay_out_run(tmp_path)), None, dotted({"train__clip": clip}), str(tmp_path / "run")) as engine:
         engine.finite = FiniteCheck(7)
         name = list(engine.state.named)[1]
         spoil(engine, 25, name, value)
         with pytest.raises(ModgraphError) as caught:
             finish(engine)
         assert engine.progress.step == 26  # the seventh of an epoch
-    assert told(caught) == f"the gradient of {name} is not finite at step 25"
+    assert message_of(caught) == f"the gradient of {name} is not finite at step 25"
     with resumed(str(tmp_path / "run")) as engine:
         assert engine.progress.step == 20
         assert all(each.isfinite().all() for each in engine.state.weights.values())
@@ -101,7 +101,7 @@ def test_what_is_checked_later_is_reported_the_same_way_and_for_the_right_step(
 def test_no_checkpoint_and_no_line_is_written_after_a_step_that_went_astray(tmp_path: Path) -> None:
     """The look that is due comes long after the epoch's end."""
     options = dotted({"train__optimizer__name": "sgd", "train__optimizer__lr": 1e30})
-    with started(str(laid_out(tmp_path)), None, options, str(tmp_path / "run")) as engine:
+    with started(str(lay_out_run(tmp_path)), None, options, str(tmp_path / "run")) as engine:
         engine.finite = FiniteCheck(1000)
         with pytest.raises(ModgraphError) as caught:
             finish(engine)
@@ -110,13 +110,13 @@ def test_no_checkpoint_and_no_line_is_written_after_a_step_that_went_astray(tmp_
         pytest.raises(ModgraphError) as at_once,
     ):
         finish(engine)
-    assert told(caught) == told(at_once)
+    assert message_of(caught) == message_of(at_once)
     assert not list((tmp_path / "run/checkpoints").glob("*"))
     assert not (tmp_path / "run/metrics.jsonl").exists()
 
 
 def test_looking_later_changes_no_bit(tmp_path: Path) -> None:
-    spec, found = laid_out(tmp_path), []
+    spec, found = lay_out_run(tmp_path), []
     for every in (1, 7):
         options = dotted({"train__clip": 0.5, "train__epochs": 2})
         with started(str(spec), None, options, str(tmp_path / f"run{every}")) as engine:
@@ -138,7 +138,7 @@ def test_a_norm_that_overflows_is_reported_later_only_where_clipping_needs_it() 
             continue
         with pytest.raises(ModgraphError) as caught:
             later.look()
-        assert told(caught) == "the norm of the gradient, which clipping needs, is inf at step 5"
+        assert message_of(caught) == "the norm of the gradient, which clipping needs, is inf at step 5"
 
 
 # ------------------------------------------------------------ sums

@@ -125,10 +125,10 @@ def test_a_run_records_where_its_weights_came_from(tmp_path: Path) -> None:
     options = recipe(tmp_path, f"{tmp_path}/vit.safetensors")
     with started("specs/gmoe.mod", str(tmp_path / "r.yaml"), options, str(tmp_path / "run")):
         pass
-    told = json.loads((tmp_path / "run/start.json").read_text())
-    assert told["source"] == "vit.safetensors"
-    assert told["fresh"] == [f"blocks.1.gate.{part}" for part in ("weight", "bias", "keys", "scale")]
-    assert "blocks.1.expert.2.ffn.fc2.bias" in told["copied"]
+    reported = json.loads((tmp_path / "run/start.json").read_text())
+    assert reported["source"] == "vit.safetensors"
+    assert reported["fresh"] == [f"blocks.1.gate.{part}" for part in ("weight", "bias", "keys", "scale")]
+    assert "blocks.1.expert.2.ffn.fc2.bias" in reported["copied"]
     found = load_run(tmp_path / "run").checkpoint().weights
     assert found["norm.weight"].equal(timm_tensors()["norm.weight"])
     (tmp_path / "vit.safetensors").unlink()
@@ -179,9 +179,9 @@ def refuses(start: Callable[[Path, Any], Any], folder: Path, tensors: Any, words
     """A training does not start from some tensors, and says so in one message."""
     with pytest.raises(ModgraphError) as caught:
         start(folder, tensors)
-    (told,) = caught.value.diagnostics
-    assert told.code == "MG516"
-    assert words in told.text()
+    (reported,) = caught.value.diagnostics
+    assert reported.code == "MG516"
+    assert words in reported.text()
 
 
 def test_all_that_is_amiss_with_a_file_is_reported_at_once(tmp_path: Path) -> None:
@@ -353,10 +353,10 @@ def test_a_file_without_weights_is_reported(tmp_path: Path, kind: str) -> None:
     write(tmp_path / name)
     with pytest.raises(ModgraphError) as caught:
         read_tensors(str(tmp_path / name))
-    (told,) = caught.value.diagnostics
-    assert told.code == "MG534"
-    assert words in told.text()
-    assert "\n" not in told.text()
+    (reported,) = caught.value.diagnostics
+    assert reported.code == "MG534"
+    assert words in reported.text()
+    assert "\n" not in reported.text()
 
 
 @pytest.mark.parametrize("write", [torch.save, save_file])
@@ -436,10 +436,10 @@ def test_a_mistake_in_a_map_has_its_code_its_place_and_a_way_out(tmp_path: Path,
     graph = modgraph.load("specs/gmoe.mod", **{**PARAMETERS, "sparse": [1]}).ir
     with pytest.raises(ModgraphError) as caught:
         read_map(str(tmp_path / "map.yaml"), graph)
-    told = {each.code: each for each in caught.value.diagnostics}
-    assert code in told
-    assert words in told[code].text() + told[code].advice()
-    assert told[code].span is not None
+    reported = {each.code: each for each in caught.value.diagnostics}
+    assert code in reported
+    assert words in reported[code].text() + reported[code].advice()
+    assert reported[code].span is not None
 
 
 def test_all_mistakes_of_a_map_are_reported_at_once(tmp_path: Path) -> None:

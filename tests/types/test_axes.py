@@ -88,9 +88,9 @@ def test_two_pools_in_a_row_give_an_axis_each() -> None:
 def test_axes_of_unlike_pools_do_not_meet(body: str) -> None:
     with pytest.raises(ModgraphError) as caught:
         graph_of(body)
-    told = str(caught.value)
-    assert "[a=3, 4]" in told and "[b=3, 4]" in told
-    assert told.count("comes from here") == 2, "both origins"
+    message = str(caught.value)
+    assert "[a=3, 4]" in message and "[b=3, 4]" in message
+    assert message.count("comes from here") == 2, "both origins"
 
 
 def test_the_help_for_axes_that_do_not_meet_is_valid_input() -> None:

@@ -96,8 +96,8 @@ def test_a_page_needs_what_runs_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "modgraph_web", None)  # as if it were not installed
     assert main(["export", str(tmp_path), "-o", str(tmp_path / "page"), "--web"]) == 1
-    told = capsys.readouterr().err
-    assert "MG860" in told and "pip install ./export/web" in told
+    errors = capsys.readouterr().err
+    assert "MG860" in errors and "pip install ./export/web" in errors
     assert not (tmp_path / "page").exists()
 
 

@@ -152,9 +152,9 @@ def good_cases(folder: Path) -> list[dict[str, Any]]:
             "bundle": str(folder / f"{name}.onnx"),
             "inputs": {k: as_case(v) for k, v in inputs.items()},
         }
-        told = {key: {"shape": list(array.shape), "data": array.ravel().tolist()} for key, array in outputs.items()}
+        caught = {key: {"shape": list(array.shape), "data": array.ravel().tolist()} for key, array in outputs.items()}
         predicted = {key: {"shape": list(array.shape), "data": array.ravel().tolist()} for key, array in best.items()}
-        found.append({**case, "outputs": told, "predicted": predicted})
+        found.append({**case, "outputs": caught, "predicted": predicted})
     return found
 
 
@@ -162,10 +162,10 @@ def bad_cases(folder: Path) -> list[dict[str, Any]]:
     found = []
     for title, (name, inputs) in bad_inputs().items():
         path = folder / f"{name}.onnx"
-        with pytest.raises(BundleError) as told:
+        with pytest.raises(BundleError) as caught:
             Bundle(path, threads=1).run(inputs)
         case = {"title": title, "bundle": str(path), "inputs": {k: as_case(v) for k, v in inputs.items()}}
-        found.append({**case, "message": str(told.value)})
+        found.append({**case, "message": str(caught.value)})
     return found
 
 
@@ -199,9 +199,9 @@ def lying(folder: Path) -> list[Path]:
 def refused(paths: list[Path]) -> list[dict[str, Any]]:
     found = []
     for path in paths:
-        with pytest.raises(BundleError) as told:
+        with pytest.raises(BundleError) as caught:
             Bundle(path)
-        found.append({"path": str(path), "reason": told.value.reason, "wayOut": told.value.way_out})
+        found.append({"path": str(path), "reason": caught.value.reason, "wayOut": caught.value.way_out})
     return found
 
 
@@ -210,7 +210,7 @@ def cases(bundles: Path) -> Path:
     """What Python makes of inputs and files, for Node to compare."""
     path = bundles / "cases.json"
     known = {name: Bundle(bundles / f"{name}.onnx") for name in ("smn", "words", "routed")}
-    told = {
+    caught = {
         "good": good_cases(bundles),
         "bad": bad_cases(bundles),
         "damaged": refused(damaged(bundles)),
@@ -223,7 +223,7 @@ def cases(bundles: Path) -> Path:
             for bundle in known.values()
         },
     }
-    path.write_text(json.dumps(told, allow_nan=False))
+    path.write_text(json.dumps(caught, allow_nan=False))
     return path
 
 

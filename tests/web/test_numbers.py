@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.inspect import browser as chromium
-from tests.small_runs import begin, laid_out
+from tests.small_runs import begin, lay_out_run
 from tests.web.served import assert_as_in_python, last, made, opened, runs, settled
 
 modgraph_web = pytest.importorskip("modgraph_web", reason="pip install ./export/web")
@@ -20,7 +20,7 @@ if not modgraph_web.available():
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("numbers")
-    begin(laid_out(folder), folder / "run", train__epochs=1)
+    begin(lay_out_run(folder), folder / "run", train__epochs=1)
     return folder / "run"
 
 
@@ -28,12 +28,12 @@ def test_numbers_are_typed_and_what_does_not_fit_is_reported(run: Path, tmp_path
     folder = made(tmp_path, run)
     for browser in chromium.started():
         with opened(browser, folder) as page:
-            shown = np.array(json.loads(page.input_value("textarea")), np.float32)
-            assert np.array_equal(last(page, "inputs")["image"], shown[None])
+            displayed = np.array(json.loads(page.input_value("textarea")), np.float32)
+            assert np.array_equal(last(page, "inputs")["image"], displayed[None])
             before = runs(page)
-            page.fill("textarea", json.dumps((1 - shown).tolist()))
+            page.fill("textarea", json.dumps((1 - displayed).tolist()))
             settled(page, before)
-            assert np.array_equal(last(page, "inputs")["image"], 1 - shown[None])
+            assert np.array_equal(last(page, "inputs")["image"], 1 - displayed[None])
             assert_as_in_python(page, folder)
             page.fill("textarea", "[[[1, 2], [3, 4]]]")
             page.wait_for_selector('.outputs >> text="image" has the shape [1, 1, 2, 2]')

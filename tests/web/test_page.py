@@ -167,10 +167,10 @@ def test_words_are_typed_and_strange_ones_named(phone: Page, words: Path) -> Non
 
 
 def test_each_word_has_its_module_and_what_comes_next(phone: Page, words: Path) -> None:
-    shown = phone.locator(".word").all_inner_texts()
+    displayed = phone.locator(".word").all_inner_texts()
     outputs = last(phone, "outputs")
     modules = outputs["expert.selected"][0].argmax(-1)
-    assert [text[-1] for text in shown] == [*map(str, modules)]
+    assert [text[-1] for text in displayed] == [*map(str, modules)]
     phone.locator(".word").nth(1).click()
     listed = Bundle(words / "model.onnx").manifest["classes"]["logits"]
     assert phone.inner_text(".bars .first th") == listed[outputs["logits"][0, 1].argmax()]
@@ -183,8 +183,8 @@ def test_probabilities_and_shares_are_those_of_the_numbers(digits: Page) -> None
     digits.locator(".example").first.click()
     outputs = last(digits, "outputs")
     powers = np.exp(outputs["logits"][0] - outputs["logits"][0].max())
-    shown = [float(text.rstrip(" %")) for text in digits.locator(".bars td.numeric").all_inner_texts()]
-    assert shown == pytest.approx(100 * powers / powers.sum(), abs=0.51)
+    displayed = [float(text.rstrip(" %")) for text in digits.locator(".bars td.numeric").all_inner_texts()]
+    assert displayed == pytest.approx(100 * powers / powers.sum(), abs=0.51)
     choice = outputs["expert.selected"][0]
     route = digits.locator(".route").first
     shares = [float(text.rstrip(" %")) for text in route.locator(".module .numeric").all_inner_texts()]
@@ -217,11 +217,11 @@ def test_a_pool_of_the_graph_selects_its_route_and_a_module_its_bar(digits: Page
 
 def test_the_graph_folds_with_the_network_off(digits: Page) -> None:
     digits.context.set_offline(True)
-    shown = digits.locator(".canvas .box").count()
+    displayed = digits.locator(".canvas .box").count()
     digits.focus('.canvas .box[data-id="x.patches"]')
     digits.keyboard.press("Enter")
     digits.wait_for_selector('.canvas .box[data-id="x.patches"][aria-expanded=true]')
-    assert digits.locator(".canvas .box").count() > shown
+    assert digits.locator(".canvas .box").count() > displayed
     before = runs(digits)
     digits.locator(".example").nth(1).click()
     settled(digits, before)
@@ -268,9 +268,9 @@ def luminance(colour: str) -> float:
 # ------------------------------------------------------------ what is wrong
 
 
-@pytest.mark.parametrize(("name", "told"), [("model.onnx", "is damaged"), (".wasm", "The model cannot be run here")])
+@pytest.mark.parametrize(("name", "message"), [("model.onnx", "is damaged"), (".wasm", "The model cannot be run here")])
 def test_what_is_damaged_or_missing_is_reported(
-    browser: Browser, images: Path, tmp_path: Path, name: str, told: str
+    browser: Browser, images: Path, tmp_path: Path, name: str, message: str
 ) -> None:
     folder = tmp_path / "page"
     shutil.copytree(images, folder)
@@ -284,7 +284,7 @@ def test_what_is_damaged_or_missing_is_reported(
         page = browser.new_page()
         page.goto(address)
         page.wait_for_selector("div.fault:not([hidden])")
-        assert told in page.inner_text("div.fault")
+        assert message in page.inner_text("div.fault")
         page.close()
 
 

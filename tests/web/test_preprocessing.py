@@ -74,9 +74,9 @@ def picture_cases() -> list[dict[str, Any]]:
                 found.append(picture_case(data, (3, *size), 255 - colours, colours))
             found.append(picture_case(Cifar100(folder="."), (3, *size), colours, colours))
             found.append(picture_case(Cifar100(folder="."), (3, *size), 255 - grey, 255 - grey))
-    drawn = np.zeros((20, 20, 4), np.uint8)  # black ink on nothing
-    drawn[5:15, 8:12, 3] = 255
-    found.append(picture_case(Digits(), (1, 8, 8), drawn, drawn[..., 3]))
+    ink = np.zeros((20, 20, 4), np.uint8)  # black ink on nothing
+    ink[5:15, 8:12, 3] = 255
+    found.append(picture_case(Digits(), (1, 8, 8), ink, ink[..., 3]))
     return found
 
 

@@ -49,8 +49,8 @@ def test_what_a_user_draws_or_types_gives_what_python_gives(
     browser: Browser, pages: dict[str, Path], name: str, headers: Mapping[str, str]
 ) -> None:
     with opened(browser, pages[name], headers=headers) as page:
-        is_alone = headers is NO_HEADERS or os.cpu_count() == 1
-        assert ("one thread" in page.inner_text(".status")) == is_alone
+        is_single_threaded = headers is NO_HEADERS or os.cpu_count() == 1
+        assert ("one thread" in page.inner_text(".status")) == is_single_threaded
         page.context.set_offline(True)
         before = runs(page)
         if name == "modular_networks_lm":

@@ -42,7 +42,7 @@ def hold_bundle(case: Case, counts: Counter[str]) -> None:
         }
         found = bundle.run(arrays, routing=True)
     counts["exported"] += 1
-    values = case.real({name: torch.from_numpy(value).double() for name, value in found.items()})
+    values = case.without_padding({name: torch.from_numpy(value).double() for name, value in found.items()})
     if missing := case.graph.outputs.keys() - values.keys():
         raise Unlike("reference and bundle", f"the bundle has no {sorted(missing)}")
     hold_rounded(case, model, values, counts)
@@ -64,7 +64,9 @@ def hold_rounded(case: Case, model: Model, values: Values, counts: Counter[str])
     with torch.no_grad():
         batch = {name: value.float() if value.is_floating_point() else value for name, value in case.batch.items()}
         computed = model.compute(batch, losses=False, routing=True)
-    rounded = case.real({name: value.double() for name, value in (computed.outputs | computed.routing).items()})
+    rounded = case.without_padding(
+        {name: value.double() for name, value in (computed.outputs | computed.routing).items()}
+    )
     for name, value in values.items():
         apart, of_torch = apartness(expected[name], value), apartness(expected[name], rounded[name])
         if apart > max(CLOSE, 4 * of_torch) or not _same_choice(expected[name], value):

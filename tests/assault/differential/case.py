@@ -18,7 +18,7 @@ from modgraph.backends.torch import Computed, Model
 from modgraph.ir import Graph, OpNode, Result, flat_to_json, moved_states
 from modgraph.types import TensorType
 from tests.assault.coverage import graphs_in
-from tests.assault.examples_at_random import Batch, batch_for, real_part, unlike_start, with_rubbish
+from tests.assault.examples_at_random import Batch, batch_for, mask_padding, unlike_start, with_rubbish
 from tests.reference import Interpreted, interpret
 
 CLOSE = 1e-8  # relative to the largest number of a value
@@ -77,11 +77,12 @@ class Case:
         finally:
             self.model.eval().load_state_dict(kept)
 
-    def real(self, values: Mapping[str, Tensor]) -> Values:
+    def without_padding(self, values: Mapping[str, Tensor]) -> Values:
         """Values with zeros in their padding."""
         none = TensorType("float", per="batch")
         return {
-            name: real_part(self.graph, self.types.get(name, none), self.batch, value) for name, value in values.items()
+            name: mask_padding(self.graph, self.types.get(name, none), self.batch, value)
+            for name, value in values.items()
         }
 
 
@@ -107,7 +108,7 @@ def by_torch(case: Case, model: Model) -> Values:
         found: Computed = model.compute(case.batch, routing=True, moves=False)
         states = model.results(case.batch, tuple(moved.values()))
     values = found.outputs | found.losses | found.routing
-    return case.real(values | {f"next {name}": value for name, value in zip(moved, states, strict=True)})
+    return case.without_padding(values | {f"next {name}": value for name, value in zip(moved, states, strict=True)})
 
 
 def by_reference(case: Case, training: bool = False, nudge: float = 0.0) -> Values:
@@ -125,7 +126,9 @@ def by_reference(case: Case, training: bool = False, nudge: float = 0.0) -> Valu
     found: Interpreted = interpret(flat_to_json(case.graph), weights, batch, training=training)
     values = {**found.outputs, **found.losses, **found.routing}
     values |= {f"next {name}": value for name, value in found.states.items() if name in case.moved}
-    return case.real({name: torch.as_tensor(np.asarray(value, dtype=float)) for name, value in values.items()})
+    return case.without_padding(
+        {name: torch.as_tensor(np.asarray(value, dtype=float)) for name, value in values.items()}
+    )
 
 
 def hold(ways: str, expected: Values, found: Values, close: float = CLOSE) -> None:

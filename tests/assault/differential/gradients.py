@@ -58,7 +58,7 @@ def _shares(case: Case) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad(), in_64_bits():
         outputs = case.model.compute(case.batch, losses=False).outputs
-    return case.real(
+    return case.without_padding(
         {name: torch.randn(each.shape, generator=generator, dtype=torch.float64) for name, each in outputs.items()}
     )
 
@@ -66,7 +66,7 @@ def _shares(case: Case) -> dict[str, Tensor]:
 def _total(case: Case) -> Tensor:
     with in_64_bits():
         found = case.model.compute(case.batch)
-    outputs = case.real(found.outputs)
+    outputs = case.without_padding(found.outputs)
     return sum((outputs[name] * share).sum() for name, share in _shares(case).items()) + sum(found.losses.values())  # type: ignore[return-value]
 
 

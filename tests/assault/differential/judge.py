@@ -31,7 +31,7 @@ from tests.assault.differential.case import (
     op_nodes,
 )
 from tests.assault.differential.failures import first_line
-from tests.assault.examples_at_random import alone, real_part
+from tests.assault.examples_at_random import mask_padding, single_example
 from tests.backends.torch.test_source import computed, made_of
 from tests.reference import Unsupported
 
@@ -46,11 +46,11 @@ def judge(case: Case, counts: Counter[str]) -> None:
     expected = by_reference(case)
     hold("reference and torch", expected, by_torch(case, case.model))
     counts["compared"] += 1
-    for form in other_forms(case.graph):
-        other = build(case.graph, lowering=form).double().eval()
+    for lowering in other_lowerings(case.graph):
+        other = build(case.graph, lowering=lowering).double().eval()
         other.load_state_dict(case.model.state_dict())
-        hold(f"reference and {form}", expected, by_torch(case, other))
-        counts[f"form {form}"] += 1
+        hold(f"reference and {lowering}", expected, by_torch(case, other))
+        counts[f"form {lowering}"] += 1
     _hold_examples(case, counts)
     _hold_training(case, counts)
     _hold_source(case, counts)
@@ -76,35 +76,35 @@ def _is_finite(value: Tensor) -> bool:
     return bool(value.isfinite().all()) and not bool((value.abs() > LARGEST).any())
 
 
-def other_forms(graph: Graph) -> list[str]:
+def other_lowerings(graph: Graph) -> list[str]:
     """The forms that routes may have beside the best."""
-    forms = set()
+    names = set()
     for part in graph.parts():
         for route in part.graph.of_kind(RouteNode):
             offered = Lower().offered(part, route)
-            forms |= {form.form for form in offered[1:]}
-            forms |= {MASKED} if len(offered) > 1 else set()
-    return sorted(forms)
+            names |= {lowering.form for lowering in offered[1:]}
+            names |= {MASKED} if len(offered) > 1 else set()
+    return sorted(names)
 
 
 def _hold_examples(case: Case, counts: Counter[str]) -> None:
     """Each example by itself gives what it gives in the batch."""
-    if looks_at_the_batch(case.graph):
+    if reads_the_batch(case.graph):
         return
     together = by_torch(case, case.model)
     with torch.no_grad(), in_64_bits():
         for at in range(EXAMPLES):
-            single = alone(case.graph, case.batch, at)
+            single = single_example(case.graph, case.batch, at)
             found = case.model.compute(single, losses=False, routing=True)
             for name, value in (found.outputs | found.routing).items():
                 if case.types[name].per == "example":
-                    real = real_part(case.graph, case.types[name], single, value)[0]
-                    here = together[name][at][tuple(map(slice, real.shape))]
-                    hold("an example alone and in a batch", {name: real}, {name: here})
+                    unpadded = mask_padding(case.graph, case.types[name], single, value)[0]
+                    here = together[name][at][tuple(map(slice, unpadded.shape))]
+                    hold("an example alone and in a batch", {name: unpadded}, {name: here})
     counts["examples alone"] += EXAMPLES
 
 
-def looks_at_the_batch(graph: Graph) -> bool:
+def reads_the_batch(graph: Graph) -> bool:
     """Whether some op makes one value of all examples."""
     return any(node.op.name.startswith("batch_") for node in op_nodes(graph)) or any(
         type_.per == "batch" for part in graph.parts() for node in part.graph for type_ in node.types

@@ -56,9 +56,9 @@ def derived(writer: Writer) -> None:
     source, type_ = writer.rng.choice(list(writer.arrays.items()))
     texts, result = stages(writer, type_, writer.rng.randint(1, 2), DERIVED)
     chain = " -> ".join([source, *texts])
-    alike = [name for name, other in writer.arrays.items() if other == result]
-    if alike and writer.chance(0.4):
-        chain = f"({chain}) {writer.rng.choice('+-*')} {writer.rng.choice(alike)}"
+    candidates = [name for name, other in writer.arrays.items() if other == result]
+    if candidates and writer.chance(0.4):
+        chain = f"({chain}) {writer.rng.choice('+-*')} {writer.rng.choice(candidates)}"
     name = writer.names.fresh("derived")
     writer.line(f"{name} = {chain}")
     writer.arrays[name] = result
@@ -97,8 +97,8 @@ def a_rule(writer: Writer) -> None:
     if found is None:
         return
     del writer.states[name]
-    forms = (f"0.9 * {name} + 0.1 * ({found})", f"{name} + 0.01 * sign({found})", f"({name} + ({found})) / 2")
-    writer.line(f"next {name} = {writer.rng.choice(forms)}")
+    updates = (f"0.9 * {name} + 0.1 * ({found})", f"{name} + 0.01 * sign({found})", f"({name} + ({found})) / 2")
+    writer.line(f"next {name} = {writer.rng.choice(updates)}")
 
 
 def _statistic(writer: Writer, type_: TensorType) -> str | None:

@@ -32,9 +32,9 @@ def a_repeat(writer: Writer) -> None:
                 rng.choice(INSIDE if writer.depth < 3 else INSIDE[:3])(writer)
         if writer.depth < 3 and writer.chance(0.25) and not writer.in_scan:
             a_repeat(writer)
-        alike = [name for name, other in writer.values.items() if other == type_]
+        candidates = [name for name, other in writer.values.items() if other == type_]
         texts, _ = stages(writer, type_, rng.randint(1, 2), KEEPING)
-        writer.line(f"{x} = {x} + 0.5 * ({' -> '.join([rng.choice(alike), *texts])})")
+        writer.line(f"{x} = {x} + 0.5 * ({' -> '.join([rng.choice(candidates), *texts])})")
         if writer.chance(0.2) and not keys.startswith('["'):
             writer.line(f"if {index} in [0, 2] {{ {x} = {x} -> gelu }} else {{ {x} = 0.5 * {x} }}")
     writer.values[x] = type_
@@ -61,8 +61,8 @@ def rounds(writer: Writer) -> None:
         writer.line(f"{family}[i] = {x} + 1")
     writer.values[x] = type_
     key = '"high"' if words else "0"
-    form = writer.rng.choice((f"{family} -> mean", f"{family} -> sum", f"{family}[{key}]"))
-    writer.bind(form, type_)
+    expression = writer.rng.choice((f"{family} -> mean", f"{family} -> sum", f"{family}[{key}]"))
+    writer.bind(expression, type_)
     if writer.chance(0.3):
         writer.bind(f'{family} -> stack -> mean(axis="{family}")', type_)
     if writer.chance(0.3):

@@ -47,7 +47,7 @@ DECIDES = (
     "linear(1) | linear({n}) | linear(1, noise=0.1, capacity=1.5) | cosine(1, width=3) | noisy_top_k({n}) | "
     "noisy_top_k(1, noise=false) | agreement(2) | fixed | truncated_kernel"
 ).split(" | ")
-SENT = (
+BY_WEIGHTS = (
     "v -> inner by ({s} -> softmax)",
     "v -> inner by (({s} -> softmax) * ({s} -> top_k(1)))",
     "v -> inner by (({s}, {s} -> top_k({n})) -> masked_softmax)",
@@ -66,9 +66,9 @@ def _nested(writer: Writer, out: int, depth: int) -> str:
     inner = inner if depth == 1 else f"pool inner[{size}] = {_nested(writer, out, depth - 1)}"
     n = rng.randint(1, size)
     if writer.chance(0.5):
-        means = [f"router gate = {rng.choice(DECIDES).format(n=n)}", "y = v -> inner by gate"]
+        body = [f"router gate = {rng.choice(DECIDES).format(n=n)}", "y = v -> inner by gate"]
     else:
-        means = [f"y = {rng.choice(SENT).format(s='(v -> linear(inner))', n=n)}"]
+        body = [f"y = {rng.choice(BY_WEIGHTS).format(s='(v -> linear(inner))', n=n)}"]
     block = writer.names.fresh("nest")
-    writer.define(f"block {block}(k={out}) {{", ["input v: float[d]", inner, *means, "output y"])
+    writer.define(f"block {block}(k={out}) {{", ["input v: float[d]", inner, *body, "output y"])
     return block

@@ -58,25 +58,25 @@ def by_weights(writer: Writer) -> None:
     rng = writer.rng
     known = [pool for pool in writer.pools.values() if pool.width == width(type_) and not writer.in_scan]
     pool = rng.choice(known) if known and writer.chance(0.4) else a_pool(writer, width(type_))[0]
-    sender = type_.shape[0].name
+    token = type_.shape[0].name
     scores = writer.bind(
         f"{source} -> linear({pool.name})", floats(type_.shape[0], Axis(pool.size, pool.name)), "scores"
     )
-    where = f'"{sender}"' if sender else "-2"
-    over = sender or "-2"
+    where = f'"{token}"' if token else "-2"
+    over = token or "-2"
     choice = rng.choice(CHOICES).format(k=rng.randint(1, pool.size), where=where)
     weights = rng.choice(WEIGHTS).format(s=scores, choice=choice, where=where)
     each = floats(Axis(pool.size, pool.name), type_.shape[1])
-    form = rng.randrange(6)
-    if form == 0:
+    variant = rng.randrange(6)
+    if variant == 0:
         writer.bind(f"{source} -> {pool.name} by {weights} over {over}", each)
-    elif form == 1:
+    elif variant == 1:
         slots = writer.bind(f"{source} by {weights} over {over}", each)
         writer.bind(f"{slots} -> {pool.name} by {weights}", floats(*type_.shape))
-    elif form == 2:
+    elif variant == 2:
         size = rng.choice(WIDTHS)
         writer.bind(f"{source} -> linear({size}) by {weights} over {over}", floats(each.shape[0], size))
-    elif form == 3:
+    elif variant == 3:
         messages = writer.bind(f"{source} -> {pool.name}", floats(*type_.shape[:1], *each.shape))
         writer.bind(f"{messages} by {weights} over {pool.name}", floats(*type_.shape))
     else:
@@ -89,13 +89,13 @@ def a_capacity(writer: Writer) -> None:
     if found is None:
         return
     source, type_ = found
-    sender = type_.shape[0].name
-    where = f'"{sender}"' if sender else "-1"
+    token = type_.shape[0].name
+    where = f'"{token}"' if token else "-1"
     score = writer.bind(f"{source} -> linear(1) -> flatten(1) -> mean(axis=-1)", floats(type_.shape[0]), "score")
     place = writer.names.fresh("place")
     writer.line(f'{place} = {score} -> top_k(2, axis={where}) -> dispatch(2, axis={where}, into="slot")')
     writer.values[place] = floats(Axis(2, "slot"), type_.shape[0])
-    if sender:
-        slots = writer.bind(f"{source} by {place} over {sender}", floats(Axis(2, "slot"), type_.shape[1]))
+    if token:
+        slots = writer.bind(f"{source} by {place} over {token}", floats(Axis(2, "slot"), type_.shape[1]))
         inner, _ = stages(writer, floats(type_.shape[1]), 1, ["tanh", "layer_norm", "gelu"])
         writer.bind(f"({slots} -> {inner[0]}) by {place} over slot", type_)

@@ -20,9 +20,9 @@ def a_scan(writer: Writer) -> None:
     rng = writer.rng
     axis, *step = type_.shape
     size = rng.choice(WIDTHS)
-    starts = [name for name, other in writer.values.items() if other == floats(size)]
+    initial = [name for name, other in writer.values.items() if other == floats(size)]
     h, v = writer.names.fresh("h"), writer.names.fresh("v")
-    carried = [f"{h}: float[{size}]" + (f" = {rng.choice(starts)}" if starts and writer.chance(0.6) else "")]
+    carried = [f"{h}: float[{size}]" + (f" = {rng.choice(initial)}" if initial and writer.chance(0.6) else "")]
     second = writer.names.fresh("c") if writer.chance(0.4) else ""
     if second:
         carried.append(f"{second}: float[{', '.join(written_axis(each) for each in step)}]")
@@ -41,11 +41,11 @@ def a_scan(writer: Writer) -> None:
         inside = {name: type_ for name, type_ in writer.values.items() if name not in outer}
         yields |= dict(rng.sample(list(inside.items()), min(2, len(inside))))
         yields |= {f"{h} * 2": floats(size), v: floats(*step)}
-        chosen = [h, *[each for each in yields if each != h][: len(results) - 1]]
-        while len(chosen) < len(results):
-            chosen.append(h)
-        writer.line(f"yield ({', '.join(chosen)})" if len(chosen) > 1 else f"yield {chosen[0]}")
-    for name, what in zip(results, chosen, strict=True):
+        yielded = [h, *[each for each in yields if each != h][: len(results) - 1]]
+        while len(yielded) < len(results):
+            yielded.append(h)
+        writer.line(f"yield ({', '.join(yielded)})" if len(yielded) > 1 else f"yield {yielded[0]}")
+    for name, what in zip(results, yielded, strict=True):
         writer.values[name] = floats(axis, *yields[what].shape)
     if writer.chance(0.4):
         writer.bind(f"{results[0]} -> last", floats(size))
@@ -66,8 +66,8 @@ def _step(writer: Writer, v: str, h: str, size: int) -> None:
         joined = writer.bind(f"({v}, {h}) -> concat", floats(width(step) + size))
         pool, result = a_pool(writer, width(step) + size, keeps=False)
         router, _ = a_router(writer, pool)
-        sent = writer.bind(f"{joined} -> {pool.name} by {router}", floats(*result.shape))
-        writer.line(f"{h} = ({sent}, {h}) -> concat -> linear({size}) -> tanh")
+        routed = writer.bind(f"{joined} -> {pool.name} by {router}", floats(*result.shape))
+        writer.line(f"{h} = ({routed}, {h}) -> concat -> linear({size}) -> tanh")
     else:
         writer.line(f"{h} = ({reduced}, {h}) -> concat -> linear({size}) -> tanh")
 

@@ -9,7 +9,7 @@ from modgraph.declare import format_value
 from modgraph.ops import Op
 from modgraph.types import Misfit, TensorType
 from tests.assault.programs.writer import Writer, is_small
-from tests.assault.settings import drawn
+from tests.assault.settings import sample_settings
 
 LOSSES = {name for name, op in Op.registry.items() if op.objective or name in ("load", "importance", "entropy")}
 ARRAYS = {"parameter", "constant", "state", "next_state", "keep_recent"}
@@ -89,7 +89,7 @@ def axis_of(writer: Writer, type_: TensorType) -> Any:
 def settings_for(writer: Writer, name: str, type_: TensorType) -> dict[str, Any]:
     """Settings of an op for a value: those it must have and some others, the axes being the value's."""
     rng, rank = writer.rng, len(type_.shape)
-    settings = drawn(Op.registry[name], rng)
+    settings = sample_settings(Op.registry[name], rng)
     axis = Op.registry[name].settings().get("axis")
     if axis is not None and int in axis.kinds and ("axis" in settings or writer.chance(0.5)):
         settings["axis"] = axis_of(writer, type_)

@@ -119,14 +119,14 @@ def several(writer: Writer) -> None:
     name = writer.rng.choice(SEVERAL)
     op = Op.registry[name]
     for _ in range(12):
-        chosen = [_operand(writer) for operand in op.operands if not operand.optional or writer.chance(0.5)]
+        sampled = [_operand(writer) for operand in op.operands if not operand.optional or writer.chance(0.5)]
         if name in ("draw", "normal_noise"):
-            chosen = chosen[:1]
+            sampled = sampled[:1]
         if name == "expand":
-            chosen = chosen[:2]
-        if None in chosen:
+            sampled = sampled[:2]
+        if None in sampled:
             return
-        sources = [each for each in chosen if each is not None]
+        sources = [each for each in sampled if each is not None]
         settings = settings_for(writer, name, sources[0][1])
         if name == "expand":
             settings = {"axis": axis_of(writer, sources[1][1])}
@@ -161,10 +161,10 @@ def side_by_side(writer: Writer) -> None:
     if found is None:
         return
     source, type_ = found
-    alike = [name for name, other in writer.values.items() if other == type_]
+    candidates = [name for name, other in writer.values.items() if other == type_]
     kind = writer.rng.randrange(4)
     if kind == 0:
-        others = [writer.rng.choice(alike) for _ in range(writer.rng.randint(1, 2))]
+        others = [writer.rng.choice(candidates) for _ in range(writer.rng.randint(1, 2))]
         size = width(type_) * (1 + len(others))
         writer.bind(f"({', '.join([source, *others])}) -> concat", floats(*type_.shape[:-1], size))
     elif kind == 1 and width(type_) % 2 == 0:
@@ -174,10 +174,10 @@ def side_by_side(writer: Writer) -> None:
         writer.values |= {first: half, second: half}
     elif kind == 2:
         writer.bind(
-            f'({source}, {writer.rng.choice(alike)}) -> stack(axis="pair")', floats(Axis(2, "pair"), *type_.shape)
+            f'({source}, {writer.rng.choice(candidates)}) -> stack(axis="pair")', floats(Axis(2, "pair"), *type_.shape)
         )
     else:
-        writer.bind(f"({source}, {writer.rng.choice(alike)}) -> training_or_inference", type_)
+        writer.bind(f"({source}, {writer.rng.choice(candidates)}) -> training_or_inference", type_)
 
 
 def a_module(writer: Writer) -> None:
@@ -190,6 +190,6 @@ def a_module(writer: Writer) -> None:
         declaration = f"{keyword} {name} = {' -> '.join(texts)}"
         writer.line(f"frozen {{ {declaration} }}" if writer.chance(0.15) else declaration)
         writer.bind(f"{source} -> {name}", result)
-        alike = [each for each, other in writer.values.items() if other == type_]
-        if writer.chance(0.4) and alike:
-            writer.bind(f"{writer.rng.choice(alike)} -> {name} -> relu", result)
+        candidates = [each for each, other in writer.values.items() if other == type_]
+        if writer.chance(0.4) and candidates:
+            writer.bind(f"{writer.rng.choice(candidates)} -> {name} -> relu", result)

@@ -112,10 +112,10 @@ def test_every_op_that_takes_outer_axes_is_exported_with_them(outer: tuple[int, 
             modgraph.loads(text)
             fits.append(text)
     assert len(fits) > len(PLAIN) / 2, "outer axes fit most ops"
-    alone = [text for text in fits if "target" in text or "loss" in text]
-    plain = [text for text in fits if text not in alone]
+    separate = [text for text in fits if "target" in text or "loss" in text]
+    plain = [text for text in fits if text not in separate]
     groups = [together(plain[at : at + TOGETHER]) for at in range(0, len(plain), TOGETHER)]
-    for text in (*groups, *alone):
+    for text in (*groups, *separate):
         model = modgraph.loads(text).build()
         modgraph.export(model, tmp_path / "m.onnx", force=True)
         agree(model, tmp_path / "m.onnx", (1, 3))
@@ -169,9 +169,9 @@ def test_ordinary_networks_agree_with_weights_and_statistics_as_trained(name: st
 
 
 @pytest.mark.usefixtures("trace_once")
-@pytest.mark.parametrize("form", ["dense", "message_passing"])
-def test_a_transformer_agrees_whichever_lowering_it_was_trained_in(form: str, tmp_path: Path) -> None:
-    model = modgraph.loads(TRANSFORMER).build(lowering=form)
+@pytest.mark.parametrize("lowering", ["dense", "message_passing"])
+def test_a_transformer_agrees_whichever_lowering_it_was_trained_in(lowering: str, tmp_path: Path) -> None:
+    model = modgraph.loads(TRANSFORMER).build(lowering=lowering)
     modgraph.export(model, tmp_path / "t.onnx")
     agree(model, tmp_path / "t.onnx")
 
@@ -186,9 +186,11 @@ def test_experts_agree_whichever_lowering_they_were_trained_in(k: int, tmp_path:
 
 
 @pytest.mark.usefixtures("trace_once")
-@pytest.mark.parametrize("form", ["grouped", "per_module", "message_passing"])
+@pytest.mark.parametrize("lowering", ["grouped", "per_module", "message_passing"])
 @pytest.mark.parametrize("router", ["cosine(k=2, noise=0.3, capacity=1.5)", "linear(k=1)"])
-def test_unlike_experts_agree_whichever_lowering_they_were_trained_in(form: str, router: str, tmp_path: Path) -> None:
+def test_unlike_experts_agree_whichever_lowering_they_were_trained_in(
+    lowering: str, router: str, tmp_path: Path
+) -> None:
     text = f"""model m() {{
       input x: float[9, 6]
       pool p = [linear(8) -> gelu -> linear(6), linear(6), identity]
@@ -196,7 +198,7 @@ def test_unlike_experts_agree_whichever_lowering_they_were_trained_in(form: str,
       y = x -> p by r
       output y
     }}"""
-    model = modgraph.loads(text).build(lowering=form)
+    model = modgraph.loads(text).build(lowering=lowering)
     report = modgraph.export(model, tmp_path / "m.onnx", routing=True)
     assert report.verified.unreached == {"p": []}
     agree(model, tmp_path / "m.onnx", routing=True)

@@ -43,9 +43,9 @@ def run(tmp_path_factory: pytest.TempPathFactory, traces: Path) -> Path:
     with started("specs/gmoe_digits.mod", str(folder / "digits.yaml"), small, str(folder / "run")) as engine:
         finish(engine)
     for name, more in (("float", []), ("int8", ["--int8"])):
-        with contextlib.redirect_stdout(io.StringIO()) as told, shared_traces(traces):
+        with contextlib.redirect_stdout(io.StringIO()) as text, shared_traces(traces):
             assert main(["export", str(folder / "run"), "-o", str(folder / f"{name}.onnx"), "--routing", *more]) == 0
-        (folder / f"{name}.txt").write_text(told.getvalue())
+        (folder / f"{name}.txt").write_text(text.getvalue())
     return folder
 
 
@@ -79,7 +79,7 @@ def test_experts_are_rounded_and_routers_are_not(run: Path) -> None:
     exact = {
         name
         for name, weight in weights.items()
-        if weight.ndim == 2 and any(np.array_equal(each, form) for each in stored for form in (weight, weight.T))
+        if weight.ndim == 2 and any(np.array_equal(each, layout) for each in stored for layout in (weight, weight.T))
     }
     gates = {name for name in weights if ".gate." in name and weights[name].ndim == 2}
     assert exact & gates == gates
@@ -88,16 +88,16 @@ def test_experts_are_rounded_and_routers_are_not(run: Path) -> None:
 
 
 def test_it_is_reported_and_runs_like_any_bundle(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = (run / "int8.txt").read_text()
-    assert "int8: test.accuracy 0." in told
-    assert "of the tokens elsewhere" in told
-    assert "MB instead of" in told
+    text = (run / "int8.txt").read_text()
+    assert "int8: test.accuracy 0." in text
+    assert "of the tokens elsewhere" in text
+    assert "MB instead of" in text
     assert main(["run", str(run / "int8.onnx"), "--input", str(run / "tests.npz")]) == 0
     assert "logits [200, 10]" in capsys.readouterr().out
     assert main(["run", str(run / "int8.onnx"), "--info"]) == 0
     assert "rounded to eight bits; test.accuracy 0." in capsys.readouterr().out
-    alone = Bundle(run / "int8.onnx").run({"image": np.zeros((1, 1, 8, 8))})["logits"]  # experts without tokens
-    assert np.isfinite(alone).all()
+    empty_experts = Bundle(run / "int8.onnx").run({"image": np.zeros((1, 1, 8, 8))})["logits"]  # experts without tokens
+    assert np.isfinite(empty_experts).all()
 
 
 BY = "model m() {{ input x: float[5, 6] pool p[3] = linear(4) router r = {} y = x -> p by r output y }}"

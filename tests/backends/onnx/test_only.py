@@ -1,4 +1,4 @@
-"""Exports of chosen outputs: what they compute, what goes with the others, and what is told of it."""
+"""Exports of chosen outputs: what they compute, what goes with the others, and what is printed of it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ train: {{epochs: 1, batch: 8, optimizer: {{name: adam, lr: 0.01}}}}
 OF_B = {"hint", "place_length"}
 
 
-def drawn(count: int, steps: int, seed: int) -> dict[str, np.ndarray]:
+def sample_arrays(count: int, steps: int, seed: int) -> dict[str, np.ndarray]:
     random = np.random.default_rng(seed)
     labels = {f"y.{task}": random.integers(3, size=(count, steps)) for task in "ab"}
     lengths = {"time_length": random.integers(1, steps + 1, count), "place_length": random.integers(1, 4, count)}
@@ -72,7 +72,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of two tasks, and bundles of one of them each."""
     folder = tmp_path_factory.mktemp("only")
     for seed, split in enumerate(("train", "test")):
-        np.savez(folder / f"{split}.npz", **drawn(16, 5, seed))  # type: ignore[arg-type]
+        np.savez(folder / f"{split}.npz", **sample_arrays(16, 5, seed))  # type: ignore[arg-type]
     (folder / "two.mod").write_text(SPEC)
     (folder / "two.yaml").write_text(RECIPE.format(folder=folder))
     begin(folder / "two.mod", folder / "run")
@@ -84,7 +84,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("steps", [1, 7, 13])
 def test_what_is_left_computes_what_it_did_at_lengths_that_were_never_traced(folder: Path, steps: int) -> None:
-    model, arrays = load_run(folder / "run").model(), drawn(9, steps, steps)
+    model, arrays = load_run(folder / "run").model(), sample_arrays(9, steps, steps)
     inputs = {name: array for name, array in arrays.items() if not name.startswith("y.")}
     with torch.no_grad():
         computed = model.compute({name: torch.from_numpy(each) for name, each in inputs.items()}, False, True)
@@ -118,9 +118,9 @@ def test_a_bundle_has_nothing_that_only_others_need(folder: Path) -> None:
 def test_novelty_and_eight_bits_are_of_what_is_left(folder: Path) -> None:
     bundle = Bundle(folder / "b.onnx")
     assert {*bundle.outputs} == {"logits.b", "novelty.z.b.expert"}
-    told = bundle.manifest["int8"]
-    assert {*told["metrics"]} == {"test.y.b.accuracy", "test.y.b.perplexity"}
-    assert {*told["outputs"]} == {*bundle.outputs}
+    record = bundle.manifest["int8"]
+    assert {*record["metrics"]} == {"test.y.b.accuracy", "test.y.b.perplexity"}
+    assert {*record["outputs"]} == {*bundle.outputs}
     assert {*bundle.inputs} >= OF_B
 
 
@@ -128,18 +128,18 @@ def test_eval_measures_what_the_bundle_has(folder: Path, capsys: pytest.CaptureF
     assert main(["eval", str(folder / "run"), "--json"]) == 0
     whole = json.loads(capsys.readouterr().out)
     assert main(["eval", str(folder / "run"), "--json", "--bundle", str(folder / "a.onnx")]) == 0
-    told = capsys.readouterr()
-    found = json.loads(told.out)
+    printed = capsys.readouterr()
+    found = json.loads(printed.out)
     assert {*found} == {name for name in whole if ".y.a." in name}
     assert found == pytest.approx({name: whole[name] for name in found}, rel=1e-4)
-    assert "the bundle leaves out logits.b" in told.err
+    assert "the bundle leaves out logits.b" in printed.err
 
 
 def test_a_file_with_what_goes_with_others_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(folder / "a.onnx"), "--input", str(folder / "test.npz")]) == 0
-    told = capsys.readouterr().out
-    assert "hint goes with outputs that this bundle leaves out: ignored" in told
-    assert "logits.a [16, 5, 3]" in told
+    printed = capsys.readouterr().out
+    assert "hint goes with outputs that this bundle leaves out: ignored" in printed
+    assert "logits.a [16, 5, 3]" in printed
     with pytest.raises(BundleError, match="hint"):
         Bundle(folder / "a.onnx").run(dict(np.load(folder / "test.npz")))
     assert main(["run", str(folder / "a.onnx"), "--info"]) == 0
@@ -148,9 +148,9 @@ def test_a_file_with_what_goes_with_others_runs(folder: Path, capsys: pytest.Cap
 
 def test_others_read_a_bundle_of_some_outputs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", str(folder / "run"), str(folder / "a.onnx")]) == 0
-    told = capsys.readouterr().out
-    assert "nor logits.b, which the bundle leaves out" in told
-    assert "values of weights: equal" in told
+    printed = capsys.readouterr().out
+    assert "nor logits.b, which the bundle leaves out" in printed
+    assert "values of weights: equal" in printed
     data = ["--recipe", str(folder / "two.yaml")], ["--input", str(folder / "test.npz")]
     for source in data:
         assert main(["trace", str(folder / "a.onnx"), "--json", *source]) == 0
@@ -168,8 +168,8 @@ def test_names_that_mean_nothing_are_reported(folder: Path) -> None:
     ):
         with pytest.raises(ModgraphError, match="MG841") as caught:
             outputs_but(graph, ["logits.a", wrong])
-        (told,) = caught.value.diagnostics
-        assert help in told.advice()
+        (diagnostic,) = caught.value.diagnostics
+        assert help in diagnostic.advice()
 
 
 def test_what_needs_no_input_keeps_them() -> None:

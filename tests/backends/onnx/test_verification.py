@@ -51,8 +51,8 @@ class BestOfRoute(nn.Module):
 
     def forward(self, tokens: Tensor, pool: Any, router: BestOf, real: Tensor | None = None) -> tuple[Tensor, ...]:
         scores = router(tokens)
-        selected = nn.functional.one_hot(scores.argmax(-1), len(pool)).to(tokens.dtype)
-        return (pool.all(tokens) * selected.unsqueeze(-1)).sum(-2), selected, scores
+        choice = nn.functional.one_hot(scores.argmax(-1), len(pool)).to(tokens.dtype)
+        return (pool.all(tokens) * choice.unsqueeze(-1)).sum(-2), choice, scores
 
 
 @pytest.fixture
@@ -189,8 +189,8 @@ def test_other_decisions_are_reported_before_other_numbers() -> None:
 
 def test_the_gap_is_that_of_the_closest_decision() -> None:
     scores = torch.tensor([[[3.0, 1.0, 2.0], [0.5, 0.0, 0.25]], [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]])
-    selected = torch.tensor([[[1, 0, 0], [1, 0, 0]], [[1, 1, 0], [1, 1, 1]]])
-    assert gap(selected, scores).tolist() == [0.25, 0.0]
+    choice = torch.tensor([[[1, 0, 0], [1, 0, 0]], [[1, 1, 0], [1, 1, 1]]])
+    assert gap(choice, scores).tolist() == [0.25, 0.0]
 
 
 @pytest.mark.parametrize("name", ROUTER_EXAMPLES)
@@ -200,9 +200,11 @@ def test_every_lowering_that_export_may_choose_can_be_exported(name: str, trace_
     graph = inference.graph
     (route,) = graph.of_kind(RouteNode)
     router = graph.router_of(route).router
-    forms = router.lowerings(facts_of(graph.pool_of(route)))
-    for form in [form for form in forms if form.exportable and form != router.reference_form] or forms:
-        lowered = Model(graph, Moved(Lower(form.form)(graph))).eval()
+    lowerings = router.lowerings(facts_of(graph.pool_of(route)))
+    for lowering in [
+        lowering for lowering in lowerings if lowering.exportable and lowering != router.reference_form
+    ] or lowerings:
+        lowered = Model(graph, Moved(Lower(lowering.form)(graph))).eval()
         lowered.load_state_dict(inference.state_dict())
         examples = Examples(lowered.graph)
         assert verify(lowered, trace_once(lowered, examples), examples).worst < 1e-5

@@ -48,7 +48,7 @@ class Losses(nn.Module):
 
 
 @pytest.fixture(autouse=True)
-def alone() -> Iterator[None]:
+def fresh_dynamo() -> Iterator[None]:
     """Nothing compiled before or behind; a second compilation is a mistake."""
     torch._dynamo.reset()
     with torch._dynamo.config.patch(error_on_recompile=True):

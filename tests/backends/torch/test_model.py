@@ -124,8 +124,8 @@ def test_torch_compile_gives_the_same() -> None:
 def test_lowerings_agree_within_a_whole_model() -> None:
     inputs = {"image": torch.randn(3, 3, 8, 8), "label": torch.tensor([0, 4, 2])}
     gradients = []
-    for form in ("dense", "message_passing"):
-        model = transformer().build(lowering=form).eval().double()
+    for lowering in ("dense", "message_passing"):
+        model = transformer().build(lowering=lowering).eval().double()
         computed = model.compute({name: x.double() if x.is_floating_point() else x for name, x in inputs.items()})
         computed.loss.backward()
         gradients.append({name: p.grad for name, p in model.named_parameters()})
@@ -169,6 +169,8 @@ def test_a_module_declared_once_is_one_set_of_weights() -> None:
 
 def test_lowerings_agree_in_single_precision_at_the_size_of_the_spec() -> None:
     image = torch.rand(4, 1, 28, 28)
-    dense, reference = (modgraph.load("specs/smn.mod").build(lowering=form) for form in ("dense", "message_passing"))
+    dense, reference = (
+        modgraph.load("specs/smn.mod").build(lowering=lowering) for lowering in ("dense", "message_passing")
+    )
     ours, theirs = dense(image), reference(image)
     assert (ours - theirs).abs().max() <= 1e-5 * theirs.abs().max()

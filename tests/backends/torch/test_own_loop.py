@@ -15,7 +15,7 @@ import modgraph
 from modgraph.backends.torch import Model, build, generator_for
 from modgraph.ir import grow
 from modgraph.training.run import started
-from tests.small_runs import dotted, laid_out, take_step
+from tests.small_runs import dotted, lay_out_run, take_step
 
 BALANCED = """
 model net() {
@@ -54,7 +54,7 @@ def states(model: Model) -> list[Tensor]:
 
 
 def test_a_loop_of_ones_own_moves_weights_and_states_as_the_engine_does(tmp_path: Path) -> None:
-    spec = laid_out(tmp_path)
+    spec = lay_out_run(tmp_path)
     spec.write_text(BALANCED)
     with started(str(spec), None, dotted(SETTINGS), str(tmp_path / "run")) as engine:
         model = build(engine.graph, engine.train.seed).train()
@@ -151,9 +151,9 @@ def test_what_is_left_can_be_duplicated_loaded_over_and_cast() -> None:
     model.compute(batch_of(1))
     model.load_state_dict(start)
     assert not any(each.any() for each in states(model.eval())), "what was left stands over what was loaded"
-    held = torch.nn.ModuleDict({"inner": twin.train()})
+    holder = torch.nn.ModuleDict({"inner": twin.train()})
     twin.compute(batch_of(1))
-    left = held.state_dict()["inner.bias.value"]
+    left = holder.state_dict()["inner.bias.value"]
     assert torch.equal(left.float(), twin.float().eval().get_buffer("bias.value"))
 
 

@@ -56,11 +56,11 @@ def batch_of(graph: Graph, padding: float) -> dict[str, Tensor]:
             found[name] = torch.randint(4, shape, generator=generator)  # type: ignore[arg-type]
         else:
             values = torch.randn(shape, generator=generator, dtype=torch.float64)  # type: ignore[arg-type]
-            found[name] = torch.where(real(values), values, padding)
+            found[name] = torch.where(unpadded(values), values, padding)
     return found
 
 
-def real(x: Tensor) -> Tensor:
+def unpadded(x: Tensor) -> Tensor:
     time = torch.arange(4) < LENGTHS["time"][:, None]
     chars = torch.arange(3) < LENGTHS["chars"][:, None]
     return (time[:, :, None] & chars[:, None, :])[..., *[None] * (x.dim() - 3)]
@@ -104,11 +104,11 @@ def test_frames_of_padding_count_for_nothing_in_batch_norm() -> None:
     x[1, 1:] = torch.nan
     model = modgraph.loads(text).build().train()
     found = model(x, time_length=torch.tensor([3, 1]))
-    alone = torch.nn.BatchNorm2d(2)
-    expected = alone(torch.cat((x[0], x[1, :1])))
+    separate = torch.nn.BatchNorm2d(2)
+    expected = separate(torch.cat((x[0], x[1, :1])))
     torch.testing.assert_close(found[0], expected[:3])  # type: ignore[index]
     torch.testing.assert_close(found[1, 0], expected[3])  # type: ignore[index, call-overload]
-    torch.testing.assert_close(model.state_dict()["y.batch_norm.running_mean"], alone.running_mean)
+    torch.testing.assert_close(model.state_dict()["y.batch_norm.running_mean"], separate.running_mean)
 
 
 OVER_BATCH = {
@@ -126,8 +126,8 @@ def test_an_example_that_has_ended_counts_for_nothing_at_a_step_of_a_scan(name: 
     found = model(x, time_length=length)
     for time in range(5):
         there = length > time
-        alone = modgraph.loads(text).build().train()(x[there, time : time + 1])
-        torch.testing.assert_close(found[there, time : time + 1], alone)  # type: ignore[index]
+        separate = modgraph.loads(text).build().train()(x[there, time : time + 1])
+        torch.testing.assert_close(found[there, time : time + 1], separate)  # type: ignore[index]
 
 
 POOL_OF_NORMS = (
@@ -153,8 +153,8 @@ def test_modules_that_read_all_of_their_messages_stand_in_no_scan_whose_examples
 def test_modules_that_read_all_of_their_messages_get_only_those_that_chose_them() -> None:
     program = modgraph.loads(POOL_OF_NORMS % (5, "y = x -> p by (x -> flatten(3) -> linear(p) -> top_k(1))"))
     x, found = torch.randn(4, 5, 3, 4, 4), list[Tensor]()
-    for form in ("grouped", "per_module", "masked", "message_passing"):
-        model = program.build(seed=1, lowering=form).train()
+    for lowering in ("grouped", "per_module", "masked", "message_passing"):
+        model = program.build(seed=1, lowering=lowering).train()
         found.append(torch.cat([model(x).flatten(), *(each.flatten() for each in model.state_dict().values())]))
     for each in found[1:]:
         torch.testing.assert_close(each, found[0])

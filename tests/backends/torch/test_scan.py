@@ -51,14 +51,14 @@ def gru_in_numpy(weights: dict[str, Array], words: Array, lengths: list[int], k:
             z, r = np.split(sigmoid(weights["states.z_r.linear.weight"] @ both + weights["states.z_r.linear.bias"]), 2)
             u = np.concatenate((x, r * h))
             logits = weights["controller.weight"] @ u
-            chosen = np.argsort(-logits, kind="stable")[:k]
-            gate = np.exp(logits[chosen] - logits.max())
+            choice = np.argsort(-logits, kind="stable")[:k]
+            gate = np.exp(logits[choice] - logits.max())
             gate /= gate.sum()
             n = np.zeros(hidden)
-            for g, j in zip(gate, chosen, strict=True):
+            for g, j in zip(gate, choice, strict=True):
                 n += g * (weights[f"transition.{j}.linear.weight"] @ u + weights[f"transition.{j}.linear.bias"])
             h = (1 - z) * h + z * np.tanh(n)
-            states[example, time], gates[example, time, chosen] = h, gate
+            states[example, time], gates[example, time, choice] = h, gate
     return states, gates
 
 
@@ -124,19 +124,19 @@ def test_a_whole_model_of_scans_does_not_depend_on_padding_or_company() -> None:
     together = model(frames, context, time_length=length)
     assert isinstance(together, dict)
     for at, steps in enumerate(length.tolist()):
-        alone = model(frames[at : at + 1, :steps], context[at : at + 1])
-        assert isinstance(alone, dict)
+        single = model(frames[at : at + 1, :steps], context[at : at + 1])
+        assert isinstance(single, dict)
         for name in ("final", "mean_product"):
-            torch.testing.assert_close(together[name][at], alone[name][0], atol=1e-10, rtol=0)
-        torch.testing.assert_close(together["final"][at], alone["states"][0, -1], atol=1e-10, rtol=0)
+            torch.testing.assert_close(together[name][at], single[name][0], atol=1e-10, rtol=0)
+        torch.testing.assert_close(together["final"][at], single["states"][0, -1], atol=1e-10, rtol=0)
         assert not together["states"][at, steps:].any()
 
 
 def test_gathered_masked_and_per_module_give_the_gradients_of_message_passing() -> None:
     words = words_of(3, 5)
     found = []
-    for form in ("message_passing", "gathered", "masked", "per_module", "grouped"):
-        model = randomised(modgraph.loads(GRU, k=2), lowering=form)
+    for lowering in ("message_passing", "gathered", "masked", "per_module", "grouped"):
+        model = randomised(modgraph.loads(GRU, k=2), lowering=lowering)
         loss = model.compute({"words": words, "next": words, "time_length": torch.tensor([5, 2, 4])}).loss
         found.append(gradients(model, loss))
     for other in found[1:]:

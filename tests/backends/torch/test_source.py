@@ -146,7 +146,7 @@ def test_specs_written_at_random(seed: int) -> None:
     check(model)
 
 
-ALONE = """
+STANDALONE = """
 import importlib.abc, sys
 class Refused(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
@@ -180,7 +180,7 @@ def test_the_files_of_all_specs_run_where_there_is_only_torch(tmp_path: Path) ->
         path = tmp_path / name.replace("/", "_")
         path.with_suffix(".py").write_text(source_of(model))
         torch.save({"weights": model.state_dict(), "inputs": batch, "outputs": outputs}, path.with_suffix(".pt"))
-    command = [sys.executable, "-c", ALONE, str(tmp_path)]
+    command = [sys.executable, "-c", STANDALONE, str(tmp_path)]
     found = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert found.returncode == 0, found.stderr
     assert len(found.stdout.split()) == len(SPECS)
@@ -295,8 +295,8 @@ def test_what_needs_more_than_torch_is_no_file_of_its_own(tmp_path: Path, capsys
     model = modgraph.load("specs/smn.mod", iterations=1).build(lowering="message_passing")
     with pytest.raises(ModgraphError, match="torch_geometric"):
         source_of(model)
-    told = ["compile", "specs/smn.mod", "-s", "iterations=1", "--lowering", "message_passing"]
-    assert main([*told, "-o", str(tmp_path / "model.py")]) == 1
+    arguments = ["compile", "specs/smn.mod", "-s", "iterations=1", "--lowering", "message_passing"]
+    assert main([*arguments, "-o", str(tmp_path / "model.py")]) == 1
     assert "MG865" in capsys.readouterr().err
     assert not any(tmp_path.iterdir())
 

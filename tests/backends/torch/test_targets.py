@@ -17,7 +17,7 @@ from modgraph.elaboration.errors import OutputReadsTarget
 from modgraph.ir import Graph, InputNode, InvalidGraph, OutputNode, Result, TargetNode, verify
 from modgraph.training.stored_run import load_run
 from modgraph.types import floats
-from tests.small_runs import begin, laid_out
+from tests.small_runs import begin, lay_out_run
 
 WAYS = {
     "target itself": ("output t", "t"),
@@ -75,19 +75,19 @@ def test_what_only_training_reads_is_needed_only_in_training(what: str, tmp_path
     targets = {"t": torch.randn(3, 4)}
     assert model.compute(batch | targets).outputs["y"].shape == (3, 4)
     evaluated = model.eval().compute(batch | targets).outputs["y"]
-    alone = model(**batch)
-    assert isinstance(alone, Tensor)
-    assert torch.equal(alone, evaluated), "a target changes what is inferred"
+    inferred = model(**batch)
+    assert isinstance(inferred, Tensor)
+    assert torch.equal(inferred, evaluated), "a target changes what is inferred"
     modgraph.export(model, tmp_path / "m.onnx")
     bundle = Bundle(tmp_path / "m.onnx")
     lengths = {name: np.array([5, 5, 5]) for name in bundle.inputs if name.endswith("_length")}
     found = bundle.run({**{name: each.numpy() for name, each in batch.items() if name in bundle.inputs}, **lengths})
-    np.testing.assert_allclose(found["y"], alone.detach().numpy(), atol=1e-5)
+    np.testing.assert_allclose(found["y"], inferred.detach().numpy(), atol=1e-5)
 
 
 def test_a_training_pass_says_which_target_it_lacks() -> None:
     model = modgraph.loads(
-        f"model m() {{ input x: float[4] target t: float[4] {PERMITTED['training alone']} }}"
+        f"model m() {{ input x: float[4] target t: float[4] {PERMITTED['training inferred']} }}"
     ).build()
     with pytest.raises(TypeError, match=r'm needs the target "t": float\[4\]'):
         model(torch.randn(2, 4))
@@ -97,7 +97,7 @@ def test_a_training_pass_says_which_target_it_lacks() -> None:
 
 def test_forced_values_train_are_measured_and_are_exported(tmp_path: Path) -> None:
     """What was right is shown while it learns, and what it guessed in evaluation: a metric of what it guessed."""
-    spec = laid_out(tmp_path)
+    spec = lay_out_run(tmp_path)
     text = """
     model forced() {
       input  image: float[1, 8, 8]

@@ -58,8 +58,8 @@ def test_a_spec_and_a_variant(name: str, variant: str, tmp_path: Path, request: 
     sides = Side(f"{name}.mod", "spec", before), Side(f"{variant}.mod", "spec", after)
     found = compare_sides(*sides, {}, {})
     assert apply_diff(found.diff, before).hash() == after.hash()
-    told = {"txt": text_of(found) + "\n", "json": json.dumps(as_json(found), indent=1, ensure_ascii=False) + "\n"}
-    for suffix, text in told.items():
+    texts = {"txt": text_of(found) + "\n", "json": json.dumps(as_json(found), indent=1, ensure_ascii=False) + "\n"}
+    for suffix, text in texts.items():
         path = HOME / name / f"{variant}.{suffix}"
         if request.config.getoption("--refresh"):
             path.parent.mkdir(parents=True, exist_ok=True)

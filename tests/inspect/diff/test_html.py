@@ -76,6 +76,6 @@ def test_what_has_moved_is_reported_with_both_names() -> None:
 
 def test_a_path_cannot_bring_markup_into_the_page() -> None:
     program = load("specs/modular_networks.mod")
-    told = page(program, program, "</script><img src=x onerror=alert(1)>.mod")
-    assert "<img" not in told
-    assert "<img src=x onerror=alert(1)>" in unescape(told)
+    html = page(program, program, "</script><img src=x onerror=alert(1)>.mod")
+    assert "<img" not in html
+    assert "<img src=x onerror=alert(1)>" in unescape(html)
