@@ -170,7 +170,7 @@ ELSEWHERE = """y = x @ self.weight.T
 
 
 @pytest.mark.parametrize(
-    ("otherwise", "told"),
+    ("otherwise", "message"),
     [
         ("y = 2 * y", "computes output y with a difference of "),
         ("y = y.sum(0)", "computes output y of shape [2] in place of [2, 5, 2]"),

@@ -118,7 +118,7 @@ def test_a_damaged_text_is_unreadable_or_a_graph(at: int, cut: int, put: str) ->
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [
         ({"format": 9}, f'field "format": 9 is not {FORMAT}, the format that this version reads: train or export'),
         ({"format": 1}, 'field "format": 1 is not'),

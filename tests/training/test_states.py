@@ -204,7 +204,7 @@ def test_in_a_later_phase_a_schedule_begins_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "code", "told"),
+    ("pattern", "code", "expected"),
     [
         ("temperatur", "MG550", 'did you mean "temperature"?'),
         ("centre", "MG552", "float[64]"),
