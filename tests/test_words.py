@@ -19,6 +19,7 @@ SOUND = (
     "modgraph/inspect",
     "modgraph/lsp",
     "modgraph/metrics",
+    "modgraph/prediction",
     "modgraph/recipes",
     "modgraph/store",
     "modgraph/syntax",

@@ -10,6 +10,7 @@ from modgraph.log import log
 
 if TYPE_CHECKING:
     from modgraph.backends.onnx import Report
+    from modgraph.prediction import Predictions
     from modgraph.program import Program
     from modgraph.store.architecture import Architecture
 
@@ -97,7 +98,7 @@ def open_architecture(path: str, options: argparse.Namespace) -> Architecture:
     return found
 
 
-def warn(found: Program | Architecture | Report) -> None:
+def warn(found: Program | Architecture | Report | Predictions) -> None:
     """Print the warnings of what was read or written."""
     if found.warnings:
         log.warning(render_all(found.warnings))

@@ -24,7 +24,7 @@ GROUPS = {
     "write a spec": "new check fmt explain",
     "inspect an architecture": "show cost visualize compile",
     "train": "train eval trace",
-    "use and ship a model": "export run",
+    "use and ship a model": "predict export run",
     "compare and change": "diff migrate",
     "editors and shells": "lsp completion",
 }

@@ -16,10 +16,8 @@ from modgraph.backends.onnx.trace import Traced
 from modgraph.backends.onnx.verify import TOLERANCE, Verified
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError, did_you_mean
-from modgraph.ir import Graph, OpNode, Result, comparisons, longest, padded_axes, to_json
-from modgraph.ops.along_axis import LogSoftmax, Softmax
-from modgraph.ops.elementwise import Identity
-from modgraph.ops.op import ACCURACY
+from modgraph.ir import Graph, comparisons, longest, padded_axes, to_json
+from modgraph.ir.analysis.class_outputs import targets_of
 from modgraph.store.checkpoint_record import hash_of_values
 from modgraph.types import TensorType
 from modgraph.version import VERSION
@@ -144,26 +142,3 @@ def _port(name: str, type_: TensorType, tensor: str) -> dict[str, Any]:
 def hash_of_weights(model: Model) -> str:
     """A name for the weights: SHA-256 over names, shapes and values."""
     return hash_of_values({name: tensor.contiguous().cpu().numpy() for name, tensor in model.state_dict().items()})
-
-
-def targets_of(trained: Graph) -> dict[str, str]:
-    """The target whose classes an output tells apart, by the output's name: it is compared with it in training, or
-    follows from logits that are by ops that keep the largest value where it is."""
-    compared: dict[Result, str] = {}
-    for each in comparisons(trained):
-        if ACCURACY in each.measures:
-            compared.setdefault(each.prediction, each.target)
-    found: dict[str, str] = {}
-    for name, result in trained.outputs.items():
-        while result not in compared and _keeps_largest(trained, result):
-            (result,) = trained.inputs(result.node).values()
-        found |= {name: compared[result]} if result in compared else {}
-    return found
-
-
-def _keeps_largest(graph: Graph, result: Result) -> bool:
-    """Whether the largest value along the last axis of an operand is where the result has it."""
-    node = graph[result.node]
-    if not isinstance(node, OpNode) or not isinstance(node.op, Softmax | LogSoftmax | Identity):
-        return False
-    return isinstance(node.op, Identity) or bool(graph.signature(node).axes["position"] == -1)

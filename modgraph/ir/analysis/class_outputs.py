@@ -1,0 +1,44 @@
+"""Which outputs of a graph tell the classes of a target apart, and which of them are probabilities."""
+
+from __future__ import annotations
+
+from modgraph.ir.analysis.comparisons import comparisons
+from modgraph.ir.graph import Graph
+from modgraph.ir.node import OpNode, Result
+from modgraph.ops.along_axis import LogSoftmax, Softmax
+from modgraph.ops.elementwise import Identity
+from modgraph.ops.op import ACCURACY
+
+
+def targets_of(trained: Graph) -> dict[str, str]:
+    """The target whose classes an output tells apart, by the output's name: it is compared with it in training, or
+    follows from logits that are by ops that keep the largest value where it is."""
+    compared: dict[Result, str] = {}
+    for each in comparisons(trained):
+        if ACCURACY in each.measures:
+            compared.setdefault(each.prediction, each.target)
+    found: dict[str, str] = {}
+    for name, result in trained.outputs.items():
+        while result not in compared and _keeps_largest(trained, result):
+            (result,) = trained.inputs(result.node).values()
+        found |= {name: compared[result]} if result in compared else {}
+    return found
+
+
+def normalised_outputs(graph: Graph) -> frozenset[str]:
+    """The outputs whose values along the last axis are probabilities: results of a softmax along it."""
+    found = set()
+    for name, result in graph.outputs.items():
+        while isinstance(node := graph[result.node], OpNode) and isinstance(node.op, Identity):
+            (result,) = graph.inputs(result.node).values()
+        if isinstance(node, OpNode) and isinstance(node.op, Softmax) and _keeps_largest(graph, result):
+            found.add(name)
+    return frozenset(found)
+
+
+def _keeps_largest(graph: Graph, result: Result) -> bool:
+    """Whether the largest value along the last axis of an operand is where the result has it."""
+    node = graph[result.node]
+    if not isinstance(node, OpNode) or not isinstance(node.op, Softmax | LogSoftmax | Identity):
+        return False
+    return isinstance(node.op, Identity) or bool(graph.signature(node).axes["position"] == -1)

@@ -1,0 +1,97 @@
+"""What a model takes and gives, and what its data set says of both: the same facts of a run and of a bundle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from modgraph_runtime import Bundle, Port
+from modgraph_runtime.ports import LENGTH, Inputs
+
+from modgraph.ir import Graph, longest
+from modgraph.ir.analysis.class_outputs import normalised_outputs, targets_of
+from modgraph.types import TensorType
+
+GREY, COLOURS = "grey", "red, green, blue"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """`inputs` and `outputs` are ports by name; `normalised` are outputs that are probabilities. `preprocessing` says
+    by input how it was made, `words` which words its ids stand for. `ignored` are names that arrays of a file may have
+    and that the model does not take. `longest` bounds axes of any length."""
+
+    origin: str
+    inputs: Mapping[str, Port]
+    outputs: Mapping[str, Port]
+    normalised: frozenset[str]
+    preprocessing: Mapping[str, Any]
+    words: Mapping[str, Sequence[str]]
+    ignored: frozenset[str]
+    longest: Mapping[str, int]
+
+    @classmethod
+    def from_graph(cls, graph: Graph, description: Mapping[str, Any], origin: str) -> Facts:
+        """The facts of a graph, and of the description of a run's data."""
+        targets, types = targets_of(graph), graph.target_types
+        given: Mapping[str, Sequence[str]] = description.get("classes", {})
+        classes = {name: [*map(str, given.get(target, ()))][: types[target].size] for name, target in targets.items()}
+        outputs = {name: graph.type_of(result) for name, result in graph.outputs.items()}
+        return cls(
+            origin,
+            {name: _port(name, type_, {}) for name, type_ in graph.input_types.items()},
+            {name: _port(name, each, classes, targets) for name, each in outputs.items() if each.per == "example"},
+            normalised_outputs(graph),
+            description.get("preprocessing", {}),
+            description.get("words", {}),
+            frozenset(types),
+            longest(graph),
+        )
+
+    @classmethod
+    def from_bundle(cls, bundle: Bundle, graph: Graph) -> Facts:
+        """The facts of a bundle with the graph of its manifest."""
+        return cls(
+            f'the bundle "{bundle.path}"',
+            bundle.inputs,
+            bundle.outputs,
+            normalised_outputs(graph),
+            bundle.manifest.get("preprocessing", {}),
+            bundle.manifest.get("words", {}),
+            bundle.targets | bundle.left_out,
+            longest(graph),
+        )
+
+    @property
+    def takes(self) -> str:
+        """The inputs in words."""
+        return str(Inputs(self.inputs, self.longest))
+
+    @property
+    def needed(self) -> dict[str, Port]:
+        """The inputs but for lengths, which can be left out."""
+        return {name: port for name, port in self.inputs.items() if port.dtype != LENGTH}
+
+    def image_input(self) -> str | None:
+        """The one input, if it is known how it is made of an image."""
+        (name, port), *others = self.needed.items()
+        how = self.preprocessing.get(name)
+        is_image = port.dtype == "float" and len(port.shape) == 3 and all(isinstance(each, int) for each in port.shape)
+        is_known = isinstance(how, Mapping) and how.get("channels") in (GREY, COLOURS)
+        return name if is_image and is_known and not others else None
+
+    def text_inputs(self) -> list[str]:
+        """The inputs of which it is known how they are made of a text: sequences of ids."""
+        known = {name: how for name, how in self.preprocessing.items() if isinstance(how, Mapping) and "split" in how}
+        return [
+            name
+            for name, port in self.needed.items()
+            if port.dtype == "token" and len(port.shape) == 1 and name in known and self.words.get(name)
+        ]
+
+
+def _port(name: str, type_: TensorType, classes: Mapping[str, Any], targets: Mapping[str, str] | None = None) -> Port:
+    target = (targets or {}).get(name)
+    entry = {**type_.as_json(), "name": name, "shape": [*type_.dimensions]}
+    return Port.from_entry(entry | ({"target": target} if target is not None else {}), classes)

@@ -1,0 +1,28 @@
+"""Predictions of a run, by its model in torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from modgraph_runtime.ports import Array
+
+from modgraph.metrics.metrics import move_to_model
+from modgraph.prediction.facts import Facts
+from modgraph.training.processes import device_or_cpu
+from modgraph.training.run import threads
+from modgraph.training.stored_run import load_run
+
+
+def facts_and_model(path: str) -> tuple[Facts, Callable[[Mapping[str, Array]], Mapping[str, Array]]]:
+    """What a run's model takes and gives, and the model itself. Raises `ModgraphError`."""
+    run = load_run(path)
+    model = run.model(device_or_cpu(run.recipe.train.device))
+
+    def compute(arrays: Mapping[str, Array]) -> dict[str, Array]:
+        batch = move_to_model({name: torch.from_numpy(array) for name, array in arrays.items()}, model)
+        with torch.no_grad(), threads(run.recipe.train.threads):
+            outputs = model.compute(batch, losses=False).outputs
+        return {name: value.cpu().numpy() for name, value in outputs.items()}
+
+    return Facts.from_graph(model.graph, run.description(), f'the run "{path}"'), compute

@@ -1,0 +1,26 @@
+"""Texts as the ids that a model takes: split, and looked up, as the texts of its training were."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from modgraph.data.text import WORD_OR_SIGN
+from modgraph.data.vocabulary import UNKNOWN
+
+
+def split_words(text: str, how: Mapping[str, Any]) -> list[str]:
+    """The words of a text: what stands between blanks, or words and signs."""
+    pieces = (text.lower() if how.get("lower") else text).split()
+    whole = (how.get("end"), how.get("unknown", UNKNOWN))
+    if how.get("split") == "blanks":
+        return pieces
+    return [word for piece in pieces for word in ([piece] if piece in whole else WORD_OR_SIGN.findall(piece))]
+
+
+def ids_of(words: Sequence[str], known: Sequence[str], how: Mapping[str, Any]) -> list[int]:
+    """The id of each word, or of its last letters; of a word that is not known, that of `<unk>`."""
+    letters = how.get("letters")
+    ids = {word: at for at, word in enumerate(known)}
+    other = ids[how.get("unknown", UNKNOWN)]
+    return [ids.get(word[-letters:] if letters else word, other) for word in words]
