@@ -7,23 +7,62 @@ from typing import TYPE_CHECKING, Any
 from modgraph.version import VERSION
 
 if TYPE_CHECKING:
-    from modgraph.backends.onnx import export
-    from modgraph.backends.torch import Model
+    from modgraph.api.architectures import diff, visualize
+    from modgraph.api.export import export
+    from modgraph.api.run import Run, load_run
+    from modgraph.api.train import train
+    from modgraph.backends.torch import Computed, Model
     from modgraph.diagnostics import ModgraphError
+    from modgraph.drawings import Drawing
+    from modgraph.inspect.cost import Cost
+    from modgraph.inspect.diff import Comparison
     from modgraph.program import Program, load, loads
-    from modgraph.training.stored_run import load_run
+    from modgraph.trace.trace import Trace
+    from modgraph.training.callbacks import Callback, Epoch, Step
 
 __version__ = VERSION
-__all__ = ["Model", "ModgraphError", "Program", "export", "load", "load_run", "loads"]
+__all__ = [
+    "Callback",
+    "Comparison",
+    "Computed",
+    "Cost",
+    "Drawing",
+    "Epoch",
+    "Model",
+    "ModgraphError",
+    "Program",
+    "Run",
+    "Step",
+    "Trace",
+    "diff",
+    "export",
+    "load",
+    "load_run",
+    "loads",
+    "train",
+    "visualize",
+]
 
 _HOMES = {
+    "Callback": "modgraph.training.callbacks",
+    "Comparison": "modgraph.inspect.diff",
+    "Computed": "modgraph.backends.torch",
+    "Cost": "modgraph.inspect.cost",
+    "Drawing": "modgraph.drawings",
+    "Epoch": "modgraph.training.callbacks",
     "Model": "modgraph.backends.torch",
     "ModgraphError": "modgraph.diagnostics",
     "Program": "modgraph.program",
+    "Run": "modgraph.api.run",
+    "Step": "modgraph.training.callbacks",
+    "Trace": "modgraph.trace.trace",
+    "diff": "modgraph.api.architectures",
+    "export": "modgraph.api.export",
     "load": "modgraph.program",
+    "load_run": "modgraph.api.run",
     "loads": "modgraph.program",
-    "export": "modgraph.backends.onnx",
-    "load_run": "modgraph.training.stored_run",
+    "train": "modgraph.api.train",
+    "visualize": "modgraph.api.architectures",
 }
 
 

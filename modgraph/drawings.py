@@ -64,7 +64,7 @@ def check_drawing(path: str | Path, force: bool) -> None:
     refuse_foreign(path, force=force)
 
 
-def drawn(value: HasArchitecture | str | Path, path: str | Path | None = None, force: bool = False) -> Drawing:
+def draw(value: HasArchitecture | str | Path, path: str | Path | None = None, force: bool = False) -> Drawing:
     """The drawing of what stands at a path, or in a program or run; with a path written there. Raises `ModgraphError`
     and `TypeError`."""
     if path is not None:

@@ -48,11 +48,11 @@ class Program:
     def _repr_html_(self) -> str:
         """The graph as a picture, and what it costs, as a notebook shows it."""
         from modgraph.inspect.cost_text import count_lines
-        from modgraph.inspect.notebook import picture, shown, text_block
+        from modgraph.inspect.notebook import render, render_picture, render_text
         from modgraph.inspect.scene import scene_of
 
         counts = "\n".join(count_lines(self.cost(), self.ir))
-        return shown(heading(self.ir), picture(scene_of(self.ir)), text_block(counts))
+        return render(heading(self.ir), render_picture(scene_of(self.ir)), render_text(counts))
 
     def architecture(self) -> Architecture:
         """The program as readers of files take it, the spec that it was read from."""
@@ -78,9 +78,9 @@ class Program:
 
         Raises `ModgraphError` for another suffix, and for a file that modgraph did not write, unless `force` is true.
         """
-        from modgraph.drawings import drawn
+        from modgraph.drawings import draw
 
-        return drawn(self, path, force)
+        return draw(self, path, force)
 
     def memory(self, batch: int = 1, optimizer: str = "adam", precision: str = "float32", **lengths: int) -> Memory:
         """Bytes of a training step, axes of any length as `cost` takes them: measured on tensors without numbers.

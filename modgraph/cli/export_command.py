@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,9 +12,8 @@ from modgraph.cli.surroundings import imports_frozen
 from modgraph.diagnostics import ModgraphError
 
 if TYPE_CHECKING:
+    from modgraph.api.run import Run
     from modgraph.backends.onnx import Report
-    from modgraph.data import Arrays
-    from modgraph.training.stored_run import StoredRun
 
 
 USAGE = ("modgraph export runs/mine -o mine.onnx", "modgraph export runs/mine -o page --web")
@@ -38,7 +36,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     with imports_frozen():
-        from modgraph.training.stored_run import load_run
+        from modgraph.api.run import load_run
 
     if options.no_examples and not options.web:
         from modgraph.web.errors import NoPage
@@ -49,46 +47,22 @@ def run(options: argparse.Namespace) -> int:
 
         check_page(options.output, options.force)
     run = load_run(options.run_directory)
-    data = run.test_data()
     if options.web:
-        examples = {} if options.no_examples else data
-        report, text = write_page(options.output, partial(_export, options, run, data), examples, options.force)
+        examples = {} if options.no_examples else run.test_data()
+        report, text = write_page(options.output, partial(_export, options, run), examples, options.force)
     else:
-        report = _export(options, run, data, options.output)
+        report = _export(options, run, options.output)
         text = str(report)
     warn(report)
     print(text)
     return 0
 
 
-def _export(options: argparse.Namespace, run: StoredRun, data: Mapping[str, Arrays], path: str | Path) -> Report:
-    """The bundle of a run, written to a path, with the routing if it is for a page; with rounded weights each split is
-    a test of what they change."""
+def _export(options: argparse.Namespace, run: Run, path: str | Path) -> Report:
+    """The bundle of a run, written to a path, with the routing if it is for a page."""
     with imports_frozen("onnxscript"):
-        from modgraph.backends.onnx import Test, export
         from modgraph.backends.onnx.trace import start_up
-        from modgraph.data.batches import EXAMPLES
 
         start_up()
-
-    tests: dict[str, Test] = {}
-    if options.int8:
-        from modgraph.training.bundle_metrics import metrics_of_outputs
-
-        splits = {split: arrays.read(slice(None)) for split, arrays in data.items()}
-        tests = {
-            split: Test(rows, partial(metrics_of_outputs, graph=run.graph, rows=rows)) for split, rows in splits.items()
-        }
-    first = next(iter(data.values()), None)
-    return export(
-        run.model(),
-        path,
-        routing=options.routing or options.web,
-        novelty=options.novelty,
-        int8=options.int8,
-        only=options.only,
-        examples=None if first is None else first.read(slice(EXAMPLES)),
-        tests=tests,
-        description=run.description(),
-        force=options.force,
-    )
+    asked = {"novelty": options.novelty, "int8": options.int8, "only": options.only, "force": options.force}
+    return run.export(path, routing=options.routing or options.web, **asked)

@@ -73,10 +73,10 @@ class Cost:
 
     def _repr_html_(self) -> str:
         """The counts of the whole and of its largest parts, as a notebook shows them."""
-        from modgraph.inspect.notebook import shown, table
+        from modgraph.inspect.notebook import render, render_table
 
         parts = [row for row in self.as_table() if row["node"].count(".") < 2 and (row["parameters"] or row["macs"])]
-        return shown(repr(self), table(parts))
+        return render(repr(self), render_table(parts))
 
     def as_json(self) -> dict[str, Any]:
         nodes = {name: cost.counts for name, cost in self.nodes.items()}

@@ -18,12 +18,12 @@ MOST_LETTERS = 30_000
 MOST_OF_PICTURE = 200_000  # bytes, a third less than in the notebook
 
 
-def shown(heading: str, *parts: str) -> str:
+def render(heading: str, *parts: str) -> str:
     """A value under its heading."""
     return f"<div><p><b>{escape_html(heading)}</b></p>{''.join(parts)}</div>"
 
 
-def table(records: Sequence[Record], title: str = "") -> str:
+def render_table(records: Sequence[Record], title: str = "") -> str:
     """Records of the same keys as a table, the first rows of a long one."""
     if not records:
         return ""
@@ -46,14 +46,14 @@ def _cell(value: object) -> str:
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
-def text_block(text: str) -> str:
+def render_text(text: str) -> str:
     """Text as it stands, the beginning of a long one."""
     cut = text[:MOST_LETTERS]
     more = f"<p>and {len(text) - len(cut):,} more letters</p>" if len(text) > len(cut) else ""
     return f"<pre>{escape_html(cut)}</pre>{more}"
 
 
-def picture(scene: Scene) -> str:
+def render_picture(scene: Scene) -> str:
     """The graph as a picture, which reaches nothing in the notebook; a line that says why where there is none."""
     if find_spec("py_mini_racer") is None:
         return "<p>no picture: V8, which lays it out, is not installed (<code>pip install mini-racer</code>)</p>"

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from modgraph.cli import main
-from modgraph.drawings import drawn
+from modgraph.drawings import draw
 from modgraph.program import loads
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.run import finish, started
@@ -111,7 +111,7 @@ def test_damaged_metrics_are_reported(run: Path, tmp_path: Path, capsys: pytest.
 
 
 def test_drawings_of_programs_and_runs_are_pages_in_notebooks(run: Path, tmp_path: Path, browser: Browser) -> None:
-    pages = loads(SPEC).visualize()._repr_html_(), drawn(run)._repr_html_()
+    pages = loads(SPEC).visualize()._repr_html_(), draw(run)._repr_html_()
     path = tmp_path / "notebook.html"
     # a cell that is unfolded later, in a file whose encoding a browser takes for another
     path.write_text('<!DOCTYPE html><meta charset="windows-1252"><body hidden>' + "".join(pages))

@@ -105,9 +105,9 @@ class Comparison:
     def _repr_html_(self) -> str:
         """What differs, and costs before and after, as a notebook shows it."""
         from modgraph.inspect.diff.text import text_of
-        from modgraph.inspect.notebook import shown, text_block
+        from modgraph.inspect.notebook import render, render_text
 
-        return shown(str(self), text_block(text_of(self)))
+        return render(str(self), render_text(text_of(self)))
 
     def as_json(self) -> dict[str, Any]:
         """All of it in plain values, as `modgraph diff --json` prints it."""
