@@ -16,6 +16,7 @@ SOUND = (
     "modgraph/data",
     "modgraph/declare",
     "modgraph/diagnostics",
+    "modgraph/elaboration",
     "modgraph/inspect",
     "modgraph/lsp",
     "modgraph/metrics",

@@ -19,6 +19,7 @@ from modgraph.elaboration.entities import (
     flatten_values,
     note_origins,
 )
+from modgraph.elaboration.nodes import add_node, is_own
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.ir import Graph, OpNode, Result
 from modgraph.ops import Op
@@ -33,7 +34,7 @@ MOST_OPS = 100  # of one formula
 
 def apply_module(module: ModuleEntity, tensors: tuple[Tensor, ...], span: Span, elaborator: Elaborator) -> Any:
     """A named instance: its nodes stand below this statement, its weights below the module."""
-    if not elaborator.is_own(module, span):
+    if not is_own(module, span, elaborator):
         return POISON
     node, _ = elaborator.naming.next(module.word)
     naming = Naming(node, module.path, Scope(module.path, node, frozen=module.frozen))
@@ -63,7 +64,7 @@ def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, elaborator: E
     inputs = {slot: tensor.result for slot, tensor in zip(op.slots_of(len(tensors)), tensors, strict=True)}
     facts: Any = {"op": op, "owner": owner, "initial": bound.initial, "frozen": elaborator.scope.frozen}
     node = OpNode(name=name, types=signature.results, span=span, within=context.call, **facts)
-    if not elaborator.add(node, span, inputs, padded=signature.padded):
+    if not add_node(elaborator, node, span, inputs, padded=signature.padded):
         return POISON
     results = tuple([Tensor(Result(name, at), type_, span) for at, type_ in enumerate(signature.results)])
     return results[0] if len(results) == 1 else TensorTuple(results)

@@ -12,6 +12,7 @@ from modgraph.elaboration.apply import MULTIPLY, apply_op
 from modgraph.elaboration.constants import ConstantProblem
 from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, Entity, OpUse, Poison, PoolEntity, Tensor, WithAxis, describe
+from modgraph.elaboration.nodes import find_node
 from modgraph.ir import PoolNode
 from modgraph.ops.arithmetic import ARITHMETIC
 from modgraph.ops.compared import COMPARISONS, MIRRORED
@@ -44,7 +45,7 @@ def constant_call(name: str, call: ast.Call, elaborator: Elaborator) -> Any:
 
 def _measure_pool(name: str, pool: PoolEntity, call: ast.Call, elaborator: Elaborator) -> Any:
     """How many axes or numbers the modules of a pool take or yield; of what they yield, how long the last axis is."""
-    node = elaborator.find_node(pool.path)
+    node = find_node(pool.path, elaborator)
     if not isinstance(node, PoolNode):
         return elaborator.report(errors.Arithmetic(span=call.span, problem="it is known once the pool is used"))
     of_message = name.startswith("message")

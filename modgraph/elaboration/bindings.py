@@ -20,6 +20,7 @@ from modgraph.elaboration.entities import (
     flatten_values,
     is_callable,
 )
+from modgraph.elaboration.nodes import add_node
 from modgraph.elaboration.scans import is_bound_outside, stands_in_scan, stands_inside
 from modgraph.ir import LossNode, OutputNode
 from modgraph.syntax import ast
@@ -125,7 +126,8 @@ def elaborate_output(statement: ast.Output, elaborator: Elaborator) -> None:
         return
     value = _name_member(f"output.{reference.name}", key, elaborator).tensor(statement.value, "an output")
     if key is not POISON and isinstance(value, Tensor):
-        elaborator.add(OutputNode(name=name, label=label, span=statement.span), statement.span, {"x": value.result})
+        node = OutputNode(name=name, label=label, span=statement.span)
+        add_node(elaborator, node, statement.span, {"x": value.result})
 
 
 def _add_result(statement: ast.Output, call: BlockCall, elaborator: Elaborator) -> None:
@@ -185,7 +187,8 @@ def elaborate_loss(statement: ast.Loss, elaborator: Elaborator) -> None:
     elif value.type.shape or value.type.dtype != "float":
         inside.report(errors.LossIsNotNumber(span=statement.value.span, found=str(value.type)))
     elif key is not POISON:
-        elaborator.add(LossNode(name=inside.naming.node, span=statement.span), statement.span, {"x": value.result})
+        node = LossNode(name=inside.naming.node, span=statement.span)
+        add_node(elaborator, node, statement.span, {"x": value.result})
 
 
 def _name_of_loss(statement: ast.Loss) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from math import prod
 from typing import Any
 
 from modgraph.diagnostics import Diagnostic, Note, Span
@@ -13,16 +12,14 @@ from modgraph.diagnostics.suggest import MOST_CANDIDATES
 from modgraph.elaboration import entities, errors
 from modgraph.elaboration.context import NAME, STATEMENT, BlockCall, Context, Decision, localize_axis_names
 from modgraph.elaboration.entities import POISON, Entity, Family, Poison, Template, Tensor, describe
-from modgraph.elaboration.scope import Naming, Scope, join
+from modgraph.elaboration.scope import Naming, Scope
 from modgraph.frozen import replace_fields
-from modgraph.ir import Call, Graph, InputNode, Node, PoolNode, Result, RouterNode, free_length_name
+from modgraph.ir import Call, Graph, Result
 from modgraph.routers.prelude import is_prelude
 from modgraph.syntax import ast
-from modgraph.types import Axis, TensorType
+from modgraph.types import Axis
 
 MOST_SUGGESTED = 1000
-MOST_AXES = 16
-MOST_NUMBERS = 2**50  # in a value of one example, so that sizes of batches stay below 2**63
 KEPT_BY = {  # how to use a value after the body that binds it
     "repeat": "bind {name} before the repeat too: then it has the value of the last round",
     "for": "bind {name} before the loop too: then it has the last value",
@@ -43,11 +40,11 @@ class Rules:
 
 @dataclass
 class ScanBody:
-    """A scan while its body is elaborated; `read` are the inputs of its region for what it reads from around it."""
+    """A scan while its body is elaborated; `captures` are the inputs of its region for what it reads from around it."""
 
     outer: Elaborator
     call: Call | None
-    read: dict[Result, str] = field(default_factory=dict)
+    captures: dict[Result, str] = field(default_factory=dict)
     yields: list[Any] = field(default_factory=list)
 
 
@@ -209,97 +206,6 @@ class Elaborator:
     def find_argument(self, expression: ast.Tree) -> Span | None:
         """Where the argument stands that an expression means, if it is a parameter and was given one."""
         return self.scope.find_argument(expression.name) if isinstance(expression, ast.Name) else None
-
-    # ------------------------------------------------------------ nodes
-
-    def add(
-        self,
-        node: Node,
-        span: Span,
-        inputs: dict[str, Result] | None = None,
-        uses: dict[str, str] | None = None,
-        padded: Iterable[str] = (),
-    ) -> bool:
-        """Add a node, told the padding of some axes, to the graph and the call at hand; false, with a message, if it
-        cannot be. A pool or a router belongs to the call that declares it."""
-        if node.within is not self.context.call and not isinstance(node, PoolNode | RouterNode):
-            node = replace_fields(node, within=self.context.call)
-        problem = self._problem(node, inputs or {}, padded, span)
-        if problem is not None:
-            self.report(problem)
-            return False
-        self.context.count("nodes", 1, span)
-        self.context.spend(len(node.name), span)
-        given = {slot: self.capture(result, span) for slot, result in (inputs or {}).items()}
-        for axis in padded:  # what tells its lengths stands in this graph
-            self.capture(self.require_length(axis, span), span)
-        self.graph.add(node, given, uses)
-        if not self.region:
-            self.context.named[node.name] = node
-        return True
-
-    def _problem(self, node: Node, inputs: dict[str, Result], padded: Iterable[str], span: Span) -> Diagnostic | None:
-        if node.name in self.graph or (not self.region and node.name in self.context.named):
-            return errors.DuplicateName(span=span, name=node.name, way_out='give it a name of its own: name="…"')
-        if self.region and any(result.node not in self.graph for result in inputs.values()):
-            return errors.NotInRegion(span=span, what="a value from outside")
-        if self.region and padded:
-            what = f'what must know the padding of "{next(iter(padded))}"'
-            return errors.NotInRegion(span=span, what=what, way_out="apply it to the value before or after the pool")
-        for type_ in node.types:
-            if len(type_.shape) > MOST_AXES:
-                return errors.TooLarge(span=span, what="this value has too many axes", limit=MOST_AXES)
-            if prod([axis.size or 1 for axis in type_.shape]) > MOST_NUMBERS:
-                return errors.TooLarge(span=span, what="this value has too many numbers", limit=MOST_NUMBERS)
-        return None
-
-    def capture(self, result: Result, span: Span) -> Result:
-        """A result as this graph has it: inside a scan, one of the graph around it comes in through an input."""
-        if self.scan is None or result.node in self.graph:
-            return result
-        if result not in self.scan.read:
-            name = f"outer.{result.node}" + (f".{result.index}" if result.index else "")
-            while name in self.graph or name in self.context.named:
-                name += "_"
-            self.context.count("nodes", 1, span)
-            types = (self.scan.outer.graph.type_of(result),)
-            self.context.named[name] = InputNode(name=name, types=types, span=span, within=self.scan.call)
-            self.graph.add(self.context.named[name])
-            self.scan.read[result] = name
-        return Result(self.scan.read[result])
-
-    def adopt_node(self, name: str) -> bool:
-        """Whether a pool or router is in this graph; one that a scan or the graph around it has is taken over."""
-        node = self.context.named.get(name)
-        if not self.region and isinstance(node, PoolNode | RouterNode) and name not in self.graph:
-            self.graph.add(node)
-        return name in self.graph if self.region else isinstance(node, PoolNode | RouterNode)
-
-    def find_node(self, name: str) -> Node | None:
-        """A node of this graph; one that a scan or the graph around it has is taken over."""
-        return self.graph[name] if self.adopt_node(name) else None
-
-    def require_length(self, axis: str, span: Span) -> Result:
-        """The input that tells how long examples are along an axis, made when first needed and called after it; where
-        the user has something of that name, an underscore tells them apart."""
-        if self.scan is not None:
-            return self.scan.outer.require_length(axis, span)
-        if axis not in self.context.lengths:
-            given, named = self.context.given, self.context.named
-            name = free_length_name(axis, lambda name: name in given or name in named)
-            with self.context.enter_call(None):
-                self.add(InputNode(name=name, types=(TensorType("length", of=axis),), span=span), span)
-            self.context.lengths[axis] = name
-        return Result(self.context.lengths[axis])
-
-    def is_own(self, entity: entities.DeclaredEntity, span: Span) -> bool:
-        """Whether what is used is declared in the same module of a pool, or none; else report it."""
-        self.context.used[join(entity.inside, entity.path)] = None
-        if entity.inside != self.region:
-            advice = "declare it in a block that the pool is made of, where each module has one of its own"
-            what = describe(entity).replace("the ", "the shared ", 1)
-            self.report(errors.NotInRegion(span=span, what=what, way_out=advice))
-        return entity.inside == self.region
 
 
 def locate_fault(span: Span, given: Span | None) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from modgraph.elaboration import entities, errors
 from modgraph.elaboration.bindings import enter_binding
 from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import AxisEntity, Entity, Poison, PoolEntity, RouterEntity, Tensor, describe
+from modgraph.elaboration.nodes import add_node, adopt_node
 from modgraph.elaboration.scans import stands_in_scan
 from modgraph.elaboration.scope import Scope
 from modgraph.ir import MOST_MODULES, GrowthNode
@@ -102,9 +103,10 @@ def elaborate_grow(statement: ast.Grow, elaborator: Elaborator) -> None:
         return
     elaborator.context.growing[pool.axis.name] = statement.span
     uses = {"pool": pool.path, "router": router.path}
-    assert all(map(elaborator.adopt_node, uses.values())), "what routes is in the graph, or in one of a scan"
+    adopted = [adopt_node(each, elaborator) for each in uses.values()]
+    assert all(adopted), "the pool and its router are in the graph or in one of a scan"
     node = GrowthNode(name=f"{pool.path}.growth", span=statement.span)
-    elaborator.add(node, statement.span, {"when": when.result}, uses)
+    add_node(elaborator, node, statement.span, {"when": when.result}, uses)
 
 
 def _condition(statement: ast.Grow, elaborator: Elaborator) -> Tensor | None:

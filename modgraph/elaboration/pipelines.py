@@ -15,6 +15,7 @@ from modgraph.elaboration.calls import resolve_axis
 from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, Family, OpUse, Poison, PoolEntity, Template, Tensor, describe
 from modgraph.elaboration.messages import pack_message, unpack_results
+from modgraph.elaboration.nodes import is_own
 from modgraph.elaboration.routes import ByRouter, ByWeights, Weighting, apply_pool
 from modgraph.ops.along_axis import Mean, Sum
 from modgraph.ops.linear import Contract
@@ -116,7 +117,7 @@ def _apply_pool(
     used: tuple[entities.DeclaredEntity, ...] = (pool,)
     if isinstance(weighting, ByRouter):
         used = (pool, weighting.router, *weighting.pools)
-    if not all(elaborator.is_own(each, span) for each in used):
+    if not all(is_own(each, span, elaborator) for each in used):
         return POISON
     message = pack_message(pool, tensors, span, elaborator)
     value = message if isinstance(message, Poison) else apply_pool(pool, message, weighting, span, elaborator)

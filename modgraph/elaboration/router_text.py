@@ -12,6 +12,7 @@ from modgraph.elaboration.context import BLOCK, Decision
 from modgraph.elaboration.decisions import mask_padding, record, unbind
 from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, PoolEntity, RouterEntity, RouterUse, Tensor
+from modgraph.elaboration.nodes import add_node, adopt_node
 from modgraph.elaboration.scope import Naming
 from modgraph.elaboration.sparsity import find_support
 from modgraph.ir import DecisionNode, Graph, OpNode, PoolNode, RouterNode, drawn_by
@@ -53,9 +54,9 @@ def inline_router(
     context.spend(BLOCK + len(definition.parameters), span)
     result: Any = POISON
     context.uses.append(span)
-    if not elaborator.region and not elaborator.adopt_node(router.path):
+    if not elaborator.region and not adopt_node(router.path, elaborator):
         facts: Any = {"span": router.span, "frozen": router.frozen, "within": router.within}
-        elaborator.add(RouterNode(name=router.path, router=use.text, **facts), span)
+        add_node(elaborator, RouterNode(name=router.path, router=use.text, **facts), span)
     with context.enter_use("router", name, inside.naming, span, definition):
         inside.elaborate(definition.body)
         outputs, given = len(call.outputs), len(values)
@@ -96,7 +97,7 @@ def _decide(value: Any, pool: PoolNode, router: RouterEntity, routed: Tensor, sp
     inputs = {"tokens": routed.result, "value": value.result}
     for at in (rounds, *range(1, rounds)):
         inputs |= {node.slot(each, at): found[at - rounds - 1].result for each, found in records.items()}
-    if not inside.add(node, span, inputs, {"pool": pool.name, "router": router.path}):
+    if not add_node(inside, node, span, inputs, {"pool": pool.name, "router": router.path}):
         return POISON
     inside.context.decisions[name] = decision
     return value

@@ -12,6 +12,7 @@ from modgraph.elaboration.apply import agree_on_weights, report_misfit
 from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, Poison, PoolEntity, RouterEntity, RouterUse, Tensor, flatten_values
 from modgraph.elaboration.messages import broadcast_to_tokens, infer_message_ranks, pack_results, refuse, unpack_message
+from modgraph.elaboration.nodes import add_node, adopt_node, find_node
 from modgraph.elaboration.router_text import inline_router
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.sparsity import Support, compute_choice, find_choice_end, find_support
@@ -186,22 +187,22 @@ def _route(
         return report_misfit(misfit, who, values, span, elaborator)
     if not agree_on_weights(router.path, shapes, span, elaborator):
         return POISON
-    if not elaborator.adopt_node(router.path):
+    if not adopt_node(router.path, elaborator):
         facts: Any = {"span": router.span, "frozen": router.frozen, "within": router.within}
-        elaborator.add(RouterNode(name=router.path, router=router.router, **facts), span)
+        add_node(elaborator, RouterNode(name=router.path, router=router.router, **facts), span)
     name, _ = elaborator.naming.next(word)
     elaborator.context.shorter[name] = elaborator.naming.shorter(name)
     slots = router.router.slots_of(len(values))
     inputs = {slot: value.result for slot, value in zip(slots, values, strict=True)}
     route = RouteNode(name=name, types=signature.results, span=span)
-    if not elaborator.add(route, span, inputs, {"pool": pool.name, "router": router.path}, signature.padded):
+    if not add_node(elaborator, route, span, inputs, {"pool": pool.name, "router": router.path}, signature.padded):
         return POISON
     return Tensor(Result(name), signature.results[0], span)
 
 
 def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, elaborator: Elaborator) -> PoolNode | Poison:
     """The node of a pool, made when it is first used: its message type is known from then on."""
-    node = elaborator.find_node(pool.path)
+    node = find_node(pool.path, elaborator)
     if isinstance(node, PoolNode):
         split = len(tokens.shape) - len(node.message.shape)
         if split >= 0 and shapes_meet(tokens.shape[split:], node.message.shape):
@@ -232,7 +233,7 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, elaborator: Ela
     if node.alike:  # a pool inside a pool counts as if each of its modules had a weight
         tensors = max(elaborator.context.counts["weights"] - before, bool(elaborator.region))
         elaborator.context.count("weights", (node.size - 1) * tensors, span)
-    return node if elaborator.add(node, pool.span) else POISON
+    return node if add_node(elaborator, node, pool.span) else POISON
 
 
 def _message_of(pool: PoolEntity, tokens: TensorType, span: Span, elaborator: Elaborator) -> TensorType | Poison:
@@ -257,7 +258,7 @@ def _elaborate_module(pool: PoolEntity, at: int, message: TensorType, elaborator
     def name_ops(word: str) -> Elaborator:  # the module's own ops: for packing and unpacking
         return inside.with_naming(Naming(word, word, scope))
 
-    inside.add(InputNode(name="x", types=(message,), span=span), span)
+    add_node(inside, InputNode(name="x", types=(message,), span=span), span)
     value, parts = Tensor(Result("x"), message), elaborator.context.messages[pool.whole_path]
     taken = (value,) if len(parts) < 2 else unpack_message(value, parts, span, name_ops("sent"))
     yielded = flatten_values(POISON if isinstance(taken, Poison) else inside.apply(pool.templates[at], taken, span))

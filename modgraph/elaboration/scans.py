@@ -20,6 +20,7 @@ from modgraph.elaboration.entities import (
     flatten_values,
 )
 from modgraph.elaboration.loops import poison_declared
+from modgraph.elaboration.nodes import add_node, capture
 from modgraph.elaboration.scope import Naming, Scope, join
 from modgraph.elaboration.typing import elaborate_type
 from modgraph.ir import Graph, InputNode, PoolNode, Region, Result, ScanNode, weights_of
@@ -136,7 +137,7 @@ def _state(carry: ast.Carry, names: Naming, inside: Elaborator) -> State | None:
         outer.report(errors.StateType(span=carry.type.span, found=f"it starts as {start.type}", **facts))
         return None
     node = InputNode(name=join(names.node, carry.name), types=(type_,), span=carry.span)
-    if not inside.add(node, carry.span):
+    if not add_node(inside, node, carry.span):
         return None
     value = Tensor(Result(node.name), type_ if start is None else start.type, carry.span)
     inside.scope.declare(carry.name, value)
@@ -159,7 +160,7 @@ def _next(state: State, inside: Elaborator) -> Result | None:
         facts: Any = {"name": name, "declared": str(at_step.type), "found": f"its next value is {value.type}"}
         inside.report(errors.StateType(span=span, notes=notes, **facts))
         return None
-    return inside.capture(value.result, span)
+    return capture(value.result, span, inside)
 
 
 def _yields_as_named(statement: ast.Scan, inside: Elaborator) -> bool:
@@ -194,8 +195,8 @@ def _finish(
     outer, span, graph, yields = inside.scan.outer, statement.sequence.span, inside.graph, inside.scan.yields
     axis = sequence.type.shape[0]
     records = dict.fromkeys(result for _, result in sorted(graph.records().items()))
-    stacked = [*(inside.capture(value.result, span) for value in yields), *records]
-    captured = sorted((name, result) for result, name in inside.scan.read.items())
+    stacked = [*(capture(value.result, span, inside) for value in yields), *records]
+    captured = sorted((name, result) for result, name in inside.scan.captures.items())
     carried = [value.result.node for _, value, _ in states]
     variable = join(names.node, statement.variable)
     region = Region(graph, (variable, *carried, *(name for name, _ in captured)), (*following, *stacked))
@@ -216,7 +217,7 @@ def _finish(
     if node.name in outer.graph:
         outer.report(errors.DuplicateName(span=span, name=node.name))
         return None
-    if not outer.add(node, span, inputs, padded=(axis.name,) if axis.is_padded else ()):
+    if not add_node(outer, node, span, inputs, padded=(axis.name,) if axis.is_padded else ()):
         return None
     if names.shifting is not None and any(each.name.startswith(f"{names.owner}.") for each in weights_of(graph)):
         outer.report(errors.NamesWouldShift(span=span, name=names.shifting))

@@ -15,6 +15,7 @@ from modgraph.elaboration.entities import POISON, BlockUse, ModuleEntity, OpUse,
 from modgraph.elaboration.expressions import EXPRESSIONS, callable_of
 from modgraph.elaboration.growth import elaborate_grow, elaborate_grow_by
 from modgraph.elaboration.loops import elaborate_frozen, elaborate_if, elaborate_loop
+from modgraph.elaboration.nodes import add_node
 from modgraph.elaboration.pipelines import apply_template
 from modgraph.elaboration.scans import elaborate_scan, elaborate_yield, stands_in_scan
 from modgraph.elaboration.typing import elaborate_type, take_operand
@@ -69,8 +70,8 @@ def _declare_given(statement: ast.Input | ast.Target, key: Any, elaborator: Elab
     name = statement.reference.name if key is None else f"{statement.reference.name}.{key}"
     kind = InputNode if isinstance(statement, ast.Input) else TargetNode
     type_ = elaborate_type(statement.type, elaborator)
-    if isinstance(type_, Poison) or not elaborator.add(
-        kind(name=name, types=(type_,), span=statement.span), statement.span
+    if isinstance(type_, Poison) or not add_node(
+        elaborator, kind(name=name, types=(type_,), span=statement.span), statement.span
     ):
         return POISON
     return Tensor(Result(name), type_, statement.span)

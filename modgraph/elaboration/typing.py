@@ -154,5 +154,5 @@ def _refuse_one_axis(
         way_out = f'give the second value an axis of its own: -> rename({name}="{second}")'
     notes = tuple(Note(text=f'"{word}" is an axis of this input', span=each.span) for word, each in (named, again))
     words = f'"{first}" of input "{earlier.reference.name}" and "{second}" of input "{statement.reference.name}"'
-    facts: Any = {"axis": "of its senders" if axis is None else axis, "words": words, "way_out": way_out}
+    facts: Any = {"axis": "of its tokens" if axis is None else axis, "words": words, "way_out": way_out}
     return elaborator.report(errors.OneAxisForTwo(span=call.span, notes=notes, who=str(call), **facts))
