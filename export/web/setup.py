@@ -1,7 +1,6 @@
-"""Builds the package with what npm installs for it: ONNX Runtime for the web, and a SHA-256. pyproject.toml says the
-rest.
+"""Builds the package with two npm packages: ONNX Runtime for the web, and SHA-256. pyproject.toml has the rest.
 
-npm checks what it installs against the digests in package-lock.json. Whoever uses the package needs no npm.
+npm checks what it installs against the digests in package-lock.json. Users of the package need no npm.
 """
 
 import json
@@ -27,7 +26,7 @@ NO_NPM = "error: building modgraph-web needs npm, which is not here: install Nod
 
 
 class BuildWithLibraries(build_py):
-    """Copies the libraries that the module needs into the package, then builds it."""
+    """Copies the vendored libraries into the package, then builds it."""
 
     def run(self) -> None:
         if not is_installed():
@@ -43,7 +42,7 @@ class BuildWithLibraries(build_py):
 
 
 def is_installed() -> bool:
-    """Whether npm has installed just what the lock file asks for."""
+    """Whether npm has installed exactly what the lock file asks for."""
     if not INSTALLED.exists():
         return False
     wanted, found = (json.loads(path.read_text())["packages"] for path in (LOCK, INSTALLED))
@@ -52,7 +51,7 @@ def is_installed() -> bool:
 
 
 def install() -> None:
-    """Raises `SystemExit` where that fails."""
+    """Install the npm packages. Raises `SystemExit` if that fails."""
     npm = shutil.which("npm")
     if npm is None:
         raise SystemExit(NO_NPM)

@@ -1,8 +1,8 @@
-"""What an architecture costs: parameters, multiply-accumulates per example, and what a training step holds in memory.
+"""What an architecture costs: parameters, multiply-accumulates (MACs) per example, and memory of a training step.
 
-MACs are those of linear maps, convolutions, attention's QKᵀ and AV, and a router's products; biases, norms and
-activations are left out, and so is what only noise or growth needs. `macs` runs every module on every message it could
-get, `active_macs` the selected. `modgraph.backends.torch.step_memory` measures memory.
+MACs count linear maps, convolutions, the QKᵀ and AV of attention, and the products of routers. They leave out biases,
+norms, activations, noise and growth. `macs` counts every module on every message that it could get, `active_macs` only
+those of the choice. `modgraph.backends.torch.step_memory` measures memory.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from modgraph.types import Axis, Misfit, TensorType
 
 
 class UnknownAxis(Diagnostic, code="MG128"):
-    """A length is given for an axis that the model does not have, or that has a number in the spec."""
+    """A length is given for an axis that the model does not have, or whose size is in the spec."""
 
     message = 'there is no axis "{name}" of any length in this model'
     help = "{suggestion}"
 
 
 class DoesNotFitLength(Diagnostic, code="MG129"):
-    """At the length asked for, an op of the model does not fit, such as one with a learned vector for each place."""
+    """An op of the model does not fit the given length, such as one with a learned vector for each position."""
 
     message = '"{node}" does not fit these lengths: {reason}'
     way_out = "ask for shorter lengths"
@@ -38,7 +38,7 @@ class DoesNotFitLength(Diagnostic, code="MG129"):
 
 @dataclass(frozen=True)
 class Cost:
-    """Counts of a whole graph; `own` are those under each name of a node by itself."""
+    """Counts of a graph; `own` has the counts of each name by itself."""
 
     parameters: int = 0
     trainable: int = 0
@@ -48,7 +48,7 @@ class Cost:
 
     @cached_property
     def nodes(self) -> dict[str, Cost]:
-        """The costs by name, and for every prefix of a name the sum of what is below it."""
+        """The costs by name; each prefix of a name has the sum of what is below it."""
         totals: dict[str, Cost] = {}
         for name, cost in self.own.items():
             for prefix in accumulate(name.split("."), "{}.{}".format):
@@ -87,12 +87,12 @@ COUNTS = tuple(each.name for each in fields(Cost) if each.name != "own")
 
 
 def natural(name: str) -> list[tuple[int, int | str]]:
-    """An order of names in which numbers count as such: `expert.10` stands behind `expert.9`."""
+    """A sort key that reads numbers in names: `expert.10` comes after `expert.9`."""
     return [(0, int(part)) if part.isdigit() else (1, part) for part in name.replace("/", ".").split(".")]
 
 
 def axes_of_any_length(graph: Graph) -> list[str]:
-    """The names of the axes that have no number in the spec."""
+    """The names of the axes that have no size in the spec."""
     types = (type_ for part in graph.parts() for node in part.graph for type_ in node.types)
     return sorted({axis for type_ in types for axis in type_.padded})
 
@@ -107,9 +107,9 @@ def check_lengths(graph: Graph, lengths: Mapping[str, int]) -> None:
 
 
 def cost_of(graph: Graph, lengths: Mapping[str, int] | None = None) -> Cost:
-    """The cost of a graph, axes of any length taken at the given lengths (1 where none is given).
+    """Count what a graph costs. An axis of any length has its length in `lengths`, or 1.
 
-    Nodes stand under the names of their weights, each name prefix with the sum of what is below it.
+    A node is listed under the name of its weights; each prefix of a name has the sum of what is below it.
     """
     own: dict[str, Cost] = {}
     for name, cost in _macs_of(graph, dict(lengths or {})):
@@ -122,8 +122,7 @@ def cost_of(graph: Graph, lengths: Mapping[str, int] | None = None) -> Cost:
 
 
 def _predicting(graph: Graph, results: tuple[Result, ...] = ()) -> list[Node]:
-    """The nodes of a graph without those that only noise needs, that only decide on growth, and what else is for
-    training alone."""
+    """The nodes that inference needs: without those for noise, growth or training only."""
     read = {result.node for node in graph for result in graph.inputs(node.name).values()}
     ends = (node.name for node in graph if node.name not in read and not isinstance(node, GrowthNode))
     wanted = {*ends} | {result.node for result in results}
@@ -135,7 +134,7 @@ def _predicting(graph: Graph, results: tuple[Result, ...] = ()) -> list[Node]:
 
 
 def _macs_of(graph: Graph, lengths: Mapping[str, int], results: tuple[Result, ...] = ()) -> Iterator[tuple[str, Cost]]:
-    """Names with their MACs in a graph, of every module and of the selected ones."""
+    """The MACs of each name in a graph: with all modules, and with those of the choice."""
     for node in _predicting(graph, results):
         match node:
             case OpNode():
@@ -155,7 +154,7 @@ def _macs_of(graph: Graph, lengths: Mapping[str, int], results: tuple[Result, ..
 
 
 def _route_macs(graph: Graph, route: RouteNode, lengths: Mapping[str, int]) -> Iterator[tuple[str, Cost]]:
-    """A route's messages, counted under its pool, and its decisions, under its router."""
+    """The MACs of a route: messages count under its pool, decisions under its router."""
     pool, router = graph.pool_of(route), graph.declaration_of(route)
     with _fitting(route.name):
         types = PoolTypes(pool.name, pool.axis, fix_lengths(pool.message, lengths), fix_lengths(pool.result, lengths))
@@ -189,7 +188,7 @@ def _fitting(node: str) -> Iterator[None]:
 
 
 def fix_lengths(type_: TensorType, lengths: Mapping[str, int]) -> TensorType:
-    """A type with axes of any length at the given ones, or 1."""
+    """A type whose axes of any length have the given lengths, or 1."""
     shape = (Axis(lengths.get(axis.name, 1), axis.name) if axis.is_padded else axis for axis in type_.shape)
     return type_.with_shape(tuple(shape))
 
@@ -201,9 +200,9 @@ MOST = 10**9  # examples of a batch; what fits more is said to fit this many
 
 @dataclass(frozen=True)
 class TrainingStep:
-    """How a step is done: examples, what an optimizer keeps and makes for each number of a weight, the precision.
+    """What a training step needs: examples, an optimizer's tensors for each weight, the precision.
 
-    `tried_at_once` are examples that an algorithm runs without gradients, beside its steps.
+    `tried_at_once` counts examples that an algorithm runs without gradients between its steps.
     """
 
     batch: int = 1
@@ -217,9 +216,9 @@ class TrainingStep:
 class Memory:
     """Bytes of tensors in a training step.
 
-    `activations` are what autograd keeps for the backward pass, `examples` the batch itself, `peak` the most there is
-    at once. That may be less than the sum of the others, since gradients of weights come while activations go, or more:
-    activations have gradients on their way, and optimizers and algorithms work beside.
+    `activations` is what autograd keeps for the backward pass, `examples` the batch itself, `peak` the most at any
+    time. The peak may be below the sum of the others, since activations are freed while gradients appear. It may be
+    above, since activations have gradients too, and optimizers and algorithms need a workspace.
     """
 
     batch: int
@@ -232,8 +231,11 @@ class Memory:
 
 
 def last_below(peak: Callable[[int], int], size: int) -> int:
-    """The last batch at which a peak is at most some size. Peaks grow as lines do, ever steeper: a line through two of
-    them meets the size never too early beyond them, and never too late between them."""
+    """The largest batch whose peak is at most `size`.
+
+    Peaks are convex in the batch: the line through two of them meets `size` at or behind the answer beyond them, and at
+    or before it between them.
+    """
     low, high = 1, 2
     if peak(low) > size:
         return 0

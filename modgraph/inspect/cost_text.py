@@ -1,4 +1,4 @@
-"""A cost as people read it: a heading, a table of parts with equal ones folded, and the memory of a training step."""
+"""Prints a cost: a heading, a table of parts with equal ones folded, and the memory of a training step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from modgraph.ir.program.outline import definitions_of
 
 @dataclass(frozen=True)
 class Part:
-    """A named part of a model, or `count` equal ones as one: its cost is that of all of them together."""
+    """A named part of a model, or `count` equal parts folded into one. Its cost is the sum."""
 
     label: str
     cost: Cost
@@ -25,13 +25,16 @@ class Part:
     count: int = 1
 
     def times(self, count: int) -> Part:
-        """What so many of this cost."""
+        """This part `count` times."""
         return replace(self, cost=self.cost * count, parts=tuple(part.times(count) for part in self.parts))
 
 
 def parts_of(nodes: Mapping[str, Cost], graph: Graph | None = None) -> tuple[Part, ...]:
-    """The parts that cost anything, each with those below it. By its graph equal ones are one, and a router has no
-    parts. `nodes` has every prefix of a name before the name."""
+    """The parts that cost anything, as a tree.
+
+    With a graph, equal parts are folded, and routers have no parts. `nodes` lists every prefix of a name before the
+    name.
+    """
     definitions = {} if graph is None else dict(_definitions(graph))
     parts = [] if graph is None else graph.parts()
     closed = {router.name for part in parts for router in part.graph.of_kind(RouterNode)}
@@ -42,7 +45,7 @@ def parts_of(nodes: Mapping[str, Cost], graph: Graph | None = None) -> tuple[Par
             below.setdefault(above, []).append(name)
 
     def parts_below(name: str) -> tuple[Part, ...]:
-        """The parts below a name: those of one definition that cost the same, where the first of them stands."""
+        """The parts below a name. Parts of one definition with equal costs are folded at the first of them."""
         equal: dict[object, list[Part]] = {}
         for each in below.get(name, []):
             part = Part(each.rpartition(".")[2], nodes[each], parts_below(each))
@@ -53,7 +56,7 @@ def parts_of(nodes: Mapping[str, Cost], graph: Graph | None = None) -> tuple[Par
 
 
 def _definitions(graph: Graph) -> Iterator[tuple[str, Hashable]]:
-    """What equal parts beside each other share, by the path of nodes or weights."""
+    """The definition that equal siblings share, by the path of nodes or weights."""
     for call, definition in definitions_of(graph).items():
         yield from ((call.path, definition), (call.weights, definition))
     pending = [(pool, pool.name) for pool in graph.pools().values()]
@@ -65,7 +68,8 @@ def _definitions(graph: Graph) -> Iterator[tuple[str, Hashable]]:
 
 
 def _fold(parts: list[Part]) -> Part:
-    """Equal parts as one; what only holds another as one with it: `y` with `linear` alone in it is `y.linear`."""
+    """Fold equal parts into one, and a part with a single child into that child: `y` that has only `linear` is
+    `y.linear`."""
     part, labels = parts[0], [part.label for part in parts]
     if len(parts) > 1:
         label = ranges([*map(int, labels)]) if all(map(str.isdecimal, labels)) else f"{{{list_names(labels)}}}"
@@ -76,7 +80,7 @@ def _fold(parts: list[Part]) -> Part:
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """Rising numbers in few words: `0-7, 9, 11`, and `1, 3 … 11` for every second one."""
+    """Increasing numbers in few words: `0-7, 9, 11`, or `1, 3 … 11` for every second one."""
     runs: list[list[int]] = []
     for number in numbers:
         run = runs[-1] if runs else []
@@ -100,8 +104,8 @@ EXACT_BELOW = 10_000
 def heading_lines(
     title: str, parameters: Mapping[str, Any], lengths: Mapping[str, int], asked: Container[str]
 ) -> Iterator[str]:
-    """What is counted: the model and where it was read, the parameters that were set, the lengths of axes of any
-    length, `asked` those that the user gave."""
+    """What is counted: the model and its file, the parameters, the lengths of axes of any length; the user gave
+    those in `asked`."""
     given = ", ".join(f"{name}={format_value(value)}" for name, value in parameters.items())
     yield title + (f" with {given}" if given else "")
     for axis, length in lengths.items():
@@ -109,8 +113,7 @@ def heading_lines(
 
 
 def count_lines(cost: Cost, graph: Graph | None = None) -> list[str]:
-    """The counts in all, then a row for each part that costs anything, indented below what it is part of; by its graph
-    equal parts together, and routers whole."""
+    """The counts of the whole, then a row for each part that costs anything, indented below its parent."""
     trained = "all trained" if cost.trainable == cost.parameters else f"{cost.trainable:,} of them trained"
     active = "" if cost.active_macs == cost.macs else f", {cost.active_macs:,} where only the chosen modules run"
     columns = {"parameters": "parameters", "trainable": "trained", "macs": "MACs", "active_macs": "active MACs"}
@@ -135,14 +138,14 @@ def count_lines(cost: Cost, graph: Graph | None = None) -> list[str]:
 
 
 def _walk_labels(parts: Sequence[Part], depth: int = 0) -> Iterator[tuple[str, Part]]:
-    """All parts, each before those in it, with their labels as they stand in a table."""
+    """All parts, parents first, with their indented labels."""
     for part in parts:
         yield "  " * depth + part.label + (f" × {part.count}" if part.count > 1 else ""), part
         yield from _walk_labels(part.parts, depth + 1)
 
 
 def memory_lines(memory: Memory, facts: Sequence[str]) -> list[str]:
-    """What a training step holds, by what it is for; the facts say what it was counted with."""
+    """The memory of a training step by purpose; `facts` say what it was computed with."""
     each = f"{format_bytes(round(memory.activations / memory.batch))} an example" if memory.batch > 1 else ""
     counts = {"weights": memory.weights, "gradients": memory.gradients, "state of the optimizer": memory.optimizer}
     counts |= {"the batch": memory.examples, "activations": memory.activations, "at once at most": memory.peak}
@@ -151,14 +154,14 @@ def memory_lines(memory: Memory, facts: Sequence[str]) -> list[str]:
 
 
 def fits_line(size: int, batch: int) -> str:
-    """Whether a training step fits so many bytes, and how large its batch may be."""
+    """Whether a training step fits into `size` bytes, and the largest batch that does."""
     if batch == 0:
         return f"{format_bytes(size)} do not hold a step of a single example"
     return f"{format_bytes(size)} hold a step of {f'up to {batch:,} examples' if batch > 1 else '1 example'}"
 
 
 def readable(count: int) -> str:
-    """A count with three digits that matter and a unit: `86.6 M`; small ones as they are."""
+    """A count with three significant digits and a unit, `86.6 M`; small counts are exact."""
     if count < EXACT_BELOW:
         return f"{count:,}"
     size, unit = float(count), 0
@@ -168,7 +171,7 @@ def readable(count: int) -> str:
 
 
 def align(rows: Sequence[Sequence[str]], least: int = 0) -> list[str]:
-    """Rows of equal length as lines, the first column to the left, the others, at least so wide, to the right."""
+    """Rows as aligned lines: the first column left, the others right and at least `least` wide."""
     first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
     widths = [max(least, width) for width in others]
     lines = ("  ".join([row[0].ljust(first), *map(str.rjust, row[1:], widths)]) for row in rows)

@@ -1,6 +1,6 @@
-"""A scene as SVG, and in the languages of graphviz (groups are clusters) and Mermaid (groups are subgraphs).
+"""Draws a scene as SVG, for Graphviz (groups are clusters) and for Mermaid (groups are subgraphs).
 
-Pictures without folding have each repetition once, and routes without what decides them.
+Graphviz and Mermaid cannot unfold: their pictures have each repetition once, and routes without their routers' text.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ Place = tuple[tuple[str, int], ...]  # the repeats that a box stands in, and in 
 
 
 def visible_edges(scene: Scene) -> tuple[Edge, ...]:
-    """The edges between the boxes that are drawn, each once, without those that lead into a repetition that is not
-    drawn from another of the same repeat."""
+    """The edges between visible boxes, each once.
+
+    An edge from one repetition into the next is left out.
+    """
     places = {id: place for box in scene.boxes for id, place in _places(box, box, ())}
     routes = {box.id: box for box in scene.walk() if box.kind == "route"}
     inside = {inner.id for route in routes.values() for inner in route.walk()} - routes.keys()
@@ -36,7 +38,7 @@ def visible_edges(scene: Scene) -> tuple[Edge, ...]:
 
 
 def _places(box: Box, model: Box, place: Place) -> Iterator[tuple[str, tuple[str, Place]]]:
-    """For a box and all in it the id of what is drawn for it, and its place."""
+    """For a box and all in it: its id, the id of the box that is drawn for it, and its place."""
     if box.kind == "route":
         yield from ((inner.id, (model.id, place)) for inner in box.walk())
         return
@@ -49,15 +51,14 @@ def _places(box: Box, model: Box, place: Place) -> Iterator[tuple[str, tuple[str
 
 
 def visible_children(box: Box) -> Iterator[Box]:
-    """The children that are drawn: of a repeat those of its first period, of a route none. A repeat of one box is drawn
-    as that box."""
+    """The children to draw: the first period of a repeat, none of a route. A repeat of one box is drawn as that box."""
     if box.kind == "repeat" and box.period == 1 and box.children[0].children:
         box = box.children[0]
     yield from (child for child in box.children if not child.same_as and box.kind != "route")
 
 
 def title_of(box: Box) -> str:
-    """A box in a line: what it does, and its count."""
+    """A box in a line: its op or label, and its count."""
     text = box.detail if box.kind in ("op", "tokenizer", "router") and box.detail else box.label
     return f"{text} × {box.count}" if box.count > 1 else text
 
@@ -75,7 +76,7 @@ def dot_of(scene: Scene) -> str:
     """The text of a `.dot` file."""
 
     def anchor(box: Box) -> str:
-        """The node that an edge to a box is drawn to: the box, or the first leaf in it."""
+        """The node at which an edge to a box ends: the box, or its first leaf."""
         while children := [*visible_children(box)]:
             box = children[0]
         return box.id

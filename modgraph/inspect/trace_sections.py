@@ -1,4 +1,4 @@
-"""A trace (`docs/trace.md`) as sections of a page: what its routes did, alone and together, and how models grew."""
+"""Sections of a page for a trace (`docs/trace.md`): its routes, their relations, and how models grew."""
 
 from __future__ import annotations
 
@@ -62,15 +62,17 @@ def _choices(route: Route, modules: Sequence[str]) -> Iterator[Content]:
 
 
 def maps_of_groups(by: Route, modules: Sequence[str], most: int | None = None) -> Iterator[Heatmap]:
-    """The share of modules in what each group used, of so many groups of each grouping."""
+    """The share of each module in each group, for the first `most` groups of each grouping."""
     for grouping, shares in by.items():
         groups = list(shares)[:most]
         yield Heatmap(groups, modules, [shares[group] for group in groups], f"share of modules by {grouping}")
 
 
 def _position_maps(positions: Route, modules: Sequence[str]) -> Iterator[Content]:
-    """A map for each module over the places of an image; else a table of positions, of many means over as many that
-    follow each other as leave a table to look at."""
+    """A map of each module over the positions of an image, or else a table of positions.
+
+    A long table averages neighbouring positions, so that at most `MOST_POSITIONS` rows remain.
+    """
     use, rows, columns = positions["use"], positions.get("rows"), positions.get("columns")
     if rows is not None and columns is not None and len(modules) <= MOST_MAPS:
         places, most = use[positions["in_front"] :], max(map(max, use))
@@ -109,7 +111,8 @@ def epoch_curves(names: Sequence[str], epochs: Shares, title: str) -> Curves:
 
 
 def maps_by_step(route: Route) -> Iterator[Heatmap]:
-    """Maps of a route: its modules by step, the senders too where they are a pool's, and the gates between them."""
+    """Maps of a route by step: its modules, its tokens where they are another pool's modules, and the gates between
+    them."""
     steps, modules, tokens = numbers(len(route["examples"])), route["modules"], route["senders"]
     title, most = describe_measure(route), 1.0 if route["of"] == ACTIVE else 0.0
     own = [f"{modules['pool']}.{at}" for at, _ in enumerate(modules["steps"])] if modules else []
@@ -142,7 +145,7 @@ def _step_section(trace: Route) -> Section:
 
 
 def describe_measure(use: Route) -> str:
-    """What maps by step show."""
+    """What maps by step measure."""
     measure = "share of examples with a sub-network active" if use["of"] == ACTIVE else "mean gate"
     return f"{measure} by step" + ("" if use["axis"] == "step" else f" of {use['axis']}")
 
@@ -153,7 +156,7 @@ CHARTED = ("groups", "training", "controllers", "steps", "growth")  # views whos
 
 
 def sections_of(trace: Route, pictures: Mapping[str, bytes] | None = None, stale: bool = False) -> list[Section]:
-    """The sections of a trace: all routes, each route, what is chosen together, tasks, and pictures that say more."""
+    """The sections of a trace: all routes, each route, co-activation, paths, tasks, and further pictures."""
     found = [_overview(trace, stale), *(section_of(name, route) for name, route in trace["routes"].items())]
     if trace.get("coactivation"):
         note = "How often a token's module at one route (rows) goes with its module at another (columns). Mutual "
@@ -184,7 +187,7 @@ def sections_of(trace: Route, pictures: Mapping[str, bytes] | None = None, stale
 
 
 def loads_of(trace: Route) -> dict[str, list[float]]:
-    """The share of each module in what every route chose, by the route's node."""
+    """The load of each module on every route, by the route's node."""
     return {route.get("node", name): route["rounds"][-1]["use"] for name, route in trace["routes"].items()}
 
 
@@ -205,7 +208,7 @@ def _overview(trace: Route, stale: bool) -> Section:
 
 
 def _pictures(pictures: Mapping[str, bytes]) -> Section:
-    """The pictures, the smallest first, as many as the page holds."""
+    """The pictures, smallest first, as many as fit into the page."""
     left, content = MOST_BYTES, list[Content]()
     for view, png in sorted(pictures.items(), key=lambda each: len(each[1])):
         left -= len(png)
@@ -218,7 +221,7 @@ MOST_LETTERS = 48  # below a chart
 
 
 def growth_section(growth: Mapping[str, Any]) -> Section:
-    """Modules by pool and task, what was added when, what tasks came to, and how novel every batch was at detection."""
+    """How pools grew: modules by task, additions, accuracies, and the novelty of each batch at detection."""
     pools: Mapping[str, Any] = growth["pools"]
     return Section("Growth", [*_modules(growth), *_detections(pools)], nodes=tuple(pools))
 
@@ -253,7 +256,7 @@ def growth_map(growth: Mapping[str, Any]) -> Heatmap:
 
 
 def _detections(pools: Mapping[str, Any]) -> Iterator[Content]:
-    """The novelty of each batch of a pool's detections, one pass after another, against what it must exceed."""
+    """The novelty of each batch at detection, scan after scan, with its threshold."""
     for name, pool in pools.items():
         curves, bounds, begins = novelty_of(pool["detections"])
         if not curves:
@@ -266,8 +269,8 @@ def _detections(pools: Mapping[str, Any]) -> Iterator[Content]:
 
 
 def novelty_of(scans: Sequence[Mapping[str, Any]]) -> tuple[list[Curve], list[int], dict[str, int]]:
-    """A curve for each module over the batches of all scans, with a gap after each; where each scan begins and the last
-    ends; and where each task begins."""
+    """A curve for each module over the batches of all scans, with a gap between scans; the bounds of scans; where
+    tasks begin."""
     lines: dict[str, list[tuple[float, float]]] = {}
     bounds, tasks = [0], dict[str, int]()
     for scan in scans:

@@ -6,22 +6,22 @@ from modgraph.diagnostics import Diagnostic
 
 
 class NoWebModule(Diagnostic, code="MG860"):
-    """What runs a model in browsers, a module of JavaScript and the WebAssembly of ONNX Runtime, is a package of its
-    own, since it weighs more than all of modgraph."""
+    """A JavaScript module and the WebAssembly of ONNX Runtime run models in browsers. They are a separate package
+    because of their size."""
 
     message = "--web needs the package modgraph-web: {reason}"
     help = "pip install ./export/web, in a checkout of modgraph"
 
 
 class NoFolder(Diagnostic, code="MG861"):
-    """`export --web` writes a folder with a page, its model among other files, where `export` alone writes a bundle."""
+    """`export --web` writes a folder with a page and its model; `export` by itself writes one bundle."""
 
     message = '--web writes a folder, and "{path}" is the name of a bundle'
     help = "for example: -o page/ --web"
 
 
 class NoPage(Diagnostic, code="MG862"):
-    """A bundle holds no examples of the data; the folder that `export --web` writes does, unless told otherwise."""
+    """Only the folder of `export --web` contains examples of the data; a bundle never does."""
 
-    message = "--no-examples is of a page, and without --web none is written"
+    message = "--no-examples needs --web"
     help = "leave it out, or: -o page/ --web --no-examples"

@@ -1,4 +1,4 @@
-"""A folder of files, written whole or not at all, which knows its own files by the record that names them."""
+"""Writes a folder of files completely or not at all. A record in the folder names its own files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_NAMED = 3  # files in the way that a message names
 
 
 def check_place(folder: Path, force: bool) -> None:
-    """Raises `ModgraphError` if a folder cannot be written there; better before the work than after."""
+    """Raises `ModgraphError` if a folder cannot be written there. Call it before the work."""
     folder = Path(os.path.realpath(folder))
     reason = None
     if folder.exists() and not folder.is_dir():
@@ -36,7 +36,7 @@ def check_place(folder: Path, force: bool) -> None:
 
 
 def refuse_foreign_in(folder: Path, force: bool) -> None:
-    """Raises `ModgraphError` where a folder holds files that its page does not name as its own."""
+    """Raises `ModgraphError` if the folder has files that its record does not name."""
     foreign = [] if force or not folder.exists() else sorted(files_in(folder) - list_own_files(folder))
     if foreign:
         raise ModgraphError(NotOurs(path=str(folder / name)) for name in foreign[:MOST_NAMED])
@@ -44,10 +44,10 @@ def refuse_foreign_in(folder: Path, force: bool) -> None:
 
 @contextmanager
 def replacing_folder(folder: Path, force: bool) -> Iterator[Path]:
-    """A new folder, which takes the place of `folder` when the block ends; where the block fails, nothing has changed.
+    """Yield a new folder that replaces `folder` when the block ends. If the block fails, nothing has changed.
 
-    Files that are not of the page in its place are kept, unless they have names of the new one's: such a folder is
-    refused without `force`. Raises `ModgraphError`.
+    Foreign files in the old folder are kept. If the new folder has files of the same names, `force` is needed. Raises
+    `ModgraphError`.
     """
     target = Path(os.path.realpath(folder))
     new = target.parent / f".modgraph-{secrets.token_hex(8)}.partial"
@@ -63,7 +63,7 @@ def replacing_folder(folder: Path, force: bool) -> Iterator[Path]:
 
 
 def _put(new: Path, target: Path) -> None:
-    """Put a folder in the place of another. The old one has another name in between: nothing is ever lost."""
+    """Replace a folder by another. The old one is renamed first, so that nothing is lost."""
     if not target.exists():
         new.rename(target)
         return
@@ -82,7 +82,7 @@ def _put(new: Path, target: Path) -> None:
 
 
 def files_in(folder: Path) -> set[str]:
-    """The paths of all files below a folder, links among them, from there. Raises `OSError`."""
+    """The relative paths of all files and links below a folder. Raises `OSError`."""
 
     def raise_error(error: OSError) -> None:
         raise error
@@ -95,7 +95,7 @@ def files_in(folder: Path) -> set[str]:
 
 
 def list_own_files(folder: Path) -> set[str]:
-    """The files that a page wrote there; none where the folder holds no page of modgraph's."""
+    """The files that the record of a page names; none if the folder has no page of modgraph's."""
     try:
         record = json.loads(read_file(folder / RECORD)) if is_of_modgraph(folder / PAGE) else {}
     except (OSError, ValueError, RecursionError):

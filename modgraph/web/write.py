@@ -1,4 +1,4 @@
-"""Writes the folder of a page: a verified bundle that tells its routing, what runs it, what draws it, examples."""
+"""Writes the folder of a page: a verified bundle that outputs its routing, scripts, and examples."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ POLICY = (
 
 
 def check_page(folder: str | Path, force: bool) -> None:
-    """Whether a page can be written there, before the work. Raises `ModgraphError`."""
+    """Check before the work that a page can be written there. Raises `ModgraphError`."""
     if Path(folder).suffix == ".onnx":
         raise ModgraphError([NoFolder(path=str(folder))])
     module_files()
@@ -57,9 +57,11 @@ def check_page(folder: str | Path, force: bool) -> None:
 def write_page(
     folder: str | Path, export: Callable[[Path], Report], splits: Mapping[str, Arrays], force: bool = False
 ) -> tuple[Report, str]:
-    """Write the folder of a page, and tell what its parts weigh. `export` writes the bundle, with what its routers
-    decide, to the path it is given. Examples to try are of the first of the splits; without splits there are none.
-    Raises `ModgraphError`, and then leaves what was there before."""
+    """Write the folder of a page, and report the sizes of its parts.
+
+    `export` writes the bundle with its routing to a given path. Examples come from the first of the splits; without
+    splits there are none. Raises `ModgraphError` and then leaves everything as it was.
+    """
     check_page(folder, force)
     target = Path(folder)
     with replacing_folder(target, force) as new:
@@ -86,7 +88,7 @@ def write_page(
 
 
 def module_files() -> dict[str, Path]:
-    """The files that run a bundle in a browser, by name. Raises `ModgraphError` where they are not installed."""
+    """The files that run a bundle in a browser, by name. Raises `ModgraphError` if they are not installed."""
     try:
         import modgraph_web
     except ImportError as error:
@@ -116,8 +118,10 @@ def _record(bundle: Bundle) -> dict[str, Any]:
 def _route_record(
     route: Decision, graph: Graph, outputs: Mapping[str, Port], places: Mapping[str, Places]
 ) -> dict[str, Any]:
-    """A route, its node, and the bundle's outputs with its gates, and its choice or slots where it selects modules.
-    Senders are the `places` of an image, or one for each of the tokens of the input `words`, where they are either."""
+    """A route with its node, and the outputs of the bundle that have its gates, choice and slots.
+
+    Its tokens may be `places` of an image, or those of the input `words`.
+    """
     records = {role: route.record_as(role) for role in (Role.GATES, Role.CHOICE, Role.SLOTS)}
     gates, choice, slots = (None if name is None else f"{route.label}.{name}" for name in records.values())
     tokens = outputs[str(gates)].shape[:-1] if gates in outputs else ()
@@ -141,8 +145,7 @@ def _route_record(
 
 
 def _pane(graph: Graph, routes: list[dict[str, Any]]) -> dict[str, Any]:
-    """The graph, laid out with room for what each route does, folded until it is not too wide, and without the places
-    in a spec that is not there."""
+    """The graph in JSON, laid out with room for loads, folded until it is narrow enough, without source lines."""
     pane = Pane(scene_of(graph), loads={route["node"]: [0.0] * route["modules"] for route in routes}).as_json()
     pending = [*pane["scene"]["boxes"]]
     for box in pending:
@@ -154,8 +157,7 @@ def _pane(graph: Graph, routes: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _write_frame(new: Path, title: str) -> None:
-    """The page's frame, its scripts and those of the graph's drawing, the layout library, the style sheet: that of
-    drawings, in the dark too where the system has it so, and the page's own."""
+    """Write the page's frame, scripts and style sheet, and the layout library."""
     own, folder = files("modgraph.web").joinpath("page"), new / "page"
     folder.mkdir()
     for each in own.iterdir():
@@ -176,8 +178,10 @@ def _json(value: Any) -> str:
 
 
 def examples_of(bundle: Bundle, arrays: Arrays, split: str) -> dict[str, Any]:
-    """Some examples of a split, first one of each class of the first target that has one class for an example; each
-    computed alone, its padding cut off."""
+    """Some examples of a split, computed one by one without padding.
+
+    The first are one for each class of the first target that has one class for an example.
+    """
     known = (arrays.values.get(str(port.target)) for port in bundle.outputs.values() if port.target is not None)
     labels = next((array for array in known if array is not None and array.ndim == 1), None)
     count = min(LOOKED_AT, len(arrays))
@@ -196,7 +200,7 @@ def examples_of(bundle: Bundle, arrays: Arrays, split: str) -> dict[str, Any]:
 
 
 def _truth(bundle: Bundle, rows: Mapping[str, NDArray[Any]]) -> dict[str, str]:
-    """The true class of an example, by the output that is to tell it."""
+    """The true classes of an example, by output."""
     found = {}
     for name, port in bundle.outputs.items():
         if port.target is not None and port.target in rows and rows[port.target].ndim == 1:
@@ -206,7 +210,7 @@ def _truth(bundle: Bundle, rows: Mapping[str, NDArray[Any]]) -> dict[str, str]:
 
 
 def _pack(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """Arrays in JSON: shapes, and numbers as base64 of their bytes, little end first."""
+    """Arrays in JSON: shapes, and little-endian numbers in base64."""
     found = {}
     for name, array in arrays.items():
         kind = "float32" if array.dtype.kind == "f" else "int32"  # ids and lengths, all of them small

@@ -13,12 +13,12 @@ __all__ = ["Bundle", "BundleError", "Port"]
 
 
 def __getattr__(name: str) -> Any:
-    """Numpy and onnxruntime are imported at use: whoever needs `modgraph_runtime.files` alone does without."""
+    """Import numpy and onnxruntime at use, since `modgraph_runtime.files` needs neither."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module("modgraph_runtime." + ("bundle" if name == "Bundle" else "ports")), name)
 
 
 def __dir__() -> list[str]:
-    """With the names that are not imported yet, so that completion knows them."""
+    """All names, also those not imported yet, for completion."""
     return sorted({*globals(), *__all__})

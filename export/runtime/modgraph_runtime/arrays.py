@@ -1,4 +1,4 @@
-"""Arrays in .npz files: read without pickle and no more than there is, written whole or not at all."""
+"""Reads .npz files without pickle and within memory, and writes them completely or not at all."""
 
 from __future__ import annotations
 
@@ -31,8 +31,10 @@ MOST_UNPACKED = 1032  # bytes that one byte of deflate can stand for
 
 
 def read_arrays(path: str, names: Collection[str] | None = None) -> dict[str, Array]:
-    """The arrays of an .npz file, or those among them that have these names; pickled ones are refused. Raises
-    `BundleError`, also where they would need more memory than there is, before anything is unpacked."""
+    """The arrays of an .npz file, or those of the given names.
+
+    Raises `BundleError`, also for pickled arrays and, before anything is unpacked, for more bytes than memory has.
+    """
     with _archive(path) as archive:
         members, found = dict[str, zipfile.ZipInfo](), dict[str, Array]()
         for member in archive.infolist():
@@ -70,7 +72,7 @@ def _archive(path: str) -> Iterator[zipfile.ZipFile]:
 
 
 def _size(archive: zipfile.ZipFile, name: str, member: zipfile.ZipInfo) -> int:
-    """The bytes that an array has, as its header says and the file can hold. Raises `ValueError`."""
+    """The bytes of an array by its header, if the file can hold them. Raises `ValueError`."""
     if member.compress_type not in PACKED:
         raise ValueError(f'"{name}" is packed in a way that numpy does not use')
     with archive.open(member) as content:
@@ -97,14 +99,14 @@ def _size(archive: zipfile.ZipFile, name: str, member: zipfile.ZipInfo) -> int:
 
 
 def refuse_foreign(path: str, force: bool) -> None:
-    """Raises `BundleError` if a file is there that modgraph did not write."""
+    """Raises `BundleError` if a file exists that modgraph did not write."""
     if not force and is_foreign(path):
         reason = "is there already, and nothing in it says that modgraph wrote it"
         raise BundleError(f'"{path}" {reason}: choose another name, or overwrite it with --force')
 
 
 def write_arrays(path: str, arrays: Mapping[str, Array], force: bool = False) -> None:
-    """Write an .npz file whole or not at all; with `force`, in the place of any other. Raises `BundleError`."""
+    """Write an .npz file completely or not at all; with `force`, over any other file. Raises `BundleError`."""
     try:
         with replacing(path) as file:
             put_arrays(file, arrays)

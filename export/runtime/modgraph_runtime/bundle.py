@@ -1,4 +1,4 @@
-"""A bundle: an ONNX model with a manifest that says what goes in and what comes out."""
+"""A bundle: an ONNX model with a manifest that describes its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -31,15 +31,14 @@ KINDS = {"float": "tensor(float)", "token": "tensor(int64)", "class": "tensor(in
 
 
 class Bundle:
-    """An exported model, loaded. `threads` bounds those it computes with (0: as many as there are cores).
+    """An exported model, loaded. `threads` limits its threads; 0 uses all cores.
 
-    `inputs`, `outputs` and `routing` (what its routers decided) are ports by name; `manifest` is all that was written
-    about the model. `targets` and `left_out` are names that arrays for it may have and that it does not take: what it
-    was trained on, and what goes with outputs of the model that it leaves out.
+    `inputs`, `outputs` and `routing` (the records of routers) are ports by name; `manifest` is the whole description.
+    `targets` and `left_out` are names of arrays that data for the model may have and the bundle ignores: targets of its
+    training, and inputs of outputs that the bundle leaves out.
 
-    The file's bytes are checked against the digest at their end before ONNX Runtime sees them. If there is a
-    `<stem>.json` beside the file, it must be the manifest that the file holds, unless it is a JSON value that is no
-    manifest at all. `check=False` leaves both out.
+    The bytes of the file are checked against the digest at their end before ONNX Runtime sees them. A `<stem>.json`
+    next to the file must be its manifest, unless it is JSON of another kind. `check=False` skips both checks.
     """
 
     def __init__(self, path: str | Path, threads: int = 0, check: bool = True) -> None:
@@ -89,7 +88,7 @@ class Bundle:
         return found
 
     def _hold(self, ports: Mapping[str, Port], tensors: Any) -> None:
-        """The manifest against the model: the same tensors, of the same types. Raises `ValueError`."""
+        """Compare the manifest with the tensors of the model. Raises `ValueError`."""
         tensors_by_name = {tensor.name: tensor for tensor in tensors}
         if {port.tensor for port in ports.values()} != set(tensors_by_name):
             raise ValueError(f"it tells of {sorted(ports)}, but the model has {sorted(tensors_by_name)}")
@@ -101,8 +100,10 @@ class Bundle:
                 raise ValueError(f'it says that "{name}" is {port}, which the model denies')
 
     def run(self, inputs: Mapping[str, Any], routing: bool = False, chunk: int = 1024) -> dict[str, Array]:
-        """Outputs by name, examples first; with `routing`, what the routers decided too. Large batches are computed
-        `chunk` examples at a time. Raises `BundleError` where arrays do not fit."""
+        """Compute outputs by name, examples first; with `routing`, the records of routers too.
+
+        Large batches run in pieces of `chunk` examples. Raises `BundleError` if arrays do not fit.
+        """
         arrays, lengths = self._inputs.fit(inputs)
         ports = {**self.outputs, **(self.routing if routing else {})}
         if lengths[BATCH] == 0:
@@ -118,12 +119,14 @@ class Bundle:
         return {name: np.concatenate(columns) for name, columns in zip(ports, zip(*parts, strict=True), strict=True)}
 
     def predict(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
-        """Outputs by name; where one tells classes apart, the most likely class: its name if it has one, else its
-        number. Raises `BundleError` where arrays do not fit."""
+        """Compute outputs by name. An output over classes gives the most likely class, by name if it has one.
+
+        Raises `BundleError` if arrays do not fit.
+        """
         return {name: self.classify(name, values) for name, values in self.run(inputs).items()}
 
     def classify(self, output: str, values: Array) -> Array:
-        """The most likely classes of an output's values; values themselves if it tells no classes apart."""
+        """The most likely classes of an output's values; an output without classes gives the values."""
         port = self.outputs[output]
         if port.target is None:
             return values

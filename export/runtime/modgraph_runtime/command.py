@@ -16,7 +16,7 @@ MOST_LISTED = 8
 
 
 def execute(options: argparse.Namespace) -> str:
-    """What the command prints. Raises `BundleError`."""
+    """The text that the command prints. Raises `BundleError`."""
     bundle = Bundle(options.model, check=not options.unchecked)
     if options.info:
         return describe(bundle)
@@ -42,7 +42,7 @@ def execute(options: argparse.Namespace) -> str:
 
 
 def describe(bundle: Bundle) -> str:
-    """Inputs and outputs, how inputs are made, and how well the export was found to agree with torch."""
+    """Inputs and outputs, the preprocessing of inputs, and how well ONNX Runtime agreed with torch."""
     manifest = bundle.manifest
     lines = [f"model    {manifest.get('model')}, exported by modgraph {manifest.get('modgraph')}"]
     for title, ports in (("input", bundle.inputs), ("output", bundle.outputs), ("routing", bundle.routing)):
@@ -75,7 +75,7 @@ def _first(names: Sequence[str]) -> str:
 
 
 def summary(bundle: Bundle, name: str, array: Array) -> str:
-    """An output in a line: its shape, and the classes or values of the first examples."""
+    """An output in a line: its shape, and the first classes or values."""
     port = bundle.outputs.get(name)
     values = array if port is None else bundle.classify(name, array)
     texts = [value if isinstance(value, str) else f"{value:.4g}" for value in values.ravel()[:MOST_LISTED].tolist()]
@@ -83,7 +83,7 @@ def summary(bundle: Bundle, name: str, array: Array) -> str:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Wrong usage exits with 1, as every mistake of the user's."""
+    """Wrong usage exits with 1, as every mistake of the user."""
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)

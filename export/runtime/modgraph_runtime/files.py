@@ -1,5 +1,5 @@
-"""Ordinary files: opened without waiting, and written whole or not at all; and how much memory there is, so that a file
-which would need more is told before it is read. Needs nothing but Python."""
+"""Opens ordinary files without waiting, and writes files completely or not at all; measures memory. Needs only
+Python."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ SPECIAL = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a de
 
 
 def open_file(path: str | Path) -> IO[bytes]:
-    """An ordinary file, opened to be read. Raises `OSError`, also for a folder, and for a pipe, a device or a socket:
-    reading these may never end."""
+    """Open an ordinary file for reading. Raises `OSError`, also for a folder, pipe, device or socket, which may
+    never end."""
     _refuse_special(Path(path).stat())
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
@@ -36,7 +36,7 @@ def open_file(path: str | Path) -> IO[bytes]:
 
 
 def reason_of(error: BaseException) -> str:
-    """Why a file could not be read or written, in a line for a message."""
+    """Why a file could not be read or written, in a line."""
     if isinstance(error, MemoryError) and not str(error):
         return "memory does not hold it"
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
@@ -46,10 +46,10 @@ def reason_of(error: BaseException) -> str:
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[IO[bytes]]:
-    """A new file, which takes the place of `path` when the block ends; where the block fails, nothing has changed.
+    """Yield a new file that replaces `path` when the block ends. If the block fails, nothing has changed.
 
-    Its `name` is a path beside the target. A symbolic link is followed, permissions stay. What writers that were
-    killed have left in the folder is removed. Raises `OSError`, also for a file that is write-protected.
+    Its `name` is a path next to the target. Symbolic links are followed, permissions stay, and leftovers of killed
+    writers are removed. Raises `OSError`, also for a write-protected file.
     """
     target = Path(os.path.realpath(path))
     permissions = _permissions(target)
@@ -79,7 +79,7 @@ def _refuse_special(status: os.stat_result) -> None:
 
 
 def _permissions(target: Path) -> int | None:
-    """The permissions of a file that may be replaced; None if there is none."""
+    """The permissions of a file to replace; None if it does not exist."""
     try:
         status = target.stat()
     except FileNotFoundError:
@@ -92,7 +92,7 @@ def _permissions(target: Path) -> int | None:
 
 
 def _new(folder: Path) -> IO[bytes]:
-    """A new file, locked while its process lives."""
+    """A new file that is locked while its process lives."""
     while True:
         file = (folder / f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}").open("x+b")
         _lock(file)
@@ -102,7 +102,7 @@ def _new(folder: Path) -> IO[bytes]:
 
 
 def _lock(file: IO[bytes], wait: bool = True) -> bool:
-    """Whether a file is now this process's own. Where a file system has no locks nobody owns one."""
+    """Lock a file, and return whether this process owns it. Without locks in the file system nobody does."""
     if fcntl is None:
         return False
     try:
@@ -113,12 +113,12 @@ def _lock(file: IO[bytes], wait: bool = True) -> bool:
 
 
 def is_partial(name: str) -> bool:
-    """Whether a file is one that a writer is at work on, or has left when it was killed."""
+    """Whether a writer works on this file, or left it when it was killed."""
     return name.startswith(PREFIX) and name.endswith(SUFFIX)
 
 
 def _clear(folder: Path) -> None:
-    """Remove what writers left in a folder when they were killed: files of theirs that nobody owns."""
+    """Remove the files of killed writers, which nobody has locked."""
     with contextlib.suppress(PermissionError):  # of folders that may be written to, but not listed
         for path in [*folder.glob(f"{PREFIX}*{SUFFIX}")]:
             with contextlib.suppress(OSError), path.open("rb") as file:
@@ -127,7 +127,7 @@ def _clear(folder: Path) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Make a rename outlast a loss of power, where the file system can."""
+    """Make a rename survive a power failure, if the file system can."""
     with contextlib.suppress(PermissionError, AttributeError):  # Windows has no `O_DIRECTORY`
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -147,15 +147,17 @@ LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.
 
 
 def refuse_beyond_memory(needed: int) -> None:
-    """Raises `OSError` where so many bytes are more than this process could take."""
+    """Raises `OSError` if this process cannot have so many bytes."""
     free = free_memory() if needed > SMALL else None
     if free is not None and needed > free:
         raise OSError(errno.ENOMEM, f"it needs {format_bytes(needed)} of memory, and {format_bytes(free)} are free")
 
 
 def free_memory() -> int | None:
-    """The bytes that this process could take, as far as the system tells: what is free, or else all that the machine
-    has, and what a container may take."""
+    """The bytes that this process may still use; None where the system does not say.
+
+    It is the free memory, or all of the machine's, within the limits of a container.
+    """
     known: list[int] = []
     if MEMINFO.exists():
         lines = (line.split() for line in MEMINFO.read_text().splitlines())
@@ -170,7 +172,7 @@ def free_memory() -> int | None:
 
 
 def format_bytes(count: int) -> str:
-    """A number of bytes, for a message."""
+    """A number of bytes with a unit."""
     size, units = float(count), ["bytes", "KB", "MB", "GB", "TB", "PB"]
     while size >= 1000 and len(units) > 1:
         size /= 1000

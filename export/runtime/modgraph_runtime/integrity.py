@@ -1,9 +1,8 @@
-"""Which files modgraph wrote, and so may overwrite, and whether a bundle is as it was exported: the digest at its end,
-and the manifest beside it. Needs nothing but Python.
+"""Recognises files of modgraph, which it may overwrite, and checks bundles and their manifests. Needs only Python.
 
-A bundle ends in a trailer of fixed length, an entry of `ModelProto.metadata_props` as raw bytes: `modgraph.sha256`, the
-SHA-256 of all bytes before it. Protobuf messages concatenate, so the file is an ordinary ONNX model, and to check it
-nothing that reads ONNX is needed. It tells damage, not intent: who changes a file on purpose can write a digest too.
+A bundle ends in a trailer of fixed length, an entry of `ModelProto.metadata_props` in raw bytes: `modgraph.sha256`, the
+SHA-256 of all bytes before it. Protobuf messages concatenate, so the file is an ordinary ONNX model, and the check
+needs no ONNX. The digest detects damage, not intent: anyone who changes a file on purpose can write a new digest.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ OF_ANOTHER = Damage("is not the one in the bundle", "copy or export both again, 
 
 
 def trailer(content: bytes | memoryview) -> bytes:
-    """What makes a bundle of a model's bytes when it is put after them."""
+    """The bytes that turn a model into a bundle when they follow it."""
     return START + hashlib.sha256(content).hexdigest().encode()
 
 
@@ -61,7 +60,7 @@ def damage_of(content: bytes) -> Damage | None:
 
 
 def damage_in(file: IO[bytes]) -> Damage | None:
-    """What is wrong with an open bundle, if anything. Its bytes pass through a buffer that stays in the cache."""
+    """What is wrong with an open bundle, if anything. The bytes pass through a buffer that fits into the cache."""
     length = file.seek(0, os.SEEK_END) - LENGTH
     file.seek(max(0, length))
     end = file.read()
@@ -77,7 +76,7 @@ def damage_in(file: IO[bytes]) -> Damage | None:
 
 
 def other_format(manifest: Any) -> Damage | None:
-    """What is wrong with a manifest of another format than this version writes; None for one of this format."""
+    """What is wrong with a manifest of another format; None for this version's format."""
     found = manifest.get("format") if isinstance(manifest, dict) else None
     if found == FORMAT:
         return None
@@ -86,10 +85,10 @@ def other_format(manifest: Any) -> Damage | None:
 
 
 def manifest_damage(text: bytes, manifest: Mapping[str, Any]) -> Damage | None:
-    """What is wrong with the file that stands where a bundle's manifest is kept beside it, if anything.
+    """What is wrong with the file next to a bundle that should be its manifest, if anything.
 
-    It must hold the manifest that is in the bundle. A JSON value that lacks most keys of manifests is none, belongs to
-    somebody else, and is left alone.
+    It must equal the manifest in the bundle. JSON without most keys of manifests belongs to somebody else and is
+    ignored.
     """
     try:
         found = json.loads(text)
@@ -122,10 +121,10 @@ TEXTS = (".html", ".dot", ".mmd")  # whose maker stands at the beginning
 
 
 def is_foreign(path: str | Path, keys: Keys | None = None) -> bool:
-    """Whether a file is there that nothing tells to be modgraph's: it must not be overwritten without a word. Nor must
-    JSON of another kind than has these `keys`: the manifest of a bundle is no place for a graph.
+    """Whether a file exists that modgraph did not recognisably write, and so must not overwrite unasked.
 
-    An empty file is nobody's. What is no ordinary file is not written to anyway.
+    With `keys`, JSON of another kind is foreign too: a graph must not replace a manifest. An empty file is nobody's.
+    Files that are not ordinary are never written.
     """
     try:
         status = Path(path).stat()
@@ -140,8 +139,8 @@ def is_foreign(path: str | Path, keys: Keys | None = None) -> bool:
 
 
 def is_of_modgraph(path: str | Path, keys: Keys | None = None) -> bool:
-    """Whether a file's content is such as modgraph writes under its suffix; of JSON, with these keys if they are given.
-    Raises `OSError`."""
+    """Whether the content is what modgraph writes under this suffix; JSON must have the given `keys`. Raises
+    `OSError`."""
     suffix = Path(path).suffix.lower()
     if suffix not in (".json", ".onnx", ".npz", ".py", *MARKS):
         return False
@@ -167,7 +166,7 @@ def is_of_modgraph(path: str | Path, keys: Keys | None = None) -> bool:
 
 
 def seal(source: str) -> str:
-    """A source with its digest at the end: once it is changed, it is its user's, and no longer overwritten."""
+    """A source with its digest at the end. Once it is edited it belongs to its user and is not overwritten."""
     return f"{source}{SEAL.decode()}{hashlib.sha256(source.encode()).hexdigest()}\n"
 
 

@@ -1,4 +1,4 @@
-"""Passes a bundle to ONNX Runtime so that it reads the checked bytes of the open file, and of no other file."""
+"""Passes a bundle to ONNX Runtime so that it reads the checked bytes of the open file, and no other file."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ OPEN_FILES = "/proc/self/fd"  # where Linux has paths of a process's open files
 def model_of(file: IO[bytes]) -> str | bytes:
     """A path of the open file itself, whatever its name refers to by now, or its bytes.
 
-    Bytes are copied, which does not matter for a small file. Systems other than Linux have no such path, and ONNX
-    Runtime reads external data for a path, but not for bytes.
+    Small files are copied. Only Linux has such a path. From a path ONNX Runtime also reads external data, from bytes it
+    does not.
     """
     path = f"{OPEN_FILES}/{file.fileno()}"
     large = os.fstat(file.fileno()).st_size >= LARGE
@@ -31,7 +31,7 @@ def model_of(file: IO[bytes]) -> str | bytes:
 
 
 def stamp_of(file: IO[bytes]) -> tuple[int, int]:
-    """A stamp that changes when the open file is written to, but not when it is renamed."""
+    """A stamp that changes when the open file is written, and stays when it is renamed."""
     status = os.fstat(file.fileno())
     return status.st_size, status.st_mtime_ns
 
@@ -45,8 +45,10 @@ def _is_path_of(path: str, file: IO[bytes]) -> bool:
 
 
 def may_have_external_data(file: IO[bytes]) -> bool:
-    """Whether a model's file may name another; so may one that is no model, or has a value called "location". The bytes
-    of weights, nearly all of a file, are passed over."""
+    """Whether a model may refer to other files; true also for what is not a model or has a value called "location".
+
+    It skips the bytes of weights, which are nearly all of a file.
+    """
     end = file.seek(0, 2)
     file.seek(0)
     try:
@@ -56,7 +58,7 @@ def may_have_external_data(file: IO[bytes]) -> bool:
 
 
 def _is_marked(file: IO[bytes], end: int, known: Mapping[int, Any]) -> bool:
-    """Whether the mark stands in the message up to `end`. Raises `ValueError` for what is no message."""
+    """Whether the mark occurs in the message up to `end`. Raises `ValueError` if it is not a message."""
     while file.tell() < end:
         key = _read_varint(file)
         number, kind = key >> 3, key & 7

@@ -1,4 +1,4 @@
-"""What a bundle takes and gives: ports as its manifest describes them, and arrays held against them."""
+"""The inputs and outputs of a bundle as its manifest describes them, and checks of arrays against them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BATCH = "the batch"  # a name that no axis of a spec can have
 
 
 class BundleError(Exception):
-    """A file is no bundle, or arrays do not fit the model: what is wrong, and what to do where that is known."""
+    """A file is not a bundle, or arrays do not fit: what is wrong, and the way out if it is known."""
 
     def __init__(self, reason: str, way_out: str = "") -> None:
         super().__init__(f"{reason}; {way_out}" if way_out else reason)
@@ -27,12 +27,11 @@ class BundleError(Exception):
 
 @dataclass(frozen=True)
 class Port:
-    """An input or output: what each example holds. `shape` has numbers, and names for axes of any length.
+    """An input or output, for one example. `shape` has sizes, and names of axes of any length.
 
-    `dtype` is `float`, `token`, `class` or `length`; `size` is the vocabulary of tokens or the number of classes. An
-    output that tells the classes of a `target` apart has one value for each along its last axis, and their names in
-    `classes` where they are known. `tensor` is the name in the ONNX graph. `along` is the axis of
-    which a length tells how long each example is.
+    `dtype` is `float`, `token`, `class` or `length`; `size` is the number of words or classes. An output for a `target`
+    has one value for each class along its last axis, and `classes` has their names if they are known. `tensor` is the
+    name in the ONNX graph. `along` is the axis that a length measures.
     """
 
     name: str
@@ -46,7 +45,7 @@ class Port:
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any], classes: Mapping[str, Any]) -> Port:
-        """A port as a manifest writes it. Raises `ValueError` if it makes no sense."""
+        """Read a port from a manifest. Raises `ValueError` if it is invalid."""
         name, dtype, shape = entry["name"], entry["dtype"], entry["shape"]
         size, tensor, target = entry.get("size"), entry.get("tensor", name), entry.get("target")
         names, along = classes.get(name, []), entry.get("of", "")
@@ -73,7 +72,7 @@ def _is_length(axis: Any) -> bool:
 
 
 def check_axes(inputs: Mapping[str, Port], outputs: Mapping[str, Port], longest: Mapping[str, Any]) -> None:
-    """Raises `ValueError` for an axis of any length that no input has, or a bound that is no length."""
+    """Raises `ValueError` for an axis of any length that no input has, or an invalid bound."""
     known = {axis for port in inputs.values() for axis in port.shape if isinstance(axis, str)}
     named = {axis for port in outputs.values() for axis in port.shape if isinstance(axis, str)}
     named |= {port.along for port in inputs.values() if port.dtype == LENGTH}
@@ -94,10 +93,10 @@ class Inputs:
         return ", ".join(f"{name} {port}" for name, port in self.ports.items() if port.dtype != LENGTH)
 
     def fit(self, given: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, int]]:
-        """Arrays as the model takes them, lengths that are not given filled in; and how long each axis is.
+        """Convert arrays to what the model takes, with lengths filled in; and give the length of each axis.
 
-        Behind the end of an example, whose length is given, anything may stand: what the type has not becomes zero.
-        Raises `BundleError` where an array is missing, unknown or does not fit.
+        Padding may contain anything: values that the type does not allow become zero. Raises `BundleError` if an array
+        is missing, unknown or does not fit.
         """
         ends = {name: port for name, port in self.ports.items() if port.dtype == LENGTH}
         for name in given:
@@ -140,8 +139,10 @@ def _array(value: Any, name: str) -> Array:
 
 
 def _cast(array: Array, port: Port, padded: Mapping[str, Array]) -> Array:
-    """An array in the type of its port, with zeros in padding that is no value of this type. `padded` has the lengths
-    of examples by axis. Raises `BundleError`."""
+    """Convert an array to the type of its port, with zeros for invalid values in padding. `padded` has lengths by axis.
+
+    Raises `BundleError`.
+    """
     if array.dtype.kind not in ("fiub" if port.dtype == "float" else "iu"):
         raise BundleError(f'"{port.name}" holds {array.dtype}; {port} needs {port.kind}')
     with np.errstate(over="ignore"):
@@ -163,7 +164,7 @@ def _cast(array: Array, port: Port, padded: Mapping[str, Array]) -> Array:
 
 
 def find_unpadded(array: Array, padding: Iterable[tuple[int, str]], lengths: Mapping[str, Array]) -> NDArray[np.bool_]:
-    """Which places of an array [B, …] are no padding, of its shape: `padding` names the lengths along some axes."""
+    """A mask of an array [B, …] that is true outside of padding; `padding` names the lengths of some axes."""
     unpadded = np.ones(array.shape, bool)
     for at, name in padding:
         positions = np.arange(array.shape[at]).reshape([-1 if each == at else 1 for each in range(array.ndim)])
@@ -172,7 +173,7 @@ def find_unpadded(array: Array, padding: Iterable[tuple[int, str]], lengths: Map
 
 
 def _length(port: Port, given: Mapping[str, Any], lengths: Mapping[str, int]) -> Array:
-    """How long each example is along an axis: between 0 and the axis; left out, all are full."""
+    """The length of each example along an axis, at most the axis; all are full if none are given."""
     name, examples, longest = port.name, lengths[BATCH], lengths[port.along]
     if name not in given:
         return np.full(examples, longest, np.int64)

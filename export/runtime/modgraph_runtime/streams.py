@@ -1,5 +1,4 @@
-"""Standard streams for a command: a command does all of its work even if they close, and prints no characters that
-control a terminal."""
+"""Standard streams of a command: closed streams do not stop it, and it prints no control characters."""
 
 from __future__ import annotations
 
@@ -17,8 +16,10 @@ COLOUR = re.compile(r"(\x1b\[[0-9]{1,2}m)")
 
 
 def printable(text: str) -> str:
-    """A text with U+FFFD for each character that controls a terminal, or changes the direction or the lines of text.
-    Line feeds and tabs stay."""
+    """A text with U+FFFD for each character that controls a terminal or changes the direction of text.
+
+    Line feeds and tabs stay.
+    """
     return CONTROLS.sub("\ufffd", text)
 
 
@@ -42,15 +43,17 @@ class _Printable:
 
 
 def allow_colours() -> None:
-    """Let standard output keep the codes of colours from now on."""
+    """Let standard output pass colour codes from now on."""
     stream: Any = sys.stdout
     if isinstance(stream, _Printable):
         stream.colours = True
 
 
 class _Persistent(io.RawIOBase):
-    """A file descriptor to write to. Once its reader is gone, what is written goes nowhere; for a stream that is not
-    `needed`, so it does after any failure."""
+    """A file descriptor that takes writes even after its reader is gone, and ignores them then.
+
+    A stream that is not `needed` ignores writes after any failure.
+    """
 
     def __init__(self, descriptor: int, needed: bool) -> None:
         self.descriptor, self.needed = descriptor, needed
@@ -78,10 +81,10 @@ class _Persistent(io.RawIOBase):
 
 @contextmanager
 def keep_streams_open() -> Iterator[None]:
-    """Standard output and error that never end a command half way, and print any text in any encoding, without
-    characters that control a terminal.
+    """Standard output and error that never stop a command, and print any text in any encoding without control
+    characters.
 
-    Streams that someone has put in the place of the interpreter's own are written to as they are.
+    Streams that replace the interpreter's own are used as they are.
     """
     before: Any = sys.stdout, sys.stderr
     streams = before

@@ -1,6 +1,6 @@
-"""What a page needs to run models that modgraph has exported: an ES module, and ONNX Runtime's WebAssembly.
+"""What a page needs to run exported models: an ES module, and the WebAssembly of ONNX Runtime.
 
-The scripts stand beside this file; what they are built upon in `vendor`, where building the package has laid it.
+The scripts stand next to this file. Building the package puts libraries into `vendor`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ NAMES = [*SCRIPTS, *(f"vendor/{name}" for name in (*WEBASSEMBLY, *DIGESTS, *LICE
 
 
 class MissingWebAssembly(FileNotFoundError):
-    """The package was not built: what npm installs for it is not there."""
+    """The package was not built: the files from npm are missing."""
 
 
 def files() -> dict[str, Path]:
-    """The files that a page needs, by their paths below the folder where `modgraph.js` is to lie.
+    """The files that a page needs, by their paths below the folder of `modgraph.js`.
 
     Raises `MissingWebAssembly`.
     """

@@ -1,4 +1,4 @@
-"""What two architectures differ in, and what that means for costs and trained weights. Needs no torch."""
+"""What differs between two architectures, and what that means for costs and trained weights. Needs no torch."""
 
 from modgraph.inspect.diff.compare import apply_diff, compare
 from modgraph.inspect.diff.comparison import Comparison, Fate, Side, Weight, compare_sides, weights_after

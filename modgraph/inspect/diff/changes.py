@@ -1,7 +1,7 @@
-"""What two graphs differ in, as frozen values.
+"""The differences of two graphs, as frozen values.
 
-A place is the name of a node; of one in a region the place of the node that has it, the region's number and the name:
-`expert/0/fc1`. Names are those after the change, wherever a thing is known by two.
+A place is the name of a node. In a region it is the place of the outer node, the number of the region and the name:
+`expert/0/fc1`. Something with two names has the one after the change.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OUTPUT = "output."  # what the name of an output begins with in a spec; its labe
 
 @dataclass(frozen=True)
 class Attribute:
-    """One fact of a node before and after; None where there is none."""
+    """One fact of a node before and after, None where it has none."""
 
     name: str
     before: Any
@@ -32,7 +32,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Unmatched:
-    """A node that one of the graphs has and the other has not, and the graph that it stands in."""
+    """A node of one graph without a counterpart in the other, and its graph."""
 
     place: str
     graph: Graph
@@ -48,8 +48,8 @@ class Unmatched:
 
 @dataclass(frozen=True)
 class Moved:
-    """A thing under another name: a node, an axis (`axis`), weights whose name is not that of a node (`weights`), or a
-    use of a router as users know it (`label`)."""
+    """Something with a new name: a node, an axis (`axis`), weights that are not called as their node (`weights`), or
+    the name by which users know a decision (`label`)."""
 
     kind: str
     before: str
@@ -58,8 +58,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class Changed:
-    """A node that is there before and after, and what is not the same of it; `graph` is the one that it stands in
-    after."""
+    """A node in both graphs, and the facts that differ. `graph` is the graph after the change."""
 
     kind: str
     before: str
@@ -69,30 +68,32 @@ class Changed:
 
     @cached_property
     def names(self) -> set[str]:
-        """The names of what differs."""
+        """The names of the facts that differ."""
         return {each.name for each in self.attributes}
 
     @property
     def follows(self) -> bool:
-        """Whether its types alone are others: they follow from what flows in."""
+        """Whether only its types differ, which follow from its operands."""
         made = self.kind in ("op", "route", "scan") or (self.kind == "input" and "/" in self.after)
         return made and all(name.startswith("types.") for name in self.names)
 
 
 @dataclass(frozen=True)
 class Doubt(Moved):
-    """A node that was removed and one that was added, which may be the same under another name."""
+    """A removed and an added node that may be one node with a new name."""
 
     @property
     def declaration(self) -> str:
-        """What settles it, in the spec that comes after."""
+        """What to write into the later spec to settle it."""
         return f"moved {self.before} -> {self.after}"
 
 
 @dataclass(frozen=True)
 class Diff:
-    """All that leads from one graph to another; `model` is what is no part of a graph's identity: the model's name, its
-    parameters, the order of its inputs."""
+    """All that leads from one graph to another.
+
+    `model` has what is no part of a graph's identity: the model's name, its parameters, the order of its inputs.
+    """
 
     added: tuple[Unmatched, ...] = ()
     removed: tuple[Unmatched, ...] = ()
@@ -114,8 +115,10 @@ class Diff:
 
 
 def facts_of(graph: Graph, name: str, shared: int) -> Facts:
-    """What can be compared of a node, by dotted names; settings at their defaults too. Of its regions the first
-    `shared` are compared by themselves: their nodes are left out."""
+    """The comparable facts of a node by dotted names, with settings at their defaults.
+
+    The first `shared` regions are compared by themselves and left out here.
+    """
     node = graph[name]
     declared, label = declaration_of(node), getattr(node, "label", "")
     facts: Facts = {}
@@ -145,7 +148,7 @@ def facts_of(graph: Graph, name: str, shared: int) -> Facts:
 
 
 def differences(before: Facts, after: Facts) -> tuple[Attribute, ...]:
-    """The facts that are not the same."""
+    """The facts that differ."""
     pairs = ((name, before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after]))
     # 0 equals 0.0 and false
     return tuple(Attribute(name, old, new) for name, old, new in pairs if old != new or type(old) is not type(new))

@@ -1,7 +1,6 @@
-"""Compares two graphs: nodes are matched, the regions of those that match are compared likewise, then fact by fact.
+"""Compares two graphs: matches nodes, compares the regions of matches in the same way, then compares facts.
 
-`Renames` are what names have become, those of nodes, of owners of weights and of axes; `apply_diff` is the edit that a
-diff describes.
+`Renames` has the new names of nodes, of owners of weights and of axes. `apply_diff` applies a diff to a graph.
 """
 
 from __future__ import annotations
@@ -22,12 +21,14 @@ PARAMETERS = "parameters."
 
 
 class Renames:
-    """New names: of nodes by the level that they stand in, of owners of weights by scope, of axes, and the labels of
-    decisions. A name that is not listed has stayed."""
+    """New names: of nodes by level, of owners of weights by scope, of axes, and of the labels of decisions. A name
+    that is not listed stays."""
 
     def __init__(self, moves: Iterable[Moved], graph: ir.Graph, gone: Iterable[tuple[str, str]] = ()) -> None:
-        """The moves in a graph, and the kinds and places of nodes that are not there after. Owners of weights are
-        called as their nodes where nothing else is said, axes as their pools."""
+        """`moves` are those in a graph, `gone` the kinds and places of nodes that are not there after.
+
+        Unless said otherwise, owners of weights are called as their nodes, and axes as their pools.
+        """
         scopes = {level.place: level.scope for level in Level(graph).walk()}
         self.names: dict[tuple[str, str], dict[str, str]] = {}
         for each in sorted(moves, key=lambda move: move.kind == WEIGHTS):
@@ -50,12 +51,12 @@ class Renames:
         self.names.setdefault((kind, where), {})[old] = new
 
     def naming(self, kind: str, where: str = "") -> Callable[[str], str]:
-        """How names of a kind are now."""
+        """The function from old to new names of a kind."""
         names = self.names.get((kind, where), {})
         return lambda name: names.get(name, name)
 
     def graph(self, level: Level) -> ir.Graph:
-        """The graph of a level with every name as it is now."""
+        """The graph of a level with new names."""
         found = ir.Graph(level.graph.name)
         named = self.naming(NODE, level.place)
 
@@ -98,14 +99,14 @@ class Renames:
 
 
 def apply_diff(diff: Diff, before: ir.Graph) -> ir.Graph:
-    """The graph that a diff leads to from the one it was made of."""
+    """The graph that a diff leads to from the one before."""
     model = model_of(before) | {each.name: each.after for each in diff.model}
     left = {name: value for name, value in model.items() if name.startswith(PARAMETERS) and value is not None}
     parameters = {name.removeprefix(PARAMETERS): value for name, value in left.items()}
     known = {each.after: each.graph for each in diff.changed} | {each.place: each.graph for each in diff.added}
 
     def fill(graph: ir.Graph, level: Level, inputs: tuple[str, ...] = ()) -> ir.Graph:
-        """Add the nodes of a level that has its new names: inputs in their order, sources first."""
+        """Add the nodes of a level that has its new names: inputs in their order, then in topological order."""
         kept = [node.name for node in level.graph if not node.name.startswith(GONE)]
         added = [name for place, name in (split_place(each.place) for each in diff.added) if place == level.place]
         homes = {name: known.get(level.place + name, level.graph) for name in (*inputs, *kept, *added)}
@@ -131,7 +132,7 @@ Pair = tuple[str, str]
 
 
 def compare(before: ir.Graph, after: ir.Graph, moved: Mapping[str, str] | None = None) -> Diff:
-    """What leads from one graph to another; `moved` says what names (or what they lie below) have become."""
+    """The diff of two graphs; `moved` maps old names, or prefixes of names, to new ones."""
     palette: Palette = {}
     matched = [*_match(Level(before, palette=palette), Level(after, palette=palette), moved or {})]
     added, removed = list[Unmatched](), list[Unmatched]()
@@ -171,8 +172,7 @@ def _match(before: Level, after: Level, moved: Mapping[str, str]) -> Iterator[Ma
 
 
 def _moves(matched: list[Matching], before: ir.Graph) -> Iterator[Moved]:
-    """The names that are others: of nodes, of weights where it is not the new name of their node, of axes that are no
-    pool's, and those by which users know decisions."""
+    """The names that differ: of nodes, of weights that are not called as their node, of axes of no pool, and labels."""
     pairs = [(each, old, new) for each in matched for old, new in each.nodes()]
     others = [(each.levels, old, new) for each, old, new in pairs if old.name != new.name]
     nodes = [Moved(old.kind, at[0].place + old.name, at[1].place + new.name) for at, old, new in others]
@@ -197,7 +197,7 @@ def _moves(matched: list[Matching], before: ir.Graph) -> Iterator[Moved]:
 
 
 def _elect(votes: Iterable[Pair]) -> dict[str, str]:
-    """The new names of those that always stand in the place of one name, which always stands in theirs."""
+    """New names that always replace one old name, which nothing else replaces."""
     after: dict[str, set[str]] = {}
     before: dict[str, set[str]] = {}
     for old, new in votes:

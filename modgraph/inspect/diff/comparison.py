@@ -1,4 +1,4 @@
-"""All that two architectures differ in, and what that means for costs and for trained weights."""
+"""Everything that differs between two architectures, with costs and trained weights."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ IDENTITY = {"is", "text"}  # what an op or a router is
 
 
 class Fate(StrEnum):
-    """What becomes of a weight: it is kept under its name or another, some of its axes have other lengths, it is new,
-    or nothing takes it over."""
+    """What becomes of a weight: kept, moved to another name, reshaped, fresh, or dropped."""
 
     KEPT = "kept"
     MOVED = "moved"
@@ -33,7 +32,7 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True)
 class Weight:
-    """One weight before and after; None where it is not there."""
+    """A weight before and after, None where it does not exist."""
 
     before: GraphWeight | None
     after: GraphWeight | None
@@ -48,11 +47,11 @@ class Weight:
 
     @property
     def latest(self) -> GraphWeight:
-        """It after, or before where it is gone."""
+        """The weight after, or before if it is gone."""
         return next(each for each in (self.after, self.before) if each is not None)
 
     def list_reshaped_axes(self, say: Callable[[str], str] = str) -> list[str]:
-        """The axes that have another length: `expert 6→8`; one without a name by its place, from 0."""
+        """The axes whose size differs, `expert 6→8`; one without a name by its position from 0."""
         if self.before is None or self.after is None:
             return []
         axes = enumerate(zip(self.before.axes, self.after.axes, strict=True))
@@ -62,8 +61,11 @@ class Weight:
 
 @dataclass(frozen=True)
 class Values:
-    """Whether trained weights have the same values: of runs and checkpoints name by name, in all others as a whole.
-    `longer` are those that have grown, whose old part is as it was."""
+    """Whether trained weights have equal values.
+
+    Runs and checkpoints are compared name by name, other files as a whole. `longer` are weights that have grown and
+    kept their old part.
+    """
 
     trained: Literal["unknown", "equal", "different"] = "unknown"
     equal: int = 0
@@ -74,7 +76,7 @@ class Values:
 
 @dataclass(frozen=True)
 class Side:
-    """One of two architectures: where it was read, what it is (a spec, a run, …), its graph as compared."""
+    """One of two architectures: its path, its kind (a spec, a run, …), and its graph."""
 
     path: str
     kind: str
@@ -83,7 +85,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two architectures, what they differ in, and what that means."""
+    """Two architectures, their differences, and the consequences."""
 
     before: Side
     after: Side
@@ -121,7 +123,7 @@ class Comparison:
 
     @cached_property
     def reported(self) -> Diff:
-        """What people read of the diff: of a router its settings, not what follows in its body."""
+        """The part of the diff that people read: settings of a router, not what follows in its body."""
         return drop_router_bodies(self.diff, self.before.graph, self.after.graph)
 
     @cached_property
@@ -130,13 +132,13 @@ class Comparison:
         return Keys(self.before.graph, self.after.graph)
 
     def fates(self) -> list[tuple[Fate, list[Weight], int]]:
-        """The weights by what becomes of them, and how many values they have."""
+        """The weights by fate, and the number of their values."""
         weights = {fate: [weight for weight in self.weights if weight.fate is fate] for fate in Fate}
         return [(fate, each, sum(weight.latest.count for weight in each)) for fate, each in weights.items()]
 
 
 def drop_marks(found: Comparison) -> Comparison:
-    """The same without what is only frozen now, or learns again, or counts as added."""
+    """The comparison without changes of `frozen` and of counts of added modules."""
     changed = tuple(each for each in found.diff.changed if each.names - MARKS)
     return replace(found, diff=replace(found.diff, changed=changed))
 
@@ -144,7 +146,7 @@ def drop_marks(found: Comparison) -> Comparison:
 def compare_sides(
     before: Side, after: Side, moved: Mapping[str, str], lengths: Mapping[str, int], notes: tuple[str, ...] = ()
 ) -> Comparison:
-    """Two architectures beside each other. Raises `ModgraphError` for lengths of axes that neither has."""
+    """Compare two architectures. Raises `ModgraphError` for lengths of axes that neither has."""
     graphs = before.graph, after.graph
     for name, length in lengths.items():
         try:
@@ -157,7 +159,7 @@ def compare_sides(
 
 
 def weights_after(diff: Diff, before: Graph, after: Graph) -> list[Weight]:
-    """Every weight of both graphs, in the order of the one before, then what is new."""
+    """Every weight of both graphs: those before in their order, then those that are new."""
     names = dict(_names_of_weights(diff, before))
     new = {weight.name: weight for weight in weights_of(after)}
     found = []
@@ -169,8 +171,11 @@ def weights_after(diff: Diff, before: Graph, after: Graph) -> list[Weight]:
 
 
 def _names_of_weights(diff: Diff, before: Graph) -> Iterator[tuple[str, str]]:
-    """The names of weights with those that they have after, where any node that uses them is there. What is removed has
-    none, nor has what is another op or router now, and what is in its body: its weights mean something else."""
+    """The names of weights with their names after, where some node still uses them.
+
+    Weights of removed nodes have none, nor those of an op or router that became another, with its body: their meaning
+    differs.
+    """
     levels = [level for level in Level(before).walk() if not level.scope]
     gone = [(each.kind, each.place) for each in diff.removed]
     gone += [(each.kind, each.before) for each in diff.changed if each.names & IDENTITY]
@@ -192,7 +197,7 @@ FOLLOWING = ("types.", "settings.sizes", "settings.axis")  # what follows in the
 
 
 def drop_router_bodies(diff: Diff, before: Graph, after: Graph) -> Diff:
-    """A diff without what is in the bodies of routers that are said to be others, nor what only follows there."""
+    """A diff without the bodies of routers that became others, and without what only follows from them."""
     routers = [each for each in diff.changed if each.kind == "router"]
     places = {each.before for each in routers} | {each.place for each in diff.removed}
     others = {each.after for each in routers} | {each.place for each in diff.added}
@@ -229,8 +234,10 @@ def drop_router_bodies(diff: Diff, before: Graph, after: Graph) -> Diff:
 
 
 class _Bodies:
-    """The bodies of routers of a graph whose router, pool or decision stands at some places; of all, for None: the
-    places of these `decisions`, and of the nodes `inside`."""
+    """The bodies of those routers of a graph whose router, pool or decision stands in `places`; all of them for None.
+
+    `decisions` has the places of their decisions, `inside` those of their nodes.
+    """
 
     def __init__(self, graph: Graph, places: set[str] | None) -> None:
         self.decisions: set[str] = set()

@@ -1,4 +1,4 @@
-"""A comparison as a page: both graphs side by side, what became of each node marked, and all in numbers beside."""
+"""A comparison as a page: both graphs side by side with marked nodes, and all numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Sources = tuple[Source | None, Source | None]
 
 
 def html_of(found: Comparison, sources: Sources) -> str:
-    """The page; `sources` are the texts that the nodes of both graphs have their places in."""
+    """The page; `sources` are the texts to which the spans of both graphs refer."""
     paths = [PurePath(os.path.abspath(side.path)).parts for side in (found.before, found.after)]  # noqa: PTH100
     # as few parts of the paths as distinguish them, so that a page names no folder above
     most = max(map(len, paths))
@@ -34,7 +34,7 @@ def html_of(found: Comparison, sources: Sources) -> str:
 
 
 def panes_of(found: Comparison, sources: Sources, labels: Sequence[str]) -> list[Pane]:
-    """Both graphs, each with its label, what became of each node marked."""
+    """Both graphs with labels and marked nodes."""
     panes = []
     for side, marks, source, label in zip((found.before, found.after), _marks(found), sources, labels, strict=True):
         scene = scene_of(side.graph)
@@ -45,7 +45,7 @@ def panes_of(found: Comparison, sources: Sources, labels: Sequence[str]) -> list
 
 
 def _marks(found: Comparison) -> tuple[Marks, Marks]:
-    """What became of the boxes of both graphs, types that only follow left out."""
+    """The marks of the boxes of both graphs, without types that only follow."""
     diff = found.reported
     old, new = (dict(ids_of_nodes(side.graph)) for side in (found.before, found.after))
     before = {old[each.place]: Mark("removed", (describe_node(each),)) for each in diff.removed}

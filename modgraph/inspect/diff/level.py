@@ -1,8 +1,8 @@
-"""One graph of a model as it is compared: the whole, or the region of a pool's module or of a scan's step.
+"""One graph of a model for comparison: the whole, or the region of a pool's module or of a scan's step.
 
-Colours are numbers that are equal where nodes are but for their names (Weisfeiler and Leman). A node's `content` is
-what it is without names and edges. Refined by all that it is made from, `up`, it says what the node computes; refined
-by all that is made of it too, `context`, its place in the graph. Each is found in one walk.
+Colours are numbers that are equal for nodes that differ only in names (Weisfeiler and Leman). `content` describes a
+node without names and edges. `up` refines it by all that the node reads, and so describes what it computes. `context`
+refines `up` by all that reads the node, and so describes its place in the graph. Each takes one walk.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OF_A_TEXT = {"records", "rounds", "facts"}  # of a decision: these follow from i
 
 
 class Edge(NamedTuple):
-    """What a node reads: by which relation, in which slot, of which node, and which of its results."""
+    """What a node reads: the relation, the slot, the node, and which of its results."""
 
     relation: str
     slot: str
@@ -32,10 +32,10 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """The nodes of one graph; of a region its arguments and results too.
+    """The nodes of one graph; a region has arguments and results too.
 
-    `place` is what places of its nodes begin with, `scope` what those of owners of weights do: names in a module of a
-    pool are its own, all others the whole model's.
+    `place` begins the places of its nodes, `scope` those of owners of weights: names in a module of a pool are its own,
+    all others belong to the model.
     """
 
     graph: Graph
@@ -63,8 +63,8 @@ class Level:
 
     @cached_property
     def sources(self) -> dict[str, list[Edge]]:
-        """What each node reads, sources first. Slots of a scan and lengths have names that may change: they are known
-        by their place."""
+        """What each node reads, sources first. Slots of scans and lengths may be renamed, so their position
+        identifies them."""
         found = {}
         for node in self.graph:
             arguments = node.region.arguments if isinstance(node, ScanNode) else ()
@@ -79,7 +79,7 @@ class Level:
 
     @cached_property
     def users(self) -> dict[str, list[Edge]]:
-        """What reads each node: the edges as those of the reader, `node` being the reader."""
+        """The edges to each node, as the reader has them; `node` is the reader."""
         found: dict[str, list[Edge]] = {name: [] for name in self.sources}
         for name, edges in self.sources.items():
             for edge in edges:
@@ -123,7 +123,7 @@ class Level:
         return found
 
     def _colour(self) -> int:
-        """What a region is but for names."""
+        """A region without names."""
         results = tuple((self.context[each.node], each.index) for each in self.results)
         arguments = tuple(self.context[name] for name in self.arguments)
         return self._number("region", arguments, results, *sorted(self.context.values()))
@@ -134,7 +134,7 @@ def _edge_colours(edges: Iterable[Edge], colours: Mapping[str, int]) -> list[tup
 
 
 def split_place(place: str) -> tuple[str, str]:
-    """What the places of all nodes of a graph begin with, and the name of a node in it."""
+    """The prefix of the places of a graph, and the name of a node in it."""
     name = place.rpartition("/")[2]
     return place[: len(place) - len(name)], name
 

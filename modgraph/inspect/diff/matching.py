@@ -1,14 +1,14 @@
-"""Which node of one graph is which of another.
+"""Matches the nodes of two graphs.
 
-1. What a spec declares as moved.
-2. Nodes whose contexts are the same, so that one graph is the other there but for names.
-3. Equal names of one kind.
-4. Nodes of one name in two calls that are one: of definitions that are the same, or most similar.
-5. Of what is left: what is made from the same, what the same is made of, what stands between the same.
+1. By what a spec declares as moved.
+2. By equal contexts: there, the graphs differ only in names.
+3. By equal names of one kind.
+4. By names inside two calls that match: of equal definitions, or of the most similar.
+5. By neighbours: what reads the same, what the same nodes read, or both.
 
-Colours that several nodes of a graph have say nothing but in 2, where names or the order of nodes settle it. Each step
-is one walk over nodes and edges. Definitions are paired by their content, then by the author's name, then by the nodes
-that they have in common; calls in bodies that are, by their names, then in order where their definitions are paired.
+A colour that several nodes of a graph have counts only in step 2, where names or the order of nodes decide. Each step
+is one walk over nodes and edges. Definitions are paired by content, then by the author's name, then by the number of
+common nodes. Calls in paired bodies are paired by name, then in order if their definitions are paired.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Lines = frozenset[tuple[str, int, tuple[object, ...]]]
 
 
 class Pairs(Generic[T]):
-    """What is before and after, and what of it is the same: `after` by what is before, `before` by what is after."""
+    """The items before and after, and their pairs: `after` by the item before, `before` by the item after."""
 
     def __init__(self, before: Iterable[T], after: Iterable[T]) -> None:
         self._sides = [*before], [*after]
@@ -38,17 +38,17 @@ class Pairs(Generic[T]):
         self.before: dict[T, T] = {}
 
     def rest(self) -> tuple[list[T], list[T]]:
-        """What has no other yet."""
+        """The items without a partner."""
         before, after = self._sides
         return [each for each in before if each not in self.after], [each for each in after if each not in self.before]
 
     def add(self, old: T, new: T) -> None:
-        """Pair two of which neither has another yet."""
+        """Pair two items if neither has a partner."""
         if old not in self.after and new not in self.before:
             self.after[old], self.before[new] = new, old
 
     def groups(self, key: Key[T]) -> list[tuple[list[T], list[T]]]:
-        """What of the rest has one key before and after, for each key that both sides have."""
+        """The items without a partner by key, for each key that both sides have."""
         found: dict[object, tuple[list[T], list[T]]] = {}
         for side, left in enumerate(self.rest()):
             for each in left:
@@ -57,19 +57,18 @@ class Pairs(Generic[T]):
         return [group for group in found.values() if all(group)]
 
     def unique(self, key: Key[T]) -> list[tuple[T, T]]:
-        """Those of the rest whose key no other has."""
+        """The pairs of items without a partner whose key is unique on both sides."""
         return [(old[0], new[0]) for old, new in self.groups(key) if len(old) == 1 == len(new)]
 
     def add_in_order(self, key: Key[T]) -> None:
-        """Pair what of the rest has one key, the first with the first."""
+        """Pair the items that share a key in their order."""
         for old, new in self.groups(key):
             for pair in zip(old, new, strict=False):
                 self.add(*pair)
 
 
 class Definition(NamedTuple):
-    """What calls have in common whose bodies are equal: of each node its name in the definition, its content, and what
-    it reads."""
+    """What calls with equal bodies share: of each node its name in the definition, its content, and what it reads."""
 
     kind: str
     author: str
@@ -77,8 +76,10 @@ class Definition(NamedTuple):
 
 
 class Definitions:
-    """The definitions of one level, in the order of the graph; `names` are the nodes of calls by what their definitions
-    call them, `inside` the calls in the body of a call."""
+    """The definitions of one level in the order of the graph.
+
+    `names` are the nodes of calls by their names in the definition, `inside` the calls in the body of a call.
+    """
 
     def __init__(self, level: Level) -> None:
         self.names: dict[Call, dict[str, str]] = {}
@@ -98,7 +99,7 @@ class Definitions:
 
 
 def pair_calls(before: Definitions, after: Definitions) -> Iterator[tuple[Call, Call]]:
-    """The calls of two graphs, each after the one around it."""
+    """The paired calls of two graphs, outer calls first."""
     definitions = Pairs(dict.fromkeys(before.of.values()), dict.fromkeys(after.of.values()))
     definitions.add_in_order(lambda side, each: each)
     definitions.add_in_order(lambda side, each: (each.kind, each.lines))
@@ -127,7 +128,7 @@ BOTH = ("sources", "users")
 
 
 class Matching(Pairs[str]):
-    """The nodes of two levels by each other's names."""
+    """The nodes of two levels by the names of their partners."""
 
     def __init__(self, before: Level, after: Level, moves: Mapping[str, str]) -> None:
         super().__init__(before.sources, after.sources)
@@ -158,15 +159,14 @@ class Matching(Pairs[str]):
         yield from ((before.graph[old], after.graph[new]) for old, new in self.after.items())
 
     def _match(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Match those pairs that are there and are of one kind."""
+        """Match those pairs that exist and are of one kind."""
         before, after = (level.graph for level in self.levels)
         for old, new in pairs:
             if old in before and new in after and type(before[old]) is type(after[new]):
                 self.add(old, new)
 
     def _match_declared(self, moves: Mapping[str, str]) -> None:
-        """What a name stands for with what one that it has become does, where that is one node each: nodes, then the
-        ops that use weights."""
+        """Match what a declared move names before and after, if each is one node: nodes, then ops by their weights."""
         nodes = [{name: [name] for name in level.sources} for level in self.levels]
         owners: list[dict[str, list[str]]] = [{}, {}]
         for level, found in zip(self.levels, owners, strict=True):
@@ -182,7 +182,7 @@ class Matching(Pairs[str]):
         return self.levels[side].content[name]
 
     def _neighbour_key(self, kind: Key[str], around: tuple[str, ...]) -> Key[str]:
-        """What is of a kind between nodes that are known: what it reads, what reads it, or both."""
+        """A key of a kind and of the matched neighbours: what a node reads, what reads it, or both."""
 
         def common_name(side: int, name: str) -> str:
             return (name if name in self.before else "") if side else self.after.get(name, "")
@@ -197,8 +197,10 @@ class Matching(Pairs[str]):
         return key
 
     def doubts(self) -> list[Doubt]:
-        """Pairs among what is left that may be meant, each the only one for both: of equal content, or of one kind
-        between the same. Only what has weights or a name that others know is worth a doubt."""
+        """Likely pairs without a match, each unique: of equal content, or of one kind between the same nodes.
+
+        Only nodes with weights, or with names that users know, are worth a doubt.
+        """
 
         def kind(side: int, name: str) -> object:
             node = self.levels[side].graph[name]
@@ -216,7 +218,7 @@ class Matching(Pairs[str]):
 
 
 def _follow_moves(name: str, moves: Mapping[str, str]) -> Iterator[str]:
-    """The names that a name has become: itself or what it lies below may have moved, and that again."""
+    """The names that a name became: the name or a prefix of it may have moved, several times."""
     for _ in range(MOST_MOVES):
         parts = name.split(".")
         heads = (".".join(parts[:end]) for end in range(len(parts), 0, -1))

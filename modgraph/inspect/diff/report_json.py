@@ -1,4 +1,4 @@
-"""A comparison as JSON, for tools: docs/diff.md says what each field is."""
+"""A comparison as JSON; docs/diff.md describes the fields."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
     owners = [dict(_owners(side.graph)) for side in sides.values()]
 
     def costs_at(*places: str) -> dict[str, Any]:
-        """What a node costs before and after, none at a place that is empty."""
+        """What a node costs before and after; an empty place costs nothing."""
         names = [own.get(name, name) for own, (_, name) in zip(owners, map(split_place, places), strict=True)]
         costs = [cost.nodes.get(name, Cost()).counts for cost, name in zip(found.costs, names, strict=True)]
         return {"costs": dict(zip(sides, costs, strict=True))}
@@ -62,7 +62,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
 
 
 def _owners(graph: Graph) -> Iterator[tuple[str, str]]:
-    """The names of ops with those that they are counted under: of whose weights they use."""
+    """The names of ops with the owners of their weights, under which they are counted."""
     for part in graph.parts():
         yield from ((node.name, node.owner) for node in part.graph.of_kind(OpNode))
 

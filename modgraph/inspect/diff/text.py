@@ -1,6 +1,6 @@
-"""A comparison as text: a line for each thing that differs, counts, costs before and after, what becomes of weights.
+"""Prints a comparison: a line for each difference, counts, costs, and what becomes of weights.
 
-One line stands for all that is the same but for keys, and one for a call that is as another.
+One line stands for everything that differs only in keys, and one for each whole call.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_LISTED = 12  # reshaped weights, doubts, types that follow
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a diff: its sign, what the node is, where it stands, and details below it."""
+    """A line of a diff: its sign, the kind of node, its place, and details below it."""
 
     sign: str
     kind: str
@@ -42,7 +42,7 @@ Item = tuple[str, Callable[[str, Say], Line]]  # a place, and its line, given ho
 
 @dataclass(frozen=True)
 class Move:
-    """Names that moved together: what they lay below, what they lie below now, and how many nodes do."""
+    """Names that moved together: their old prefix, their new prefix, and the number of nodes."""
 
     before: str
     after: str
@@ -50,7 +50,7 @@ class Move:
 
 
 def lines_of(found: Comparison) -> list[Line]:
-    """A line for each thing that differs but for moves."""
+    """A line for each difference, moves left out."""
     diff, graphs = found.reported, (found.before.graph, found.after.graph)
     lines = fold((_change(each) for each in diff.changed if not each.follows), found.keys)
     for sign, unmatched, graph, other in ((ADDED, diff.added, *graphs[::-1]), (REMOVED, diff.removed, *graphs)):
@@ -76,7 +76,7 @@ def _weight(each: Weight) -> Item:
 
 
 def fold(items: Iterable[Item], keys: Keys) -> list[Line]:
-    """Lines of which one stands for all that is the same but for keys, where the first of these stands."""
+    """Fold the lines that differ only in keys, at the place of the first."""
     groups: dict[Line, list[tuple[Item, tuple[Key, ...]]]] = {}
     for place, line in items:
         pattern, own = keys.split(place)
@@ -90,8 +90,7 @@ def fold(items: Iterable[Item], keys: Keys) -> list[Line]:
 
 
 def moves_of(moved: Iterable[Moved], keys: Keys) -> list[Move]:
-    """Moves by what the names lie below: the longest end that the old and the new names have in common is left out;
-    keys that move by one step are one move."""
+    """Moves by prefix: the common end of old and new names is left out. Keys that shift by one are one move."""
     groups: dict[tuple[str, str, tuple[int, ...]], list[tuple[tuple[Key, ...], tuple[Key, ...]]]] = {}
     for each in moved:
         first, second = each.before.split("."), each.after.split(".")
@@ -110,8 +109,8 @@ def moves_of(moved: Iterable[Moved], keys: Keys) -> list[Move]:
 def _whole_calls(
     sign: str, unmatched: Sequence[Unmatched], graph: Graph, other: Graph
 ) -> tuple[list[Item], list[Unmatched]]:
-    """The calls of a graph whose nodes are all among those that it alone has, and whose definition the other graph has:
-    a line for each, and the nodes that are in none."""
+    """The calls whose nodes only one graph has, and whose definition the other has: a line for each, and the other
+    nodes."""
     places = {each.place for each in unmatched}
     if not places:
         return [], []
@@ -140,7 +139,7 @@ def _whole_calls(
 
 
 def text_of(found: Comparison, coloured: bool = False) -> str:
-    """The whole, without a trailing newline."""
+    """The whole text, without a trailing newline."""
 
     def paint(text: str, colour: str) -> str:
         return f"\x1b[{colour}m{text}\x1b[0m" if coloured else text
@@ -191,7 +190,7 @@ def _truncate(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _weights(found: Comparison) -> Iterator[str]:
-    """What becomes of the weights, and whether what was learnt is the same."""
+    """What becomes of the weights, and whether their trained values are equal."""
     values, reshaped = found.values, [each for each in found.weights if each.fate is Fate.RESHAPED]
     if found.diff:
         fates = [f"{len(each):,} {fate} ({_count(count, 'value')})" for fate, each, count in found.fates() if each]

@@ -1,6 +1,6 @@
-"""The facts of nodes in words. `say` says how a name is written: as it is, or with a star for a key.
+"""Describes the facts of nodes in words. `say` writes a name: as it is, or with a star for a key.
 
-Keys are those of rounds, and of the modules of pools, so that what is the same of many is said once.
+Keys are those of rounds and of modules, so that one line can stand for many.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ Say = Callable[[str], str]  # how a text says a name
 
 
 def format_place(place: str) -> str:
-    """A place as people write it: `expert > fc1`, and `expert[2] > fc1` for a module unlike the first."""
+    """A place in words: `expert > fc1`, or `expert[2] > fc1` for a module of a heterogeneous pool."""
     *holders, name = place.split("/")
     pairs = zip(holders[::2], holders[1::2], strict=True)
     return "".join(f"{holder}{'' if number == '0' else f'[{number}]'} > " for holder, number in pairs) + name
 
 
 def describe_node(each: Unmatched, say: Say = str) -> str:
-    """What an added or removed node is: its op or router with settings, how many modules, its type."""
+    """An added or removed node: its op or router with settings, its number of modules, its type."""
     node, uses, declared = each.node, each.graph.uses(each.node.name), declaration_of(each.node)
     match declared, node:
         case RouterText(), _:
@@ -56,15 +56,17 @@ def describe_node(each: Unmatched, say: Say = str) -> str:
 
 
 def _format_call(name: str, settings: Mapping[str, str]) -> str:
-    """`name(key=value, …)`, without brackets where nothing is set."""
+    """`name(key=value, …)`, without parentheses if nothing is set."""
     given = ", ".join(f"{key}={value}" for key, value in settings.items())
     return f"{name}({given})" if given else name
 
 
 def details(attributes: tuple[Attribute, ...], say: Say = str) -> Iterator[str]:
-    """Attributes, one a line. Where what it is has changed, settings that only one of both has stand with it; the order
-    of slots only where nothing else says it. Of a router that is written in the language there is another definition,
-    with the arguments that only it has, or there are other arguments: what else follows from its text is left out."""
+    """The attributes, one a line.
+
+    If the op differs, settings that only one side has stand in its line. The order of slots is left out where single
+    slots say it. A router in the language has its definition and its arguments; what follows from its text is left out.
+    """
     known = {each.name: each for each in attributes}
     settings = [each for each in attributes if each.name.startswith("settings.") and None in (each.before, each.after)]
     if known.keys() & WRITTEN:
@@ -102,7 +104,7 @@ def _router_details(attributes: Mapping[str, Attribute]) -> Iterator[str]:
 
 
 def _number(written: str) -> str:
-    """An argument, a number to a few digits."""
+    """An argument; a number has few digits."""
     try:
         return _constant(float(written), str) if "." in written else written
     except ValueError:
@@ -149,8 +151,10 @@ def _constant(value: Any, say: Say) -> str:
 
 
 class Keys:
-    """The paths of a graph that end in a key, each with its loop, its pool or its definition: of a round, of a pool's
-    module, and of a block or module that is used several times in one body, whose key is all of its path there."""
+    """The paths of a graph that end in a key, each with its loop, pool or definition.
+
+    Keys are those of rounds, of modules, and of blocks that one body uses several times; the last are whole paths.
+    """
 
     def __init__(self, *graphs: Graph) -> None:
         self._known: dict[str, tuple[str, Key]] = {}
@@ -173,7 +177,7 @@ class Keys:
             self._known |= {f"{pool.name}.{at}": (pool.name, at) for at in range(pool.size)}
 
     def split(self, place: str) -> tuple[str, tuple[Key, ...]]:
-        """A name or a place with numbered stars for its keys, one number for each loop, and the keys."""
+        """A name or place with numbered stars for its keys, one number for each loop; and the keys."""
         found: dict[str, Key] = {}
 
         def say(loop: str, key: Key) -> str:
@@ -187,7 +191,7 @@ class Keys:
         return self._map(name, lambda loop, key: STAR)
 
     def say_from(self, place: str) -> Say:
-        """How names are said in the round that a place stands in: with a star for its own key."""
+        """How names are written in the round of a place: with a star for its own key."""
         own: dict[str, Key] = {}
         self._map(place, lambda loop, key: str(own.setdefault(loop, key)))
 
@@ -213,7 +217,7 @@ class Keys:
 
 
 def fill(pattern: str, keys: Iterable[tuple[Key, ...]]) -> str:
-    """A pattern with its stars filled: `blocks.{0, 2}.gate` for two keys."""
+    """A pattern with its stars replaced: `blocks.{0, 2}.gate` for two keys."""
     rows = [*dict.fromkeys(keys)]
     columns = [[*dict.fromkeys(column)] for column in zip(*rows, strict=True)]
     if math.prod(map(len, columns)) > len(rows):

@@ -1,4 +1,4 @@
-"""What a page shows: graphs with what is known of their boxes, and data, drawn in the browser in its colours."""
+"""What a page displays: graphs with notes on their boxes, and data that the browser draws."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Content:
-    """A thing that `charts.js` draws: in JSON its kind and its fields, zero for what is no finite number."""
+    """Something that `charts.js` draws. JSON has its kind and its fields, with zero for numbers that are not finite."""
 
     def as_json(self) -> dict[str, Any]:
         record = {each.name: self._plain(getattr(self, each.name)) for each in fields(self)}
@@ -71,8 +71,10 @@ class Bars(Content):
 
 @dataclass(frozen=True)
 class Heatmap(Content):
-    """A cell for each row and column, the largest value the strongest: `values[row][column]`, none below zero. Maps
-    that are looked at together name the largest value of them all, `most`."""
+    """A cell for each row and column: `values[row][column]`, none negative. The largest value has the strongest colour.
+
+    Maps to be compared share the largest value of all, `most`.
+    """
 
     rows: Sequence[str]
     columns: Sequence[str]
@@ -83,7 +85,7 @@ class Heatmap(Content):
 
 @dataclass(frozen=True)
 class Curves(Content):
-    """Curves in one chart; points that are no finite numbers are left out."""
+    """Curves in one chart, without points that are not finite."""
 
     series: Sequence[Curve]
     title: str = ""
@@ -100,8 +102,8 @@ class Picture(Content):
 
 @dataclass(frozen=True)
 class Section:
-    """A headed part of the page's second tab. `nodes` are the ids of boxes that it speaks of: its heading leads to the
-    first, and each of them, when it is selected, to the section."""
+    """A section of the page's second tab. Its heading links to the first of the boxes `nodes`, and each of them to
+    it."""
 
     title: str
     content: Sequence[Content]
@@ -119,8 +121,7 @@ Kind = Literal["added", "removed", "changed", "moved"]
 class Mark:
     """What became of a box between two graphs: a coloured frame, and `lines` of text in the panel.
 
-    `counterpart` is the id of the box in the other pane that it is selected and unfolded with; without one, that of the
-    same id.
+    `counterpart` is the id of the box in the other pane that follows its selection and folding; by default the same id.
     """
 
     kind: Kind
@@ -130,10 +131,10 @@ class Mark:
 
 @dataclass(frozen=True)
 class Pane:
-    """A scene beside its source; without a source the drawing alone.
+    """A scene with its source, or the drawing by itself.
 
-    `marks` are those of boxes by id. `loads` are the shares of a pool's modules, which sum to one, by the id of the
-    pool or of a route through it. `label` says which graph it is where there are several; `notes` are shown with it.
+    `marks` are by id of boxes. `loads` are the shares of a pool's modules, which sum to one, by the id of the pool or
+    of a route through it. `label` names the graph where there are several; `notes` are displayed with it.
     """
 
     scene: Scene
@@ -144,7 +145,7 @@ class Pane:
     notes: Sequence[str] = ()
 
     def sources(self) -> list[Source]:
-        """The texts beside the drawing: the pane's own, then what its nodes come from else."""
+        """The texts next to the drawing: the pane's own, then those of imported nodes."""
         own = [] if self.source is None else [self.source]
         known = {source.label for source in own}
         return own + [source for source in self.scene.sources if source.label not in known]

@@ -1,5 +1,4 @@
-"""One HTML file with all that it needs, which reaches for nothing else; and its renderer, run from Python: the same
-JavaScript, in V8."""
+"""Writes a self-contained HTML file. Python runs the page's own renderer, which is JavaScript, in V8."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ RENDERER = ("scene.js", "layout.js", "draw.js", "svg_text.js")
 
 
 def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ()) -> str:
-    """The page: one graph with its source, or two side by side; sections stand in a tab of their own."""
+    """The page: one graph with its source, or two side by side; sections have a tab of their own."""
     data, parts, template = [pane.as_json() for pane in panes], list[str](), text_of("pane.html")
     for pane, record in zip(panes, data, strict=True):
         drawing = render(record)
@@ -62,7 +61,7 @@ def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ())
 
 
 def style_of_drawing() -> str:
-    """The style of a drawing in light, and the same in the colours of the dark where these are chosen."""
+    """The style of a drawing, light and dark."""
     return f'{text_of("drawing.css")}:root[data-theme="dark"] {{ color-scheme: dark;\n{text_of("dark.css")}}}\n'
 
 
@@ -108,10 +107,10 @@ def _engine() -> MiniRacer:
 
 
 def render(pane: dict[str, Any], budget: int = FIRST_BOXES, routes: bool = False) -> dict[str, Any]:
-    """Lay out and draw a pane in JSON: `state`, what is unfolded; `laid`, positions; `svg`, the elements.
+    """Lay out and draw a pane in JSON: `state` is what is unfolded, `laid` the positions, `svg` the elements.
 
-    Unfolded are about `budget` boxes; with `routes` only what leads to boxes that have a load.
-    Raises `ModgraphError` where V8 cannot start.
+    About `budget` boxes are unfolded; with `routes`, only those that lead to boxes with a load. Raises `ModgraphError`
+    where V8 cannot start.
     """
     engine = _engine()
     engine.eval(f"render({json.dumps(pane)}, {json.dumps(budget)}, {json.dumps(routes)}); 0")

@@ -6,8 +6,8 @@ from modgraph.diagnostics import Diagnostic
 
 
 class TooFewAddresses(Diagnostic, code="MG142"):
-    """What lays out pages and pictures (V8) reserves a terabyte of addresses, whatever it then uses of them; a bound on
-    a process's addresses (`ulimit -v`) is met by that alone."""
+    """V8, which lays out pages and pictures, reserves a terabyte of addresses and uses few of them. A bound on the
+    addresses of a process (`ulimit -v`) stops it."""
 
     message = "the layout of pages and pictures needs a terabyte of addresses; this process is bounded to {most} GiB"
     help = "lift the bound (ulimit -v unlimited), or draw what others lay out: a file that ends in .dot or .mmd"

@@ -1,4 +1,4 @@
-"""Graph to scene: boxes, and what flows between them, through the borders of scans."""
+"""Turns a graph into a scene: boxes, and edges between them, also across the borders of scans."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from modgraph.types import TensorType
 
 
 def scene_of(graph: ir.Graph) -> Scene:
-    """The scene of a graph; nodes with spans know their lines."""
+    """The scene of a graph. Boxes of nodes with spans have source lines."""
     cost, edges = cost_of(graph), tuple(dict.fromkeys(edges_of(graph)))
     builder = _Builder(graph, cost)
     boxes = mark_tokenizers(builder.boxes(ir.body_of(graph), Level(graph)), edges)
@@ -37,7 +37,7 @@ def scene_of(graph: ir.Graph) -> Scene:
 
 
 class _Builder:
-    """Makes boxes of nodes and calls, each of which is drawn once, and counted once."""
+    """Makes boxes of nodes and calls. Each is drawn and counted once."""
 
     def __init__(self, graph: ir.Graph, cost: Cost) -> None:
         self.graph = graph
@@ -52,7 +52,7 @@ class _Builder:
         self.sources: dict[str, Source] = {}
 
     def boxes(self, body: ir.Body, level: Level) -> tuple[Box, ...]:
-        """The boxes of a body: its nodes, and calls, equal ones that follow each other as one."""
+        """The boxes of a body; equal calls that follow each other are folded."""
         entries: list[Entry] = []
         for item in body.items:
             match item:
@@ -64,7 +64,7 @@ class _Builder:
         return tuple(fold_repeats(entries, self.unique))
 
     def call(self, body: ir.Body, level: Level) -> Iterator[Entry]:
-        """The box of a call; that of a router's text is its decision, a module's that has one op is the op."""
+        """The box of a call. A router's text becomes its decision, a module with one op that op."""
         call = body.call
         assert call is not None
         inside = replace(level, path=call.path, weights=call.weights)
@@ -134,7 +134,7 @@ class _Builder:
         )
 
     def pool(self, node: ir.PoolNode, box: Box, inside: bool) -> Box:
-        """A pool's box; what one inside a module costs is counted at the pool around it."""
+        """The box of a pool. A pool inside a module counts its cost at the outer pool."""
         children: tuple[Box, ...] = ()
         for module, (region, prefix) in enumerate(zip(node.regions, prefixes(node, box.id), strict=True)):
             boxes = self.boxes(ir.body_of(region.graph), Level(region.graph, prefix))
@@ -185,7 +185,7 @@ class _Builder:
 
 
 def _route(decision: ir.Decision, box: Box) -> Box:
-    """A route, and what its router decides; one that is written in the language has its text inside."""
+    """A route with the records of its router; a router in the language has its text inside."""
     graph, node = decision.part.graph, decision.node
     types = {name: str(graph.type_of(result)) for name, result in decision.inside.items()}
     value = graph.type_of(decision.value)
@@ -204,8 +204,10 @@ def _route(decision: ir.Decision, box: Box) -> Box:
 
 
 def edges_of(graph: ir.Graph, prefix: str = "") -> Iterator[Edge]:
-    """The edges of a graph and of the regions in it, those of a pool that stands in two graphs twice; the ids of this
-    graph's boxes begin with the prefix."""
+    """The edges of a graph and of its regions; `prefix` begins the ids of its boxes.
+
+    A pool that stands in two graphs has its edges twice.
+    """
 
     def edge(result: ir.Result, target: str, kind: str, slot: str) -> Edge:
         type_ = graph.type_of(result)
@@ -235,13 +237,15 @@ def edges_of(graph: ir.Graph, prefix: str = "") -> Iterator[Edge]:
 
 
 def prefixes(pool: ir.PoolNode, box: str) -> list[str]:
-    """What ids of the regions of a pool begin with, whose box has an id."""
+    """What the ids in the regions of a pool begin with, given the id of its box."""
     return [f"{box}/"] if pool.alike else [f"{box}/{module}/" for module in range(pool.size)]
 
 
 def ids_of_nodes(graph: ir.Graph, prefix: str = "", place: str = "") -> Iterator[tuple[str, str]]:
-    """The places of nodes (`expert/0/fc1`) with the ids of their boxes: steps of scans have names of the whole model,
-    modules their own."""
+    """The places of nodes (`expert/0/fc1`) with the ids of their boxes.
+
+    Names in a scan's step belong to the whole model, names in a pool's module to the module.
+    """
     for node in graph:
         yield place + node.name, prefix + node.name
         if isinstance(node, ir.ScanNode):
@@ -252,5 +256,5 @@ def ids_of_nodes(graph: ir.Graph, prefix: str = "", place: str = "") -> Iterator
 
 
 def short_type(type_: TensorType) -> str:
-    """A type for a narrow place: `197×384`, `time×32`; nothing for a single number."""
+    """A type in few characters: `197×384`, `time×32`, or nothing for a single number."""
     return "×".join(str(axis.size if axis.size is not None else axis.name) for axis in type_.shape)

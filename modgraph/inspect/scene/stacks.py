@@ -1,4 +1,4 @@
-"""Calls of one definition that follow each other, drawn once with their count; and groups that make tokens."""
+"""Folds calls of one definition that follow each other, and marks groups that make tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST_PERIOD = 8
 
 
 class Entry(NamedTuple):
-    """The box of a node, or of a call with the key of its definition."""
+    """The box of a node, or of a call with its definition."""
 
     box: Box
     call: Call | None = None
@@ -23,8 +23,10 @@ class Entry(NamedTuple):
 
 
 def fold_repeats(entries: Sequence[Entry], unique: Callable[[str], str]) -> Iterator[Box]:
-    """The boxes of a body in order, equal calls that follow each other in repeats, whose ids are made unique: at each
-    place the run that reaches farthest."""
+    """The boxes of a body in order; equal calls that follow each other become a repeat with an id of its own.
+
+    At each place the period that covers most calls wins.
+    """
     rounds = Counter(each.call.definition for each in entries if each.call is not None and each.call.kind == "round")
     at = 0
     while at < len(entries):
@@ -39,7 +41,7 @@ def fold_repeats(entries: Sequence[Entry], unique: Callable[[str], str]) -> Iter
 
 
 def _count(entries: Sequence[Entry], start: int, period: int) -> int:
-    """How often the first calls from a place on are repeated at once."""
+    """How often the first `period` calls from `start` on repeat."""
     end = start + period
     while end < len(entries) and entries[end].call and entries[end].definition == entries[end - period].definition:
         end += 1
@@ -61,7 +63,7 @@ def _repeat(entries: Sequence[Entry], period: int, rounds: Mapping[str, int]) ->
 
 
 def group_of(id: str, label: str, children: Sequence[Box], kind: str = "block", detail: str = "") -> Box:
-    """A box of others: their costs summed, on the lines of all of them, where these stand in one source."""
+    """A box of other boxes. It has the sum of their costs, and their lines if these are of one source."""
     lines, found = None, [child.lines for child in children if child.lines is not None]
     if len({each.source for each in found}) == 1:
         start, end = min(each.start for each in found), max(each.end for each in found)
@@ -72,8 +74,7 @@ def group_of(id: str, label: str, children: Sequence[Box], kind: str = "block", 
 
 
 def mark_tokenizers(boxes: Iterable[Box], edges: Iterable[Edge]) -> tuple[Box, ...]:
-    """Groups become tokenizers that read inputs alone, and whose every op tokenizes or feeds one that does: the last of
-    them, which feed no other, tokenize."""
+    """Turn groups into tokenizers that read only inputs and whose ops all tokenize or feed an op that does."""
     boxes = [*boxes]
     inputs = {box.id for outer in boxes for box in outer.walk() if box.kind == "input"}
     sources: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""A scene: the nested, JSON-serialisable view of a graph that drawings are made from."""
+"""A scene: the nested view of a graph from which drawings and JSON are made."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOTHING = Cost()
 
 @dataclass(frozen=True)
 class Row:
-    """A weight or record of a box: its name, its shape or type as text, what it is (`frozen`, a role)."""
+    """A weight or record of a box: its name, its shape or type as text, and a role or `frozen`."""
 
     name: str
     type: str
@@ -25,7 +25,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Lines:
-    """Characters `start` to `end` of a source, which stand on its lines `first` to `last`, from 1."""
+    """Characters `start` to `end` of a source, on its lines `first` to `last`; lines count from 1."""
 
     source: str
     start: int
@@ -36,13 +36,12 @@ class Lines:
 
 @dataclass(frozen=True, kw_only=True)
 class Box:
-    """A node of the graph, or what groups nodes; `children` stand inside of it.
+    """A node of the graph, or a group of nodes; `children` stand inside.
 
-    Kinds: input, target, tokenizer, op, pool, router, route, scan, output, loss; and of groups tokenizer, block,
-    repeat. A pool is `count` modules of which one is drawn, or has its modules as children; a route whose router is a
-    text has what the text says. A repeat's children are `count` times `period` subtrees that are alike, each marked
-    with the one of the first period that it is `alike`.
-    `cost` is that of the box and all in it.
+    Kinds of nodes: input, target, tokenizer, op, pool, router, route, scan, output, loss. Kinds of groups: tokenizer,
+    block, repeat. A homogeneous pool has one drawn module and a `count`; any other has its modules as children. A route
+    has the text of its router inside. A repeat has `count` times `period` children; each that repeats names the child
+    of the first period that it is the `same_as`. `cost` is of the box and all in it.
     """
 
     id: str
@@ -70,7 +69,7 @@ class Box:
             yield from child.walk()
 
     def as_json(self) -> dict[str, Any]:
-        """What differs from a box that has nothing."""
+        """The fields that differ from their defaults."""
         record = {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
         record |= {name: [*map(asdict, record[name])] for name in ("weights", "records") if name in record}
         record |= {"alike": record.pop("same_as")} if self.same_as else {}
@@ -85,7 +84,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Edge:
-    """From box to box: `data` into a slot, `length` of an axis, `uses` of a route, `carry` of a scan's state."""
+    """An edge between boxes: `data` into a slot, `length` of an axis, `uses` of a route, `carry` of a scan's state."""
 
     source: str
     target: str
@@ -100,8 +99,11 @@ class Edge:
 
 @dataclass(frozen=True)
 class Scene:
-    """A graph as boxes and edges. `lengths` are those that axes of any length were given for MACs, `sources` the texts
-    that boxes have lines in: a spec, and what it imports."""
+    """A graph as boxes and edges.
+
+    `lengths` are the lengths with which MACs of axes of any length were counted. `sources` are the spec and its
+    imports.
+    """
 
     name: str
     parameters: tuple[tuple[str, str], ...]

@@ -1,4 +1,4 @@
-"""Nodes, declarations and spans in words."""
+"""Describes nodes, declarations and spans in words."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ NUMBER = re.compile(r"-?\d+\.\d*(e-?\d+)?")
 
 @dataclass(frozen=True)
 class Level:
-    """Where a body stands: its graph, what ids in it begin with, the paths of its nodes and weights, and in a scan the
-    nodes of the graph around, whose pools and routers it shares."""
+    """Where a body stands: its graph, the prefix of ids, the paths of its nodes and weights.
+
+    In a scan, `shared` names the nodes around it whose pools and routers it uses.
+    """
 
     graph: Graph
     prefix: str = ""
@@ -26,7 +28,7 @@ class Level:
     shared: frozenset[str] = frozenset()
 
     def label_of(self, node: Node) -> str:
-        """What a node is called here: pools and routers as their weights, a route as its pool."""
+        """The label of a node: pools and routers are called as their weights, a route as its pool."""
         if isinstance(node, RouteNode | DecisionNode):
             words = self.graph.pool_of(node).name.split(".")
             first = max((at for at, word in enumerate(words) if not word.isdecimal()), default=0)
@@ -35,7 +37,7 @@ class Level:
         return strip_path(self.weights if declared else self.path, node.name)
 
     def label(self, call: Call) -> str:
-        """What the author calls a call: a module by its name, a block by its own where the use has no other."""
+        """The label of a call: a module's name, or a block's name if the use has no other."""
         if call.kind == "module":
             return strip_path(self.weights, call.weights)
         label = strip_path(self.path, call.path)
@@ -44,12 +46,12 @@ class Level:
 
 
 def strip_path(path: str, name: str) -> str:
-    """A name as it stands below a path."""
+    """A name relative to a path."""
     return name.removeprefix(f"{path}.") if path else name
 
 
 def brief(declaration: Declaration | RouterText) -> str:
-    """A declaration with its settings, numbers to four digits; a router as a spec writes it."""
+    """A declaration with its settings, numbers to four digits; a router as in a spec."""
     if isinstance(declaration, RouterText):
         given = ((key, f"{float(v):.4g}" if NUMBER.fullmatch(v) else v) for key, v in declaration.given)
         return str(RouterText(declaration.name, tuple(given)))
