@@ -24,7 +24,7 @@ from options import parse_options
 from modgraph.nn import selected
 from modgraph.training.divergence import FiniteCheck
 from modgraph.training.engine import Engine
-from modgraph.training.run import started
+from modgraph.training.run import start_run
 
 WARM = 5
 
@@ -102,7 +102,7 @@ def main() -> None:
         options = {"train.device": given.device, "train.precision": precision, "train.batch": given.batch}
         with (
             tempfile.TemporaryDirectory() as folder,
-            started(given.spec, None, options, str(Path(folder) / "run")) as engine,
+            start_run(given.spec, None, options, str(Path(folder) / "run")) as engine,
         ):
             found: dict[str, list[tuple[float, float]]] = {name: [] for name in VARIANTS}
             for _ in range(given.rounds):

@@ -100,7 +100,9 @@ def expectation(modules: int, rounds: int) -> None:
     learner: Any = EM(samples=10).learner(Setup(program.ir, {"train": data}, 0, 20, 1))
     model = modgraph.backends.torch.build(learner.graph, asked=learner.wanted)  # type: ignore[attr-defined]
     batch = {name: torch.from_numpy(array) for name, array in data.values.items()}
-    samples = {name: torch.full_like(table, DRAW) for name, table in learner.told(torch.arange(20), batch).items()}
+    samples = {
+        name: torch.full_like(table, DRAW) for name, table in learner.force_choices(torch.arange(20), batch).items()
+    }
 
     @torch.no_grad()
     def one_by_one() -> None:

@@ -30,7 +30,7 @@ from modgraph.cli import main as main_of_modgraph
 from modgraph.declare import format_value
 from modgraph.elaboration import read_value
 from modgraph.program import load
-from modgraph.training.recipe import keyed, read_recipe
+from modgraph.training.recipe import key_overrides, read_recipe
 
 SPEC = Path("specs/mt_rmn.mod")
 WITHOUT: dict[str, Any] = {"attached": False, "train.states": None}
@@ -59,7 +59,7 @@ class Benchmark:
     @property
     def model(self) -> dict[str, Any]:
         """The parameters of the spec."""
-        return dict(read_recipe(self.recipe, keyed(self.given)).model)
+        return dict(read_recipe(self.recipe, key_overrides(self.given)).model)
 
     @property
     def tasks(self) -> dict[str, int]:

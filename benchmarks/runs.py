@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from modgraph.elaboration import read_value
-from modgraph.training.run import finish, resumed, started
+from modgraph.training.run import finish, resume_run, start_run
 
 
 def train(spec: Path, recipe: Path, settings: dict[str, Any], out: Path) -> dict[str, float]:
@@ -21,7 +21,7 @@ def train(spec: Path, recipe: Path, settings: dict[str, Any], out: Path) -> dict
     if found is not None and "metrics" in found:
         return dict(found["metrics"])
     begun = found is not None and found["status"] != "starting"
-    session = resumed(str(out)) if begun else started(str(spec), str(recipe), settings, str(out))
+    session = resume_run(str(out)) if begun else start_run(str(spec), str(recipe), settings, str(out))
     with contextlib.redirect_stderr(io.StringIO()), session as engine:
         return finish(engine)
 

@@ -21,7 +21,7 @@ import numpy as np
 from options import parse_options
 from torch import Tensor
 
-from modgraph.training.run import started
+from modgraph.training.run import start_run
 
 BATCH, FEATURES, CLASSES, WARM = 64, 64, 10, 5
 STEPS = {56: 1200, 3000: 160}  # by the width of the net
@@ -51,7 +51,7 @@ def step_times(width: int, folder: Path) -> list[list[float]]:
     """Seconds of steps without the check, and of those with it."""
     times: list[list[float]] = [[], []]
     spec = written(folder, STEPS[width])
-    with started(str(spec), None, {"width": width}, str(folder / "run")) as engine:
+    with start_run(str(spec), None, {"width": width}, str(folder / "run")) as engine:
         plain, check = engine._step, engine.finite.gradients
 
         def timed(indices: Tensor, read: Any) -> None:

@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_leaves
 
 from modgraph.backends.torch import Model, build
 from modgraph.ir import Graph
-from modgraph.training.algorithms.decisions import DecisionLikelihood, drawn_routes
+from modgraph.training.algorithms.decisions import DecisionLikelihood, find_sampled_routes
 
 
 @contextmanager
@@ -98,7 +98,7 @@ class MeasuredStep:
 
     @classmethod
     def of(cls, graph: Graph) -> MeasuredStep:
-        decisions = DecisionLikelihood.of(graph, "em") if drawn_routes(graph) else None
+        decisions = DecisionLikelihood.of(graph, "em") if find_sampled_routes(graph) else None
         model = build(graph) if decisions is None else build(decisions.graph, asked=decisions.wanted)
         return cls(graph, model.train(), decisions)
 

@@ -18,7 +18,7 @@ from modgraph.store.records import seal, unseal
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.engine import Engine
 from modgraph.training.named_parts import check_monitored
-from modgraph.training.run import finish, resumed, started
+from modgraph.training.run import finish, resume_run, start_run
 from modgraph.training.state import train_state
 
 SPEC = """
@@ -49,12 +49,12 @@ def lay_out_run(folder: Path) -> Path:
 
 def begin(spec: Path, out: Path, **overrides: Any) -> dict[str, Any]:
     """Train a spec to the end; keywords are keys of the recipe, `__` for a dot."""
-    with started(str(spec), None, dotted(overrides), str(out)) as engine:
+    with start_run(str(spec), None, dotted(overrides), str(out)) as engine:
         return finish(engine)
 
 
 def go_on(out: Path) -> dict[str, Any]:
-    with resumed(str(out)) as engine:
+    with resume_run(str(out)) as engine:
         return finish(engine)
 
 

@@ -14,7 +14,7 @@ import modgraph
 from modgraph.cli import main
 from modgraph.store.journal import read_metrics
 from modgraph.store.run_directory import RunDirectory
-from modgraph.training.run import finish, started
+from modgraph.training.run import finish, start_run
 
 Weights = Mapping[str, Tensor]
 Mix = Callable[[Weights, Tensor], Tensor]
@@ -85,7 +85,7 @@ def test_it_computes_what_plain_torch_does_with_the_same_weights(name: str) -> N
 @pytest.mark.parametrize("name", ["expert_choice", pytest.param("soft_moe", marks=pytest.mark.slow)])
 def test_it_learns_and_is_exported(name: str, tmp_path: Path) -> None:
     few = {"model.depth": 1, "model.dim": 16, "data.limit": 300, "train.epochs": 2}
-    with started(f"specs/zoo/{name}.mod", None, few, str(tmp_path / "run")) as engine:
+    with start_run(f"specs/zoo/{name}.mod", None, few, str(tmp_path / "run")) as engine:
         finish(engine)
     measured = read_metrics(RunDirectory(tmp_path / "run"))
     losses = [record["total_loss"] for record in measured if record["split"] == "train"]

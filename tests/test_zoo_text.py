@@ -19,7 +19,7 @@ from modgraph.backends.torch import Model
 from modgraph.cli import main
 from modgraph.store.journal import read_metrics
 from modgraph.store.run_directory import RunDirectory
-from modgraph.training.run import finish, started
+from modgraph.training.run import finish, start_run
 from modgraph.training.start.inherit import inherit_file
 from modgraph.training.start.weight_map import read_map
 from tests.test_zoo import below
@@ -227,7 +227,7 @@ def test_it_learns_words_and_is_exported(name: str, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("\n".join(lines))
     few = {f"model.{parameter}": value for parameter, value in FEW[name].items()}
     few |= {"data.train": str(tmp_path / "text"), "data.window": 8, "train.epochs": 3}
-    with started(f"specs/zoo/{name}.mod", None, few, str(tmp_path / "run")) as engine:
+    with start_run(f"specs/zoo/{name}.mod", None, few, str(tmp_path / "run")) as engine:
         finish(engine)
     measured = read_metrics(RunDirectory(tmp_path / "run"))
     losses = [record["total_loss"] for record in measured if record["split"] == "train"]

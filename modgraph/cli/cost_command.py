@@ -105,10 +105,10 @@ def _measure_step(
 
     def step(batch: int) -> TrainingStep:
         work = train.optimizer.numbers_per_weight
-        return TrainingStep(batch, *work, train.precision, train.algorithm.tried_at_once(batch))
+        return TrainingStep(batch, *work, train.precision, train.algorithm.count_trials(batch))
 
     memory = memory_of(found.graph, step(batch), lengths)
-    tried = train.algorithm.tried_at_once(batch)
+    tried = train.algorithm.count_trials(batch)
     facts = [f"a batch of {batch:,}" + (f" (of each {train.by}: give all of them by --batch)" if train.by else "")]
     facts += [train.optimizer.name, train.precision]
     facts += [f"{train.algorithm.name} that tries {tried:,} at once"] if tried else []

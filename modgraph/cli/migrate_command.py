@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
         if exists(path) and kind_of(path) is not wanted:
             raise ModgraphError([NotToMigrate(path=path, found=kind_of(path), wanted=f"a {wanted}")])
     given = read_overrides(options.set)
-    from modgraph.training.run import migrated
+    from modgraph.training.run import migrate_run
     from modgraph.training.stored_run import load_run
 
     RunDirectory(Path(options.out)).refuse_existing()
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
         raise ModgraphError([NothingToCarry(run=options.run_folder, spec=options.to)])
     warn(program)
     print(json_text(as_json(plan), indent=2) if options.json else text_of(plan), flush=True)
-    with migrated(old, checkpoint, recipe, program, plan, options.out, options.restart) as engine:
+    with migrate_run(old, checkpoint, recipe, program, plan, options.out, options.restart) as engine:
         at = f"epoch {engine.progress.epoch}, step {engine.progress.step}"
         engine.say(f"{options.out} stands at {at}; go on: modgraph train --resume {options.out}")
         if recipe.train.algorithm.one_phase and engine.progress.epoch_of_phase >= engine.phase.epochs:
@@ -114,9 +114,9 @@ def _renew_weights(weights: Sequence[Weight], patterns: Sequence[str], spec: str
 
 def _recipe(path: str | Path, spec: str, given: Mapping[str, Any]) -> Recipe:
     """A recipe under overrides, its parameters those that a spec has."""
-    from modgraph.training.recipe import keyed, read_recipe
+    from modgraph.training.recipe import key_overrides, read_recipe
 
-    keys = keyed(given)
+    keys = key_overrides(given)
     recipe = read_recipe(path, keys)
     source = read(spec, Report())
     file = None if source is None else parse(source, Report())

@@ -40,10 +40,10 @@ def run(options: argparse.Namespace) -> int:
         problem = "a resumed run keeps its recipe: -s, --recipe and --out do not go with --resume"
         raise ModgraphError([SpecOrResume(problem=problem)])
     with imports_frozen():
-        from modgraph.training.run import finish, print_metrics, resumed, started
+        from modgraph.training.run import finish, print_metrics, resume_run, start_run
 
     begun = (options.spec, options.recipe, values, options.out)
-    with started(*begun) if options.resume is None else resumed(options.resume) as engine:
+    with start_run(*begun) if options.resume is None else resume_run(options.resume) as engine:
         if options.resume is not None:
             engine.say(f"{options.resume} goes on after epoch {engine.progress.epoch}, step {engine.progress.step}")
         print_metrics(engine, finish(engine))

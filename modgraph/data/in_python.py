@@ -1,4 +1,4 @@
-"""Data sets of one's own, given in Python: any `torch.utils.data.Dataset`, or arrays by name."""
+"""Data sets that a program gives in Python: any `torch.utils.data.Dataset`, or arrays by name."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Types = Mapping[str, TensorType]
 
 
 class InPython(DataSet, name="python"):
-    """Data sets that a program gives in Python (`modgraph.train(…, data={"train": …, "test": …})`). A run keeps what
-    tells them from others, not the data."""
+    """Data sets given in Python (`modgraph.train(…, data={"train": …, "test": …})`). A run keeps their fingerprints,
+    not the data."""
 
     sets: ClassVar[Mapping[str, Any]] = {}
     _read: ClassVar[dict[str, Arrays]]
 
     @classmethod
-    def of(cls, sets: Mapping[str, Any]) -> InPython:
-        """The data sets of splits by name. Raises `ModgraphError` and `TypeError`."""
+    def from_splits(cls, sets: Mapping[str, Any]) -> InPython:
+        """Wrap data sets by split. Raises `TypeError` for anything else."""
         if not isinstance(sets, Mapping):
             raise TypeError(f'data takes data sets by split, data={{"train": …}}, not {type(sets).__name__}')
         found = cls()
@@ -35,7 +35,7 @@ class InPython(DataSet, name="python"):
         return found
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
-        """The arrays of every split: each data set is read once, example by example, and kept in memory."""
+        """Return the arrays of every split. Each data set is read once, example by example, and kept in memory."""
         if not self.sets:
             raise ModgraphError([DataNotGiven()])
         types = {**graph.input_types, **graph.target_types}
@@ -46,20 +46,20 @@ class InPython(DataSet, name="python"):
 
 
 def refuse_without_training(sets: Mapping[str, Any]) -> None:
-    """Raises `ModgraphError` unless there is something to learn from."""
+    """Raises `ModgraphError` unless there is a `train` split."""
     if TRAIN not in sets:
         known = ", ".join(map(str, sets)) or "none"
         raise does_not_fit(f'data has no "{TRAIN}"; it has: {known}', 'name the data to learn from: data={"train": …}')
 
 
 def _arrays_of(examples: Any, types: Types, graph: Graph, split: str) -> dict[str, NDArray[Any]]:
-    """The arrays of a data set. Raises `ModgraphError` where it does not fit the types, and `TypeError`."""
+    """Return the arrays of a data set. Raises `ModgraphError` where it does not fit the types, and `TypeError`."""
     if isinstance(examples, Mapping):
         _refuse_names(examples, types, split)
         return {name: _as_array(value, f'{split}["{name}"]') for name, value in examples.items() if name in types}
     found: Examples = {}
     for at, example in enumerate(_each_of(examples, split)):
-        named = _by_name(example, types, f"{split}[{at}]")
+        named = _name_values(example, types, f"{split}[{at}]")
         if not at:
             _refuse_names(named, types, f"{split}[{at}]")
         for name, value in named.items():
@@ -72,12 +72,12 @@ def _arrays_of(examples: Any, types: Types, graph: Graph, split: str) -> dict[st
             raise does_not_fit(f'{split}[{at}] has no "{short[0]}", and the examples before have')
     if not found:
         raise does_not_fit(f"{split} has no examples")
-    arrays = {name: _stacked(values, types[name]) for name, values in found.items()}
+    arrays = {name: _stack(values, types[name]) for name, values in found.items()}
     return {**_lengths(found, types, graph), **arrays}
 
 
 def _each_of(examples: Any, split: str) -> Iterable[Any]:
-    """The examples of a data set in their order. Raises `TypeError` for anything else."""
+    """Return the examples of a data set in order. Raises `TypeError` for anything else."""
     if hasattr(examples, "batch_sampler") and hasattr(examples, "dataset"):
         raise TypeError(f'data["{split}"] is a loader, which makes batches: give its data set, loader.dataset')
     if hasattr(examples, "__len__") and hasattr(examples, "__getitem__") and not isinstance(examples, str):
@@ -88,8 +88,8 @@ def _each_of(examples: Any, split: str) -> Iterable[Any]:
     raise TypeError(f'data["{split}"] is a {type(examples).__name__}: {wanted}')
 
 
-def _by_name(example: Any, types: Types, place: str) -> Mapping[str, Any]:
-    """The values of an example by name: of a tuple in the order of the spec, inputs before targets."""
+def _name_values(example: Any, types: Types, place: str) -> Mapping[str, Any]:
+    """Return the values of an example by name; a tuple has the order of the spec, inputs before targets."""
     if isinstance(example, Mapping):
         return example
     names = [name for name, type_ in types.items() if type_.dtype != "length"]
@@ -101,7 +101,7 @@ def _by_name(example: Any, types: Types, place: str) -> Mapping[str, Any]:
 
 
 def _refuse_names(given: Mapping[str, Any], types: Types, place: str) -> None:
-    """Raises `ModgraphError` where a name is missing, or one that is not known may be misspelt."""
+    """Raises `ModgraphError` where a name is missing, or an unknown one may be misspelt."""
     missing = [name for name, type_ in types.items() if name not in given and type_.dtype != "length"]
     unknown = [str(name) for name in given if name not in types]
     if missing and unknown:
@@ -113,7 +113,7 @@ def _refuse_names(given: Mapping[str, Any], types: Types, place: str) -> None:
 
 
 def _as_array(value: Any, place: str) -> NDArray[Any]:
-    """A value as numpy has it. Raises `TypeError` for what holds no numbers."""
+    """Convert a value to numpy. Raises `TypeError` for a value without numbers."""
     detached = value.detach().cpu() if hasattr(value, "detach") else value
     try:
         array = np.asarray(detached)
@@ -137,19 +137,19 @@ def _refuse_shape(array: NDArray[Any], type_: TensorType, place: str) -> None:
     if not fits:
         expected = ", ".join(str(axis.size or axis.name) for axis in type_.shape)
         reason = f"{place} has the shape {[*array.shape]}; {type_} needs [{expected}] of each example"
-        raise does_not_fit(reason, _transposed(array, sizes) or "change the data set, or the type in the spec")
+        raise does_not_fit(reason, _suggest_layout(array, sizes) or "change the data set, or the type in the spec")
 
 
-def _transposed(array: NDArray[Any], sizes: Sequence[int | None]) -> str:
-    """What to do about images whose channels stand last, or that lack the axis of channels."""
+def _suggest_layout(array: NDArray[Any], sizes: Sequence[int | None]) -> str:
+    """Return the help for images with channels last, or without the axis of channels."""
     if [1, *array.shape] == sizes:
         return "add the axis of channels: image[None]"
     channels_first = [*array.shape[-1:], *array.shape[:-1]]
     return "put the channels first: image.permute(2, 0, 1)" if array.ndim == 3 and channels_first == sizes else ""
 
 
-def _stacked(values: Sequence[NDArray[Any]], type_: TensorType) -> NDArray[Any]:
-    """The arrays of all examples, shorter ones padded with zeros along axes of any length."""
+def _stack(values: Sequence[NDArray[Any]], type_: TensorType) -> NDArray[Any]:
+    """Stack the arrays of all examples, with zeros as padding along axes of any length."""
     longest = tuple(max(sizes) for sizes in zip(*(each.shape for each in values), strict=True))
     if all(each.shape == longest for each in values):
         return np.stack(values)
@@ -160,7 +160,7 @@ def _stacked(values: Sequence[NDArray[Any]], type_: TensorType) -> NDArray[Any]:
 
 
 def _lengths(found: Examples, types: Types, graph: Graph) -> dict[str, NDArray[Any]]:
-    """How long each example is along each axis of any length, where examples differ in it."""
+    """Return the lengths of examples along each axis of any length, where they differ."""
     lengths: dict[str, NDArray[Any]] = {}
     for name, values in found.items():
         for at, axis in enumerate(types[name].shape):

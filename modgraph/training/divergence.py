@@ -14,7 +14,7 @@ from modgraph.store.checkpoint import Checkpoint
 from modgraph.training.errors import Diverged
 from modgraph.training.processes import whole
 
-LOOK_EVERY = 50  # steps, where each look would wait for an accelerator
+CHECK_EVERY = 50  # steps, where each look would wait for an accelerator
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class FiniteCheck:
         """Raises `ModgraphError` if a loss is no finite number."""
         self.seen.append(Seen(step, loss.reshape(1), lambda _, value: f"the loss is {value}"))
         if self.every == 1:
-            self.look()
+            self.check()
 
     def gradients(self, weights: Mapping[str, nn.Parameter], step: int, clip: float | None) -> None:
         """Scale gradients down to a norm of `clip` at most. Raises `ModgraphError` if one is no finite number. Where
@@ -58,9 +58,9 @@ class FiniteCheck:
             assert norm is not None
             nn.utils.clip_grads_with_norm_(weights.values(), clip, norm)
         if self.seen and step + 1 - self.seen[0].step >= self.every:
-            self.look()
+            self.check()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Look at all that was not looked at. Raises `ModgraphError`."""
         seen, self.seen = self.seen, []
         finite = torch.isfinite(torch.cat([each.numbers.double() for each in seen])).tolist() if seen else []

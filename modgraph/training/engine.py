@@ -28,12 +28,12 @@ from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, write_check
 from modgraph.store.checkpoint_record import tidy
 from modgraph.store.journal import LOGS, cut_logs, seal_logs
 from modgraph.store.run_directory import RunDirectory
-from modgraph.training.algorithms.algorithm import Course, Facts, Phase
+from modgraph.training.algorithms.algorithm import Curriculum, Facts, Phase
 from modgraph.training.callbacks import Epoch, Step, Watch
-from modgraph.training.divergence import LOOK_EVERY, FiniteCheck, wrong_in
+from modgraph.training.divergence import CHECK_EVERY, FiniteCheck, wrong_in
 from modgraph.training.errors import Diverged
-from modgraph.training.named_parts import check_monitored, measured_metrics
-from modgraph.training.processes import Processes, made_whole
+from modgraph.training.named_parts import check_monitored, list_metrics
+from modgraph.training.processes import Processes, unshard
 from modgraph.training.progress import Log, Progress, progress
 from modgraph.training.reading import BatchReader
 from modgraph.training.sections import Train
@@ -50,7 +50,7 @@ class Engine:
         self,
         graph: Graph,
         train: Train,
-        course: Course,
+        curriculum: Curriculum,
         directory: RunDirectory,
         processes: Processes,
         resume: bool = False,
@@ -58,22 +58,22 @@ class Engine:
     ) -> None:
         self.train = train
         self.watch, self.stopped = watch or Watch(), False
-        self.course = course
+        self.curriculum = curriculum
         self.directory = directory
         self.processes = processes
-        self.finite = FiniteCheck(1 if processes.device.type == "cpu" else LOOK_EVERY)
+        self.finite = FiniteCheck(1 if processes.device.type == "cpu" else CHECK_EVERY)
         self.reader = BatchReader(train, processes)
         self.origin = directory.origin() if resume else graph.hash()
         checkpoint = newest_checkpoint(directory.checkpoints, origin=self.origin) if resume else None
         self.accumulators = Accumulators()
         if checkpoint is None:
-            graph, at = course.begin(graph)
-            phase, self.progress = course.phase(at, graph), Progress(at=at)
+            graph, at = curriculum.begin(graph)
+            phase, self.progress = curriculum.phase(at, graph), Progress(at=at)
         else:
             graph = checkpoint.graph
             with refusing_damage(checkpoint):
                 self.progress = Progress.read(checkpoint)
-                phase = course.phase(self.progress.at, graph)
+                phase = curriculum.phase(self.progress.at, graph)
                 accumulators = Accumulators.read(checkpoint.facts["means"])
             if processes.is_rank_zero:
                 self.accumulators = accumulators
@@ -100,10 +100,10 @@ class Engine:
         model.to(self.processes.device, precision).load_state_dict(weights)
         return model.eval()
 
-    def measured(self, model: Model, arrays: Arrays) -> dict[str, float]:
+    def measure(self, model: Model, arrays: Arrays) -> dict[str, float]:
         """The metrics of a model on a split, each process measuring a part."""
         by, asked = self.train.by, self.train.metrics
-        with made_whole(self.state.objective):
+        with unshard(self.state.objective):
             part = evaluate(model, arrays, self.processes.rank, self.processes.size, by, asked)
         return metrics_of(model.graph, arrays, by, asked).values(Accumulators.merge(self.processes.gather(part)))
 
@@ -136,7 +136,7 @@ class Engine:
 
     def save(self) -> None:
         """Write a checkpoint of this very moment. Raises `ModgraphError`, also for a state that is no finite number."""
-        self.finite.look()
+        self.finite.check()
         now = self.checkpoint()
         parts = self.processes.gather((self.accumulators, wrong_in(now)))
         for wrong in filter(None, (found for _, found in parts)):  # all processes stop, or none
@@ -151,7 +151,7 @@ class Engine:
         its algorithm kept. Returns whether that is of these examples and decisions: if not, it begins afresh."""
         with refusing_damage(checkpoint):
             self.progress = Progress.read(checkpoint)
-            phase = replace(self.course.phase(self.progress.at, self.graph), goes_on=True)
+            phase = replace(self.curriculum.phase(self.progress.at, self.graph), goes_on=True)
         self._enter(phase)
         self.state = train_state(self.graph, self.train, phase, self.processes, checkpoint, same_phase=False)
         try:
@@ -163,7 +163,7 @@ class Engine:
     def _begin(self, graph: Graph, at: Facts) -> None:
         """Begin the next phase, with its graph and its data, and leave a checkpoint of that."""
         before = self.checkpoint()
-        self._enter(self.course.phase(at, graph))
+        self._enter(self.curriculum.phase(at, graph))
         check_monitored(graph, self.train, self.phase.splits)
         self.state = train_state(graph, self.train, self.phase, self.processes, before, same_phase=False)
         done = self.progress
@@ -174,14 +174,14 @@ class Engine:
 
     def run(self) -> None:
         """Train to the end, a checkpoint after every epoch. Raises `ModgraphError` if the loss diverges."""
-        for line in filter(None, (self.course.describe(), self.state.learner.describe())):
+        for line in filter(None, (self.curriculum.describe(), self.state.learner.describe())):
             self.say(line)
         with (
             closing(Log(self.directory, self.progress.step)) if self.processes.is_rank_zero else nullcontext() as writer
         ):
             self._train(writer)
-            while not self.stopped and (turn := self.course.after(self)) is not None:
-                self._begin(*turn)
+            while not self.stopped and (following := self.curriculum.next_phase(self)) is not None:
+                self._begin(*following)
                 self._train(writer)
 
     def _train(self, writer: Log | None) -> None:
@@ -210,18 +210,18 @@ class Engine:
 
     def _close_epoch(self, writer: Log | None) -> None:
         """Close an epoch: log its metrics, and see whether it was the best, and whether it is enough."""
-        self.finite.look()
+        self.finite.check()
         gathered = Accumulators.merge(self.processes.gather(self.accumulators))
         state = self.state
         settings = {f"state.{each.name}": float(state.model.lookup(each.weight)) for each in state.scheduled}
         values = {TRAIN: {**state.metrics.values(gathered), **settings}}
         if VALIDATION in self.phase.splits:
-            values[VALIDATION] = self.measured(state.model, self.phase.splits[VALIDATION])
-        improving = measured_metrics(self.graph, self.train, self.phase.splits)
-        self.progress = self.progress.after_epoch(self.train, values, improving)
+            values[VALIDATION] = self.measure(state.model, self.phase.splits[VALIDATION])
+        improving = list_metrics(self.graph, self.train, self.phase.splits)
+        self.progress = self.progress.close_epoch(self.train, values, improving)
         if writer is not None:
             for split, found in values.items():
-                writer.write(split, self.progress.epoch, self.progress.step, found, self.phase.told)
+                writer.write(split, self.progress.epoch, self.progress.step, found, self.phase.tags)
         if self.watch.hears("on_epoch"):
             metrics = {f"{split}.{name}": value for split, found in values.items() for name, value in found.items()}
             epoch = Epoch(self.progress.epoch, self.progress.step, metrics)
@@ -241,16 +241,16 @@ class Engine:
             group["lr"] = full * self.train.schedule.share(*place)
         state.optimizer.zero_grad(set_to_none=True)
         with self.processes.shard(indices, seed, step) as own:
-            batch, moved = self.reader.received(read)
-            told = state.learner.told(own, batch)
-            told = {name: sent(each, self.processes.device) for name, each in told.items()}
-            found, losses = state.objective({**moved, **told})
-            measured, known = len(state.metrics.wanted), len(found) - len(states.results)
-            objective = state.learner.objective(losses, found[measured:known], len(indices))
+            batch, moved = self.reader.receive(read)
+            forced = state.learner.force_choices(own, batch)
+            forced = {name: sent(each, self.processes.device) for name, each in forced.items()}
+            found, losses = state.objective({**moved, **forced})
+            measure, known = len(state.metrics.wanted), len(found) - len(states.results)
+            objective = state.learner.objective(losses, found[measure:known], len(indices))
         parts = self._descend(objective, batch, len(indices))
         states.move(state.model, dict(zip(states.results, found[known:], strict=True)))
         self.progress = replace(self.progress, step=step + 1)
-        state.metrics.gather(self.accumulators, batch, found[:measured], losses)
+        state.metrics.gather(self.accumulators, batch, found[:measure], losses)
         if self.watch.hears("on_step"):
             self._call_on_step(parts)
 

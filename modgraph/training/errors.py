@@ -61,7 +61,7 @@ class CannotBeMissing(Diagnostic, code="MG554"):
     would take a class below 0, or what is no number, for a label."""
 
     message = 'train.labels.{target}.missing: "{reader}" reads "{target}" and cannot leave out what is missing'
-    help = "compare it with its prediction by cross_entropy, gaussian or mse alone"
+    help = "compare it with its prediction only by cross_entropy, gaussian or mse"
 
 
 class NoSuchState(Diagnostic, code="MG550"):
@@ -99,7 +99,7 @@ class Diverged(Diagnostic, code="MG604"):
     """
 
     message = "{what} at step {step}"
-    help = "lower the learning rate (-s train.optimizer.lr=…), clip gradients (-s train.clip=1.0) or look at the data"
+    help = "lower the learning rate (-s train.optimizer.lr=…), clip gradients (-s train.clip=1.0) or check the data"
 
 
 class DoesNotCarryOver(Diagnostic, code="MG631"):
@@ -152,7 +152,7 @@ class NoGradient(Diagnostic, code="MG540"):
     help = "train with the algorithm em or reinforce (train.algorithm: em)"
 
 
-class NothingDrawn(Diagnostic, code="MG541"):
+class NothingSampled(Diagnostic, code="MG541"):
     """The algorithms em and reinforce teach routers that draw their choices, such as `categorical`.
 
     Of a definition, that is one that records the choice of a `draw`, which no gradient passes.
@@ -239,7 +239,7 @@ class NoSuchWeight(Diagnostic, code="MG722"):
 class NoLossLeft(Diagnostic, code="MG723"):
     """In the first task of a continual training there is nothing to learn in any of its phases."""
 
-    message = "no phase has anything to learn in the first task: the losses are computed from frozen weights alone"
+    message = "no phase has anything to learn in the first task: the losses are computed from frozen weights only"
     help = "leave what the first task is to train out of frozen {{ … }}"
 
 

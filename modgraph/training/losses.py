@@ -48,18 +48,18 @@ def unfit_losses(graph: Graph, weights: Mapping[str, float]) -> Iterator[tuple[s
             yield pattern, UnknownLoss(pattern=pattern, suggestion=suggest_loss(graph, pattern))
 
 
-def weighing_losses(graph: Graph, weights: Mapping[str, float]) -> Graph:
+def weigh_losses(graph: Graph, weights: Mapping[str, float]) -> Graph:
     """The graph whose losses are multiplied by the weights of patterns that name them; of several the last counts. A
     pattern that names none changes nothing: `unfit_losses` reports it."""
     factors = {name: weight for pattern, weight in weights.items() for name in losses_called(graph, [pattern])}
 
-    def multiplied(loss: LossNode, value: Result) -> Iterator[Step]:
+    def multiply(loss: LossNode, value: Result) -> Iterator[Step]:
         name = f"{loss.name}.weighed"
         while name in graph:
             name += "_"
         yield name, Multiply(left=factors[loss.name], right=None), [value]
 
-    return _edited(graph, multiplied, {name for name, factor in factors.items() if factor != 1})
+    return _insert_steps(graph, multiply, {name for name, factor in factors.items() if factor != 1})
 
 
 def learnt_from(graph: Graph, losses: Collection[str], since: Mapping[str, int]) -> Graph:
@@ -77,15 +77,15 @@ def with_setting(graph: Graph, setting: str, values: Mapping[str, Any]) -> Graph
         if each.target in values and setting in each.node.op.settings()
     }
 
-    def changed(node: Node, part: Part) -> Node:
+    def change(node: Node, part: Part) -> Node:
         if not isinstance(node, OpNode) or node.name not in settings:
             return node
         return replace(node, op=replace(node.op, **settings[node.name]))
 
-    return rewritten(graph, changed) if settings else graph
+    return rewritten(graph, change) if settings else graph
 
 
-def _edited(
+def _insert_steps(
     graph: Graph,
     steps: Callable[[LossNode, Result], Iterator[Step]],
     names: Collection[str],
@@ -93,14 +93,14 @@ def _edited(
 ) -> Graph:
     """The graph with ops between some losses and their values, the last of which gives the loss; others are dropped."""
 
-    def changed(node: Node, part: Part) -> Change:
+    def change(node: Node, part: Part) -> Change:
         if node.name in dropped or not isinstance(node, LossNode) or node.name not in names:
             return None if node.name in dropped else node
         ((slot, value),) = part.graph.inputs(node.name).items()
         ops = [build_op(name, op, *operands, span=node.span) for name, op, operands in steps(node, value)]
         return Built((*ops, (node, {slot: Result(ops[-1][0].name)})))
 
-    return rewritten(graph, changed) if names or dropped else graph
+    return rewritten(graph, change) if names or dropped else graph
 
 
 # ---------------------------------------------------------------- terms of frozen modules
@@ -114,7 +114,7 @@ def drop_frozen_terms(graph: Graph) -> Graph:
     idle = [name for name, result in graph.losses.items() if not learnt_weights(graph, [result])]
     sums = {name: found for name, result in graph.losses.items() if (found := _module_sum(graph, result)) is not None}
 
-    def subtracted(loss: LossNode, total: Result) -> Iterator[Step]:
+    def subtract(loss: LossNode, total: Result) -> Iterator[Step]:
         at, (terms, axis, frozen, ops) = f"{loss.name}~", sums[loss.name]
         assert axis.size is not None
         places = tuple(float(place < frozen) for place in range(axis.size))
@@ -127,7 +127,7 @@ def drop_frozen_terms(graph: Graph) -> Graph:
         yield f"{at}frozen", StopGradient(), [before]
         yield f"{at}learns", Subtract(left=None, right=None), [total, Result(f"{at}frozen")]
 
-    return _edited(graph, subtracted, sums.keys(), idle)
+    return _insert_steps(graph, subtract, sums.keys(), idle)
 
 
 def _module_sum(graph: Graph, loss: Result) -> ModuleSum | None:

@@ -35,7 +35,7 @@ from modgraph.training.sections import Labels, Train
 DECLARE = "the spec has no state; declare one: state temperature: float = constant(100)"
 
 
-def ignoring(graph: Graph, labels: Mapping[str, Labels]) -> Graph:
+def ignore_labels(graph: Graph, labels: Mapping[str, Labels]) -> Graph:
     """The graph whose losses leave out the labels that the recipe ignores, or says may be missing; `unfit_labels`
     reports those that it cannot leave out."""
     ignored = {name: each.ignore for name, each in labels.items() if each.ignore is not None}
@@ -46,13 +46,13 @@ def ignoring(graph: Graph, labels: Mapping[str, Labels]) -> Graph:
 def refuse_unlabelled(graph: Graph, train: Arrays) -> None:
     """Raises `ModgraphError` where no example that is learnt from has a label of some target."""
     for name in sorted(with_missing_labels(graph)):
-        labels = _real(name, train)
+        labels = _drop_padding(name, train)
         if not (~np.isnan(labels) if labels.dtype.kind == "f" else labels >= 0).any():
             reason = f'no example that is learnt from has a label of "{name}"'
-            raise ModgraphError([DataDoesNotFit(reason=reason, way_out="leave out its loss, or look at the data")])
+            raise ModgraphError([DataDoesNotFit(reason=reason, way_out="leave out its loss, or check the data")])
 
 
-def weighing(graph: Graph, labels: Mapping[str, Labels], train: Arrays) -> Graph:
+def weigh_classes(graph: Graph, labels: Mapping[str, Labels], train: Arrays) -> Graph:
     """The graph whose cross-entropies weigh classes as the recipe says. Raises `ModgraphError`."""
     weights: dict[str, tuple[float, ...]] = {}
     for name, each in labels.items():
@@ -60,20 +60,22 @@ def weighing(graph: Graph, labels: Mapping[str, Labels], train: Arrays) -> Graph
             continue
         size = graph.target_types[name].size
         assert size is not None, "a cross-entropy compares with classes"
-        weights[name] = balanced(_real(name, train), size) if isinstance(each.weights, str) else each.weights
+        weights[name] = (
+            balance_classes(_drop_padding(name, train), size) if isinstance(each.weights, str) else each.weights
+        )
         if len(weights[name]) != size:
             reason = f"train.labels.{name}.weights has {len(weights[name])} numbers for {size} classes"
             raise ModgraphError([DataDoesNotFit(reason=reason, way_out="give one weight for each class, or: balanced")])
     return with_setting(graph, "class_weights", weights)
 
 
-def balanced(label: NDArray[Any], classes: int) -> tuple[float, ...]:
+def balance_classes(label: NDArray[Any], classes: int) -> tuple[float, ...]:
     """n / (C·n_c) for each class: every class counts the same in all; labels that are no class are left out."""
     counts = np.bincount(label[(label >= 0) & (label < classes)].ravel(), minlength=classes)
     return tuple(float(counts.sum() / (classes * count)) if count else 0.0 for count in counts)
 
 
-def _real(target: str, train: Arrays) -> NDArray[Any]:
+def _drop_padding(target: str, train: Arrays) -> NDArray[Any]:
     """The labels of a target that are no padding, [S]."""
     label = train.values[target]
     return label[find_unpadded(label, train.padded.get(target, ()), train.values)]
@@ -113,13 +115,13 @@ class ScheduledState:
         model.lookup(self.weight).fill_(self.start * self.schedule.share(step, steps, steps_per_epoch))
 
 
-def scheduled_states(fresh: Model, graph: Graph, schedules: Mapping[str, Schedule]) -> list[ScheduledState]:
+def find_scheduled_states(fresh: Model, graph: Graph, schedules: Mapping[str, Schedule]) -> list[ScheduledState]:
     """The states that a recipe moves, which start as in a fresh model of their graph; of several patterns that name
     one, the last counts."""
     states = _states(graph)
-    chosen = {name: each for pattern, each in schedules.items() for name in states if fnmatchcase(name, pattern)}
-    weights = {name: below(name, states[name].op.all_weights()[0].name) for name in chosen}
-    return [ScheduledState(name, at, float(fresh.lookup(at)), chosen[name]) for name, at in weights.items()]
+    matching = {name: each for pattern, each in schedules.items() for name in states if fnmatchcase(name, pattern)}
+    weights = {name: below(name, states[name].op.all_weights()[0].name) for name in matching}
+    return [ScheduledState(name, at, float(fresh.lookup(at)), matching[name]) for name, at in weights.items()]
 
 
 def unfit_states(graph: Graph, schedules: Mapping[str, Schedule]) -> Iterator[tuple[str, Diagnostic]]:
@@ -179,20 +181,20 @@ def unfit_metrics(graph: Graph, asked: Asked) -> Iterator[tuple[str, Diagnostic]
                 yield target, errors.CannotMeasure(target=target, reason=reason, suggestion=suggestion)
 
 
-def measured_metrics(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> dict[str, bool]:
+def list_metrics(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> dict[str, bool]:
     """The metrics of an epoch by the names that a recipe gives them, and of each whether larger is better."""
     own = Metrics(graph).larger_is_better
     found = {**own, **{f"{TRAIN}.{name}": larger for name, larger in own.items()}}
     if VALIDATION in splits:
-        held_out = metrics_of(graph, splits[VALIDATION], train.by, train.metrics).larger_is_better
-        found |= {f"{VALIDATION}.{name}": larger for name, larger in held_out.items()}
+        of_validation = metrics_of(graph, splits[VALIDATION], train.by, train.metrics).larger_is_better
+        found |= {f"{VALIDATION}.{name}": larger for name, larger in of_validation.items()}
     return found
 
 
 def check_monitored(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> None:
     """Raises `ModgraphError` for monitored metrics that this training will not measure, or several with no meaningful
     mean: some are better when larger, some when smaller."""
-    known = measured_metrics(graph, train, splits)
+    known = list_metrics(graph, train, splits)
     stop = None if train.early_stop is None else train.early_stop.metric
     found: list[Diagnostic] = []
     for key, asked in (("train.best", train.best), ("train.early_stop.metric", stop)):

@@ -58,7 +58,7 @@ class Processes:
 
     def __init__(self, device: str, precision: str, strategy: str = DDP) -> None:
         set_by_torchrun = {"WORLD_SIZE": 1, "RANK": 0, "LOCAL_RANK": 0}
-        self.size, self.rank, local = (int(os.environ.get(name, alone)) for name, alone in set_by_torchrun.items())
+        self.size, self.rank, local = (int(os.environ.get(name, default)) for name, default in set_by_torchrun.items())
         kind, index = _place(device)
         if self.size > 1 and index is not None:
             raise ModgraphError([NoDevice(device=device, reason="each of several processes has a device of its own")])
@@ -197,7 +197,7 @@ def whole(x: Tensor, shape: Sequence[int] | None = None) -> Tensor:
     return found if full is None or shape is None else found.reshape(shape)
 
 
-def divided_as(x: Tensor, like: Tensor) -> Tensor:
+def divide_like(x: Tensor, like: Tensor) -> Tensor:
     """This process's part of a whole tensor, as another of its shape is divided; whole where that is."""
     placed: Any = like
     mesh = getattr(like, "device_mesh", None)
@@ -228,7 +228,7 @@ def divide(module: nn.Module, device: torch.device) -> None:
 
 
 @contextmanager
-def made_whole(module: Any) -> Iterator[None]:
+def unshard(module: Any) -> Iterator[None]:
     """Within it the weights of a module are whole, for whoever does not call the module itself."""
     inner: Any = getattr(module, "module", module)
     if hasattr(inner, "unshard"):

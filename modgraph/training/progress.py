@@ -63,7 +63,7 @@ class Progress(Place):
     def step_of_phase(self) -> int:
         return self.step - self.steps_before
 
-    def after_epoch(
+    def close_epoch(
         self, train: Train, values: Mapping[str, Mapping[str, float]], larger_is_better: Mapping[str, bool]
     ) -> Progress:
         """The next epoch's start, given the metrics of this one by split, and which way those that are asked for
@@ -113,18 +113,18 @@ class Log:
 
         return SummaryWriter(str(self.folder), purge_step=self.since + 1)
 
-    def write(self, split: str, epoch: int, step: int, values: dict[str, float], told: Mapping[str, Any]) -> None:
+    def write(self, split: str, epoch: int, step: int, values: dict[str, float], tags: Mapping[str, Any]) -> None:
         """A line of a split's metrics; `told` stands in front of them, such as the phase that they are of."""
-        self.lines.add({"step": step, "epoch": epoch, "split": split, **told, **values})
+        self.lines.add({"step": step, "epoch": epoch, "split": split, **tags, **values})
         with writing(self.folder):
             for name, value in values.items():
                 self.events.add_scalar(f"{split}/{name}", value, step)
             self.events.flush()  # it waits for two minutes else, and a checkpoint would count what a kill then loses
         # of metrics of which there are many alike, such as the use of each module, the files have them, a line does not
         plain = {name: value for name, value in values.items() if not name.rpartition(".")[2].isdigit()}
-        shown = "  ".join(f"{name} {value:.4g}" for name, value in plain.items())
-        where = "".join(f"{name} {value}  " for name, value in told.items())
-        log.info(f"{where}epoch {epoch:3}  {split}  {shown}")
+        text = "  ".join(f"{name} {value:.4g}" for name, value in plain.items())
+        where = "".join(f"{name} {value}  " for name, value in tags.items())
+        log.info(f"{where}epoch {epoch:3}  {split}  {text}")
 
     def close(self) -> None:
         if "events" in vars(self):

@@ -34,7 +34,7 @@ class BatchReader:
     def __init__(self, train: Train, processes: Processes) -> None:
         self.train = train
         self.processes = processes
-        self.sender = Sender(processes.device)
+        self.transfer = Sender(processes.device)
 
     def reading(
         self, data: Arrays, order: Iterator[Tensor], since: int
@@ -44,11 +44,11 @@ class BatchReader:
         made = ((indices, self.read(data, indices, step)) for step, indices in enumerate(order, since))
         return prefetch(made, reads=bool(data.on_disk) or self.processes.device.type != "cpu")
 
-    def received(self, read: Sent) -> tuple[Batch, Batch]:
+    def receive(self, read: Sent) -> tuple[Batch, Batch]:
         """A batch on the device, and the same with its images moved."""
         batch = read.received()
         noise = batch.pop(NOISE, None)
-        return batch, batch if noise is None else augmented(batch, self.train.augment or {}, noise)
+        return batch, batch if noise is None else augment_images(batch, self.train.augment or {}, noise)
 
     def read(self, data: Arrays, indices: Tensor, step: int) -> Sent:
         """This process's part of a batch, and the noise that moves its images as it would in one process."""
@@ -57,7 +57,7 @@ class BatchReader:
         if self.train.augment:
             noise = torch.rand(len(indices), DRAWS, generator=generator_for(self.train.seed, "augment", step))
             batch[NOISE] = noise[own]
-        return self.sender.send(batch)
+        return self.transfer.send(batch)
 
 
 def unfit_inputs(graph: Graph, augment: Mapping[str, Augment]) -> Iterator[tuple[str, Diagnostic]]:
@@ -70,13 +70,13 @@ def unfit_inputs(graph: Graph, augment: Mapping[str, Augment]) -> Iterator[tuple
             yield name, NotAnImage(name=name, suggestion=did_you_mean(name, images))
 
 
-def augmented(batch: Mapping[str, Tensor], augment: Mapping[str, Augment], noise: Tensor) -> dict[str, Tensor]:
+def augment_images(batch: Mapping[str, Tensor], augment: Mapping[str, Augment], noise: Tensor) -> dict[str, Tensor]:
     """A batch with its images moved by noise [B, 6] from 0 to 1; those of one example move alike."""
-    moved = {name: _moved(batch[name], each, noise) for name, each in augment.items()}
+    moved = {name: _transform(batch[name], each, noise) for name, each in augment.items()}
     return {**batch, **moved}
 
 
-def _moved(x: Tensor, augment: Augment, noise: Tensor) -> Tensor:
+def _transform(x: Tensor, augment: Augment, noise: Tensor) -> Tensor:
     """Images [B, C, H, W], each seen through a window of its own; beyond the image is zero."""
     area, left, top, right, down, mirror = noise.to(x).unbind(1)
     side = (1 - area * (1 - augment.crop)).sqrt()

@@ -46,15 +46,15 @@ class Recipe:
         return text
 
     def _record(self) -> dict[str, Any]:
-        def listed(value: Any) -> Any:
-            return [*map(listed, value)] if isinstance(value, tuple | range) else value
+        def to_list(value: Any) -> Any:
+            return [*map(to_list, value)] if isinstance(value, tuple | range) else value
 
         start = {} if self.start is None else {"start": self.start.plain()}
-        model = {name: listed(value) for name, value in self.model.items()}
+        model = {name: to_list(value) for name, value in self.model.items()}
         return {"model": model, **start, "data": self.data.plain(), "train": self.train.plain()}
 
 
-def keyed(overrides: Mapping[str, Any]) -> dict[str, Any]:
+def key_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Overrides by dotted key: a plain name sets a parameter of the model, a dotted one is a key already."""
     return {name if "." in name else f"model.{name}": value for name, value in overrides.items()}
 

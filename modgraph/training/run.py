@@ -31,16 +31,16 @@ from modgraph.store.journal import LOGS, check_logs, seal_logs
 from modgraph.store.records import finite, json_text
 from modgraph.store.run_directory import FINISHED, STARTED, RunDirectory, locate_recipe
 from modgraph.syntax import parse
-from modgraph.training.algorithms.algorithm import Course, Setup
+from modgraph.training.algorithms.algorithm import Curriculum, Setup
 from modgraph.training.callbacks import Watch
-from modgraph.training.carried import Carried, carried, frozen_alike, renamed
+from modgraph.training.carry_over import Carried, carry_over, freeze_as_before, rename_routes
 from modgraph.training.compiled import refuse_without_compiler
 from modgraph.training.engine import Engine
 from modgraph.training.errors import ProcessLost, TooLargeForMemory
-from modgraph.training.losses import weighing_losses
-from modgraph.training.named_parts import check_monitored, ignoring, refuse_unfit, refuse_unlabelled, weighing
+from modgraph.training.losses import weigh_losses
+from modgraph.training.named_parts import check_monitored, ignore_labels, refuse_unfit, refuse_unlabelled, weigh_classes
 from modgraph.training.processes import Processes
-from modgraph.training.recipe import Recipe, RecipeOrPath, keyed, read_with_spec, with_validation
+from modgraph.training.recipe import Recipe, RecipeOrPath, key_overrides, read_with_spec, with_validation
 from modgraph.training.sections import Train
 from modgraph.training.stages import take_weights
 from modgraph.training.start.errors import CannotStart
@@ -55,7 +55,7 @@ BYTES = re.compile(r"you tried to allocate (\d+) bytes")  # what torch says of t
 OF_PEERS = ("gloo/", "by peer", "broken pipe", "nccl")  # in the text of plain errors of torch's transports
 
 
-def started(
+def start_run(
     spec: str | Path | Program,
     given: RecipeOrPath | None,
     overrides: Mapping[str, Any],
@@ -66,7 +66,7 @@ def started(
     """A new training of a spec, or of a program that was read from one, its run directory made and locked. `data` take
     the place of those of the recipe. Raises `ModgraphError`."""
     path = _path_of(spec)
-    recipe, program = read_with_spec(_recipe_of(given, path, data), spec, keyed(overrides), data)
+    recipe, program = read_with_spec(_recipe_of(given, path, data), spec, key_overrides(overrides), data)
     directory = RunDirectory(Path(out or f"runs/{program.ir.name if path is None else path.stem}"))
     directory.refuse_existing()
     check_kept_spec(program, directory)
@@ -88,17 +88,15 @@ def started(
         take_weights(state.model, state.staged, own)
         return found
 
-    return _begun(program, recipe, directory, inherit, watch)
+    return _begin(program, recipe, directory, inherit, watch)
 
 
 def _recipe_of(given: RecipeOrPath | None, spec: Path | None, data: DataSet | None) -> RecipeOrPath:
     """The recipe that is given, or that beside the spec; where data are given, by default an empty one."""
     if given is not None:
         return given
-    beside = None if spec is None else locate_recipe(spec)
-    if beside is None or (data is not None and not exists(beside)):
-        return {}
-    return beside
+    path = None if spec is None else locate_recipe(spec)
+    return {} if path is None or (data is not None and not exists(path)) else path
 
 
 def _path_of(spec: str | Path | Program) -> Path | None:
@@ -119,7 +117,7 @@ def check_kept_spec(program: Program, directory: RunDirectory) -> None:
         raise NotReadBack(f"the kept spec gives another graph, or none:\n{render_all(report.diagnostics)}")
 
 
-def migrated(
+def migrate_run(
     run: StoredRun, checkpoint: Checkpoint, recipe: Recipe, program: Program, plan: Comparison, out: str, restart: bool
 ) -> AbstractContextManager[Engine]:
     """A new run of another spec, where a checkpoint of a run left it; or one that begins with its weights alone, where
@@ -138,24 +136,24 @@ def migrated(
         restarted = restart or not (same_data or engine.on_rank_zero(learns_from) == run.fingerprints.get(TRAIN))
         with refusing_damage(checkpoint):
             goes_on = same_optimizer and not restarted
-            found, told = carried(checkpoint, state.graph, plan.weights, state.weights, source, goes_on)
+            found, result = carry_over(checkpoint, state.graph, plan.weights, state.weights, source, goes_on)
             facts = checkpoint.facts["algorithm"]
         if restarted:
             take_weights(state.model, state.staged, found.weights)
-            return replace(told, restarted=True)
-        remembers = engine.begin_from(found, renamed(checkpoint.state, names), facts)
+            return replace(result, restarted=True)
+        remembers = engine.begin_from(found, rename_routes(checkpoint.state, names), facts)
         epoch, step, steps = engine.progress.epoch_of_phase, engine.progress.step_of_phase, engine.order.steps
         if not 0 <= step - epoch * steps < steps:  # it cannot be there with as many examples as there are now
             change = f"gives {steps} steps an epoch, but after {epoch} epochs the run is at step {step}"
             raise ModgraphError([DataChanged(path=str(directory.path), split=TRAIN, change=change, way_out=way_out)])
-        return replace(told, forgotten=not remembers)
+        return replace(result, forgotten=not remembers)
 
-    graph = frozen_alike(program.ir, run.began_with, checkpoint.graph, names)
-    return _begun(replace(program, ir=graph), recipe, directory, carry)
+    graph = freeze_as_before(program.ir, run.began_with, checkpoint.graph, names)
+    return _begin(replace(program, ir=graph), recipe, directory, carry)
 
 
 @contextmanager
-def _begun(
+def _begin(
     program: Program,
     recipe: Recipe,
     directory: RunDirectory,
@@ -166,9 +164,9 @@ def _begun(
     assert program.standalone is not None, "it was read from a text"
     refuse_unfit(program.ir, recipe)
     labels = recipe.train.labels or {}
-    graph = weighing_losses(ignoring(program.ir, labels), recipe.train.losses or {})
+    graph = weigh_losses(ignore_labels(program.ir, labels), recipe.train.losses or {})
     splits = with_validation(recipe.data.splits(graph), recipe.train)
-    graph = weighing(graph, labels, splits[TRAIN])
+    graph = weigh_classes(graph, labels, splits[TRAIN])
     refuse_unlabelled(graph, splits[TRAIN])
     with _engine(graph, recipe, splits, directory, watch=watch) as engine:
         inherited = first(engine, splits)
@@ -186,7 +184,7 @@ def _begun(
         yield engine
 
 
-def resumed(path: str | Path, data: DataSet | None = None, watch: Watch = NOBODY) -> AbstractContextManager[Engine]:
+def resume_run(path: str | Path, data: DataSet | None = None, watch: Watch = NOBODY) -> AbstractContextManager[Engine]:
     """A run taken up where its newest checkpoint left it; `data` are those that it began with, where they were given in
     Python. Raises `ModgraphError`."""
     run = load_run(path).with_data(data)
@@ -224,13 +222,15 @@ def _engine(
             splits[TRAIN].lengths()
         if processes.is_rank_zero:
             stack.enter_context(directory.lock_folder())
-        stack.enter_context(memory_told(recipe.train.batch))
-        yield Engine(graph, recipe.train, course_of(graph, recipe.train, splits), directory, processes, resume, watch)
+        stack.enter_context(report_memory(recipe.train.batch))
+        yield Engine(
+            graph, recipe.train, build_curriculum(graph, recipe.train, splits), directory, processes, resume, watch
+        )
 
 
-def course_of(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> Course:
+def build_curriculum(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> Curriculum:
     """The phases of a training of a graph, as its algorithm says. Raises `ModgraphError`."""
-    return train.algorithm.course(Setup(graph, splits, train.seed, train.batch, train.epochs))
+    return train.algorithm.curriculum(Setup(graph, splits, train.seed, train.batch, train.epochs))
 
 
 @contextmanager
@@ -254,16 +254,16 @@ def finish(engine: Engine, data: DataSet | None = None) -> dict[str, Any]:
     run = load_run(engine.directory.path).with_data(data)
     model = run.model(processes.device)
     done = engine.progress
-    metrics: dict[str, Any] = {"epochs": done.epoch, "steps": done.step, **engine.course.results(engine)}
+    metrics: dict[str, Any] = {"epochs": done.epoch, "steps": done.step, **engine.curriculum.results(engine)}
     if engine.train.best is not None:
         best = engine.train.best if isinstance(engine.train.best, str) else "best"
         metrics |= {"best_step": done.best_step, best: done.best}
     tests = unseen(run.splits())
     processes.on_rank_zero(partial(run.refuse_changed, tests))
     for split, arrays in tests.items():
-        metrics |= {f"{split}.{name}": value for name, value in engine.measured(model, arrays).items()}
+        metrics |= {f"{split}.{name}": value for name, value in engine.measure(model, arrays).items()}
     if processes.is_rank_zero:
-        facts = {**engine.course.record(engine), LOGS: seal_logs(engine.directory)}
+        facts = {**engine.curriculum.record(engine), LOGS: seal_logs(engine.directory)}
         engine.directory.mark(FINISHED, metrics=finite(metrics), **facts)
     return metrics
 
@@ -276,7 +276,7 @@ def print_metrics(engine: Engine, metrics: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def memory_told(batch: int) -> Iterator[None]:
+def report_memory(batch: int) -> Iterator[None]:
     """Raises `ModgraphError` where a training with a batch of this size finds no memory."""
     try:
         yield

@@ -19,7 +19,7 @@ from modgraph.backends.torch.construct import attribute
 from modgraph.backends.torch.parts import WeightInParts
 from modgraph.ir import Graph, module_axes, weights_of
 from modgraph.store.checkpoint import Checkpoint
-from modgraph.training.processes import divided_as, whole
+from modgraph.training.processes import divide_like, whole
 
 FACT = "stages"  # of a checkpoint: by weight, how many places each stage has
 
@@ -32,7 +32,7 @@ class StagedWeight:
     places: tuple[tuple[int, int], ...]
     parts: tuple[nn.Parameter, ...]
 
-    def named(self, name: str) -> Iterator[tuple[str, nn.Parameter]]:
+    def iter_parts(self, name: str) -> Iterator[tuple[str, nn.Parameter]]:
         """The parts by name."""
         for places, part in zip(self.places, self.parts, strict=True):
             yield part_name(name, *places), part
@@ -61,7 +61,7 @@ def part_name(weight: str, start: int, stop: int) -> str:
     return f"{weight}[{start}:{stop}]"
 
 
-def staged(model: Model, graph: Graph, checkpoint: Checkpoint | None = None) -> Staged:
+def cut_weights(model: Model, graph: Graph, checkpoint: Checkpoint | None = None) -> Staged:
     """Cut those weights of a fresh model that are frozen but for new places, or have grown since a checkpoint. Raises
     `ValueError` where the checkpoint tells stages that cannot be."""
     frozen, states = {weight.name for weight in weights_of(graph) if weight.frozen}, states_along_modules(graph)
@@ -106,9 +106,9 @@ def _stages(own: Tensor, checkpoint: Checkpoint | None, name: str, axis: int) ->
 # ---------------------------------------------------------------- a model with such weights
 
 
-def trained_weights(model: Model, cut: Staged) -> dict[str, nn.Parameter]:
+def find_trained_weights(model: Model, cut: Staged) -> dict[str, nn.Parameter]:
     """The parameters that are trained, by name."""
-    parts = {id(part): name for weight, each in cut.items() for name, part in each.named(weight)}
+    parts = {id(part): name for weight, each in cut.items() for name, part in each.iter_parts(weight)}
     named = model.state_dict(keep_vars=True).items()
     return {parts.get(id(each), name): each for name, each in named if each.requires_grad}
 
@@ -120,8 +120,8 @@ def shapes_of(model: Model) -> dict[str, tuple[int, ...]]:
 
 def whole_weights(model: Model, cut: Staged) -> dict[str, Tensor]:
     """The state dict of the model as if no weight were in parts."""
-    held, shapes = {id(part) for each in cut.values() for part in each.parts}, shapes_of(model)
-    rest = {name: each for name, each in model.state_dict(keep_vars=True).items() if id(each) not in held}
+    part_ids, shapes = {id(part) for each in cut.values() for part in each.parts}, shapes_of(model)
+    rest = {name: each for name, each in model.state_dict(keep_vars=True).items() if id(each) not in part_ids}
     found = {name: whole(each.detach(), shapes.get(name)) for name, each in rest.items()}
     return found | {name: each.whole() for name, each in cut.items()}
 
@@ -138,5 +138,5 @@ def take_weights(model: Model, cut: Staged, weights: Mapping[str, Tensor]) -> No
                 grown = own[name].clone()
                 grown[tuple(map(slice, value.shape))] = value
                 value = grown
-            taken[name] = divided_as(value, own[name])
+            taken[name] = divide_like(value, own[name])
     model.load_state_dict(taken, strict=False)

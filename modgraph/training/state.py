@@ -31,8 +31,8 @@ from modgraph.training import stages
 from modgraph.training.algorithms.algorithm import Learner, Phase, Setup
 from modgraph.training.compiled import compile_blocks, compile_step
 from modgraph.training.errors import CannotDivide, DoesNotCarryOver, NothingToLearn
-from modgraph.training.named_parts import ScheduledState, scheduled_states
-from modgraph.training.processes import Processes, divided_as, whole
+from modgraph.training.named_parts import ScheduledState, find_scheduled_states
+from modgraph.training.processes import Processes, divide_like, whole
 from modgraph.training.sections import BLOCKS, Train
 from modgraph.training.stages import Staged
 
@@ -71,7 +71,7 @@ class TrainState:
     @cached_property
     def named(self) -> dict[str, nn.Parameter]:
         """The weights that are trained, by name, in the order of the optimizer; one that has grown in its parts."""
-        return stages.trained_weights(self.model, self.staged)
+        return stages.find_trained_weights(self.model, self.staged)
 
     @property
     def weights(self) -> dict[str, Tensor]:
@@ -101,15 +101,15 @@ def train_state(
     setup = Setup(phase.learnt_from(graph), phase.splits, train.seed, train.batch, phase.epochs, processes.size)
     learner = train.algorithm.learner(setup)
     model = build(learner.graph, seed=train.seed, asked=learner.wanted)
-    scheduled = scheduled_states(model, graph, train.states or {})
+    scheduled = find_scheduled_states(model, graph, train.states or {})
     with nullcontext() if checkpoint is None else refusing_damage(checkpoint):
-        cut = stages.staged(model, graph, checkpoint)
+        cut = stages.cut_weights(model, graph, checkpoint)
     learnt = learnt_weights(learner.graph, (*learner.graph.losses.values(), *learner.wanted))
-    for name, parameter in stages.trained_weights(model, cut).items():  # no other one is given a gradient
+    for name, parameter in stages.find_trained_weights(model, cut).items():  # no other one is given a gradient
         parameter.requires_grad_(name.partition("[")[0] in learnt)
     if not graph.losses:
         raise ModgraphError([NothingToLearn(reason="the spec declares no loss")])
-    if phase.epochs and not stages.trained_weights(model, cut):
+    if phase.epochs and not stages.find_trained_weights(model, cut):
         raise ModgraphError([NothingToLearn(reason="its losses are computed from no weights that are not frozen")])
     metrics = Metrics(setup.graph)
     if cut and processes.divides:
@@ -121,7 +121,7 @@ def train_state(
     elif train.compile:
         compile_step(objective, log)
     ready, optimizer = processes.setup(
-        objective, lambda: optimizer_of(train.optimizer, [*stages.trained_weights(model, cut).values()])
+        objective, lambda: optimizer_of(train.optimizer, [*stages.find_trained_weights(model, cut).values()])
     )
     state = TrainState(graph, model, optimizer, learner, metrics, ready, cut, scheduled)
     if checkpoint is not None:
@@ -156,7 +156,7 @@ def _take_up(state: TrainState, checkpoint: Checkpoint, same_phase: bool, goes_o
             first = {name: stages.part_name(name, *each.places[0]) for name, each in state.staged.items()}
             kept = {first.get(name, name): fields for name, fields in checkpoint.optimizer.items()}  # cut since
             own_parts = {
-                name: {key: x if key == STEPS else divided_as(x, state.named[name]) for key, x in fields.items()}
+                name: {key: x if key == STEPS else divide_like(x, state.named[name]) for key, x in fields.items()}
                 for name, fields in kept.items()
                 if name in state.named
             }

@@ -50,8 +50,8 @@ class StoredRun:
 
     def __repr__(self) -> str:
         """Reads no file, so that it shows a damaged run too."""
-        chosen = "".join(f", {key}={value!r}" for key, value in self.overrides.items())
-        return f"<Run in {self.path}{chosen}>"
+        overridden = "".join(f", {key}={value!r}" for key, value in self.overrides.items())
+        return f"<Run in {self.path}{overridden}>"
 
     @cached_property
     def began_with(self) -> Graph:

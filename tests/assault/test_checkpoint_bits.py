@@ -14,7 +14,7 @@ import pytest
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.store.checkpoint import newest_checkpoint
-from modgraph.training.run import finish, started
+from modgraph.training.run import finish, start_run
 from modgraph.training.stored_run import load_run
 from tests.assault.campaign import campaign
 from tests.assault.damage import PARTS, damaged
@@ -40,7 +40,7 @@ def trained() -> tuple[tempfile.TemporaryDirectory[str], Path]:
     np.savez(home / "data.npz", x=np.eye(10, 2, dtype=np.float32), y=np.arange(10) % 2)
     (home / "small.mod").write_text(SPEC)
     (home / "small.yaml").write_text(RECIPE.format(folder=home))
-    with started(str(home / "small.mod"), None, {}, str(home / "run")) as engine:
+    with start_run(str(home / "small.mod"), None, {}, str(home / "run")) as engine:
         finish(engine)
     return folder, home / "run"
 

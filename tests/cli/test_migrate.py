@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from modgraph.cli import main
-from modgraph.training.run import finish, started
+from modgraph.training.run import finish, start_run
 from modgraph.training.stored_run import load_run
 from tests import continual_runs
 from tests.small_runs import begin, dotted, final_weights, go_on, interrupt_at, lay_out_run
@@ -57,7 +57,7 @@ def test_a_run_that_goes_on_with_its_own_spec_is_as_if_it_were_resumed(spec: Pat
     begin(spec, tmp_path / "whole")
     with (
         pytest.raises(KeyboardInterrupt),
-        started(str(spec), None, dotted({}), str(tmp_path / "broken")) as engine,
+        start_run(str(spec), None, dotted({}), str(tmp_path / "broken")) as engine,
     ):
         interrupt_at(engine, 27)
         finish(engine)
@@ -167,9 +167,9 @@ def interrupted(*_: object, **__: object) -> None:
 def test_what_a_training_froze_stays_frozen_and_the_rest_goes_on_as_it_would_have(tmp_path: Path) -> None:
     spec = continual_runs.lay_out_run(tmp_path, expand="always")
     whole, broken, grown = tmp_path / "whole", tmp_path / "broken", tmp_path / "grown"
-    with started(str(spec), None, {}, str(whole)) as engine:
+    with start_run(str(spec), None, {}, str(whole)) as engine:
         finish(engine)
-    with pytest.raises(KeyboardInterrupt), started(str(spec), None, {}, str(broken)) as engine:
+    with pytest.raises(KeyboardInterrupt), start_run(str(spec), None, {}, str(broken)) as engine:
         interrupt_at(engine, 13)
         finish(engine)
     now = load_run(broken).checkpoint(best=False)

@@ -22,7 +22,7 @@ from modgraph_runtime.ports import BundleError
 import modgraph
 from modgraph.backends.onnx import Test as Split
 from modgraph.cli import main
-from modgraph.training.run import finish, started
+from modgraph.training.run import finish, start_run
 
 SPEC = """
 model small(experts=2) {
@@ -49,7 +49,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "plain.mod").write_text(PLAIN)
     data = f"{{name: npz, train: {folder}/data.npz, test: {folder}/data.npz}}"
     (folder / "small.yaml").write_text(f"data: {data}\ntrain: {{epochs: 1, batch: 4}}\n")
-    with started(str(folder / "small.mod"), None, {}, str(folder / "run")) as engine:
+    with start_run(str(folder / "small.mod"), None, {}, str(folder / "run")) as engine:
         finish(engine)
     modgraph.export(modgraph.loads(PLAIN).build(), folder / "small.onnx")
     return folder

@@ -13,7 +13,7 @@ from PIL import Image
 
 from modgraph.data.batches import AHEAD, READER, prefetch
 from modgraph.diagnostics import ModgraphError
-from modgraph.training.run import finish, started
+from modgraph.training.run import finish, start_run
 from tests.small_runs import begin, final_weights, go_on, interrupt_at
 
 SPEC = """
@@ -95,7 +95,7 @@ def images(tmp_path: Path) -> Path:
 def test_a_training_reads_ahead_and_is_the_same_when_it_was_cut_off(images: Path, tmp_path: Path) -> None:
     whole = begin(images, tmp_path / "whole", train__checkpoint_every=2)
     options = {"train.checkpoint_every": 2}
-    with pytest.raises(KeyboardInterrupt), started(str(images), None, options, str(tmp_path / "run")) as engine:
+    with pytest.raises(KeyboardInterrupt), start_run(str(images), None, options, str(tmp_path / "run")) as engine:
         assert engine.phase.data.on_disk
         interrupt_at(engine, 5)
         finish(engine)
@@ -105,7 +105,7 @@ def test_a_training_reads_ahead_and_is_the_same_when_it_was_cut_off(images: Path
 
 def test_a_step_takes_what_was_read_for_it_as_if_it_were_read_then(images: Path, tmp_path: Path) -> None:
     """Each batch against one that is read at its step, without a thread."""
-    with started(str(images), None, {}, str(tmp_path / "run")) as engine:
+    with start_run(str(images), None, {}, str(tmp_path / "run")) as engine:
         order, data = [*engine.order.draw(0, 0)], engine.phase.data
         with engine.reader.reading(data, iter(order), 0) as examples:
             for step, (indices, read) in enumerate(examples):
@@ -116,7 +116,7 @@ def test_a_step_takes_what_was_read_for_it_as_if_it_were_read_then(images: Path,
 
 
 def test_a_file_that_is_damaged_meanwhile_is_reported_at_its_step(images: Path, tmp_path: Path) -> None:
-    with started(str(images), None, {}, str(tmp_path / "run")) as engine:
+    with start_run(str(images), None, {}, str(tmp_path / "run")) as engine:
         paths = engine.phase.data.on_disk["image"].paths  # type: ignore[attr-defined]
         order = [*engine.order.draw(0, 0)]
         damaged = Path(str(paths[int(order[4][0])]))

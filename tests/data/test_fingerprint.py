@@ -18,7 +18,7 @@ from modgraph.data.declaration import Scale
 from modgraph.data.fingerprint import Fingerprint
 from modgraph.data.images import ImageFiles
 from modgraph.diagnostics import ModgraphError
-from modgraph.training.run import finish, started
+from modgraph.training.run import finish, start_run
 from modgraph.training.stored_run import load_run
 from tests.small_runs import begin, dotted, go_on, interrupt_at, reseal
 
@@ -41,7 +41,7 @@ def change(spec: Path, **arrays: Any) -> None:
 def interrupted(spec: Path, out: Path, step: int = 27, **overrides: Any) -> Path:
     """A run that was left in the midst of an epoch, with checkpoints."""
     options = {"train__checkpoint_every": 4, **overrides}
-    with pytest.raises(KeyboardInterrupt), started(str(spec), None, dotted(options), str(out)) as engine:
+    with pytest.raises(KeyboardInterrupt), start_run(str(spec), None, dotted(options), str(out)) as engine:
         interrupt_at(engine, step)
         finish(engine)
     return out
@@ -133,7 +133,7 @@ def test_only_what_is_measured_is_compared(spec: Path, tmp_path: Path) -> None:
 
 
 def test_data_that_change_in_the_midst_of_a_training_are_not_measured(spec: Path, tmp_path: Path) -> None:
-    with started(str(spec), None, {"train.epochs": 1}, str(tmp_path / "run")) as engine:
+    with start_run(str(spec), None, {"train.epochs": 1}, str(tmp_path / "run")) as engine:
         change(spec, label=arrays_of(spec)["label"][::-1])
         message_of(lambda: finish(engine))
     assert json.loads((tmp_path / "run/run.json").read_text())["status"] == "started"

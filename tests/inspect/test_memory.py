@@ -21,7 +21,7 @@ from modgraph.backends.torch.step_memory import SHORTER, Rehearsal, memory_of
 from modgraph.inspect.cost import TrainingStep, axes_of_any_length, last_below
 from modgraph.ir import Graph, Part, RouteNode
 from modgraph.training.engine import Engine
-from modgraph.training.run import started
+from modgraph.training.run import start_run
 from tests.examples import GRU, OP_EXAMPLES, ROUTER_EXAMPLES, ROUTERS_IN_SCAN, SEQUENCE, TRANSFORMER, TWO_SCANS
 from tests.measured_memory import LiveBytes, MeasuredStep, kept
 from tests.nested_pools import SPECS as NESTED
@@ -233,7 +233,7 @@ def largest_of(engine: Engine) -> int:
 
 
 def test_a_step_of_the_engine_takes_what_is_reported(spec: Path, tmp_path: Path) -> None:
-    with started(str(spec), None, {}, str(tmp_path / "run")) as engine:
+    with start_run(str(spec), None, {}, str(tmp_path / "run")) as engine:
         most = largest_of(engine)
     assert near(modgraph.load(str(spec)).memory(50).peak, most)
 
@@ -247,7 +247,7 @@ def test_em_tries_decisions_between_its_steps(samples: int, width: int, tmp_path
     (tmp_path / "m.yaml").write_text(
         f"data: two_gaussians\ntrain: {{algorithm: {{name: em, m_steps: 1, samples: {samples}}}, batch: 100}}"
     )
-    with started(str(tmp_path / "m.mod"), None, {}, str(tmp_path / "run")) as engine:
+    with start_run(str(tmp_path / "m.mod"), None, {}, str(tmp_path / "run")) as engine:
         most = largest_of(engine)
     step = TrainingStep(100, tried_at_once=100 * (1 + samples))
     predicted = memory_of(modgraph.load(tmp_path / "m.mod").ir, step).peak

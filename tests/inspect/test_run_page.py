@@ -17,7 +17,7 @@ from modgraph.cli import main
 from modgraph.drawings import draw
 from modgraph.program import loads
 from modgraph.store.run_directory import RunDirectory
-from modgraph.training.run import finish, started
+from modgraph.training.run import finish, start_run
 from tests.inspect.browser import quiet_page
 from tests.small_runs import reseal
 
@@ -45,7 +45,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "small.mod").write_text(SPEC)
     data = f"{{name: npz, train: {folder}/data.npz, test: {folder}/data.npz}}"
     (folder / "small.yaml").write_text(f"data: {data}\ntrain: {{epochs: 3, batch: 4}}\n")
-    with started(str(folder / "small.mod"), None, {}, str(folder / "run")) as engine:
+    with start_run(str(folder / "small.mod"), None, {}, str(folder / "run")) as engine:
         finish(engine)
     return folder / "run"
 

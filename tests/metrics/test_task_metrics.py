@@ -21,8 +21,8 @@ from modgraph.metrics.accumulators import Accumulators
 from modgraph.metrics.metrics import evaluate, measure, metrics_of
 from modgraph.program import loads
 from modgraph.store.journal import read_metrics
-from modgraph.training.named_parts import ignoring
-from modgraph.training.run import started
+from modgraph.training.named_parts import ignore_labels
+from modgraph.training.run import start_run
 from modgraph.training.stored_run import load_run
 from tests.small_runs import begin, final_weights, go_on, interrupt_at
 from tests.training.test_missing_labels import MISSING, SPEC, arrays, recipe, tensors
@@ -35,7 +35,7 @@ def measured() -> tuple[Model, dict[str, Any], Arrays]:
     """A model, and more examples than a batch of an evaluation has."""
     parts = [arrays(seed) for seed in range(4)]
     data = {name: np.concatenate([each[name] for each in parts]) for name in parts[0]}
-    graph = ignoring(loads(SPEC).ir, MISSING)
+    graph = ignore_labels(loads(SPEC).ir, MISSING)
     return build(graph, 1).double(), data, check(Arrays(data), graph, "all")
 
 
@@ -130,7 +130,7 @@ def test_the_best_epoch_is_that_of_the_best_mean(run: Path, tmp_path: Path) -> N
     assert last["best"] == pytest.approx(max(averages))
     assert last["best_step"] == lines[int(np.argmax(averages))]["step"]
     assert "test.kind.f1" in last
-    with started(str(run.with_name("tasks.mod")), None, {}, str(tmp_path / "cut")) as engine:
+    with start_run(str(run.with_name("tasks.mod")), None, {}, str(tmp_path / "cut")) as engine:
         interrupt_at(engine, 13)
         with suppress(KeyboardInterrupt):
             engine.run()

@@ -23,7 +23,7 @@ from modgraph.ir import Grow, moved_states, weights_of, with_losses
 from modgraph.ir.edits import Freeze, replayed
 from modgraph.passes import BUNDLE, INFERENCE, NoveltyAsOutputs, WithoutNovelty, apply_passes, pipeline_behind
 from modgraph.store.architecture import read_architecture
-from modgraph.training.losses import learnt_from, losses_called, weighing_losses
+from modgraph.training.losses import learnt_from, losses_called, weigh_losses
 from modgraph.training.start.weight_map import read_map
 from tests.papers.sema_in_numpy import Sema
 from tests.passes.ensured import ensures
@@ -185,8 +185,8 @@ def test_a_descriptors_loss_is_that_of_the_newest_and_its_gradient_that_of_all(w
     """Block 1 has grown, so that its first descriptor is frozen; all of block 2 is. Compared with numpy."""
     began = modgraph.load(SPEC, **{**TINY, "adapters": [1, 1, 1]}).ir
     graph = replayed(began, [Freeze(()), Grow("blocks.1.adapter")])
-    plain = weighing_losses(with_losses(graph, losses_called(graph, ["novelty.*"])), {"novelty.1": weight})
-    reported = learnt_from(weighing_losses(graph, {"novelty.1": weight}), plain.losses, {})
+    plain = weigh_losses(with_losses(graph, losses_called(graph, ["novelty.*"])), {"novelty.1": weight})
+    reported = learnt_from(weigh_losses(graph, {"novelty.1": weight}), plain.losses, {})
     images, models = images_of(3), [build(each, seed=1).double().train() for each in (plain, reported)]
     name = "loss.novelty.1"
     assert [*reported.losses] == [name], "a loss from which nothing learns is not reported"

@@ -15,7 +15,7 @@ from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, write_check
 from modgraph.store.checkpoint_record import path_of, steps_in
 from modgraph.store.records import seal, unseal
 from modgraph.store.run_directory import RunDirectory
-from modgraph.training.run import started
+from modgraph.training.run import start_run
 from modgraph.training.stored_run import load_run
 from tests.small_runs import begin, final_weights, go_on
 
@@ -131,7 +131,7 @@ def test_a_run_is_found_through_a_link(spec: Path, tmp_path: Path) -> None:
     begin(spec, tmp_path / "link", train__epochs=1)
     assert (tmp_path / "link").is_symlink()
     assert code_of(lambda: begin(spec, tmp_path / "link")) == "MG601"
-    with started(str(spec), None, {"start.run": str(tmp_path / "link")}, str(tmp_path / "next")):
+    with start_run(str(spec), None, {"start.run": str(tmp_path / "link")}, str(tmp_path / "next")):
         pass
     (tmp_path / "nowhere").symlink_to("gone")
     assert code_of(lambda: begin(spec, tmp_path / "nowhere")) == "MG113"

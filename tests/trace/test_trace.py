@@ -26,7 +26,7 @@ from modgraph.trace.steps import Places, places_of_tokens
 from modgraph.trace.summary import as_json, as_table
 from modgraph.trace.trace import Trace
 from modgraph.trace.trace_run import record, trace_run
-from modgraph.training.run import finish, started
+from modgraph.training.run import finish, start_run
 from modgraph.training.stored_run import load_run
 from tests.nn.test_agreement import numpy_agreement
 
@@ -89,7 +89,7 @@ def trained(folder: Path, text: str, **parameters: Any) -> Path:
     (folder / "net.yaml").write_text(
         f"data: {{name: npz, train: {folder}/data.npz, test: {folder}/data.npz}}\ntrain: {train}\n"
     )
-    with started(str(folder / "net.mod"), None, parameters, str(folder / "run")) as engine:
+    with start_run(str(folder / "net.mod"), None, parameters, str(folder / "run")) as engine:
         finish(engine)
     return folder / "run"
 

@@ -13,7 +13,7 @@ from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.store.run_directory import RunDirectory
 from modgraph.store.stored_trace import StoredTrace, read_trace
-from modgraph.training.run import finish, resumed, started
+from modgraph.training.run import finish, resume_run, start_run
 from modgraph.training.stored_run import load_run
 from tests.trace.test_trace import TRANSFORMER, trained
 
@@ -80,7 +80,7 @@ def test_of_other_data_and_of_one_route_nothing_is_left(run: Path, once: Path, o
 
 
 def test_a_run_with_a_trace_is_still_a_run(traced: Path, once: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with resumed(str(traced)) as engine:
+    with resume_run(str(traced)) as engine:
         finish(engine)
     assert main(["eval", str(traced)]) == 0
     capsys.readouterr()
@@ -88,7 +88,7 @@ def test_a_run_with_a_trace_is_still_a_run(traced: Path, once: Path, capsys: pyt
     Path(spec).write_text(TRANSFORMER)
     with (
         pytest.raises(ModgraphError, match="holds a run already"),
-        started(spec, str(traced / "recipe.yaml"), {}, str(traced)),
+        start_run(spec, str(traced / "recipe.yaml"), {}, str(traced)),
     ):
         pass
 
@@ -96,7 +96,7 @@ def test_a_run_with_a_trace_is_still_a_run(traced: Path, once: Path, capsys: pyt
 def test_a_trace_of_before_further_training_is_stale(tmp_path: Path, once: Path) -> None:
     run = tmp_path / "run"
     spec, recipe = once.parent / "net.mod", once.parent / "net.yaml"
-    with started(
+    with start_run(
         str(spec), str(recipe), {"train.epochs": 2, "train.checkpoint_every": 2, "train.keep": 9}, str(run)
     ) as engine:
         finish(engine)

@@ -38,7 +38,7 @@ from modgraph.trace.summary import as_json
 from modgraph.trace.trace import Trace, routes_with_gates
 from modgraph.trace.trace_run import metrics_over_time, trace_run
 from modgraph.trace.views import draw
-from modgraph.training.run import finish, resumed, started
+from modgraph.training.run import finish, resume_run, start_run
 from modgraph.training.stored_run import load_run
 from tests.nn.gmoe_in_numpy import cosine_logits
 
@@ -49,7 +49,7 @@ ROUTES = ("blocks.1.expert", "blocks.3.expert")
 
 def trained(out: Path, **options: Any) -> Path:
     settings = {**SMALL, **{name.replace("__", "."): value for name, value in options.items()}}
-    with started(SPEC, None, settings, str(out)) as engine:
+    with start_run(SPEC, None, settings, str(out)) as engine:
         finish(engine)
     return out
 
@@ -171,7 +171,7 @@ def test_the_use_of_an_interrupted_training_is_that_of_one_that_was_not(run: Pat
     for file in (path / "checkpoints").iterdir():
         if int(file.stem.removeprefix("step-")) > 6:
             file.unlink()
-    with resumed(str(path)) as engine:
+    with resume_run(str(path)) as engine:
         finish(engine)
     found = [[json.loads(line) for line in (each / "metrics.jsonl").read_text().splitlines()] for each in (path, run)]
     assert found[0] == found[1]

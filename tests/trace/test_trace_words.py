@@ -22,7 +22,7 @@ from modgraph.trace.summary import LEAST, MOST, as_json, as_table, typical_words
 from modgraph.trace.trace import Trace, routes_with_gates
 from modgraph.trace.trace_run import record, trace_run
 from modgraph.trace.views import draw
-from modgraph.training.run import finish, started
+from modgraph.training.run import finish, start_run
 from modgraph.training.stored_run import load_run
 from tests.small_runs import reseal
 
@@ -66,7 +66,7 @@ def trained(folder: Path, text: str, data: str, algorithm: str = "em") -> Path:
     (folder / "net.mod").write_text(text)
     train = f"{{algorithm: {algorithm}, epochs: 2, batch: 10, optimizer: {{name: sgd, lr: 0.5}}}}"
     (folder / "net.yaml").write_text(f"data: {data}\ntrain: {train}\n")
-    with started(str(folder / "net.mod"), None, {}, str(folder / "run")) as engine:
+    with start_run(str(folder / "net.mod"), None, {}, str(folder / "run")) as engine:
         finish(engine)
     return folder / "run"
 

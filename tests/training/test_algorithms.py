@@ -22,7 +22,7 @@ from modgraph.data.batches import batch_of
 from modgraph.training.algorithms import EM, Backprop, Reinforce
 from modgraph.training.algorithms.algorithm import Learner, Setup
 from modgraph.training.algorithms.decisions import ViterbiEM
-from modgraph.training.run import finish, started
+from modgraph.training.run import finish, start_run
 from tests.children import output_of_child
 from tests.small_runs import begin, dotted, final_weights, go_on, interrupt_at
 from tests.training.modular_in_numpy import (
@@ -69,12 +69,12 @@ def gradients(learner: Learner, model: Model, places: torch.Tensor) -> tuple[dic
     model.train()
     batch = {name: torch.from_numpy(array[places.numpy()]) for name, array in data().values.items()}
     wanted = (*learner.wanted, *model.graph.losses.values())
-    found = model.results({**batch, **learner.told(places, batch)}, wanted)
+    found = model.results({**batch, **learner.force_choices(places, batch)}, wanted)
     losses = dict(zip(model.graph.losses, found[len(learner.wanted) :], strict=True))
     parts = learner.objective(losses, found[: len(learner.wanted)], len(places))
     sum(each.mean() for each in parts.values()).backward()  # type: ignore[union-attr]
     likelihood = learner.likelihood  # type: ignore[attr-defined]
-    picks = {name: each for name, each in likelihood.chosen(found[: len(learner.wanted)]).items()}
+    picks = {name: each for name, each in likelihood.choices(found[: len(learner.wanted)]).items()}
     return {name: each.grad for name, each in model.named_parameters()}, as_choices(picks)
 
 
@@ -118,13 +118,13 @@ def test_an_e_step_keeps_the_best_of_what_is_sampled_and_what_was_kept() -> None
     learner, model, weights = made(EM(samples=4, batch=5))
     before = as_choices(learner.table)
     samples: list[Any] = []
-    picks = learner.likelihood.chosen
+    picks = learner.likelihood.choices
 
     def recording(found: Any) -> Any:
         samples.append(as_choices(picks(found)))
         return picks(found)
 
-    object.__setattr__(learner.likelihood, "chosen", recording)
+    object.__setattr__(learner.likelihood, "choices", recording)
     learner.expectation(model, 0)
     (candidates,) = samples
     candidates = candidates.reshape(5, 5, LAYERS, SLOTS)  # candidates, examples
@@ -213,7 +213,7 @@ router mine() for p {
 def test_a_definition_of_ones_own_that_draws_learns_by_either(toy: Path, tmp_path: Path, algorithm: str) -> None:
     toy.write_text(OWN + TOY.replace("categorical(1)", "mine"))
     settings = {"train.algorithm": algorithm, "train.epochs": 6}
-    with started(str(toy), None, settings, str(tmp_path / "run")) as engine:
+    with start_run(str(toy), None, settings, str(tmp_path / "run")) as engine:
         before = {name: each.clone() for name, each in engine.state.weights.items()}
         finish(engine)
         moved = {name for name, each in engine.state.weights.items() if not torch.equal(each, before[name])}
@@ -255,7 +255,7 @@ def test_what_reinforce_keeps_is_taken_up_again(toy: Path, tmp_path: Path) -> No
     begin(toy, tmp_path / "whole", train__algorithm="reinforce")
     with (
         pytest.raises(KeyboardInterrupt),
-        started(str(toy), None, {"train.algorithm": "reinforce"}, str(tmp_path / "broken")) as engine,
+        start_run(str(toy), None, {"train.algorithm": "reinforce"}, str(tmp_path / "broken")) as engine,
     ):
         interrupt_at(engine, 9)
         finish(engine)
@@ -271,11 +271,11 @@ def test_batches_of_short_examples_keep_decisions_for_short_examples(toy: Path, 
     begin(toy, tmp_path / "whole", **overrides)
     with (
         pytest.raises(KeyboardInterrupt),
-        started(str(toy), None, dotted(overrides), str(tmp_path / "broken")) as engine,
+        start_run(str(toy), None, dotted(overrides), str(tmp_path / "broken")) as engine,
     ):
         rows = np.flatnonzero(engine.phase.data.values["time_length"] <= 2)
         batch = batch_of(engine.phase.data, rows)
-        forced = engine.state.learner.told(torch.from_numpy(rows), batch)
+        forced = engine.state.learner.force_choices(torch.from_numpy(rows), batch)
         assert {each.shape[:2] for each in forced.values()} == {(len(rows), 2)}
         interrupt_at(engine, 5)
         finish(engine)

@@ -16,8 +16,8 @@ from modgraph.ir import Freeze, Grow, Shrink, comparisons, module_axes, replayed
 from modgraph.metrics.metrics import measure
 from modgraph.program import loads
 from modgraph.store.checkpoint import Checkpoint
-from modgraph.training.run import started
-from modgraph.training.stages import staged, take_weights
+from modgraph.training.run import start_run
+from modgraph.training.stages import cut_weights, take_weights
 from modgraph.types import Misfit
 from tests.elaboration.test_named_axes import ALONG, graph_of
 from tests.small_runs import change_graph
@@ -38,7 +38,7 @@ def test_weights_along_classes_in_shards_are_the_whole_ones() -> None:
     graph = graph_of()
     grown = Grow("kind", 2).apply(Freeze().apply(graph))
     plain, parts = build(grown, 1), build(grown, 1)
-    cut = staged(
+    cut = cut_weights(
         parts, grown, Checkpoint(0, 0, dict(build(graph, 1).state_dict()), {}, graph=graph, origin=graph.hash())
     )
     assert cut.keys() == ALONG.keys() - {"seen.value"}
@@ -53,7 +53,7 @@ def test_weights_along_classes_in_shards_are_the_whole_ones() -> None:
 
 
 def test_of_a_frozen_model_only_the_rows_of_new_classes_learn(tmp_path: Path) -> None:
-    with started(str(written(tmp_path, SPEC)), None, {}, str(tmp_path / "run")) as engine:
+    with start_run(str(written(tmp_path, SPEC)), None, {}, str(tmp_path / "run")) as engine:
         stop_before(engine, 3)
         before = {name: each.clone() for name, each in engine.checkpoint().weights.items()}
         change_graph(engine, replayed(engine.state.graph, [Freeze(), Grow("kind")]))
@@ -96,14 +96,14 @@ def test_labels_beyond_the_classes_of_a_model_are_refused(tmp_path: Path) -> Non
     for refused in (
         lambda: refuse_labels_beyond(arrays([0, 5, 3]), graph),
         lambda: measure(build(graph), arrays([0, 3])),
-        lambda: started(str(written(tmp_path, SPEC)), None, {"model.classes": 2}, str(tmp_path / "run")).__enter__(),
+        lambda: start_run(str(written(tmp_path, SPEC)), None, {"model.classes": 2}, str(tmp_path / "run")).__enter__(),
     ):
         with pytest.raises(ModgraphError) as caught:
             refused()
         assert [each.code for each in caught.value.diagnostics] == ["MG258"]
         assert "holds the class" in str(caught.value)
-    ignoring = SPEC.replace("(z, y)", "(z, y, ignore=9)")
-    refuse_labels_beyond(arrays([0, 9]), loads(ignoring).ir)
+    ignore_labels = SPEC.replace("(z, y)", "(z, y, ignore=9)")
+    refuse_labels_beyond(arrays([0, 9]), loads(ignore_labels).ir)
 
 
 def test_a_bundle_names_the_classes_that_the_model_has() -> None:

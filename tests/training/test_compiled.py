@@ -16,7 +16,7 @@ import modgraph
 from modgraph import ModgraphError
 from modgraph.backends.torch import Model
 from modgraph.training.compiled import compile_blocks, compile_step
-from modgraph.training.run import finish, started
+from modgraph.training.run import finish, start_run
 from modgraph.training.state import Objective
 from tests import continual_runs
 from tests.small_runs import begin, dotted, go_on, interrupt_at
@@ -52,7 +52,7 @@ def both(spec: Path, folder: Path, **overrides: Any) -> None:
 def test_a_compiled_training_is_the_plain_one_interrupted_or_not(spec: Path, tmp_path: Path) -> None:
     begin(spec, tmp_path / "plain", train__epochs=2)
     overrides = dotted({"train__epochs": 2, "train__compile": True, "train__checkpoint_every": 3})
-    with started(str(spec), None, overrides, str(tmp_path / "cut")) as engine:
+    with start_run(str(spec), None, overrides, str(tmp_path / "cut")) as engine:
         interrupt_at(engine, 14)
         with pytest.raises(KeyboardInterrupt):
             finish(engine)

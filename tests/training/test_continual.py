@@ -25,9 +25,9 @@ from modgraph.store.checkpoint import Checkpoint, read_checkpoint
 from modgraph.store.journal import Journal
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.continual import evaluation as measures
-from modgraph.training.continual.evaluation import look
+from modgraph.training.continual.evaluation import scan_batches
 from modgraph.training.recipe import read_recipe
-from modgraph.training.run import finish, resumed, started
+from modgraph.training.run import finish, resume_run, start_run
 from modgraph.training.stages import part_name
 from modgraph.training.stored_run import load_run
 from tests.continual_runs import PHASES, SPEC, lay_out_run, replayed_graph
@@ -187,7 +187,7 @@ def test_novelty_is_a_mean_over_what_is_no_padding() -> None:
     lengths = np.array([5, 1, 2, 3, 4, 5, 1, 2])
     x[np.arange(5) >= lengths[:, None]] = np.inf
     (name,) = graph.length_inputs.values()
-    found = look(model, Arrays({"x": x, name: lengths}), ["p.growth"], batch=8, seed=0, number=0)
+    found = scan_batches(model, Arrays({"x": x, name: lengths}), ["p.growth"], batch=8, seed=0, number=0)
     weight = {n: each.detach().numpy() for n, each in model.named_parameters() if n.startswith("r.")}
     unpadded = np.abs(x[np.arange(5) < lengths[:, None]])
     expected = (unpadded @ weight["r.distance.linear.weight"].T + weight["r.distance.linear.bias"]).mean(0)
@@ -279,7 +279,7 @@ def taken_up(run: Path, folder: Path, step: int) -> Path:
     for path in (cut / "checkpoints").iterdir():
         if int(path.name.removeprefix("step-").partition(".")[0]) > step:
             path.unlink()
-    with resumed(str(cut)) as engine:
+    with resume_run(str(cut)) as engine:
         finish(engine)
     return cut
 
@@ -321,7 +321,7 @@ def test_a_run_that_ends_at_a_line_of_a_log_goes_on_to_the_same(
     with pytest.raises(KeyboardInterrupt):
         trained(tmp_path, expand="always")
     monkeypatch.undo()
-    with resumed(str(tmp_path / "run")) as engine:
+    with resume_run(str(tmp_path / "run")) as engine:
         finish(engine)
     for path in LOGS:
         assert (tmp_path / "run" / path).read_bytes() == (grown / path).read_bytes()
@@ -388,7 +388,7 @@ def test_in_the_middle_a_run_is_measured_on_the_tasks_so_far(
     spec, out = lay_out_run(tmp_path, expand="never"), tmp_path / "run"
     with (
         pytest.raises(KeyboardInterrupt),
-        started(str(spec), None, {"data.of.test": str(tmp_path / "tasks.npz")}, str(out)) as engine,
+        start_run(str(spec), None, {"data.of.test": str(tmp_path / "tasks.npz")}, str(out)) as engine,
     ):
         interrupt_at(engine, 14)
         finish(engine)

@@ -19,7 +19,7 @@ from modgraph.metrics.accumulators import Accumulators
 from modgraph.training.divergence import FiniteCheck
 from modgraph.training.engine import Engine
 from modgraph.training.progress import Progress
-from modgraph.training.run import finish, resumed, started
+from modgraph.training.run import finish, resume_run, start_run
 from modgraph.training.sections import EarlyStop, Train
 from tests.small_runs import begin, dotted, go_on, interrupt_at
 
@@ -65,7 +65,7 @@ def test_weights_that_are_no_numbers_after_a_last_finite_loss_are_reported(
 def test_a_gradient_that_is_no_number_is_reported_by_name(
     spec: Path, tmp_path: Path, clip: float | None, value: float
 ) -> None:
-    with started(str(spec), None, dotted({"train__clip": clip}), str(tmp_path / "run")) as engine:
+    with start_run(str(spec), None, dotted({"train__clip": clip}), str(tmp_path / "run")) as engine:
         name = list(engine.state.named)[1]
         spoil(engine, 13, name, value)
         with pytest.raises(ModgraphError) as caught:
@@ -76,10 +76,10 @@ def test_a_gradient_that_is_no_number_is_reported_by_name(
 
 def test_a_run_that_went_astray_goes_on_from_its_last_good_checkpoint(spec: Path, tmp_path: Path) -> None:
     whole = begin(spec, tmp_path / "whole")
-    with started(str(spec), None, {}, str(tmp_path / "run")) as engine, pytest.raises(ModgraphError):
+    with start_run(str(spec), None, {}, str(tmp_path / "run")) as engine, pytest.raises(ModgraphError):
         spoil(engine, 25, next(iter(engine.state.named)), float("nan"))
         finish(engine)
-    with resumed(str(tmp_path / "run")) as engine:
+    with resume_run(str(tmp_path / "run")) as engine:
         assert engine.progress.step == 20
         spoil(engine, 25, next(iter(engine.state.named)), float("nan"))
         with pytest.raises(ModgraphError):
@@ -126,7 +126,7 @@ def test_files_and_output_of_a_run_without_numbers_are_json(
     monkeypatch.setattr(Accumulators, "averages", lambda self: {name: float("nan") for name in plain(self)})
     monkeypatch.setattr(Accumulators, "mean", lambda self, name: float("nan"))
     options = {"train.validation": 0.2, "train.best": "validation.total_loss", "train.checkpoint_every": 3}
-    with pytest.raises(KeyboardInterrupt), started(str(spec), None, options, str(out)) as engine:
+    with pytest.raises(KeyboardInterrupt), start_run(str(spec), None, options, str(out)) as engine:
         engine.accumulators.add("accuracy", float("inf"), 1.0)
         interrupt_at(engine, 5)
         finish(engine)
@@ -163,6 +163,6 @@ def test_a_value_that_is_no_number_is_never_the_best(metric: str) -> None:
     progress, seen = Progress(), list[tuple[float | None, int | None, bool]]()
     for value in (*nothing[:2], 0.5, *nothing):
         progress = replace(progress, step=progress.step + 1)
-        progress = progress.after_epoch(train, {"train": {metric: value}}, {metric: metric == "accuracy"})
+        progress = progress.close_epoch(train, {"train": {metric: value}}, {metric: metric == "accuracy"})
         seen.append((progress.best, progress.best_step, progress.enough))
     assert seen == [(None, None, False)] * 2 + [(0.5, 3, False)] * 3 + [(0.5, 3, True)]

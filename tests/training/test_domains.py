@@ -22,7 +22,7 @@ from modgraph.data.batches import RandomOrder
 from modgraph.data.digits import ANGLES, rotate_images
 from modgraph.data.images import ImageFiles, read_image
 from modgraph.diagnostics import ModgraphError
-from modgraph.training.reading import augmented
+from modgraph.training.reading import augment_images
 from modgraph.training.recipe import with_validation
 from modgraph.training.sections import Augment, Train
 from modgraph.training.stored_run import load_run
@@ -359,7 +359,7 @@ def windows(augment: Augment, rows: int = 500) -> NDArray[Any]:
     line = (torch.arange(32) + 0.5) / 16 - 1
     image = torch.stack([line.expand(32, 32), line[:, None].expand(32, 32), torch.ones(32, 32)])
     noise = torch.rand(rows, 6, generator=torch.Generator().manual_seed(0))
-    return augmented({"image": image.repeat(rows, 1, 1, 1)}, {"image": augment}, noise)["image"].numpy()
+    return augment_images({"image": image.repeat(rows, 1, 1, 1)}, {"image": augment}, noise)["image"].numpy()
 
 
 def test_a_crop_is_a_window_of_at_least_its_share_within_the_image() -> None:

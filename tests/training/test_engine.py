@@ -12,7 +12,7 @@ import torch
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.metrics.metrics import measure
-from modgraph.training.run import finish, resumed, started
+from modgraph.training.run import finish, resume_run, start_run
 from modgraph.training.stored_run import load_run
 from tests.small_runs import SPEC, begin, dotted, go_on
 
@@ -143,7 +143,7 @@ def test_validation_examples_are_not_learnt_from(spec: Path, tmp_path: Path) -> 
 def test_clipping_bounds_the_move(spec: Path, tmp_path: Path) -> None:
     """One step of plain descent at rate 1 moves all weights by the gradient: at most by its largest norm."""
     settings = {"train__batch": 480, "train__epochs": 1, "train__optimizer__name": "sgd", "train__optimizer__lr": 1.0}
-    with started(str(spec), None, dotted({**settings, "train__clip": 0.01}), str(tmp_path / "run")) as engine:
+    with start_run(str(spec), None, dotted({**settings, "train__clip": 0.01}), str(tmp_path / "run")) as engine:
         before = [weight.detach().clone() for weight in engine.state.named.values()]
         finish(engine)
         moves = [(new - old).flatten() for new, old in zip(engine.state.named.values(), before, strict=True)]
@@ -175,7 +175,7 @@ def test_ignored_labels_and_class_weights_are_as_if_computed_by_hand(spec: Path,
 def test_other_precisions_learn_too_and_leave_float32_models(spec: Path, tmp_path: Path, precision: str) -> None:
     metrics = begin(spec, tmp_path / "run", train__precision=precision, train__epochs=15)
     assert metrics["test.accuracy"] > 0.75
-    with resumed(str(tmp_path / "run")) as engine:
+    with resume_run(str(tmp_path / "run")) as engine:
         kinds = {weight.dtype for weight in engine.state.named.values()}
     assert kinds == {torch.float64 if precision == "float64" else torch.float32}
     assert next(load_run(tmp_path / "run").model().parameters()).dtype == torch.float32

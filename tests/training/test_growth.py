@@ -13,7 +13,7 @@ from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import from_json, grow, to_json, weights_of
 from modgraph.ir.text.parse import parse_text
-from modgraph.training.run import finish, resumed, started
+from modgraph.training.run import finish, resume_run, start_run
 from modgraph.training.stored_run import load_run
 from tests.small_runs import begin, dotted
 
@@ -78,10 +78,10 @@ def test_a_run_that_was_killed_before_its_first_epoch_needs_the_old_run_no_more(
     old = tmp_path / "old"
     shutil.copytree(trained, old)
     options = dotted({**SMALL, "start__run": str(old), "data__labelled": 15})
-    with started(str(PARITY), None, options, str(tmp_path / "run")):
+    with start_run(str(PARITY), None, options, str(tmp_path / "run")):
         pass
     shutil.rmtree(old)
-    with resumed(str(tmp_path / "run")) as engine:
+    with resume_run(str(tmp_path / "run")) as engine:
         finish(engine)
     assert (
         load_run(tmp_path / "run")

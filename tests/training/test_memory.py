@@ -17,7 +17,7 @@ from modgraph.data import Arrays
 from modgraph.diagnostics import ModgraphError
 from modgraph.training.algorithms import EM
 from modgraph.training.algorithms.algorithm import Setup
-from modgraph.training.run import memory_told
+from modgraph.training.run import report_memory
 from tests.small_runs import begin
 
 
@@ -47,9 +47,9 @@ def test_a_batch_that_no_memory_holds_is_reported_with_its_size(spec: Path, tmp_
 
 
 def test_what_torch_cannot_have_is_reported_and_other_faults_are_not_taken_for_it() -> None:
-    with pytest.raises(ModgraphError, match=r"asks for 1\.0 PB at once"), memory_told(1):
+    with pytest.raises(ModgraphError, match=r"asks for 1\.0 PB at once"), report_memory(1):
         torch.empty(10**15, dtype=torch.uint8)
-    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"), memory_told(1):
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"), report_memory(1):
         torch.ones(2, 3) @ torch.ones(2, 3)
 
 
@@ -103,7 +103,7 @@ def test_a_table_that_no_memory_holds_is_reported_before_it_is_made() -> None:
     spec = MANY.replace("float[1]", "float[time, 1]").replace("x ->", "x -> mean ->").replace("x -> mean", "x")
     column = np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), (10**6, 10**6, 1), (0, 0, 0))
     given = Setup(modgraph.loads(spec).ir, {"train": Arrays({"x": column, "y": column})}, 0, 64, 1)
-    with pytest.raises(ModgraphError, match=r"needs 1\.0 TB of memory"), memory_told(64):
+    with pytest.raises(ModgraphError, match=r"needs 1\.0 TB of memory"), report_memory(64):
         EM().learner(given)
 
 

@@ -19,9 +19,9 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import comparisons, with_missing_labels
 from modgraph.metrics.metrics import measure
 from modgraph.store.journal import read_metrics
-from modgraph.training.losses import weighing_losses
-from modgraph.training.named_parts import balanced, ignoring, weighing
-from modgraph.training.run import started
+from modgraph.training.losses import weigh_losses
+from modgraph.training.named_parts import balance_classes, ignore_labels, weigh_classes
+from modgraph.training.run import start_run
 from modgraph.training.sections import Labels
 from modgraph.training.stored_run import load_run
 from tests.small_runs import begin, final_weights, go_on, interrupt_at, take_step
@@ -115,7 +115,7 @@ def tensors(data: dict[str, Any]) -> dict[str, torch.Tensor]:
 
 
 def test_a_loss_is_the_mean_over_the_examples_that_have_any_label() -> None:
-    graph = ignoring(modgraph.loads(SPEC).ir, MISSING)
+    graph = ignore_labels(modgraph.loads(SPEC).ir, MISSING)
     assert with_missing_labels(graph) == set(TARGETS)
     model, batch = modgraph.backends.torch.build(graph, 1).double(), tensors(arrays())
     computed = model.compute(batch)
@@ -127,7 +127,7 @@ def test_a_loss_is_the_mean_over_the_examples_that_have_any_label() -> None:
 
 def test_a_batch_without_any_label_of_a_task_gives_it_zero(tmp_path: Path) -> None:
     """Also where padding and what is missing hold what is no number."""
-    graph = ignoring(modgraph.loads(SPEC).ir, MISSING)
+    graph = ignore_labels(modgraph.loads(SPEC).ir, MISSING)
     model = modgraph.backends.torch.build(graph, 1).double()
     computed = model.compute({name: each[:30] for name, each in tensors(arrays()).items()})
     for name in ("kind", "size", "place"):
@@ -143,7 +143,7 @@ def test_a_batch_without_any_label_of_a_task_gives_it_zero(tmp_path: Path) -> No
 
 def test_metrics_are_over_labels_and_losses_over_labelled_examples_of_a_split() -> None:
     """More examples than a batch of an evaluation has, and unlike shares of labels in each."""
-    graph = ignoring(modgraph.loads(SPEC).ir, MISSING)
+    graph = ignore_labels(modgraph.loads(SPEC).ir, MISSING)
     parts = [arrays(seed) for seed in range(4)]
     data = {name: np.concatenate([each[name] for each in parts]) for name in parts[0]}
     data["kind"][256:] = -1
@@ -160,12 +160,12 @@ def test_metrics_are_over_labels_and_losses_over_labelled_examples_of_a_split() 
 
 def test_a_step_descends_on_these_averages_times_the_weights_of_losses(tmp_path: Path) -> None:
     spec = recipe(tmp_path, losses={"task.*": 0.5, "loss.task.size": 2}, optimizer={"name": "sgd", "lr": 0.1})
-    with started(str(spec), None, {}, str(tmp_path / "run")) as engine:
+    with start_run(str(spec), None, {}, str(tmp_path / "run")) as engine:
         before = {name: each.clone() for name, each in engine.state.weights.items()}
         data = {name: each[:20] for name, each in engine.phase.data.values.items()}
         take_step(engine, torch.arange(20))
         after = engine.state.weights
-    plain = modgraph.backends.torch.build(ignoring(modgraph.loads(SPEC).ir, MISSING)).double()
+    plain = modgraph.backends.torch.build(ignore_labels(modgraph.loads(SPEC).ir, MISSING)).double()
     plain.load_state_dict(before)
     losses = plain.compute(
         {name: t.double() if t.is_floating_point() else t for name, t in tensors(data).items()}
@@ -179,7 +179,7 @@ def test_a_step_descends_on_these_averages_times_the_weights_of_losses(tmp_path:
 def test_a_training_goes_on_from_anywhere_and_its_log_has_the_same_averages(tmp_path: Path) -> None:
     spec = recipe(tmp_path, losses={"task.kind": 2}, checkpoint_every=4)
     begin(spec, tmp_path / "whole")
-    with started(str(spec), None, {}, str(tmp_path / "cut")) as engine, suppress(KeyboardInterrupt):
+    with start_run(str(spec), None, {}, str(tmp_path / "cut")) as engine, suppress(KeyboardInterrupt):
         interrupt_at(engine, 10)
         engine.run()
     go_on(tmp_path / "cut")
@@ -200,13 +200,13 @@ def placed(values: Any) -> dict[str, torch.Tensor]:
 
 def test_class_weights_are_balanced_over_the_labels_that_there_are() -> None:
     labels = {"kind": Labels(weights="balanced", ignore=None, missing=True)}
-    graph = ignoring(modgraph.loads(SPEC).ir, labels)
+    graph = ignore_labels(modgraph.loads(SPEC).ir, labels)
     data = arrays()
-    weighed = weighing(graph, labels, Arrays(data))
+    weighed = weigh_classes(graph, labels, Arrays(data))
     compared = next(each for each in comparisons(weighed) if each.target == "kind")
     counts = np.bincount(data["kind"][data["kind"] >= 0], minlength=3)
     assert compared.class_weights == pytest.approx(counts.sum() / (3 * counts))
-    assert balanced(np.array([-1, 0, 0, 1]), 2) == (0.75, 1.5)
+    assert balance_classes(np.array([-1, 0, 0, 1]), 2) == (0.75, 1.5)
 
 
 # ------------------------------------------------------------ what is told
@@ -259,14 +259,14 @@ def test_algorithms_that_judge_decisions_refuse_missing_labels() -> None:
     graph = modgraph.loads(text).ir
     (target,) = {each.target for each in comparisons(graph)}
     with pytest.raises(ModgraphError) as caught:
-        DecisionLikelihood.of(ignoring(graph, {target: MISSING["kind"]}), "em")
+        DecisionLikelihood.of(ignore_labels(graph, {target: MISSING["kind"]}), "em")
     assert caught.value.diagnostics[0].code == "MG619"
 
 
 def test_a_weight_of_one_changes_no_graph() -> None:
     graph = modgraph.loads(SPEC).ir
-    assert weighing_losses(graph, {"*": 1}) == graph
-    weighed = weighing_losses(graph, {"*": 3, "task.tag": 1})
+    assert weigh_losses(graph, {"*": 1}) == graph
+    weighed = weigh_losses(graph, {"*": 3, "task.tag": 1})
     assert [name for name, result in weighed.losses.items() if result.node.endswith("weighed")] == [
         f"loss.task.{name}" for name in ("kind", "size", "place")
     ]

@@ -25,7 +25,7 @@ from modgraph.store.growth import read_edits
 from modgraph.store.journal import Journal
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.continual import Continual
-from modgraph.training.run import started
+from modgraph.training.run import start_run
 from modgraph.training.sections import Train
 from modgraph.training.state import train_state
 from tests import continual_runs
@@ -196,9 +196,9 @@ def test_a_model_grows_the_same_way_in_two_processes(tmp_path: Path) -> None:
 
 DIVIDED = """
 import sys
-from modgraph.training.run import finish, started
+from modgraph.training.run import finish, start_run
 
-with started(sys.argv[1], None, {"train.strategy": "fsdp", "train.precision": "float64"}, sys.argv[2]) as engine:
+with start_run(sys.argv[1], None, {"train.strategy": "fsdp", "train.precision": "float64"}, sys.argv[2]) as engine:
     finish(engine)
     own = {name: each.to_local() for name, each in engine.state.named.items()}
     states = engine.state.optimizer.state_dict()["state"].values()
@@ -257,7 +257,7 @@ def test_rounds_that_are_divided_by_themselves_compute_what_one_process_does(spe
 
 
 def test_a_model_that_has_grown_is_not_divided(routed: Path, tmp_path: Path) -> None:
-    with started(str(routed), None, {}, str(tmp_path / "run")) as engine:
+    with start_run(str(routed), None, {}, str(tmp_path / "run")) as engine:
         checkpoint, processes = engine.checkpoint(), engine.processes
         processes.divides = True
         with pytest.raises(ModgraphError) as caught:

@@ -14,7 +14,7 @@ import pytest
 
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
-from modgraph.training.run import finish, started
+from modgraph.training.run import finish, start_run
 from tests.children import begun_in_a_child, output_of_child
 from tests.small_runs import begin, dotted, final_weights, go_on, interrupt_at
 
@@ -28,7 +28,7 @@ def test_resuming_equals_never_stopping(spec: Path, tmp_path: Path, optimizer: s
     expected = begin(spec, tmp_path / "whole", **overrides)
     with (
         pytest.raises(KeyboardInterrupt),
-        started(str(spec), None, dotted(overrides), str(tmp_path / "broken")) as engine,
+        start_run(str(spec), None, dotted(overrides), str(tmp_path / "broken")) as engine,
     ):
         interrupt_at(engine, 27)
         finish(engine)
@@ -132,7 +132,7 @@ def test_a_folder_that_cannot_be_made_is_reported(spec: Path, tmp_path: Path) ->
 
 
 def test_two_trainings_into_one_folder_refuse_each_other(spec: Path, tmp_path: Path) -> None:
-    with started(str(spec), None, {}, str(tmp_path / "run")) as engine:
+    with start_run(str(spec), None, {}, str(tmp_path / "run")) as engine:
         for arguments in (["--resume", str(tmp_path / "run")], [str(spec), "--out", str(tmp_path / "run")]):
             code, printed = output_of_child(partial(main, ["train", *arguments]))
             assert code == 1, printed

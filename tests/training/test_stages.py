@@ -17,8 +17,8 @@ from modgraph.cli import main
 from modgraph.ir import grow, module_axes
 from modgraph.routers.prelude import definitions
 from modgraph.store.checkpoint import Checkpoint
-from modgraph.training.run import started
-from modgraph.training.stages import staged, take_weights, trained_weights, whole_weights
+from modgraph.training.run import start_run
+from modgraph.training.stages import cut_weights, find_trained_weights, take_weights, whole_weights
 from modgraph.training.stored_run import load_run
 from tests.small_runs import begin, change_graph, final_weights
 from tests.training.test_state import copy_state, equal, stop_before, written
@@ -65,7 +65,7 @@ def spec_of(folder: Path, text: str) -> Path:
 @pytest.mark.parametrize("text", ROUTERS, ids=["noisy", "cosine", "softmax", "choice"])
 def test_a_router_grows_by_rows_whose_optimizer_begins_while_that_of_the_old_goes_on(tmp_path: Path, text: str) -> None:
     axes = ROUTERS[text]
-    with started(str(spec_of(tmp_path, text)), None, {}, str(tmp_path / "run")) as engine:
+    with start_run(str(spec_of(tmp_path, text)), None, {}, str(tmp_path / "run")) as engine:
         stop_before(engine, 5)
         for size, by in ((3, 1), (4, 2)):
             weights, optimizer = copy_state(engine.checkpoint())
@@ -92,7 +92,7 @@ def test_a_router_grows_by_rows_whose_optimizer_begins_while_that_of_the_old_goe
 def test_a_run_with_staged_weights_is_resumed_bit_for_bit(tmp_path: Path) -> None:
     spec = spec_of(tmp_path, SPEC.format(router="router r = noisy_top_k(k=2)"))
     for name, cut in (("whole", None), ("cut", 12)):
-        with started(str(spec), None, {}, str(tmp_path / name)) as engine:
+        with start_run(str(spec), None, {}, str(tmp_path / name)) as engine:
             stop_before(engine, 5)
             change_graph(engine, grow(engine.state.graph, "p", 1))
             stop_before(engine, 9)
@@ -107,7 +107,7 @@ def test_a_run_with_staged_weights_is_resumed_bit_for_bit(tmp_path: Path) -> Non
 
 def test_of_a_frozen_router_only_what_is_new_learns(tmp_path: Path) -> None:
     spec = spec_of(tmp_path, SPEC.format(router="frozen { router r = cosine(2, width=4) }"))
-    with started(str(spec), None, {}, str(tmp_path / "run")) as engine:
+    with start_run(str(spec), None, {}, str(tmp_path / "run")) as engine:
         stop_before(engine, 5)
         before = engine.checkpoint().weights["r.keys"].clone()
         change_graph(engine, grow(engine.state.graph, "p", 1))
@@ -141,7 +141,7 @@ def test_stages_that_cannot_be_are_reported(tmp_path: Path) -> None:
             0, 0, dict(model.state_dict()), {}, {"stages": {"r.weight": stages}}, graph=graph, origin=graph.hash()
         )
         with pytest.raises(ValueError, match=r"stages|invalid"):
-            staged(build(graph), graph, checkpoint)
+            cut_weights(build(graph), graph, checkpoint)
 
 
 BY = "model m() {{ input x: float[5, 6] pool p[3] = linear(4) router r = {} y = x -> p by r output y }}"
@@ -158,7 +158,7 @@ def test_a_model_with_staged_weights_is_the_whole_one(name: str, by: int, seed: 
     grown = grow(graph, pool, by)
     plain, parts = (build(grown, seed) for _ in range(2))
     old = Checkpoint(0, 0, dict(build(graph, seed).state_dict()), {}, graph=graph, origin=graph.hash())
-    cut = staged(parts, grown, old)
+    cut = cut_weights(parts, grown, old)
     assert cut.keys() == module_axes(grown).keys() != set()
     generator = torch.Generator().manual_seed(seed)
     weights = {n: torch.randn(w.shape, generator=generator) for n, w in plain.state_dict().items()}
@@ -174,10 +174,10 @@ def test_a_model_with_staged_weights_is_the_whole_one(name: str, by: int, seed: 
         results.append(model.train()(x))
         results[-1].square().sum().backward()
     assert results[0].equal(results[1])
-    found = trained_weights(parts, cut)
+    found = find_trained_weights(parts, cut)
     for weight, each in cut.items():
         expected = plain.get_parameter(weight).grad
-        gradients = [found[part].grad for part, _ in each.named(weight)]
+        gradients = [found[part].grad for part, _ in each.iter_parts(weight)]
         if expected is None:
             assert gradients == [None] * len(gradients)
         else:
@@ -189,7 +189,7 @@ def test_a_weight_in_parts_leaves_the_class_of_its_module_and_is_compiled() -> N
       frozen { module e = linear(p) } y = x -> p by (x -> e -> softmax) output y }"""
     program = modgraph.loads(text)
     model, whole = program.build(seed=1), program.build(seed=1)
-    cut = staged(model, program.ir)
+    cut = cut_weights(model, program.ir)
     assert cut, "nothing has grown"
     kinds = [{type(each).__name__ for each in of.modules()} - {"ParameterList"} for of in (model, whole)]
     assert kinds[0] == kinds[1] and type(model.e.linear) is type(whole.e.linear)

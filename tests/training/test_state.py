@@ -19,9 +19,9 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, grow
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.training import run as runs
-from modgraph.training.algorithms.algorithm import Course, Facts, Phase, Training, Turn
+from modgraph.training.algorithms.algorithm import Curriculum, Facts, NextPhase, Phase, Training
 from modgraph.training.engine import Engine
-from modgraph.training.run import finish, resumed, started
+from modgraph.training.run import finish, resume_run, start_run
 from modgraph.training.sections import Train
 from modgraph.training.stored_run import load_run
 from tests.small_runs import change_graph, final_weights, interrupt_at
@@ -78,7 +78,7 @@ def equal(one: Tensors, other: Tensors) -> bool:
 
 
 def test_a_pool_grows_in_mid_training_and_what_was_there_goes_on_as_it_was(small: Path, tmp_path: Path) -> None:
-    with started(str(small), None, {}, str(tmp_path / "run")) as engine:
+    with start_run(str(small), None, {}, str(tmp_path / "run")) as engine:
         stop_before(engine, 7)
         weights, optimizer = copy_state(engine.checkpoint())
         grown = grow(engine.state.graph, "p", 2)
@@ -105,7 +105,7 @@ def test_a_run_that_grew_is_resumed_from_only_its_checkpoint(
     small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, cut in (("whole", None), ("cut", 11)):
-        with started(str(small), None, {}, str(tmp_path / name)) as engine:
+        with start_run(str(small), None, {}, str(tmp_path / name)) as engine:
             stop_before(engine, 7)
             change_graph(engine, grow(engine.state.graph, "p", 1))
             if cut is None:
@@ -121,7 +121,7 @@ def test_a_run_that_grew_is_resumed_from_only_its_checkpoint(
 
 
 def test_what_another_graph_lacks_is_left_and_the_rest_keeps_its_optimizer(small: Path, tmp_path: Path) -> None:
-    with started(str(small), None, {}, str(tmp_path / "run")) as engine:
+    with start_run(str(small), None, {}, str(tmp_path / "run")) as engine:
         stop_before(engine, 6)
         weights, optimizer = copy_state(engine.checkpoint())
         text = SPEC.replace("-> linear(3)", "-> linear(3, name='head')").replace("'", '"')
@@ -135,7 +135,7 @@ def test_what_another_graph_lacks_is_left_and_the_rest_keeps_its_optimizer(small
 
 
 def test_weights_of_other_shapes_do_not_carry_over_and_nothing_changes(small: Path, tmp_path: Path) -> None:
-    with started(str(small), None, {}, str(tmp_path / "run")) as engine:
+    with start_run(str(small), None, {}, str(tmp_path / "run")) as engine:
         before = engine.state
         with pytest.raises(ModgraphError) as caught:
             change_graph(engine, modgraph.loads(SPEC.replace("linear(6)", "linear(7)")).ir)
@@ -148,19 +148,19 @@ def test_weights_of_other_shapes_do_not_carry_over_and_nothing_changes(small: Pa
 
 
 @dataclass(frozen=True)
-class TwoPhases(Course):
+class TwoPhases(Curriculum):
     """An edit makes the graph of the second phase."""
 
     phases: tuple[Phase, Phase]
     edit: Callable[[Graph], Graph]
 
-    def begin(self, graph: Graph) -> Turn:
+    def begin(self, graph: Graph) -> NextPhase:
         return graph, {"phase": 0}
 
     def phase(self, at: Facts, graph: Graph) -> Phase:
         return self.phases[at["phase"]]
 
-    def after(self, training: Training) -> Turn | None:
+    def next_phase(self, training: Training) -> NextPhase | None:
         return None if training.progress.at["phase"] else (self.edit(training.graph), {"phase": 1})
 
 
@@ -171,7 +171,7 @@ def with_phases(monkeypatch: pytest.MonkeyPatch, edit: Callable[[Graph], Graph])
         turned = {name: arrays.take(np.arange(len(arrays))[::-1][:20]) for name, arrays in splits.items()}
         return TwoPhases((Phase(splits, train.epochs), Phase(turned, 2, goes_on=True)), edit)
 
-    monkeypatch.setattr(runs, "course_of", schedule)
+    monkeypatch.setattr(runs, "build_curriculum", schedule)
 
 
 @pytest.mark.parametrize("cut", [6, 15, 19])
@@ -179,12 +179,12 @@ def test_phases_follow_each_other_and_are_taken_up_anywhere(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int
 ) -> None:
     with_phases(monkeypatch, lambda graph: grow(graph, "p", 1))
-    with started(str(small), None, {}, str(tmp_path / "whole")) as engine:
+    with start_run(str(small), None, {}, str(tmp_path / "whole")) as engine:
         assert finish(engine)["steps"] == 15 + 2 * 3
         assert (engine.progress.at, engine.progress.epoch) == ({"phase": 1}, 5)
-    with started(str(small), None, {}, str(tmp_path / "cut")) as engine:
+    with start_run(str(small), None, {}, str(tmp_path / "cut")) as engine:
         stop_before(engine, cut)
-    with resumed(str(tmp_path / "cut")) as engine:
+    with resume_run(str(tmp_path / "cut")) as engine:
         assert engine.progress.at == {"phase": int(cut >= 15)}
         finish(engine)
     assert final_weights(tmp_path / "cut") == final_weights(tmp_path / "whole")
@@ -210,7 +210,7 @@ def test_what_an_algorithm_keeps_goes_on_with_a_graph_and_begins_anew_with_a_pha
 ) -> None:
     with_phases(monkeypatch, lambda graph: graph)
     spec = written(tmp_path, SAMPLED, algorithm)
-    with started(str(spec), None, {}, str(tmp_path / "run")) as engine:
+    with start_run(str(spec), None, {}, str(tmp_path / "run")) as engine:
         stop_before(engine, 5)
         before = engine.state.learner
         kept = {name: each.clone() for name, each in before.tensors().items()}

@@ -13,7 +13,7 @@ import torch
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import grow
-from modgraph.training.run import started
+from modgraph.training.run import start_run
 from modgraph.training.stored_run import load_run
 from tests import continual_runs
 from tests.small_runs import begin, change_graph, dotted, final_weights, go_on, interrupt_at, lay_out_run, take_step
@@ -50,7 +50,7 @@ def spec(tmp_path: Path) -> Path:
 def test_a_state_moves_once_a_step_and_goes_on_after_an_interruption(spec: Path, tmp_path: Path) -> None:
     """Two values drop out independently: after an interruption each has the noise that it would have had."""
     begin(spec, tmp_path / "whole", **SETTINGS)
-    with started(str(spec), None, dotted(SETTINGS), str(tmp_path / "cut")) as engine:
+    with start_run(str(spec), None, dotted(SETTINGS), str(tmp_path / "cut")) as engine:
         images, expected = torch.from_numpy(engine.phase.data.values["image"]).flatten(1).double(), torch.zeros(64)
         for epoch in (0, 1):
             for indices in engine.order.draw(engine.train.seed, epoch, since=0):
@@ -66,7 +66,7 @@ def test_a_state_moves_once_a_step_and_goes_on_after_an_interruption(spec: Path,
 
 
 def test_a_state_grows_with_its_pool(spec: Path, tmp_path: Path) -> None:
-    with started(str(spec), None, dotted({**SETTINGS, "train__epochs": 1}), str(tmp_path / "run")) as engine:
+    with start_run(str(spec), None, dotted({**SETTINGS, "train__epochs": 1}), str(tmp_path / "run")) as engine:
         engine.run()
         before = {name: value.clone() for name, value in engine.state.weights.items()}
         change_graph(engine, grow(engine.state.graph, "expert", 2))
@@ -80,7 +80,7 @@ def test_a_state_grows_with_its_pool(spec: Path, tmp_path: Path) -> None:
 
 def test_a_frozen_state_moves_only_in_its_new_places(spec: Path, tmp_path: Path) -> None:
     spec.write_text(SPEC.replace("state  load: float[expert] = zeros", "frozen { state load: float[expert] = zeros }"))
-    with started(str(spec), None, dotted(SETTINGS), str(tmp_path / "run")) as engine:
+    with start_run(str(spec), None, dotted(SETTINGS), str(tmp_path / "run")) as engine:
         take_step(engine, torch.arange(20))
         assert engine.state.weights["load.value"].tolist() == [0, 0, 0]
         change_graph(engine, grow(engine.graph, "expert", 2))
@@ -145,7 +145,7 @@ def test_a_schedule_moves_a_state_and_an_interruption_changes_nothing(tempered: 
     """480 examples are 10 steps an epoch; what is logged is what the last step of an epoch was made with."""
     spec = moving(tempered, MOVED)
     begin(spec, tmp_path / "whole")
-    with started(str(spec), None, {}, str(tmp_path / "cut")) as engine, suppress(KeyboardInterrupt):
+    with start_run(str(spec), None, {}, str(tmp_path / "cut")) as engine, suppress(KeyboardInterrupt):
         interrupt_at(engine, 29)
         engine.run()
     go_on(tmp_path / "cut")
@@ -170,7 +170,7 @@ def test_a_step_is_made_with_its_own_value_and_one_written_into_the_spec_makes_t
     written.write_text(TEMPERED.replace("temperature: float = constant(100)", "temperature: float = constant(50)"))
     found = []
     for spec, states in ((tempered, {"temperature": STAIRS}), (written, {})):
-        with started(str(moving(spec, states)), None, {}, str(tmp_path / spec.stem)) as engine:
+        with start_run(str(moving(spec, states)), None, {}, str(tmp_path / spec.stem)) as engine:
             engine.progress = replace(engine.progress, step=10, epoch=1)
             take_step(engine, torch.arange(20))
             found.append(engine.state.weights)
@@ -189,7 +189,7 @@ def test_in_a_later_phase_a_schedule_begins_anew(tmp_path: Path) -> None:
     recipe["data"]["tasks"].pop("c")
     spec.with_suffix(".yaml").write_text(json.dumps(recipe))
     begin(spec, tmp_path / "whole")
-    with started(str(spec), None, {}, str(tmp_path / "cut")) as engine, suppress(KeyboardInterrupt):
+    with start_run(str(spec), None, {}, str(tmp_path / "cut")) as engine, suppress(KeyboardInterrupt):
         interrupt_at(engine, 7)
         engine.run()
     go_on(tmp_path / "cut")

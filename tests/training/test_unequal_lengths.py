@@ -16,7 +16,7 @@ from modgraph.data.batches import batch_of, batches
 from modgraph.data.declaration import check
 from modgraph.diagnostics import ModgraphError
 from modgraph.metrics.metrics import measure
-from modgraph.training.run import finish, started
+from modgraph.training.run import finish, start_run
 from tests.small_runs import begin, dotted, final_weights, go_on, interrupt_at
 
 SPEC = """
@@ -89,7 +89,7 @@ def test_a_run_in_buckets_goes_on_from_any_step(tagger: Path, tmp_path: Path) ->
     expected = begin(tagger, tmp_path / "whole", **overrides)
     for step in (1, 4, 9):
         broken = tmp_path / f"broken{step}"
-        with pytest.raises(KeyboardInterrupt), started(str(tagger), None, dotted(overrides), str(broken)) as engine:
+        with pytest.raises(KeyboardInterrupt), start_run(str(tagger), None, dotted(overrides), str(broken)) as engine:
             interrupt_at(engine, step)
             finish(engine)
         assert go_on(broken) == expected

@@ -14,9 +14,9 @@ import torch
 from modgraph.diagnostics import ModgraphError
 from modgraph.metrics.accumulators import Accumulators
 from modgraph.metrics.metrics import evaluate
-from modgraph.training.divergence import LOOK_EVERY, FiniteCheck
+from modgraph.training.divergence import CHECK_EVERY, FiniteCheck
 from modgraph.training.engine import Engine
-from modgraph.training.run import finish, resumed, started
+from modgraph.training.run import finish, resume_run, start_run
 from tests.small_runs import dotted, lay_out_run, take_step
 from tests.training.test_algorithms import TOY, TOY_RECIPE
 from tests.training.test_divergence import message_of, spoil
@@ -39,13 +39,13 @@ def series(tmp_path: Path) -> Path:
 
 def waits_of_a_step(engine: Engine) -> Counter[str]:
     """What a step waits for that looks at its loss later, as on an accelerator."""
-    engine.finite.every = LOOK_EVERY
+    engine.finite.every = CHECK_EVERY
     order = engine.order.draw(0, 0)
     take_step(engine, next(order))
     with Waits() as waits:
         take_step(engine, next(order))
     assert {each.step for each in engine.finite.seen} == {0, 1}
-    engine.finite.look()
+    engine.finite.check()
     return Counter(waits.found)
 
 
@@ -55,7 +55,7 @@ def test_a_step_waits_only_for_the_sizes_of_slices(
 ) -> None:
     data = {"data.train": str(series)} if spec == "mt_rmn" else {}
     options: dict[str, Any] = {"train.batch": 8, "train.clip": 1.0, **data}
-    with started(str(SPECS / f"{spec}.mod"), None, options, str(tmp_path / "run")) as engine:
+    with start_run(str(SPECS / f"{spec}.mod"), None, options, str(tmp_path / "run")) as engine:
         assert waits_of_a_step(engine) == expected
         arrays = engine.phase.data.take(np.arange(20))
         with Waits() as waits:
@@ -72,7 +72,7 @@ def test_reinforce_waits_for_nothing(tmp_path: Path) -> None:
     np.savez(tmp_path / "toy.npz", **arrays, time_length=rng.integers(1, 5, 60))
     (tmp_path / "toy.mod").write_text(TOY)
     (tmp_path / "toy.yaml").write_text(TOY_RECIPE.format(folder=tmp_path, algorithm="reinforce"))
-    with started(str(tmp_path / "toy.mod"), None, {}, str(tmp_path / "run")) as engine:
+    with start_run(str(tmp_path / "toy.mod"), None, {}, str(tmp_path / "run")) as engine:
         found = waits_of_a_step(engine)
     assert not [each for each in found if "algorithms" in each or "metrics" in each], found
 
@@ -85,7 +85,7 @@ def test_reinforce_waits_for_nothing(tmp_path: Path) -> None:
 def test_what_is_checked_later_is_reported_the_same_way_and_for_the_right_step(
     tmp_path: Path, clip: float | None, value: float
 ) -> None:
-    with started(str(lay_out_run(tmp_path)), None, dotted({"train__clip": clip}), str(tmp_path / "run")) as engine:
+    with start_run(str(lay_out_run(tmp_path)), None, dotted({"train__clip": clip}), str(tmp_path / "run")) as engine:
         engine.finite = FiniteCheck(7)
         name = list(engine.state.named)[1]
         spoil(engine, 25, name, value)
@@ -93,7 +93,7 @@ def test_what_is_checked_later_is_reported_the_same_way_and_for_the_right_step(
             finish(engine)
         assert engine.progress.step == 26  # the seventh of an epoch
     assert message_of(caught) == f"the gradient of {name} is not finite at step 25"
-    with resumed(str(tmp_path / "run")) as engine:
+    with resume_run(str(tmp_path / "run")) as engine:
         assert engine.progress.step == 20
         assert all(each.isfinite().all() for each in engine.state.weights.values())
 
@@ -101,12 +101,12 @@ def test_what_is_checked_later_is_reported_the_same_way_and_for_the_right_step(
 def test_no_checkpoint_and_no_line_is_written_after_a_step_that_went_astray(tmp_path: Path) -> None:
     """The look that is due comes long after the epoch's end."""
     options = dotted({"train__optimizer__name": "sgd", "train__optimizer__lr": 1e30})
-    with started(str(lay_out_run(tmp_path)), None, options, str(tmp_path / "run")) as engine:
+    with start_run(str(lay_out_run(tmp_path)), None, options, str(tmp_path / "run")) as engine:
         engine.finite = FiniteCheck(1000)
         with pytest.raises(ModgraphError) as caught:
             finish(engine)
     with (
-        started(str(tmp_path / "digits.mod"), None, options, str(tmp_path / "other")) as engine,
+        start_run(str(tmp_path / "digits.mod"), None, options, str(tmp_path / "other")) as engine,
         pytest.raises(ModgraphError) as at_once,
     ):
         finish(engine)
@@ -119,7 +119,7 @@ def test_looking_later_changes_no_bit(tmp_path: Path) -> None:
     spec, found = lay_out_run(tmp_path), []
     for every in (1, 7):
         options = dotted({"train__clip": 0.5, "train__epochs": 2})
-        with started(str(spec), None, options, str(tmp_path / f"run{every}")) as engine:
+        with start_run(str(spec), None, options, str(tmp_path / f"run{every}")) as engine:
             engine.finite = FiniteCheck(every)
             finish(engine)
             found.append({name: each.clone() for name, each in engine.state.weights.items()})
@@ -134,10 +134,10 @@ def test_a_norm_that_overflows_is_reported_later_only_where_clipping_needs_it() 
         later.loss(torch.tensor(1.0), 5)
         later.gradients({"w": weight}, 5, clip)
         if clip is None:
-            later.look()
+            later.check()
             continue
         with pytest.raises(ModgraphError) as caught:
-            later.look()
+            later.check()
         assert message_of(caught) == "the norm of the gradient, which clipping needs, is inf at step 5"
 
 
@@ -168,7 +168,7 @@ def test_sums_come_to_the_same_number_whenever_they_are_reported() -> None:
 
 @pytest.mark.cuda
 def test_no_step_on_an_accelerator_waits(tmp_path: Path) -> None:
-    with started(str(SPECS / "smn.mod"), None, {"train.device": "cuda"}, str(tmp_path / "run")) as engine:
+    with start_run(str(SPECS / "smn.mod"), None, {"train.device": "cuda"}, str(tmp_path / "run")) as engine:
         order = engine.order.draw(0, 0)
         take_step(engine, next(order))
         try:
@@ -177,4 +177,4 @@ def test_no_step_on_an_accelerator_waits(tmp_path: Path) -> None:
                 take_step(engine, next(order))
         finally:
             torch.cuda.set_sync_debug_mode("default")
-        engine.finite.look()
+        engine.finite.check()

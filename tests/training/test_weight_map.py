@@ -23,9 +23,9 @@ import modgraph
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import weights_of
-from modgraph.training.run import finish, resumed, started
+from modgraph.training.run import finish, resume_run, start_run
 from modgraph.training.start.inherit import Inherited, inherit_file, read_tensors
-from modgraph.training.start.weight_map import captured, read_map
+from modgraph.training.start.weight_map import match_pattern, read_map
 from modgraph.training.stored_run import load_run
 from tests.training.timm_vit import PARAMETERS, timm_forward, timm_tensors
 from tests.work import count_calls
@@ -57,7 +57,7 @@ def test_the_dense_model_computes_what_the_other_network_did(tmp_path: Path) -> 
     model, inherited = begun(tmp_path, tensors, sparse=[])
     image = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(1))
     torch.testing.assert_close(model.eval()(image), timm_forward(tensors, image), atol=1e-5, rtol=1e-5)
-    assert inherited.fresh == inherited.left == inherited.copied == ()
+    assert inherited.fresh == inherited.left == inherited.copies == ()
 
 
 def test_every_expert_is_a_copy_of_its_blocks_mlp(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_every_expert_is_a_copy_of_its_blocks_mlp(tmp_path: Path) -> None:
     gates = {name for name in found if ".gate." in name}
     assert set(inherited.fresh) == gates
     assert all(found[name].equal(start[name]) for name in gates)
-    assert len(inherited.copied) == 2 * 3 * 4
+    assert len(inherited.copies) == 2 * 3 * 4
     assert set(inherited.taken) | gates == set(found)
 
 
@@ -123,16 +123,16 @@ def recipe(folder: Path, weights: str) -> dict[str, Any]:
 def test_a_run_records_where_its_weights_came_from(tmp_path: Path) -> None:
     save_file(timm_tensors(), tmp_path / "vit.safetensors")
     options = recipe(tmp_path, f"{tmp_path}/vit.safetensors")
-    with started("specs/gmoe.mod", str(tmp_path / "r.yaml"), options, str(tmp_path / "run")):
+    with start_run("specs/gmoe.mod", str(tmp_path / "r.yaml"), options, str(tmp_path / "run")):
         pass
     reported = json.loads((tmp_path / "run/start.json").read_text())
     assert reported["source"] == "vit.safetensors"
     assert reported["fresh"] == [f"blocks.1.gate.{part}" for part in ("weight", "bias", "keys", "scale")]
-    assert "blocks.1.expert.2.ffn.fc2.bias" in reported["copied"]
+    assert "blocks.1.expert.2.ffn.fc2.bias" in reported["copies"]
     found = load_run(tmp_path / "run").checkpoint().weights
     assert found["norm.weight"].equal(timm_tensors()["norm.weight"])
     (tmp_path / "vit.safetensors").unlink()
-    with resumed(str(tmp_path / "run")) as engine:
+    with resume_run(str(tmp_path / "run")) as engine:
         finish(engine)
 
 
@@ -142,7 +142,9 @@ def test_a_map_with_mistakes_leaves_no_folder(tmp_path: Path) -> None:
     for start, code in ((f"{tmp_path}/map.yaml", "MG531"), (MAP, "MG534")):
         with (
             pytest.raises(ModgraphError) as caught,
-            started("specs/gmoe.mod", str(tmp_path / "r.yaml"), {**options, "start.map": start}, str(tmp_path / "run")),
+            start_run(
+                "specs/gmoe.mod", str(tmp_path / "r.yaml"), {**options, "start.map": start}, str(tmp_path / "run")
+            ),
         ):
             pass
         assert caught.value.diagnostics[0].code == code
@@ -248,7 +250,7 @@ def test_the_documents_map_takes_experts_apart_and_transposes_their_matrices(tmp
         assert found[f"expert.{expert}.linear.bias"].equal(tensors["experts.b1"][expert])
         assert found[f"expert.{expert}.linear2.weight"].equal(tensors["experts.w2"][expert].T)
     assert found["gate.weight"].equal(tensors["router"].T)
-    assert inherited.fresh == inherited.copied == ()
+    assert inherited.fresh == inherited.copies == ()
     assert inherited.left == ("norm.num_batches_tracked",)
     x = torch.randn(2, 4, 6)
     (y, gates) = model.eval()(x), (x @ tensors["router"]).softmax(-1)
@@ -319,7 +321,7 @@ def test_a_map_undoes_the_arrangement_that_it_describes(
     model, inherited = started_from(tmp_path_factory.mktemp("arranged"), tensors, "weights: {" + ", ".join(rules) + "}")
     found = model.state_dict()
     assert all(found[name].equal(source[name]) for name in source)
-    assert inherited.fresh == inherited.left == inherited.copied == ()
+    assert inherited.fresh == inherited.left == inherited.copies == ()
 
 
 # ---------------------------------------------------------------- files that are none
@@ -497,6 +499,6 @@ def test_a_pattern_takes_the_names_that_its_parts_allow(parts: list[str], data: 
     kept = data.draw(st.lists(st.booleans(), min_size=len(parts), max_size=len(parts)))
     pattern = ".".join(part if keep else "*" for part, keep in zip(parts, kept, strict=True))
     name = ".".join(parts)
-    assert captured(pattern, name) == tuple(part for part, keep in zip(parts, kept, strict=True) if not keep)
-    assert captured(pattern, name + ".x") is None
-    assert captured("#", parts[0]) == (() if parts[0].isdigit() else None)
+    assert match_pattern(pattern, name) == tuple(part for part, keep in zip(parts, kept, strict=True) if not keep)
+    assert match_pattern(pattern, name + ".x") is None
+    assert match_pattern("#", parts[0]) == (() if parts[0].isdigit() else None)

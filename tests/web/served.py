@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from playwright.sync_api import Browser, Page, expect
 
 from modgraph.cli import main
-from modgraph.training.run import finish, started
+from modgraph.training.run import finish, start_run
 from tests.inspect.browser import PATIENCE
 
 IMAGES = """
@@ -72,7 +72,7 @@ def made(folder: Path, run: Path, *options: str) -> Path:
 def trained(folder: Path, spec: str, recipe: str) -> Path:
     (folder / "spec.mod").write_text(spec)
     (folder / "spec.yaml").write_text(recipe.replace("FOLDER", str(folder)))
-    with started(str(folder / "spec.mod"), None, {}, str(folder / "run")) as engine:
+    with start_run(str(folder / "spec.mod"), None, {}, str(folder / "run")) as engine:
         finish(engine)
     return folder / "run"
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Tensors = Mapping[str, "Tensor"]
 Facts = Mapping[str, Any]  # plain values, as a checkpoint keeps them
-Turn = tuple[Graph, Facts]  # the graph that the next phase trains, and where in its course the training then is
+NextPhase = tuple[Graph, Facts]  # the graph that the next phase trains, and where in its course the training then is
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Phase:
     learnt_from: Callable[[Graph], Graph] = lambda graph: graph
     lr: float | None = None
     goes_on: bool = False
-    told: Facts = field(default_factory=dict)
+    tags: Facts = field(default_factory=dict)
 
     @property
     def data(self) -> Arrays:
@@ -65,19 +65,19 @@ class Training(Protocol):
     @property
     def progress(self) -> Place: ...
     def model_now(self) -> Model: ...
-    def measured(self, model: Model, arrays: Arrays) -> dict[str, float]: ...
+    def measure(self, model: Model, arrays: Arrays) -> dict[str, float]: ...
     def on_rank_zero(self, compute: Callable[[], T]) -> T: ...
     def say(self, text: str) -> None: ...
 
 
-class Course:
+class Curriculum:
     """Which phases a training has; this one has a single one. Where in it a training is stands in its checkpoints, and
     what comes next is a function of that, of the graph, the weights and the data."""
 
     def __init__(self, whole: Phase) -> None:
         self.whole = whole
 
-    def begin(self, graph: Graph) -> Turn:
+    def begin(self, graph: Graph) -> NextPhase:
         """What comes first. Raises `ModgraphError`."""
         return graph, {"phase": 0}
 
@@ -87,7 +87,7 @@ class Course:
             raise ValueError(f"it is of phase {at['phase']}, of 1")
         return self.whole
 
-    def after(self, training: Training) -> Turn | None:
+    def next_phase(self, training: Training) -> NextPhase | None:
         """What comes after the phase at work, when it has ended; None where the training has. Raises
         `ModgraphError`."""
         return None
@@ -127,13 +127,13 @@ class Algorithm(Named):
     registry: ClassVar[Registry[Algorithm]] = Registry("algorithm")
     one_phase: ClassVar[bool] = True  # of which there can be a best epoch, and an early stop
 
-    def tried_at_once(self, batch: int) -> int:
+    def count_trials(self, batch: int) -> int:
         """How many examples it runs at once, beside the steps of so many, without gradients."""
         return 0
 
-    def course(self, setup: Setup) -> Course:
+    def curriculum(self, setup: Setup) -> Curriculum:
         """The phases of a training by it. Raises `ModgraphError` if the spec or the data are not for it."""
-        return Course(Phase(setup.splits, setup.epochs))
+        return Curriculum(Phase(setup.splits, setup.epochs))
 
     @abstractmethod
     def learner(self, setup: Setup) -> Learner:
@@ -151,7 +151,7 @@ class Learner:
     def prepare(self, model: Model, step: int) -> None:
         """What is to be done before a step."""
 
-    def told(self, indices: Tensor, batch: Tensors) -> Tensors:
+    def force_choices(self, indices: Tensor, batch: Tensors) -> Tensors:
         """What draws are to take for some examples of the training data, as long as their batch is, by the names under
         which it tells them."""
         return {}
@@ -181,9 +181,9 @@ class Backprop(Algorithm, name="backprop"):
     """Gradient descent on the declared losses."""
 
     def learner(self, setup: Setup) -> Learner:
-        from modgraph.training.algorithms.decisions import drawn_routes
+        from modgraph.training.algorithms.decisions import find_sampled_routes
 
-        for route in drawn_routes(setup.graph):
+        for route in find_sampled_routes(setup.graph):
             if not (router := route.decision.router).frozen:
                 raise ModgraphError([NoGradient(router=router.name)])
         return Learner(setup.graph)
@@ -202,7 +202,7 @@ class EM(Algorithm, name="em"):
     m_steps: int = setting(9, min=1, doc="steps of gradient descent between E-steps")
     batch: int | None = setting(None, min=1, doc="examples in an E-step; by default those of a step")
 
-    def tried_at_once(self, batch: int) -> int:
+    def count_trials(self, batch: int) -> int:
         return (1 + self.samples) * (self.batch or batch)
 
     def learner(self, setup: Setup) -> Learner:
@@ -210,7 +210,7 @@ class EM(Algorithm, name="em"):
 
         if setup.processes > 1:
             raise ModgraphError([NeedsOneProcess(algorithm=self.name)])
-        return ViterbiEM(DecisionLikelihood.of(setup.graph, self.name), self, setup)
+        return ViterbiEM(DecisionLikelihood.build(setup.graph, self.name), self, setup)
 
 
 class Reinforce(Algorithm, name="reinforce"):
@@ -225,4 +225,4 @@ class Reinforce(Algorithm, name="reinforce"):
     def learner(self, setup: Setup) -> Learner:
         from modgraph.training.algorithms.decisions import DecisionLikelihood, ScoreFunction
 
-        return ScoreFunction(DecisionLikelihood.of(setup.graph, self.name), self.memory)
+        return ScoreFunction(DecisionLikelihood.build(setup.graph, self.name), self.memory)

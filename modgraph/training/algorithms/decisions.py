@@ -24,7 +24,7 @@ from modgraph.metrics.metrics import move_to_model
 from modgraph.nn import DRAW, whole_batch_sum
 from modgraph.passes.likelihoods import with_likelihoods
 from modgraph.training.algorithms.algorithm import EM, Learner, Setup, Tensors
-from modgraph.training.errors import LabelsAreMissing, NoDistribution, NoLikelihood, NothingDrawn
+from modgraph.training.errors import LabelsAreMissing, NoDistribution, NoLikelihood, NothingSampled
 from modgraph.types import Axis
 
 ROWS = 4096
@@ -32,7 +32,7 @@ JOINT = "joint:"  # the objective in the place of the likelihoods; no name in a 
 
 
 @dataclass(frozen=True)
-class DrawnRoute:
+class SampledRoute:
     """A route whose router draws. `shape` is that of an example's choices, [..., K]; `told` is the name under which a
     batch says what is drawn."""
 
@@ -40,7 +40,7 @@ class DrawnRoute:
     distribution: Result
     choice: Result
     shape: tuple[Axis, ...]
-    told: str
+    key: str
 
     @property
     def name(self) -> str:
@@ -51,19 +51,19 @@ class DrawnRoute:
         return self.decision.pool.size
 
 
-def drawn_routes(graph: Graph) -> list[DrawnRoute]:
+def find_sampled_routes(graph: Graph) -> list[SampledRoute]:
     """The routes of a graph whose routers draw, in scans too. Raises `ModgraphError` if one hides its distribution."""
     found = []
     for decision in (each for each in graph.decisions() if each.facts.draws):
-        router, chosen = decision.router.name, decision.record_as(*CHOICES)
-        assert chosen is not None, f"{router} draws unseen"
+        router, record = decision.router.name, decision.record_as(*CHOICES)
+        assert record is not None, f"{router} draws unseen"
         if decision.sampled is None:
             raise ModgraphError([NoDistribution(router=router)])
         distribution, choice = decision.sampled
-        draw = drawn_by(decision.inside[chosen], decision.part.graph)
+        draw = drawn_by(decision.inside[record], decision.part.graph)
         assert draw is not None, f"{router} draws by nothing"
         shape = tuple(graph.type_of(choice).shape[:-1])
-        found.append(DrawnRoute(decision, distribution, choice, shape, forced_key(draw.name)))
+        found.append(SampledRoute(decision, distribution, choice, shape, forced_key(draw.name)))
     return found
 
 
@@ -74,14 +74,14 @@ class DecisionLikelihood:
 
     graph: Graph
     likelihoods: dict[str, Result]
-    routes: list[DrawnRoute]
+    routes: list[SampledRoute]
 
     @classmethod
-    def of(cls, graph: Graph, algorithm: str) -> DecisionLikelihood:
+    def build(cls, graph: Graph, algorithm: str) -> DecisionLikelihood:
         """Raises `ModgraphError` if there is nothing to judge, or nothing to judge by."""
-        routes = drawn_routes(graph)
+        routes = find_sampled_routes(graph)
         if not routes:
-            raise ModgraphError([NothingDrawn(algorithm=algorithm)])
+            raise ModgraphError([NothingSampled(algorithm=algorithm)])
         for target in sorted(with_missing_labels(graph)):
             raise ModgraphError([LabelsAreMissing(algorithm=algorithm, target=target)])
         copy, likelihoods = with_likelihoods(graph)
@@ -112,11 +112,11 @@ class DecisionLikelihood:
         """The losses that are no likelihood, and what takes the place of those that are: [B]."""
         return {**{name: loss for name, loss in losses.items() if name not in self.likelihoods}, JOINT: joint}
 
-    def chosen(self, found: Sequence[Tensor]) -> dict[str, Tensor]:
+    def choices(self, found: Sequence[Tensor]) -> dict[str, Tensor]:
         """The modules that each route chose: [B, ..., K]."""
         return {route.name: choice.argmax(-1) for route, _, choice in self._records(found)}
 
-    def _records(self, found: Sequence[Tensor]) -> Iterator[tuple[DrawnRoute, Tensor, Tensor]]:
+    def _records(self, found: Sequence[Tensor]) -> Iterator[tuple[SampledRoute, Tensor, Tensor]]:
         """Each route, what it records that it draws from, and its choice."""
         records = found[len(self.likelihoods) :]
         return zip(self.routes, records[::2], records[1::2], strict=True)
@@ -161,7 +161,7 @@ class ViterbiEM(Learner):
         self.order = RandomOrder(setup.data, batch, use="order of expectation")
         self.table = {route.name: self._start(route) for route in likelihood.routes}
 
-    def _start(self, route: DrawnRoute) -> Tensor:
+    def _start(self, route: SampledRoute) -> Tensor:
         """Uniformly random assignments, in the smallest type that holds the number of every module."""
         examples, shape = len(self.setup.data), self._shape(route, self.setup.data.values)
         generator = generator_for(self.setup.seed, "assignments", route.name)
@@ -173,7 +173,7 @@ class ViterbiEM(Learner):
             rows.copy_(torch.randint(route.modules, rows.shape, generator=generator))
         return table
 
-    def _shape(self, route: DrawnRoute, arrays: Mapping[str, Any]) -> list[int]:
+    def _shape(self, route: SampledRoute, arrays: Mapping[str, Any]) -> list[int]:
         """The shape of an example's choices, where inputs are as long as some arrays [B, …] of them."""
         inputs = self.setup.graph.input_types.items()
         lengths = {
@@ -184,11 +184,11 @@ class ViterbiEM(Learner):
         }
         return [lengths[axis.name] if axis.size is None else axis.size for axis in route.shape]
 
-    def told(self, indices: Tensor, batch: Tensors) -> dict[str, Tensor]:
+    def force_choices(self, indices: Tensor, batch: Tensors) -> dict[str, Tensor]:
         kept = {}
         for route in self.likelihood.routes:
             rows = self.table[route.name][indices]
-            kept[route.told] = rows[_within(self._shape(route, batch))].to(torch.int64)
+            kept[route.key] = rows[_leading_part(self._shape(route, batch))].to(torch.int64)
         return kept
 
     def prepare(self, model: Model, step: int) -> None:
@@ -204,15 +204,15 @@ class ViterbiEM(Learner):
         rows = 1 + self.settings.samples  # first what is kept: of equal candidates argmax takes the first
         once = batch_of(self.setup.data, indices.numpy())
         batch = {name: array.repeat(rows, *[1] * (array.dim() - 1)) for name, array in once.items()}
-        batch |= {name: self._candidates(kept) for name, kept in self.told(indices, once).items()}
+        batch |= {name: self._candidates(kept) for name, kept in self.force_choices(indices, once).items()}
         found = model.results(move_to_model(batch, model), self.likelihood.wanted)
         value = self.likelihood.log_likelihood(found) + self.likelihood.log_probability(found)
         best_B = value.reshape(rows, -1).argmax(0).cpu()
-        for name, chosen in self.likelihood.chosen(found).items():
+        for name, choice in self.likelihood.choices(found).items():
             table = self.table[name]
-            candidates = chosen.cpu().to(table.dtype).reshape(rows, len(indices), *chosen.shape[1:])
+            candidates = choice.cpu().to(table.dtype).reshape(rows, len(indices), *choice.shape[1:])
             kept = table[indices]
-            kept[_within(chosen.shape[1:])] = candidates[best_B, torch.arange(len(indices))]
+            kept[_leading_part(choice.shape[1:])] = candidates[best_B, torch.arange(len(indices))]
             table[indices] = kept
 
     def _candidates(self, kept: Tensor) -> Tensor:
@@ -247,6 +247,6 @@ class ViterbiEM(Learner):
             table.copy_(kept)
 
 
-def _within(shape: Sequence[int]) -> tuple[slice, ...]:
+def _leading_part(shape: Sequence[int]) -> tuple[slice, ...]:
     """The places of rows [B, …] that an example of a shape has."""
     return slice(None), *map(slice, shape)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from modgraph.declare import setting
 from modgraph.recipes.schema import Section
 from modgraph.training.algorithms import Backprop
-from modgraph.training.algorithms.algorithm import Course, Setup
+from modgraph.training.algorithms.algorithm import Curriculum, Setup
 
 NEVER, WHEN_NOVEL, ALWAYS = "never", "when_novel", "always"
 
@@ -40,7 +40,7 @@ class Continual(Backprop, name="continual"):
     mask_old: bool = setting(True, doc="in training, cross-entropies give classes of earlier tasks no share")
     learns: tuple[str, ...] = setting((), doc="names of weights, with *, that go on learning in every task")
 
-    def course(self, setup: Setup) -> Course:
-        from modgraph.training.continual.course import ContinualCourse
+    def curriculum(self, setup: Setup) -> Curriculum:
+        from modgraph.training.continual.curriculum import ContinualCurriculum
 
-        return ContinualCourse.of(self, setup)
+        return ContinualCurriculum.build(self, setup)

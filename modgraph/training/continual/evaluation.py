@@ -46,17 +46,17 @@ def summary(found: Accuracies, examples: Sequence[int]) -> dict[str, float]:
     return {"average_accuracy": mean(so_far), "last_accuracy": so_far[-1], "forgetting": forgetting}
 
 
-def measured(training: Training, tasks: Tasks, task: int) -> tuple[float, ...]:
+def measure_tasks(training: Training, tasks: Tasks, task: int) -> tuple[float, ...]:
     """The accuracy on each task so far, the mean over targets where there are several; none where there are no labels,
     or a task has no test data. Raises `ModgraphError`."""
-    tested = [each for at in range(task + 1) if (each := tasks.tested(at)) is not None]
+    tested = [each for at in range(task + 1) if (each := tasks.test_data(at)) is not None]
     names = [metric.name for metric in accuracies(training.graph)]
     if len(tested) <= task or not names:
         return ()
     model = training.model_now()
-    found = [training.measured(model, arrays) for arrays in tested]
-    means = (mean_of(each[name] for name in names) for each in found)
-    return tuple(0.0 if math.isnan(value) else value for value in means)
+    found = [training.measure(model, arrays) for arrays in tested]
+    averages = (mean_of(each[name] for name in names) for each in found)
+    return tuple(0.0 if math.isnan(value) else value for value in averages)
 
 
 def modules(graph: Graph) -> dict[str, int]:
@@ -69,7 +69,7 @@ def classes(graph: Graph) -> dict[str, int]:
     return {name: axis.size for name, axis in class_axes(graph).items() if axis.size is not None}
 
 
-def shown(tasks: Tasks, task: int, row: Sequence[float], graph: Graph) -> str:
+def describe_task(tasks: Tasks, task: int, row: Sequence[float], graph: Graph) -> str:
     """A line for the user."""
     after = f"after task {tasks.names[task]}, {task + 1} of {len(tasks)}"
     how = ", ".join(f"{name} {size}" for name, size in {**modules(graph), **classes(graph)}.items())
@@ -79,10 +79,10 @@ def shown(tasks: Tasks, task: int, row: Sequence[float], graph: Graph) -> str:
     return f"{after}: {right} ({', '.join(f'{each:.4g}' for each in row)})" + (f"; {how}" if how else "")
 
 
-def grown_parameters(directory: RunDirectory, began: Graph, grown: Graph) -> dict[str, Any] | None:
+def find_grown_parameters(directory: RunDirectory, began: Graph, grown: Graph) -> dict[str, Any] | None:
     """The parameters, if there are any, by which the spec of a run gives the graph that the first one has become, but
     for what is frozen in it and counts as added; only those that differ. They are found by asking the spec."""
-    missing, spec = _lengthened(began, grown), SpecOfRun(directory)
+    missing, spec = _find_grown_axes(began, grown), SpecOfRun(directory)
     plain = spec.graph(began.parameters)
     if not missing or plain is None:
         return None
@@ -91,11 +91,11 @@ def grown_parameters(directory: RunDirectory, began: Graph, grown: Graph) -> dic
         for place in range(len(value)) if isinstance(value, list | tuple) else (None,):
             if type(value if place is None else value[place]) is not int:
                 continue
-            graph = spec.graph(_raised(began.parameters, name, place, 1))
-            moved = {} if graph is None else _lengthened(plain, graph)
+            graph = spec.graph(_increase(began.parameters, name, place, 1))
+            moved = {} if graph is None else _find_grown_axes(plain, graph)
             by = {left.get(axis) for axis in moved}
             if set(moved.values()) == {1} and len(by) == 1 and None not in by:
-                values = _raised(values, name, place, by.pop() or 0)
+                values = _increase(values, name, place, by.pop() or 0)
                 left = {axis: count for axis, count in left.items() if axis not in moved}
     found = spec.graph(values)
     with suppress(Misfit):  # whatever is frozen or counts as added
@@ -105,7 +105,7 @@ def grown_parameters(directory: RunDirectory, began: Graph, grown: Graph) -> dic
     return None
 
 
-def _lengthened(before: Graph, after: Graph) -> dict[str, int]:
+def _find_grown_axes(before: Graph, after: Graph) -> dict[str, int]:
     """By how much the axes that can grow, those of pools and of classes, are longer in a graph than in another."""
     sizes, known = (
         {pool.axis.name: pool.size for pool in graph.pools().values()} | classes(graph) for graph in (after, before)
@@ -113,7 +113,7 @@ def _lengthened(before: Graph, after: Graph) -> dict[str, int]:
     return {name: size - known[name] for name, size in sizes.items() if size != known.get(name, size)}
 
 
-def _raised(values: Mapping[str, Any], name: str, place: int | None, more: int) -> dict[str, Any]:
+def _increase(values: Mapping[str, Any], name: str, place: int | None, more: int) -> dict[str, Any]:
     """Parameters of which one number, or one in a list, is larger."""
     if place is None:
         return {**values, name: values[name] + more}
@@ -123,7 +123,7 @@ def _raised(values: Mapping[str, Any], name: str, place: int | None, more: int) 
 
 
 @dataclass(frozen=True)
-class Look:
+class Scan:
     """What a look at batches found: the growth node that says yes first, at which batch, and for each growth node how
     novel the batches were to the modules of its pool, [batches, modules], where its router records that."""
 
@@ -133,9 +133,9 @@ class Look:
 
 
 @torch.no_grad()
-def look(
+def scan_batches(
     model: Model, arrays: Arrays, growths: Sequence[str], batch: int, seed: int, number: int, always: bool = False
-) -> Look:
+) -> Scan:
     """Look at random batches of some examples, all of equal size, since a few examples are novel by chance, until a
     growth node says yes; `always`: at the first."""
     graph = model.eval().graph
@@ -156,17 +156,17 @@ def look(
         grows = [name for name in whens if bool(next(found).flatten()[0] != 0) or always]
         for name, several in records.items():
             if several:
-                means = [_mean_over_batch(graph, each, next(found), values) for each in several]
-                novelty[name].append([float(each) for each in torch.stack(means).mean(0)])
+                averages = [_mean_over_batch(graph, each, next(found), values) for each in several]
+                novelty[name].append([float(each) for each in torch.stack(averages).mean(0)])
         if grows:
-            return Look(grows[0], at, novelty)
-    return Look(None, None, novelty)
+            return Scan(grows[0], at, novelty)
+    return Scan(None, None, novelty)
 
 
 def _mean_over_batch(graph: Graph, record: Result, value: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
     """The mean of each module over a batch and its senders, padding left out: [M]."""
     lengths = {at: batch[name] for at, name in padding_of(graph, graph.type_of(record)) if name in batch}
-    real = valid_along(value, lengths)
-    counted = torch.ones_like(value) if real is None else real.expand_as(value)
+    mask = valid_along(value, lengths)
+    counted = torch.ones_like(value) if mask is None else mask.expand_as(value)
     every = tuple(range(value.dim() - 1))
-    return cleared(value.double(), real).sum(every) / counted.sum(every)
+    return cleared(value.double(), mask).sum(every) / counted.sum(every)

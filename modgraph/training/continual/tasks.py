@@ -27,7 +27,7 @@ class Tasks:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, splits: Mapping[str, Arrays], by: str, targets: Sequence[str]) -> Tasks:
+    def from_splits(cls, splits: Mapping[str, Arrays], by: str, targets: Sequence[str]) -> Tasks:
         """The tasks of some data: of labels, the task with the smallest comes first. Raises `ModgraphError`."""
         train = splits[TRAIN]
         if by not in train.groups:
@@ -50,12 +50,12 @@ class Tasks:
     def __str__(self) -> str:
         return f"{len(self)} tasks by {self.by}: {list_names(self.names)}"
 
-    def learnt(self, task: int) -> dict[str, Arrays]:
+    def training_data(self, task: int) -> dict[str, Arrays]:
         """What a task is learnt from, and what is measured meanwhile where there is any."""
         rows = {name: self._rows(name, task) for name in (TRAIN, VALIDATION)}
         return {name: self.splits[name].take(each) for name, each in rows.items() if len(each)}
 
-    def tested(self, task: int) -> Arrays | None:
+    def test_data(self, task: int) -> Arrays | None:
         """What a task is tested on, if there is any: its examples of the split `test`, or of the first other one."""
         rows = self._rows(self._test, task)
         return self.splits[self._test].take(rows) if len(rows) else None

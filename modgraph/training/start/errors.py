@@ -40,7 +40,7 @@ class NotMapped(Diagnostic, code="MG533"):
     """A map of weights says of every weight of the model where it comes from, or that it may start afresh."""
 
     message = "no rule gives {weights}"
-    help = "add rules, or list what starts afresh under random"
+    help = "add rules, or list weights without one under random"
 
 
 class BadWeightFile(Diagnostic, code="MG534"):

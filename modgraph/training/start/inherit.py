@@ -47,13 +47,13 @@ class Inherited(Beginning):
     and left behind in the source."""
 
     taken: tuple[str, ...]
-    copied: tuple[str, ...]
+    copies: tuple[str, ...]
     fresh: tuple[str, ...]
     left: tuple[str, ...]
 
     def __str__(self) -> str:
         parts = [f"{len(self.taken)} tensors are those of {self.source}"]
-        parts += [f"of these {len(self.copied)} copies: {list_names(self.copied)}"] if self.copied else []
+        parts += [f"of these {len(self.copies)} copies: {list_names(self.copies)}"] if self.copies else []
         parts += [f"new: {list_names(self.fresh)}"] if self.fresh else []
         parts += [f"left behind: {list_names(self.left)}"] if self.left else []
         return "; ".join(parts)
@@ -81,10 +81,10 @@ def inherit_file(graph: Graph, own: Mapping[str, Tensor], path: str, weight_map:
     """Give the weights of a graph the tensors of a file, by a map. Raises `ModgraphError` naming all that is amiss."""
     found = read_tensors(path)
     known = {name: origin for name, origin in weight_map.origins.items() if origin.tensor in found}
-    arranged = {name: _arranged(found[origin.tensor], origin, own[name]) for name, origin in known.items()}
+    arranged = {name: _arrange(found[origin.tensor], origin, own[name]) for name, origin in known.items()}
     needed = {name: origin for name, origin in weight_map.origins.items() if name not in weight_map.random}
     missing = sorted({origin.tensor for origin in needed.values() if origin.tensor not in found})
-    extra = [str(each) for each in _left_over(found, known.values()) if not matches(weight_map.unused, each.tensor)]
+    extra = [str(each) for each in _find_unused(found, known.values()) if not matches(weight_map.unused, each.tensor)]
     wrong = {name: origin for name, origin in needed.items() if name in known and arranged[name] is None}
     odd = {origin.tensor: found[origin.tensor] for origin in wrong.values() if not _is_plain(found[origin.tensor])}
     unlike = [
@@ -110,7 +110,7 @@ def _is_plain(tensor: Tensor) -> bool:
     return tensor.layout == torch.strided and tensor.dtype.is_floating_point
 
 
-def _arranged(tensor: Tensor, origin: Origin, like: Tensor) -> Tensor | None:
+def _arrange(tensor: Tensor, origin: Origin, like: Tensor) -> Tensor | None:
     """A tensor of a file, its slice, as the weight has it: axes in its order, and those of one in front left out. None
     where it does not fit."""
     if not _is_plain(tensor):
@@ -128,7 +128,7 @@ def _arranged(tensor: Tensor, origin: Origin, like: Tensor) -> Tensor | None:
     return tensor.reshape(like.shape) if fits else None
 
 
-def _left_over(found: Mapping[str, Tensor], origins: Collection[Origin]) -> list[Origin]:
+def _find_unused(found: Mapping[str, Tensor], origins: Collection[Origin]) -> list[Origin]:
     """The tensors that are no weight's, and slices of those that are taken apart."""
     taken = {(origin.tensor, origin.slice) for origin in origins}
     layouts = {origin.tensor: origin.arrangement for origin in origins if origin.arrangement is not None}
@@ -171,9 +171,9 @@ def _take_over(
     return Inherited(
         source=path,
         taken=tuple(origins),
-        copied=tuple(name for name, origin in origins.items() if uses[str(origin)] > 1),
+        copies=tuple(name for name, origin in origins.items() if uses[str(origin)] > 1),
         fresh=fresh,
-        left=tuple(map(str, _left_over(found, origins.values()))),
+        left=tuple(map(str, _find_unused(found, origins.values()))),
     )
 
 

@@ -27,7 +27,7 @@ SECTIONS = ("weights", "random", "unused")
 ANY, EVERY = "*", "#"
 ARROW, STACK = "->", "#"
 COMPARED = 5_000_000  # patterns times weights
-TOLD = 100  # rules of one mistake
+MOST_REPORTED = 100  # rules of one mistake
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def _origins(rules: list[Rule], shapes: Mapping[str, tuple[int, ...]], report: R
     used: set[str] = set()
     for rule in rules:
         among = shapes if is_pattern(rule.target) else shapes.keys() & {rule.target}
-        names = {name: values for name in among if (values := captured(rule.target, name)) is not None}
+        names = {name: values for name in among if (values := match_pattern(rule.target, name)) is not None}
         used |= {rule.source} if names else set()
         axes = rule.arrangement
         wrong = next((name for name in names if axes is not None and len(axes.order) != len(shapes[name])), None)
@@ -88,12 +88,12 @@ def _origins(rules: list[Rule], shapes: Mapping[str, tuple[int, ...]], report: R
             if other is not rule:
                 notes = (Note(text=f'the other is that of "{other.source}"', span=other.span),)
                 report.add(errors.MappedTwice(span=rule.span, weight=name, notes=notes))
-    for rule in [rule for rule in rules if rule.source not in used][:TOLD]:
+    for rule in [rule for rule in rules if rule.source not in used][:MOST_REPORTED]:
         parts = rule.target.split(".")
-        alike = [name.split(".") for name in shapes if name.count(".") == len(parts) - 1]
+        candidates = [name.split(".") for name in shapes if name.count(".") == len(parts) - 1]
         known = {  # with its own * and # where it has them
             ".".join(part if part in (ANY, EVERY) else each for part, each in zip(parts, name, strict=True))
-            for name in alike
+            for name in candidates
         }
         suggestion = did_you_mean(rule.target, known or shapes, "its weights are: {known}")
         report.add(errors.NoSuchWeight(span=rule.span, pattern=rule.target, suggestion=suggestion))
@@ -104,7 +104,7 @@ def is_pattern(name: str) -> bool:
     return ANY in name or EVERY in name
 
 
-def captured(pattern: str, name: str, sign: str = ANY) -> tuple[str, ...] | None:
+def match_pattern(pattern: str, name: str, sign: str = ANY) -> tuple[str, ...] | None:
     """What each `*` of a pattern stands for in a name, or each other sign; None if the name is none of its names."""
     parts, found = pattern.split("."), name.split(".")
     if len(parts) != len(found):
@@ -117,7 +117,7 @@ def captured(pattern: str, name: str, sign: str = ANY) -> tuple[str, ...] | None
 
 def matches(patterns: Iterable[str], name: str) -> bool:
     """Whether one of the patterns means this name, among others."""
-    return any(captured(each, name) is not None if is_pattern(each) else each == name for each in patterns)
+    return any(match_pattern(each, name) is not None if is_pattern(each) else each == name for each in patterns)
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Arrangement:
     order: tuple[int, ...]  # of a slice's axes
 
     @classmethod
-    def of(cls, text: str) -> Arrangement:
+    def parse(cls, text: str) -> Arrangement:
         """Raises `ValueError` where a text says nothing of axes."""
         left, arrow, right = text.partition(ARROW)
         there, here = left.split(), right.split()
@@ -191,7 +191,7 @@ class Rule:
 
     def origin(self, weight: str, values: Iterable[str]) -> Origin:
         """Where a weight comes from whose name has these values of `*`."""
-        numbers, left = captured(self.target, weight, EVERY) or (), iter(values)
+        numbers, left = match_pattern(self.target, weight, EVERY) or (), iter(values)
         tensor = ".".join(next(left) if part == ANY else part for part in self.source.split("."))
         return Origin(tensor, self.arrangement, int(numbers[0]) if self.is_stacked else None)
 
@@ -217,7 +217,7 @@ def read_rules(tree: Branch, report: Report) -> Iterator[Rule]:
             targets = read_words(item, source, report)
         elif (found := read_section(_Arranged, item, source, report)) is not None:
             try:
-                arrangement = None if found.axes is None else Arrangement.of(found.axes)
+                arrangement = None if found.axes is None else Arrangement.parse(found.axes)
                 targets = (found.to,) if isinstance(found.to, str) else found.to
             except ValueError as error:
                 span, problem = item.items["axes"].span, str(error)

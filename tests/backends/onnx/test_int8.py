@@ -15,7 +15,7 @@ from modgraph_runtime import Bundle
 import modgraph
 from modgraph.cli import main
 from modgraph.training.bundle_metrics import evaluate_bundle
-from modgraph.training.run import finish, started
+from modgraph.training.run import finish, start_run
 from modgraph.training.stored_run import load_run
 from tests.backends.onnx.test_scan import randomised
 from tests.examples import GRU, OP_EXAMPLES, ROUTER_EXAMPLES, ROUTERS_IN_SCAN, SEQUENCE, TRANSFORMER, TWO_SCANS
@@ -40,7 +40,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, traces: Path) -> Path:
     np.savez(folder / "tests.npz", image=images[600:800], label=data.target[600:800])
     (folder / "digits.yaml").write_text(RECIPE.format(folder=folder))
     small = {"size": 8, "patch": 2}
-    with started("specs/gmoe_digits.mod", str(folder / "digits.yaml"), small, str(folder / "run")) as engine:
+    with start_run("specs/gmoe_digits.mod", str(folder / "digits.yaml"), small, str(folder / "run")) as engine:
         finish(engine)
     for name, more in (("float", []), ("int8", ["--int8"])):
         with contextlib.redirect_stdout(io.StringIO()) as text, shared_traces(traces):

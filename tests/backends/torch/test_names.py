@@ -20,7 +20,7 @@ from modgraph.backends.report import random_batch
 from modgraph.backends.torch.regions import CompiledPool
 from modgraph.backends.torch.source.text import reserved
 from modgraph.syntax import keywords
-from modgraph.training.stages import staged, take_weights, trained_weights, whole_weights
+from modgraph.training.stages import cut_weights, find_trained_weights, take_weights, whole_weights
 from tests.backends.torch.test_source import check
 
 PLAIN = "model m() { input x: float[4] pool p[2] = linear(4) router r = noisy_top_k(1) y = x -> p by r output y }"
@@ -207,8 +207,8 @@ def test_weights_of_such_names_are_trained_and_kept_in_parts() -> None:
     program = modgraph.loads(GROWN)
     model = program.build(seed=1)
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    cut = staged(model, program.ir)
-    assert {"type", "eval[3:4]", "half.3.linear.weight"} <= trained_weights(model, cut).keys()
+    cut = cut_weights(model, program.ir)
+    assert {"type", "eval[3:4]", "half.3.linear.weight"} <= find_trained_weights(model, cut).keys()
     take_weights(model, cut, {name: value + 1 for name, value in before.items()})
     kept = whole_weights(model, cut)
     assert kept.keys() == before.keys()

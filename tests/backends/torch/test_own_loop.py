@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 import modgraph
 from modgraph.backends.torch import Model, build, generator_for
 from modgraph.ir import grow
-from modgraph.training.run import started
+from modgraph.training.run import start_run
 from tests.small_runs import dotted, lay_out_run, take_step
 
 BALANCED = """
@@ -56,7 +56,7 @@ def states(model: Model) -> list[Tensor]:
 def test_a_loop_of_ones_own_moves_weights_and_states_as_the_engine_does(tmp_path: Path) -> None:
     spec = lay_out_run(tmp_path)
     spec.write_text(BALANCED)
-    with started(str(spec), None, dotted(SETTINGS), str(tmp_path / "run")) as engine:
+    with start_run(str(spec), None, dotted(SETTINGS), str(tmp_path / "run")) as engine:
         model = build(engine.graph, engine.train.seed).train()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         for step in range(4):

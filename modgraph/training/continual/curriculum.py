@@ -13,9 +13,9 @@ from modgraph.ir import Graph, TargetNode, learnt_weights, weights_of
 from modgraph.ir.edits import Edit, Freeze, Grow, replayed
 from modgraph.store.journal import Journal
 from modgraph.store.records import json_text
-from modgraph.training.algorithms.algorithm import Course, Facts, Phase, Setup, Training, Turn
+from modgraph.training.algorithms.algorithm import Curriculum, Facts, NextPhase, Phase, Setup, Training
 from modgraph.training.continual import ALWAYS, NEVER, Continual, PhaseOfTask, evaluation
-from modgraph.training.continual.evaluation import Look, grown_parameters, look
+from modgraph.training.continual.evaluation import Scan, find_grown_parameters, scan_batches
 from modgraph.training.continual.tasks import Tasks, first_of_task, growth_of_classes, labels_of
 from modgraph.training.errors import NoLossLeft, NoSuchLoss, NoSuchWeight
 from modgraph.training.losses import learnt_from, losses_called, suggest_loss
@@ -33,13 +33,18 @@ class Position:
     doing: str = LEARN
     phase: int = 0
     expanded: tuple[str, ...] = ()
-    looks: int = 0
+    scans: int = 0
     edits: int = 0
     accuracies: tuple[tuple[float, ...], ...] = ()
 
+    def facts(self) -> Facts:
+        """Return the position as a checkpoint keeps it, where scans are called looks."""
+        facts = asdict(self)
+        return {**facts, "looks": facts.pop("scans")}
+
 
 @dataclass(frozen=True)
-class ContinualCourse(Course):
+class ContinualCurriculum(Curriculum):
     """Each turn is one of three: a phase of a task, a look at its batches, the end. What leads to the next, edits of
     the graph above all, is decided in `after`, of the graph and the weights alone."""
 
@@ -49,10 +54,10 @@ class ContinualCourse(Course):
     phases: tuple[tuple[str, PhaseOfTask], ...]
 
     @classmethod
-    def of(cls, settings: Continual, setup: Setup) -> ContinualCourse:
+    def build(cls, settings: Continual, setup: Setup) -> ContinualCurriculum:
         """Raises `ModgraphError` where the spec or the data are not for it."""
         graph = setup.graph
-        tasks = Tasks.of(setup.splits, settings.by, list(labels_of(graph)))
+        tasks = Tasks.from_splits(setup.splits, settings.by, list(labels_of(graph)))
         weights = [weight.name for weight in weights_of(graph)]
         for pattern in settings.learns:
             if not any(fnmatchcase(name, pattern) for name in weights):
@@ -82,27 +87,28 @@ class ContinualCourse(Course):
 
     # ------------------------------------------------------------ turns
 
-    def begin(self, graph: Graph) -> Turn:
-        turn = self._learning(graph, Position())
-        if turn is None:
+    def begin(self, graph: Graph) -> NextPhase:
+        first = self._learning(graph, Position())
+        if first is None:
             raise ModgraphError([NoLossLeft()])
-        return turn
+        return first
 
     def phase(self, at: Facts, graph: Graph) -> Phase:
         here = self._position(at)
-        splits = self.tasks.learnt(here.task)
+        splits = self.tasks.training_data(here.task)
         if here.doing != LEARN:
             return Phase(splits, epochs=0)
         name, planned = self.phases[here.phase]
-        told = {"task": self.tasks.names[here.task], "phase": name}
+        tags = {"task": self.tasks.names[here.task], "phase": name}
         view = partial(self._learnt_from, here)
-        return Phase(splits, planned.epochs or self.setup.epochs, view, planned.lr, told=told)
+        return Phase(splits, planned.epochs or self.setup.epochs, view, planned.lr, tags=tags)
 
     def _position(self, at: Facts) -> Position:
         """What a checkpoint tells. Raises `KeyError`, `TypeError` or `ValueError` where it cannot be."""
         facts = dict(at)
         rows = tuple(tuple(float(each) for each in row) for row in facts.pop("accuracies"))
-        here = Position(**{**facts, "expanded": tuple(facts["expanded"]), "accuracies": rows})
+        scans, expanded = facts.pop("looks"), tuple(facts.pop("expanded"))
+        here = Position(**facts, scans=scans, expanded=expanded, accuracies=rows)
         tasks, phases = len(self.tasks), len(self.phases)
         if not (0 <= here.task < tasks and 0 <= here.phase < phases and here.doing in (LEARN, DETECT, DONE)):
             raise ValueError(f"it is at {facts}, of {tasks} tasks with {phases} phases")
@@ -112,28 +118,28 @@ class ContinualCourse(Course):
         since = first_of_task(graph, self.tasks, here.task) if self.settings.mask_old else {}
         return learnt_from(graph, losses_called(graph, self.phases[here.phase][1].losses), since)
 
-    def _learning(self, graph: Graph, here: Position) -> Turn | None:
+    def _learning(self, graph: Graph, here: Position) -> NextPhase | None:
         """The first phase, from the one of a position on, that has anything to learn."""
         for number in range(here.phase, len(self.phases)):
             there = replace(here, doing=LEARN, phase=number)
             view = self._learnt_from(there, graph)
             if learnt_weights(view, view.losses.values()):
-                return (graph, asdict(there))
+                return (graph, there.facts())
         return None
 
     # ------------------------------------------------------------ what comes next
 
-    def after(self, training: Training) -> Turn | None:
+    def next_phase(self, training: Training) -> NextPhase | None:
         here, graph = self._position(training.progress.at), training.graph
         if here.doing == DONE:
             return None
         if here.doing == DETECT:  # grow where a look finds what is new; else learn the new classes, or end the task
             may_grow = [node.name for node in graph.growths() if node.name not in here.expanded]
             if self.settings.expand != NEVER and may_grow:
-                found = training.on_rank_zero(partial(self._look, training, here, may_grow))
-                here = replace(here, looks=here.looks + 1)
+                found = training.on_rank_zero(partial(self._scan, training, here, may_grow))
+                here = replace(here, scans=here.scans + 1)
                 if found.grows is not None:
-                    return self._grown(training, here, found, found.grows)
+                    return self._grow(training, here, found, found.grows)
             learning = None if here.expanded else self._learning(graph, replace(here, phase=0))
             return learning or self._next_task(training, here)
         following = self._learning(graph, replace(here, phase=here.phase + 1))
@@ -142,42 +148,42 @@ class ContinualCourse(Course):
         if not here.expanded:
             return self._next_task(training, here)
         grown = tuple(target.name for target in graph.of_kind(TargetNode) if target.grown)
-        return self._edited(training, here, [Freeze(self.settings.learns, keeps=grown)], DETECT)
+        return self._edit_graph(training, here, [Freeze(self.settings.learns, keeps=grown)], DETECT)
 
-    def _look(self, training: Training, here: Position, may_grow: Sequence[str]) -> Look:
+    def _scan(self, training: Training, here: Position, may_grow: Sequence[str]) -> Scan:
         """Look at batches of the task at work, and write down what is found."""
-        data, always = self.tasks.learnt(here.task)["train"], self.settings.expand == ALWAYS
+        data, always = self.tasks.training_data(here.task)["train"], self.settings.expand == ALWAYS
         setup, graph = self.setup, training.graph
-        found = look(training.model_now(), data, may_grow, setup.batch, setup.seed, here.looks, always)
+        found = scan_batches(training.model_now(), data, may_grow, setup.batch, setup.seed, here.scans, always)
         lines = []
         for node in graph.growths():
             if node.name in found.novelty:
-                where = {"scan": here.looks, "pool": graph.pool_of(node).name, "growth": node.name}
+                where = {"scan": here.scans, "pool": graph.pool_of(node).name, "growth": node.name}
                 batch = found.batch if node.name == found.grows else None
-                lines.append({**self._named(here), **where, "batch": batch, "novelty": found.novelty[node.name]})
+                lines.append({**self._task_facts(here), **where, "batch": batch, "novelty": found.novelty[node.name]})
         Journal(training.directory.detections).add(*lines)
         return found
 
-    def _named(self, here: Position) -> dict[str, Any]:
+    def _task_facts(self, here: Position) -> dict[str, Any]:
         return {"task": self.tasks.names[here.task], "number": here.task}
 
-    def _grown(self, training: Training, here: Position, found: Look, growth: str) -> Turn:
+    def _grow(self, training: Training, here: Position, found: Scan, growth: str) -> NextPhase:
         """A pool grows by a module, and learns what is new."""
         node = next(each for each in training.graph.growths() if each.name == growth)
         pool = training.graph.pool_of(node)
         where = f"task {self.tasks.names[here.task]}, batch {found.batch}"
         training.say(f"{where}: {pool.name} grows to {pool.size + 1} modules")
         novelty = found.novelty[growth][-1] if found.novelty[growth] else None
-        told = {"pool": pool.name, "module": pool.size, "growth": growth, "batch": found.batch, "novelty": novelty}
+        tags = {"pool": pool.name, "module": pool.size, "growth": growth, "batch": found.batch, "novelty": novelty}
         here = replace(here, expanded=(*here.expanded, growth))
-        return self._edited(training, here, [Grow(pool.axis.name)], LEARN, told)
+        return self._edit_graph(training, here, [Grow(pool.axis.name)], LEARN, tags)
 
-    def _next_task(self, training: Training, here: Position) -> Turn:
+    def _next_task(self, training: Training, here: Position) -> NextPhase:
         """What a task has come to is measured, and all is frozen; the next begins, with as many classes as it needs."""
         task, graph = here.task, training.graph
-        row = evaluation.measured(training, self.tasks, task)
+        row = evaluation.measure_tasks(training, self.tasks, task)
         record = {
-            **self._named(here),
+            **self._task_facts(here),
             **({"accuracy": evaluation.overall(row, self.tasks.tests)} if row else {}),
             "accuracies": dict(zip(self.tasks.names, row, strict=False)),
             "modules": evaluation.modules(graph),
@@ -186,28 +192,28 @@ class ContinualCourse(Course):
             "step": training.progress.step,
         }
         training.on_rank_zero(partial(Journal(training.directory.tasks).add, record))
-        training.say(evaluation.shown(self.tasks, task, row, graph))
+        training.say(evaluation.describe_task(self.tasks, task, row, graph))
         here = replace(here, accuracies=(*here.accuracies, row))
         freeze = Freeze(self.settings.learns)
         if task + 1 == len(self.tasks):
-            return self._edited(training, here, [freeze], DONE)
+            return self._edit_graph(training, here, [freeze], DONE)
         classes = growth_of_classes(graph, self.tasks, task + 1)
-        return self._edited(training, replace(here, task=task + 1, expanded=()), [freeze, *classes], DETECT)
+        return self._edit_graph(training, replace(here, task=task + 1, expanded=()), [freeze, *classes], DETECT)
 
-    def _edited(
-        self, training: Training, here: Position, edits: Sequence[Edit], doing: str, told: Facts | None = None
-    ) -> Turn:
+    def _edit_graph(
+        self, training: Training, here: Position, edits: Sequence[Edit], doing: str, tags: Facts | None = None
+    ) -> NextPhase:
         """Go on with an edited graph, to learn where there is anything to learn; the edits are written down."""
         graph = replayed(training.graph, edits)
         here = replace(here, phase=0)
         if graph != training.graph:
-            when = {**(told or {}), "epoch": training.progress.epoch, "step": training.progress.step}
+            when = {**(tags or {}), "epoch": training.progress.epoch, "step": training.progress.step}
             done = {"edits": [edit.as_json() for edit in edits], "hash": graph.hash()}
-            line = {"edit": here.edits, **self._named(here), **when, **done}
+            line = {"edit": here.edits, **self._task_facts(here), **when, **done}
             training.on_rank_zero(partial(Journal(training.directory.growth).add, line))
             here = replace(here, edits=here.edits + 1)
         learning = self._learning(graph, here) if doing == LEARN else None
-        return learning or (graph, asdict(replace(here, doing=DONE if doing == DONE else DETECT)))
+        return learning or (graph, replace(here, doing=DONE if doing == DONE else DETECT).facts())
 
     # ------------------------------------------------------------ the end
 
@@ -217,7 +223,7 @@ class ContinualCourse(Course):
         return {**evaluation.summary(found, counts), **grown} if all(found) else grown
 
     def record(self, training: Training) -> dict[str, Any]:
-        found = grown_parameters(training.directory, training.directory.read_graph(), training.graph)
+        found = find_grown_parameters(training.directory, training.directory.read_graph(), training.graph)
         if found:
             values = " ".join(f"-s {name}={json_text(value, separators=(',', ':'))}" for name, value in found.items())
             training.say(f"the grown model is this spec with {values}")

@@ -21,7 +21,7 @@ from modgraph.training.stages import FACT
 from modgraph.training.start.inherit import Beginning
 
 
-def frozen_alike(graph: Graph, began: Graph, now: Graph, names: Mapping[str, str]) -> Graph:
+def freeze_as_before(graph: Graph, began: Graph, now: Graph, names: Mapping[str, str]) -> Graph:
     """A graph in which that is frozen, too, which a training has frozen in its own since it began. `names` are those of
     nodes here, by theirs. What a pool or a label has more than was old there counts as added."""
     then, own = Mark.of(now), Mark.of(graph)
@@ -59,7 +59,7 @@ class Carried(Beginning):
         )
 
 
-def carried(
+def carry_over(
     checkpoint: Checkpoint,
     graph: Graph,
     weights: Sequence[Weight],
@@ -78,7 +78,7 @@ def carried(
         name = after.get(weight)
         if name is not None and (name in same or not bracket):  # that of a weight in parts goes with the parts alone
             state[name + bracket + part] = {
-                field: _over(torch.zeros_like(fresh[name]), value)
+                field: _overlay(torch.zeros_like(fresh[name]), value)
                 if name not in same and value.shape == taken[name].shape
                 else value
                 for field, value in fields.items()
@@ -88,7 +88,7 @@ def carried(
     progress = replace(Progress.read(checkpoint), best=None, best_step=None, monitored=None, waited=0, enough=False)
     found = replace(
         checkpoint,
-        weights={name: _over(own, taken[name]) if name in taken else own for name, own in fresh.items()},
+        weights={name: _overlay(own, taken[name]) if name in taken else own for name, own in fresh.items()},
         optimizer=state,
         facts={**progress.facts(), FACT: stages},
         state={},
@@ -98,7 +98,7 @@ def carried(
     return found, Carried(source, counts, with_state=len({name.partition("[")[0] for name in state}))
 
 
-def _over(own: Tensor, taken: Tensor) -> Tensor:
+def _overlay(own: Tensor, taken: Tensor) -> Tensor:
     """A tensor with the values of another at the places that both have."""
     common = tuple(slice(min(sizes)) for sizes in zip(own.shape, taken.shape, strict=True))
     found = own.clone()
@@ -106,7 +106,7 @@ def _over(own: Tensor, taken: Tensor) -> Tensor:
     return found
 
 
-def renamed(state: Mapping[str, Tensor], routes: Mapping[str, str]) -> dict[str, Tensor]:
+def rename_routes(state: Mapping[str, Tensor], routes: Mapping[str, str]) -> dict[str, Tensor]:
     """What an algorithm keeps, `assignments.ROUTE`, under the new names of routes."""
     parts = [(*name.partition("."), value) for name, value in state.items()]
     return {what + dot + routes.get(route, route): value for what, dot, route, value in parts}
