@@ -14,7 +14,7 @@ from modgraph.log import log
 from modgraph.store.journal import check_logs, read_metrics
 from modgraph.training.callbacks import Watch
 from modgraph.training.evaluate import evaluate
-from modgraph.training.run import finish, resumed
+from modgraph.training.run import finish, resume_run
 from modgraph.training.stored_run import StoredRun
 
 if TYPE_CHECKING:
@@ -134,8 +134,8 @@ class Run(StoredRun):
         `data` are those that it began with, where they were given in Python. Raises `ModgraphError`, also where the
         data have changed.
         """
-        watch, given = Watch(callbacks), None if data is None else InPython.of(data)
-        with resumed(self.path, given, watch) as engine:
+        watch, given = Watch(callbacks), None if data is None else InPython.from_splits(data)
+        with resume_run(self.path, given, watch) as engine:
             run = self.with_data(given)
             watch.call("on_begin", run)
             finish(engine, given)
@@ -167,7 +167,7 @@ class Run(StoredRun):
         return read_architecture(self.path)
 
     def _on(self, data: Mapping[str, Any] | None) -> Run:
-        return self if data is None else self.with_data(InPython.of(data), anew=True)
+        return self if data is None else self.with_data(InPython.from_splits(data), anew=True)
 
     def _repr_html_(self) -> str:
         """Its metrics and its graph, as a notebook shows them. Raises `ModgraphError`."""

@@ -11,7 +11,7 @@ from modgraph.data.in_python import InPython, refuse_without_training
 from modgraph.program import Program
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.callbacks import Watch
-from modgraph.training.run import finish, started
+from modgraph.training.run import finish, start_run
 
 
 def train(
@@ -41,9 +41,9 @@ def train(
     _refuse_kinds(program, recipe)
     watch, given = Watch(callbacks), None
     if data is not None:
-        given = InPython.of(data)
+        given = InPython.from_splits(data)
         refuse_without_training(data)
-    with started(program, recipe, dict(overrides or {}), out, given, watch) as engine:
+    with start_run(program, recipe, dict(overrides or {}), out, given, watch) as engine:
         run = Run(RunDirectory(engine.directory.path)).with_data(given)
         watch.call("on_begin", run)
         finish(engine, given)
