@@ -25,6 +25,7 @@ SOUND = (
     "modgraph/store",
     "modgraph/syntax",
     "modgraph/trace",
+    "modgraph/training",
     "modgraph/types",
     "modgraph/web",
 )
