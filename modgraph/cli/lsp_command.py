@@ -5,17 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from importlib.util import find_spec
 
-from modgraph.diagnostics import Diagnostic, ModgraphError
-
-
-class NeedsExtra(Diagnostic, code="MG119"):
-    """A part of modgraph needs a package that an ordinary install leaves out."""
-
-    message = "this needs the package {package}"
-    help = "install it: pip install 'modgraph-compiler[{extra}]'"
-
+from modgraph.extras import require
 
 USAGE = ("modgraph lsp",)
 
@@ -25,8 +16,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    if find_spec("pygls") is None:
-        raise ModgraphError([NeedsExtra(package="pygls", extra="lsp")])
+    require("lsp", "modgraph lsp")
     from modgraph.lsp.server import server
 
     with open(os.dup(sys.stdout.fileno()), "wb") as out:  # noqa: PTH123 - pygls closes its output

@@ -13,6 +13,7 @@ from modgraph_runtime.integrity import SUMMARY_KEYS
 
 from modgraph.cli.common import add_options, is_count, read_overrides
 from modgraph.diagnostics import ModgraphError, render_all
+from modgraph.extras import find_missing, require
 from modgraph.files import CannotWrite, refuse_foreign, write_output
 from modgraph.log import log
 from modgraph.store.records import json_text
@@ -71,6 +72,10 @@ def run(options: argparse.Namespace) -> int:
     if options.view is not None and not any(_suffix(path) in PICTURES for path in files):
         raise ModgraphError([NotAPicture(view=options.view)])
     refuse_foreign(*files, force=options.force, keys=SUMMARY_KEYS)
+    if any(_suffix(path) in (PAGE, *PICTURES) for path in files):
+        require("pictures", "a picture of a trace", "write numbers: -o trace.npz")
+    if any(_suffix(path) == PAGE for path in files):
+        require("visualize", "a page of a trace")
     from modgraph.store.architecture import Kind, kind_of
 
     trace_it = _trace_bundle if kind_of(options.path) is Kind.BUNDLE else _trace_run
@@ -117,11 +122,14 @@ def _keep(run: RunDirectory, summary: dict[str, Any], pictures: Callable[[], dic
     """Leave the trace in a run, unless it is there; of one that cannot be written to, the user is told."""
     from modgraph.store.stored_trace import keep_trace, keeps
 
-    if keeps(run, summary):
+    missing = find_missing("pictures")
+    if keeps(run, summary, with_pictures=missing is None):
         return
     try:
-        keep_trace(run, summary, pictures(), force)
-        log.info(f"trace.json and {len(pictures())} pictures are in {run.path}")
+        keep_trace(run, summary, {} if missing else pictures(), force)
+        log.info(f"trace.json and {0 if missing else len(pictures())} pictures are in {run.path}")
+        if missing:
+            log.info(f"pictures need the package {missing}: pip install 'modgraph-compiler[pictures]'")
     except ModgraphError as error:
         reasons = [each.reason for each in error.diagnostics if isinstance(each, CannotWrite)]
         if not reasons:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, check_splits
 from modgraph.data.errors import does_not_fit
-from modgraph.data.files import file_of_package, read_text, reading
+from modgraph.data.files import file_of_extra, read_text, reading
 from modgraph.declare import setting
 from modgraph.diagnostics import did_you_mean
 from modgraph.ir import Graph, length_name
@@ -84,6 +84,9 @@ class DailyWeather(DataSet, name="daily_weather"):
         days = self._days(weather)
         (series, _), targets = series_of(weather, days[TRAIN]), self._targets(graph)
         return check_splits({split: self._windows(series, targets, graph, split, days[split]) for split in days}, graph)
+
+    def extras(self) -> tuple[str, ...]:
+        return () if self.file else ("weather",)
 
     def files(self) -> tuple[str, ...]:
         return (self._path(),)
@@ -201,7 +204,7 @@ class Weather:
 def seattle() -> str:
     """Return the path of the weather of Seattle, 2012 to 2015. Raises `ModgraphError` if its package is missing."""
     path = "vega_datasets/_data/seattle-weather.csv"  # read as a file: importing the package would import pandas
-    return file_of_package("vega_datasets", path, "name a file: data.file")
+    return file_of_extra("weather", path, "the weather of Seattle", "name a file: data.file")
 
 
 def read_weather(path: str) -> Weather:

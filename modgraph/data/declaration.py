@@ -149,6 +149,10 @@ class DataSet(Named):
         """Whether its numbers are the same on every machine; a wrapper returns that of the data set within."""
         return self.exact
 
+    def extras(self) -> tuple[str, ...]:
+        """Extras that `splits` needs under these settings."""
+        return ()
+
     def scale(self) -> Scale:
         """Return the scale of its images: its settings `mean` and `deviation`, if it has them."""
         return Scale(**{each: getattr(self, each) for each in ("mean", "deviation") if each in self.settings()})

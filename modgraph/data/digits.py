@@ -15,6 +15,7 @@ from modgraph.data.fashion_mnist import read_images
 from modgraph.data.images import describe_images, resize, shape_of_images
 from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError
+from modgraph.extras import require
 from modgraph.ir import Graph
 from modgraph.recipes.errors import MissingKey
 
@@ -47,6 +48,9 @@ class Digits(DataSet, name="digits"):
         order = np.random.default_rng((self.seed, 0)).permutation(len(arrays))
         kept = round(self.test_fraction * len(arrays))
         return {TRAIN: arrays.take(order[kept:][: self.limit]), "test": arrays.take(order[:kept])}
+
+    def extras(self) -> tuple[str, ...]:
+        return ("digits",)
 
     def description(self) -> dict[str, Any]:
         return describe_images("0123456789", "a handwritten digit, ink 1, paper 0, the same in every channel")
@@ -82,6 +86,9 @@ class RotatedDigits(DataSet, name="rotated_digits"):
                 words = np.concatenate([np.full(len(labels[part]), str(angle)) for part, angle in parts])
                 splits[split] = shuffle(Arrays({"image": image, "label": label}, {"domain": words}), self.seed)
         return check_splits(splits, graph)
+
+    def extras(self) -> tuple[str, ...]:
+        return ("digits",)
 
     def description(self) -> dict[str, Any]:
         return describe_images("0123456789", "a digit, ink 1, paper 0, turned counter-clockwise about the middle")
@@ -134,6 +141,9 @@ class MinMaxDigits(DataSet, name="min_max_digits"):
             composed[TRAIN] = composed[TRAIN].take(rows)
         return check_splits(composed, graph)
 
+    def extras(self) -> tuple[str, ...]:
+        return ("digits",) if self.source == "digits" else ()
+
     def files(self) -> tuple[str, ...]:
         return tuple(path for path in (self.images, self.labels) if path is not None and self.source == "idx")
 
@@ -182,6 +192,7 @@ def label_of(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
 
 def load_digits(size: Sequence[int]) -> Images:
     """Load scikit-learn's images [count, height, width] from 0 to 1 in a size, and their labels [count]."""
+    require("digits", "reading scikit-learn's digits")
     from sklearn import datasets
 
     data = datasets.load_digits()

@@ -7,7 +7,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import distribution
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from modgraph.data.declaration import TRAIN, VALIDATION
 from modgraph.data.errors import BadDataFile, bad_file
+from modgraph.extras import EXTRAS, require
 from modgraph.files import read_file, reason_of
 
 T = TypeVar("T")
@@ -55,12 +56,11 @@ def read_json(path: str, problem: Callable[[Any], str | None], way_out: str) -> 
     return found
 
 
-def file_of_package(package: str, path: str, otherwise: str) -> str:
-    """Return the path of a file of an installed package. Raises `ModgraphError` if the package is missing."""
-    try:
-        return str(distribution(package).locate_file(path))
-    except PackageNotFoundError as error:
-        raise bad_file(path, f"there is no package {package} here", f"pip install {package}, or {otherwise}") from error
+def file_of_extra(extra: str, path: str, what: str, otherwise: str) -> str:
+    """Return the path of a file of an extra's package. Raises `ModgraphError` if the package is missing."""
+    require(extra, what, otherwise)
+    [package] = EXTRAS[extra]
+    return str(distribution(package).locate_file(path))
 
 
 def cut_off(data: Any, whole: Any, read: Callable[[str], T]) -> dict[str, T]:

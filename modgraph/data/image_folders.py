@@ -15,6 +15,7 @@ from modgraph.data.errors import BadImageFolder, does_not_fit
 from modgraph.data.images import ImageFiles, describe_images, shape_of_images
 from modgraph.declare import setting
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
+from modgraph.extras import require
 from modgraph.files import is_not_utf8, reason_of
 from modgraph.ir import Graph
 
@@ -37,10 +38,14 @@ class ImagesInFolders(DataSet):
     def _parts(self, domains: dict[str, Files]) -> dict[str, dict[str, Files]]:
         """Return the images of each split by domain. Raises `ModgraphError`."""
 
+    def extras(self) -> tuple[str, ...]:
+        return ("images",)
+
     def contradiction(self) -> str | None:
         return self.scale().not_of_colours()
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
+        require("images", f"the data set {self.name}")
         shape, domains, made = shape_of_images(graph, channels=3), self._domains(), {}
         classes, target = len(next(iter(domains.values()))), graph.target_types.get("label")
         if target is not None and target.size not in (None, classes) and not target.of:

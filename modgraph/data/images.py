@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from modgraph.data.declaration import OnDisk, Scale
 from modgraph.data.errors import bad_file, does_not_fit
 from modgraph.data.files import read_data, reading
+from modgraph.extras import require
 from modgraph.files import open_file, reason_of
 from modgraph.ir import Graph
 
@@ -108,6 +109,7 @@ class ImageFiles(OnDisk):
 
 def read_image(path: str, height: int, width: int) -> NDArray[np.float32]:
     """Read the colours of a file in this size, [3, H, W] from 0 to 1. Raises `ModgraphError`."""
+    require("images", "reading images")
     from PIL import Image, UnidentifiedImageError
 
     try:

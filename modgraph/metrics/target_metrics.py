@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from modgraph.backends.torch.labelled import TargetLabels
+from modgraph.extras import require
 from modgraph.ir import Compared, Graph, Result, comparisons
 from modgraph.metrics.accumulators import Accumulators
 from modgraph.nn import CrossEntropy
@@ -246,7 +247,10 @@ SAMPLE_METRICS: Mapping[str, type[SampleMetric]] = {
 
 
 def build_requested_metrics(graph: Graph, asked: Mapping[str, str | Sequence[str]]) -> list[Metric]:
-    """Return the metrics that a recipe requests by target: `f1`, or `<target>.f1` with several targets."""
+    """Return the metrics that a recipe requests by target: `f1`, or `<target>.f1` with several targets. Raises
+    `ModgraphError` if scikit-learn is missing."""
+    if asked:
+        require("metrics", "a metric that a recipe requests")
     by_target = {target: [names] if isinstance(names, str) else names for target, names in asked.items()}
     wanted = {
         kind: [target for target, names in by_target.items() if name in names] for name, kind in SAMPLE_METRICS.items()

@@ -68,12 +68,14 @@ def keep_trace(run: RunDirectory, content: Mapping[str, Any], pictures: Mapping[
     write_atomically(run.trace, seal(finite({**content, PICTURES: list(pictures)})))
 
 
-def keeps(run: RunDirectory, content: Mapping[str, Any]) -> bool:
-    """Whether a run holds this very trace already, with all its pictures."""
+def keeps(run: RunDirectory, content: Mapping[str, Any], with_pictures: bool = True) -> bool:
+    """Whether a run holds this very trace already, with all its pictures; `with_pictures`, with one at least."""
     try:
         kept = read_trace(run)
     except ModgraphError:
         return False
     if kept is None or kept.pictures.keys() != {*kept.content.get(PICTURES, ())}:
+        return False
+    if with_pictures and not kept.pictures:
         return False
     return {**kept.content, PICTURES: None} == {**json.loads(json_text(content)), PICTURES: None}

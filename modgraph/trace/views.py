@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from modgraph.diagnostics import ModgraphError
+from modgraph.extras import require
 from modgraph.trace.errors import NoControllers, NoGroups, NoGrowth, NoHistory, NoPaths, NoSteps, NotOfAnImage, TooTall
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ VIEWS = ("places", "groups", "training", "controllers", "paths", "steps", "growt
 
 def draw(view: str, trace: Trace, suffix: str, examples: int = EXAMPLES) -> bytes:
     """Render a view as a `.png`, `.svg` or `.pdf` file. Raises `ModgraphError`."""
+    require("pictures", "a picture of a trace", "write numbers: -o trace.npz")
     file = "places_picture" if view == "places" else "pictures"
     picture = getattr(import_module(f"modgraph.trace.{file}"), f"{view}_picture")
     content: bytes = picture(trace.first(examples) if view == "places" else trace, suffix)

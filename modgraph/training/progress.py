@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from tqdm import tqdm
 
 from modgraph.data import TRAIN
+from modgraph.extras import find_missing
 from modgraph.files import writing
 from modgraph.log import log
 from modgraph.metrics.metrics import better
@@ -105,10 +106,17 @@ class Log:
         self.lines = Journal(directory.metrics)
         self.folder = directory.tensorboard
         self.since = since
+        if find_missing("tensorboard"):
+            log.info(
+                "metrics go to metrics.jsonl; to TensorBoard too after: pip install 'modgraph-compiler[tensorboard]'"
+            )
 
     @cached_property
-    def events(self) -> Any:
-        """TensorBoard's file, made with the first value: one for each time that a run was taken up and got on."""
+    def events(self) -> Any | None:
+        """TensorBoard's file, made with the first value: one for each time that a run was taken up and got on. None
+        without its package."""
+        if find_missing("tensorboard"):
+            return None
         from torch.utils.tensorboard import SummaryWriter
 
         return SummaryWriter(str(self.folder), purge_step=self.since + 1)
@@ -116,20 +124,26 @@ class Log:
     def write(self, split: str, epoch: int, step: int, values: dict[str, float], tags: Mapping[str, Any]) -> None:
         """A line of a split's metrics; `told` stands in front of them, such as the phase that they are of."""
         self.lines.add({"step": step, "epoch": epoch, "split": split, **tags, **values})
-        with writing(self.folder):
-            for name, value in values.items():
-                self.events.add_scalar(f"{split}/{name}", value, step)
-            self.events.flush()  # it waits for two minutes else, and a checkpoint would count what a kill then loses
+        self._write_events(split, step, values)
         # of metrics of which there are many alike, such as the use of each module, the files have them, a line does not
         plain = {name: value for name, value in values.items() if not name.rpartition(".")[2].isdigit()}
         text = "  ".join(f"{name} {value:.4g}" for name, value in plain.items())
         where = "".join(f"{name} {value}  " for name, value in tags.items())
         log.info(f"{where}epoch {epoch:3}  {split}  {text}")
 
+    def _write_events(self, split: str, step: int, values: Mapping[str, float]) -> None:
+        if self.events is None:
+            return
+        with writing(self.folder):
+            for name, value in values.items():
+                self.events.add_scalar(f"{split}/{name}", value, step)
+            self.events.flush()  # it waits for two minutes else, and a checkpoint would count what a kill then loses
+
     def close(self) -> None:
-        if "events" in vars(self):
+        events = vars(self).get("events")  # where there is none yet, none is made
+        if events is not None:
             with writing(self.folder):
-                self.events.close()
+                events.close()
 
 
 def progress(items: Iterator[T], total: int, title: str, quiet: bool = False) -> Iterator[T]:

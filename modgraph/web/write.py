@@ -18,6 +18,7 @@ from modgraph.backends.onnx import Report
 from modgraph.data import Arrays
 from modgraph.declare import Role
 from modgraph.diagnostics import ModgraphError
+from modgraph.extras import require
 from modgraph.inspect.page.content import Pane
 from modgraph.inspect.page.document import ELK_NOTICE, elk, render, style_of_drawing, text_of
 from modgraph.inspect.quote import escape_html
@@ -51,6 +52,7 @@ def check_page(folder: str | Path, force: bool) -> None:
     if Path(folder).suffix == ".onnx":
         raise ModgraphError([NoFolder(path=str(folder))])
     module_files()
+    require("visualize", "a page with a graph")
     check_place(Path(folder), force)
 
 

