@@ -1,4 +1,4 @@
-"""Settles what a spec means: from syntax tree to graph."""
+"""Elaborates a syntax tree into a graph."""
 
 from modgraph.elaboration.elaborate import diagnose, elaborate, elaborate_blocks, read_model, read_value
 from modgraph.elaboration.findings import find_moves

@@ -1,4 +1,4 @@
-"""Applies ops and modules to values: nodes of the graph. A formula of ops becomes nodes only on demand."""
+"""Applies ops and modules to values by adding nodes to the graph. Formulas of ops become nodes only on demand."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from modgraph.types import Misfit, TensorType
 
 ADD: Any = ARITHMETIC["+"]
 MULTIPLY: Any = ARITHMETIC["*"]
-MOST_OPS = 100  # of one formula
+MOST_OPS = 100  # in one formula
 
 
 def apply_module(module: ModuleEntity, tensors: tuple[Tensor, ...], span: Span, elaborator: Elaborator) -> Any:
-    """A named instance: its nodes stand below this statement, its weights below the module."""
+    """Apply a named instance: its nodes lie below the statement, its weights below the module."""
     if not is_own(module, span, elaborator):
         return POISON
     node, _ = elaborator.naming.next(module.word)
@@ -44,7 +44,7 @@ def apply_module(module: ModuleEntity, tensors: tuple[Tensor, ...], span: Span, 
 
 
 def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, elaborator: Elaborator) -> Any:
-    """Add an op node; its results, or poison where the types do not fit."""
+    """Add an op node and return its results; poison where the types do not fit."""
     op, context = bound.op, elaborator.context
     context.spend(OPERAND * len(tensors), span)
     try:
@@ -71,7 +71,7 @@ def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, elaborator: E
 
 
 def _has_name_of_its_own(owner: str, span: Span, elaborator: Elaborator) -> bool:
-    """Whether the weights of an op are called so that none lie below another op's; the name is taken then."""
+    """Whether the name of an op's weights lies neither above nor below that of another op; reserve the name."""
     known, parts = elaborator.context.owners.setdefault(elaborator.home, {}), owner.split(".")
     above = [".".join(parts[:end]) for end in range(1, len(parts))]
     other = next((each for each in above if known.get(each) == each), None)
@@ -84,7 +84,7 @@ def _has_name_of_its_own(owner: str, span: Span, elaborator: Elaborator) -> bool
 
 
 def agree_on_weights(owner: str, shapes: dict[str, tuple[int, ...]], span: Span, elaborator: Elaborator) -> bool:
-    """Whether the weights of an owner have the shapes its earlier uses gave them."""
+    """Whether the weights of an owner have the shapes of its earlier uses."""
     earlier = elaborator.context.weights.setdefault((elaborator.home, owner), shapes)
     if earlier.keys() != shapes.keys():
         facts: Any = {"found": ", ".join(shapes) or "none", "earlier": ", ".join(earlier) or "none"}
@@ -98,14 +98,14 @@ def agree_on_weights(owner: str, shapes: dict[str, tuple[int, ...]], span: Span,
 
 
 def report_misfit(misfit: Misfit, who: str, tensors: tuple[Tensor, ...], span: Span, elaborator: Elaborator) -> Poison:
-    """Report why something does not fit, with where the `tensors` come from that it is applied to."""
+    """Report a misfit, with notes on the origins of the `tensors`."""
     notes, facts = note_origins(tensors, misfit.operand), {"reason": misfit.reason, "way_out": misfit.help}
     return elaborator.report(errors.DoesNotFit(span=span, notes=notes, who=who, **facts))
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A result of a graph, or the result at `index` of an op on formulas. `size` counts the ops."""
+    """A result of a graph, or the result at `index` of an op applied to formulas. `size` counts the ops."""
 
     type: TensorType
     source: Result | Op
@@ -115,12 +115,12 @@ class Formula:
 
 
 def make_formula(result: Result, graph: Graph) -> Formula:
-    """The formula without ops for a result."""
+    """Return the formula of a result, which has no ops."""
     return Formula(graph.type_of(result), result)
 
 
 def apply_to(op: Op, *operands: Formula | None, index: int = 0) -> Formula | None:
-    """An op applied to formulas; None if one of them is None, if the op does not fit them, or beyond `MOST_OPS`."""
+    """Apply an op to formulas; None if one is None, the op does not fit them, or the formula exceeds `MOST_OPS`."""
     known = tuple(each for each in operands if each is not None)
     size = 1 + sum(each.size for each in known)
     if len(known) < len(operands) or size > MOST_OPS:
@@ -137,7 +137,7 @@ def ones_like(formula: Formula) -> Formula | None:
 
 
 def broadcast_to(formula: Formula, place: int, operands: tuple[Formula, ...], type_: TensorType) -> Formula | None:
-    """A formula in place of one of an op's operands, broadcast as the op broadcasts them to its result."""
+    """Broadcast a formula that takes the place of an op's operand to the shape of the op's result."""
     if formula.type.shape == type_.shape:
         return formula
     found: Formula | None = None
@@ -148,7 +148,7 @@ def broadcast_to(formula: Formula, place: int, operands: tuple[Formula, ...], ty
 
 
 def compute(formula: Formula, span: Span | None, elaborator: Elaborator) -> Tensor | Poison:
-    """Add the ops of a formula to the graph."""
+    """Add the ops of a formula to the graph and return its value."""
     if isinstance(formula.source, Result):
         return Tensor(formula.source, formula.type, span)
     operands = [each for operand in formula.operands if isinstance(each := compute(operand, span, elaborator), Tensor)]

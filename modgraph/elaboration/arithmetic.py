@@ -1,4 +1,4 @@
-"""Operators, ranges, members and functions of constants; and operators on values, which are ops."""
+"""Evaluates operators, ranges, indices and functions of constants, and turns operators on values into ops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from modgraph.ops.compared import COMPARISONS, MIRRORED
 from modgraph.syntax import ast
 
 OPERATORS = {**ARITHMETIC, **COMPARISONS}
-MOST_LISTED = 20  # members of a family, in a message
+MOST_LISTED = 20  # members of a family in a message
 LOGIC = {
     "and": "of zeros and ones a product is both: (a > 0) * (b > 0)",
     "or": "of zeros and ones the larger is either: (a > 0, b > 0) -> maximum",
@@ -44,7 +44,8 @@ def constant_call(name: str, call: ast.Call, elaborator: Elaborator) -> Any:
 
 
 def _measure_pool(name: str, pool: PoolEntity, call: ast.Call, elaborator: Elaborator) -> Any:
-    """How many axes or numbers the modules of a pool take or yield; of what they yield, how long the last axis is."""
+    """Return the number of axes or elements that a pool's modules take or yield; for results, the size of the last
+    axis."""
     node = find_node(pool.path, elaborator)
     if not isinstance(node, PoolNode):
         return elaborator.report(errors.Arithmetic(span=call.span, problem="it is known once the pool is used"))
@@ -60,7 +61,7 @@ def _measure_pool(name: str, pool: PoolEntity, call: ast.Call, elaborator: Elabo
 
 
 def evaluate_function(name: str, values: list[Any], call: ast.Call, elaborator: Elaborator) -> Any:
-    """A function of constants, its problems told."""
+    """Evaluate a function of constants and report its problems."""
     longest = max((len(value) for value in values if isinstance(value, tuple | range)), default=0)
     elaborator.context.spend(min(longest, constants.LONGEST_LIST), call.span)
     return fold_constants(call, elaborator, constants.call, name, values)
@@ -135,7 +136,7 @@ RULES: dict[type[ast.Expression], Callable[[Any, Elaborator], Any]] = {
 
 
 def fold_constants(expression: ast.Tree, elaborator: Elaborator, function: Any, *values: Any) -> Any:
-    """A constant computed from constants, its problems told."""
+    """Compute a constant from constants and report problems."""
     if POISON in values:
         return POISON
     try:
@@ -146,7 +147,7 @@ def fold_constants(expression: ast.Tree, elaborator: Elaborator, function: Any, 
 
 
 def check_size(value: Any, expression: ast.Expression, elaborator: Elaborator) -> bool:
-    """Count the work with a list, whose lists within may be long too; false, with a message, if it is too long."""
+    """Charge the work for a list and its nested lists; report and return False if the list is too large."""
     count, depth = constants.extent(value)
     elaborator.context.spend(count, expression.span)
     return not isinstance(fold_constants(expression, elaborator, constants.check_extent, count, depth), Poison)

@@ -1,4 +1,4 @@
-"""Names that a statement gives to values: those it binds, members of families, outputs and losses."""
+"""Elaborates the statements that bind names: bindings, members of families, outputs and losses."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def elaborate_binding(statement: ast.Binding, elaborator: Elaborator) -> None:
     value = inside.evaluate(statement.value)
     if isinstance(value, entities.TensorTuple):
         values = list(value.tensors)
-    else:  # a family is one result, or as many as it has members
+    else:  # a family is one result, or one for each member
         values = [value] if len(keys) == 1 else list(flatten_values(value))
     if len(values) != len(keys) and not isinstance(value, Poison):
         value = elaborator.report(errors.NamesAndResults(span=span, names=len(keys), values=len(values)))
@@ -58,14 +58,14 @@ def elaborate_binding(statement: ast.Binding, elaborator: Elaborator) -> None:
         if isinstance(elaborator.scope.bound(reference.name), entities.DeclaredEntity | AxisEntity):
             elaborator.report(errors.DuplicateName(span=reference.span, name=reference.name))
             continue
-        if isinstance(each, Family):  # as a block gives it; from here on it is called so
+        if isinstance(each, Family):  # a block names the family; the binding renames it
             each = replace(each, name=reference.name)
         elaborator.context.observe(reference.span, each)
         bind_name(reference, key, each, elaborator)
 
 
 def member_key(reference: ast.Reference, elaborator: Elaborator) -> Any:
-    """The member that `s[k]` names, or None for a plain name."""
+    """Return the key of the member `s[k]`, or None for a plain name."""
     if reference.index is None:
         return None
     key = elaborator.constant(reference.index, "an index")
@@ -76,7 +76,7 @@ def member_key(reference: ast.Reference, elaborator: Elaborator) -> Any:
 
 
 def bind_name(reference: ast.Reference, key: Any, value: Any, elaborator: Elaborator) -> None:
-    """Bind a name, or a member of a family, which is visible in the whole body."""
+    """Bind a name, or add a member to a family, which the whole body sees."""
     name, body = reference.name, elaborator.scope.body
     family = body.names.get(name)
     if key is None or isinstance(key, Poison):
@@ -94,7 +94,7 @@ def bind_name(reference: ast.Reference, key: Any, value: Any, elaborator: Elabor
 
 
 def enter_binding(name: str, elaborator: Elaborator) -> Elaborator:
-    """Where the right side of a statement stands: its inline ops are named after what it binds."""
+    """Return an elaborator for the right side of a statement, whose inline ops take the name that it binds."""
     return elaborator.with_naming(elaborator.scope.next_binding(name))
 
 
@@ -131,7 +131,7 @@ def elaborate_output(statement: ast.Output, elaborator: Elaborator) -> None:
 
 
 def _add_result(statement: ast.Output, call: BlockCall, elaborator: Elaborator) -> None:
-    """Add a result to those of a block; members of one family are one result."""
+    """Add a result to the call of a block; members of one family form one result."""
     reference, expression = statement.reference, statement.value
     if reference is None:
         name = expression.name if isinstance(expression, ast.Name) else "output"
@@ -152,7 +152,7 @@ def _add_result(statement: ast.Output, call: BlockCall, elaborator: Elaborator) 
 
 
 def _reference(value: ast.Expression) -> ast.Reference | None:
-    """The name of what is given out, or of a member of a family, where it is no other expression."""
+    """Return the reference that an expression consists of: a name or a member of a family; None for any other."""
     match value:
         case ast.Name(name=name):
             return ast.Reference(span=value.span, name=name)
@@ -163,7 +163,7 @@ def _reference(value: ast.Expression) -> ast.Reference | None:
 
 
 def _name_member(name: str, key: Any, elaborator: Elaborator) -> Elaborator:
-    """Where the right side stands: a member is called by its key alone, whatever loops it stands in."""
+    """Return an elaborator for the right side of a member, named by its key regardless of enclosing loops."""
     if key is None or isinstance(key, Poison):
         return enter_binding(name, elaborator)
     return elaborator.with_naming(elaborator.scope.member_of_body(f"{name}.{key}"))
@@ -180,7 +180,7 @@ def elaborate_loss(statement: ast.Loss, elaborator: Elaborator) -> None:
         elaborator.report(errors.DuplicateName(span=statement.span, name=inside.naming.node, way_out=advice))
         return
     value = inside.evaluate(statement.value)
-    if isinstance(value, Poison) or value == 0.0:  # what counts as zero is no loss
+    if isinstance(value, Poison) or value == 0.0:  # a constant zero is no loss
         return
     if not isinstance(value, Tensor):
         inside.report(errors.NotValue(span=statement.value.span, what="a loss", found=describe(value)))
@@ -192,10 +192,10 @@ def elaborate_loss(statement: ast.Loss, elaborator: Elaborator) -> None:
 
 
 def _name_of_loss(statement: ast.Loss) -> str:
-    """The given name, or `importance` for `0.1 * importance(r)`.
+    """Return the given name, or `importance` for `0.1 * importance(r)`.
 
-    Of several ops that are made to be minimised all are named (`importance_load`); of none the last that is applied,
-    or the value that was bound before.
+    If the expression applies objectives, all of them are named (`importance_load`); otherwise the last op that it
+    applies, or the first name in it.
     """
     if statement.reference is not None:
         return statement.reference.name
@@ -208,7 +208,7 @@ def _name_of_loss(statement: ast.Loss) -> str:
 
 
 def _find_applied(tree: ast.Tree) -> Iterator[str]:
-    """The names of what is called, or stands right of an arrow, in the order of work."""
+    """Iterate over the names of ops in the order in which they are applied."""
     for value in (getattr(tree, field.name) for field in fields(tree)):
         for child in value if isinstance(value, tuple) else (value,):
             if isinstance(child, ast.Tree):

@@ -1,4 +1,4 @@
-"""Blocks: definitions that each use instantiates, and what they require of their parameters."""
+"""Instantiates definitions of blocks and routers, and checks the requirements on their parameters."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ MOST_NESTED = 40  # uses of a definition inside each other, through arguments
 def use_block(
     block: entities.BlockEntity, arguments: list[CallArgument], elaborator: Elaborator, span: Span
 ) -> BlockUse | Poison:
-    """A block with its arguments bound to its parameters; told mistakes give poison."""
+    """Bind the arguments of a block to its parameters; poison after a reported mistake."""
     definition, callee = block.definition, block.definition.name
     if id(definition) in elaborator.defining or elaborator.context.active_blocks.count(id(definition)) >= MOST_NESTED:
         return elaborator.report(errors.RecursiveBlock(span=span, name=callee))
     elaborator.context.spend(len(definition.parameters), span)
     values, spans, label = _bind_arguments(definition, arguments, elaborator)
     scope = Scope(outer=block.scope)
-    own_text = BlockCall(callee, None, defining=(*elaborator.defining, id(definition)))  # which may not use it
+    own_text = BlockCall(callee, None, defining=(*elaborator.defining, id(definition)))  # may not use itself
     inside = replace_fields(elaborator, scope=scope, call=own_text)
     defaults: dict[str, Any] = {}
     for parameter in definition.parameters:
@@ -54,7 +54,7 @@ def use_block(
 def _bind_arguments(
     definition: ast.Definition, arguments: list[CallArgument], elaborator: Elaborator
 ) -> tuple[dict[str, Any], dict[str, Span], Any]:
-    """What is given for which parameter, and where; and the word for `name=`, if it is no parameter."""
+    """Return the values and spans of the arguments by parameter, and the label of `name=` unless it is a parameter."""
     callee, names = definition.name, [parameter.name for parameter in definition.parameters]
     values: dict[str, Any] = {}
     spans: dict[str, Span] = {}
@@ -74,7 +74,7 @@ def _bind_arguments(
 def _check_kind(
     callee: str, name: str, default: Any, value: Any, spans: dict[str, Span], elaborator: Elaborator
 ) -> Any:
-    """The argument of a router, which is of the kind of its default: a constant of one kind, or a callable."""
+    """Check that the argument of a router has the kind of its default: a constant of one kind, or a callable."""
     if isinstance(default, Poison) or isinstance(value, Poison):
         return value
     if isinstance(default, Entity) and isinstance(value, Entity):
@@ -90,7 +90,7 @@ def _check_kind(
 
 
 def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, elaborator: Elaborator) -> Any:
-    """The output of a block's body with these operands as its inputs, or several (a family is one)."""
+    """Elaborate the body of a block with these operands, and return its outputs; a family is one output."""
     definition, context = use.block.definition, elaborator.context
     inside, call = enter_body(use, elaborator.naming.next(definition.name, use.label), tensors, span, elaborator)
     context.spend(BLOCK + len(definition.parameters) + 2 * len(tensors), span)
@@ -115,7 +115,7 @@ def enter_body(
     elaborator: Elaborator,
     frozen: bool = False,
 ) -> tuple[Elaborator, BlockCall]:
-    """Where the body of a definition stands in one use, below the `names` of its nodes and of its weights."""
+    """Return an elaborator and a call for the body of a definition; `names` are those of its nodes and its weights."""
     definition, (node, owner) = use.block.definition, names
     elaborator.context.shorter[node] = elaborator.naming.shorter(node)
     scope = Scope(owner, node, use.block.scope, frozen=frozen or elaborator.scope.frozen)
@@ -138,13 +138,13 @@ BOUNDS = {
 
 
 def elaborate_require(statement: ast.Require, elaborator: Elaborator) -> None:
-    """Tell what does not hold where the parameter was given; nothing follows from that parameter."""
+    """Check the requirements of a statement; report a failure at the argument, and poison the parameter."""
     for condition in _parts(statement.condition):
         _require(condition, elaborator)
 
 
 def _require_all(definition: ast.Definition, elaborator: Elaborator) -> None:
-    """What a definition asks of its parameters alone, which stand in the scope of the use."""
+    """Check the requirements of a definition that depend on its parameters alone."""
     known = {parameter.name for parameter in definition.parameters}
     asked = [each.condition for each in definition.body.statements if isinstance(each, ast.Require)]
     for condition in (part for each in asked for part in _parts(each)):
@@ -153,7 +153,7 @@ def _require_all(definition: ast.Definition, elaborator: Elaborator) -> None:
 
 
 def _parts(condition: ast.Expression) -> Iterator[ast.Expression]:
-    """The conditions that all must hold, in order."""
+    """Split a condition at `and`."""
     if isinstance(condition, ast.Binary) and condition.operator == "and":
         yield from _parts(condition.left)
         yield from _parts(condition.right)
@@ -162,7 +162,7 @@ def _parts(condition: ast.Expression) -> Iterator[ast.Expression]:
 
 
 def _names(condition: ast.Expression) -> list[str]:
-    """What a condition speaks of, in order."""
+    """List the names in a condition, in order."""
     found = dict.fromkeys(tree.name for tree in ast.walk(condition) if isinstance(tree, ast.Name))
     return [name for name in found if name not in constants.FUNCTIONS]
 
@@ -186,14 +186,14 @@ def _require(condition: ast.Expression, elaborator: Elaborator) -> None:
 
 
 def _broken(condition: ast.Expression, names: list[str], elaborator: Elaborator) -> tuple[str, str, str]:
-    """What does not hold, of parameters of these names: whose fault it is, what it must be, and how to mend it."""
+    """Explain a failed condition on some parameters: the name at fault, the problem, and the way out."""
     operator = condition.operator if isinstance(condition, ast.Binary) else ""
     if isinstance(condition, ast.Binary) and operator in (*BOUNDS, "in"):
         left, right = condition.left, condition.right
         if operator in BOUNDS and not isinstance(left, ast.Name):
             left, right, operator = right, left, MIRRORED[operator]
         computed = not isinstance(right, ast.Name) and any(name in names for name in _names(right))
-        if isinstance(left, ast.Name) and not computed:  # of a parameter: each of the two may be what is wrong
+        if isinstance(left, ast.Name) and not computed:  # with two parameters, either may be wrong
             name, value, bound = left.name, elaborator.evaluate(left), elaborator.evaluate(right)
             if operator in BOUNDS:
                 problem, way_out = (each.format(format_briefly(bound), name=name) for each in BOUNDS[operator])
@@ -203,7 +203,7 @@ def _broken(condition: ast.Expression, names: list[str], elaborator: Elaborator)
                 way_out = did_you_mean(str(value), words, f"write {name}={format_value(next(iter(bound), 0))}")
             return name, f"{problem}, not {format_briefly(value)}", way_out
     written = condition.span.text
-    written += ")" * (written.count("(") - written.count(")"))  # a group's span is that of what stands in it
+    written += ")" * (written.count("(") - written.count(")"))  # the span of a group leaves out its parentheses
     printed = ", ".join(f"{name}={format_briefly(elaborator.scope.find(name))}" for name in names) or "not so"
     is_, it = ("are", "one of them") if len(names) > 1 else ("is", "it")
     problem = f"must be such that {written}, and {is_} {printed}"

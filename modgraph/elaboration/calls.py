@@ -1,4 +1,4 @@
-"""Calls of ops and routers: their arguments, checked and turned into settings."""
+"""Evaluates the arguments of calls and binds them to the settings of ops and routers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from modgraph.elaboration.entities import POISON, Entity, OpUse, Poison, WithAxi
 from modgraph.syntax import ast
 from modgraph.types import is_word, word_like, word_problem
 
-APPLICABLE = ast.Name | ast.Call | ast.Pipeline | ast.Index  # what may stand for something to be applied
+APPLICABLE = ast.Name | ast.Call | ast.Pipeline | ast.Index  # expressions that may evaluate to a callable
 INITIALIZERS = {"zeros": 0, "ones": 0, "constant": 1, "normal": 1, "uniform": 1}
 
 
 @dataclass(frozen=True)
 class CallArgument:
-    """One argument of a call, evaluated; where it is a block's parameter, `given` is where that is given its value."""
+    """An evaluated argument of a call; `given` is the span of its value where it is a parameter of a block."""
 
     name: str | None
     value: Any
@@ -34,7 +34,7 @@ class CallArgument:
 
 
 def evaluate_arguments(call: ast.Expression, elaborator: Elaborator, of_op: bool = True) -> list[CallArgument]:
-    """The arguments of a call in order: settings of an op, or what a block or a router takes, callables included."""
+    """Evaluate the arguments of a call in order: settings of an op, or constants and callables otherwise."""
     return [
         CallArgument(
             each.name, _evaluate_value(each, elaborator, of_op), each.span, elaborator.find_argument(each.value)
@@ -60,7 +60,7 @@ def _evaluate_value(argument: ast.Argument, elaborator: Elaborator, of_op: bool)
 
 
 def evaluate_argument(expression: ast.Expression, elaborator: Elaborator) -> Any:
-    """An argument of a block: a constant, what can be applied, or a list of such; a kind of router as it is written."""
+    """Evaluate an argument of a block: a constant, a callable, a list of these, or a kind of router."""
     callee = expression.callee if isinstance(expression, ast.Call) else expression
     if isinstance(callee, ast.Name) and is_router_name(callee.name, elaborator.scope):
         return elaborator.make_template(ast.Stage(span=expression.span, term=expression))
@@ -82,7 +82,7 @@ def match_arguments(
     values: Mapping[str, Any],
     elaborator: Elaborator,
 ) -> Iterator[tuple[str, CallArgument]]:
-    """Each argument with the name of what it is for; a told mistake is poison, for "" where there are too many."""
+    """Pair each argument with the name of its parameter ("" if surplus); a reported mistake yields poison."""
     positional = iter(names)
     for argument in arguments:
         name, span = argument.name or next(positional, ""), argument.span
@@ -103,7 +103,7 @@ def match_arguments(
 def bind_settings(
     declaration: type[Declaration], arguments: list[CallArgument], elaborator: Elaborator, span: Span
 ) -> OpUse | Poison:
-    """A declaration with the arguments of a call as its settings; told mistakes give poison."""
+    """Bind the arguments of a call to the settings of a declaration; poison after a reported mistake."""
     elaborator.context.spend(CALL, span)
     settings, callee = declaration.settings(), declaration.name
     common: dict[Any, Any] = {
@@ -139,8 +139,8 @@ def bind_settings(
 
 
 def resolve_axis(value: Any, elaborator: Elaborator) -> Any:
-    """The name of an axis by what a spec calls it (a pool or its name, a block's word for an axis of its input), or the
-    names of several; anything else as it is."""
+    """Return the name of an axis that a spec refers to by a pool, its name, or a block's word for an axis; a list
+    element by element; anything else as it is."""
     if isinstance(value, tuple):
         return tuple(resolve_axis(each, elaborator) for each in value)
     if isinstance(value, str):
@@ -152,7 +152,7 @@ def resolve_axis(value: Any, elaborator: Elaborator) -> Any:
 
 
 def _as_list(arguments: list[CallArgument], settings: dict[str, Setting]) -> list[CallArgument]:
-    """The arguments without a name of an op whose first setting is a list of axes, as that list."""
+    """Collect the positional arguments of an op whose first setting is a list of axes into that list."""
     first = next(iter(settings.values()), None)
     listed = [argument for argument in arguments if argument.name is None]
     if first is None or not (first.bounds["axis"] and tuple in first.kinds) or not listed:
@@ -166,7 +166,7 @@ def _as_list(arguments: list[CallArgument], settings: dict[str, Setting]) -> lis
 def _as_names(
     arguments: list[CallArgument], declaration: type[Declaration], elaborator: Elaborator
 ) -> list[CallArgument]:
-    """The arguments of an op that takes any name, as its setting `names`."""
+    """Collect the arguments of an op that takes any name into its setting `names`."""
     setting, callee = declaration.settings()["names"], declaration.name
     named = [argument for argument in arguments if argument.name not in (None, "names")]
     others = [argument for argument in arguments if argument not in named]
@@ -207,7 +207,7 @@ def _accepts(setting: Setting, argument: CallArgument, callee: str, elaborator: 
 
 
 def read_label(argument: CallArgument, elaborator: Elaborator) -> str | Poison:
-    """The word given as `name=`."""
+    """Check the word that `name=` gives."""
     value = argument.value
     if isinstance(value, Poison) or (isinstance(value, str) and is_word(value)):
         return value
@@ -219,7 +219,7 @@ def read_label(argument: CallArgument, elaborator: Elaborator) -> str | Poison:
 
 
 def read_initial(expression: ast.Expression, elaborator: Elaborator) -> Initial | Poison:
-    """What `init=` says: zeros, ones, constant(number), normal(deviation) or uniform(bound)."""
+    """Read the initialiser of `init=`: zeros, ones, constant(number), normal(deviation) or uniform(bound)."""
     callee = expression.callee if isinstance(expression, ast.Call) else expression
     arguments = expression.arguments if isinstance(expression, ast.Call) else ()
     name = callee.name if isinstance(callee, ast.Name) else ""

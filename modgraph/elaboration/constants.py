@@ -1,4 +1,4 @@
-"""Arithmetic on constants, bounded before it is computed."""
+"""Computes with constants, within bounds checked beforehand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from modgraph.syntax.limits import INTEGER
 
 LONGEST_LIST = 100_000
 DEEPEST_LIST = 100
-LETTERS_A_STEP = 100  # of strings, which are compared faster than numbers in lists
+LETTERS_A_STEP = 100  # of strings, which compare faster than numbers in lists
 
 
 class ConstantProblem(Exception):
@@ -27,7 +27,7 @@ def unary(sign: str, operand: Any) -> Any:
 
 
 def binary(sign: str, left: Any, right: Any) -> Any:
-    """`left sign right`. Raises `ConstantProblem`."""
+    """Compute `left sign right`. Raises `ConstantProblem`."""
     if sign in ("and", "or"):
         pair = _truth(left), _truth(right)
         return all(pair) if sign == "and" else any(pair)
@@ -36,7 +36,7 @@ def binary(sign: str, left: Any, right: Any) -> Any:
     if sign in ("in", "not in"):
         if not isinstance(right, tuple | range):
             raise ConstantProblem(f'"in" needs a list or a range, not {format_briefly(right)}')
-        if isinstance(right, range):  # of which no member is looked at
+        if isinstance(right, range):  # without iterating over its members
             return (isinstance(left, int | float) and left == left // 1 and int(left) in right) == (sign == "in")
         return (left in right) == (sign == "in")
     _number(left, sign)
@@ -53,8 +53,10 @@ def binary(sign: str, left: Any, right: Any) -> Any:
 
 
 def extent(value: Any) -> tuple[int, int]:
-    """How much a constant holds, members of its lists and those of lists within, and how deep they are nested. A range
-    is one; what is beyond the limits is not looked at."""
+    """Measure a constant: the number of members of its lists, nested ones included, and their depth.
+
+    A range counts as one; the measurement stops beyond the limits.
+    """
     count, depth, level = 0, 0, [value]
     while level and count <= LONGEST_LIST and depth <= DEEPEST_LIST:
         count += sum(1 + len(each) // LETTERS_A_STEP if isinstance(each, str) else 1 for each in level)
@@ -67,7 +69,7 @@ def extent(value: Any) -> tuple[int, int]:
 
 
 def check_extent(count: int, depth: int) -> None:
-    """Raises `ConstantProblem` for a list that holds too much, or is nested too deep."""
+    """Raise `ConstantProblem` for a list with too many members, or nested too deep."""
     if count > LONGEST_LIST:
         raise ConstantProblem(f"lists with too many members in all: at most {LONGEST_LIST}", "write a range: 0..n")
     if depth > DEEPEST_LIST:
@@ -82,7 +84,7 @@ def range_of(start: Any, stop: Any) -> range:
 
 
 def item_of(values: Any, index: Any) -> Any:
-    """One member of a list, counted from 0."""
+    """Return one member of a list, counted from 0."""
     if not isinstance(values, tuple | range):
         raise ConstantProblem(f"only lists and families have members, not {format_briefly(values)}")
     if type(index) is not int or not 0 <= index < len(values):
@@ -92,7 +94,7 @@ def item_of(values: Any, index: Any) -> Any:
 
 
 def call(name: str, values: list[Any]) -> Any:
-    """A function of constants: those of lists, and of one number."""
+    """Compute a function of constants: of a list, or of one number."""
     try:
         if name in OF_ONE:
             (only,) = values
@@ -119,7 +121,7 @@ def call(name: str, values: list[Any]) -> Any:
 OF_ONE: dict[str, Callable[[Any], Any]] = {"abs": abs, "round": round}
 OF_ONE |= {name: getattr(math, name) for name in ("exp", "log", "sqrt", "sin", "cos")}
 OF_SEVERAL: dict[str, Callable[[Any], Any]] = {"min": min, "max": max, "sum": sum}
-OF_POOL = ("len", "message_rank", "message_width", "result_rank", "result_width")  # of a pool
+OF_POOL = ("len", "message_rank", "message_width", "result_rank", "result_width")  # functions of a pool
 FUNCTIONS = (*OF_SEVERAL, *OF_POOL, *OF_ONE)
 COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
@@ -149,12 +151,12 @@ def _truth(value: Any) -> bool:
 
 
 def same_kind(default: Any, value: Any) -> bool:
-    """Whether a parameter with this default takes a value."""
+    """Whether a parameter with this default accepts a value."""
     kinds: Any = {float: int | float, tuple: tuple | range, range: tuple | range}.get(type(default), type(default))
     return isinstance(default, bool) == isinstance(value, bool) and isinstance(value, kinds)
 
 
 def kind_of(default: Any) -> str:
-    """What a parameter with this default takes, in words."""
+    """Describe what a parameter with this default accepts."""
     words = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
     return words.get(type(default), "a list")

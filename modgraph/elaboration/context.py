@@ -1,4 +1,4 @@
-"""What one elaboration carries along: the report, what was used and named, the limits, and the bodies it is in."""
+"""Holds the state of one elaboration: the report, names and uses so far, limits, and the enclosing bodies."""
 
 from __future__ import annotations
 
@@ -22,32 +22,28 @@ from modgraph.syntax import ast
 from modgraph.types import Axis, Shape, TensorType
 
 MOST_STEPS = 1_000_000  # of about two microseconds
-LIMITS = {  # how much there may be of a thing; what is told where there is more, and the way out
+LIMITS = {  # the most there may be of a thing, the message beyond it, and the way out
     "nodes": (30_000, "the graph has too many nodes", "lower the number"),
     "iterations": (20_000, "too many iterations in all", "lower the number"),
-    "weights": (
-        200_000,
-        "the model has too many tensors of weights",
-        "lower the number",
-    ),  # in all modules of all pools
+    "weights": (200_000, "the model has too many tensors of weights", "lower the number"),  # those of pools included
     "steps": (MOST_STEPS, "the spec takes too many steps to work out", "write fewer iterations or shorter lists"),
     "uses": (50, "modules used inside modules are nested too deep", "use fewer levels"),
-    "pools": (16, "pools inside pools are nested too deep", "use fewer levels"),  # a stored graph has four for each
+    "pools": (16, "pools inside pools are nested too deep", "use fewer levels"),  # four levels each in a stored graph
 }
-STATEMENT, CALL, BLOCK, MISTAKE = 4, 4, 40, 200  # steps that these take besides those of their parts
-OPERAND, RECORD, NAME = 8, 16, 10  # of an op, of a router, compared with a misspelt one
+STATEMENT, CALL, BLOCK, MISTAKE = 4, 4, 40, 200  # steps in addition to those of their parts
+OPERAND, RECORD, NAME = 8, 16, 10  # steps for an operand, a record of a router, a candidate for a misspelt name
 MOST_ERRORS = 50
 
-Observer = Callable[[Span, Any], None]  # told what stands at a place: a value, a module, a bound op
+Observer = Callable[[Span, Any], None]  # called with a place and its meaning: a value, a module, a bound op
 
 
 class Abandoned(Exception):
-    """A limit is reached: nothing more can usefully be said."""
+    """Raised when a limit is reached and elaboration stops."""
 
 
 @dataclass(frozen=True)
 class Declared:
-    """Where a module, a pool or a router is declared, and the name of a block, perhaps used in a scan, that does so."""
+    """The declaration of a module, pool or router; `block` names the enclosing block, perhaps one used in a scan."""
 
     name: str
     span: Span
@@ -57,13 +53,13 @@ class Declared:
 
 @dataclass
 class Decision:
-    """What a router decides while its body is elaborated: what it recorded, each time by name, and in what roles.
+    """The decision of a router while its body is elaborated.
 
-    It is declared at `span` by the path `router`. `naming` is that of what names axes, `words` are those that its body
-    names axes by, `named` the axes that got a name for them; what it routes has none of the `lacking`. What it routes
-    enters first, as `routed`, whose axes before the last `message_rank`, those of a message, are its senders. `modules`
-    is the axis of the modules; in what is routed it is one of senders like any other, `of_modules` with a name of its
-    own. `read` are the records that have been read, by graph and result, as the surroundings see them.
+    The path `router` is declared at `span`. `words` are the names of axes in the body, and `named` the axes they bind;
+    `naming` names the nodes that rename axes. `routed` is the value to route; its last `message_rank` axes are those of
+    a message, and the axes before them are the token axes. It lacks the axes in `lacking`. `modules` is the axis of the
+    modules. Where the routed value has it too, it is a token axis with a name of its own, in `of_modules`. `records`
+    and `roles` hold the records so far. `read` holds, by graph and result, the records that the surroundings have read.
     """
 
     router: str
@@ -83,30 +79,31 @@ class Decision:
 
     @property
     def token_axes(self) -> Shape:
-        """The axes of the senders, as the body sees them, that what is routed has."""
+        """The token axes of the routed value, by their names in the body."""
         shape = () if self.routed is None else self.routed.type.shape
         return tuple(axis for axis in shape[: len(shape) - self.message_rank] if axis not in self.lacking)
 
     def name_outside(self, axis: Axis, shape: Shape) -> str:
-        """What the surroundings call an axis that the body names, in a value of some shape; none if it is plain."""
+        """Return the outer name of an axis that the body names, in a value of some shape; "" for a plain axis."""
         modules = self.modules if axis in self.of_modules else None
         return modules.name if modules is not None and modules not in shape else ""
 
     def shape_outside(self, shape: Shape) -> Shape:
-        """A shape as the surroundings name its axes."""
+        """Return a shape with the outer names of its axes."""
         named = {*self.named.values()}
         return tuple(Axis(each.size, self.name_outside(each, shape)) if each in named else each for each in shape)
 
 
 @dataclass
 class BlockCall:
-    """One use of a block while its body is elaborated: operands not yet taken and how many inputs there were, axes they
-    bound, the first input with each name of an axis, names of the senders' axes from the last with the first input that
-    has them, outputs so far, of which a family is one.
+    """One use of a block while its body is elaborated.
 
-    Without operands it is no use: the block is checked by itself, its inputs being of the types it declares.
-    `decision` is that of a router, if it is one. `defining` are the definitions in whose text the use stands, and its
-    own: none of them is used in its own text.
+    `operands` are those not yet taken, and `taken` counts the inputs so far. `axes` binds words to axes, `named_by`
+    maps each word to its first input, and `token_axes` holds the word and the input for each token axis, from the last.
+    In `outputs` a family counts as one.
+
+    Without operands the block is checked by itself, with inputs of the declared types. `decision` is that of a router.
+    `defining` identifies this definition and those that enclose the use; none of them may be used inside it.
     """
 
     name: str
@@ -125,41 +122,41 @@ class BlockCall:
 
 
 class Context:
-    """The state of one elaboration."""
+    """The mutable state of one elaboration."""
 
     def __init__(self, report: Report, observe: Observer | None = None, without_use: bool = False) -> None:
         self.report = report
         self.observe: Observer = observe or (lambda span, value: None)
         self.is_observed = observe is not None
-        self.without_use = without_use  # of a block: parameters without a default are not known
-        self.used: dict[str, None] = {}  # paths of the modules, pools and routers that are used
+        self.without_use = without_use  # whether a block is checked by itself: some parameters are unknown
+        self.used: dict[str, None] = {}  # paths of the modules, pools and routers in use
         self.given: set[str] = set()  # names of the model's inputs, targets and scans
-        self.messages: dict[str, tuple[TensorType, ...]] = {}  # the values that a pool's modules take, by its path
-        self.yields: dict[str, tuple[TensorType, ...]] = {}  # those that they yield, where they are several
-        self.first_used: dict[str, Note] = {}  # by a pool's path, of the use that its modules are shaped for
-        self.of_any_length: set[str] = set()  # axes, by name
-        self.lengths: dict[str, str] = {}  # the input that tells the lengths of an axis, by the axis' name
+        self.messages: dict[str, tuple[TensorType, ...]] = {}  # the types that a pool's modules take, by its path
+        self.yields: dict[str, tuple[TensorType, ...]] = {}  # the types that they yield, if several
+        self.first_used: dict[str, Note] = {}  # notes on the first use of a pool, by its path
+        self.of_any_length: set[str] = set()  # names of axes of any length
+        self.lengths: dict[str, str] = {}  # inputs with the lengths along an axis, by its name
         self.signatures: dict[tuple[Op | Router, tuple[TensorType, ...], PoolTypes | None], Signature] = {}
         self.weights: dict[tuple[int, str], dict[str, tuple[int, ...]]] = {}
-        self.owners: dict[int, dict[str, str]] = {}  # of a graph: what lies at or below a name, of an op's weights
-        self.growing: dict[str, Span] = {}  # where it is said when the modules along an axis grow, by its name
-        self.may_grow: set[str] = set()  # the axes of which it is said whether they grow
-        self.deferred: list[tuple[str, Diagnostic]] = []  # what is told unless the modules along an axis may grow
+        self.owners: dict[int, dict[str, str]] = {}  # by graph: the owner of weights at or below a name
+        self.growing: dict[str, Span] = {}  # spans of the growth of modules, by the name of their axis
+        self.may_grow: set[str] = set()  # names of the axes that a growth condition mentions
+        self.deferred: list[tuple[str, Diagnostic]] = []  # reported unless the modules along an axis may grow
         self.named: dict[str, Node] = {}
-        self.shorter: dict[str, tuple[str, str]] = {}  # by the path of a call or route, names that are perhaps unique
-        self.unbound: dict[str, str] = {}  # by the name of a node that names axes of a record, that of the decision
-        self.decisions: dict[str, Any] = {}  # what a router decides at a use, by the name of its node
-        self.decides: dict[str, Any] = {}  # how a router that is written in the language does at each use, by its path
-        self.call: Call | None = None  # the use of a definition whose body is being elaborated
-        self.declared: dict[str, Declared] = {}  # every module, pool and router of the whole model, by path
+        self.shorter: dict[str, tuple[str, str]] = {}  # candidates for shorter names, by the path of a call or route
+        self.unbound: dict[str, str] = {}  # decisions, by the name of a node that renames the axes of a record
+        self.decisions: dict[str, Any] = {}  # the decision of a router at one use, by the name of its node
+        self.decides: dict[str, Any] = {}  # how a router defined in the language decides, by its path
+        self.call: Call | None = None  # the use of the definition whose body is being elaborated
+        self.declared: dict[str, Declared] = {}  # every module, pool and router of the model, by path
         self.counts = dict.fromkeys(LIMITS, 0)
-        self.active_blocks: list[int] = []  # definitions whose uses are being put in, each inside another
-        self.uses: list[Span] = []  # of routers whose bodies are put in
-        self.applied: list[tuple[Span, Span]] = []  # where something is written, and where it is being applied
+        self.active_blocks: list[int] = []  # definitions that are being inlined, from the outside
+        self.uses: list[Span] = []  # spans of the routers that are being inlined
+        self.applied: list[tuple[Span, Span]] = []  # spans of code that is written in one place and applied in another
 
     @property
     def incomplete(self) -> bool:
-        """Whether something may be missing only because of a mistake that was told, or of what a use would say."""
+        """Whether something may be missing only because of a reported mistake or of an absent use."""
         return self.without_use or bool(self.report.errors)
 
     def add_diagnostic(self, diagnostic: Diagnostic) -> None:
@@ -169,15 +166,15 @@ class Context:
             raise Abandoned
 
     def report_unless_growing(self, axis: str, caution: Diagnostic) -> None:
-        """Tell at the end of a pool's modules what matters only if no more can join them."""
+        """Defer a caution that applies only if no modules can join those along an axis."""
         self.deferred.append((axis, self._annotate(caution)))
 
     def report_deferred(self) -> None:
         self.report.extend(caution for axis, caution in self.deferred if axis not in self.may_grow)
 
     def _annotate(self, diagnostic: Diagnostic) -> Diagnostic:
-        """With a note of the other end of what is written at one place and applied at another; a mistake in a router of
-        the vocabulary where a spec uses it, with a note into its text."""
+        """Add notes for code that is written in one place and applied in another, and move a mistake in the text of a
+        built-in router to its use in the spec."""
         span, notes = diagnostic.span, diagnostic.notes
         apart = next(((there, here) for there, here in reversed(self.applied) if not here.holds(there)), None)
         if apart is not None:
@@ -196,7 +193,7 @@ class Context:
     def signature(
         self, declared: Op | Router, operands: tuple[TensorType, ...], pool: PoolTypes | None = None
     ) -> Signature:
-        """An op, or the router of a pool, bound to the types of its operands. Raises `Misfit`."""
+        """Bind an op, or the router of a pool, to the types of its operands. Raises `Misfit`."""
         known = self.signatures.get((declared, operands, pool))
         if known is None:
             if isinstance(declared, Router) and pool is not None:
@@ -207,7 +204,7 @@ class Context:
         return known
 
     def count(self, what: str, more: int, span: Span) -> None:
-        """Add to what there is of a thing. Where that is too much, nothing more can be said."""
+        """Add to a count. Raises `Abandoned`, with a report, beyond its limit."""
         self.counts[what] += more
         most, problem, way_out = LIMITS[what]
         if self.counts[what] > most:
@@ -215,14 +212,14 @@ class Context:
             raise Abandoned
 
     def spend(self, steps: int, span: Span) -> None:
-        """Count work, so that no text takes long: an expression is a step, and so is a member that is looked at."""
+        """Charge work, so that no text takes long: an expression costs a step, and so does a member of a list."""
         self.counts["steps"] += steps
         if self.counts["steps"] > MOST_STEPS:
             self.count("steps", 0, span)
 
     @contextmanager
     def enter_modules(self, span: Span) -> Iterator[None]:
-        """While the modules of a pool are elaborated, which belong to no call."""
+        """Enter the modules of a pool, which belong to no call."""
         self.count("pools", 1, span)
         with self.enter_call(None):
             yield
@@ -230,14 +227,14 @@ class Context:
 
     @contextmanager
     def enter_application(self, written: Span, applied: Span) -> Iterator[None]:
-        """While what is written at one place is applied at another, which mistakes in it then name too."""
+        """Enter code that is written in one place and applied in another; mistakes in it refer to both."""
         self.applied.append((written, applied))
         yield
         self.applied.pop()
 
     @contextmanager
     def enter_call(self, call: Call | None) -> Iterator[None]:
-        """While nodes belong to a call."""
+        """Add nodes to a call."""
         outer, self.call = self.call, call
         yield
         self.call = outer
@@ -246,7 +243,7 @@ class Context:
     def enter_use(
         self, kind: Kind, name: str, naming: Naming, span: Span, definition: ast.Definition | None = None
     ) -> Iterator[None]:
-        """While a module, or the definition of a block or router, is elaborated where it is used."""
+        """Enter a use of a module, or of the definition of a block or router."""
         self.count("uses", 1, span)
         self.active_blocks.append(id(definition))
         with self.enter_call(Call(kind, name, naming.node, naming.owner, self.call, span=span)):
@@ -256,11 +253,13 @@ class Context:
 
 
 def localize_axis_names(diagnostic: Diagnostic, scope: Scope, named: Mapping[str, Axis]) -> Diagnostic:
-    """A message with axes called as the scope calls them or their pools, and those `named` by their words. Only paths
-    are replaced: a name without a dot is one that a user wrote."""
+    """Replace the paths of axes in a message by their names in the scope, and `named` axes by their words.
+
+    A name without a dot comes from the user and stays.
+    """
     called = {axis.name: word for word, axis in named.items()}
     for name, value in (item for each in scope.chain() for item in each.names.items()):
-        if isinstance(value, WithAxis):  # what is further in hides what is further out
+        if isinstance(value, WithAxis):  # inner names hide outer ones
             called.setdefault(value.axis.name, name)
     words = {path: word for path, word in called.items() if "." in path}
     if not words:

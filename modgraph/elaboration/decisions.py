@@ -1,8 +1,7 @@
-"""The body of a router: axes that its inputs name, what it records, what leaves it, and who reads its records.
+"""Elaborates what is specific to the body of a router: names of axes, records, results, and reads of records.
 
-Every axis of senders has an identity in it: a plain one is called after the use of the router, and a value that lacks
-one that the body speaks of gets it, of length 1. What the body yields has these names no more; records keep them until
-they are read.
+In the body every token axis has a name: a plain axis is named after the use of the router, and a value without an axis
+that the body names gets one of size 1. The results of the body lose these names; records keep them until they are read.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ IN_MODULE = "compute the weights in the module: w = x -> linear(POOL) -> softmax
 
 
 def evaluate_attribute(expression: ast.Attribute, elaborator: Elaborator) -> Any:
-    """A record of a router: `gate.gates`, of its only route, or a family of several."""
+    """Evaluate a record of a router, `gate.gates`: of its only route, or a family for several routes."""
     target, name = elaborator.evaluate(expression.target), expression.name
     if isinstance(target, Poison):
         return POISON
@@ -65,7 +64,7 @@ def evaluate_attribute(expression: ast.Attribute, elaborator: Elaborator) -> Any
 
 
 def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Call, elaborator: Elaborator) -> Any:
-    """An op applied in function style: to values, or to routers, whose gates it takes."""
+    """Apply an op in function style to values, or to routers, whose gates it takes."""
     tensors: list[Tensor] = []
     routers_only = True
     for value, span in operands:
@@ -95,8 +94,8 @@ def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Cal
 
 
 def _find_records(router: RouterEntity, record: str, span: Span, elaborator: Elaborator) -> list[Any] | Poison:
-    """A record of every route so far that uses a router, as the surroundings of the route see it; inside a scan, of
-    this step and of those outside. A module of a pool reads none."""
+    """List a record of every route of a router so far, with the axes of the surroundings; inside a scan, of this step
+    and of routes outside. Modules of pools cannot read records."""
     if elaborator.region:
         what = f'a record of the router "{router.path}"'
         return elaborator.report(errors.NotInRegion(span=span, what=what, way_out=IN_MODULE))
@@ -107,7 +106,7 @@ def _find_records(router: RouterEntity, record: str, span: Span, elaborator: Ela
     for graph, each in found:
         value = Tensor(each.results[record], graph.type_of(each.results[record]))
         decision: Decision | None = elaborator.context.decisions.get(each.name)
-        if decision is not None:  # else of a router that Python computes
+        if decision is not None:  # else the router is one of Python
             read, before = (id(elaborator.graph), value.result), len(elaborator.graph)
             if read not in decision.read:
                 decision.read[read] = unbind(replace(value, span=span), decision, elaborator)
@@ -120,7 +119,7 @@ def _find_records(router: RouterEntity, record: str, span: Span, elaborator: Ela
 
 
 def bind_input(given: Tensor | Poison, statement: ast.Input, elaborator: Elaborator) -> Tensor | Poison:
-    """An operand as the body of a block sees it: in a router's, its axes have the names of the input's type."""
+    """Bind an input of a body to an operand; a router's input gets the axes that its type names."""
     decision = elaborator.decision
     if isinstance(given, Poison) or decision is None:
         return given
@@ -138,7 +137,7 @@ def bind_input(given: Tensor | Poison, statement: ast.Input, elaborator: Elabora
 
 
 def _name_axis(given: Tensor, place: int, word: str, elaborator: Elaborator) -> Tensor | Poison:
-    """A value in which the axis at a place is called by the body's word for it, if it is plain or that of modules."""
+    """Give the axis at a place of an input the body's name for it, if it is plain or that of the modules."""
     decision = elaborator.decision
     assert decision is not None and elaborator.call is not None
     lacks = len(given.type.shape) < -place
@@ -158,7 +157,7 @@ def _name_axis(given: Tensor, place: int, word: str, elaborator: Elaborator) -> 
 
 
 def elaborate_record(statement: ast.Record, elaborator: Elaborator) -> None:
-    """What a router records of its decision; in a `repeat`, of each round."""
+    """Elaborate the records of a router; in a `repeat` there is one for each round."""
     decision = elaborator.decision
     if decision is None:
         elaborator.report(errors.RecordOutsideRouter(span=statement.span))
@@ -177,7 +176,7 @@ def elaborate_record(statement: ast.Record, elaborator: Elaborator) -> None:
 
 
 def unbind(value: Tensor | Poison, decision: Decision, elaborator: Elaborator) -> Any:
-    """A value as the surroundings of a router see it, without the names that its body gave to axes."""
+    """Remove the names that a router's body gave to axes from a value."""
     for axis in decision.named.values():
         if isinstance(value, Tensor) and axis in value.type.shape:
             name = decision.name_outside(axis, value.type.shape)
@@ -187,10 +186,12 @@ def unbind(value: Tensor | Poison, decision: Decision, elaborator: Elaborator) -
 
 
 def record(value: Any, role: Role, token_axes: Shape, modules: Axis, elaborator: Elaborator) -> Any:
-    """A record as a decision keeps it, its axes named as in the body: a number for each sender, one if there is no axis
-    of them, and module; of a router that fills slots, what it chose by has one for each of these too. One that is the
-    same for all senders is repeated for each, but for a novelty, and for what a draw chose once for several senders,
-    whose probability counts once."""
+    """Turn a record into the form of its role: a number for each token and module, and for each slot of a router that
+    fills slots, with one token where there is no token axis. Axes keep the names of the body.
+
+    A value that is equal for all tokens is broadcast, except for a novelty and for a choice that was sampled once for
+    several tokens, whose probability counts once.
+    """
     decision = elaborator.decision
     assert decision is not None
     slots = role is Role.SLOTS or (role in RANKING and Role.SLOTS in decision.roles)
@@ -213,10 +214,10 @@ def record(value: Any, role: Role, token_axes: Shape, modules: Axis, elaborator:
 def _check_record_shape(
     value: Tensor, role: Role, token_axes: Shape, modules: Axis, slots: bool, decision: Decision, elaborator: Elaborator
 ) -> Any:
-    """A record that has the axes of its role, as the surroundings of the router name them."""
+    """Check that a record has the axes of its role, by their outer names, and add a missing token axis."""
     shape = decision.shape_outside(value.type.shape)
     remaining = iter(token_axes)
-    has_token_axes = all(any(may_meet(axis, each) for each in remaining) for axis in shape[:-1])  # in their order
+    has_token_axes = all(any(may_meet(axis, each) for each in remaining) for axis in shape[:-1])  # in this order
     if role is Role.NOVELTY and shape[-1:] == (modules,) and has_token_axes:
         return value
     if not token_axes and len(shape) == 1 + slots:
@@ -231,12 +232,12 @@ def _check_record_shape(
 
 
 def mask_padding(value: Any, elaborator: Elaborator) -> Any:
-    """A value that leaves the body of a router, zero in padding; in a module of a pool it is told of none."""
+    """Set the padding of a value that leaves the body of a router to zero; modules of pools know no padding."""
     if isinstance(value, Tensor) and value.type.padded and not elaborator.region and elaborator.decision is not None:
         return _apply(MaskPadding(), value, elaborator.decision, elaborator)
     return value
 
 
 def _apply(op: Op, value: Tensor, decision: Decision, elaborator: Elaborator) -> Any:
-    """What only names axes is of this use: it stands beside the body."""
+    """Apply an op that only renames axes; it is named after the use, apart from the body."""
     return apply_op(OpUse(op), (value,), value.span, elaborator.with_naming(decision.naming))

@@ -1,4 +1,4 @@
-"""Modules, pools, routers, arrays (learned or given) and states, which a rule moves, as they are declared."""
+"""Elaborates declarations of modules, pools, routers, arrays and states."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def declare_module(statement: ast.Module, elaborator: Elaborator) -> None:
 
 
 def declare_pool(statement: ast.Pool, elaborator: Elaborator) -> None:
-    """A pool of modules of one kind, or of a list, written here or given; `pool q[p] = …` has the axis of p too."""
+    """Declare a pool of modules of one kind, or of a literal or given list; `pool q[p] = …` shares the axis of p."""
     value, size = statement.value, statement.size
     known = elaborator.scope.find(value.name) if isinstance(value, ast.Name) else None
     if isinstance(value, ast.ListOf):
@@ -45,7 +45,7 @@ def declare_pool(statement: ast.Pool, elaborator: Elaborator) -> None:
     made_of = listed if is_list else [(elaborator.evaluate(value), value)]
     templates = tuple(_template(each, written, f'pool "{statement.name}"', elaborator) for each, written in made_of)
     axis = elaborator.scope.find(size.name) if isinstance(size, ast.Name) and not is_list else None
-    facts: dict[str, Any] = {"is_single": isinstance(size, ast.Literal)}
+    facts: dict[str, Any] = {"has_literal_size": isinstance(size, ast.Literal)}
     if size is None or not isinstance(axis, entities.WithAxis):
         facts["size"] = _size(statement, len(listed) if is_list else None, elaborator)
     elif elaborator.region and not (isinstance(axis, PoolEntity) and axis.inside == elaborator.region):
@@ -55,12 +55,16 @@ def declare_pool(statement: ast.Pool, elaborator: Elaborator) -> None:
     else:
         facts |= {"size": axis.size, "shares": axis.path}
         if isinstance(axis, PoolEntity):
-            facts |= {"is_single": axis.is_single, "grown": axis.grown, "shares": axis.shares or axis.path}
+            facts |= {
+                "has_literal_size": axis.has_literal_size,
+                "grown": axis.grown,
+                "shares": axis.shares or axis.path,
+            }
     _declare(statement, PoolEntity, elaborator, templates=POISON if POISON in templates else templates, **facts)
 
 
 def _size(statement: ast.Pool, listed: int | None, elaborator: Elaborator) -> int | Poison:
-    """How many modules a pool has: as many as its list, or the number in brackets."""
+    """Return the number of modules of a pool: the length of its list, or the number in brackets."""
     if statement.size is None:
         return listed or elaborator.report(errors.PoolWithoutSize(span=statement.span, name=statement.name))
     size, span = elaborator.evaluate(statement.size), statement.size.span
@@ -82,7 +86,7 @@ def _size(statement: ast.Pool, listed: int | None, elaborator: Elaborator) -> in
 
 
 def _template(value: Any, expression: ast.Expression, what: str, elaborator: Elaborator) -> Any:
-    """What the modules of a pool, or a module, may be made of; else told."""
+    """Return a template for a module or the modules of a pool; report anything else."""
     if isinstance(value, Template | ModuleEntity | Poison):
         return value
     needed = f"a pipeline that begins with an op, for {what},"
@@ -97,7 +101,7 @@ def declare_router(statement: ast.Router, elaborator: Elaborator) -> None:
 def _resolve_router(
     value: ast.Expression, further: tuple[CallArgument, ...], elaborator: Elaborator
 ) -> Router | entities.RouterUse | Poison:
-    """A kind of router with its arguments, `further` ones where it was passed as an argument itself."""
+    """Resolve a kind of router with its arguments, and `further` ones for a router that was passed as an argument."""
     callee = value.callee if isinstance(value, ast.Call) else value
     if not isinstance(callee, ast.Name):
         return elaborator.refuse(value.span, "the name of a router", "this is an expression")
@@ -152,7 +156,7 @@ def _declare(statement: Any, kind: Any, elaborator: Elaborator, **facts: Any) ->
 
 
 def declare_array(statement: ast.Array, elaborator: Elaborator) -> None:
-    """An array that is learned, one that is given, or one that a rule moves."""
+    """Declare an array: a learned weight, a constant, or a state."""
     if is_taken(statement.name, statement.span, elaborator):
         return
     use, found = _use_of(statement, elaborator), POISON
@@ -167,7 +171,7 @@ def declare_array(statement: ast.Array, elaborator: Elaborator) -> None:
 
 
 def _use_of(statement: ast.Array, elaborator: Elaborator) -> OpUse | Poison:
-    """The op of an array, with its axes and its numbers or how it starts."""
+    """Return the op of an array, with its axes and its numbers or initialiser."""
     keyword, value = statement.keyword, statement.value
     type_: Any = elaborate_type(statement.type, elaborator)
     if not isinstance(type_, Poison) and (type_.dtype != "float" or type_.padded):
@@ -194,7 +198,7 @@ def _use_of(statement: ast.Array, elaborator: Elaborator) -> OpUse | Poison:
 
 
 def _numbers(value: Any, lengths: tuple[int, ...]) -> list[float] | str:
-    """The numbers of an array in order, one where it is of one number; or what is wrong with them."""
+    """Flatten the numbers of an array, a single number for all places; or explain what is wrong with them."""
     level = [value]
     for length in lengths if isinstance(value, tuple) else ():
         if not all(isinstance(each, tuple) for each in level):
@@ -209,7 +213,7 @@ def _numbers(value: Any, lengths: tuple[int, ...]) -> list[float] | str:
 
 
 def elaborate_next(statement: ast.Next, elaborator: Elaborator) -> None:
-    """What a state is after a step of training."""
+    """Elaborate the value of a state after a step of training."""
     if stands_in_scan(statement, "the next value of a state", WHERE_STATES_STAND, elaborator):
         return
     if elaborator.region:

@@ -1,4 +1,4 @@
-"""From syntax tree to graph: of a model with its parameters, or of blocks that no model uses, as they stand."""
+"""Elaborates a model with its parameters into a graph, or checks blocks that no model uses."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from modgraph.types import Axis
 def elaborate(
     file: ast.File, overrides: Mapping[str, Any], report: Report, imports: Imports | None = None
 ) -> Graph | None:
-    """The graph of the file's model under the given parameters, or None with every mistake reported.
+    """Elaborate the file's model under some parameters; None, with every mistake reported.
 
-    `imports` reads what the file imports, by default from the file's own folder.
+    `imports` reads imported files, by default from the folder of the file.
     """
     context = Context(report)
     graph = _elaborate_file(file, overrides, context, imports)
     if graph is None:
         return None
-    for name, decision in context.unbound.items():  # what names the axes of a record stands in the router's text
+    for name, decision in context.unbound.items():  # nodes that rename the axes of a record belong to the router's text
         if name in graph:
             graph.replace(replace(graph[name], within=graph[decision].within))
     _label_decisions(graph, context.shorter)
@@ -46,8 +46,10 @@ def elaborate(
 
 
 def diagnose(file: ast.File, overrides: Mapping[str, Any], report: Report, observe: Observer | None = None) -> None:
-    """Report every mistake of the file's model, and what is odd in it. `observe` is told what the names and stages of
-    the text stand for, for tools that show it."""
+    """Report every mistake and caution of the file's model.
+
+    `observe` is called with the meaning of names and stages, for language tools.
+    """
     _elaborate_file(file, overrides, Context(report, observe))
 
 
@@ -69,7 +71,7 @@ def _elaborate_file(
 
 @dataclass(frozen=True)
 class Reading:
-    """A text that is read: its graph, new names by those of an earlier version, its own text and the imported ones."""
+    """A spec that was read: its graph, new names by earlier ones, and its text with the imported ones."""
 
     graph: Graph
     moved: Mapping[str, str]
@@ -77,7 +79,7 @@ class Reading:
 
 
 def read_model(source: Source | None, overrides: Mapping[str, Any], report: Report) -> Reading:
-    """What a text says. Raises `ModgraphError` with all that is reported."""
+    """Read a model. Raises `ModgraphError` with all mistakes."""
     file = None if source is None else parse(source, report)
     if source is None or file is None:
         raise ModgraphError(report.list_diagnostics())
@@ -132,8 +134,8 @@ OF_SHAPES: tuple[type[Diagnostic], ...] = (
 
 
 def elaborate_blocks(file: ast.File, report: Report, observe: Observer | None = None) -> None:
-    """Tell the mistakes of each block of a file by itself: its names and arguments, and its shapes if each parameter
-    has a default and each axis of its inputs a number; else they are known where it is used."""
+    """Report the mistakes of each block of a file by itself: its names and arguments, and its shapes if each parameter
+    has a default and each axis of its inputs a number."""
     path = Path(file.span.source.name)
     scope = Imports.from_spec(path, report).scope_of(file, path)
     for block in (*file.blocks, *file.routers):
@@ -146,7 +148,7 @@ def elaborate_blocks(file: ast.File, report: Report, observe: Observer | None = 
 
 
 def _elaborate_block(block: ast.Definition, axes: list[str], blocks: Scope, context: Context) -> None:
-    """A block or router without a use, which alone would tell what the `axes` of its inputs are."""
+    """Elaborate a block or a router without a use, and so without the sizes of the `axes` of its inputs."""
     scope, graph, call = Scope(outer=blocks), Graph(block.name), BlockCall(block.name, None, defining=(id(block),))
     if block.keyword == "block":
         known = {parameter.name for parameter in block.parameters}
@@ -170,7 +172,7 @@ def _elaborate_block(block: ast.Definition, axes: list[str], blocks: Scope, cont
 
 
 def _bind_parameters(model: ast.Definition, overrides: Mapping[str, Any], elaborator: Elaborator) -> dict[str, Any]:
-    """Every parameter with its value, declared in the model's scope; mistakes are told."""
+    """Declare the parameters in the model's scope and return their values; report mistakes."""
     known = [parameter.name for parameter in model.parameters]
     for name in overrides:
         if name not in known:
@@ -202,11 +204,11 @@ def _plain(value: Any) -> Any:
     return tuple(map(_plain, value)) if isinstance(value, list) else value
 
 
-DATE = r"\d{4}-\d\d-\d\d"  # and not a number less two others
+DATE = r"\d{4}-\d\d-\d\d"  # a date is no difference of numbers
 
 
 def read_value(text: str) -> Any:
-    """The value of `-s name=TEXT`: a constant of the language, or else the text itself as a string; a date is one."""
+    """Read the value of `-s name=TEXT`: a constant of the language, or the text itself as a string, such as a date."""
     if re.fullmatch(DATE, text):
         return text
     report = Report()
@@ -225,18 +227,17 @@ def read_value(text: str) -> Any:
 
 
 def _label_decisions(graph: Graph, shorter: Mapping[str, tuple[str, str]]) -> None:
-    """Give the recorded decisions of a graph what users know them by: the shortest of what the author wrote that names
-    one alone; `shorter` says what is tried before a name.
+    """Label the decisions of a graph with the shortest unambiguous names; `shorter` holds candidates for each name.
 
-    A use of the pool `expert` in the round `layer.0` is `layer.0.expert`. Where the round has others of this word, the
-    name that the statement binds tells them apart (`layer.0.x.expert`), and if need be its number (`x2`). Calls around
-    a use are shortened likewise.
+    A use of the pool `expert` in the round `layer.0` is `layer.0.expert`. If the round has several, the name that the
+    statement binds distinguishes them (`layer.0.x.expert`), and then its number (`x2`). The names of enclosing calls
+    are shortened in the same way.
     """
     decisions = [each for each in graph.decisions() if each.declared]
-    around: dict[str, str] = {}  # by the path of a use or of a call, that of the call around it
+    around: dict[str, str] = {}  # by the path of a use or call, the path of the enclosing call
     for each in decisions:
         calls = [call.path for call in each.node.calls]
-        if calls[:1] == [each.name]:  # that of the router's text
+        if calls[:1] == [each.name]:  # the call of the router's text
             calls = calls[1:]
         for inner, outer in pairwise([each.name, *calls, ""]):
             around.setdefault(inner, outer)
@@ -245,7 +246,7 @@ def _label_decisions(graph: Graph, shorter: Mapping[str, tuple[str, str]]) -> No
     taken = {*graph.outputs, *graph.input_types, *graph.target_types}
     records = {each.name: [record.name for record in each.declared] for each in decisions}
     unclear = labels
-    while unclear:  # a whole name where a label would name two things
+    while unclear:  # an ambiguous label becomes the full name
         count = Counter(labels.values())
         unclear = {
             name: name
@@ -259,7 +260,7 @@ def _label_decisions(graph: Graph, shorter: Mapping[str, tuple[str, str]]) -> No
 
 
 def _shorten(around: Mapping[str, str], shorter: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """The shortest name of each path that no other in the same call has."""
+    """Find the shortest name of each path that is unique in its call."""
     found: dict[str, str] = {}
     for tried in (0, 1):
         names = {path: shorter.get(path, (path, path))[tried] for path in around if path not in found}
@@ -269,7 +270,7 @@ def _shorten(around: Mapping[str, str], shorter: Mapping[str, tuple[str, str]]) 
 
 
 def _label(path: str, around: Mapping[str, str], short: Mapping[str, str]) -> str:
-    """A name below the label of the call around it."""
+    """Join a name with the label of the enclosing call."""
     outer, name = around[path], short[path]
     if not outer:
         return name

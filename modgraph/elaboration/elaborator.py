@@ -1,4 +1,4 @@
-"""Where a tree stands while it is elaborated, and through which the rules of the language reach each other."""
+"""The elaborator: the place of a tree in the graph and the scope, and the access of rules to each other."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KEPT_BY = {  # how to use a value after the body that binds it
 
 @dataclass(frozen=True)
 class Rules:
-    """What each kind of tree means, how each kind of callable is applied, and what a term right of an arrow is."""
+    """The rules of the language for each kind of expression, statement, callable and term of a stage."""
 
     expressions: Mapping[type[ast.Expression], Callable[[Any, Elaborator], Any]]
     statements: Mapping[type[ast.Statement], Callable[[Any, Elaborator], None]]
@@ -40,7 +40,7 @@ class Rules:
 
 @dataclass
 class ScanBody:
-    """A scan while its body is elaborated; `captures` are the inputs of its region for what it reads from around it."""
+    """A scan while its body is elaborated; `captures` are the inputs of its region for results of the outer graph."""
 
     outer: Elaborator
     call: Call | None
@@ -50,7 +50,7 @@ class ScanBody:
 
 @dataclass(frozen=True)
 class Elaborator:
-    """Where an expression stands; `region` is the path of the pool's module that it is inside, if in one."""
+    """Elaborates trees at one place; `region` is the path of the enclosing module of a pool, "" outside of pools."""
 
     context: Context
     rules: Rules
@@ -63,28 +63,28 @@ class Elaborator:
 
     @property
     def decision(self) -> Decision | None:
-        """What the router decides in whose body this stands, if it stands in one."""
+        """The decision of the router whose body encloses this place."""
         return None if self.call is None else self.call.decision
 
     @property
     def axes(self) -> Mapping[str, Axis]:
-        """What the words of a block's input types stand for in this use of it."""
+        """The axes that the words of a block's input types are bound to."""
         return self.call.axes if self.call is not None else {}
 
     @property
     def defining(self) -> tuple[int, ...]:
-        """The definitions in whose text this stands, by their identity."""
+        """The enclosing definitions, by identity."""
         return self.call.defining if self.call is not None else ()
 
     @property
     def home(self) -> int:
-        """The graph whose weights have names of their own: a scan's are those around it."""
+        """The graph that owns weights by name: for a scan, the graph around it."""
         return id(self.graph if self.scan is None else self.scan.outer.graph)
 
     # ------------------------------------------------------------ rules
 
     def evaluate(self, expression: ast.Expression) -> Any:
-        """The value of an expression; `POISON` after a mistake, which has then been told."""
+        """Evaluate an expression; `POISON` after a reported mistake."""
         self.context.spend(1, expression.span)
         return self.rules.expressions[type(expression)](expression, self)
 
@@ -100,11 +100,11 @@ class Elaborator:
         return self.report(mistake)
 
     def tensor(self, expression: ast.Expression, what: str) -> Tensor | Poison:
-        """The value of an expression that must be one value of the network."""
+        """Evaluate an expression to a single value of the network."""
         return self._one(self.evaluate(expression), expression, what)
 
     def tensors(self, expression: ast.Expression, what: str) -> tuple[Tensor | Poison, ...]:
-        """The same of one value or a whole family, member by member."""
+        """Evaluate an expression to one value, or to the members of a family."""
         value = self.evaluate(expression)
         is_family = isinstance(value, Family) and value.of_values
         return tuple(value.members.values()) if is_family else (self._one(value, expression, what),)
@@ -119,15 +119,15 @@ class Elaborator:
         return self.report(mistake)
 
     def resolve_callable(self, term: ast.Expression) -> Any:
-        """What a term right of an arrow stands for: something that can be applied, or poison."""
+        """Resolve a term right of an arrow to a callable, or poison."""
         return self.rules.term(term, self)
 
     def apply(self, callable_: Any, tensors: tuple[Tensor, ...], span: Span) -> Any:
-        """What an op, a template, a module or a block yields for some values."""
+        """Apply an op, a template, a module or a block to values."""
         return self.rules.applications[type(callable_)](callable_, tensors, span, self)
 
     def elaborate(self, body: ast.Body) -> None:
-        """All statements of a body, in order."""
+        """Elaborate the statements of a body, in order."""
         for statement in body.statements:
             self.context.spend(STATEMENT, statement.span)
             self.rules.statements[type(statement)](statement, self)
@@ -141,11 +141,11 @@ class Elaborator:
         return replace_fields(self, naming=naming)
 
     def make_template(self, *stages: ast.Stage) -> Template:
-        """Stages to be applied elsewhere, in the scope where they are written."""
+        """Make a template from stages that are applied elsewhere, in the scope of their text."""
         return Template(stages, self.scope, self.call)
 
     def enter_template(self, template: Template) -> Elaborator:
-        """Where the names of a template mean something; what is frozen here stays so."""
+        """Return an elaborator in the scope of a template; weights frozen here stay frozen."""
         scope = template.scope
         if self.scope.frozen and not scope.frozen:
             scope = scope.nest(frozen=True)
@@ -154,7 +154,7 @@ class Elaborator:
     # ------------------------------------------------------------ messages
 
     def report(self, diagnostic: Diagnostic) -> Poison:
-        """Tell of a mistake in the words of the text; one in a block's own, with where the block is used."""
+        """Report a diagnostic in the words of the spec; a mistake in the text of a block gets a note on the use."""
         diagnostic = localize_axis_names(diagnostic, self.scope, {} if self.decision is None else self.decision.named)
         span, use = diagnostic.span, self.call.span if self.call is not None else None
         is_apart = span is not None and use is not None and not (use.holds(span) or is_prelude(span.source))
@@ -165,7 +165,7 @@ class Elaborator:
         return POISON
 
     def is_axis(self, value: Any, span: Span) -> bool:
-        """Whether a value is the word for an axis of an input, which was taken for an op of that name; if so, told."""
+        """Whether a value is a word for an axis of an input, resolved to the op of that name; report it if so."""
         term = value.term if isinstance(value, Template) else None
         if not isinstance(term, ast.Name) or term.name not in self.axes:
             return False
@@ -173,7 +173,7 @@ class Elaborator:
         return True
 
     def report_axis(self, name: str, span: Span) -> None:
-        """Tell that the word for an axis of an input is no number."""
+        """Report the use of a word for an axis as a number."""
         assert self.call is not None
         way_out = f"axis={name} names it; for a number make it a parameter: block {self.call.name}({name}) {{ … }}"
         if self.call.decision is not None:
@@ -181,33 +181,33 @@ class Elaborator:
         self.report(errors.AxisOfAnyLength(span=span, name=name, way_out=way_out))
 
     def refuse(self, place: ast.Tree | Span, needed: str, found: str, way_out: str = "") -> Poison:
-        """Report that something else is needed at a place; a parameter is at fault where its argument stands."""
+        """Report that a place needs something else; for a parameter, the place of its argument."""
         fault = {"span": place} if isinstance(place, Span) else self.locate(place)
         return self.report(errors.WrongKind(**fault, needed=needed, found=found, way_out=way_out))
 
     def report_ended(self, name: str, span: Span) -> bool:
-        """Report a name that was bound only in an inner body; whether it was."""
+        """Report a name that only an ended inner body bound; return whether there is one."""
         body = next((scope.ended[name] for scope in self.scope.chain_in_body() if name in scope.ended), None)
         if body is not None:
             self.report(errors.BoundInside(span=span, name=name, body=body, suggestion=KEPT_BY[body].format(name=name)))
         return body is not None
 
     def visible(self, span: Span, wanted: Callable[[Any], bool] = lambda value: True) -> list[str]:
-        """The names to suggest for a misspelt one, of each scope the latest; to compare it with many is work."""
+        """List candidates for a misspelt name, the latest of each scope; comparing with many costs steps."""
         latest = (islice(reversed(scope.names.items()), MOST_SUGGESTED) for scope in self.scope.chain())
         names = [name for names in latest for name, value in names if wanted(value)]
         self.context.spend(NAME * min(len(names), MOST_CANDIDATES), span)
         return names
 
     def locate(self, expression: ast.Tree) -> dict[str, Any]:
-        """Where to tell that an expression is of a wrong kind: a parameter, where its argument stands."""
+        """Return the span and notes for a mistake in an expression; for a parameter, the place of its argument."""
         return locate_fault(expression.span, self.find_argument(expression))
 
     def find_argument(self, expression: ast.Tree) -> Span | None:
-        """Where the argument stands that an expression means, if it is a parameter and was given one."""
+        """Find the place of the argument that an expression refers to, if it is a parameter with one."""
         return self.scope.find_argument(expression.name) if isinstance(expression, ast.Name) else None
 
 
 def locate_fault(span: Span, given: Span | None) -> dict[str, Any]:
-    """Where to tell that what stands at a place, where it was perhaps given as an argument, is of a wrong kind."""
+    """Return the span and notes for a mistake in a value, at its argument if one was given."""
     return {"span": span} if given is None else {"span": given, "notes": (Note(text="used here", span=span),)}

@@ -1,4 +1,4 @@
-"""What names and expressions stand for; a constant is a plain Python int, float, bool, str, tuple or range."""
+"""The entities that names and expressions evaluate to; a constant is a plain int, float, bool, str, tuple or range."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from modgraph.vocabulary import find_op, is_router
 
 
 class Entity:
-    """Anything but a constant."""
+    """Base of everything except constants."""
 
 
 @dataclass(frozen=True)
 class Poison(Entity):
-    """Stands for what a reported mistake left undefined, so that nothing follows from it."""
+    """Takes the place of a value after a reported mistake and suppresses errors that follow from it."""
 
 
 POISON = Poison()
@@ -31,7 +31,7 @@ POISON = Poison()
 
 @dataclass(frozen=True)
 class Tensor(Entity):
-    """A value of the network: a result of a node, and its type."""
+    """A value of the network: a result of a node, with its type."""
 
     result: Result
     type: TensorType
@@ -40,14 +40,14 @@ class Tensor(Entity):
 
 @dataclass(frozen=True)
 class TensorTuple(Entity):
-    """Values that go together: a tuple of operands, or the results of one op."""
+    """Several values: a tuple of operands, or the results of one op."""
 
     tensors: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class OpUse(Entity):
-    """An op or router with its settings, not applied yet; `label` and `initial` are the user's `name=` and `init=`."""
+    """An op or router with its settings, not yet applied; `label` and `initial` come from `name=` and `init=`."""
 
     op: Any
     label: str | None = None
@@ -56,7 +56,7 @@ class OpUse(Entity):
 
 @dataclass(frozen=True)
 class BlockEntity(Entity):
-    """A definition that each use instantiates; `scope` is that of the file it stands in."""
+    """A definition that each use instantiates; `scope` is that of its file."""
 
     definition: ast.Definition
     scope: Scope = field(compare=False)
@@ -64,7 +64,7 @@ class BlockEntity(Entity):
 
 @dataclass(frozen=True)
 class BlockUse(Entity):
-    """A block with its arguments, not applied yet; `spans` are of those given, `defaults` of a router."""
+    """A block with its arguments, not yet applied; `spans` are those of the arguments, `defaults` those of a router."""
 
     block: BlockEntity
     parameters: dict[str, Any] = field(hash=False)
@@ -75,7 +75,7 @@ class BlockUse(Entity):
 
 @dataclass(frozen=True)
 class Template(Entity):
-    """A pipeline whose head is no value: applied where it is used, in the scope and the use of a block of its text."""
+    """A pipeline without a value at its head, applied later in the scope and the call of its text."""
 
     stages: tuple[ast.Stage, ...]
     scope: Scope = field(compare=False)
@@ -83,7 +83,7 @@ class Template(Entity):
 
     @property
     def term(self) -> ast.Name | ast.Call | None:
-        """The name or the call that it is, where it is no more: such a one may get further arguments."""
+        """The name or call that the template consists of, which may take further arguments; None for any other."""
         match self.stages:
             case (ast.Stage(term=ast.Name() | ast.Call(callee=ast.Name()) as term, by=None),):
                 return term
@@ -91,7 +91,7 @@ class Template(Entity):
 
     @property
     def is_router(self) -> bool:
-        """Whether it can only be a kind of router."""
+        """Whether the template can only be a kind of router."""
         callee = self.term.callee if isinstance(self.term, ast.Call) else self.term
         return isinstance(callee, ast.Name) and is_router_name(callee.name, self.scope)
 
@@ -105,10 +105,10 @@ class Template(Entity):
 
 @dataclass(frozen=True, kw_only=True)
 class DeclaredEntity(Entity):
-    """A module, a pool or a router, which is declared by a name.
+    """A module, a pool or a router.
 
-    `inside` is the path of the pool's module whose body declares it, `within` the call that does. `word` is what nodes
-    are called where it is used: the name that it is declared by, without the key of a member.
+    `inside` is the path of the pool's module whose body declares it, `within` the call that does. `word` names the
+    nodes of its uses: the declared name without the key of a member.
     """
 
     kind: ClassVar[str]
@@ -122,7 +122,7 @@ class DeclaredEntity(Entity):
 
 @dataclass(frozen=True, kw_only=True)
 class ModuleEntity(DeclaredEntity):
-    """One set of weights, wherever it is used; inside a pool's module, one for each."""
+    """One set of weights, shared by all uses; inside a pool's module, one for each module."""
 
     kind = "module"
     template: Any
@@ -130,10 +130,10 @@ class ModuleEntity(DeclaredEntity):
 
 @dataclass(frozen=True, kw_only=True)
 class PoolEntity(DeclaredEntity):
-    """Modules of one kind (`templates` has one, applied `size` times) or unlike ones (as many templates).
+    """Modules of one kind (one template, applied `size` times) or of several kinds (one template for each).
 
-    The last `grown` were added to those it was declared with. `shares` is the path of the pool whose axis its modules
-    have too, if not one of their own. `alone` says that the text itself says that there is one: `pool p[1]`.
+    The last `grown` modules were added to the declared ones. `shares` is the path of the pool whose axis the modules
+    share. `has_literal_size` tells whether the text writes the size as a number: `pool p[1]`.
     """
 
     kind = "pool"
@@ -141,22 +141,22 @@ class PoolEntity(DeclaredEntity):
     templates: tuple[Any, ...]
     grown: int = 0
     shares: str = ""
-    is_single: bool = False
+    has_literal_size: bool = False
 
     @property
     def axis(self) -> Axis:
-        """The axis of its modules: its own, or that of the pool it shares."""
+        """The axis of the modules: that of the pool itself or of the pool whose axis it shares."""
         return Axis(self.size, join(self.inside, self.shares or self.path))
 
     @property
     def whole_path(self) -> str:
-        """Its path, below that of the pool's module whose body declares it."""
+        """The path of the pool, below that of the enclosing module of a pool."""
         return join(self.inside, self.path)
 
 
 @dataclass(frozen=True)
 class AxisEntity(Entity):
-    """An axis that a type gives a name: `class[kind=10]`. It stands wherever a pool may stand for an axis."""
+    """An axis that a type names: `class[kind=10]`. It can take the place of a pool wherever an axis is needed."""
 
     axis: Axis
     span: Span = field(compare=False)
@@ -167,12 +167,12 @@ class AxisEntity(Entity):
 
     @property
     def size(self) -> int:
-        """How long it is."""
+        """The size of the axis."""
         assert self.axis.size is not None, "a type gives it a length"
         return self.axis.size
 
 
-WithAxis = PoolEntity | AxisEntity  # what stands for an axis
+WithAxis = PoolEntity | AxisEntity  # the entities that stand for an axis
 
 
 @dataclass(frozen=True)
@@ -185,13 +185,13 @@ class RouterUse(BlockUse):
 
     @cached_property
     def records(self) -> tuple[Record, ...]:
-        """What it records, as far as its text says so."""
+        """The records that the text of the router declares."""
         found = {each.name: find_role(each) or Role.OTHER for each in find_records(self.block.definition.body)}
         return tuple(Record(name, "...", role) for name, role in found.items())
 
     @property
     def text(self) -> RouterText:
-        """How it is written: its arguments that differ from their defaults, and those that do not."""
+        """The router as text: the arguments that differ from their defaults, and those that do not."""
         written: tuple[list[tuple[str, str]], list[tuple[str, str]]] = ([], [])
         for name in (parameter.name for parameter in self.block.definition.parameters):
             value = self.parameters[name]
@@ -210,7 +210,8 @@ class RouterEntity(DeclaredEntity):
 
 @dataclass(frozen=True)
 class Family(Entity):
-    """All that one declaration inside `repeat`, `for` or `if` declared, by the loop's variable; or `s[k] = …`."""
+    """The entities that one declaration inside a `repeat`, `for` or `if` produced, by key; or the members of `s[k] =
+    …`."""
 
     name: str
     members: dict[Any, Any] = field(hash=False)
@@ -221,31 +222,31 @@ class Family(Entity):
 
 
 def flatten_values(value: Any) -> tuple[Any, ...]:
-    """The values that stand together: those in parentheses, the members of a family, or one."""
+    """Flatten a value: the values of a tuple, the members of a family, or the value itself."""
     if isinstance(value, TensorTuple):
         return tuple(each for tensor in value.tensors for each in flatten_values(tensor))
     return tuple(value.members.values()) if isinstance(value, Family) and value.of_values else (value,)
 
 
 def find_records(body: ast.Body) -> Iterator[ast.RecordItem]:
-    """What a router's body records, in loops and branches too."""
+    """Iterate over the records in a router's body, nested bodies included."""
     records = (each for each in body.every_statement() if isinstance(each, ast.Record))
     return (item for record in records for item in record.items)
 
 
 def find_role(item: ast.RecordItem) -> Role | None:
-    """What a record means: the role that is written, or that its name is the word for; none for another word."""
+    """Find the role of a record: the written one, or the one that its name implies; None for an unknown word."""
     return ROLES.get(item.name, Role.OTHER) if item.role is None else ROLES.get(item.role)
 
 
 def is_router_name(name: str, scope: Scope) -> bool:
-    """Whether a name stands for a kind of router and for nothing else."""
+    """Whether a name refers to a kind of router and to nothing else."""
     is_other = scope.find(name) is not None or find_op(name) is not None
     return not is_other and (is_router(name) or scope.find_router(name) is not None)
 
 
 def format_argument(value: Any) -> str:
-    """An argument of a block or a router, as it would be written."""
+    """Format an argument of a block or a router as it would be written."""
     if isinstance(value, Template):
         return str(value)
     if isinstance(value, tuple) and any(isinstance(each, Entity) for each in value):
@@ -254,7 +255,7 @@ def format_argument(value: Any) -> str:
 
 
 def describe(value: Any) -> str:
-    """A value in words, for messages."""
+    """Describe a value for a message."""
     match value:
         case Tensor():
             return f"a value of type {value.type}"
@@ -277,18 +278,18 @@ def describe(value: Any) -> str:
 
 
 def is_callable(value: Any) -> bool:
-    """What may stand right of an arrow."""
+    """Whether a value may stand right of an arrow."""
     return isinstance(value, ModuleEntity | PoolEntity | Template | OpUse | BlockEntity | BlockUse)
 
 
 def is_value(value: Any) -> bool:
-    """What may stand for a value: of a family the first member tells, since there may be thousands."""
+    """Whether an entity may be a value; a family may have thousands of members, so the first one decides."""
     if isinstance(value, Family):
         return isinstance(next(iter(value.members.values()), None), Tensor)
     return not is_callable(value)
 
 
 def note_origins(tensors: tuple[Tensor, ...], culprit: int | None) -> tuple[Note, ...]:
-    """Where operands that do not fit came from: the culprit if one is known, or all."""
+    """Note the origins of operands that do not fit: of the culprit if it is known, or of all."""
     culprits = tensors if culprit is None else tensors[culprit : culprit + 1]
     return tuple(Note(text=f"{tensor.type} comes from here", span=tensor.span) for tensor in culprits if tensor.span)

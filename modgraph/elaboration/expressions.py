@@ -1,4 +1,4 @@
-"""What an expression stands for: a constant, a value of the network, or something that can be applied to one."""
+"""Evaluates expressions to constants, values of the network, or callables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from modgraph.ops import Op
 from modgraph.syntax import ast
 from modgraph.vocabulary import find_op, is_router, op_meant, value_meant
 
-OPERANDS = Tensor | entities.RouterEntity | entities.Family | Poison  # what an op in function style may begin with
+OPERANDS = Tensor | entities.RouterEntity | entities.Family | Poison  # first arguments of an op in function style
 CALLABLE = "an op, a block, a module or a pool"
 MEANT = {"True": 'write "true"', "False": 'write "false"', "None": "leave it out"}
 
@@ -87,10 +87,10 @@ def _call(call: ast.Call, elaborator: Elaborator) -> Any:
             return POISON
         numbers = all(argument.name is None and not isinstance(argument.value, Entity) for argument in given)
         lists = any(isinstance(argument.value, tuple | range) for argument in given)
-        if numbers and (lists or len(given) > len(op.settings())):  # rather than the settings of the op
+        if numbers and (lists or len(given) > len(op.settings())):  # before the settings of the op
             return evaluate_function(name, [argument.value for argument in given], call, elaborator)
     given = _numbers_as_settings(op, given)
-    kinds = OPERANDS | entities.PoolEntity if op.objective else OPERANDS  # a statistic is told to be of a router
+    kinds = OPERANDS | entities.PoolEntity if op.objective else OPERANDS  # so that a statistic of a pool is reported
     operands = list(takewhile(lambda each: each.name is None and isinstance(each.value, kinds), given))
     settings = given[len(operands) :]
     if any(isinstance(argument.value, Poison) for argument in given):
@@ -108,7 +108,7 @@ def _call(call: ast.Call, elaborator: Elaborator) -> Any:
 
 
 def _call_passed(call: ast.Call, elaborator: Elaborator) -> Any:
-    """A call of what was passed as an argument: applied to the values that it begins with, if to any."""
+    """Evaluate a call of an argument that was passed in; leading values are its operands."""
     arguments = evaluate_arguments(call, elaborator, of_op=False)
     if any(isinstance(argument.value, Poison) for argument in arguments):
         return POISON
@@ -124,7 +124,7 @@ def _call_passed(call: ast.Call, elaborator: Elaborator) -> Any:
 
 
 def _numbers_as_settings(op: type[Op], given: list[CallArgument]) -> list[CallArgument]:
-    """The arguments of an op applied like a function, where a number may stand for a value: such numbers come last."""
+    """Order the arguments of an op in function style, where numbers may replace values: such numbers last."""
     if not any(isinstance(argument.value, Tensor) for argument in given):
         return given
     placed = [
@@ -163,7 +163,8 @@ EXPRESSIONS: dict[type[ast.Expression], Callable[[Any, Elaborator], Any]] = {
 
 
 def callable_of(term: ast.Expression, elaborator: Elaborator, further: tuple[CallArgument, ...] = ()) -> Any:
-    """What a term right of an arrow stands for, given further arguments where it was passed as one itself."""
+    """Resolve a term right of an arrow to a callable; `further` arguments are added to one that was passed as an
+    argument."""
     callee = term.callee if isinstance(term, ast.Call) else term
     if not isinstance(callee, ast.Name):
         value = elaborator.evaluate(term)

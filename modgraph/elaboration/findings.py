@@ -1,4 +1,4 @@
-"""What is looked for in a finished graph: what is odd, though no mistake, and what was called otherwise before."""
+"""Checks a finished graph for probable mistakes, and reads the names that have moved."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ NORMALISE = Softmax | MaskedSoftmax
 
 
 def find_weaknesses(graph: Graph, declared: Mapping[str, Declared], growing: Set[str], report: Report) -> None:
-    """Warn of weights that no output and no loss depends on, or that nothing trains, of probabilities where an op takes
-    logits, and of routers that may come to use few modules.
+    """Warn of weights that no output or loss depends on, of weights that nothing trains, of probabilities in the place
+    of logits, and of routers that may use few of their modules.
 
-    `declared` says where routers are declared, by path. Modules along the `growing` axes, by name, come one after
-    another, each to be learned alone: they compete with none.
+    `declared` holds the declarations of routers by path. Modules along the `growing` axes join one after another and do
+    not compete, so they need no balance.
     """
     outputs, losses = set(graph.outputs.values()), set(graph.losses.values())
     dead = _find_dead(find_needed(outputs | losses, graph))
@@ -40,7 +40,7 @@ def find_weaknesses(graph: Graph, declared: Mapping[str, Declared], growing: Set
 
 
 def find_needed(ends: set[Result], graph: Graph) -> list[Needed]:
-    """The dependencies of some results, in the graph and in the regions of its scans."""
+    """Return the dependencies of some results in the graph and in the regions of its scans."""
     whole = needed_in(graph, ends)
     stacked: dict[str, set[Result]] = {scan.name: set() for scan in graph.of_kind(ScanNode)}
     for result in whole.results:
@@ -50,8 +50,10 @@ def find_needed(ends: set[Result], graph: Graph) -> list[Needed]:
 
 
 def _find_dead(parts: list[Needed]) -> dict[str, Span | None]:
-    """The owners of weights that nothing needs, each with the first place that uses it: an op by its name, a pool, a
-    router. Weights in the text of a router of the vocabulary are of that router, which a route of the spec uses."""
+    """Find the unused owners of weights, each with the first place that uses it: an op, a pool or a router.
+
+    Weights in the text of a built-in router belong to the router of the spec.
+    """
     used, live, dead = list[tuple[Span | None, list[str]]](), set[str](), dict[str, Span | None]()
     for part in parts:
         graph = part.graph
@@ -76,7 +78,7 @@ def _find_dead(parts: list[Needed]) -> dict[str, Span | None]:
 
 
 def _find_unbalanced(graph: Graph, declared: Mapping[str, Declared], growing: Set[str], report: Report) -> None:
-    """Warn of routers that want a balance loss and have none: no loss depends on what they record."""
+    """Warn of routers that need a balance loss but have none: no loss depends on their records."""
     decisions = graph.decisions()
     routers = dict.fromkeys(each.router.name for each in decisions if each.facts.balanced)
     if not routers:
@@ -97,7 +99,7 @@ def _find_unbalanced(graph: Graph, declared: Mapping[str, Declared], growing: Se
 
 
 def _read_records(parts: list[Needed]) -> Iterator[str]:
-    """The routers whose records are read outside of their own text."""
+    """Iterate over the routers whose records are read outside of their own text."""
     for part in parts:
         records: dict[Result, list[ir.Decision]] = {}
         for each in Part(part.graph).decisions():
@@ -113,7 +115,7 @@ def _read_records(parts: list[Needed]) -> Iterator[str]:
 
 
 def _find_ruled(graph: Graph) -> Iterator[str]:
-    """The routers that a state decides on which moves by what they decided, perhaps before its padding was masked."""
+    """Iterate over the routers that depend on a state whose update depends on their decisions, masked or not."""
     rules = ir.moved_states(graph)
     needed = needed_in(graph, set(rules.values())).results
     fed = graph.descendants(graph.inputs(rule.node)["state"].node for rule in rules.values())
@@ -142,8 +144,8 @@ def find_leaks(graph: Graph, report: Report) -> None:
 
 
 def _find_probabilities(graph: Graph, report: Report) -> None:
-    """Warn of ops that apply a softmax to probabilities, and of losses of logits that get numbers between zero and
-    one."""
+    """Warn of ops that apply a softmax to probabilities, and of losses that need logits but get numbers between zero
+    and one."""
     for part in graph.parts():
         inside = (region.graph for pool in part.graph.of_kind(PoolNode) for region in pool.regions)
         for each in (part.graph, *inside):
@@ -156,8 +158,10 @@ def _find_probabilities(graph: Graph, report: Report) -> None:
 
 
 def _find_bounded(node: OpNode, graph: Graph) -> OpNode | None:
-    """The op that computes the logits of another op, if it gives probabilities or numbers between zero and one. Ops
-    that only move axes or drop numbers may stand between the two."""
+    """Find the op that computes the logits of another op if it yields probabilities or numbers between zero and one.
+
+    Ops that only move axes or drop elements are skipped.
+    """
     logits = graph.inputs(node.name).get(node.op.takes_logits)
     if logits is None:
         return None
@@ -180,12 +184,12 @@ def _find_bounded(node: OpNode, graph: Graph) -> OpNode | None:
 
 
 def find_moves(file: ast.File) -> dict[str, str]:
-    """What a file's model says was called otherwise (`moved old -> new`), new names by old ones."""
+    """Return the renames of a file's model (`moved old -> new`), new names by old ones."""
     return {each.before.name: each.after.name for model in file.models[:1] for each in _list_moves(model.body)}
 
 
 def check_moves(body: ast.Body, graph: Graph, report: Report) -> None:
-    """Tells of names that are moved twice, and of those that the graph does not have."""
+    """Report names that move twice, and new names that the graph does not have."""
     before: dict[str, ast.Move] = {}
     after: dict[str, ast.Move] = {}
     for each in _list_moves(body):
@@ -198,7 +202,7 @@ def check_moves(body: ast.Body, graph: Graph, report: Report) -> None:
     whole = {name for node in nodes for name in (node.name, node.owner if isinstance(node, OpNode) else node.name)}
     names = {above for name in whole for above in accumulate(name.split("."), join)}
     for name, each in after.items():
-        if name not in names and name not in before:  # else it is there, or has moved on
+        if name not in names and name not in before:  # else the name exists or moves on
             suggestion = did_you_mean(name, names, "names are those that are shown by: modgraph show")
             report.add(errors.MovedNowhere(span=each.after.span, name=name, suggestion=suggestion))
 

@@ -1,7 +1,7 @@
-"""Growth: modules more than a pool was declared with, and when a pool is to get more while it is trained.
+"""Elaborates growth: additional modules of a pool, and the condition under which training adds modules.
 
-`grow pool[2]` adds modules that are trained where the others are frozen. `grow pool by router when … where …` puts a
-node into the graph, which a training over several tasks asks.
+`grow pool[2]` adds modules that train while the others are frozen. `grow pool by router when … where …` adds a node
+that continual training evaluates.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ def elaborate_grow_by(statement: ast.GrowBy, elaborator: Elaborator) -> None:
 
 
 def _find_along(axis: Axis, kind: type[W], scope: Scope) -> dict[str, W]:
-    """The pools whose modules have an axis, or what a type declares as such, by their names in a scope."""
+    """Find the pools, or the axes of types, along an axis, by their names in a scope."""
     known = (item for here in reversed([*scope.chain()]) for item in here.names.items())
     return {name: each for name, each in known if isinstance(each, kind) and each.axis == axis}
 
 
 def _find_declared(name: str, kind: type[E], statement: ast.GrowBy | ast.Grow, elaborator: Elaborator) -> E | None:
-    """The pool or the router of a name; None after a told mistake."""
+    """Find the pool or router of a name; None after a reported mistake."""
     found = elaborator.scope.find(name)
     if isinstance(found, kind):
         return found
@@ -78,7 +78,7 @@ def _find_declared(name: str, kind: type[E], statement: ast.GrowBy | ast.Grow, e
 
 
 def elaborate_grow(statement: ast.Grow, elaborator: Elaborator) -> None:
-    """Put in when a pool is to grow, unless what stands behind `where` is false."""
+    """Add the node for the growth of a pool unless the condition behind `where` is false."""
     if elaborator.region:
         elaborator.report(errors.NotInRegion(span=statement.span, what="growth"))
         return
@@ -110,7 +110,7 @@ def elaborate_grow(statement: ast.Grow, elaborator: Elaborator) -> None:
 
 
 def _condition(statement: ast.Grow, elaborator: Elaborator) -> Tensor | None:
-    """What decides: a number for the whole batch; None after a told mistake."""
+    """Evaluate the condition, a number for the whole batch; None after a reported mistake."""
     value = enter_binding(f"grow_{statement.pool}", elaborator).evaluate(statement.condition)
     if isinstance(value, Poison) or (isinstance(value, Tensor) and value.type == TensorType("float", per="batch")):
         return value if isinstance(value, Tensor) else None
@@ -124,7 +124,7 @@ def _condition(statement: ast.Grow, elaborator: Elaborator) -> Tensor | None:
 
 
 def _may_grow(pool: PoolEntity, router: RouterEntity, statement: ast.Grow, elaborator: Elaborator) -> bool:
-    """Whether a pool's modules may grow by what a router tells, and nothing else says so."""
+    """Whether a pool's modules may grow by a router, and by no other statement; report it if not."""
     span, name, first = statement.span, statement.pool, elaborator.context.growing.get(pool.axis.name)
     of_types = _find_along(pool.axis, AxisEntity, elaborator.scope)
     if of_types or any(

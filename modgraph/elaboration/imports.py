@@ -1,4 +1,4 @@
-"""Definitions of a file and of the files it imports, which can be kept beside it, and the routers every spec knows."""
+"""Reads the definitions of a file and its imports, copies them for a run, and finds built-in routers."""
 
 from __future__ import annotations
 
@@ -21,32 +21,34 @@ from modgraph.syntax import ast, parse, read
 from modgraph.syntax.errors import UnreadableFile
 
 DEEPEST_IMPORT = 50
-SPEC, RECORD, KEPT = "spec.mod", "run.json", "imports.json"  # of a run: its spec, its record, the imported texts
+SPEC, RECORD, KEPT = "spec.mod", "run.json", "imports.json"  # files of a run: its spec, its record, the imported texts
 
 
 def resolve_path(path: Path) -> Path:
-    """The path without links; itself where it cannot be followed, as reading it will tell."""
+    """Resolve the links of a path; keep the path where that fails, since reading it reports the reason."""
     try:
         return path.resolve()
-    except (OSError, ValueError, RuntimeError):  # the last for links that lead back to themselves
+    except (OSError, ValueError, RuntimeError):  # RuntimeError for links in a circle
         return path.absolute()
 
 
 class Imports:
-    """Reads each file once. Files outside `root`, the folder of the spec, are reported. Texts in `kept`, by their paths
-    from the root, are read in place of the files. `files` are all that were read."""
+    """Reads each imported file once and reports files outside `root`, the folder of the spec.
+
+    Texts in `kept`, by their paths from the root, replace files. `files` holds all that were read.
+    """
 
     def __init__(self, root: Path, report: Report, kept: Mapping[str, str] | None = None) -> None:
         self.root = resolve_path(root)
         self.report = report
         self.kept = dict(kept or {})
         self.files: dict[Path, tuple[Source, ast.File]] = {}
-        self.scopes: dict[Path, Scope | None] = {}  # none for a file that cannot be read
+        self.scopes: dict[Path, Scope | None] = {}  # None for an unreadable file
         self.reading: list[Path] = []
 
     @classmethod
     def from_spec(cls, spec: Path, report: Report) -> Imports:
-        """The imports of a file, from its folder; for the spec of a run, the texts that the run keeps."""
+        """Create the imports of a spec from its folder; for the spec of a run, from the texts that the run keeps."""
         folder, kept = spec.parent, dict[str, str]()
         if spec.name == SPEC and exists(folder / RECORD) and exists(folder / KEPT):
             source = read(folder / KEPT, report)
@@ -58,7 +60,7 @@ class Imports:
         return cls(folder, report, kept)
 
     def scope_of(self, file: ast.File, path: Path) -> Scope:
-        """The blocks that a file defines and imports, by name."""
+        """Return a scope with the definitions that a file contains and imports."""
         scope = Scope()
         self.reading.append(resolve_path(path))
         for statement in file.imports:
@@ -81,7 +83,8 @@ class Imports:
                 own[name] = value
 
     def _file(self, statement: ast.Import, importer: Path) -> Scope | None:
-        """The definitions of an imported file, which is read once; None where that cannot be, as is told."""
+        """Return the definitions of an imported file, read once; None, with the reason reported, if that is not
+        possible."""
         path, span = resolve_path(importer.parent / statement.path), statement.span
         if path in self.reading:
             self.report.add(errors.CircularImport(span=span, path=statement.path))
@@ -105,7 +108,7 @@ class Imports:
 
 
 def parse_kept_texts(text: str) -> dict[str, str]:
-    """The texts of imported files by their paths, as a run keeps them. Raises `ValueError`."""
+    """Parse the texts of imported files that a run keeps, by their paths. Raises `ValueError`."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -125,7 +128,7 @@ def _declare_definitions(file: ast.File, scope: Scope, report: Report) -> None:
 
 @cache
 def prelude_router(name: str) -> BlockEntity | None:
-    """The definition of a router of the vocabulary, or None."""
+    """Find the definition of a built-in router, or None."""
     written = definitions().get(name)
     if written is None:
         return None
@@ -137,19 +140,22 @@ def prelude_router(name: str) -> BlockEntity | None:
     return found
 
 
-ELSEWHERE = "imports"  # the folder for copies of files that lie outside that of the spec
+ELSEWHERE = "imports"  # the folder for copies of files outside the folder of the spec
 
 
 @dataclass(frozen=True)
 class Standalone:
-    """A spec's text, and the texts of all files that it imports, by their paths from its folder."""
+    """The text of a spec, and the texts of all imported files by their paths from its folder."""
 
     text: str
     imports: Mapping[str, str]
 
     @classmethod
     def from_file(cls, file: ast.File, imports: Imports) -> Standalone:
-        """A file whose imports were read. Files outside its folder move into it, and the imports' paths with them."""
+        """Collect a file and its imports.
+
+        Files from outside its folder move into it, and import paths change accordingly.
+        """
         places: dict[Path, str] = {}  # the new path of each file, from the spec's folder
         for path in sorted(imports.files, key=lambda path: not path.is_relative_to(imports.root)):
             if path.is_relative_to(imports.root):
@@ -163,7 +169,7 @@ class Standalone:
 
 
 def read_standalone(file: ast.File, report: Report) -> Standalone:
-    """A file with everything that it imports. Reports files that cannot be read."""
+    """Read a file with everything that it imports; report unreadable files."""
     path = Path(file.span.source.name)
     imports = Imports.from_spec(path, report)
     imports.scope_of(file, path)
@@ -171,7 +177,7 @@ def read_standalone(file: ast.File, report: Report) -> Standalone:
 
 
 def _move(source: Source, file: ast.File, path: Path, place: str, places: Mapping[Path, str]) -> str:
-    """The text of a file that moves from a path to a place, with the paths of its imports from there."""
+    """Rewrite the import paths in the text of a file that moves from a path to a place."""
     text, folder = source.text, PurePosixPath(place).parent
     for statement in reversed(file.imports):
         there = places.get(resolve_path(path.parent / statement.path))

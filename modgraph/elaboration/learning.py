@@ -1,6 +1,6 @@
 """Finds weights that training leaves unchanged, and weights that the task depends on but does not train.
 
-Gradients of losses are followed back to the nodes that they reach, and to the ops at which they stop.
+The gradients of losses are followed back to the nodes that they reach, and to the ops at which they stop.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NO_LOSS = "add a loss that depends on it, or declare it in: frozen { … }"
 
 @dataclass(frozen=True)
 class Stop:
-    """An op that passes no gradient to some operands; `constant` says that it weighs a single choice, always by one."""
+    """An op that passes no gradient to some operands; `constant` marks a weight that is always one."""
 
     node: OpNode
     operands: tuple[Result, ...]
@@ -38,8 +38,8 @@ class Stop:
 
 
 class Reach:
-    """The nodes that gradients of some results reach in a graph and in its scans, and where the gradients stop; with
-    what gradients of `others` reach."""
+    """The nodes that the gradients of some results reach in a graph and its scans, and where gradients stop; both
+    include those of `others`."""
 
     def __init__(self, graph: Graph, results: Iterable[Result], others: Reach | None = None) -> None:
         self.graph = graph
@@ -55,7 +55,7 @@ class Reach:
                     pending.append(read)
 
     def _go_back(self, result: Result) -> Iterable[Result]:
-        """Note the node of a result, and the operands that its gradient flows to."""
+        """Record the node of a result, and return the operands that its gradient flows to."""
         node, inputs = self.graph[result.node], self.graph.inputs(result.node)
         self.nodes.add(node.name)
         if not isinstance(node, RouteNode) or not result.index:
@@ -80,8 +80,8 @@ class Reach:
 
 
 def _is_constant(node: OpNode, graph: Graph) -> bool:
-    """Whether an op gives one for a single choice along an axis, whatever its score: a masked softmax over one place,
-    or one chosen weight divided by the sum of all. An axis of length one does not count, since it may grow."""
+    """Whether an op yields one for a single choice along an axis, whatever its score: a masked softmax over one place,
+    or the weight of one choice divided by the sum of all. An axis of size one does not count, since it may grow."""
     if not isinstance(node.op, MaskedSoftmax | Divide):
         return False
     operands = [*graph.inputs(node.name).values()]
@@ -96,8 +96,8 @@ def _is_constant(node: OpNode, graph: Graph) -> bool:
 
 
 def _find_sum_axis(result: Result, terms: Result, graph: Graph) -> int | None:
-    """The axis over which a value sums some terms, by its place in them, if it does; the sum may be broadcast, or have
-    a constant added to it."""
+    """Find the place of the axis over which a value sums some terms, if it does; the sum may be broadcast or have a
+    constant added to it."""
     node = graph[result.node]
     while isinstance(node, OpNode):
         read = [*graph.inputs(node.name).values()]
@@ -120,8 +120,8 @@ class Owner:
     nodes: set[str]
 
     def stop_in(self, reach: Reach) -> Stop | None:
-        """A stop of gradients between what they come from and the owner, if they do not reach it and there is one;
-        first one that weighs by a constant."""
+        """Find a stop of gradients between their start and the owner if they do not reach it; prefer one that weighs by
+        a constant."""
         if self.nodes & reach.nodes:
             return None
         ends = ((stop, graph.ancestors(each.node for each in stop.operands)) for graph, stop in reach.stops)
@@ -130,8 +130,10 @@ class Owner:
 
 
 def find_unlearned(graph: Graph, dead: Collection[str], report: Report) -> None:
-    """Warn of weights that no gradient of a loss reaches, and of those that no gradient of the task reaches. Routers
-    that draw are left out: an algorithm trains them, from the distributions that they record."""
+    """Warn of weights that no gradient of a loss reaches, and of weights that no gradient of the task reaches.
+
+    Routers that sample are left out, since an algorithm trains them from the distributions that they record.
+    """
     if not graph.losses:
         return
     sampling = (each for each in graph.decisions() if each.facts.draws)
@@ -145,10 +147,10 @@ def find_unlearned(graph: Graph, dead: Collection[str], report: Report) -> None:
     for owner in _list_owners(parts, {router.name: router for each in parts for router in each.of_kind(RouterNode)}):
         taught = bool(owner.nodes & every.nodes)
         stop = None if owner.name in dead else owner.stop_in(of_task if taught else every)
-        if owner.name not in dead and (stop is not None or (task and not taught)):  # without a task it is not finished
+        if owner.name not in dead and (stop is not None or (task and not taught)):  # without a task: unfinished
             found.setdefault((errors.NotTaught if taught else errors.NotLearned, owner.span), []).append((owner, stop))
     for path, region in graph.modules():
-        if region.graph.of_kind(RouteNode):  # else all that is in it is learned as its pool is
+        if region.graph.of_kind(RouteNode):  # else its pool covers everything in it
             reach = Reach(region.graph, region.results)
             for owner in _list_owners([region.graph], {}, f"{path}."):
                 if (stop := owner.stop_in(reach)) is not None:
@@ -160,7 +162,7 @@ def find_unlearned(graph: Graph, dead: Collection[str], report: Report) -> None:
 
 
 def _explain(stop: Stop | None) -> dict[str, Any]:
-    """Why no gradient reaches something, the way out, and where it ends."""
+    """Explain why no gradient reaches some weights, with the way out and the place where it stops."""
     if stop is None:
         return {"why": "", "way_out": NO_LOSS}
     by, prelude = f'"{stop.node.op.name}"', is_in_prelude(stop.node)
@@ -171,12 +173,12 @@ def _explain(stop: Stop | None) -> dict[str, Any]:
 
 
 def is_in_prelude(node: Node) -> bool:
-    """Whether a node stands in the text of a router of the vocabulary."""
+    """Whether a node belongs to the text of a built-in router."""
     return node.span is not None and is_prelude(node.span.source)
 
 
 def _find_compared(graph: Graph) -> set[Result]:
-    """The results that depend on a target, or on an op that compares values."""
+    """Find the results that depend on a target, or on an op that compares values."""
     found: set[Result] = set()
     for node in graph:
         compares = isinstance(node, TargetNode) or (isinstance(node, OpNode) and node.op.compares is not None)
@@ -190,8 +192,8 @@ def _find_compared(graph: Graph) -> set[Result]:
 
 
 def _list_owners(graphs: list[Graph], routers: Mapping[str, RouterNode], path: str = "") -> list[Owner]:
-    """Everything with weights that are not frozen, in the order of the graphs: the `routers` of a model, its pools and
-    its other ops; of a pool's module, whose names stand below its path, no pools."""
+    """List everything with trainable weights in the order of the graphs: routers, pools and other ops; for the region
+    of a pool's module, with names below `path`, no pools."""
     found: dict[str, Owner] = {}
     for graph in graphs:
         for node in graph:

@@ -1,4 +1,4 @@
-"""Statements that hold bodies: repeat, for, if, frozen; and the families that bodies leave behind."""
+"""Elaborates statements with bodies (repeat, for, if, frozen) and the families that they declare."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from modgraph.types import is_key
 
 
 def elaborate_loop(statement: ast.Loop, elaborator: Elaborator) -> None:
-    """Iterations of a `repeat`, each in a scope with a path of its own (`blocks.8`), or of a `for`, whose names end in
-    its key (`s.0`)."""
+    """Elaborate the iterations of a `repeat`, each in a scope with its own path (`blocks.8`), or of a `for`, whose
+    names end in a key (`s.0`)."""
     domain: Any = POISON
     if statement.name and isinstance(elaborator.scope.bound(statement.name), PoolEntity):
         elaborator.report(
             errors.DuplicateName(span=statement.span, name=statement.name)
-        )  # its modules are called `pool.0` too
+        )  # the names of its modules, `pool.0`, would clash
     else:
         domain = elaborator.constant(statement.domain, "what a loop runs over")
         if not isinstance(domain, range | tuple | Poison):
@@ -56,14 +56,15 @@ def elaborate_loop(statement: ast.Loop, elaborator: Elaborator) -> None:
 
 
 def _keys_of(domain: range | tuple[Any, ...]) -> Sequence[Any]:
-    """The keys of iterations: their values, or places where one is no key; only places where two would be the same."""
+    """Return the keys of iterations: values, or positions where a value is no key; positions if keys would repeat."""
     keys = [value if is_key(value) else place for place, value in enumerate(domain)]
     same = len({*map(str, keys)}) < len(keys) and not all(map(is_key, domain))
     return range(len(keys)) if same else keys
 
 
 def elaborate_if(statement: ast.If, elaborator: Elaborator) -> None:
-    """The branch that a constant chooses: what it declares stays known, and so do values that both branches name."""
+    """Elaborate the branch that a constant selects; its declarations and the names that both branches bind stay
+    visible."""
     condition = elaborator.constant(statement.condition, "a condition")
     if not isinstance(condition, bool):
         if not isinstance(condition, Poison):
@@ -93,7 +94,7 @@ def elaborate_if(statement: ast.If, elaborator: Elaborator) -> None:
 
 
 def elaborate_frozen(statement: ast.Frozen, elaborator: Elaborator) -> None:
-    """A body whose weights are not trained. Its names are those of the body around it."""
+    """Elaborate a body whose weights are not trained. Its names belong to the enclosing body."""
     scope = elaborator.scope.nest(frozen=True)
     scope.names = elaborator.scope.names
     elaborator.with_scope(scope).elaborate(statement.body)
@@ -106,7 +107,7 @@ def _families(bodies: tuple[ast.Body, ...], elaborator: Elaborator) -> dict[str,
 
 
 def _gather(members: dict[Any, Any], key: Any, entity: Any) -> None:
-    """Put what an iteration declared under its key; a family within gives its members one by one."""
+    """Add an entity that an iteration declared to a family; nested families are flattened."""
     if not isinstance(entity, Family):
         members[key] = entity
         return
@@ -124,6 +125,6 @@ def _declare_families(families: dict[str, dict[Any, Any]], elaborator: Elaborato
 
 
 def poison_declared(body: ast.Body, elaborator: Elaborator) -> None:
-    """Nothing follows from the names of a body that could not be elaborated."""
+    """Declare the names of a body that could not be elaborated as poison."""
     elaborator.scope.names |= dict.fromkeys(body.declared, POISON)
     elaborator.scope.body.names |= dict.fromkeys(body.families, POISON)

@@ -1,7 +1,7 @@
-"""What the modules of a pool take: so many trailing axes of a value, or of several values side by side as one.
+"""Infers the shape of the messages that a pool's modules take, and packs several values into one message.
 
-Several values that are sent together are one vector on the way, and so are several that a module yields: a router, an
-edge and every form of a route know one message.
+Several values that a pool takes or yields are concatenated into one vector, so routers, edges and lowerings handle a
+single message.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Types = tuple[TensorType, ...]
 
 
 def infer_message_ranks(template: Any, count: int, elaborator: Elaborator) -> tuple[int, ...]:
-    """How many trailing axes the modules of a pool take of each value: as many as the first op or block says, or the
-    first op that needs several behind those that leave all axes there."""
+    """Infer the number of trailing axes that modules take of each value: from the first op or block, or, behind ops
+    that keep all axes, from the first op that needs several."""
     terms: list[Any] = [template]
     seen: set[str] = set()
     said = False
@@ -56,8 +56,11 @@ def infer_message_ranks(template: Any, count: int, elaborator: Elaborator) -> tu
 
 
 def _infer_input_ranks(use: BlockUse) -> Iterator[int]:
-    """A block's inputs say their axes; outer named ones are those of the senders and beyond, the last is never, and
-    none that the first op on an input needs."""
+    """Infer the number of axes of each input of a block.
+
+    Outer named axes are token axes; the last axis, and axes that the first op on the input needs, belong to the
+    message.
+    """
     body = use.block.definition.body
     scope = Scope(outer=use.block.scope, names=dict(use.parameters), arguments=dict(use.spans))
     for each in (statement for statement in body.statements if isinstance(statement, ast.Input)):
@@ -72,8 +75,8 @@ def _infer_input_ranks(use: BlockUse) -> Iterator[int]:
 
 
 def _count_needed_axes(stages: tuple[ast.Stage, ...], scope: Scope) -> tuple[int, bool]:
-    """The axes that the first stage needs, or the first that needs several behind those that leave all axes there, 1
-    where that is not known; and whether all leave them."""
+    """Count the axes that the first stage needs, or, behind stages that keep all axes, the first that needs several; 1
+    if unknown. Also return whether all stages keep them."""
     for stage in stages:
         callee = stage.term.callee if isinstance(stage.term, ast.Call) else stage.term
         if stage.by is not None or not isinstance(callee, ast.Name):
@@ -92,16 +95,15 @@ def _count_needed_axes(stages: tuple[ast.Stage, ...], scope: Scope) -> tuple[int
 
 
 def _keeps_rank(op: type[Op]) -> bool:
-    """Whether the result of an op has as many axes as its operand, whatever its settings."""
+    """Whether an op keeps the rank of its operand under any settings."""
     same = len(op.results[0].split()) == len(op.operands[0].axes.split())
     return same and op.infer is Declaration.infer and not op.along
 
 
 def pack_message(pool: PoolEntity, tensors: tuple[Tensor, ...], span: Span, elaborator: Elaborator) -> Any:
-    """What is sent to a pool, as one value: several side by side, or told that its modules do not take them.
+    """Pack the operands of a pool into one value; report those that its modules do not take.
 
-    A value that lacks an axis of the senders of the others is the same for each. Inside a router, what it is given is
-    one already.
+    A value that lacks a token axis of the others is broadcast. Inside a router the operand is packed already.
     """
     known = elaborator.context.messages.get(pool.whole_path)
     if len(tensors) == 1 and (known is None or len(known) == 1 or elaborator.decision is not None):
@@ -128,7 +130,7 @@ def pack_message(pool: PoolEntity, tensors: tuple[Tensor, ...], span: Span, elab
 
 
 def _cannot_send(type_: TensorType, rank: int) -> Misfit | None:
-    """Why a value cannot be sent beside others, and what may be."""
+    """Explain why a value cannot be packed with others, and what could be; None if it can."""
     if type_.dtype != "float" or type_.per == "batch":
         way_out = "send what each example has" if type_.per == "batch" else "make it float first: -> embedding(8)"
         return Misfit(f"values sent together are float, of each example, and this is {type_}", way_out)
@@ -147,14 +149,14 @@ def _message(type_: TensorType, rank: int) -> TensorType:
 def refuse(
     pool: PoolEntity, misfit: Misfit, span: Span, elaborator: Elaborator, tensors: tuple[Tensor, ...] = ()
 ) -> Poison:
-    """Report what does not fit the modules of a pool, with where the `tensors` that are sent come from."""
+    """Report a misfit of a pool's modules, with notes on the origins of the `tensors`."""
     return report_misfit(misfit, f'pool "{pool.path}"', tensors, span, elaborator)
 
 
 def _concatenate(
     pool: PoolEntity, tensors: tuple[Tensor, ...], ranks: list[int], span: Span, elaborator: Elaborator
 ) -> Any:
-    """One vector for each sender, of all values."""
+    """Concatenate values to one vector for each token."""
     inside = elaborator.with_naming(Naming(*elaborator.naming.next("sent"), elaborator.scope))
     outer = [each.type.shape[: len(each.type.shape) - rank] for each, rank in zip(tensors, ranks, strict=True)]
     token_axes = max(outer, key=len)
@@ -172,7 +174,7 @@ def _concatenate(
 
 
 def _as_vector(value: Tensor | Poison, rank: int, span: Span, elaborator: Elaborator) -> Any:
-    """A value whose last axes, so many, are one."""
+    """Merge the last `rank` axes of a value into one."""
     if rank == 1 or isinstance(value, Poison):
         return value
     op: Any = Merge(axes=tuple(range(-rank, 0)), into="") if rank else NewAxis(length=1, axis="", at=-1)
@@ -180,7 +182,7 @@ def _as_vector(value: Tensor | Poison, rank: int, span: Span, elaborator: Elabor
 
 
 def pack_results(values: tuple[Tensor, ...], span: Span, elaborator: Elaborator) -> Any:
-    """What one module yields, several values side by side."""
+    """Pack the values that one module yields into one vector."""
     if len(values) == 1:
         return values[0]
     vectors = tuple(_as_vector(each, len(each.type.shape), span, elaborator) for each in values)
@@ -188,7 +190,7 @@ def pack_results(values: tuple[Tensor, ...], span: Span, elaborator: Elaborator)
 
 
 def unpack_results(pool: PoolEntity, value: Any, span: Span, elaborator: Elaborator) -> Any:
-    """What a route yields, as many values as a module does; inside a router they stay one."""
+    """Unpack the result of a route into the values that a module yields; inside a router it stays packed."""
     yields = elaborator.context.yields.get(pool.whole_path, ())
     if len(yields) < 2 or elaborator.decision is not None or not isinstance(value, Tensor):
         return value
@@ -199,14 +201,14 @@ def unpack_results(pool: PoolEntity, value: Any, span: Span, elaborator: Elabora
 
 
 def unpack_message(value: Tensor, types: Types, span: Span, elaborator: Elaborator) -> tuple[Tensor, ...] | Poison:
-    """The values that stand side by side in one vector, each of its type behind the vector's outer axes."""
+    """Split a vector into the values packed in it, each of its type behind the outer axes of the vector."""
     lengths = tuple(prod(axis.size or 1 for axis in each.shape) for each in types)
     parts = apply_op(OpUse(Split(parts=lengths)), (value,), span, elaborator)
     if isinstance(parts, Poison):
         return POISON
     found: list[Any] = []
     for part, shape, length in zip(parts.tensors, [each.shape for each in types], lengths, strict=True):
-        if shape != (Axis(length),):  # it was a number, a vector whose axis has a name, or has several axes
+        if shape != (Axis(length),):  # unless it was a plain vector before packing
             op: Any = Unmerge(sizes=tuple(axis.size or 1 for axis in shape), into=tuple(axis.name for axis in shape))
             if len(shape) < 2:
                 op = Rename(names=("-1", shape[0].name)) if shape else Sum(axis=-1)
@@ -218,9 +220,9 @@ def unpack_message(value: Tensor, types: Types, span: Span, elaborator: Elaborat
 def broadcast_to_tokens(
     value: Tensor, rank: int, like: Tensor, token_axes: Shape, span: Span | None, elaborator: Elaborator
 ) -> Any:
-    """A value whose last axes, so many, are no senders', with the axes of all senders before them, which `like` has.
+    """Broadcast a value to all token axes, which `like` has; its last `rank` axes are those of a message.
 
-    It is the same along those that it lacks. None if it has others, or has them in another order.
+    Return None if its outer axes are others or in another order.
     """
     left = [*value.type.shape[: len(value.type.shape) - rank]]
     for behind, axis in enumerate(reversed(token_axes)):

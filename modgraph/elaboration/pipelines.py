@@ -1,6 +1,6 @@
-"""Pipelines: values sent from stage to stage, or, without a value at the head, something to be applied later.
+"""Evaluates pipelines: values that pass through stages, or templates, which have no value at the head.
 
-A value is sent to a pool by a router or by weights, and summed by weights over an axis.
+A router or weights route a value through a pool; weights also sum a value over an axis.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def apply_template(template: Template, tensors: tuple[Tensor, ...], span: Span, 
 
 
 def _sum_head(value: Any, clause: ast.ByClause, span: Span, elaborator: Elaborator) -> Any:
-    """`x by w over AXIS`: a weighted sum of what stands there, without a pool."""
+    """Evaluate `x by w over AXIS` at the head of a pipeline: a weighted sum without a pool."""
     weighting = _evaluate_weighting(clause, elaborator)
     if isinstance(value, Poison) or isinstance(weighting, Poison):
         return POISON
@@ -79,7 +79,8 @@ def _sum_head(value: Any, clause: ast.ByClause, span: Span, elaborator: Elaborat
 def _apply_to_family(
     term: Any, weighting: Weighting | None, family: Family, stage: ast.Stage, elaborator: Elaborator
 ) -> Any:
-    """Mean and sum run over the members of a family, stack gives them an axis called after it; other ops take all."""
+    """Apply a stage to a family: mean and sum run over its members, stack names their axis after it, other ops take
+    all."""
     members, span = tuple(family.members.values()), stage.span
     match term:
         case OpUse(op=Mean() | Sum() as op) if not op.values():
@@ -128,7 +129,7 @@ def _apply_pool(
 
 
 def _evaluate_weighting(clause: ast.ByClause, elaborator: Elaborator) -> Weighting | Poison:
-    """What stands behind `by`; poison after a reported mistake."""
+    """Evaluate a `by` clause; poison after a reported mistake."""
     called = clause.value.callee if isinstance(clause.value, ast.Call) else clause.value
     found: Any = None
     if isinstance(called, ast.Name) and elaborator.scope.find(called.name) is None:
@@ -176,7 +177,7 @@ def _evaluate_router(router: entities.RouterEntity, clause: ast.ByClause, elabor
 
 
 def _report_unknown(called: ast.Name, elaborator: Elaborator) -> None:
-    """Tell of a name behind `by` that stands for nothing here: a kind of router, an op, or nothing at all."""
+    """Report an unknown name in a `by` clause: a kind of router, an op, or neither."""
     name = called.name
     if elaborator.report_ended(name, called.span):
         return
@@ -194,7 +195,7 @@ def _report_unknown(called: ast.Name, elaborator: Elaborator) -> None:
 
 
 def _apply_sum(value: Tensor, weighting: ByWeights, span: Any, elaborator: Elaborator) -> Any:
-    """`x by w over AXIS`: Σ w x, the sum of products over an axis that both have."""
+    """Apply `x by w over AXIS`: Σ w x, the sum of products over an axis of both."""
     over, shape = weighting.over, value.type.shape
     if over is None:
         shared = [axis.name for axis in weighting.weights.type.shape if axis.name and axis in shape]

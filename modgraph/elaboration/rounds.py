@@ -1,7 +1,7 @@
-"""Rounds of a `repeat` that are elaborated once: one in the surroundings of the round before is copied from it.
+"""Elaborates the rounds of a `repeat`, and copies a round whose surroundings equal those of the round before.
 
-Surroundings are the same where every name that the body may read means the same, or a value of the same type that an op
-of the same declaration computes. Then names differ by the path of the round alone.
+Surroundings are equal if every name that the body may read has an equal meaning, or a value of equal type that an op of
+an equal declaration computes. Then the names of the two rounds differ only by the path of the round.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from modgraph.syntax import ast
 from modgraph.types import TensorType
 
 SIMPLE = (ast.Binding, ast.If, ast.Frozen, ast.Module, ast.Pool, ast.Router, ast.Loss, ast.Array)
-MOST_TRIED = 4  # rounds that are elaborated before a loop is taken for one whose rounds differ
-NAMED = {ast.Loss: ("loss.",), ast.Output: ("", "output.")}  # how names of nodes begin, before that of the statement
+MOST_TRIED = 4  # rounds to elaborate before a loop counts as irregular
+NAMED = {ast.Loss: ("loss.",), ast.Output: ("", "output.")}  # prefixes of node names before the name in the statement
 KINDS = (OpNode, PoolNode, RouterNode, RouteNode, LossNode)
 
 
 @dataclass(frozen=True)
 class Round:
-    """A round as it was elaborated: what names meant before it, its call and nodes, and what it left behind: names of
-    its own and of the body around it, entries of the context's tables, and counts."""
+    """An elaborated round: the meaning of names before it, its call and nodes, the names it bound in its own scope and
+    in the enclosing body, its entries in the tables of the context, and counts."""
 
     before: Mapping[str, Any]
     call: Call
@@ -44,17 +44,17 @@ class Round:
 
     @cached_property
     def with_own_axes(self) -> frozenset[str]:
-        """The nodes that name an axis of the round's own."""
+        """The nodes that name an axis of the round."""
         return frozenset(node.name for node in self.nodes if self._names_own(node))
 
     @property
     def has_own_names_in_modules(self) -> bool:
-        """Whether modules of its pools name a pool or an axis of the round's own, as a pool in a pool does."""
+        """Whether modules of its pools name a pool or an axis of the round, as a pool in a pool does."""
         pools = [node for node in self.nodes if isinstance(node, PoolNode)]
         return any(self._names_own(node) for pool in pools for graph in pool.graphs() for node in graph)
 
     def _names_own(self, node: Node) -> bool:
-        """Whether a node names a pool or an axis of the round's own."""
+        """Whether a node names a pool or an axis of the round."""
         paths, mark = (f"{self.call.path}.", f"{self.call.weights}."), f"{self.call.path}~"
         return rename(node, node.name, lambda name: mark * name.startswith(paths) + name) != node
 
@@ -80,7 +80,7 @@ class Rounds:
         self.last: Round | None = None
 
     def elaborate(self, key: Any, scope: Scope) -> None:
-        """A round in its scope: copied, or elaborated."""
+        """Elaborate a round in its scope, or copy it from the last one."""
         facts: Any = {"key": key, "members": self.keyed, "span": self.statement.span}
         call = Call("round", self.statement.name, scope.node_path, scope.path, self.elaborator.context.call, **facts)
         if not self.possible:
@@ -98,7 +98,7 @@ class Rounds:
             self.elaborator.with_scope(scope).elaborate(self.statement.body)
 
     def _record_round(self, before: Mapping[str, Any], call: Call, scope: Scope) -> Round | None:
-        """A round that is elaborated; none where it cannot be copied."""
+        """Elaborate a round and record it; None if it cannot be copied."""
         context, graph = self.elaborator.context, self.elaborator.graph
         self.tried += 1
         reported, nodes, tensors = _count_reported(self.elaborator), len(graph), context.counts["weights"]
@@ -129,7 +129,7 @@ class Rounds:
 
 
 def _find_keyed_names(statement: ast.Loop) -> set[str]:
-    """The names, as those of nodes begin, that a loop gives its variable as a key: `h[i] = …`."""
+    """Find the names whose members a loop keys by its variable, `h[i] = …`, as prefixes of node names."""
     found: set[str] = set()
     for each in statement.body.every_statement():
         if isinstance(each, ast.Binding | ast.Loss | ast.Output | ast.Input | ast.Target):
@@ -145,14 +145,14 @@ def _is(index: ast.Expression | None, variable: str) -> bool:
 
 
 def _count_reported(elaborator: Elaborator) -> tuple[int, ...]:
-    """What has been told, and what has been said of lengths and growth: nothing of which is copied."""
+    """Count the diagnostics and the facts about lengths and growth, none of which can be copied."""
     context = elaborator.context
     said: Any = (context.report.diagnostics, context.deferred, context.lengths, context.may_grow, context.of_any_length)
     return tuple(map(len, said))
 
 
 def _tables(elaborator: Elaborator) -> tuple[dict[Any, Any], ...]:
-    """What a context knows by the path of a thing."""
+    """Return the tables of the context that are keyed by paths."""
     context = elaborator.context
     owners = context.owners.setdefault(elaborator.home, {})
     tables: Any = (context.messages, context.yields, context.first_used, context.weights)
@@ -160,8 +160,8 @@ def _tables(elaborator: Elaborator) -> tuple[dict[Any, Any], ...]:
 
 
 def _is_known(found: Round, elaborator: Elaborator) -> bool:
-    """Whether all that a round reads from outside is an input, or a value that a name means; whether what its names
-    mean afterwards can be copied; and whether no value by which modules are chosen enters or leaves it."""
+    """Whether a round can be copied: it reads inputs and named values only, its names can be renamed afterwards, and no
+    choice of modules enters or leaves it."""
 
     def is_known(value: Any) -> bool:
         match value:
@@ -194,7 +194,7 @@ def _is_known(found: Round, elaborator: Elaborator) -> bool:
 def _match_values(
     before: Mapping[str, Any], now: Mapping[str, Any], elaborator: Elaborator
 ) -> dict[Result, Result] | None:
-    """What has taken the place of each value that a round read; None where another round would not be the same."""
+    """Map the values that a round read to those of the current round; None if another round would differ."""
     found: dict[Result, Result] = {}
     for name, was in before.items():
         here = now[name]
@@ -212,13 +212,13 @@ def _match_values(
 
 
 def _find_maker(result: Result, graph: Graph) -> Any:
-    """What results are alike by: the op that computes them, or that a route does; others are like themselves alone."""
+    """Return what makes results equal: the op that computes them, a route, or else the result itself."""
     node = graph[result.node]
     return node.op if isinstance(node, OpNode) else RouteNode if isinstance(node, RouteNode) else result
 
 
 class _Renaming:
-    """What is called how in a round, by what it is called in the one before, whose operands have other `values`."""
+    """Renames the things of a round for the next one, whose operands are other `values`."""
 
     def __init__(self, old: Call, new: Call, values: Mapping[Result, Result], body: Scope) -> None:
         paths = [(old.path, new.path), (old.weights, new.weights)]
@@ -247,7 +247,7 @@ class _Renaming:
         return self.calls[call]
 
     def value(self, value: Any) -> Any:
-        """What names stand for, and what a context knows."""
+        """Rename an entity or an entry of the context."""
         match value:
             case str():
                 return self.name(value)
@@ -269,7 +269,7 @@ class _Renaming:
 
 
 def _copy(last: Round, call: Call, values: Mapping[Result, Result], scope: Scope, elaborator: Elaborator) -> None:
-    """Put a round in like the one before: add its nodes, and tell the scope and the context what they would know."""
+    """Copy a round: add its nodes, and update the scope and the context."""
     context, graph, span = elaborator.context, elaborator.graph, last.call.span
     assert span is not None
     renaming = _Renaming(last.call, call, values, elaborator.scope.body)

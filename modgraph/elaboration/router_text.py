@@ -1,4 +1,4 @@
-"""Uses of routers that are written in the language: their body is inlined, a node keeps what they decide."""
+"""Inlines routers that are defined in the language; a node keeps what they decide."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def inline_router(
     span: Span,
     elaborator: Elaborator,
 ) -> Any:
-    """The value of a route by a router that is written in the language, or poison after a reported mistake.
+    """Inline a router that is defined in the language and return the value of the route; poison after a reported
+    mistake.
 
     The first of the `values` is routed through the `pool`, which is the first of the `pools`.
     """
@@ -71,7 +72,7 @@ def inline_router(
 
 
 def _decide(value: Any, pool: PoolNode, router: RouterEntity, routed: Tensor, span: Span, inside: Elaborator) -> Any:
-    """What the use yields: the value of the body, as its surroundings see it, beside a node for what was decided."""
+    """Add the node of a decision and return the value of the body, by the names of its surroundings."""
     decision, token_axes = inside.decision, routed.type.shape
     assert decision is not None
     token_axes = token_axes[: len(token_axes) - len(pool.message.shape)]
@@ -86,7 +87,7 @@ def _decide(value: Any, pool: PoolNode, router: RouterEntity, routed: Tensor, sp
     declared = tuple(Record(name, "...", each[-1][1]) for name, each in decision.records.items())
     made = {name: each[-1][0] for name, each in decision.records.items()}
     facts = _facts(value, made, declared, pool, token_axes, inside.graph)
-    if inside.region:  # no algorithm learns of decisions that are drawn there
+    if inside.region:  # no algorithm trains choices that are sampled there
         what = f'the router "{router.path}", which draws its choice,'
         return inside.report(errors.NotInRegion(span=span, what=what, way_out=DRAWS)) if facts.draws else value
     name = inside.naming.node
@@ -106,10 +107,10 @@ def _decide(value: Any, pool: PoolNode, router: RouterEntity, routed: Tensor, sp
 def _facts(
     value: Tensor, made: dict[str, Tensor], records: tuple[Record, ...], pool: PoolNode, token_axes: Shape, graph: Graph
 ) -> RouterFacts:
-    """How a router decides, as its body says."""
+    """Derive from the body how a router decides."""
     one: Literal["sender", "module", "pair"] = "sender"
     if pool.axis in value.type.shape:
-        axes = max(1, len(token_axes)) + len(pool.result.shape)  # a value without an axis of senders is one of them
+        axes = max(1, len(token_axes)) + len(pool.result.shape)  # a value without token axes is one token
         one = "pair" if len(value.type.shape) > axes else "module"
     choice = next((each for each in records if each.role in CHOICES), None)
     gates = next((made[each.name] for each in records if each.role is Role.GATES), None)
@@ -117,7 +118,7 @@ def _facts(
         node = None if gates is None else graph[gates.result.node]
         if not isinstance(node, OpNode) or not isinstance(node.op, Softmax):
             return RouterFacts(one)
-        # modules compete for a sender: gates are a softmax over them
+        # modules compete for a token: gates are a softmax over modules
         return RouterFacts(one, balanced=node.types[0].shape[graph.signature(node).axes["position"]] == pool.axis)
     choices = made[choice.name]
     support, by_gates = (None if each is None else find_support(each.result, graph) for each in (choices, gates))
@@ -126,7 +127,7 @@ def _facts(
         along = "senders"
     slots = choices.type.shape[-2].size or 0 if choice.role is Role.SLOTS else 1
     k = 0 if support is None or along == "senders" else (support.bound.k or 0) * slots
-    # gates are a choice and nothing more, or how often slots chose: no gradient passes them
+    # gates that equal the choice, or count the choices of slots, pass no gradient
     hard = by_gates is not None and by_gates.pure and not by_gates.straight
     sampled = drawn_by(choices.result, graph) is not None
     balanced = along == "modules" and not hard and not (sampled and gates is None)

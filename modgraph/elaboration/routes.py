@@ -1,4 +1,4 @@
-"""Pools by a router or by weights: the pool's region, the router, and the route between them."""
+"""Routes values through pools, by a router or by weights: adds the pool's region, the router, and the route."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from modgraph.types import Misfit, TensorType, shapes_meet
 
 @dataclass(frozen=True)
 class ByRouter:
-    """A router, its operands at_choice the value that is sent, and pools at_choice the one that it is sent to."""
+    """A router, its operands after the routed value, and its pools after the pool that it routes to."""
 
     router: RouterEntity
     others: tuple[Tensor, ...]
@@ -36,7 +36,7 @@ class ByRouter:
 
 @dataclass(frozen=True)
 class ByWeights:
-    """Weights, and the axis that is summed: by its name or counted from their last; None where it was left out."""
+    """Weights, and the axis to sum, by name or counted from the last; None if the text leaves it out."""
 
     weights: Tensor
     over: str | int | None
@@ -46,7 +46,7 @@ Weighting = ByRouter | ByWeights
 
 
 def apply_pool(pool: PoolEntity, value: Tensor, weighting: Weighting | None, span: Span, elaborator: Elaborator) -> Any:
-    """A value through a pool: by a router, by weights, or through every module; poison after a reported mistake."""
+    """Route a value through a pool: by a router, by weights, or to every module; poison after a reported mistake."""
     node = _pool_node(pool, value.type, span, elaborator)
     if isinstance(node, Poison):
         return POISON
@@ -60,10 +60,10 @@ def apply_pool(pool: PoolEntity, value: Tensor, weighting: Weighting | None, spa
 def find_choice(
     weights: Tensor, value: Tensor, pool: PoolNode, span: Span, elaborator: Elaborator
 ) -> tuple[Tensor, Support] | None:
-    """Weights for each sender and module, and the choice that they are zero beyond; of messages of a fixed size.
+    """Find the choice behind weights, and return both with a weight for each token and module; messages of fixed size
+    only.
 
-    Weights that are the same along axes of the senders are repeated there. Warns where an op ends a choice before it
-    reaches the weights.
+    Weights that lack token axes are broadcast. Warns of an op that ends a choice before it reaches the weights.
     """
     outer = value.type.shape[: len(value.type.shape) - len(pool.message.shape)]
     if pool.message.padded or pool.result.padded or pool.axis in outer:
@@ -86,8 +86,8 @@ def find_choice(
 
 
 def choose_router(support: Support) -> tuple[type[Chosen], int | None]:
-    """The router for weights that are zero beyond a choice, and how many it chooses, None for any number: modules for
-    senders, or a known number of senders for modules."""
+    """Return the router for weights with a choice, and how many it chooses (None for any number): modules for a token,
+    or a fixed number of tokens for a module."""
     axis, k = support.axis, support.bound.k
     size = k or (None if axis is None else axis.size)
     if support.bound.place == -2 and size is not None:
@@ -100,7 +100,7 @@ def _apply_router(
 ) -> Any:
     router, others, pools = weighting.router, weighting.others, weighting.pools
     if isinstance(router.router, RouterUse):
-        if node.size == 1 and not pool.is_single:
+        if node.size == 1 and not pool.has_literal_size:
             elaborator.context.report_unless_growing(node.axis.name, errors.SingleModule(span=span, router=router.path))
         return inline_router(node, (pool, *pools), router, (tokens, *others), span, elaborator)
     if pools:
@@ -113,18 +113,18 @@ def _apply_router(
 
 
 def _can_choose(pool: PoolNode, router: RouterEntity, span: Span, elaborator: Elaborator) -> bool:
-    """Whether a router can choose among a pool's modules; a choice that is none is warned of."""
+    """Whether a router can choose among a pool's modules; warn if there is nothing to choose."""
     declared: Any = router.router
     count: int = declared.active_modules(pool.size)
     decision = elaborator.decision
     path, where = router.path, router.span
     used: tuple[Note, ...] = (Note(text="used here", span=span),)
-    if decision is not None:  # the route is that of a definition's body: what it chooses is told of the router
+    if decision is not None:  # the route belongs to a definition, so its router is at fault
         path, where, used = decision.router, decision.span, ()
     facts: Any = {"router": path, "pool": pool.name, "size": pool.size}
     if count > pool.size:
         elaborator.report(errors.SelectsTooMany(span=where, notes=used, k=count, **facts))
-    elif pool.size == 1 and decision is None:  # of a definition it is told where it is used
+    elif pool.size == 1 and decision is None:  # for a definition, its use is reported
         elaborator.context.report_unless_growing(pool.axis.name, errors.SingleModule(span=span, router=path))
     elif 1 < pool.size == count and declared.chooses_along is not None:
         elaborator.report(errors.SelectsAll(span=where, **facts))
@@ -132,7 +132,7 @@ def _can_choose(pool: PoolNode, router: RouterEntity, span: Span, elaborator: El
 
 
 def _apply_every_module(pool: PoolEntity, node: PoolNode, value: Tensor, span: Span, elaborator: Elaborator) -> Any:
-    """Every module on the value, or each on its row if the value has an axis of them."""
+    """Run every module on the value, or each on its row if the value has the axis of the modules."""
     outer = value.type.shape[: len(value.type.shape) - len(node.message.shape)]
     rows = bool(outer) and outer[-1] == pool.axis
     name, _ = elaborator.naming.next("every_module")
@@ -148,11 +148,11 @@ def _make_router(name: str, router: Router, span: Span, elaborator: Elaborator) 
 def _apply_weights(
     pool: PoolEntity, node: PoolNode, value: Tensor, weighting: ByWeights, span: Span, elaborator: Elaborator
 ) -> Any:
-    """A value by weights, over an axis that is the pool's unless another is named."""
+    """Route a value by weights, over the pool's axis unless the text names another."""
     name, _ = elaborator.naming.next("weighted")
     over, shape = weighting.over, weighting.weights.type.shape
     place = isinstance(over, int) and -len(shape) <= over < 0
-    if over is None or (place and shape[int(over)] == node.axis):  # that of the modules is summed by its name
+    if over is None or (place and shape[int(over)] == node.axis):  # the modules' axis is summed by name
         over = node.axis.name
     at_choice = elaborator.with_naming(Naming(f"{name}_choice", f"{name}_choice", elaborator.scope))
     found = find_choice(weighting.weights, value, node, span, at_choice) if over == node.axis.name else None
@@ -201,7 +201,7 @@ def _route(
 
 
 def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, elaborator: Elaborator) -> PoolNode | Poison:
-    """The node of a pool, made when it is first used: its message type is known from then on."""
+    """Return the node of a pool, created at its first use, which fixes the type of its messages."""
     node = find_node(pool.path, elaborator)
     if isinstance(node, PoolNode):
         split = len(tokens.shape) - len(node.message.shape)
@@ -230,14 +230,14 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, elaborator: Ela
             return refuse(pool, Misfit(reason, "give the modules of a pool one type of result"), pool.span, elaborator)
     facts = {"grown": pool.grown, "shares": pool.shares, "inside": pool.inside, "within": pool.within}
     node = PoolNode(name=pool.path, size=pool.size, regions=tuple(whole), span=pool.span, **facts)
-    if node.alike:  # a pool inside a pool counts as if each of its modules had a weight
+    if node.alike:  # a pool inside a pool counts as a tensor for each of its modules
         tensors = max(elaborator.context.counts["weights"] - before, bool(elaborator.region))
         elaborator.context.count("weights", (node.size - 1) * tensors, span)
     return node if add_node(elaborator, node, pool.span) else POISON
 
 
 def _message_of(pool: PoolEntity, tokens: TensorType, span: Span, elaborator: Elaborator) -> TensorType | Poison:
-    """What the modules of a pool take of a value: its last axes."""
+    """Return the type of message that the modules of a pool take of a value: its last axes."""
     if tokens.per == "batch":
         reason = f"its modules run on each example, and this value is {tokens}"
         return refuse(pool, Misfit(reason, "send what each example has"), span, elaborator)
@@ -249,13 +249,13 @@ def _message_of(pool: PoolEntity, tokens: TensorType, span: Span, elaborator: El
 
 
 def _elaborate_module(pool: PoolEntity, at: int, message: TensorType, elaborator: Elaborator) -> Region | Poison:
-    """One module of a pool, of the template at a place."""
+    """Elaborate one module of a pool from the template at a place."""
     graph, span = Graph(pool.path), pool.span
     scope = Scope(outer=elaborator.scope, frozen=pool.frozen)
     path = pool.whole_path if len(pool.templates) == 1 else f"{pool.whole_path}.{at}"
     inside = Elaborator(elaborator.context, elaborator.rules, graph, scope, Naming("", "", scope), region=path)
 
-    def name_ops(word: str) -> Elaborator:  # the module's own ops: for packing and unpacking
+    def name_ops(word: str) -> Elaborator:  # for the ops that pack and unpack messages
         return inside.with_naming(Naming(word, word, scope))
 
     add_node(inside, InputNode(name="x", types=(message,), span=span), span)
@@ -277,7 +277,7 @@ def _elaborate_module(pool: PoolEntity, at: int, message: TensorType, elaborator
 
 
 def _drop_records(region: Region) -> Region:
-    """A module without what only records of its routers need, which nothing reads; what has weights stays."""
+    """Remove ops that only unread records of routers need; ops with weights stay."""
     graph = region.graph
 
     def only_records(node: Node) -> bool:

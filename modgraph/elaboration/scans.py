@@ -1,4 +1,4 @@
-"""Scans: a body run at each step of a sequence, with states that are carried along."""
+"""Elaborates scans: a body that runs at each step of a sequence and carries states along."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from modgraph.ir import Graph, InputNode, PoolNode, Region, Result, ScanNode, we
 from modgraph.syntax import ast
 from modgraph.types import find_repeated
 
-State = tuple[ast.Carry, Tensor, Result | None]  # the tree that declares it, what it is at a step, what it starts with
+State = tuple[ast.Carry, Tensor, Result | None]  # the declaration, the value at a step, the initial value
 
 
 def elaborate_scan(statement: ast.Scan, elaborator: Elaborator) -> None:
-    """One node for all steps; its names are bound to what the steps yield."""
+    """Elaborate a scan into one node, and bind its names to the stacked values that its steps yield."""
     results, span = None, statement.sequence.span
     advice = "yield what the inner one needs, and run one scan after the other"
     if not stands_inside(statement.sequence, "a scan", advice, elaborator):
@@ -47,7 +47,7 @@ def elaborate_scan(statement: ast.Scan, elaborator: Elaborator) -> None:
 
 
 def elaborate_yield(statement: ast.Yield, elaborator: Elaborator) -> None:
-    """What a step gives: one value, or several in parentheses."""
+    """Elaborate a `yield` of one value, or of several in parentheses."""
     if elaborator.scan is None or elaborator.call is not None:
         elaborator.report(errors.YieldOutsideScan(span=statement.span))
         return
@@ -63,21 +63,21 @@ def elaborate_yield(statement: ast.Yield, elaborator: Elaborator) -> None:
 
 
 def stands_inside(tree: ast.Tree, what: str, way_out: str, elaborator: Elaborator) -> bool:
-    """Tell of what belongs outside of a scan's body, and outside of the modules of a pool."""
+    """Report a tree that must not stand in the body of a scan or in the modules of a pool; return whether it does."""
     if elaborator.region:
         elaborator.report(errors.NotInRegion(span=tree.span, what=what))
     return bool(elaborator.region) or stands_in_scan(tree, what, way_out, elaborator)
 
 
 def stands_in_scan(tree: ast.Tree, what: str, way_out: str, elaborator: Elaborator) -> bool:
-    """Tell of what belongs outside of a scan's body."""
+    """Report a tree that must not stand in the body of a scan; return whether it does."""
     if elaborator.scan is not None:
         elaborator.report(errors.NotInScan(span=tree.span, what=what, way_out=way_out))
     return elaborator.scan is not None
 
 
 def is_bound_outside(name: str, elaborator: Elaborator) -> bool:
-    """Whether binding a name in a scan would seem to change the value that the scan's surroundings call so."""
+    """Whether a binding in a scan would shadow a value that the same name has outside."""
     if elaborator.scan is None or elaborator.call is not None or elaborator.scope.bound(name) is not None:
         return False
     outside = elaborator.scan.outer.scope.bound(name)
@@ -85,7 +85,7 @@ def is_bound_outside(name: str, elaborator: Elaborator) -> bool:
 
 
 def _scan(statement: ast.Scan, elaborator: Elaborator) -> list[Any] | None:
-    """The values of the names after `as`, or None after a told mistake."""
+    """Return the values of the names after `as`; None after a reported mistake."""
     names, span = elaborator.scope.next_binding(statement.names[0]), statement.sequence.span
     sequence = elaborator.with_naming(names).tensor(statement.sequence, "what a scan runs over")
     if isinstance(sequence, Tensor):
@@ -96,7 +96,7 @@ def _scan(statement: ast.Scan, elaborator: Elaborator) -> list[Any] | None:
     scan, graph = ScanBody(elaborator, elaborator.context.call), Graph(names.node)
     inside = replace(elaborator, graph=graph, scope=scope, call=None, scan=scan, naming=Naming("", "", scope))
     step: Tensor | Poison = POISON
-    if isinstance(sequence, Tensor):  # what the body sees of it: one step
+    if isinstance(sequence, Tensor):  # the body sees one step of it
         type_, name = sequence.type.with_shape(sequence.type.shape[1:]), join(names.node, statement.variable)
         elaborator.context.named[name] = InputNode(name=name, types=(type_,), span=span, within=elaborator.context.call)
         graph.add(elaborator.context.named[name])
@@ -105,7 +105,7 @@ def _scan(statement: ast.Scan, elaborator: Elaborator) -> list[Any] | None:
     states = [_state(carry, names, inside) for carry in statement.carries]
     inside.elaborate(statement.body)
     elaborator.scope.end([*scope.ended, *scope.names], "scan")
-    for name in statement.body.declared:  # there is one of each module, pool and router: they are seen outside
+    for name in statement.body.declared:  # modules, pools and routers exist once and stay visible outside
         if name in scope.names and name not in elaborator.scope.names:
             elaborator.scope.declare(name, scope.names[name])
     known = [state for state in states if state is not None]
@@ -116,7 +116,7 @@ def _scan(statement: ast.Scan, elaborator: Elaborator) -> list[Any] | None:
 
 
 def _state(carry: ast.Carry, names: Naming, inside: Elaborator) -> State | None:
-    """A state, declared in the body; None after a told mistake."""
+    """Declare a state in the body; None after a reported mistake."""
     assert inside.scan is not None
     outer = inside.scan.outer
     type_ = elaborate_type(carry.type, outer)
@@ -145,7 +145,7 @@ def _state(carry: ast.Carry, names: Naming, inside: Elaborator) -> State | None:
 
 
 def _next(state: State, inside: Elaborator) -> Result | None:
-    """The next value of a state: the last that the body bound to its name. None after a told mistake."""
+    """Return the next value of a state, the last one that the body bound to its name; None after a reported mistake."""
     carry, at_step, _ = state
     name, span = carry.name, carry.span
     value = inside.scope.names[name]
@@ -164,7 +164,7 @@ def _next(state: State, inside: Elaborator) -> Result | None:
 
 
 def _yields_as_named(statement: ast.Scan, inside: Elaborator) -> bool:
-    """Whether the body yielded a value for each name; else told."""
+    """Whether the body yields a value for each name; report it if not."""
     assert inside.scan is not None
     count, names, span = len(inside.scan.yields), statement.names, statement.sequence.span
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -190,7 +190,7 @@ def _finish(
     following: list[Result],
     inside: Elaborator,
 ) -> list[Any] | None:
-    """The node of a scan whose body is done; the values of its names."""
+    """Add the node of a finished scan and return the values of its names."""
     assert inside.scan is not None
     outer, span, graph, yields = inside.scan.outer, statement.sequence.span, inside.graph, inside.scan.yields
     axis = sequence.type.shape[0]

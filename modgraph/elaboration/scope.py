@@ -1,4 +1,4 @@
-"""Which names mean what, where; and how nodes and weights get their names."""
+"""Scopes, which map names to entities, and the names of nodes and weights."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from modgraph.diagnostics import Span
 
 @dataclass(eq=False, repr=False)
 class Scope:
-    """Names of one body, inside the scope of the body around it.
+    """The names of one body, inside the scope of the enclosing body.
 
-    `path` prefixes the names of weights, `node_path` those of nodes: they differ inside a module, whose weights stand
-    below the module and whose nodes stand below the statement that uses it. `suffix` tells iterations of a `for`
-    apart. A body is a model's or a block's; loops and branches lie within one. `ended` are names that were bound in
-    inner bodies only, with the kind of body; `arguments` say where what the names of parameters stand for is given;
-    `routers` are the definitions of a file.
+    `path` prefixes the names of weights, and `node_path` those of nodes. They differ inside a module, whose weights lie
+    below the module and whose nodes lie below the statement that uses it. `suffix` distinguishes iterations of a `for`.
+    A body is that of a model or a block; loops and branches belong to it. `ended` holds names that only inner bodies
+    bound, with the kind of body. `arguments` holds the spans of the arguments of parameters, and `routers` the
+    definitions of a file.
     """
 
     path: str = ""
@@ -33,7 +33,7 @@ class Scope:
     bindings: dict[str, int] = field(default_factory=dict)
 
     def nest(self, path: str = "", suffix: str = "", frozen: bool = False) -> Scope:
-        """A scope within the same body: an iteration with a path or suffix of its own, a branch without."""
+        """Return a scope within the same body: with a path or suffix for an iteration, without for a branch."""
         paths = join(self.path, path), join(self.node_path, path)
         found = Scope(*paths, self, self.suffix + suffix, self.frozen or frozen, is_body=False)
         if not path and not suffix:
@@ -42,25 +42,25 @@ class Scope:
 
     @property
     def body(self) -> Scope:
-        """The scope of the whole body that this one lies in."""
+        """The scope of the enclosing body."""
         return self if self.is_body or self.outer is None else self.outer.body
 
     def chain(self) -> Iterator[Scope]:
-        """This scope and those around it, from the inside."""
+        """Iterate over this scope and the enclosing ones, from the inside."""
         scope: Scope | None = self
         while scope is not None:
             yield scope
             scope = scope.outer
 
     def chain_in_body(self) -> Iterator[Scope]:
-        """This scope and those around it in the same body."""
+        """Iterate over this scope and the enclosing ones of the same body."""
         for scope in self.chain():
             yield scope
             if scope.is_body:
                 return
 
     def find(self, name: str, wanted: Callable[[Any], bool] = lambda value: True) -> Any | None:
-        """The innermost thing of a name that is wanted, or None."""
+        """Find the innermost entity of a name that satisfies a predicate, or None."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.names and wanted(scope.names[name]):
@@ -69,39 +69,41 @@ class Scope:
         return None
 
     def find_router(self, name: str) -> Any | None:
-        """The definition of a router that the file of this scope has or imports."""
+        """Find a router that the file of this scope defines or imports."""
         return next((scope.routers[name] for scope in self.chain() if name in scope.routers), None)
 
     def bound(self, name: str) -> Any | None:
-        """What a name is bound to in this body, or None."""
+        """Find the entity that this body binds to a name, or None."""
         return next((scope.names[name] for scope in self.chain_in_body() if name in scope.names), None)
 
     def declare(self, name: str, value: Any) -> None:
         self.names[name] = value
 
     def end(self, names: Iterable[str], body: str) -> None:
-        """Remember the names that were bound in an inner body, which ends here."""
+        """Record the names that an inner body bound, which ends here."""
         self.ended |= dict.fromkeys(names, body)
 
     def find_argument(self, name: str) -> Span | None:
-        """Where the argument stands that a name means here, if it is a parameter's and an argument was given."""
+        """Find the span of the argument of a parameter, if the name refers to one."""
         return next((scope.arguments.get(name) for scope in self.chain() if name in scope.names), None)
 
     def rebind(self, name: str, value: Any) -> None:
-        """Bind a value: where the name is bound already in this body, or else here."""
+        """Bind a value in the scope of this body that has the name already, or else here."""
         next((scope for scope in self.chain_in_body() if name in scope.names), self).names[name] = value
 
     def weight_path(self, name: str) -> str:
-        """Where the weights of a thing declared here stand."""
+        """Return the path of the weights of a thing declared here."""
         return join(self.path, name) + self.suffix
 
     def member_of_body(self, name: str) -> Naming:
-        """How the inline ops of a member are called that the whole body has once, wherever it stands."""
+        """Name the inline ops of a member that exists once in the whole body."""
         return Naming(join(self.body.node_path, name), join(self.body.path, name), self)
 
     def next_binding(self, name: str, is_member: bool = False) -> Naming:
-        """How the inline ops of a statement are called: below `x`, and below `x2` where x is bound a second time. The
-        key of a member, `s.0`, tells iterations apart: no suffix does."""
+        """Name the inline ops of a statement: below `x`, and below `x2` if x is bound a second time.
+
+        The key of a member, `s.0`, distinguishes iterations without a suffix.
+        """
         suffix = "" if is_member else self.suffix
         self.bindings[name] = self.bindings.get(name, 0) + 1
         numbered = ordinal(name, self.bindings[name])
@@ -113,8 +115,8 @@ class Scope:
 class Naming:
     """Names for the nodes of one statement, and for the weights they own.
 
-    `shifting` is the numbered name that a statement inserted before this one would change; `plain` is the path of the
-    nodes without the number.
+    `shifting` is a numbered name that a statement inserted before would change; `plain` is the path of the nodes
+    without the number.
     """
 
     node: str
@@ -125,7 +127,7 @@ class Naming:
     counts: dict[str, int] = field(default_factory=dict)
 
     def next(self, word: str, label: str | None = None) -> tuple[str, str]:
-        """The next node of a word (`linear`, then `linear2`): its name, and the owner of its weights."""
+        """Return the names of the next node of a word (`linear`, then `linear2`) and of the owner of its weights."""
         if label is not None:
             local = label + self.scope.suffix
             return join(self.scope.node_path, local), join(self.scope.path, local)
@@ -134,7 +136,7 @@ class Naming:
         return join(self.node, local), join(self.owner, local)
 
     def shorter(self, name: str) -> tuple[str, str]:
-        """A name of `next` without what the statement binds, and without the number of that."""
+        """Return the name of a node without the name that the statement binds, and without its number."""
         if not name.startswith(f"{self.node}."):
             return name, name
         word = name[len(self.node) + 1 :]

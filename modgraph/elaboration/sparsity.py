@@ -1,4 +1,4 @@
-"""What is known of weights before anything is computed: which of them a choice leaves at zero."""
+"""Analyses which weights a choice sets to zero, before anything is computed."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from modgraph.types import Axis, align_axes
 
 @dataclass(frozen=True)
 class Support:
-    """A choice, the scores that it compares, and the `bound` of how many places it chooses along an axis.
+    """A choice, the scores that it compares, and the `bound` on the number of places that it chooses along an axis.
 
-    Wherever the choice is zero, so are the weights; a choice without scores is its own. `narrowed` counts the ops that
-    removed places from the choice, `pure` says that the weights are the choice itself. Where it is `straight`, a
-    gradient reaches the other places too. `made` says that an op chose; else a function is zero there.
+    Wherever the choice is zero, so are the weights; a choice without scores compares itself. `narrowed` counts the ops
+    that removed places from the choice. `pure` marks weights that are the choice itself. A `straight` choice passes
+    gradients to the other places too. `made` distinguishes a choice that an op made from zeros of a function.
     """
 
     choice: Formula
@@ -35,22 +35,22 @@ class Support:
 
     @property
     def axis(self) -> Axis | None:
-        """The axis along which it chooses, if there is one."""
+        """The axis along which it chooses, or None."""
         return None if self.bound.place is None else self.choice.type.shape[self.bound.place]
 
     @property
     def width(self) -> tuple[float, int]:
-        """Of two choices the lesser is the narrower."""
+        """A key by which narrower choices come first."""
         return float("inf") if self.bound.k is None else self.bound.k, -self.narrowed
 
 
 def find_support(weights: Result, graph: Graph) -> Support | None:
-    """The narrowest choice behind weights, through whatever is zero where it is."""
+    """Find the narrowest choice behind weights, through ops that keep its zeros."""
     return _Supports(graph).find(weights)
 
 
 def compute_choice(support: Support, weights: Tensor, elaborator: Elaborator) -> tuple[Tensor, Tensor] | Poison:
-    """The scores and the choice behind weights, of their shape; a choice without scores is its own."""
+    """Compute the scores and the choice behind weights, in their shape; a choice without scores is both."""
     choice = compute(support.choice, weights.span, elaborator)
     if support.scores is None or isinstance(choice, Poison):
         return choice if isinstance(choice, Poison) else (choice, choice)
@@ -59,9 +59,11 @@ def compute_choice(support: Support, weights: Tensor, elaborator: Elaborator) ->
 
 
 def find_choice_end(weights: Result, graph: Graph, along: Axis | None = None) -> OpNode | None:
-    """The op, nearest to weights, behind which a choice stands that its result is not zero beyond; None if there is no
-    choice behind them. Of a choice along an axis none is meant from which weights, or sums over other axes, have
-    computed new values."""
+    """Find the op nearest to some weights that does not keep the zeros of a choice; None without a choice.
+
+    For a choice `along` an axis, the search stops at ops with weights and at sums over other axes, which compute new
+    values.
+    """
     supports, pending, seen = _Supports(graph), [weights], {weights}
     for result in pending:
         node = _op_of(result, graph)
@@ -84,7 +86,7 @@ def _op_of(result: Result, graph: Graph) -> OpNode | None:
 
 
 class _Supports:
-    """What is known of the results of a graph that were asked for, and of those that they are zero with."""
+    """Finds and caches the supports of a graph's results."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -121,7 +123,7 @@ class _Use:
         return tuple(make_formula(each, self.graph) for each in self.inputs.values())
 
     def narrowest(self) -> Support | None:
-        """The support of the result: the choice of its op, or the narrowest of operands whose zeros it keeps."""
+        """Return the support of the result: the choice of its op, or the narrowest of operands whose zeros it keeps."""
         bound = self.op.chosen(self.signature)
         if bound is not None:
             return self._find_choice(bound)
@@ -132,7 +134,7 @@ class _Use:
         )
 
     def _find_choice(self, bound: Bound) -> Support:
-        """The choice that the op makes, of ranks along an axis perhaps."""
+        """Return the choice that the op makes, perhaps of ranks along an axis."""
         choice, first = make_formula(self.result, self.graph), self.operands[0]
         if bound.place is not None:
             return Support(choice, first if first.type.shape == self.type.shape else None, bound)
@@ -149,7 +151,7 @@ class _Use:
         return Support(choice, None, ANYWHERE if within is None else within.bound)
 
     def _operand_supports(self) -> Iterator[Support]:
-        """The support of each operand whose zeros the result keeps, number by number, broadcast to the result."""
+        """Iterate over the supports of operands whose zeros the result keeps elementwise, broadcast to the result."""
         slots, shape = [*self.inputs], self.type.shape
         for place in self.op.zero_with() if self.result.index == 0 else ():
             support = self.supports[place] if place < len(self.supports) else None
@@ -169,7 +171,7 @@ class _Use:
                 yield Support(choice, scores, bound, narrowed, pure, straight, support.made)
 
     def _joint_support(self) -> Iterator[Support]:
-        """The support by all operands together, of an op that joins, moves or adds them."""
+        """Iterate over the support from all operands of an op that joins, moves or adds them."""
         known = [each for each in self.supports if each is not None]
         bounds = tuple(None if each is None else each.bound for each in self.supports)
         propagated = self.op.propagate_choices(self.signature, bounds)

@@ -1,4 +1,4 @@
-"""The rules of the language: what each kind of tree means; and how values enter a body."""
+"""The rules of the language for each kind of tree; elaborates inputs and targets."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _target(statement: ast.Target, elaborator: Elaborator) -> None:
 
 
 def _input(statement: ast.Input, elaborator: Elaborator) -> None:
-    """The next operand of a block, or a value that is given to the model."""
+    """Bind the next operand of a block, or declare an input of the model."""
     name, key = statement.reference.name, member_key(statement.reference, elaborator)
     if key is POISON or (key is None and is_taken(name, statement.span, elaborator)):
         return
@@ -66,7 +66,7 @@ def _input(statement: ast.Input, elaborator: Elaborator) -> None:
 
 
 def _declare_given(statement: ast.Input | ast.Target, key: Any, elaborator: Elaborator) -> Tensor | Poison:
-    """A value that is given to the model: an input or a target."""
+    """Declare an input or a target of the model."""
     name = statement.reference.name if key is None else f"{statement.reference.name}.{key}"
     kind = InputNode if isinstance(statement, ast.Input) else TargetNode
     type_ = elaborate_type(statement.type, elaborator)
@@ -78,7 +78,7 @@ def _declare_given(statement: ast.Input | ast.Target, key: Any, elaborator: Elab
 
 
 def _check_move(statement: ast.Move, elaborator: Elaborator) -> None:
-    """A move stands at the top of a model, says nothing of it, and is looked at when the graph is whole."""
+    """Check that a move is at the top of a model; `check_moves` compares it with the finished graph."""
     outer = elaborator.scope.outer
     if elaborator.call is not None or elaborator.region or outer is None or outer.outer is not None:
         elaborator.report(errors.MoveInside(span=statement.span))

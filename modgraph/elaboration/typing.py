@@ -1,4 +1,4 @@
-"""Types as written, turned into types as meant; operands of a block or router, which bind the axes of its inputs."""
+"""Elaborates types, and binds operands of a block or router to the axes of its inputs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ LONGEST_AXIS = 2**31 - 1
 
 
 def elaborate_type(type_: ast.TypeOf, elaborator: Elaborator, of_input: bool = False) -> TensorType | Poison:
-    """`float[axes…]`, `token[axes…, vocabulary]`, `class[axes…, classes]`; `kind=10` is an axis that gets a name. In a
-    block a name stands for the axis that an input's type gave it, but in the type of an input itself."""
+    """Elaborate `float[axes…]`, `token[axes…, vocabulary]` or `class[axes…, classes]`; `kind=10` names an axis.
+
+    In a block a name refers to the axis that an input's type bound, except in the type of an input.
+    """
     dtype, span = type_.dtype, type_.span
     if dtype != "float" and dtype not in SIZED:
         suggestion = did_you_mean(dtype, ["float", *SIZED], "types are: {known}")
@@ -46,7 +48,7 @@ def elaborate_type(type_: ast.TypeOf, elaborator: Elaborator, of_input: bool = F
 
 
 def _elaborate_axis(axis: ast.Expression, elaborator: Elaborator, of_input: bool) -> Axis | Poison:
-    """A length, with a name perhaps, the name of an axis or a pool, or one that nothing else has: any length."""
+    """Elaborate an axis: a size, perhaps with a name, the name of an axis or a pool, or a new name for any length."""
     if isinstance(axis, ast.NamedAxis):
         return _declare_axis(axis, elaborator)
     if isinstance(axis, ast.Name):
@@ -65,7 +67,7 @@ def _elaborate_axis(axis: ast.Expression, elaborator: Elaborator, of_input: bool
 
 
 def _declare_axis(axis: ast.NamedAxis, elaborator: Elaborator) -> Axis | Poison:
-    """An axis that gets a name here, or has it already."""
+    """Declare an axis with a name, or check it against the axis of that name."""
     length, name = _length(axis.size, elaborator), elaborator.scope.weight_path(axis.name)
     known = elaborator.scope.find(axis.name)
     if isinstance(length, Poison) or isinstance(known, Poison):
@@ -92,7 +94,7 @@ def _length(axis: ast.Expression, elaborator: Elaborator) -> int | Poison:
 
 
 def take_operand(declared: TensorType, statement: ast.Input, elaborator: Elaborator) -> Tensor | Poison:
-    """The next operand of a block, checked against the type of its input; poison where too few were given."""
+    """Take the next operand of a block and check it against the type of its input; poison where there is none."""
     call = elaborator.call
     assert call is not None and call.operands is not None
     call.taken += 1
@@ -105,13 +107,13 @@ def take_operand(declared: TensorType, statement: ast.Input, elaborator: Elabora
     words = [axis.name for axis in declared.shape if axis.is_padded and axis.name in call.axes]
     for word in words:
         call.named_by.setdefault(word, statement)
-    for word in words:  # different names stand for different axes, or the body would compute something else
+    for word in words:  # different names must be different axes, or the body would compute something else
         axis = call.axes[word]
         other = next((each for each in call.named_by if each != word and axis.name and call.axes[each] == axis), None)
         if other is not None:
             return _refuse_one_axis((other, call.named_by[other]), (word, statement), axis, call, elaborator)
     lacking = declared.shape[: max(0, len(declared.shape) - len(tensor.type.shape))] if elaborator.region else ()
-    for place, axis in enumerate(reversed(lacking)):  # axes of a module's senders have the same names in all inputs
+    for place, axis in enumerate(reversed(lacking)):  # token axes of a module have the same names in all inputs
         first = call.token_axes.setdefault(place, (axis.name, statement))
         if first[0] != axis.name:
             return _refuse_one_axis(first, (axis.name, statement), None, call, elaborator)
@@ -119,7 +121,10 @@ def take_operand(declared: TensorType, statement: ast.Input, elaborator: Elabora
 
 
 def _misfit(declared: TensorType, found: TensorType, axes: dict[str, Axis]) -> str | None:
-    """Why a value is not of an input's type. Outer axes beyond the declared are welcome; outer named ones may lack."""
+    """Explain why a value does not fit the type of an input; None if it does.
+
+    It may have more outer axes, and may lack outer named ones.
+    """
     reason = f"its input is {declared}, and this value is {found}"
     if declared.dtype != found.dtype or declared.size != found.size:
         return reason
@@ -143,7 +148,7 @@ def _refuse_one_axis(
     call: BlockCall,
     elaborator: Elaborator,
 ) -> Poison:
-    """Report two names for one axis, which is that of a pool's senders if `axis` is None."""
+    """Report two names for one axis; for the token axes of a pool, `axis` is None."""
     (first, earlier), (second, statement) = named, again
     if axis is None or axis.is_padded:
         type_ = ", ".join(first if each.span.text == second else each.span.text for each in statement.type.axes)
