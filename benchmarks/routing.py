@@ -248,7 +248,7 @@ def exported(program: modgraph.Program) -> bytes:
 
     model = deterministic(program.build())
     with torch.no_grad():
-        traced = trace(model, Examples.of(model.graph, None)).only(model.graph.outputs)
+        traced = trace(model, Examples.from_arrays(model.graph, None)).only(model.graph.outputs)
     return bytes(traced.proto.SerializeToString())
 
 

@@ -149,7 +149,7 @@ def main() -> None:
         routed = program(width, modules, layers, routed=True)
         lowerings = choices(apply_passes(routed.ir, (InferenceOnly(), Determinize(), Lower(exportable=True)))).values()
         (picked,) = (
-            each for each in lowerings if each.form in LOWERINGS
+            each for each in lowerings if each.name in LOWERINGS
         )  # the router's text has a lowering of its own
         weights = {name: value.numpy() for name, value in routed.build(seed=0).state_dict().items()}
         sessions = {"dense": session(traced(program(width, modules, layers, routed=False), None))}
@@ -158,8 +158,8 @@ def main() -> None:
         for batch in (1, 8, 64):
             ms = row(sessions, batch, width, options.rounds)
             ratios = [f"{ms[name] / ms['dense']:.1f}" for name in (*LOWERINGS, "direct")]
-            best = ms[picked.form] / min(ms[name] for name in LOWERINGS)
-            cells = (layers, width, modules, batch, f"{ms['dense']:.2f}", *ratios, picked.form, f"{best:.2f}")
+            best = ms[picked.name] / min(ms[name] for name in LOWERINGS)
+            cells = (layers, width, modules, batch, f"{ms['dense']:.2f}", *ratios, picked.name, f"{best:.2f}")
             print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
 

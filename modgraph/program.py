@@ -111,10 +111,10 @@ class Program:
         """The model as one file of PyTorch that needs torch alone and gives the same outputs and gradients, with the
         same names of weights. Raises `ModgraphError` where a layer cannot be copied."""
         from modgraph.backends.report import random_batch
-        from modgraph.backends.torch.source import verified_source
+        from modgraph.backends.torch.source import verify_source
 
         model = self.build(lowering=lowering)
-        return verified_source(model, random_batch(model))
+        return verify_source(model, random_batch(model))
 
 
 def load(path: str | Path, /, **parameters: Any) -> Program:

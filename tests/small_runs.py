@@ -12,7 +12,7 @@ from torch import Tensor
 
 from modgraph.ir import Graph
 from modgraph.metrics.accumulators import Accumulators
-from modgraph.nn.device import Sent
+from modgraph.nn.device import Transfer
 from modgraph.store.journal import seal_logs
 from modgraph.store.records import seal, unseal
 from modgraph.store.run_directory import RunDirectory
@@ -82,7 +82,7 @@ def interrupt_at(engine: Engine, step: int) -> None:
     """Press Ctrl-C before a step."""
     plain = engine._step
 
-    def until_cut(indices: Tensor, read: Sent) -> None:
+    def until_cut(indices: Tensor, read: Transfer) -> None:
         if engine.progress.step == step:
             raise KeyboardInterrupt
         plain(indices, read)

@@ -16,7 +16,7 @@ import torch
 
 import modgraph
 from modgraph.backends.torch.source import source_of
-from modgraph.backends.torch.source.copied import module
+from modgraph.backends.torch.source.vendored import module
 from modgraph.cli import main
 from modgraph.declare import Registry, load_extensions
 from modgraph.diagnostics import Source
@@ -70,7 +70,7 @@ class Bend(nn.Module):
         return y + self.strength * y.sin()
 
 class Everyone(nn.Module):
-    def forward(self, tokens, pool, router, real=None):
+    def forward(self, tokens, pool, router, mask=None):
         return pool.all(tokens).mean(-2)
 """
 
@@ -160,7 +160,9 @@ def test_a_source_holds_the_layers_of_a_package_if_they_need_only_torch(install:
         NN.replace("y.sin()", "y * numpy.pi").replace("import", "import numpy\nimport", 1)
     )
     module.cache_clear()
-    with pytest.raises(modgraph.ModgraphError, match=r"my_package\.nn cannot be copied .* it needs numpy"):
+    with pytest.raises(
+        modgraph.ModgraphError, match=r"my_package\.nn cannot be part of a standalone file: it needs numpy"
+    ):
         source_of(model)
 
 

@@ -49,10 +49,10 @@ class BadBundle(Diagnostic, code="MG706"):
     """A bundle cannot be loaded, or arrays do not fit it."""
 
     message = "{reason}"
-    way_out = "modgraph run model.onnx --info tells what a model takes"
+    way_out = "modgraph run model.onnx --info prints what a model takes"
 
     @classmethod
-    def of(cls, error: BundleError) -> BadBundle:
+    def from_error(cls, error: BundleError) -> BadBundle:
         return cls(reason=error.reason, way_out=error.way_out or cls.way_out)
 
 
@@ -109,7 +109,7 @@ class StepIsUnmeasured(Diagnostic, code="MG716"):
     numbers: what it calls is not of torch, or sizes depend on values."""
 
     message = "the memory of a training step of {batch} examples cannot be measured: {reason}"
-    help = "leave --memory out: modgraph cost then counts weights and multiply-accumulates alone"
+    help = "leave --memory out: modgraph cost then counts only weights and multiply-accumulates"
 
 
 class NothingToRound(Diagnostic, code="MG712"):
@@ -120,11 +120,11 @@ class NothingToRound(Diagnostic, code="MG712"):
 
 
 class NoSource(Diagnostic, code="MG865"):
-    """A file of PyTorch that stands by itself holds a copy of each layer that torch lacks. One of an installed package
-    can be copied where that package has it as Python source which needs torch and Python's own library alone."""
+    """A standalone PyTorch file contains a copy of each layer that torch lacks. A layer of an installed package can be
+    copied if the package has it as Python source that imports only torch and the standard library."""
 
-    message = "{path} cannot be copied into a file of its own: {reason}"
-    help = "ask for another form of the routes (--lowering), leave out what needs it, or write a bundle (-o model.onnx)"
+    message = "{path} cannot be part of a standalone file: {reason}"
+    help = "choose another lowering of the routes (--lowering), leave it out, or write a bundle (-o model.onnx)"
 
 
 class WrongSource(Diagnostic, code="MG866"):

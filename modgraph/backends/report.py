@@ -48,21 +48,21 @@ def _count_numbers(type_: TensorType) -> int:
     return prod(SYMBOLIC_LENGTH if axis.size is None else axis.size for axis in type_.shape)
 
 
-def told_of_routes(facts: Mapping[str, str], about: Mapping[str, str] | None = None, when: str = "") -> list[str]:
+def describe_routes(facts: Mapping[str, str], about: Mapping[str, str] | None = None, when: str = "") -> list[str]:
     """A line for each route with what is said of it, and `about` it; one for all where the same is said of many."""
     names: dict[str, list[str]] = {}
     for name, fact in facts.items():
         names.setdefault(fact, []).append(name)
     lines = []
-    for fact, alike in names.items():
-        if len(alike) < MANY:
-            lines += [f"route {name}{(about or {}).get(name, '')}{when}: {fact}" for name in alike]
+    for fact, group in names.items():
+        if len(group) < MANY:
+            lines += [f"route {name}{(about or {}).get(name, '')}{when}: {fact}" for name in group]
         else:
-            lines.append(f"{_in_common(alike)} ({len(alike)} routes){when}: {fact}")
+            lines.append(f"{_common_prefix(group)} ({len(group)} routes){when}: {fact}")
     return lines
 
 
-def _in_common(names: Sequence[str]) -> str:
+def _common_prefix(names: Sequence[str]) -> str:
     """How some names begin, in whole parts."""
     parts = [name.split(".") for name in names]
     begun = [of_all[0] for of_all in takewhile(lambda at: len(set(at)) == 1, zip(*parts, strict=False))]
@@ -74,16 +74,17 @@ def _routes(graph: Graph) -> list[str]:
     here, exported = choices(graph), choices(apply_passes(graph, INFERENCE))
     facts, others, about = dict[str, str](), dict[str, str](), dict[str, str]()
     for name, (part, route) in routes_by_path(graph).items():
-        uses, form = part.graph.uses(route.name), here[name]
+        uses, lowering = part.graph.uses(route.name), here[name]
         about[name] = f" ({uses['pool']} by {uses['router']})"
-        facts[name] = f"{form.form}; {form.reason}{_made_dense(part.graph, route)}{_alone(part.graph, route)}"
-        other = exported.get(name, form)
-        if not form.exportable and other.form != form.form:
-            others[name] = f"{other.form}; {other.reason}"
-    return [*told_of_routes(facts, about), *told_of_routes(others, when=" when exported")]
+        more = _explain_dense(part.graph, route) + _explain_ungrouped(part.graph, route)
+        facts[name] = f"{lowering.name}; {lowering.reason}{more}"
+        other = exported.get(name, lowering)
+        if not lowering.exportable and other.name != lowering.name:
+            others[name] = f"{other.name}; {other.reason}"
+    return [*describe_routes(facts, about), *describe_routes(others, when=" when exported")]
 
 
-def _alone(graph: Graph, route: RouteNode) -> str:
+def _explain_ungrouped(graph: Graph, route: RouteNode) -> str:
     """Why modules run one after another on accelerators too, where others of their form are one grouped product."""
     pool = graph.pool_of(route)
     if route.lowering != "grouped":
@@ -95,7 +96,7 @@ def _alone(graph: Graph, route: RouteNode) -> str:
     return f"; one after another on accelerators too: {reason}" if reason else ""
 
 
-def _made_dense(graph: Graph, route: RouteNode) -> str:
+def _explain_dense(graph: Graph, route: RouteNode) -> str:
     """Which op keeps a route by weights from computing no more than what was chosen, if one does."""
     weights = graph.inputs(route.name).get("weights")
     if weights is None or graph.declaration_of(route).chooses_along is not None:

@@ -66,16 +66,16 @@ def run(options: argparse.Namespace) -> int:
         routes = [(", ".join(lowerings), "s" * (len(names) > 1), list_names(names)) for lowerings, names in offered]
         notes = tuple(Note(text=f"{lowerings}: route{plural} {names}") for lowerings, plural, names in routes)
         known = [MASKED, *(each for lowerings in error.offered for each in lowerings)]
-        suggestion = did_you_mean(error.form, known, "leave --lowering out, and each route has its best")
-        raise ModgraphError([UnknownLowering(lowering=error.form, suggestion=suggestion, notes=notes)]) from error
+        suggestion = did_you_mean(error.lowering, known, "leave --lowering out, and each route has its best")
+        raise ModgraphError([UnknownLowering(lowering=error.lowering, suggestion=suggestion, notes=notes)]) from error
     print(compile_report(program.ir, model))
     if suffix == ".json":
         write_output(options.output, json.dumps(graph, indent=2).encode(), options.force, GRAPH_KEYS)
     elif suffix == ".py":
         from modgraph.backends.report import random_batch
-        from modgraph.backends.torch.source import verified_source
+        from modgraph.backends.torch.source import verify_source
 
-        source = verified_source(model, random_batch(model))
+        source = verify_source(model, random_batch(model))
         write_output(options.output, seal(source).encode(), options.force)
     elif suffix == ".onnx":
         from modgraph.backends.onnx import export

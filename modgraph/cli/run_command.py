@@ -31,5 +31,5 @@ def run(options: argparse.Namespace) -> int:
     try:
         print(execute(options))
     except BundleError as error:
-        raise ModgraphError([BadBundle.of(error)]) from error
+        raise ModgraphError([BadBundle.from_error(error)]) from error
     return 0

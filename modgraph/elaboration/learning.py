@@ -19,7 +19,7 @@ from modgraph.ops.along_axis import Sum
 from modgraph.ops.arithmetic import Add, Divide
 from modgraph.ops.axes import Expand, NewAxis
 from modgraph.ops.choice import MaskedSoftmax
-from modgraph.routers.chosen import Chosen
+from modgraph.routers.choice import TokenChoice
 from modgraph.routers.prelude import is_prelude
 
 CHOOSE_MORE = "let it choose more modules, or use a router whose weights are shares of all modules, such as linear(k=1)"
@@ -70,7 +70,7 @@ class Reach:
                 return inputs.values()
             self.stops.append((self.graph, Stop(node, tuple(inputs[slot] for slot in stopped), constant)))
             return [each for slot, each in inputs.items() if slot not in stopped]
-        if isinstance(node, RouteNode) and isinstance(self.graph.declaration_of(node), Chosen):
+        if isinstance(node, RouteNode) and isinstance(self.graph.declaration_of(node), TokenChoice):
             return [inputs[slot] for slot in {0: ("tokens", "weights"), 1: ("weights",)}.get(result.index, ())]
         if isinstance(node, ScanNode):
             inside = Reach(node.region.graph, [node.stacked[result.index], *node.following])

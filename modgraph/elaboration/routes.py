@@ -20,7 +20,7 @@ from modgraph.ir import Graph, InputNode, Node, PoolNode, Region, Result, RouteN
 from modgraph.ops.along_axis import Softmax
 from modgraph.ops.compared import Where
 from modgraph.routers import Router
-from modgraph.routers.chosen import Chosen, ChosenSenders
+from modgraph.routers.choice import ExpertChoice, TokenChoice
 from modgraph.routers.weighted import EveryModule, Weighted
 from modgraph.types import Misfit, TensorType, shapes_meet
 
@@ -85,14 +85,14 @@ def find_choice(
     return None
 
 
-def choose_router(support: Support) -> tuple[type[Chosen], int | None]:
+def choose_router(support: Support) -> tuple[type[TokenChoice], int | None]:
     """Return the router for weights with a choice, and how many it chooses (None for any number): modules for a token,
     or a fixed number of tokens for a module."""
     axis, k = support.axis, support.bound.k
     size = k or (None if axis is None else axis.size)
     if support.bound.place == -2 and size is not None:
-        return ChosenSenders, size
-    return Chosen, k if support.bound.place == -1 else None
+        return ExpertChoice, size
+    return TokenChoice, k if support.bound.place == -1 else None
 
 
 def _apply_router(
@@ -163,9 +163,9 @@ def _apply_weights(
     kind, k = choose_router(support)
     has_record = elaborator.decision is not None and elaborator.decision.records_choice
     records = not (has_record or elaborator.region)  # nothing reads the records of a route in a pool's module
-    choose = kind(k=k or node.size, straight=support.straight, shows=records)
+    choose = kind(k=k or node.size, straight=support.straight, record_choice=records)
     router = _make_router(name, choose, span, elaborator)
-    if kind is Chosen and k is not None and not _can_choose(node, router, span, elaborator):
+    if kind is TokenChoice and k is not None and not _can_choose(node, router, span, elaborator):
         return POISON
     behind = compute_choice(support, weights, at_choice)
     if isinstance(behind, Poison):
@@ -177,7 +177,7 @@ def _route(
     word: str, pool: PoolNode, router: RouterEntity, values: tuple[Tensor, ...], span: Span, elaborator: Elaborator
 ) -> Any:
     who = f'pool "{pool.name}"'
-    if not isinstance(router.router, EveryModule | Weighted | Chosen):
+    if not isinstance(router.router, EveryModule | Weighted | TokenChoice):
         who = f'router "{router.path}" over {who}'
     assert isinstance(router.router, Router)
     try:

@@ -168,7 +168,7 @@ def _route_macs(graph: Graph, route: RouteNode, lengths: Mapping[str, int]) -> I
     # of routes by weights, the first that sends one value through one pool has the messages of all
     own = message_key(route)
     first = next(each for each in graph.of_kind(RouteNode) if message_key(each) == own)
-    messages = 0 if isinstance(router, Weighted) and first != route else decisions * router.senders_in(signature)
+    messages = 0 if isinstance(router, Weighted) and first != route else decisions * router.count_tokens(signature)
     insides = (_macs_of(region.graph, lengths, region.results) for region in pool.regions)
     modules = [sum((cost for _, cost in inside), Cost()) for inside in insides]
     every = sum(modules, Cost()) * (messages * (pool.size if pool.alike else 1))

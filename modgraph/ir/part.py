@@ -81,8 +81,8 @@ class Part:
     def lowering_of(self, route: RouteNode) -> Lowering:
         """The lowering that a route has been given; its definition where it has none of its router's."""
         router = self.graph.declaration_of(route)
-        found = (each for each in router.lowerings(self.facts_of(route)) if each.form == route.lowering)
-        return next(found, router.reference_form)
+        found = (each for each in router.lowerings(self.facts_of(route)) if each.name == route.lowering)
+        return next(found, router.reference_lowering)
 
 
 def bind_route(router: Router, pool: PoolNode, tokens: TensorType, *others: TensorType) -> Signature:

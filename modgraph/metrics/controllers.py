@@ -17,7 +17,7 @@ from torch import Tensor
 from modgraph.declare import Role
 from modgraph.ir import Graph, Result
 from modgraph.metrics.accumulators import Accumulators
-from modgraph.nn.padding import cleared
+from modgraph.nn.padding import apply_mask
 
 
 def decision_sums(scores_DKM: Tensor, choice_DKM: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -25,10 +25,10 @@ def decision_sums(scores_DKM: Tensor, choice_DKM: Tensor) -> tuple[Tensor, Tenso
     and does not count. Returns the number of decisions, their entropies averaged over slots, the distribution of each
     slot [K, M], and the choices [M]."""
     valid_D = choice_DKM.flatten(1).sum(1) > 0
-    log_p = cleared(scores_DKM, valid_D[:, None, None]).double().log_softmax(-1)
+    log_p = apply_mask(scores_DKM, valid_D[:, None, None]).double().log_softmax(-1)
     p = log_p.exp()
     entropy_D = torch.special.entr(p).sum(-1).mean(-1)
-    entropy, probability = cleared(entropy_D, valid_D).sum(), cleared(p, valid_D[:, None, None]).sum(0)
+    entropy, probability = apply_mask(entropy_D, valid_D).sum(), apply_mask(p, valid_D[:, None, None]).sum(0)
     return valid_D.sum(), entropy, probability, choice_DKM.double().sum((0, 1))
 
 

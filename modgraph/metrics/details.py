@@ -101,12 +101,12 @@ def details(metrics: Metrics, compute: Compute, arrays: Arrays, classes: Mapping
         values = compute(metrics, batch)
         metrics.gather(of_all, batch, values)
         for target, each in labels.items():
-            whole.labels[target] = whole.labels.get(target, 0) + int(each.counted(batch).sum())
+            whole.labels[target] = whole.labels.get(target, 0) + int(each.make_mask(batch).sum())
         results_of_batch = dict(zip(metrics.wanted, values, strict=True))
         for metric in metrics.compared:
             logits = results_of_batch[metric.result]
             if isinstance(metric, Accuracy) and logits.shape[-1] <= MOST_CLASSES:
-                counts, matrix = metric.labels.counted(batch), np.zeros((logits.shape[-1],) * 2, np.int64)
+                counts, matrix = metric.labels.make_mask(batch), np.zeros((logits.shape[-1],) * 2, np.int64)
                 matrix = whole.confusion.setdefault(metric.target, matrix)
                 np.add.at(matrix, (batch[metric.target][counts].numpy(), logits.argmax(-1)[counts].numpy()), 1)
         for grouping, words in arrays.groups.items():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from modgraph.backends.torch import Model
-from modgraph.backends.torch.labelled import labelled_examples, labels_of_losses, mean_of_loss
+from modgraph.backends.torch.labelled import find_labelled, labels_of_losses, mean_of_loss
 from modgraph.data import Arrays
 from modgraph.data.batches import batches, prefetch
 from modgraph.data.declaration import refuse_labels_beyond
@@ -21,7 +21,7 @@ from modgraph.ir import Graph, Result
 from modgraph.metrics.accumulators import Accumulators
 from modgraph.metrics.controllers import Controller, controllers
 from modgraph.metrics.target_metrics import Batch, Metric, build_requested_metrics, derive_metrics
-from modgraph.nn.device import sent
+from modgraph.nn.device import to_device
 
 TOTAL = "total_loss"
 Asked = Mapping[str, str | Sequence[str]]  # metrics that a recipe requests, by target
@@ -89,7 +89,7 @@ class Metrics:
         examples = len(next(iter(batch.values())))
         if not examples:
             return
-        labelled = labelled_examples(self.labels, batch) if losses else {}
+        labelled = find_labelled(self.labels, batch) if losses else {}
         for name, loss in (losses or {}).items():
             here = labelled.get(name)
             count = examples if here is None else here.sum()
@@ -141,7 +141,7 @@ def split_by_group(
     """Split a batch and its values by group, given the group of every example, `words` [B]."""
     device = next(iter(batch.values())).device
     for group in np.unique(words):
-        here = sent(torch.from_numpy(np.flatnonzero(words == group)), device)
+        here = to_device(torch.from_numpy(np.flatnonzero(words == group)), device)
         yield str(group), {name: array[here] for name, array in batch.items()}, [value[here] for value in values]
 
 
@@ -197,6 +197,6 @@ def move_to_model(batch: Batch, model: Model) -> dict[str, Tensor]:
     """Move a batch to the model's device and precision."""
     weight = next(model.parameters(), torch.empty(0))
     return {
-        name: sent(each, weight.device, weight.dtype if each.is_floating_point() else None)
+        name: to_device(each, weight.device, weight.dtype if each.is_floating_point() else None)
         for name, each in batch.items()
     }

@@ -21,7 +21,7 @@ from modgraph.extras import require
 from modgraph.ir import Compared, Graph, Result, comparisons
 from modgraph.metrics.accumulators import Accumulators
 from modgraph.nn import CrossEntropy
-from modgraph.nn.padding import cleared
+from modgraph.nn.padding import apply_mask
 from modgraph.ops.op import ACCURACY, PERPLEXITY, SQUARED_ERROR, Measure
 from modgraph.types import TensorType
 
@@ -83,7 +83,7 @@ class MeanMetric(Metric):
         """Return the sum over the labels of each example that count, and their number: [B] each."""
 
     def add(self, accumulators: Accumulators, batch: Batch, values: Sequence[Tensor]) -> None:
-        total_B, weight_B = self.sums(values[0], batch[self.target], self.labels.counted(batch))
+        total_B, weight_B = self.sums(values[0], batch[self.target], self.labels.make_mask(batch))
         accumulators.add_tensors((self.name,), total_B.sum(), weight_B.sum())
 
     def values(self, accumulators: Accumulators) -> dict[str, float]:
@@ -114,7 +114,7 @@ class Perplexity(MeanMetric):
         return bool(target.shape) and not compared.class_weights
 
     def compute_result(self, prediction: Tensor, batch: Batch) -> Tensor:
-        mask = self.labels.real_in(batch)
+        mask = self.labels.padding_mask(batch)
         loss = CrossEntropy(ignore=self.labels.ignored, reduce=self.compared.reduce, missing=self.labels.missing)
         found: Tensor = loss(prediction, batch[self.target], None if mask is None else mask.unsqueeze(-1))
         return found
@@ -138,7 +138,7 @@ class SquaredError(MeanMetric):
         return target.dtype == "float"
 
     def sums(self, value: Tensor, target: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-        errors = cleared((value - target).double(), counts)
+        errors = apply_mask((value - target).double(), counts)
         return _per_example(errors**2), _per_example(counts)
 
 
@@ -166,7 +166,9 @@ def metrics_of_kind(kind: type[Metric], graph: Graph, targets: Sequence[str]) ->
     found = {each.target: each for each in comparisons(graph) if kind.fits(each, graph.target_types[each.target])}
     name = kind.measure.name
     names = {target: name if len(targets) == 1 else f"{target}.{name}" for target in targets}
-    return [kind(names[target], found[target], TargetLabels.of(found[target], graph)) for target in targets]
+    return [
+        kind(names[target], found[target], TargetLabels.from_comparison(found[target], graph)) for target in targets
+    ]
 
 
 class SampleMetric(Metric):
@@ -179,7 +181,7 @@ class SampleMetric(Metric):
 
     def add(self, accumulators: Accumulators, batch: Batch, values: Sequence[Tensor]) -> None:
         accumulators.add_sample(
-            self.name, batch[self.target], self.extract_values(values[0]), among=self.labels.counted(batch)
+            self.name, batch[self.target], self.extract_values(values[0]), among=self.labels.make_mask(batch)
         )
 
     def values(self, accumulators: Accumulators) -> dict[str, float]:

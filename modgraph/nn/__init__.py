@@ -1,4 +1,4 @@
-"""The torch modules that torch does not have. Usable alone, as a library."""
+"""Modules that torch lacks; a standalone library."""
 
 from modgraph.nn.along_axis import Contract, Last, LogSoftmax, Max, Mean, Min, Softmax, Sum, Unit
 from modgraph.nn.arithmetic import Arithmetic, Where
@@ -7,27 +7,27 @@ from modgraph.nn.attention import Attention, ClassToken, Position
 from modgraph.nn.chance import DRAW, Draw, GumbelNoise, NormalNoise
 from modgraph.nn.choice import (
     Above,
-    Chosen,
-    ChosenSenders,
     Dispatch,
+    ExpertChoice,
     FirstPlaces,
     MaskedSoftmax,
     StopGradient,
     StraightThrough,
+    TokenChoice,
     TopKMask,
     TrainingOrInference,
     WithinCapacity,
 )
+from modgraph.nn.choice_routes import ChoiceDense, ChoiceGathered, ChoiceGrouped, ChoiceMasked, ChoicePerModule
 from modgraph.nn.elementwise import Clamp, Elementwise
 from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool2d, PatchEmbed, Tokens
 from modgraph.nn.linear import Linear, ModulatedLinear, ModulatedMLP, Scale
 from modgraph.nn.loss import MSE, BatchMean, BatchVariance, CrossEntropy, Entropy, Gaussian, Importance, KeepRecent
 from modgraph.nn.order import CumulativeSum, KthLargest, Positions, SortOrder
-from modgraph.nn.padding import MaskPadding, cleared, valid, valid_along
+from modgraph.nn.padding import MaskPadding, apply_mask, valid, valid_along
 from modgraph.nn.pool import Pool
 from modgraph.nn.recurrent import GRU, LSTM
 from modgraph.nn.scan import scan
-from modgraph.nn.selected import SelectedDense, SelectedGathered, SelectedGrouped, SelectedMasked, SelectedPerModule
 from modgraph.nn.shape import Concat, Expand, Flatten, Merge, NewAxis, Select, Split, Stack, Transpose, Unmerge
-from modgraph.nn.shard import Dropout, Shard, sharded, standard_gumbel, standard_normal, whole_batch_sum
+from modgraph.nn.shard import Dropout, Shard, standard_gumbel, standard_normal, use_shard, whole_batch_sum
 from modgraph.nn.weighted import EveryModule, EveryModuleRoute, Weighted, WeightedDense, WeightedFactorised

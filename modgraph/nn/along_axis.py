@@ -1,4 +1,4 @@
-"""Reductions, softmax and contraction. `real` is a mask that broadcasts against x: true where a place is no padding."""
+"""Reductions, softmax and contraction. A `mask` broadcasts against x and is false in padding."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
 from modgraph.nn.layer import Layer
-from modgraph.nn.padding import cleared
+from modgraph.nn.padding import apply_mask
 
 
 class AlongAxis(Layer):
@@ -19,11 +19,11 @@ class Softmax(AlongAxis):
 
     function = staticmethod(torch.softmax)
 
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        if real is None:
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        if mask is None:
             return self.function(x, self.axis)
-        least = torch.finfo(x.dtype).min  # which gives padding no share, and an example of padding alone one
-        return self.function(cleared(x, real, least), self.axis).masked_fill(~real, 0.0)
+        least = torch.finfo(x.dtype).min  # finite, so that an example of nothing but padding gets no NaN
+        return self.function(apply_mask(x, mask, least), self.axis).masked_fill(~mask, 0.0)
 
 
 class LogSoftmax(Softmax):
@@ -33,61 +33,61 @@ class LogSoftmax(Softmax):
 
 
 class Unit(AlongAxis):
-    """Vectors of length one along an axis, the zero vector left; zero in padding."""
+    """Normalises vectors to length one along an axis; the zero vector stays, padding gets zero."""
 
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        return F.normalize(cleared(x, real), dim=self.axis, eps=1e-8)
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        return F.normalize(apply_mask(x, mask), dim=self.axis, eps=1e-8)
 
 
 class Sum(AlongAxis):
-    """The sum along an axis, padding left out."""
+    """The sum along an axis without padding."""
 
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        return cleared(x, real).sum(self.axis)
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        return apply_mask(x, mask).sum(self.axis)
 
 
 class Mean(AlongAxis):
-    """The mean along an axis, padding left out; the mean of nothing is zero."""
+    """The mean along an axis without padding; zero where an example has no element."""
 
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        if real is None:
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        if mask is None:
             return x.mean(self.axis)
-        return cleared(x, real).sum(self.axis) / real.sum(self.axis).clamp(min=1)
+        return apply_mask(x, mask).sum(self.axis) / mask.sum(self.axis).clamp(min=1)
 
 
 class Max(AlongAxis):
-    """The largest value along an axis, padding left out; the largest of nothing is zero."""
+    """The largest value along an axis without padding; zero where an example has no element."""
 
     function, neutral = staticmethod(torch.amax), -torch.inf
 
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        found: Tensor = self.function(cleared(x, real, self.neutral), self.axis)
-        return found if real is None else torch.where(real.any(self.axis), found, 0.0)
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        found: Tensor = self.function(apply_mask(x, mask, self.neutral), self.axis)
+        return found if mask is None else torch.where(mask.any(self.axis), found, 0.0)
 
 
 class Min(Max):
-    """The least value along an axis, padding left out; the least of nothing is zero."""
+    """The least value along an axis without padding; zero where an example has no element."""
 
     function, neutral = staticmethod(torch.amin), torch.inf
 
 
 class Last(AlongAxis):
-    """The last value along an axis, padding left out; the last of nothing is zero."""
+    """The last value along an axis without padding; zero where an example has no element."""
 
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        if real is None:
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        if mask is None:
             return x.select(self.axis, -1)
         if x.shape[self.axis] == 0:
             return x.sum(self.axis)
-        length = real.sum(self.axis, keepdim=True)
+        length = mask.sum(self.axis, keepdim=True)
         last = (length - 1).clamp(min=0).expand_as(x.narrow(self.axis, 0, 1))
         return x.gather(self.axis, last).masked_fill(length == 0, 0.0).squeeze(self.axis)
 
 
 class Contract(nn.Module):
-    """An einsum of two values, padding of each left out; one that is the same for all examples may stand for one alone.
+    """An einsum of two masked values. A value that all examples share may have outer axes of size 1.
 
-    A product of matrices is computed as one, which ONNX Runtime does faster.
+    A product of matrices uses `matmul` or `linear`, which ONNX Runtime runs faster.
     """
 
     def __init__(self, equation: str) -> None:
@@ -99,19 +99,19 @@ class Contract(nn.Module):
         self.over = (left.find(over) - len(left), right.find(over) - len(right))
         self.aligned = bool({*left} & {*right} & {*result})
 
-    def forward(self, left: Tensor, right: Tensor, real: tuple[Tensor | None, ...] = (None, None)) -> Tensor:
-        left, right = cleared(left, real[0]), cleared(right, real[1])
+    def forward(self, left: Tensor, right: Tensor, mask: tuple[Tensor | None, ...] = (None, None)) -> Tensor:
+        left, right = apply_mask(left, mask[0]), apply_mask(right, mask[1])
         outer = [x.dim() - free - 1 for x, free in zip((left, right), self.free, strict=True)]
         if not self.aligned and outer[0] >= outer[1] and _is_one(right, outer[1]):
-            return self._mapped(_last(left, self.over[0]), _last(right, self.over[1]))
+            return self._multiply(_last(left, self.over[0]), _last(right, self.over[1]))
         if not self.aligned and self.free == (1, 1) and outer[0] == outer[1]:
             left, right = _last(left, self.over[0]), _last(right, self.over[1])
             return (right @ left.reshape(left.shape[-2:]).mT).mT if _is_one(left, outer[0]) else left @ right.mT
         left, right = (x[(None,) * (max(outer) - own)] for x, own in zip((left, right), outer, strict=True))
         return torch.einsum(self.equation, left, right)
 
-    def _mapped(self, left: Tensor, right: Tensor) -> Tensor:
-        """Each vector of the left through one matrix, whose rows have all other axes of the right."""
+    def _multiply(self, left: Tensor, right: Tensor) -> Tensor:
+        """Multiply each vector of `left` by one matrix; its rows are the other axes of `right`, flattened."""
         rows = right.shape[right.dim() - 1 - self.free[1] : -1]
         if not rows:
             return left @ right.flatten()
@@ -120,10 +120,10 @@ class Contract(nn.Module):
 
 
 def _last(x: Tensor, axis: int) -> Tensor:
-    """A value with an axis as its last."""
+    """Move an axis to the end."""
     return x if axis == -1 else x.movedim(axis, -1)
 
 
 def _is_one(x: Tensor, outer: int) -> bool:
-    """Whether a value with so many axes before an example's is known to be one for all examples."""
+    """Whether all `outer` axes before an example's have the constant size 1: one value for all examples."""
     return all(isinstance(size, int) and size == 1 for size in x.shape[:outer])

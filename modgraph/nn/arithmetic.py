@@ -1,4 +1,4 @@
-"""Arithmetic, comparison and choice: of values that stand over each other, or of a value and a number."""
+"""Arithmetic, comparison and `where`, of broadcast values or of a value and a number."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from modgraph.nn.elementwise import divide, power
 from modgraph.nn.layer import Layer
 
 
-def _compared(compare: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
-    """A comparison as a number, one where it holds."""
+def _make_comparison(compare: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
+    """Make a comparison return a number: one where it holds, else zero."""
 
     def function(left: Any, right: Any) -> Tensor:
         return compare(left, right).to((left if isinstance(left, Tensor) else right).dtype)
@@ -23,10 +23,10 @@ def _compared(compare: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Ten
 
 
 class Arithmetic(Layer):
-    """left ∘ right, one of them perhaps a constant.
+    """left ∘ right; either may be a constant.
 
-    `left_lacks` and `right_lacks` are the axes of the result that a value does not have, counted from the last: within
-    an example it is repeated along them, never across the batch.
+    `left_lacks` and `right_lacks` list the result's axes that an operand lacks, counted from the last. The operand
+    broadcasts along them within an example, never across the batch.
     """
 
     OPERATORS: ClassVar[dict[str, Callable[[Any, Any], Tensor]]] = {
@@ -41,12 +41,12 @@ class Arithmetic(Layer):
         "maximum": lambda left, right: (
             torch.maximum(left, right) if isinstance(right, Tensor) else left.clamp(min=right)
         ),
-        "<": _compared(operator.lt),
-        "<=": _compared(operator.le),
-        ">": _compared(operator.gt),
-        ">=": _compared(operator.ge),
-        "==": _compared(operator.eq),
-        "!=": _compared(operator.ne),
+        "<": _make_comparison(operator.lt),
+        "<=": _make_comparison(operator.le),
+        ">": _make_comparison(operator.gt),
+        ">=": _make_comparison(operator.ge),
+        "==": _make_comparison(operator.eq),
+        "!=": _make_comparison(operator.ne),
     }
 
     symbol: str
@@ -59,31 +59,31 @@ class Arithmetic(Layer):
         remaining = iter(values)
         left = next(remaining) if self.left is None else self.left
         right = next(remaining) if self.right is None else self.right
-        return self.OPERATORS[self.symbol](_widened(left, self.left_lacks), _widened(right, self.right_lacks))
+        return self.OPERATORS[self.symbol](_unsqueeze(left, self.left_lacks), _unsqueeze(right, self.right_lacks))
 
 
 class Where(Layer):
-    """The second value where the first, a condition, is not zero, the third elsewhere; either may be a number.
+    """The second operand where the first is not zero, else the third; either may be a number.
 
-    `lacks` has for each value the axes of the result that it does not have, counted from the last. No gradient flows to
-    the side not taken.
+    `lacks` lists, for each operand, the result's axes that it lacks, counted from the last. No gradient flows to the
+    other side.
     """
 
     lacks: tuple[tuple[int, ...], ...]
-    chosen: float | None = None
+    then: float | None = None
     otherwise: float | None = None
 
     def forward(self, *values: Tensor) -> Tensor:
-        condition, *rest = map(_widened, values, self.lacks)
+        condition, *rest = map(_unsqueeze, values, self.lacks)
         remaining = iter(rest)
-        chosen, other = (next(remaining) if each is None else each for each in (self.chosen, self.otherwise))
+        then, otherwise = (next(remaining) if each is None else each for each in (self.then, self.otherwise))
         if not rest:  # two Python numbers would give torch's default dtype
-            chosen = torch.full_like(condition, chosen)
-        return torch.where(condition != 0, chosen, other)
+            then = torch.full_like(condition, then)
+        return torch.where(condition != 0, then, otherwise)
 
 
-def _widened(value: Any, lacks: tuple[int, ...]) -> Any:
-    """A value with the axes that it lacks, counted from the last; batch statistics and constants as they are."""
+def _unsqueeze(value: Any, lacks: tuple[int, ...]) -> Any:
+    """Insert axes of size 1, counted from the last; scalars and numbers stay as they are."""
     if not isinstance(value, Tensor) or value.dim() == 0:
         return value
     for axis in reversed(lacks):

@@ -1,6 +1,6 @@
-"""Attention of tokens to tokens, and what is learned of their positions.
+"""Attention among tokens, rotary and relative positions, position embeddings and the class token.
 
-Shape suffixes: N tokens, M tokens that are attended to, H heads, W numbers of a head.
+Axis letters: N tokens (queries), M memory tokens (keys), H heads, W width of a head, D width of x, E of memory.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from torch import Tensor, nn
 
 from modgraph.nn.device import constant
 from modgraph.nn.order import exact
-from modgraph.nn.padding import cleared
+from modgraph.nn.padding import apply_mask
 
 
 class Attention(nn.Module):
-    """softmax(Q Kᵀ / √W) V for each head, joined and mapped once more.
+    """softmax(Q Kᵀ / √W) V for each head, concatenated and projected.
 
-    With `kv_heads`, so many heads of keys and values, queries, keys and values have a map each; else one for all.
+    With `kv_heads` (grouped-query attention), queries, keys and values have a projection each; otherwise they share
+    one.
     """
 
     def __init__(
@@ -57,52 +58,54 @@ class Attention(nn.Module):
         self,
         x: Tensor,
         memory: Tensor | None = None,
-        mask: Tensor | None = None,
-        real: tuple[Tensor | None, ...] = (None, None),
+        attn_mask: Tensor | None = None,
+        mask: tuple[Tensor | None, ...] = (None, None),
     ) -> Tensor:
-        """x [..., N, D] gives the same shape, of memory [..., M, E] or of itself; mask [..., N, M] or [..., M] is zero
-        where a token is not seen. No token looks at padding, which `real` [..., N, 1] tells of each operand."""
-        real_keys = real[0] if memory is None else real[1]
-        q, k, v = self._mapped(cleared(x, real[0]), None if memory is None else cleared(memory, real[1]))
+        """x [..., N, D] attends to memory [..., M, E], or to itself, and gives [..., N, D].
+
+        attn_mask [..., N, M] or [..., M] is zero where a token may not attend. `mask` has the padding mask of each
+        operand, [..., N, 1] and [..., M, 1]: no token attends to padding.
+        """
+        key_mask = mask[0] if memory is None else mask[1]
+        q, k, v = self._project(apply_mask(x, mask[0]), None if memory is None else apply_mask(memory, mask[1]))
         if self.q_norm is not None and self.k_norm is not None:
             q, k = self.q_norm(q), self.k_norm(k)
         if self.rotary is not None:
-            turns = self.rotary(q)
-            q, k = turned(q, turns), turned(k, turns if memory is None else self.rotary(k))
+            rotation = self.rotary(q)
+            q, k = rotate(q, rotation), rotate(k, rotation if memory is None else self.rotary(k))
         q, k, v = (each.transpose(-3, -2) for each in (q, k, v))
-        seen = self._seen(q, k, mask, real_keys)
-        bias = seen if self.relative is None else self.relative(q.shape[-2], k.shape[-2], seen)
-        alone = self.causal and bias is None
-        y = attend(q, k, v, bias, causal=alone, grouped=self.grouped)
-        if seen is not None:
-            y = y.masked_fill(~seen.any(-1, keepdim=True), 0.0)  # of nothing; left open, it differs between backends
+        visible = self._merge_masks(q, k, attn_mask, key_mask)
+        bias = visible if self.relative is None else self.relative(q.shape[-2], k.shape[-2], visible)
+        y = attend(q, k, v, bias, causal=self.causal and bias is None, grouped=self.grouped)
+        if visible is not None:
+            y = y.masked_fill(~visible.any(-1, keepdim=True), 0.0)  # backends disagree where no key is visible
         result: Tensor = self.out(y.transpose(-3, -2).flatten(-2))
         return result
 
-    def _mapped(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries [..., N, H, W], keys and values [..., M, H, W], of as many heads as each has."""
+    def _project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries [..., N, H, W], keys and values [..., M, H or kv_heads, W]."""
         if self.kv_heads is not None:
             memory, kv_heads = x if memory is None else memory, self.kv_heads
             return (
-                in_heads(self.q(x), self.heads),
-                in_heads(self.k(memory), kv_heads),
-                in_heads(self.v(memory), kv_heads),
+                split_heads(self.q(x), self.heads),
+                split_heads(self.k(memory), kv_heads),
+                split_heads(self.v(memory), kv_heads),
             )
         if memory is None:
-            q, k, v = in_heads(self.qkv(x), 3, self.heads).unbind(-3)
+            q, k, v = split_heads(self.qkv(x), 3, self.heads).unbind(-3)
             return q, k, v
         joined, weight, bias = self.qkv.out_features // 3, self.qkv.weight, self.qkv.bias
         of_q, of_kv = slice(None, joined), slice(joined, None)
         q = F.linear(x, weight[of_q], None if bias is None else bias[of_q])
         kv = F.linear(memory, weight[of_kv], None if bias is None else bias[of_kv])
-        k, v = in_heads(kv, 2, self.heads).unbind(-3)
-        return in_heads(q, self.heads), k, v
+        k, v = split_heads(kv, 2, self.heads).unbind(-3)
+        return split_heads(q, self.heads), k, v
 
-    def _seen(self, q: Tensor, k: Tensor, mask: Tensor | None, real: Tensor | None) -> Tensor | None:
-        """Which tokens each sees, a mask that broadcasts against [..., H, N, M]; None where `causal` says it all."""
-        found = None if real is None else real.transpose(-1, -2).unsqueeze(-3)
-        if mask is not None:
-            rows = mask if mask.dim() == q.dim() - 1 else mask.unsqueeze(-2)
+    def _merge_masks(self, q: Tensor, k: Tensor, attn_mask: Tensor | None, key_mask: Tensor | None) -> Tensor | None:
+        """Combine all masks into one that broadcasts against [..., H, N, M]; None where `is_causal` suffices."""
+        found = None if key_mask is None else key_mask.transpose(-1, -2).unsqueeze(-3)
+        if attn_mask is not None:
+            rows = attn_mask if attn_mask.dim() == q.dim() - 1 else attn_mask.unsqueeze(-2)
             given = (rows != 0).unsqueeze(-3)
             found = given if found is None else found & given
         if self.causal and (found is not None or self.relative is not None):
@@ -112,7 +115,7 @@ class Attention(nn.Module):
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, grouped: bool) -> Tensor:
-    """torch's fused attention for q [..., H, N, W], with outer axes merged: its kernels and its exporter take one."""
+    """Call torch's fused attention on q [..., H, N, W]. Its kernels and exporter take one outer axis, so merge them."""
     outer = q.shape[:-3]
     if len(outer) > 1:
         q, k, v = (each.flatten(0, -4) for each in (q, k, v))
@@ -122,14 +125,14 @@ def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, g
     return y.reshape(*outer, *y.shape[1:]) if len(outer) > 1 else y
 
 
-def in_heads(x: Any, *parts: int) -> Tensor:
-    """The last axis cut into so many parts, of parts."""
+def split_heads(x: Any, *parts: int) -> Tensor:
+    """Unflatten the last axis into `parts` and the remaining width."""
     found: Tensor = x.unflatten(-1, (*parts, -1))
     return found
 
 
 class Rotary(nn.Module):
-    """By which angles pairs of numbers of a head are turned at each place: place · base^(−2i/W) for pair i."""
+    """Rotation angles of rotary embeddings: position · base^(−2i/W) for pair i of a head's numbers."""
 
     def __init__(self, width: int, base: float) -> None:
         super().__init__()
@@ -137,23 +140,23 @@ class Rotary(nn.Module):
         self.speeds = [base ** (-at / half) for at in range(half)]
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Cosines and sines [N, 1, W / 2] for x [..., N, H, W], places counted from 0."""
+        """Cosines and sines [N, 1, W / 2] for x [..., N, H, W], positions from 0."""
         angle: Any = {"dtype": exact(x), "device": x.device}
         places = torch.arange(x.shape[-3], **angle)
         angles = places[:, None, None] * constant(self.speeds, **angle)
         return angles.cos().to(x.dtype), angles.sin().to(x.dtype)
 
 
-def turned(x: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
-    """x [..., N, H, W] with number i and that half a head further turned as a pair (Su et al., RoFormer, 2021), which
-    is how Llama's weights lie."""
-    cos, sin = turns
+def rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
+    """Rotate number i of x [..., N, H, W] with the one half a head later (Su et al., RoFormer, 2021), in Llama's
+    layout."""
+    cos, sin = rotation
     first, second = x.chunk(2, -1)
     return torch.cat((first * cos - second * sin, second * cos + first * sin), -1)
 
 
 class Relative(nn.Module):
-    """A learned number for each head and bucket of distances, added to the scores (Raffel et al., T5, 2020)."""
+    """A learned bias for each head and bucket of distances, added to the scores (Raffel et al., T5, 2020)."""
 
     def __init__(self, buckets: int, heads: int, causal: bool) -> None:
         super().__init__()
@@ -161,21 +164,21 @@ class Relative(nn.Module):
         self.table = [bucket_of(distance, buckets if causal else buckets // 2) for distance in range(FARTHEST + 1)]
         self.later = 0 if causal else buckets // 2
 
-    def forward(self, N: int, M: int, seen: Tensor | None) -> Tensor:
-        """What is added to scores [..., H, N, M]: the least number where a token is not seen."""
+    def forward(self, N: int, M: int, visible: Tensor | None) -> Tensor:
+        """The bias [1, H, N, M], broadcast against `visible`; the least finite number where that is false."""
         device = self.weight.device
         back = torch.arange(N, device=device).unsqueeze(-1) - torch.arange(M, device=device)
         table = constant(self.table, torch.int64, device)
         bucket = table[back.abs().clamp(max=FARTHEST)] + self.later * (back < 0)
         bias = self.weight[bucket].permute(2, 0, 1).unsqueeze(0)
-        return bias if seen is None else bias.masked_fill(~seen, torch.finfo(bias.dtype).min)
+        return bias if visible is None else bias.masked_fill(~visible, torch.finfo(bias.dtype).min)
 
 
-FARTHEST = 128  # from here on all distances share a bucket
+FARTHEST = 128  # longer distances share a bucket
 
 
 def bucket_of(distance: int, buckets: int) -> int:
-    """Half of the buckets are a distance each, the others grow with its logarithm up to `FARTHEST`."""
+    """The bucket of a distance. Half of the buckets hold one distance each; the others grow logarithmically."""
     exact = buckets // 2
     if distance < exact:
         return distance
@@ -184,7 +187,7 @@ def bucket_of(distance: int, buckets: int) -> int:
 
 
 class ClassToken(nn.Module):
-    """Puts a learned token in front: [..., N, D] to [..., N + 1, D]."""
+    """Prepends a learned token: [..., N, D] to [..., N + 1, D]."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -196,7 +199,7 @@ class ClassToken(nn.Module):
 
 
 class Position(nn.Module):
-    """Adds a learned vector to each position."""
+    """Adds a learned vector to each position of x [..., N, D]."""
 
     def __init__(self, positions: int, width: int) -> None:
         super().__init__()

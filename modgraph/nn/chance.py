@@ -1,4 +1,4 @@
-"""What is drawn in training: noise, and choices by chance."""
+"""Noise and random choices in training."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from torch import Tensor, nn
 
 from modgraph.nn.along_axis import AlongAxis
 from modgraph.nn.layer import Layer
-from modgraph.nn.padding import cleared
+from modgraph.nn.padding import apply_mask
 from modgraph.nn.shard import standard_gumbel, standard_normal
 
-DRAW = -1  # in the place of a number: draw it
+DRAW = -1  # among forced places: sample this one
 
 
 class NormalNoise(Layer):
-    """Normal noise of a deviation, a number or a value, in training; nothing is drawn where that is the number zero."""
+    """Normal noise in training. The deviation is a number or an operand; the number zero samples nothing."""
 
     deviation: float | None = None
 
@@ -34,36 +34,38 @@ class GumbelNoise(nn.Module):
 
 
 class Draw(AlongAxis):
-    """One place along an axis, drawn from the softmax of logits in training, the most probable otherwise."""
+    """A one-hot choice along an axis: sampled from the softmax of logits in training, otherwise the argmax."""
 
     def forward(
         self,
         x: Tensor,
         taken: Tensor | None = None,
-        told: Tensor | None = None,
-        real: tuple[Tensor | None, ...] = (None,),
+        forced: Tensor | None = None,
+        mask: tuple[Tensor | None, ...] = (None,),
     ) -> Tensor:
         """x of any shape gives the same shape.
 
-        `taken` in training, and `told` always, hold places, or `DRAW`; they lack the axis, perhaps others of one place
-        too. Padding is never chosen; where all is, the choice is zero.
+        `taken`, in training, and `forced`, always, hold places or `DRAW`. Their shape is that of x without the axis;
+        axes of size 1 may be missing too. The choice never falls on padding, and is zero where all is padding.
         """
-        told = taken if self.training and told is None else told
-        scores = cleared(x.detach(), real[0], -torch.inf)
+        forced = taken if self.training and forced is None else forced
+        scores = apply_mask(x.detach(), mask[0], -torch.inf)
         scores = scores if self.axis == -1 else scores.movedim(self.axis, -1)
-        if told is not None:
-            told = (cleared(told, real[1]) if len(real) > 1 else told).reshape(scores.shape[:-1])
-        choice = F.one_hot(drawn_place(scores, told, self.training), scores.shape[-1]).to(x.dtype)
-        return cleared(choice if self.axis == -1 else choice.movedim(-1, self.axis), real[0])
+        if forced is not None:
+            forced = (apply_mask(forced, mask[1]) if len(mask) > 1 else forced).reshape(scores.shape[:-1])
+        choice = F.one_hot(sample_place(scores, forced, self.training), scores.shape[-1]).to(x.dtype)
+        return apply_mask(choice if self.axis == -1 else choice.movedim(-1, self.axis), mask[0])
 
 
-def drawn_place(scores: Tensor, told: Tensor | None, training: bool) -> Tensor:
-    """The place that is taken of the last axis: what is told, drawn where that is `DRAW`; without it drawn in training,
-    the most probable otherwise."""
-    if told is None:
+def sample_place(scores: Tensor, forced: Tensor | None, training: bool) -> Tensor:
+    """The place [...] along the last axis of scores [..., M]: `forced`, but sampled where that is `DRAW`.
+
+    Without `forced`, sample in training and take the argmax otherwise.
+    """
+    if forced is None:
         return (scores + standard_gumbel(scores) if training else scores).argmax(-1)
-    told = told.long()
-    seen = told.device.type == "cpu" and not torch.compiler.is_compiling()  # elsewhere to look costs more, or cannot be
-    if seen and not (told == DRAW).any():
-        return told
-    return torch.where(told == DRAW, (scores + standard_gumbel(scores)).argmax(-1), told)
+    forced = forced.long()
+    is_readable = forced.device.type == "cpu" and not torch.compiler.is_compiling()  # elsewhere a read waits, or fails
+    if is_readable and not (forced == DRAW).any():
+        return forced
+    return torch.where(forced == DRAW, (scores + standard_gumbel(scores)).argmax(-1), forced)

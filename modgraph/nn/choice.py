@@ -1,4 +1,7 @@
-"""Choices, and what is made of them: ones and zeros along an axis. S tokens of all examples, M modules."""
+"""Choices (ones and zeros along an axis), capacity, straight-through gates, and routers by choice.
+
+Shape suffixes: S tokens of all examples, M modules.
+"""
 
 from __future__ import annotations
 
@@ -10,74 +13,74 @@ from torch import Tensor, nn
 from modgraph.nn.along_axis import AlongAxis
 from modgraph.nn.layer import Layer
 from modgraph.nn.order import exact
-from modgraph.nn.padding import cleared
+from modgraph.nn.padding import apply_mask
 from modgraph.nn.shard import own_rows, whole_batch
 
 
 def top_k_mask(scores: Tensor, k: int) -> Tensor:
-    """True at the k largest along the last axis, of equal ones the first: k rounds of argmax."""
-    chosen, left = torch.zeros_like(scores, dtype=torch.bool), scores
+    """True at the k largest of scores [..., M] along the last axis, by k rounds of argmax; ties go to the first."""
+    choice, left = torch.zeros_like(scores, dtype=torch.bool), scores
     for round_ in range(k):
-        left = left if round_ == 0 else scores.masked_fill(chosen, -torch.inf)
-        chosen = chosen.scatter(-1, left.argmax(-1, keepdim=True), True)
-    return chosen
+        left = left if round_ == 0 else scores.masked_fill(choice, -torch.inf)
+        choice = choice.scatter(-1, left.argmax(-1, keepdim=True), True)
+    return choice
 
 
 class TopKMask(AlongAxis):
-    """One at the k largest along an axis, of equal ones the first."""
+    """One at the k largest along an axis, else zero; ties go to the first."""
 
     k: int
 
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        """x of any shape gives the same shape; padding is never chosen."""
-        values = cleared(x.detach(), real, -torch.inf)
-        chosen = top_k_mask(values.movedim(self.axis, -1), self.k).movedim(-1, self.axis)
-        return cleared(chosen.to(x.dtype), real)
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """x of any shape gives the same shape; the choice never falls on padding."""
+        values = apply_mask(x.detach(), mask, -torch.inf)
+        choice = top_k_mask(values.movedim(self.axis, -1), self.k).movedim(-1, self.axis)
+        return apply_mask(choice.to(x.dtype), mask)
 
 
 class MaskedSoftmax(AlongAxis):
-    """The softmax along an axis among what is chosen."""
+    """The softmax along an axis over the places of a choice."""
 
-    def forward(self, x: Tensor, choice: Tensor, real: Tensor | None = None) -> Tensor:
-        """x and choice of one shape give that shape; zero where nothing is chosen."""
-        chosen = choice != 0 if real is None else (choice != 0) & real
-        found = cleared(x, chosen, torch.finfo(x.dtype).min).softmax(self.axis)
-        return cleared(found, chosen)
+    def forward(self, x: Tensor, choice: Tensor, mask: Tensor | None = None) -> Tensor:
+        """x and choice of one shape give that shape; zero outside the choice."""
+        support = choice != 0 if mask is None else (choice != 0) & mask
+        found = apply_mask(x, support, torch.finfo(x.dtype).min).softmax(self.axis)
+        return apply_mask(found, support)
 
 
 class Above(Layer):
-    """One where a value is larger than a number."""
+    """One where a value exceeds a threshold, else zero."""
 
     threshold: float
 
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """x of any shape gives the same shape; zero in padding."""
-        return cleared((x.detach() > self.threshold).to(x.dtype), real)
+        return apply_mask((x.detach() > self.threshold).to(x.dtype), mask)
 
 
 class FirstPlaces(Layer):
-    """Slot i takes place i of the last axis, whatever stands there."""
+    """Slot i chooses place i of the last axis, whatever its value."""
 
     slots: int
 
     def forward(self, x: Tensor) -> Tensor:
         """x [..., M] gives [..., slots, M]."""
         places = torch.arange(x.shape[-1], device=x.device)
-        chosen = (places[: self.slots, None] == places).to(x.dtype)
-        return chosen.expand(*x.shape[:-1], -1, -1)
+        choice = (places[: self.slots, None] == places).to(x.dtype)
+        return choice.expand(*x.shape[:-1], -1, -1)
 
 
 class Dispatch(AlongAxis):
-    """A slot for each thing that was chosen along an axis, in their order."""
+    """Assigns the chosen places along an axis to slots, in order."""
 
     slots: int
 
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        """x of any shape gives one with an axis of slots in front of that axis."""
-        chosen = x.detach() != 0 if real is None else (x.detach() != 0) & real
-        rank = chosen.to(exact(x)).cumsum(self.axis).unsqueeze(self.axis - 1)
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """A choice x of any shape gives ones and zeros with an axis of slots before the axis of the choice."""
+        choice = x.detach() != 0 if mask is None else (x.detach() != 0) & mask
+        rank = choice.to(exact(x)).cumsum(self.axis).unsqueeze(self.axis - 1)
         slot = torch.arange(1, self.slots + 1, device=x.device).reshape(-1, *[1] * -self.axis)
-        return ((rank == slot) & chosen.unsqueeze(self.axis - 1)).to(x.dtype)
+        return ((rank == slot) & choice.unsqueeze(self.axis - 1)).to(x.dtype)
 
 
 class _StraightThrough(torch.autograd.Function):
@@ -116,49 +119,51 @@ class TrainingOrInference(nn.Module):
 
 
 class Records(NamedTuple):
-    """What a router says of all modules, each [..., N, M]; what is selected is not zero."""
+    """A router's gates, scores and choice for all modules, each [..., N, M]; the choice is not zero."""
 
     gates: Tensor
     scores: Tensor
-    selected: Tensor
+    choice: Tensor
 
 
-class Chosen(Layer):
-    """A router that gets its gates, its choice, and what this ranks modules by.
+class TokenChoice(Layer):
+    """A router whose gates, scores and choice are operands; each token chooses modules.
 
-    `straight` says that the gradient reaches the gates of what was not chosen too; `rank` is that of a token. If it
-    `shows` its choice, that is one where it is not zero.
+    With `straight`, gates outside the choice get a gradient too. `rank` is that of a token. With `record_choice`, the
+    recorded choice is one where it is not zero.
     """
 
     k: int
     straight: bool = False
     rank: int = 1
-    shows: bool = True
+    record_choice: bool = True
 
     def forward(
-        self, tokens: Tensor, weights: Tensor, scores: Tensor, choice: Tensor, real: Tensor | None = None
+        self, tokens: Tensor, weights: Tensor, scores: Tensor, choice: Tensor, mask: Tensor | None = None
     ) -> Records:
-        """Tokens [..., N, message], all else [..., N, M]; or all without N. Padding gets zeros."""
-        real = None if real is None else real.reshape(real.shape[: real.dim() - self.rank]).unsqueeze(-1)
-        gates = weights if self.straight or weights is choice else cleared(weights, choice != 0)
-        gates, choice = cleared(gates, real), cleared(choice, real)
-        if not self.shows:
+        """Tokens [..., N, message], other operands and records [..., N, M]; or all without N. Padding gets zeros."""
+        mask = None if mask is None else mask.reshape(mask.shape[: mask.dim() - self.rank]).unsqueeze(-1)
+        gates = weights if self.straight or weights is choice else apply_mask(weights, choice != 0)
+        gates, choice = apply_mask(gates, mask), apply_mask(choice, mask)
+        if not self.record_choice:
             return Records(gates, scores, choice)
-        return Records(gates, cleared(scores.detach(), real), (choice != 0).to(choice.dtype))
+        return Records(gates, apply_mask(scores.detach(), mask), (choice != 0).to(choice.dtype))
 
 
-class ChosenSenders(Chosen):
-    """The same where each module chooses k of the tokens."""
+class ExpertChoice(TokenChoice):
+    """A router whose gates, scores and choice are operands; each module chooses tokens."""
 
 
-def by_score(scores_SM: Tensor, wanted_SM: Tensor) -> Tensor:
-    """The tokens of each module, those first that chose it with the largest scores, of equal ones the first: [S, M]."""
+def queue_by_score(scores_SM: Tensor, wanted_SM: Tensor) -> Tensor:
+    """For each module, the tokens that chose it by falling score, then all others: [S, M]. Ties stay in order."""
     return scores_SM.masked_fill(~wanted_SM, -torch.inf).argsort(dim=0, descending=True, stable=True)
 
 
-def by_first_choice(scores_SM: Tensor, wanted_SM: Tensor) -> Tensor:
-    """The tokens of each module, those first whose first choice it is, then second choices, and so on; among these by
-    the token's largest score, of equal ones the first: [S, M]. (Riquelme et al., 2021, section 4: batch prioritised.)
+def queue_by_first_choice(scores_SM: Tensor, wanted_SM: Tensor) -> Tensor:
+    """For each module, the tokens whose first choice it is, then second choices, and so on: indices [S, M].
+
+    Equal choices rank by the token's largest score; ties stay in order. (Riquelme et al., 2021, section 4: batch
+    prioritised routing.)
     """
     largest_first_S = scores_SM.amax(-1).argsort(descending=True, stable=True)
     best_first_SM = scores_SM.argsort(dim=-1, descending=True, stable=True)
@@ -166,38 +171,38 @@ def by_first_choice(scores_SM: Tensor, wanted_SM: Tensor) -> Tensor:
     return largest_first_S[rank_SM[largest_first_S].argsort(dim=0, stable=True)]
 
 
-QUEUES = {"score": by_score, "first_choice": by_first_choice}
+QUEUES = {"score": queue_by_score, "first_choice": queue_by_first_choice}
 
 
-def within_capacity(scores: Tensor, selected: Tensor, capacity: int | Tensor, priority: str = "score") -> Tensor:
-    """Of the tokens that chose a module, the first `capacity` in its queue.
+def limit_capacity(scores: Tensor, choice: Tensor, capacity: int | Tensor, priority: str = "score") -> Tensor:
+    """Keep, for each module, the first `capacity` tokens of its queue.
 
-    Scores and choices [..., M], all outer axes taken together.
+    Scores and choice [..., M] give a choice [..., M]; the queue runs over all outer axes.
     """
-    wanted_SM = selected.reshape(-1, selected.shape[-1])
+    wanted_SM = choice.reshape(-1, choice.shape[-1])
     queue_SM = QUEUES[priority](scores.reshape(wanted_SM.shape), wanted_SM)
     first_S = torch.arange(len(queue_SM), device=queue_SM.device) < capacity
     kept_SM = torch.zeros_like(wanted_SM).scatter(0, queue_SM, first_S.unsqueeze(-1).expand_as(queue_SM))
-    return selected & kept_SM.reshape(selected.shape)
+    return choice & kept_SM.reshape(choice.shape)
 
 
 class WithinCapacity(AlongAxis):
-    """Of the places that were chosen along an axis those that are not dropped, in training."""
+    """Drops tokens beyond a module's capacity from a choice, in training."""
 
     share: float
     k: int
     priority: str
 
     def forward(
-        self, scores: Tensor, choice: Tensor, real: tuple[Tensor | None, Tensor | None] = (None, None)
+        self, scores: Tensor, choice: Tensor, mask: tuple[Tensor | None, Tensor | None] = (None, None)
     ) -> Tensor:
-        """Scores and a choice of one shape, batch first, give that shape; padding takes no place."""
+        """Scores and a choice of one shape, batch first, give that shape; padding takes no capacity."""
         if not self.training:
             return choice
-        scores, chosen = cleared(scores.detach(), real[0]), cleared(choice.detach(), real[1]) != 0
-        scores_SM, chosen_SM = (whole_batch(each).movedim(self.axis, -1) for each in (scores, chosen))
-        tokens = chosen_SM.any(-1).sum()
-        fair = (tokens + chosen_SM.shape[-1] - 1) // chosen_SM.shape[-1]
+        scores, wanted = apply_mask(scores.detach(), mask[0]), apply_mask(choice.detach(), mask[1]) != 0
+        scores_SM, wanted_SM = (whole_batch(each).movedim(self.axis, -1) for each in (scores, wanted))
+        tokens = wanted_SM.any(-1).sum()
+        fair = (tokens + wanted_SM.shape[-1] - 1) // wanted_SM.shape[-1]
         capacity = self.k * (self.share * fair.double()).long()
-        kept = within_capacity(scores_SM, chosen_SM, capacity, self.priority).movedim(-1, self.axis)
-        return cleared(choice.detach(), own_rows(kept, choice))
+        kept = limit_capacity(scores_SM, wanted_SM, capacity, self.priority).movedim(-1, self.axis)
+        return apply_mask(choice.detach(), own_rows(kept, choice))

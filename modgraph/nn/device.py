@@ -1,7 +1,6 @@
-"""Values of the processor's memory on the device that computes, without waiting for it.
+"""Copies host memory to the device without waiting for it.
 
-A copy from memory that may be paged out waits until all that was asked of the device is done; one from pinned memory is
-done in its turn.
+A copy from pageable memory waits until the device has run all queued work; a copy from pinned memory is queued.
 """
 
 from __future__ import annotations
@@ -14,40 +13,40 @@ import torch
 from torch import Tensor
 
 
-def sent(x: Tensor, device: torch.device, dtype: torch.dtype | None = None) -> Tensor:
-    """A tensor on a device, of another type where one is named."""
-    x = x if dtype is None else x.to(dtype=dtype)  # first: a copy that converts is not from pinned memory
+def to_device(x: Tensor, device: torch.device, dtype: torch.dtype | None = None) -> Tensor:
+    """Copy a tensor to a device, and convert it to `dtype` if that is given."""
+    x = x if dtype is None else x.to(dtype=dtype)  # first: a converting copy would not read pinned memory
     if device.type != "cuda" or x.device.type != "cpu":
         return x.to(device)
     return x.pin_memory().to(device, non_blocking=True)
 
 
 def constant(values: Sequence[float], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Given numbers [n] as a tensor."""
-    if device.type != "cuda" or torch.compiler.is_compiling():  # a compiled model holds them
+    """A tensor [n] of constant numbers."""
+    if device.type != "cuda" or torch.compiler.is_compiling():  # a compiled graph stores them as constants
         return torch.tensor(values, dtype=dtype, device=device)
-    return sent(torch.tensor(values, dtype=dtype), device)
+    return to_device(torch.tensor(values, dtype=dtype), device)
 
 
 @dataclass(frozen=True)
-class Sent:
-    """Tensors on their way to a device; `done` tells it when they are there."""
+class Transfer:
+    """Tensors that are being copied to a device; the event `done` marks the end of the copy."""
 
     tensors: Mapping[str, Tensor]
     done: Any = None
 
-    def received(self) -> dict[str, Tensor]:
-        """The tensors, for what is computed from here on."""
+    def wait(self) -> dict[str, Tensor]:
+        """Let the current stream wait for the copy, and return the tensors."""
         if self.done is not None:
             stream = torch.cuda.current_stream()
             stream.wait_event(self.done)
             for each in self.tensors.values():
-                each.record_stream(stream)  # their memory is not given to others before that is done with them
+                each.record_stream(stream)  # the allocator must not reuse their memory before this stream is done
         return dict(self.tensors)
 
 
-class Sender:
-    """Sends tensors to a device while it computes."""
+class Uploader:
+    """Copies tensors to a device on a stream of its own, while the device computes."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -55,10 +54,10 @@ class Sender:
         if device.type == "cuda":
             self.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
-    def send(self, tensors: Mapping[str, Tensor]) -> Sent:
-        """Send tensors of the processor's memory, from any thread."""
+    def send(self, tensors: Mapping[str, Tensor]) -> Transfer:
+        """Start the copy of host tensors; any thread may call this."""
         if self.stream is None:
-            return Sent({name: sent(each, self.device) for name, each in tensors.items()})
+            return Transfer({name: to_device(each, self.device) for name, each in tensors.items()})
         with torch.cuda.stream(self.stream):
-            found = {name: sent(each, self.device) for name, each in tensors.items()}
-            return Sent(found, self.stream.record_event())
+            found = {name: to_device(each, self.device) for name, each in tensors.items()}
+            return Transfer(found, self.stream.record_event())

@@ -1,7 +1,7 @@
-"""Functions of each number, and of two.
+"""Unary and binary elementwise functions with safe gradients.
 
-Where a gradient is zero, since a mask or a choice let nothing of a result through, it stays zero, even where the
-derivative is infinite: 0 · ∞ would be no number.
+Where a mask or a choice makes the incoming gradient zero, it stays zero even if the derivative is infinite: 0 · ∞ would
+be NaN.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from torch import Tensor
 from modgraph.nn.layer import Layer
 
 
-def _selected(gradient: Tensor, flowing: Tensor) -> Tensor:
-    """A gradient where one arrives, zero elsewhere."""
+def _mask_gradient(gradient: Tensor, flowing: Tensor) -> Tensor:
+    """`flowing` where the incoming gradient is not zero, else zero."""
     return torch.where(gradient == 0, 0.0, flowing)
 
 
-class _OfOne(torch.autograd.Function):
+class _Unary(torch.autograd.Function):
     """The logarithm, the square root or a power of each number."""
 
     @staticmethod
@@ -34,10 +34,10 @@ class _OfOne(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> Any:
         (saved,) = ctx.saved_tensors
         if ctx.name == "log":
-            return _selected(gradient, gradient / saved), None, None
+            return _mask_gradient(gradient, gradient / saved), None, None
         if ctx.name == "sqrt":
-            return _selected(gradient, gradient / (2 * saved)), None, None
-        return _selected(gradient, gradient * ctx.exponent * saved ** (ctx.exponent - 1)), None, None
+            return _mask_gradient(gradient, gradient / (2 * saved)), None, None
+        return _mask_gradient(gradient, gradient * ctx.exponent * saved ** (ctx.exponent - 1)), None, None
 
 
 class _Quotient(torch.autograd.Function):
@@ -53,32 +53,32 @@ class _Quotient(torch.autograd.Function):
         left, right = ctx.saved_tensors
         of_left = of_right = None
         if ctx.needs_input_grad[0]:
-            of_left = _selected(gradient, gradient / right).sum_to_size(ctx.shapes[0])
+            of_left = _mask_gradient(gradient, gradient / right).sum_to_size(ctx.shapes[0])
         if ctx.needs_input_grad[1]:
             left = ctx.left if left is None else left
-            of_right = _selected(gradient, -gradient * (left / right) / right).sum_to_size(ctx.shapes[1])
+            of_right = _mask_gradient(gradient, -gradient * (left / right) / right).sum_to_size(ctx.shapes[1])
         return of_left, of_right
 
 
 def _learns(*values: Any) -> bool:
-    """Whether a gradient may be asked for, of what is traced for export never."""
+    """Whether a value needs a gradient; never during an export."""
     return torch.is_grad_enabled() and any(isinstance(each, Tensor) and each.requires_grad for each in values)
 
 
 def log(x: Tensor) -> Tensor:
     """The natural logarithm."""
-    result: Tensor = _OfOne.apply(x, "log") if _learns(x) else x.log()  # type: ignore[no-untyped-call]
+    result: Tensor = _Unary.apply(x, "log") if _learns(x) else x.log()  # type: ignore[no-untyped-call]
     return result
 
 
 def sqrt(x: Tensor) -> Tensor:
     """The square root."""
-    result: Tensor = _OfOne.apply(x, "sqrt") if _learns(x) else x.sqrt()  # type: ignore[no-untyped-call]
+    result: Tensor = _Unary.apply(x, "sqrt") if _learns(x) else x.sqrt()  # type: ignore[no-untyped-call]
     return result
 
 
 def divide(left: Any, right: Any) -> Tensor:
-    """left / right, one of them perhaps a number."""
+    """left / right; either may be a number."""
     if isinstance(right, Tensor) and _learns(left, right):
         result: Tensor = _Quotient.apply(left, right)  # type: ignore[no-untyped-call]
         return result
@@ -87,9 +87,9 @@ def divide(left: Any, right: Any) -> Tensor:
 
 
 def power(left: Any, right: Any) -> Tensor:
-    """left ** right, one of them perhaps a number."""
-    if isinstance(right, float) and right < 1 and right != 0 and _learns(left):  # whose derivative at zero is infinite
-        result: Tensor = _OfOne.apply(left, "power", right)  # type: ignore[no-untyped-call]
+    """left ** right; either may be a number."""
+    if isinstance(right, float) and right < 1 and right != 0 and _learns(left):  # its derivative at zero is infinite
+        result: Tensor = _Unary.apply(left, "power", right)  # type: ignore[no-untyped-call]
         return result
     plain: Tensor = left**right
     return plain
@@ -108,7 +108,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class Elementwise(Layer):
-    """A function of each number, by its name."""
+    """An elementwise function by its name in `FUNCTIONS`."""
 
     name: str
 
@@ -117,7 +117,7 @@ class Elementwise(Layer):
 
 
 class Clamp(Layer):
-    """Each number, but no less than `least` and no more than `largest`, where there are such bounds."""
+    """Clamps to [least, largest]; either bound may be None."""
 
     least: float | None
     largest: float | None

@@ -1,6 +1,6 @@
-"""Modules of one kind on rows that are sorted by module, all at once: maps as one grouped product of matrices.
+"""Runs all modules of one kind at once on rows sorted by module: linear maps as one grouped matrix product.
 
-Shape suffixes: E rows, M modules, D and V the widths that a map takes and gives.
+Shape suffixes: E rows, M modules, D input width, V output width.
 """
 
 from __future__ import annotations
@@ -13,63 +13,63 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
-from modgraph.nn.linear import Linear, beside
+from modgraph.nn.linear import Linear, broadcast_rows
 
 
 @dataclass(frozen=True, eq=False)
 class SortedRows:
-    """The module of each row [E], in the order of modules, and where each module's rows end [M]."""
+    """The module of each row [E], sorted, and the end of each module's rows [M]."""
 
     module: Tensor
     ends: Tensor
 
 
-Together = Callable[..., Tensor]  # sorted rows, and messages [E, ...], to results [E, ...]
+GroupedFunction = Callable[..., Tensor]  # SortedRows and messages [E, ...] to results [E, ...]
 
 
-def taken_by_index(column: Sequence[nn.Module]) -> Callable[..., Tensor]:
-    """One function for modules of one kind: of modules [E] and messages [E, ...]; their weights are stacked here.
+def stack_modules(column: Sequence[nn.Module]) -> Callable[..., Tensor]:
+    """Stack the weights of modules of one kind into one function of module indices [E] and messages [E, ...].
 
-    A class says how it is done (`gathered`); modules without weights are all the same.
+    The class stacks them with its static method `stack_weights`; modules without weights are equal.
     """
-    gathered = getattr(type(column[0]), "gathered", None)
-    if gathered is not None:
-        function: Callable[..., Tensor] = gathered(column)
+    stack = getattr(type(column[0]), "stack_weights", None)
+    if stack is not None:
+        function: Callable[..., Tensor] = stack(column)
         return function
-    assert not any(True for _ in column[0].parameters()), f"no form by index for {type(column[0]).__name__}"
+    assert not any(True for _ in column[0].parameters()), f"{type(column[0]).__name__} has no stack_weights"
     return lambda module_E, *values: column[0](*values)
 
 
-def together(column: Sequence[nn.Module]) -> Together | None:
-    """One function for modules of one kind, whose weights are stacked here; None where nothing says how."""
+def group_modules(column: Sequence[nn.Module]) -> GroupedFunction | None:
+    """Stack the weights of modules of one kind into one function of sorted rows; None if the kind has no such form."""
     kind = type(column[0])
     if kind in GROUPED:
         return GROUPED[kind](column)
-    if not hasattr(kind, "gathered") and any(True for _ in column[0].parameters()):
+    if not hasattr(kind, "stack_weights") and any(True for _ in column[0].parameters()):
         return None
-    taken = taken_by_index(column)
-    return lambda rows, *values: taken(rows.module, *values)
+    function = stack_modules(column)
+    return lambda rows, *values: function(rows.module, *values)
 
 
-def _linear(modules: Sequence[Any]) -> Together:
+def _linear(modules: Sequence[Any]) -> GroupedFunction:
     weight_MDV = torch.stack([module.weight for module in modules]).transpose(1, 2)
     bias_MV = None if modules[0].bias is None else torch.stack([module.bias for module in modules])
 
     def linear(rows: SortedRows, x: Tensor) -> Tensor:
-        each = x[0, ..., 0].numel()  # vectors of a message
+        each = x[0, ..., 0].numel()  # vectors per message
         kind = torch.get_autocast_dtype(x.device.type) if torch.is_autocast_enabled(x.device.type) else x.dtype
         flat = x.reshape(-1, x.shape[-1]).to(kind)
         y = F.grouped_mm(flat, weight_MDV.to(kind), offs=(rows.ends * each).to(torch.int32))
         if y.requires_grad:
-            y.register_hook(Tensor.contiguous)  # type: ignore[no-untyped-call]  # an expanded one is refused
+            y.register_hook(Tensor.contiguous)  # type: ignore[no-untyped-call]  # grouped_mm refuses an expanded gradient
         y = y.reshape(*x.shape[:-1], -1)
-        return y if bias_MV is None else y + beside(bias_MV[rows.module], y).to(kind)
+        return y if bias_MV is None else y + broadcast_rows(bias_MV[rows.module], y).to(kind)
 
     return linear
 
 
-def _norm(modules: Sequence[Any]) -> Together:
-    """A norm of each vector, and of each module a scale and a shift, where it has them."""
+def _norm(modules: Sequence[Any]) -> GroupedFunction:
+    """Normalise each vector; apply each module's scale and shift if it has them."""
     first = modules[0]
     norm = F.layer_norm if isinstance(first, nn.LayerNorm) else F.rms_norm
     scale_MD, shift_MD = (
@@ -77,25 +77,27 @@ def _norm(modules: Sequence[Any]) -> Together:
         for name in ("weight", "bias")
     )
 
-    def normed(rows: SortedRows, x: Tensor) -> Tensor:
+    def apply_norm(rows: SortedRows, x: Tensor) -> Tensor:
         y = norm(x, first.normalized_shape, eps=first.eps)
-        y = y if scale_MD is None else y * beside(scale_MD[rows.module], y)
-        return y if shift_MD is None else y + beside(shift_MD[rows.module], y)
+        y = y if scale_MD is None else y * broadcast_rows(scale_MD[rows.module], y)
+        return y if shift_MD is None else y + broadcast_rows(shift_MD[rows.module], y)
 
-    return normed
+    return apply_norm
 
 
-GROUPED: dict[type[nn.Module], Callable[[Sequence[Any]], Together]] = {
+GROUPED: dict[type[nn.Module], Callable[[Sequence[Any]], GroupedFunction]] = {
     Linear: _linear,
     nn.LayerNorm: _norm,
     nn.RMSNorm: _norm,
 }
-ALIGNED = 8  # numbers of two bytes that the rows of an accelerator's grouped product are whole multiples of
+ALIGNED = 8  # row lengths of grouped_mm in bfloat16 must be multiples of this
 
 
 def pays(x: Tensor, modules: nn.Module) -> bool:
-    """Whether some modules are quicker all at once on rows: on an accelerator, in the precision of its grouped product.
-    Elsewhere each by itself is, whose weights need not be copied."""
+    """Whether grouping modules is faster than running each: on an accelerator, in bfloat16, with aligned matrices.
+
+    Elsewhere it costs a copy of the weights.
+    """
     device = x.device.type
     if device != "cuda" or not len(x):
         return False

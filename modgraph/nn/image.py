@@ -1,4 +1,4 @@
-"""Image layers of torch, for any number of outer axes: [..., C, H, W]."""
+"""torch's image layers for any number of outer axes: [..., C, H, W]."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from modgraph.nn.padding import cleared
+from modgraph.nn.padding import apply_mask
 from modgraph.nn.shard import is_sharded, whole_batch_sum
 
 
 class _Images(nn.Module):
-    """Lets a layer that knows [B, C, H, W] take any outer axes."""
+    """Lets a layer of [B, C, H, W] take any outer axes."""
 
     def forward(self, x: Tensor) -> Tensor:
         if x.dim() == 4:
@@ -39,50 +39,49 @@ class GroupNorm(_Images, nn.GroupNorm):
 
 
 class BatchNorm2d(_Images, nn.BatchNorm2d):
-    """torch's batch norm; it counts no batches, since its momentum is fixed."""
+    """torch's batch norm with a mask. Its momentum is fixed, so it counts no batches."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self.num_batches_tracked = None
 
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        """x [..., C, H, W]; in training images that are not `real` [..., 1, 1, 1] count for nothing and stay zero."""
-        if not self.training or (real is None and not is_sharded()):
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """x [..., C, H, W]; in training, images outside the mask [..., 1, 1, 1] do not count and give zero."""
+        if not self.training or (mask is None and not is_sharded()):
             return super().forward(x)
         rows = x.flatten(0, -4)
-        if real is None:
-            return self._over_all(rows).reshape(x.shape)
-        there = real.expand(*x.shape[:-3], 1, 1, 1).flatten(0, -4)
-        if is_sharded() or x.device.type != "cpu":  # to ask how many are there would be to wait for the device
-            return self._over_all(rows, there).reshape(x.shape)
+        if mask is None:
+            return self._normalise_whole_batch(rows).reshape(x.shape)
+        there = mask.expand(*x.shape[:-3], 1, 1, 1).flatten(0, -4)
+        if is_sharded() or x.device.type != "cpu":  # counting the images would wait for the device
+            return self._normalise_whole_batch(rows, there).reshape(x.shape)
         indices = there.flatten().nonzero().squeeze(1)
         if not torch.compiler.is_compiling() and len(indices) == 0:
             return torch.zeros_like(x)
         return torch.zeros_like(rows).index_copy(0, indices, super().forward(rows[indices])).reshape(x.shape)
 
-    def _over_all(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        """With mean and variance of the whole batch, whichever process has it: x [rows, C, H, W], of which those count
-        that are real [rows, 1, 1, 1]."""
+    def _normalise_whole_batch(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Normalise x [rows, C, H, W] by mean and variance over all processes, of rows in the mask [rows, 1, 1, 1]."""
         axes = (0, 2, 3)
-        rows = x.new_full((), len(x)) if real is None else real.sum().to(x.dtype)
+        rows = x.new_full((), len(x)) if mask is None else mask.sum().to(x.dtype)
         count = whole_batch_sum(rows) * (x.shape[-2] * x.shape[-1])
-        mean = whole_batch_sum(cleared(x, real).sum(axes)) / count
-        centred = cleared(x - mean[:, None, None], real)
+        mean = whole_batch_sum(apply_mask(x, mask).sum(axes)) / count
+        centred = apply_mask(x - mean[:, None, None], mask)
         variance = whole_batch_sum((centred**2).sum(axes)) / count
         with torch.no_grad():
             assert self.running_mean is not None and self.running_var is not None and self.momentum is not None
             self.running_mean.lerp_(mean, self.momentum)
             self.running_var.lerp_(variance * count / (count - 1), self.momentum)
         scaled = centred * torch.rsqrt(variance + self.eps)[:, None, None]
-        return cleared(scaled * self.weight[:, None, None] + self.bias[:, None, None], real)
+        return apply_mask(scaled * self.weight[:, None, None] + self.bias[:, None, None], mask)
 
     def _load_from_state_dict(self, *arguments: Any, **named: Any) -> None:
-        # torch's own version adds a count of batches to state dicts that carry no version, as files do
+        # torch's own method adds a batch count to state dicts without a version, such as those from files
         nn.Module._load_from_state_dict(self, *arguments, **named)
 
 
 class Tokens(nn.Module):
-    """[..., C, H, W] to [..., H·W, C]: one token per position, row by row."""
+    """[..., C, H, W] to [..., H·W, C]: one token per position, in row-major order."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x.flatten(-2).transpose(-1, -2)

@@ -10,7 +10,7 @@ from torch import nn
 
 @dataclass_transform(eq_default=False)
 class Layer(nn.Module):
-    """A module whose annotated fields are what its constructor takes."""
+    """A module whose annotated fields are the arguments of its constructor."""
 
     def __init_subclass__(cls) -> None:
         dataclass(eq=False, repr=False)(cls)

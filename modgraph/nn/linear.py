@@ -1,6 +1,6 @@
-"""Modulated linear maps (Hu et al., ICLR 2024, equations 12 and 13), and a learned scale.
+"""Linear maps, modulated linear maps (Hu et al., ICLR 2024, equations 12 and 13), and a learned scale.
 
-Axes: D input width, V output width, C code width, M modules; `...` any outer axes.
+Axes: D input width, V output width, C code width, M modules, E messages; `...` any outer axes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
-Taken = Callable[..., Tensor]  # modules [E] and messages [E, ...] to results [E, ...]
+StackedFunction = Callable[..., Tensor]  # module indices [E] and messages [E, ...] to results [E, ...]
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
@@ -25,8 +25,8 @@ class Linear(nn.Linear):
     """torch's linear map."""
 
     @staticmethod
-    def gathered(modules: Sequence[nn.Linear]) -> Taken:
-        """The maps of many modules as one: on messages [E, ..., D], the map that each is sent to [E]."""
+    def stack_weights(modules: Sequence[nn.Linear]) -> StackedFunction:
+        """Stack M maps into one function of module indices [E] and messages [E, ..., D]."""
         weight_MVD = torch.stack(tuple(module.weight for module in modules))
         biases = tuple(module.bias for module in modules if module.bias is not None)
         bias_MV = torch.stack(biases) if biases else None
@@ -40,13 +40,13 @@ class Linear(nn.Linear):
         return linear
 
 
-def beside(own_E: Tensor, x: Tensor) -> Tensor:
-    """One vector [E, C] for each message [E, ..., D], shaped so that it broadcasts against them."""
+def broadcast_rows(own_E: Tensor, x: Tensor) -> Tensor:
+    """Reshape vectors [E, C] to [E, 1, ..., C], which broadcasts against messages x [E, ..., D]."""
     return own_E.reshape(-1, *[1] * (x.dim() - 2), own_E.shape[-1])
 
 
 class ModulatedMap(nn.Module):
-    """What the modules of a pool share: y = W (x ⊙ LayerNorm(Wc c)) + b, the code c given."""
+    """y = W (x ⊙ LayerNorm(Wc c)) + b for a code c. The modules of a pool share W, Wc and b."""
 
     def __init__(self, width_in: int, width: int, code_width: int) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class ModulatedMap(nn.Module):
 
 
 class ModulatedLayers(nn.ModuleList):
-    """Modulated maps with an activation between, all conditioned on one code."""
+    """Modulated maps, with an activation between them, that share one code."""
 
     def __init__(self, width_in: int, widths: Sequence[int], code_width: int, activation: str = "relu") -> None:
         before = (width_in, *widths[:-1])
@@ -76,12 +76,12 @@ class ModulatedLayers(nn.ModuleList):
 
 
 class Coded(nn.Module):
-    """One module of a pool that shares a modulated map with the others: only the code is its own."""
+    """One module of a pool whose modules share a modulated map; it owns a code [C]."""
 
     def __init__(self, shared: nn.Module, code_width: int) -> None:
         super().__init__()
         self.code = nn.Parameter(torch.empty(code_width))
-        self._shared = (shared,)  # in a tuple, so that the pool alone registers it
+        self._shared = (shared,)  # in a tuple, so that only the pool registers it
 
     def forward(self, x: Tensor) -> Tensor:
         result: Tensor = self._shared[0](x, self.code)
@@ -89,20 +89,20 @@ class Coded(nn.Module):
 
     @staticmethod
     def rows(modules: Sequence[Any], x: Tensor) -> Tensor:
-        """Module j on row j of x [..., M, D], in one product."""
+        """Apply module j to row j of x [..., M, D] in one product: [..., M, V]."""
         codes = torch.stack([module.code for module in modules])
         result: Tensor = modules[0]._shared[0](x, codes)
         return result
 
     @staticmethod
-    def gathered(modules: Sequence[Any]) -> Taken:
-        """The maps of many modules as one: on messages [E, ..., D], the map that each is sent to [E]."""
+    def stack_weights(modules: Sequence[Any]) -> StackedFunction:
+        """Stack M codes into one function of module indices [E] and messages [E, ..., D]."""
         codes_MC = torch.stack([module.code for module in modules])
-        return lambda module_E, x: modules[0]._shared[0](x, beside(codes_MC[module_E], x))
+        return lambda module_E, x: modules[0]._shared[0](x, broadcast_rows(codes_MC[module_E], x))
 
 
 class ModulatedLinear(ModulatedMap):
-    """A modulated map with a code of its own; in a pool, `Shared` is held once and each module is an `Own`."""
+    """A modulated map with its own code. A pool has one `Shared`, and an `Own` for each module."""
 
     Shared = ModulatedMap
     Own = Coded
@@ -117,7 +117,7 @@ class ModulatedLinear(ModulatedMap):
 
 
 class ModulatedMLP(ModulatedLayers):
-    """Modulated layers with a code of their own."""
+    """Modulated layers with their own code. A pool has one `Shared`, and an `Own` for each module."""
 
     Shared = ModulatedLayers
     Own = Coded
@@ -142,7 +142,7 @@ class Scale(nn.Module):
         return x * self.weight
 
     @staticmethod
-    def gathered(modules: Sequence[Any]) -> Taken:
-        """The scales of many modules as one: on messages [E, ..., D], the scale that each is sent to [E]."""
+    def stack_weights(modules: Sequence[Any]) -> StackedFunction:
+        """Stack M scales into one function of module indices [E] and messages [E, ..., D]."""
         weight_MD = torch.stack([module.weight for module in modules])
-        return lambda module_E, x: x * beside(weight_MD[module_E], x)
+        return lambda module_E, x: x * broadcast_rows(weight_MD[module_E], x)

@@ -1,7 +1,7 @@
-"""Names of modules and weights that are attributes of every torch module.
+"""Submodules and parameters whose names torch claims, such as `type` and `training`.
 
-torch keeps submodules and parameters as attributes, so none can be called `type` or `training`, which every module has
-already. Such a submodule or parameter gets another attribute, and keeps its name in state dicts.
+torch stores submodules and parameters as attributes, and every module already has these. Such a submodule or parameter
+gets another attribute, and keeps its name in state dicts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import nn
 
 
 class Named(nn.Module):
-    """Modules and parameters under any names."""
+    """A module of submodules and parameters under any names."""
 
     def __init__(self, named: Mapping[str, Any]) -> None:
         super().__init__()
@@ -23,14 +23,14 @@ class Named(nn.Module):
 
 
 def keep_names(module: nn.Module, attributes: Mapping[str, str]) -> None:
-    """Make state dicts of a module use names for some attributes; `attributes` has these by name."""
+    """Make state dicts of a module use names; `attributes` maps names to attributes."""
     module.renamed = attributes  # type: ignore[assignment]
     module.register_state_dict_post_hook(partial(_rename, back=True))  # type: ignore[no-untyped-call]
     module.register_load_state_dict_pre_hook(_rename)  # type: ignore[no-untyped-call]
 
 
 def _rename(module: nn.Module, state: dict[str, Any], prefix: str, *_: Any, back: bool = False) -> None:
-    """Rename the first part of keys behind a prefix; the order of the state dict stays."""
+    """Rename the first part of keys after a prefix, and keep their order."""
     others: Any = module.renamed
     if back:
         others = {attribute: name for name, attribute in others.items()}

@@ -1,4 +1,4 @@
-"""Masks of a batch: which places are no padding, and which labels count. B is the batch axis."""
+"""Padding masks and label masks of a batch. B is the batch axis."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 def valid(x: Tensor, axis: int, length: Tensor) -> Tensor:
-    """A mask that broadcasts against x [B, ...]: true where the place along an axis is below the length [B]."""
+    """A mask that broadcasts against x [B, ...]: true where the index along an axis is below the length [B]."""
     axis = axis % x.dim()
     positions = torch.arange(x.shape[axis], device=x.device)
     mask = positions < length.to(x.device).unsqueeze(-1)
@@ -19,30 +19,32 @@ def valid(x: Tensor, axis: int, length: Tensor) -> Tensor:
 
 
 def valid_along(x: Tensor, lengths: Mapping[int, Tensor]) -> Tensor | None:
-    """The same along several axes, each with lengths of its own: true where a place is real along all of them."""
+    """A mask along several axes, each with its lengths [B]: true where `valid` is true along all of them."""
     found: Tensor | None = None
     for axis, length in lengths.items():
         found = both(found, valid(x, axis, length))
     return found
 
 
-def cleared(x: Tensor, real: Tensor | None, otherwise: float = 0.0) -> Tensor:
-    """x where `real`, a mask that broadcasts against it, is true. What stands in padding, be it infinite or no number,
-    reaches neither values nor gradients."""
-    return x if real is None else x.masked_fill(~real, otherwise)
+def apply_mask(x: Tensor, mask: Tensor | None, otherwise: float = 0.0) -> Tensor:
+    """Fill x with `otherwise` where the mask, which broadcasts against it, is false.
+
+    Unlike a product, this keeps infinities and NaNs in padding out of values and gradients.
+    """
+    return x if mask is None else x.masked_fill(~mask, otherwise)
 
 
 class MaskPadding(nn.Module):
-    """x [B, ...], zero where the mask `real` is false."""
+    """Zeroes x [B, ...] where the mask is false."""
 
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        return cleared(x, real)
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        return apply_mask(x, mask)
 
 
-def labelled(target: Tensor, ignore: int | None = None, missing: bool = False) -> Tensor | None:
-    """Which places of a target [B, ...] hold a label that counts; None where all do.
+def mask_labels(target: Tensor, ignore: int | None = None, missing: bool = False) -> Tensor | None:
+    """A mask of the labels that count in a target [B, ...]; None if all do.
 
-    A class that is missing is negative, a number that is missing is not a number.
+    A missing class is negative, a missing number is NaN.
     """
     if target.is_floating_point():
         return ~target.isnan() if missing else None
@@ -54,23 +56,28 @@ def labelled(target: Tensor, ignore: int | None = None, missing: bool = False) -
 
 
 def both(some: Tensor | None, others: Tensor | None) -> Tensor | None:
-    """What is true in two masks that broadcast against each other; None is true everywhere."""
+    """The conjunction of two masks that broadcast against each other; None is true everywhere."""
     if some is None or others is None:
         return others if some is None else some
     return some & others
 
 
-def with_labels(target: Tensor, real: Tensor | None, ignore: int | None, missing: bool) -> Tensor:
-    """Which examples [B] of a target [B, ...] have any label that counts, where it is `real`."""
-    counts = both(labelled(target, ignore, missing), real)
-    counts = torch.ones_like(target, dtype=torch.bool) if counts is None else counts
+def make_label_mask(target: Tensor, mask: Tensor | None, ignore: int | None, missing: bool) -> Tensor:
+    """A mask of the labels that count in a target [B, ...] with a padding mask: of the target's shape."""
+    counts = both(mask_labels(target, ignore, missing), mask)
+    return torch.ones_like(target, dtype=torch.bool) if counts is None else counts
+
+
+def has_labels(target: Tensor, mask: Tensor | None, ignore: int | None, missing: bool) -> Tensor:
+    """Whether each example of a target [B, ...] has a label that counts: [B]."""
+    counts = make_label_mask(target, mask, ignore, missing)
     return counts.flatten(1).any(1) if target.dim() > 1 else counts
 
 
-def refilled(x: Tensor, axis: int, length: Tensor) -> Tensor:
-    """x [B, ...] with the last real place along an axis once more in every place of padding, zeros if none is real.
+def repeat_last(x: Tensor, axis: int, length: Tensor) -> Tensor:
+    """Fill the padding of x [B, ...] along an axis with the last element before it; with zeros if the length is 0.
 
-    So whatever stands in padding is as finite as the example itself, and no gradient of a weight is 0 · ∞.
+    Padding is then as finite as the example, and no gradient of a weight is 0 · ∞.
     """
     length = length.to(x.device)
     last = (length - 1).clamp(min=0).unsqueeze(-1)

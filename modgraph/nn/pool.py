@@ -1,4 +1,4 @@
-"""A pool: modules of one interface, one of which or several a router may choose."""
+"""A pool: modules with one interface, among which a router chooses."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor, nn
 
-from modgraph.nn.grouped import Together, taken_by_index, together
+from modgraph.nn.grouped import GroupedFunction, group_modules, stack_modules
 
-ByIndex = Callable[[Tensor, Tensor], Tensor]  # modules [E] and messages [E, ...] to results
+IndexedFunction = Callable[[Tensor, Tensor], Tensor]  # module indices [E] and messages [E, ...] to results [E, ...]
 
 
 class Pool(nn.Module):
-    """M modules, named 0, 1, …; what they have in common stands under `shared`.
+    """M modules, named 0, 1, …; `shared` registers the weights that they share.
 
-    `rank` is how many trailing axes one message has; the axis before them is the modules' in `rows` and `all`.
+    `rank` is the number of axes of a message, `result_rank` that of a result. The axis of modules stands before them.
     """
 
     def __init__(
@@ -38,34 +38,34 @@ class Pool(nn.Module):
         return self.expert(range(self.size)[index])
 
     def expert(self, index: int) -> nn.Module:
-        """One module; it takes [..., message] to [..., result]."""
+        """One module; it maps [..., message] to [..., result]."""
         expert = self._modules[str(index)]
         assert expert is not None
         return expert
 
     def all(self, x: Tensor) -> Tensor:
-        """Every module on x [..., message]: [..., M, result]."""
+        """Apply every module to x [..., message]: [..., M, result]."""
         axis = -self.rank - 1
         x = x.unsqueeze(axis)
         shape = list(x.shape)
         shape[axis] = self.size
         return self.rows(x.expand(shape))
 
-    def gathered(self) -> ByIndex:
-        """The same modules with their weights stacked, once, so that they are taken by index."""
-        return taken_by_index([self.expert(j) for j in range(self.size)])
+    def stack_weights(self) -> IndexedFunction:
+        """Stack the modules' weights, once, into a function that takes them by index."""
+        return stack_modules([self.expert(j) for j in range(self.size)])
 
-    def at_once(self) -> Together | None:
-        """All modules on rows that are sorted by module, their weights stacked; None where some op has no such form."""
-        return together([self.expert(j) for j in range(self.size)])
+    def group_modules(self) -> GroupedFunction | None:
+        """Stack the modules' weights into a function of rows sorted by module; None if an op has no such form."""
+        return group_modules([self.expert(j) for j in range(self.size)])
 
     def rows(self, x: Tensor) -> Tensor:
-        """Module j on row j of x [..., M, message]: [..., M, result]."""
+        """Apply module j to row j of x [..., M, message]: [..., M, result]."""
         rows = x.unbind(-self.rank - 1)
         return self.each(lambda j: rows[j])
 
     def each(self, message: Callable[[int], Tensor]) -> Tensor:
-        """Each module on a message of its own [..., message]: [..., M, result]."""
+        """Apply module j to `message(j)` [..., message]: [..., M, result]."""
         results = [self.expert(j)(message(j)) for j in range(self.size)]
         axis = -self.result_rank - 1
         return results[0].unsqueeze(axis) if self.size == 1 else torch.stack(results, dim=axis)

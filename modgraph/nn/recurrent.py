@@ -1,6 +1,6 @@
-"""Layers that read a sequence step by step, by torch's fused kernels.
+"""Recurrent layers by torch's fused kernels.
 
-B examples, N steps, D numbers of a step, H hidden numbers, G gates.
+Axis letters: B examples, N steps, D input width, H hidden width.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
-from modgraph.nn.padding import cleared
+from modgraph.nn.padding import apply_mask
 
 
 class Recurrent(nn.Module):
-    """One layer from the first step to the last, or in reverse, its state zero before: [..., N, D] to [..., N, H]."""
+    """One layer, forwards or in reverse, from a state of zero: [..., N, D] to [..., N, H]."""
 
     gates: ClassVar[int]
 
@@ -30,19 +30,22 @@ class Recurrent(nn.Module):
 
     @property
     def weights(self) -> list[Tensor]:
-        """In the order in which torch takes them."""
+        """The weights in torch's order."""
         found = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         return [weight for weight in found if weight is not None]
 
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        """x [..., N, D] gives [..., N, H]. A mask `real` [..., N, 1] tells the last step of each example, which is the
-        first in reverse; forwards no step sees what comes behind it, padding least of all."""
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """x [..., N, D] gives [..., N, H].
+
+        In reverse, the mask [..., N, 1] gives the last step of each example, which is read first. Forwards it is not
+        needed: no step reads the padding behind it.
+        """
         if x.shape[-2] == 0:
             return x.new_zeros(*x.shape[:-1], self.hidden)
         if not self.reverse:
             return self._read(x)
-        order = None if real is None else turned(real)
-        return backwards(self._read(backwards(cleared(x, real), order)), order)
+        order = None if mask is None else order_backwards(mask)
+        return backwards(self._read(backwards(apply_mask(x, mask), order)), order)
 
     def _read(self, x: Tensor) -> Tensor:
         if x.dim() == 3:
@@ -54,7 +57,7 @@ class Recurrent(nn.Module):
         if torch.compiler.is_exporting():
             each: Tensor = TRACED[self.gates](x, self.weights)
             return each
-        return fused(x, self.weights, self.training)
+        return run_kernel(x, self.weights, self.training)
 
 
 class LSTM(Recurrent):
@@ -68,12 +71,14 @@ class LSTM(Recurrent):
         return self._stepwise(x) if torch.compiler.is_compiling() else super().layer(x)
 
     def _stepwise(self, x: Tensor) -> Tensor:
-        """The equations: `torch.compile` takes the fused kernel for one of inference where x needs no gradient, and
-        then fails on that of the weights."""
+        """Compute the equations step by step: [B, N, D] to [B, N, H].
+
+        `torch.compile` takes the fused kernel for inference if x needs no gradient, and fails on that of the weights.
+        """
         states: list[Tensor] = []
         state = cell = x.new_zeros(x.shape[0], self.hidden)
-        for given in F.linear(x, self.weight_ih, self.bias_ih).unbind(1):
-            i, f, g, o = (given + F.linear(state, self.weight_hh, self.bias_hh)).chunk(4, -1)
+        for projected in F.linear(x, self.weight_ih, self.bias_ih).unbind(1):
+            i, f, g, o = (projected + F.linear(state, self.weight_hh, self.bias_hh)).chunk(4, -1)
             cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
             state = o.sigmoid() * cell.tanh()
             states.append(state)
@@ -86,8 +91,8 @@ class GRU(Recurrent):
     gates = 3
 
 
-def fused(x: Tensor, weights: list[Tensor], training: bool) -> Tensor:
-    """All states of x by torch's kernel, the states zero before."""
+def run_kernel(x: Tensor, weights: list[Tensor], training: bool) -> Tensor:
+    """Run torch's fused kernel on x [B, N, D] from zero states: all states [B, N, H]."""
     state = x.new_zeros(1, x.shape[0], weights[1].shape[1])
     is_lstm = len(weights[1]) == LSTM.gates * weights[1].shape[1]
     kernel: Any = torch._VF.lstm if is_lstm else torch._VF.gru
@@ -97,32 +102,32 @@ def fused(x: Tensor, weights: list[Tensor], training: bool) -> Tensor:
 
 
 @torch.library.custom_op("modgraph::lstm", mutates_args=())
-def traced_lstm(x: Tensor, weights: list[Tensor]) -> Tensor:
-    """An LSTM as one operation of a traced graph: torch traces its own step by step, which takes half of an export."""
-    return fused(x, weights, training=False).clone(memory_format=torch.contiguous_format)
+def lstm_op(x: Tensor, weights: list[Tensor]) -> Tensor:
+    """An LSTM as one op of a traced graph: torch would trace its own step by step, which takes half of an export."""
+    return run_kernel(x, weights, training=False).clone(memory_format=torch.contiguous_format)
 
 
 @torch.library.custom_op("modgraph::gru", mutates_args=())
-def traced_gru(x: Tensor, weights: list[Tensor]) -> Tensor:
-    """A GRU likewise."""
-    return fused(x, weights, training=False).clone(memory_format=torch.contiguous_format)
+def gru_op(x: Tensor, weights: list[Tensor]) -> Tensor:
+    """A GRU as one op of a traced graph."""
+    return run_kernel(x, weights, training=False).clone(memory_format=torch.contiguous_format)
 
 
-@traced_lstm.register_fake
-@traced_gru.register_fake
+@lstm_op.register_fake
+@gru_op.register_fake
 def _(x: Tensor, weights: list[Tensor]) -> Tensor:
     return x.new_empty(*x.shape[:-1], weights[1].shape[1])
 
 
-TRACED = {LSTM.gates: traced_lstm, GRU.gates: traced_gru}
+TRACED = {LSTM.gates: lstm_op, GRU.gates: gru_op}
 
 
-def turned(real: Tensor) -> Tensor:
-    """Where each step [..., N, 1] is read from, so that those that are real come in reverse, padding behind them."""
-    steps = torch.arange(real.shape[-2], device=real.device).unsqueeze(-1)
-    return torch.where(real, real.sum(-2, keepdim=True) - 1 - steps, steps)
+def order_backwards(mask: Tensor) -> Tensor:
+    """Indices [..., N, 1] that reverse the steps of a mask [..., N, 1] and leave padding behind them."""
+    steps = torch.arange(mask.shape[-2], device=mask.device).unsqueeze(-1)
+    return torch.where(mask, mask.sum(-2, keepdim=True) - 1 - steps, steps)
 
 
 def backwards(x: Tensor, order: Tensor | None) -> Tensor:
-    """x [..., N, D] with its steps in another order, or in reverse."""
+    """Reorder the steps of x [..., N, D] by indices [..., N, 1]; reverse them if `order` is None."""
     return x.flip(-2) if order is None else x.gather(-2, order.expand_as(x))

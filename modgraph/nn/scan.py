@@ -1,7 +1,4 @@
-"""One step after another along the first axis of a sequence, its weights the same at each.
-
-B is the batch axis, T that of the steps.
-"""
+"""A scan: one step function applied along the first axis of a sequence. B is the batch axis, T the axis of steps."""
 
 from __future__ import annotations
 
@@ -21,43 +18,43 @@ Step = Callable[[Tensors, Tensors], tuple[Tensors, Tensors]]
 
 
 def scan(step: Step, sequences: Tensors, states: Tensors, length: Tensor | None = None) -> list[Tensor]:
-    """Results [B, T, ...] of a step, which takes slices [B, ...] of sequences and states to the next states and results
-    [B, ...].
+    """Apply a step along sequences [B, T, ...], and stack its results: [B, T, ...].
 
-    At and beyond an example's `length`, states stay as they are and results are zero.
+    The step takes slices [B, ...] and states [B, ...], and returns the next states and results [B, ...]. From an
+    example's `length` [B] on, its states stay as they are and its results are zero.
     """
     steps, device = sequences[0].shape[1], sequences[0].device
-    real = None if length is None else torch.arange(steps, device=device) < length.to(device).unsqueeze(-1)
+    mask = None if length is None else torch.arange(steps, device=device) < length.to(device).unsqueeze(-1)
     if torch.compiler.is_exporting():
-        return _exported(step, sequences, states, real)
+        return _export(step, sequences, states, mask)
     if steps == 0:
         ones = [each.new_zeros(each.shape[0], 1, *each.shape[2:]) for each in sequences]
-        return [result[:, :0] for result in _looped(step, ones, states, None)]
-    return _looped(step, sequences, states, real)
+        return [result[:, :0] for result in _loop(step, ones, states, None)]
+    return _loop(step, sequences, states, mask)
 
 
-def _looped(step: Step, sequences: Tensors, states: Tensors, real: Tensor | None) -> list[Tensor]:
+def _loop(step: Step, sequences: Tensors, states: Tensors, mask: Tensor | None) -> list[Tensor]:
     found = []
     for time, slices in enumerate(zip(*(each.unbind(1) for each in sequences), strict=True)):
-        states, results = _masked(step, slices, states, None if real is None else real[:, time])
+        states, results = _run_step(step, slices, states, None if mask is None else mask[:, time])
         found.append(results)
     return [torch.stack(list(each), dim=1) for each in zip(*found, strict=True)]
 
 
-def _exported(step: Step, sequences: Tensors, states: Tensors, real: Tensor | None) -> list[Tensor]:
-    """The same as one node of a traced graph, since a traced loop would keep the length of its example.
+def _export(step: Step, sequences: Tensors, states: Tensors, mask: Tensor | None) -> list[Tensor]:
+    """Trace the scan as one node, since a traced loop would keep the length of its example.
 
-    That node wants at least one state, to be given all that a step takes, and that nothing which goes in or out shares
-    memory. torch finds what a step takes from outside by compiling it, which takes most of an export.
+    That node needs at least one state, every captured tensor as an operand, and operands and results that share no
+    memory. torch finds captured tensors by compiling the step, which takes most of an export; `Outside` is fast.
     """
-    slices = [each.movedim(1, 0).clone() for each in (*sequences, real) if each is not None]
+    slices = [each.movedim(1, 0).clone() for each in (*sequences, mask) if each is not None]
     carried = [state.clone(memory_format=torch.contiguous_format) for state in states]
     carried = carried or [sequences[0].new_zeros(1)]
 
-    def combined(*given: Tensor) -> list[Tensor]:
+    def combine(*given: Tensor) -> list[Tensor]:
         carry, rest = given[: len(carried)], given[len(carried) :]
         at, known = rest[: len(sequences)], rest[len(sequences) : len(slices)]
-        following, results = _masked(step, at, carry[: len(states)], known[0] if known else None)
+        following, results = _run_step(step, at, carry[: len(states)], known[0] if known else None)
         return [each.clone() for each in (*(following or carry), *results)]
 
     fake: Any = detect_fake_mode([*carried, *slices])
@@ -66,29 +63,29 @@ def _exported(step: Step, sequences: Tensors, states: Tensors, real: Tensor | No
         fake.shape_env.ignore_fresh_unbacked_symbols(),
         Outside([*carried, *slices]) as outside,
     ):
-        combined(*carried, *(each[0] for each in slices))
+        combine(*carried, *(each[0] for each in slices))
 
-    def closed(*given: Tensor) -> list[Tensor]:
+    def combine_lifted(*given: Tensor) -> list[Tensor]:
         own, taken = given[: len(carried) + len(slices)], given[len(carried) + len(slices) :]
         with Replaced(outside.tensors, taken):
-            return combined(*own)
+            return combine(*own)
 
-    found = scan_op(closed, carried, slices, additional_inputs=tuple(outside.tensors))
+    found = scan_op(combine_lifted, carried, slices, additional_inputs=tuple(outside.tensors))
     return [each.movedim(0, 1) for each in found[len(carried) :]]
 
 
-def _masked(step: Step, slices: Tensors, states: Tensors, real: Tensor | None) -> tuple[Tensors, Tensors]:
-    """One step, without effect on examples that have ended: real [B]."""
+def _run_step(step: Step, slices: Tensors, states: Tensors, mask: Tensor | None) -> tuple[Tensors, Tensors]:
+    """Run one step; examples outside the mask [B] keep their states and give zero."""
     following, results = step(slices, states)
-    if real is None:
+    if mask is None:
         return following, results
-    masks = [real.reshape(-1, *[1] * (each.dim() - 1)) for each in (*following, *results)]
-    moved = [torch.where(mask, new, old) for mask, new, old in zip(masks, following, states, strict=False)]
-    return moved, [each.masked_fill(~mask, 0) for mask, each in zip(masks[len(moved) :], results, strict=True)]
+    masks = [mask.reshape(-1, *[1] * (each.dim() - 1)) for each in (*following, *results)]
+    kept = [torch.where(own, new, old) for own, new, old in zip(masks, following, states, strict=False)]
+    return kept, [each.masked_fill(~own, 0) for own, each in zip(masks[len(kept) :], results, strict=True)]
 
 
 class Outside(TorchFunctionMode):
-    """Within it, tensors are kept that torch's functions take, and that are neither `arguments` nor made by them."""
+    """A mode that collects the captured tensors of torch calls: neither `arguments` nor computed from them."""
 
     def __init__(self, arguments: Sequence[Tensor]) -> None:
         super().__init__()
@@ -105,7 +102,7 @@ class Outside(TorchFunctionMode):
 
 
 class Replaced(TorchFunctionMode):
-    """Within it, torch's functions take others in place of some tensors."""
+    """A mode in which torch calls take `others` in place of `tensors`."""
 
     def __init__(self, tensors: Sequence[Tensor], others: Sequence[Tensor]) -> None:
         super().__init__()

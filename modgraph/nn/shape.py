@@ -1,4 +1,4 @@
-"""Joining, cutting and moving axes."""
+"""Layers that join, split, permute and expand axes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.nn.layer import Layer
-from modgraph.nn.padding import cleared
+from modgraph.nn.padding import apply_mask
 
 
 class Flatten(Layer):
-    """The last `rank` axes as one."""
+    """Merges the last `rank` axes into one."""
 
     rank: int
 
@@ -21,14 +21,14 @@ class Flatten(Layer):
 
 
 class Concat(nn.Module):
-    """Joins values along the last axis."""
+    """Concatenates values along the last axis."""
 
     def forward(self, *values: Tensor) -> Tensor:
         return torch.cat(values, dim=-1)
 
 
 class Stack(Layer):
-    """Values of `rank` axes, beside the batch's, along a new axis before these."""
+    """Stacks values [..., `rank` axes] along a new axis before their last `rank`."""
 
     rank: int
 
@@ -37,7 +37,7 @@ class Stack(Layer):
 
 
 class Split(Layer):
-    """Cuts the last axis into parts of these lengths."""
+    """Splits the last axis into parts of given lengths."""
 
     lengths: Sequence[int]
 
@@ -46,7 +46,7 @@ class Split(Layer):
 
 
 class Transpose(Layer):
-    """The last axes in another order, which has their places counted from the last."""
+    """Permutes the last axes; `order` counts them from the last."""
 
     order: Sequence[int]
 
@@ -55,7 +55,7 @@ class Transpose(Layer):
 
 
 class Merge(Layer):
-    """Neighbouring axes, the first and the last counted from the last of all, as one."""
+    """Merges the axes from `first` to `last`, counted from the last, into one."""
 
     first: int
     last: int
@@ -65,7 +65,7 @@ class Merge(Layer):
 
 
 class Unmerge(Layer):
-    """One axis as several of these lengths."""
+    """Unflattens one axis into several of given lengths."""
 
     axis: int
     sizes: Sequence[int]
@@ -75,7 +75,7 @@ class Unmerge(Layer):
 
 
 class NewAxis(Layer):
-    """A value repeated along a new axis, whose place in the result is counted from the last."""
+    """Repeats a value along a new axis; `place` counts the result's axes from the last."""
 
     place: int
     length: int
@@ -90,7 +90,7 @@ class NewAxis(Layer):
 
 
 class Expand(Layer):
-    """A value repeated along an axis of another, whose place in either is counted from the last."""
+    """Repeats a value along an axis of `like`; `place` and `axis` count axes from the last."""
 
     place: int
     axis: int
@@ -103,12 +103,12 @@ class Expand(Layer):
 
 
 class Select(Layer):
-    """One place along an axis, by default a token: [..., N, D] to [..., D]; of padding it is zero."""
+    """Selects one index along an axis, by default a token: [..., N, D] to [..., D]; zero in padding."""
 
     index: int
     axis: int = -2
 
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        if real is not None and x.shape[self.axis] == 0:
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        if mask is not None and x.shape[self.axis] == 0:
             return x.sum(self.axis)
-        return cleared(x, real).select(self.axis, self.index)
+        return apply_mask(x, mask).select(self.axis, self.index)

@@ -1,7 +1,7 @@
-"""The batch that a process has, as a part of the batch that all processes have together.
+"""A process's shard of the batch.
 
-Training with several processes equals training with one if whatever looks at a whole batch sees all of it: sums over
-the batch, and noise, which is drawn for the whole batch everywhere while each process takes its own rows.
+Training with several processes equals training with one: sums over the batch run over all processes, and every process
+samples the noise of the whole batch and takes its own rows.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from modgraph.nn.device import sent
+from modgraph.nn.device import to_device
 
 
 @dataclass(frozen=True)
 class Shard:
     """Rows `start` to `stop` of a batch of `total` examples.
 
-    `add` sums a tensor over the processes, gradients too. `generator` is for noise of what is not an example: each
-    process has its own.
+    `add` sums a tensor over the processes, with gradients. `generator`, one for each process, samples noise for tensors
+    without a batch axis.
     """
 
     start: int
@@ -36,20 +36,20 @@ class Shard:
         return x.dim() > 0 and len(x) == self.stop - self.start
 
     def whole(self, x: Tensor) -> Tensor:
-        """The rows of all processes, of x [own rows, ...]; without gradient."""
+        """Gather the rows of all processes from x [own rows, ...]: [total, ...], without gradient."""
         rows = torch.zeros((self.total, *x.shape[1:]), dtype=torch.float64, device=x.device)
         rows[self.start : self.stop] = x.detach()
         return self.add(rows).to(x.dtype)
 
     def noise_like(self, like: Tensor, draw: Callable[..., Tensor]) -> Tensor:
-        """Noise for a tensor: its rows of the noise of the whole batch, if its rows are examples."""
+        """Sample noise of a tensor's shape; if its rows are examples, its rows of the whole batch's noise."""
         if not self.has(like):
-            return sent(draw(like.shape, dtype=like.dtype, generator=self.generator), like.device)
+            return to_device(draw(like.shape, dtype=like.dtype, generator=self.generator), like.device)
         return draw((self.total, *like.shape[1:]), dtype=like.dtype, device=like.device)[self.start : self.stop]
 
 
 class _Process:
-    """What this process has of the batch; None: all. A plain attribute, since `torch.compile` reads no context."""
+    """This process's shard; None for the whole batch. A plain attribute: `torch.compile` reads no context variable."""
 
     shard: Shard | None = None
 
@@ -58,8 +58,8 @@ _process = _Process()
 
 
 @contextmanager
-def sharded(shard: Shard | None) -> Iterator[None]:
-    """Within it, the batch is this part of a larger one; None: it is whole."""
+def use_shard(shard: Shard | None) -> Iterator[None]:
+    """Set this process's shard in a `with` block; None for the whole batch."""
     before, _process.shard = _process.shard, shard
     try:
         yield
@@ -68,44 +68,44 @@ def sharded(shard: Shard | None) -> Iterator[None]:
 
 
 def is_sharded() -> bool:
-    """Whether this process has a part of the batch only."""
+    """Whether this process has only a part of the batch."""
     return _process.shard is not None
 
 
 def whole_batch_sum(x: Tensor) -> Tensor:
-    """The sum over all processes of what each has summed over its rows."""
+    """Sum over all processes what each has summed over its rows."""
     if _process.shard is not None:
         return _process.shard.add(x)
     return x
 
 
 def whole_batch(x: Tensor) -> Tensor:
-    """The rows of all processes, where those of a tensor are examples; without gradient."""
+    """Gather the rows of all processes, if the rows of x are examples: [total, ...], without gradient."""
     if _process.shard is not None and _process.shard.has(x):
         return _process.shard.whole(x)
     return x
 
 
 def own_rows(whole: Tensor, like: Tensor) -> Tensor:
-    """Of a tensor of the whole batch the rows that stand for those of another, which is this process's part."""
+    """This process's rows of a tensor of the whole batch, if the rows of `like` are examples."""
     if _process.shard is not None and _process.shard.has(like):
         return whole[_process.shard.start : _process.shard.stop]
     return whole
 
 
 def standard_normal(like: Tensor) -> Tensor:
-    """Normal noise of a tensor's shape, type and device; the same for an example whichever process has it."""
+    """Sample normal noise of a tensor's shape, dtype and device; it does not depend on how the batch is sharded."""
     return noise_like(like, torch.randn)
 
 
 def standard_gumbel(like: Tensor) -> Tensor:
-    """Gumbel noise of a tensor's shape, type and device: the largest of it and logits is a draw from their softmax."""
+    """Sample Gumbel noise of a tensor's shape, dtype and device: argmax(logits + noise) samples their softmax."""
     uniform = noise_like(like, torch.rand)
     return uniform.clamp_(min=torch.finfo(like.dtype).tiny).log_().neg_().log_().neg_()
 
 
 class Dropout(nn.Dropout):
-    """torch's dropout; an example keeps its noise whichever process has it, and however it lies in memory."""
+    """torch's dropout, whose noise depends neither on how the batch is sharded nor on its memory layout."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x * noise_like(x, self._mask) if self.training else x
@@ -116,7 +116,7 @@ class Dropout(nn.Dropout):
 
 
 def noise_like(like: Tensor, draw: Callable[..., Tensor]) -> Tensor:
-    """Noise of a tensor's shape, type and device."""
+    """Sample noise of a tensor's shape, dtype and device by `draw`."""
     if _process.shard is not None:
         return _process.shard.noise_like(like, draw)
     return draw(like.shape, dtype=like.dtype, device=like.device)

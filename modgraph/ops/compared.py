@@ -107,7 +107,7 @@ class Where(Op, name="where", synonyms="if_else switch_case"):
     nondifferentiable = ("condition",)
     example = "input x: float[5, 6] y = (x > 0, x, x ** 2) -> where output y"
     operands = (Operand("condition", "..."), Operand("chosen", "..."), Operand("other", "..."))
-    module = own_module("lacks", chosen="then", otherwise="otherwise")
+    module = own_module("lacks", then="then", otherwise="otherwise")
     constant_for = ("", "then", "otherwise")
     broadcasts = True
     taken_as_is = (0,)

@@ -14,55 +14,54 @@ from modgraph.routers import DEFINITION, MASKED, Lowering
 
 
 class NoSuchLowering(ValueError):
-    """No form of that name can compute a route; `offered` has the routes by the forms that can."""
+    """No route has a lowering of that name; `offered` maps the lowerings that routers offer to their routes."""
 
-    def __init__(self, form: str, offered: Mapping[tuple[str, ...], Sequence[str]]) -> None:
-        self.form, self.offered = form, offered
-        known = "; ".join(f"{list_names(routes)}: {', '.join(forms)}" for forms, routes in offered.items())
-        super().__init__(f'no route has the form "{form}"; there are, by route, {known or "none"}')
+    def __init__(self, lowering: str, offered: Mapping[tuple[str, ...], Sequence[str]]) -> None:
+        self.lowering, self.offered = lowering, offered
+        known = "; ".join(f"{list_names(routes)}: {', '.join(names)}" for names, routes in offered.items())
+        super().__init__(f'no route has the lowering "{lowering}"; there are, by route, {known or "none"}')
 
 
 @dataclass(frozen=True)
 class Lower(Pass):
-    """Give every route the asked form, or the best where its router offers none of that name for its pool.
+    """Give every route the requested lowering, or its router's best if it offers none of that name.
 
-    `exportable` leaves out forms that serve training alone. Raises `NoSuchLowering` where no route can have the asked
-    form; `masked` may be asked of any graph, since a route without it runs every module in the forms that it has, and
-    the definition of a graph without routes.
+    `exportable` leaves out lowerings that are for training only. Raises `NoSuchLowering` if no route offers the
+    requested one. Two names are always accepted: `masked`, since routes without it run every module anyway, and for a
+    graph without routes the definition.
     """
 
     name: ClassVar[str] = "lower"
 
-    form: str | None = None
+    lowering: str | None = None
     exportable: bool = False
 
     def __call__(self, graph: Graph) -> Graph:
-        if self.form is not None and self.form != MASKED:
+        if self.lowering is not None and self.lowering != MASKED:
             offered: dict[tuple[str, ...], list[str]] = {}
             for path, route in routes_by_path(graph).items():
-                offered.setdefault(tuple(each.form for each in self.offered(*route)), []).append(path)
-            if self.form not in ({form for forms in offered for form in forms} if offered else {DEFINITION}):
-                raise NoSuchLowering(self.form, offered)
+                offered.setdefault(tuple(each.name for each in self.offers(*route)), []).append(path)
+            if self.lowering not in ({name for names in offered for name in names} if offered else {DEFINITION}):
+                raise NoSuchLowering(self.lowering, offered)
 
         def rule(node: Node, part: Part) -> Node:
-            return replace(node, lowering=self.choice(part, node).form) if isinstance(node, RouteNode) else node
+            return replace(node, lowering=self.choice(part, node).name) if isinstance(node, RouteNode) else node
 
         return rewritten(graph, rule)
 
-    def offered(self, part: Part, route: RouteNode) -> list[Lowering]:
-        """The forms that a route may have, the best first."""
-        forms = part.graph.declaration_of(route).lowerings(part.facts_of(route))
-        return [form for form in forms if form.exportable or not self.exportable]
+    def offers(self, part: Part, route: RouteNode) -> list[Lowering]:
+        """The lowerings that a route may have, best first."""
+        lowerings = part.graph.declaration_of(route).lowerings(part.facts_of(route))
+        return [each for each in lowerings if each.exportable or not self.exportable]
 
     def choice(self, part: Part, route: RouteNode) -> Lowering:
-        """The form of a route."""
-        forms = self.offered(part, route)
-        return next((form for form in forms if form.form == self.form), forms[0])
+        """The lowering that this pass gives a route."""
+        lowerings = self.offers(part, route)
+        return next((each for each in lowerings if each.name == self.lowering), lowerings[0])
 
 
 def routes_by_path(graph: Graph) -> dict[str, tuple[Part, RouteNode]]:
-    """Every route by its name, one in a pool's modules by its name below their path; without those that only compute
-    messages for other routes."""
+    """Every route by its path, in modules of pools below theirs; without routes that only compute messages."""
     parts = [("", part) for part in graph.parts()]
     parts += [(f"{path}.", Part(region.graph)) for path, region in graph.modules()]
     routes = ((path, part, route) for path, part in parts for route in part.graph.of_kind(RouteNode))
@@ -70,11 +69,12 @@ def routes_by_path(graph: Graph) -> dict[str, tuple[Part, RouteNode]]:
 
 
 def choices(graph: Graph) -> dict[str, Lowering]:
-    """The form that each route of a lowered graph has, by its path."""
+    """The lowering of each route of a lowered graph, by path."""
     found = dict[str, Lowering]()
     for path, (part, route) in routes_by_path(graph).items():
         assert route.lowering is not None, f"{route.name} is not lowered"
-        form, shared = Lower(route.lowering).choice(part, route), len(split_routes(route, part.graph))
-        reason = f"; the messages are computed once for {shared} routes" if shared > 1 and form.form == "dense" else ""
-        found[path] = replace(form, reason=form.reason + reason)
+        lowering, shared = Lower(route.lowering).choice(part, route), len(split_routes(route, part.graph))
+        is_shared = shared > 1 and lowering.name == "dense"
+        reason = f"; the messages are computed once for {shared} routes" if is_shared else ""
+        found[path] = replace(lowering, reason=lowering.reason + reason)
     return found

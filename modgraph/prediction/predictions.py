@@ -85,7 +85,7 @@ def _open_bundle(path: str | Path, check: bool) -> tuple[Facts, Compute]:
         bundle = Bundle(path, check=check)
         return Facts.from_bundle(bundle, from_json(bundle.manifest["ir"])), bundle.run
     except BundleError as error:
-        raise ModgraphError([BadBundle.of(error)]) from error
+        raise ModgraphError([BadBundle.from_error(error)]) from error
     except (LookupError, TypeError, UnreadableGraph) as error:
         raise ModgraphError([BadBundle(reason=f'the manifest of "{path}" is damaged: {error}')]) from error
 

@@ -1,5 +1,5 @@
-"""The routers of the language: one declaration each, without torch."""
+"""The routers of the language: one declaration for each, without torch."""
 
-from modgraph.routers.chosen import GATHERED, MASKED
+from modgraph.routers.choice import GATHERED, MASKED
 from modgraph.routers.router import DEFINITION, Lowering, PoolFacts, PoolTypes, Router, RouterFacts, RouterText
 from modgraph.routers.weighted import EveryModule, Weighted

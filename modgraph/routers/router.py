@@ -1,6 +1,6 @@
-"""The base of all routers, the registry that their declarations fill, and routers that are written in the language.
+"""The base class of routers, their registry, lowerings, and routers written in the language.
 
-Axis letters: N senders (tokens), M modules of the pool, D width of a token, V width of a module's result.
+Axis letters: N tokens, M modules of the pool, D width of a token, V width of a module's result.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from typing import Any, ClassVar, Literal
 from modgraph.declare import Declaration, Record, Registry, Signature
 from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, require_distinct, shapes_meet
 
-DEFINITION = "message_passing"  # the form that all others must equal
+DEFINITION = "message_passing"  # the lowering that all others must equal
 
 
 @dataclass(frozen=True)
 class RouterText:
-    """A router that is written in the language: the name of its definition and its arguments, each with its value as a
-    spec writes it, those that differ from their default and those that do not."""
+    """A router written in the language: the name of its definition, and its arguments as a spec writes them.
+
+    `given` has the arguments that differ from their default, `defaults` the others.
+    """
 
     name: str
     given: tuple[tuple[str, str], ...] = ()
@@ -31,9 +33,12 @@ class RouterText:
 
 @dataclass(frozen=True)
 class RouterFacts:
-    """How a router decides: what a route's value has vectors for, along what it chooses (None: every module takes
-    part), how many modules a sender reaches at most (0: any number), whether it wants a balance loss, whether it
-    draws."""
+    """Facts of a router that traces, losses and exports read.
+
+    `one_for_each` says what a route's value has vectors for. `chooses_along` is the axis of the choice; None if every
+    module takes part. `k` bounds the modules that a token reaches; 0 is no bound. `balanced` routers want a balance
+    loss; `draws` says that the choice is random.
+    """
 
     one_for_each: Literal["sender", "module", "pair"] = "sender"
     chooses_along: Literal["modules", "senders"] | None = None
@@ -44,23 +49,23 @@ class RouterFacts:
 
 @dataclass(frozen=True)
 class PoolFacts:
-    """What a router may know of the pool it serves, without its weights."""
+    """What a router may know of its pool when it offers lowerings."""
 
     size: int
     affine: bool
-    axis: str = ""  # of its modules, by name
-    gathers: bool = False  # modules of one kind, whose weights can be taken by index
-    weights: int = 0  # of one module
-    in_scan: bool = False  # used once for each step of a sequence, where nothing may depend on how many chose a module
+    axis: str = ""  # the name of the axis of modules
+    gathers: bool = False  # the pool is homogeneous, and its weights can be gathered by index
+    weights: int = 0  # the number of weights of one module
+    in_scan: bool = False  # the route runs at each step of a scan, where no size may depend on the choice
     over_batch: bool = False  # a module's result for a message depends on its other messages
 
 
 @dataclass(frozen=True)
 class PoolTypes:
-    """What a pool's modules take and yield, and how many there are."""
+    """The types of a pool's messages and results, and its axis of modules."""
 
     name: str
-    axis: Axis  # that of its modules
+    axis: Axis  # the axis of modules
     message: TensorType
     result: TensorType
     over_batch: bool = False  # a module's result for a message depends on its other messages
@@ -72,7 +77,7 @@ class PoolTypes:
 
 
 def check_padding(pool: PoolTypes, outer: Shape) -> None:
-    """Raises `Misfit` where padding among the messages would change a module's results for the others."""
+    """Raise `Misfit` if padding among the messages would change a module's other results."""
     padded = next((axis for axis in outer if axis.is_padded), None)
     if pool.over_batch and padded is not None:
         reason = f'modules of "{pool.name}" depend on all of their messages, also on padding of "{padded}"'
@@ -81,19 +86,19 @@ def check_padding(pool: PoolTypes, outer: Shape) -> None:
 
 @dataclass(frozen=True)
 class Lowering:
-    """One way to compute a route. `form` is its name, `route` the import path of the torch module.
+    """One way to compute a route; `route` is the import path of its torch module.
 
-    One that is not `exportable` serves training alone: a bundle has a faster one, or cannot compute it.
+    A lowering that is not `exportable` is for training only: a bundle has a faster one, or cannot compute it.
     """
 
-    form: str
+    name: str
     route: str
     reason: str
     exportable: bool = True
 
 
 class RecordsOf:
-    """What a router records, where that depends on its settings; `otherwise` of the class itself."""
+    """A descriptor for records that depend on a router's settings; on the class it gives `otherwise`."""
 
     def __init__(self, of: Callable[[Any], tuple[Record, ...]], otherwise: tuple[Record, ...] = ()) -> None:
         self.of = of
@@ -104,30 +109,32 @@ class RecordsOf:
 
 
 class Router(Declaration):
-    """Scores edges between senders and receivers, selects some, and reduces the messages they carry.
+    """Base of routers: they score edges between tokens and modules, choose some, and sum their messages.
 
-    `results` are the axes of a route's value; it yields its `records` after it, in their order.
-    `reference` is the torch_geometric form, the definition that all lowerings must equal.
+    `results` are the axes of a route's value; its `records` follow in their order. `reference` is the import path of
+    the torch_geometric module that all lowerings must equal.
     """
 
     registry: ClassVar[Registry[Router]] = Registry("router")
 
     results = ("... N V",)
-    one_for_each: ClassVar[Literal["sender", "module", "pair"]] = "sender"  # what a route's value has vectors for
+    one_for_each: ClassVar[Literal["sender", "module", "pair"]] = "sender"  # a route's value has vectors for these
     records: ClassVar[tuple[Record, ...]] = ()
     reference: ClassVar[str]
     chooses_along: ClassVar[Literal["modules", "senders"] | None] = "modules"  # None: every module takes part
-    masks_each: ClassVar[bool] = False  # its torch forms take a mask for each operand, where others take the first's
-    senders: ClassVar[bool] = True  # the axis before a message is that of the senders; size 1 if absent
-    takes_one: ClassVar[bool] = False  # its torch forms take a single sender without that axis, all else without it too
+    masks_each: ClassVar[bool] = False  # its torch modules take a mask for each operand, not only for the first
+    token_axis: ClassVar[bool] = True  # the axis before a message is the axis of tokens; size 1 if absent
+    takes_one: ClassVar[bool] = (
+        False  # its torch modules take a single token, and its other operands, without that axis
+    )
 
     @property
     def facts(self) -> RouterFacts:
-        """How it decides."""
+        """Facts that traces, losses and exports read."""
         return RouterFacts(self.one_for_each, self.chooses_along)
 
     def bind_pool(self, pool: PoolTypes, tokens: TensorType, *others: TensorType) -> Signature:
-        """This router over a pool, for what it routes and its extra operands. Raises `Misfit`."""
+        """Bind this router to a pool, for the types of tokens and other operands. Raises `Misfit`."""
         single = not self.outer(pool, tokens)
         if single:
             tokens = tokens.with_shape((1, *tokens.shape))
@@ -135,25 +142,24 @@ class Router(Declaration):
             reason = f'it needs modules that yield vectors, and those of "{pool.name}" yield {pool.result}'
             raise Misfit(reason, "end the pool's modules with: -> flatten")
         signature = self.bind(tokens, *others, M=pool.axis, V=pool.result.shape[0])
-        return replace(signature, results=self._for_one(signature.results)) if single else signature
+        return replace(signature, results=self._drop_token_axis(signature.results)) if single else signature
 
     def outer(self, pool: PoolTypes, tokens: TensorType) -> Shape:
-        """The axes of what is routed beyond those of a message, the senders' last. Raises `Misfit`."""
+        """The axes of tokens before those of a message, the axis of tokens last. Raises `Misfit`."""
         split = len(tokens.shape) - len(pool.message.shape)
         if split < 0 or not shapes_meet(tokens.shape[split:], pool.message.shape):
             raise Misfit(f'the modules of pool "{pool.name}" take {pool.message}, not {tokens}', operand=0)
         return tokens.shape[:split]
 
-    def _for_one(self, results: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        """The results for a value without an axis of senders, whose own result has none either."""
+    def _drop_token_axis(self, results: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The results for a single token: its value has no axis of tokens."""
         value, *records = results
         if self.one_for_each == "sender":
             value = value.with_shape((*value.shape[:-2], value.shape[-1]))
         return (value, *records)
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        """The types of the value and of the records. Senders that are modules' results themselves are plain beside the
-        axis of modules."""
+        """The types of the value and of the records. An axis of tokens that is the axis of modules loses its name."""
         modules, results = axes["M"], []
         for pattern in (*self.results, *(record.axes for record in self.records)):
             shape = axes.list_axes(pattern)
@@ -162,31 +168,31 @@ class Router(Declaration):
             results.append(TensorType("float", require_distinct(tuple(plain))))
         return tuple(results)
 
-    def senders_in(self, signature: Signature) -> Any:
-        """How many senders a route has, outer axes left out."""
+    def count_tokens(self, signature: Signature) -> Any:
+        """The number of tokens of a route, without outer axes."""
         return signature.axes.resolve("N")
 
     def deterministic(self) -> Router:
-        """The same router without noise, sampling and capacity: for inference."""
+        """This router for inference: without noise, sampling and capacity."""
         return self
 
     def active_modules(self, size: int) -> int:
-        """How many of a pool's modules one sender reaches."""
+        """How many of a pool's modules one token reaches."""
         return size
 
     def active_messages(self, signature: Signature, size: int) -> int:
-        """How many messages one decision sends through a pool of a size, outer axes left out."""
-        return int(self.senders_in(signature)) * self.active_modules(size)
+        """How many messages one decision sends through a pool of this size, without outer axes."""
+        return int(self.count_tokens(signature)) * self.active_modules(size)
 
     def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
-        """The forms that can compute a route over this pool, the best first."""
-        return (self.reference_form,)
+        """The lowerings of a route over this pool, best first."""
+        return (self.reference_lowering,)
 
     @property
-    def reference_form(self) -> Lowering:
+    def reference_lowering(self) -> Lowering:
         return definition(self.reference)
 
 
 def definition(route: str) -> Lowering:
-    """The form that all others must equal, by the import path of its torch module."""
+    """The lowering that all others must equal, by the import path of its torch module."""
     return Lowering(DEFINITION, route, "torch_geometric message passing, the definition")

@@ -1,4 +1,4 @@
-"""Routes by weights, the one primitive of routing, and pools without a router: every module takes part."""
+"""Weighted routes, the one primitive of routing, and pools without a router, where every module takes part."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from modgraph.declare import Operand, Signature, axis_setting, own_module, posit
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router, check_padding
 from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, format_shape, may_meet, meet_axes, require_distinct
 
-MODULE = "m"  # the letter of the axis of modules; others have those behind it
+MODULE = "m"  # the letter of the axis of modules; other axes get other letters
 
 
 class EveryModule(Router, name="every_module", synonyms="all dense ensemble soft"):
-    """Apply every module of a pool: what `x -> pool` means without a router.
+    """Apply every module of a pool; `x -> pool` means this without a router.
 
-    The result has an axis of modules before each message. A value that has that axis already is dealt row by row:
+    The result has an axis of modules before each message. A value that already has that axis is dealt row by row:
     module j gets row j.
     """
 
@@ -27,7 +27,7 @@ class EveryModule(Router, name="every_module", synonyms="all dense ensemble soft
     reference = "modgraph.nn.EveryModuleRoute"
     one_for_each = "pair"
     chooses_along = None
-    senders = False
+    token_axis = False
 
     rows: bool = setting(False, doc="the value has an axis of modules: module j gets row j")
 
@@ -44,7 +44,7 @@ class EveryModule(Router, name="every_module", synonyms="all dense ensemble soft
         return Signature(self, (tokens,), axes, (pool.result.with_shape(shape),))
 
     @property
-    def reference_form(self) -> Lowering:
+    def reference_lowering(self) -> Lowering:
         reason = "the value has the axis of the modules: each runs on its own row"
         if not self.rows:
             reason = "every module runs, so there is nothing to choose"
@@ -54,28 +54,28 @@ class EveryModule(Router, name="every_module", synonyms="all dense ensemble soft
 class Weighted(Router, name="weighted", synonyms="weighted_sum soft_routing"):
     """Send a value through modules and sum over an axis of the weights: y = Σ_over w ⊙ f_j(x).
 
-    Over the pool's axis each sender gets a weighted sum of what the modules make of it; over one of the senders' axes
-    each module gets one of its messages. Axes of the weights that the value has too are aligned, by name, or plain ones
-    by their order from the last; others stay, behind those of the value. An axis that the weights lack weighs alike. A
-    value that has the pool's axis last of its own is dealt row by row: module j takes row j. Padding counts as zero.
-    What the weights themselves multiply is counted in MACs only where senders are summed. The `messages` f_j(x) may be
-    given too, as passes do that compute them once for several routes.
+    Over the pool's axis, each token gets a weighted sum of the modules' results. Over an axis of tokens, each module
+    gets a weighted sum of its messages. Axes of the weights align with those of the value: by name, or plain ones by
+    their order from the last. Other axes of the weights follow those of the value; weights broadcast along axes that
+    they lack. If the pool's axis is the value's last before a message, module j takes row j. Padding counts as zero.
+    MACs count the products with weights only where tokens are summed. Passes give `messages`, f_j(x), to compute them
+    once for several routes.
     """
 
     example = "input x: float[5, 6] pool p[3] = linear(4) w = x -> linear(p) -> softmax y = x -> p by w output y"
     operands = (Operand("tokens", "..."), Operand("weights", "..."), Operand("messages", "...", optional=True))
-    module = own_module("senders_", "weights_", "over_", "result_", "rows_")
+    module = own_module("tokens_", "weights_", "over_", "result_", "rows_")
     reference = "modgraph.nn.message_passing.WeightedMessagePassing"
     one_for_each = "pair"
     chooses_along = None
-    senders = False
+    token_axis = False
     masks_each = True
 
     over: int | str = axis_setting(-1)
 
     def bind_pool(self, pool: PoolTypes, tokens: TensorType, *others: TensorType) -> Signature:
         if len(others) not in (1, 2) or any(each.dtype != "float" or each.per == "batch" for each in (tokens, *others)):
-            raise Misfit("it takes two float values, what is routed and its weights", "write x -> pool by w")
+            raise Misfit("it takes two float values, tokens and their weights", "write x -> pool by w")
         weights, *messages = others
         axes, outer = Axes(self), self.outer(pool, tokens)
         check_padding(pool, outer)
@@ -88,34 +88,34 @@ class Weighted(Router, name="weighted", synonyms="weighted_sum soft_routing"):
         if over not in (*first, MODULE):
             reason = f'neither the value nor the pool "{pool.name}" has the axis {named[over]} of the weights'
             raise Misfit(reason, "sum the weights over it first: w -> sum(axis=…)", 1)
-        # what is routed keeps its axes, and those of the weights follow; the modules', where they have none, last
+        # the axes of tokens, then those of the weights, then the axis of modules if the weights lack it
         result = [letter for letter in dict.fromkeys((*first, *second, MODULE)) if letter != over]
-        axes.bound |= {"senders_": "".join(first), "weights_": "".join(second), "over_": over}
+        axes.bound |= {"tokens_": "".join(first), "weights_": "".join(second), "over_": over}
         axes.bound |= {"result_": "".join(result), "message": pool.result.shape}
         axes.bound["summed"] = tuple(named[letter] for letter in result if letter not in first)
         kept = tuple(named[letter] for letter in result)
         value = pool.result.with_shape(require_distinct((*kept, *pool.result.shape)))
-        # messages that are given are those of all senders, or those of zero
+        # `messages` are f_j(x) of all tokens, or f_j(0)
         fits = [require_distinct((*before, *pool.result.shape)) for before in ((*axes.lead, pool.axis), (pool.axis,))]
         if messages and messages[0].shape not in fits[: 1 + (self.over != pool.axis.name)]:
-            raise Misfit(
-                f"it takes what the modules make of the value, {format_shape(fits[0])}, not {messages[0]}", "", 2
-            )
+            raise Misfit(f"its messages are the modules' results, {format_shape(fits[0])}, not {messages[0]}", "", 2)
         return Signature(self, (tokens, *others), axes, (value,))
 
     def _align(
-        self, pool: PoolTypes, senders: Shape, weights: TensorType
+        self, pool: PoolTypes, tokens: Shape, weights: TensorType
     ) -> tuple[list[str], list[str], dict[str, Axis]]:
-        """A letter for each axis of what is routed and of the weights, the same for those that are aligned; and the
-        axes by letter. Raises `Misfit`."""
+        """Letters for the axes of tokens and of weights, equal for aligned axes, and the axes by letter.
+
+        Raises `Misfit`.
+        """
         if self.over == pool.axis.name and pool.axis not in weights.shape:
             reason = f'the weights {format_shape(weights.shape)} have no axis of the modules of "{pool.name}"'
-            raise Misfit(reason, f"make one, x -> linear({pool.name}), or say what is summed: by w over AXIS", 1)
-        if pool.axis in senders:
+            raise Misfit(reason, f"make one, x -> linear({pool.name}), or name the axis to sum: by w over AXIS", 1)
+        if pool.axis in tokens:
             raise Misfit(f"the axis {pool.axis} must stand last before a message, to be dealt row by row", operand=0)
         free = iter(ascii_lowercase.replace(MODULE, ""))
-        first = [next(free) for _ in senders]
-        named = dict(zip(first, senders, strict=True))
+        first = [next(free) for _ in tokens]
+        named = dict(zip(first, tokens, strict=True))
         plain = [letter for letter, axis in named.items() if not axis.name]
         second: list[str] = []
         for axis in reversed(weights.shape):
@@ -125,7 +125,7 @@ class Weighted(Router, name="weighted", synonyms="weighted_sum soft_routing"):
             elif plain and not letter:
                 if not may_meet(named[plain[-1]], axis):
                     reason = f"the weights have an axis of length {axis}, and the value one of {named[plain[-1]]}"
-                    raise Misfit(reason, f"weights for {format_shape(senders)} begin with these axes", 1)
+                    raise Misfit(reason, f"weights for {format_shape(tokens)} begin with these axes", 1)
                 letter = plain.pop()
             second.insert(0, letter)
         named[MODULE] = pool.axis
@@ -141,10 +141,10 @@ class Weighted(Router, name="weighted", synonyms="weighted_sum soft_routing"):
         return 0 if over_ == MODULE else prod(sizes((*summed, *message)))
 
     def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
-        reason = "every module runs on every sender, and their results are summed"
+        reason = "every module runs on every token, and their results are summed"
         dense = Lowering("dense", "modgraph.nn.WeightedDense", reason)
         if not pool.affine or self.over == pool.axis:
-            return (dense, self.reference_form)
-        reason = "the modules are affine, so senders are summed before the modules run"
+            return (dense, self.reference_lowering)
+        reason = "the modules are affine, so tokens are summed before the modules run"
         factorised = Lowering("factorised", "modgraph.nn.WeightedFactorised", reason)
-        return (factorised, dense, self.reference_form)
+        return (factorised, dense, self.reference_lowering)

@@ -40,7 +40,7 @@ class TraceableBundle:
             bundle = Bundle(path)
             graph, trained = from_json(bundle.manifest["ir"]), from_json(_with_targets(bundle.manifest))
         except BundleError as error:
-            raise ModgraphError([BadBundle.of(error)]) from error
+            raise ModgraphError([BadBundle.from_error(error)]) from error
         except (LookupError, TypeError, UnreadableGraph) as error:
             raise ModgraphError([NotABundle(path=path, reason=reason_of(error))]) from error
         if not routes_with_gates(graph):
@@ -99,7 +99,7 @@ def trace_bundle(
     try:
         values = bundle.run(inputs, routing=True, chunk=CHUNK)
     except BundleError as error:
-        raise ModgraphError([BadBundle.of(error)]) from error
+        raise ModgraphError([BadBundle.from_error(error)]) from error
     ports = {port.target: port for port in reversed(bundle.outputs.values()) if port.target is not None}
     truths = {target: arrays.values[target] for target in ports if target in arrays.values}
     labels = {target: name_classes(truth, ports[target].classes) for target, truth in truths.items() if truth.ndim == 1}

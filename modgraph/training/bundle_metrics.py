@@ -31,7 +31,7 @@ def bundle_of(run: StoredRun, path: str, check: bool = True) -> Bundle:
     try:
         manifest = (bundle := Bundle(path, check=check)).manifest
     except BundleError as error:
-        raise ModgraphError([BadBundle.of(error)]) from error
+        raise ModgraphError([BadBundle.from_error(error)]) from error
     models = exportable(run.model(), manifest.get("left_out", {}).get("outputs", ()))
     model = next((each for each in models if manifest.get("hash") == each.graph.hash()), None)
     if model is None:
@@ -47,7 +47,7 @@ def values_of_bundle(bundle: Bundle, graph: Graph, metrics: Metrics, batch: Batc
     try:
         outputs = bundle.run(inputs)
     except BundleError as error:
-        raise ModgraphError([BadBundle.of(error)]) from error
+        raise ModgraphError([BadBundle.from_error(error)]) from error
     return _values_of(metrics, graph, outputs, batch)
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from modgraph.backends.torch import Model, build, generator_for
-from modgraph.backends.torch.labelled import labelled_examples
+from modgraph.backends.torch.labelled import find_labelled
 from modgraph.data import TRAIN, VALIDATION, Arrays
 from modgraph.data.batches import Batch, RandomOrder
 from modgraph.diagnostics import ModgraphError
@@ -23,7 +23,7 @@ from modgraph.ir import Graph
 from modgraph.log import log
 from modgraph.metrics.accumulators import Accumulators
 from modgraph.metrics.metrics import evaluate, metrics_of
-from modgraph.nn.device import Sent, sent
+from modgraph.nn.device import Transfer, to_device
 from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, write_checkpoint
 from modgraph.store.checkpoint_record import tidy
 from modgraph.store.journal import LOGS, cut_logs, seal_logs
@@ -227,7 +227,7 @@ class Engine:
             epoch = Epoch(self.progress.epoch, self.progress.step, metrics)
             self.stopped |= self.on_rank_zero(lambda: self.watch.call("on_epoch", epoch))
 
-    def _step(self, indices: Tensor, read: Sent) -> None:
+    def _step(self, indices: Tensor, read: Transfer) -> None:
         state, step, seed, steps = self.state, self.progress.step, self.train.seed, self.order.steps
         states = state.model.moved_states  # which a rule moves
         place = self.progress.step_of_phase, steps * self.phase.epochs, steps  # what schedules go by
@@ -243,7 +243,7 @@ class Engine:
         with self.processes.shard(indices, seed, step) as own:
             batch, moved = self.reader.receive(read)
             forced = state.learner.force_choices(own, batch)
-            forced = {name: sent(each, self.processes.device) for name, each in forced.items()}
+            forced = {name: to_device(each, self.processes.device) for name, each in forced.items()}
             found, losses = state.objective({**moved, **forced})
             measure, known = len(state.metrics.wanted), len(found) - len(states.results)
             objective = state.learner.objective(losses, found[measure:known], len(indices))
@@ -262,7 +262,7 @@ class Engine:
     def _descend(self, losses: Mapping[str, Tensor], batch: Batch, examples: int) -> dict[str, Tensor]:
         """One move of the weights; this process's part of each loss. Raises `ModgraphError` if the loss or a gradient
         is no finite number."""
-        counts = self.processes.totals(labelled_examples(self.state.metrics.labels, batch))
+        counts = self.processes.totals(find_labelled(self.state.metrics.labels, batch))
         parts = {name: self.processes.part(value, counts.get(name, examples)) for name, value in losses.items()}
         loss = torch.stack([*parts.values()]).sum()
         self.finite.loss(self.processes.mean(loss), self.progress.step)

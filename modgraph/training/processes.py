@@ -21,7 +21,7 @@ from torch.distributed.nn.functional import all_reduce
 from modgraph.backends.torch import generator_for
 from modgraph.backends.torch.instance import units
 from modgraph.diagnostics import ModgraphError
-from modgraph.nn import Shard, sharded
+from modgraph.nn import Shard, use_shard
 from modgraph.training.errors import NoDevice
 
 T = TypeVar("T")
@@ -84,7 +84,7 @@ class Processes:
             return
         start, stop = self.own(indices)
         generator = generator_for(seed, "own noise", step, self.rank)
-        with sharded(Shard(start, stop, len(indices), self._add, generator)):
+        with use_shard(Shard(start, stop, len(indices), self._add, generator)):
             yield indices[start:stop]
 
     def setup(

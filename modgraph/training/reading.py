@@ -18,7 +18,7 @@ from modgraph.data import Arrays
 from modgraph.data.batches import Batch, batch_of, prefetch
 from modgraph.diagnostics import Diagnostic, did_you_mean
 from modgraph.ir import Graph
-from modgraph.nn.device import Sender, Sent
+from modgraph.nn.device import Transfer, Uploader
 from modgraph.training.errors import NotAnImage
 from modgraph.training.processes import Processes
 from modgraph.training.sections import Augment, Train
@@ -34,23 +34,23 @@ class BatchReader:
     def __init__(self, train: Train, processes: Processes) -> None:
         self.train = train
         self.processes = processes
-        self.transfer = Sender(processes.device)
+        self.transfer = Uploader(processes.device)
 
     def reading(
         self, data: Arrays, order: Iterator[Tensor], since: int
-    ) -> AbstractContextManager[Iterator[tuple[Tensor, Sent]]]:
+    ) -> AbstractContextManager[Iterator[tuple[Tensor, Transfer]]]:
         """Within it, the examples of each step from one on and their batches, which are read ahead where that takes
         time: from files, or to an accelerator. Raises `ModgraphError`."""
         made = ((indices, self.read(data, indices, step)) for step, indices in enumerate(order, since))
         return prefetch(made, reads=bool(data.on_disk) or self.processes.device.type != "cpu")
 
-    def receive(self, read: Sent) -> tuple[Batch, Batch]:
+    def receive(self, read: Transfer) -> tuple[Batch, Batch]:
         """A batch on the device, and the same with its images moved."""
-        batch = read.received()
+        batch = read.wait()
         noise = batch.pop(NOISE, None)
         return batch, batch if noise is None else augment_images(batch, self.train.augment or {}, noise)
 
-    def read(self, data: Arrays, indices: Tensor, step: int) -> Sent:
+    def read(self, data: Arrays, indices: Tensor, step: int) -> Transfer:
         """This process's part of a batch, and the noise that moves its images as it would in one process."""
         own = slice(*self.processes.own(indices))
         batch = batch_of(data, indices[own].numpy(), among=indices.numpy())

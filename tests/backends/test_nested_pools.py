@@ -12,7 +12,7 @@ from torch import Tensor
 
 import modgraph
 from modgraph.backends.onnx import deterministic
-from modgraph.backends.onnx.selection import Decisions
+from modgraph.backends.onnx.decisions import Decisions
 from modgraph.cli import main
 from modgraph.ir import Grow, replayed
 from modgraph.training.stored_run import load_run

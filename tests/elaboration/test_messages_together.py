@@ -184,7 +184,7 @@ def test_modules_that_are_affine_in_their_values_together_run_on_sums() -> None:
     program = program_of(body, pool="concat -> linear(4)")
     (route,) = program.ir.of_kind(RouteNode)
     offered = program.ir.router_of(route).router.lowerings(facts_of(program.ir.pool_of(route)))
-    assert [each.form for each in offered] == ["factorised", "dense", "message_passing"]
+    assert [each.name for each in offered] == ["factorised", "dense", "message_passing"]
     factorised, defined = randomised(program).double(), randomised_as(program, "message_passing").double()
     x, h = torch.randn(2, 5, 6, dtype=torch.float64), torch.randn(2, 5, 4, dtype=torch.float64)
     torch.testing.assert_close(factorised(x, h), defined(x, h), atol=1e-10, rtol=0)

@@ -49,7 +49,7 @@ def learning(examples: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def predict_memory(graph: Graph, batch: int, lowering: str | None = None) -> int:
     lengths = dict.fromkeys(axes_of_any_length(graph), TIME)
-    return LearningInputs(graph, "float32", lowering).moments(batch, lengths).kept
+    return LearningInputs(graph, "float32", lowering).measure(batch, lengths).kept
 
 
 def measured_of(model: Model, batch: int) -> int:
@@ -86,7 +86,7 @@ def lowerings() -> Iterator[Any]:
 def _lowerings(part: Part, route: RouteNode) -> list[str]:
     """But for the definition, which is for comparison alone."""
     router = part.graph.router_of(route).router
-    offered = [lowering.form for lowering in router.lowerings(part.facts_of(route))]
+    offered = [lowering.name for lowering in router.lowerings(part.facts_of(route))]
     return [lowering for lowering in offered if lowering != "message_passing"]
 
 
@@ -188,8 +188,8 @@ def test_the_memory_of_a_long_loop_follows_from_shorter_ones(text: str) -> None:
     """Beyond a length no step is taken; here one is, to compare."""
     rehearsal = Rehearsal(modgraph.loads(text).ir, "float32")
     lengths = dict.fromkeys(axes_of_any_length(rehearsal.graph), 2 * SHORTER[-1])
-    continued, rehearsal.loops = rehearsal.moments(3, lengths), set()
-    taken = rehearsal.moments(3, lengths)
+    continued, rehearsal.loops = rehearsal.measure(3, lengths), set()
+    taken = rehearsal.measure(3, lengths)
     assert all(near(*pair) for pair in zip(continued, taken, strict=True)), (continued, taken)
 
 

@@ -67,4 +67,4 @@ def lowerings_of(program: modgraph.Program) -> tuple[str, ...]:
     """The forms of the only route that is computed as one."""
     (part, *_) = program.ir.parts()
     (route,) = part.graph.of_kind(RouteNode)
-    return tuple(each.form for each in part.graph.declaration_of(route).lowerings(part.facts_of(route)))
+    return tuple(each.name for each in part.graph.declaration_of(route).lowerings(part.facts_of(route)))

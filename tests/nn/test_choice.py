@@ -13,18 +13,18 @@ from torch import Tensor, nn
 import modgraph
 import modgraph.nn.chance
 from modgraph.nn import (
-    Chosen,
+    ChoiceDense,
+    ChoiceGathered,
+    ChoiceGrouped,
+    ChoiceMasked,
+    ChoicePerModule,
     Importance,
     Linear,
     Pool,
-    SelectedDense,
-    SelectedGathered,
-    SelectedGrouped,
-    SelectedMasked,
-    SelectedPerModule,
+    TokenChoice,
 )
 from modgraph.nn.choice import top_k_mask
-from modgraph.nn.message_passing import EveryEdgeMessagePassing, SelectedMessagePassing
+from modgraph.nn.message_passing import ChoiceMessagePassing, EveryEdgeMessagePassing
 from modgraph.nn.padding import valid
 from tests.nn.by_router import DIM, given_by, messages_of, model_by, randomised, weights_of
 
@@ -119,16 +119,16 @@ def test_lowerings_agree_in_values_and_gradients(
     gates = torch.randn(2, N, M, dtype=torch.float64, generator=generator).requires_grad_()
     mask = None if lengths is None else valid(tokens, -2, torch.tensor(lengths))
     lowerings: list[nn.Module] = [
-        SelectedMessagePassing(),
-        SelectedPerModule(),
-        SelectedGrouped(),
-        SelectedMasked(),
-        SelectedGathered(),
+        ChoiceMessagePassing(),
+        ChoicePerModule(),
+        ChoiceGrouped(),
+        ChoiceMasked(),
+        ChoiceGathered(),
     ]
-    lowerings = [EveryEdgeMessagePassing(), SelectedDense()] if straight else lowerings[: 4 if unlike else 5]
+    lowerings = [EveryEdgeMessagePassing(), ChoiceDense()] if straight else lowerings[: 4 if unlike else 5]
     pool, found = unlike_pool(M, seed) if unlike else linear_pool(M, 3, 2, seed), []
     for lowering in lowerings:
-        results = lowering(tokens, pool, Chosen(k, straight), gates, scores, choice.double(), real=mask)
+        results = lowering(tokens, pool, TokenChoice(k, straight), gates, scores, choice.double(), mask=mask)
         total = results[0].square().sum() + (results[1] * torch.arange(M)).sum()
         given = torch.autograd.grad(total, [tokens, gates, *pool.parameters()], materialize_grads=True)
         found.append([*results, *given])
@@ -154,7 +154,7 @@ def test_modules_taken_by_index_give_what_each_gives_by_itself(modules: str) -> 
     assert isinstance(pool, Pool)
     tokens = torch.randn(9, *([3, 4] if "flatten" in modules else [4]), dtype=torch.float64)
     module_E = torch.tensor([3, 0, 1, 2, 2, 0, 3, 1, 1])
-    picks = pool.gathered()(module_E, tokens)
+    picks = pool.stack_weights()(module_E, tokens)
     separate = [pool.expert(int(j))(tokens[at : at + 1]) for at, j in enumerate(module_E)]
     torch.testing.assert_close(picks, torch.cat(separate), atol=1e-10, rtol=0)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import modgraph
 from modgraph.backends.report import compile_report
-from modgraph.nn import selected
+from modgraph.nn import choice_routes
 from modgraph.nn.grouped import SortedRows, pays
 
 POOLS = {
@@ -40,10 +40,10 @@ def test_values_and_gradients_are_those_of_each_module_by_itself(region: str, co
     pool = pool_of(region, len(counts), POOLS[region])
     width = [int(each) for each in POOLS[region].split(",")]
     x = torch.randn(sum(counts), *width, generator=torch.Generator().manual_seed(1), requires_grad=True)
-    at_once = pool.at_once()
-    assert at_once is not None
+    group_modules = pool.group_modules()
+    assert group_modules is not None
     module_E = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
-    found = at_once(SortedRows(module_E, torch.tensor(counts).cumsum(0)), x)
+    found = group_modules(SortedRows(module_E, torch.tensor(counts).cumsum(0)), x)
     expected = torch.cat([pool.expert(j)(part) for j, part in enumerate(x.split(counts))])
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
     weights = [x, *pool.parameters()]
@@ -60,14 +60,14 @@ def test_a_pool_with_an_op_without_such_a_lowering_runs_one_after_another_and_is
     text += 'router r = categorical(1, controller="conv") y = x -> p by r output y }'
     program = modgraph.loads(text)
     model = program.build()
-    assert model.p.at_once() is None
+    assert model.p.group_modules() is None
     assert "one after another on accelerators too: conv has no grouped form" in compile_report(program.ir, model)
     plain = modgraph.loads(SPEC.format(region="linear(8)", size=3, shape="8"))
     assert "accelerators" not in compile_report(plain.ir, plain.build())
 
 
 def test_a_route_computed_so_is_its_definition(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selected, "pays", lambda x, modules: len(x) > 0)
+    monkeypatch.setattr(choice_routes, "pays", lambda x, modules: len(x) > 0)
     text = SPEC.format(region="linear(8) -> gelu -> linear(4)", size=7, shape="8")  # of which not all are chosen
     program = modgraph.loads(text)
     x = torch.randn(1, 5, 8, generator=torch.Generator().manual_seed(2))
@@ -91,6 +91,6 @@ def test_on_an_accelerator_a_grouped_product_gives_what_the_loop_gives() -> None
     x = torch.randn(16, 8, device="cuda", dtype=torch.bfloat16)
     assert pays(x, pool.expert(0))
     module_E = torch.arange(4).repeat_interleave(torch.tensor(counts)).cuda()
-    found = pool.at_once()(SortedRows(module_E, torch.tensor(counts).cumsum(0).cuda()), x)
+    found = pool.group_modules()(SortedRows(module_E, torch.tensor(counts).cumsum(0).cuda()), x)
     expected = torch.cat([pool.expert(j)(part) for j, part in enumerate(x.split(counts))])
     torch.testing.assert_close(found, expected, rtol=3e-2, atol=3e-2)

@@ -28,8 +28,8 @@ def lowerings_of(name: str, modules: str) -> list[tuple[str, str]]:
     part = modgraph.loads(text).ir.parts()[0]
     (route,) = part.graph.of_kind(RouteNode)
     router = part.graph.router_of(route).router
-    known = (*router.lowerings(part.facts_of(route)), router.reference_form)
-    return [(text, lowering) for lowering in dict.fromkeys(each.form for each in known)]
+    known = (*router.lowerings(part.facts_of(route)), router.reference_lowering)
+    return [(text, lowering) for lowering in dict.fromkeys(each.name for each in known)]
 
 
 def results_of(text: str, lowering: str, filling: float) -> list[Tensor]:
@@ -40,7 +40,7 @@ def results_of(text: str, lowering: str, filling: float) -> list[Tensor]:
     x = torch.randn(3, 5, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     x = x.masked_fill(padding.unsqueeze(-1), filling).requires_grad_()
     torch.manual_seed(0)
-    results = compute(x, real=~padding.unsqueeze(-1))
+    results = compute(x, mask=~padding.unsqueeze(-1))
     sum((each * each).sum() for each in results).backward()
     gradients = [p.grad for p in (x, *model.parameters()) if p.grad is not None]
     assert x.grad is not None and not x.grad[padding].any()

@@ -16,7 +16,7 @@ import modgraph.nn.chance
 from modgraph.backends.torch import Model
 from modgraph.ir import OpNode
 from modgraph.nn import Importance
-from modgraph.nn.choice import top_k_mask, within_capacity
+from modgraph.nn.choice import limit_capacity, top_k_mask
 from modgraph.passes import INFERENCE, apply_passes
 from tests.nn.by_router import DIM, Array, given_by, messages_of, model_by, weights_of
 from tests.nn.gmoe_in_numpy import Decision, cosine_logits, decide, dropped, squared_cv
@@ -106,14 +106,14 @@ def test_beyond_the_capacity_the_tokens_are_dropped_that_the_equations_drop(
     expected = picks.clone()
     for token, expert in dropped(list(unpadded.numpy()), k, capacity, priority):
         expected[token, expert] = False
-    assert torch.equal(within_capacity(values, picks, capacity, priority), expected)
+    assert torch.equal(limit_capacity(values, picks, capacity, priority), expected)
 
 
 def test_the_authors_give_a_second_choice_no_place_that_a_first_choice_wants() -> None:
     scores = torch.tensor([[0.6, 0.4, 0.0], [0.5, 0.45, 0.05], [0.3, 0.34, 0.36]])
     picks = top_k_mask(scores, 2)
-    assert within_capacity(scores, picks, 1, "first_choice").tolist() == [[1, 1, 0], [0, 0, 0], [0, 0, 1]]
-    assert within_capacity(scores, picks, 1, "score").tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    assert limit_capacity(scores, picks, 1, "first_choice").tolist() == [[1, 1, 0], [0, 0, 0], [0, 0, 1]]
+    assert limit_capacity(scores, picks, 1, "score").tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
 
 
 def test_padding_takes_no_place() -> None:

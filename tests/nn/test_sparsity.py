@@ -102,7 +102,7 @@ def routed(graph: Graph) -> tuple[str, tuple[str, ...]]:
     (part,) = graph.parts()
     (route,) = part.graph.of_kind(RouteNode)
     router = part.graph.declaration_of(route)
-    return router.name, tuple(each.form for each in router.lowerings(part.facts_of(route)))
+    return router.name, tuple(each.name for each in router.lowerings(part.facts_of(route)))
 
 
 @settings(max_examples=3, deadline=None)

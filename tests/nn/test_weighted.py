@@ -125,7 +125,7 @@ def results_of(case: Case, lowering: str, filling: float) -> tuple[Model, list[T
 def lowerings_of(case: Case) -> list[str]:
     (part, *_) = modgraph.loads(case.text).ir.parts()
     (route,) = part.graph.of_kind(RouteNode)
-    return [each.form for each in part.graph.router_of(route).router.lowerings(part.facts_of(route))]
+    return [each.name for each in part.graph.router_of(route).router.lowerings(part.facts_of(route))]
 
 
 @few

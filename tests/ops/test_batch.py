@@ -13,7 +13,7 @@ from torch import Tensor
 
 import modgraph
 from modgraph.diagnostics import ModgraphError
-from modgraph.nn import BatchMean, BatchVariance, KeepRecent, Shard, sharded
+from modgraph.nn import BatchMean, BatchVariance, KeepRecent, Shard, use_shard
 
 few = settings(max_examples=30, deadline=None)
 AXES = st.sampled_from([(), (-1,), (-2,), (-1, -2)])
@@ -112,7 +112,7 @@ def test_a_record_keeps_the_most_recent_values_of_all_processes(batches: list[in
         for start, stop in ((0, cut), (cut, len(x))):
             whole = torch.zeros(len(x), 3, dtype=torch.float64)
             whole[:cut], whole[cut:] = x[:cut].detach(), x[cut:].detach()
-            with sharded(Shard(start, stop, len(x), lambda own, whole=whole: whole, torch.Generator())):
+            with use_shard(Shard(start, stop, len(x), lambda own, whole=whole: whole, torch.Generator())):
                 torch.testing.assert_close(module(record, x[start:stop]), moved, atol=0, rtol=0)
         record = moved
     expected = np.concatenate([np.zeros((length, 3)), values.detach().numpy()])[-length:].T
@@ -132,7 +132,7 @@ def _sums(
             raise _Waits
         return known[len(asked) - 1]
 
-    with sharded(Shard(*part, 5, add, torch.Generator())):
+    with use_shard(Shard(*part, 5, add, torch.Generator())):
         try:
             return module(x[slice(*part)], mask[slice(*part)]), asked
         except _Waits:

@@ -12,7 +12,7 @@ from torch import Tensor
 import modgraph
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError
-from modgraph.nn import Draw, Shard, WithinCapacity, sharded
+from modgraph.nn import Draw, Shard, WithinCapacity, use_shard
 from modgraph.passes import INFERENCE, apply_passes, optimised
 from tests.nn.gmoe_in_numpy import dropped
 
@@ -70,7 +70,7 @@ def test_an_example_has_its_noise_whichever_process_has_it() -> None:
     whole = model.compute({"x": x}).outputs
     for start, stop in ((0, 2), (2, 5)):
         torch.manual_seed(2)
-        with sharded(Shard(start, stop, 5, lambda x: x, torch.Generator())):
+        with use_shard(Shard(start, stop, 5, lambda x: x, torch.Generator())):
             part = model.compute({"x": x[start:stop]}).outputs
         for name, value in part.items():
             assert torch.equal(value, whole[name][start:stop])
@@ -153,7 +153,7 @@ def test_beyond_the_capacity_what_the_equations_drop_is_dropped_however_many_pro
             assert torch.equal(part[start:stop], whole[start:stop])  # noqa: B023
             return whole
 
-        with sharded(Shard(start, stop, tokens, add, torch.Generator())):
+        with use_shard(Shard(start, stop, tokens, add, torch.Generator())):
             assert torch.equal(module(scores[start:stop], choice[start:stop]), expected[start:stop])
 
 

@@ -68,7 +68,7 @@ def test_every_router_routes_inside_a_scan_in_all_its_lowerings(name: str) -> No
     x = torch.randn(3, 4, 5, 6, dtype=torch.float64)
     found = []
     for lowering in part.graph.declaration_of(route).lowerings(part.facts_of(route)):
-        model = program.build(lowering=lowering.form).double().eval()
+        model = program.build(lowering=lowering.name).double().eval()
         found.append(model.compute({"xs": x, "time_length": torch.tensor([4, 0, 2])}, routing=True))
     results = {**program.ir.outputs, **program.ir.records()}
     for computed in found:
@@ -83,7 +83,7 @@ def test_every_router_routes_inside_a_scan_in_all_its_lowerings(name: str) -> No
 def test_an_op_that_says_so_can_be_taken_by_index(name: str) -> None:
     op = Op.registry[name]
     module = resolve(op.module.path)
-    assert op.gathers == hasattr(getattr(module, "Own", module), "gathered")
+    assert op.gathers == hasattr(getattr(module, "Own", module), "stack_weights")
 
 
 @pytest.mark.parametrize("name", OP_EXAMPLES)

@@ -18,7 +18,7 @@ import modgraph
 from modgraph import ModgraphError
 from modgraph.backends.torch import Model, build
 from modgraph.ir import Result, grow
-from modgraph.nn.recurrent import GRU, LSTM, traced_gru, traced_lstm
+from modgraph.nn.recurrent import GRU, LSTM, gru_op, lstm_op
 from modgraph.passes import Lower
 from tests.inspect.test_memory import measured_of, near, predict_memory
 
@@ -114,7 +114,7 @@ def test_values_and_gradients_are_those_of_torch_in_both_directions(kind: str, l
         torch.testing.assert_close(next(ours[key].grad for key in ours if names[key] == name), weight.grad)
 
 
-@pytest.mark.parametrize(("layer", "traced"), [(LSTM, traced_lstm), (GRU, traced_gru)])
+@pytest.mark.parametrize(("layer", "traced"), [(LSTM, lstm_op), (GRU, gru_op)])
 @pytest.mark.parametrize("bias", [True, False])
 def test_what_a_trace_holds_for_a_layer_is_the_layer_bit_for_bit(layer: Any, traced: Any, bias: bool) -> None:
     found = layer(3, 4, bias)

@@ -42,7 +42,7 @@ def ensures(each: Pass, graph: Graph) -> bool:
             return _stays(deterministic(), parts)
         case Lower():  # every route has the asked form, or one that is offered
             routes = routes_by_path(graph).values()
-            return all(each.choice(part, route).form == route.lowering for part, route in routes)
+            return all(each.choice(part, route).name == route.lowering for part, route in routes)
         case Split():
             return not any(is_whole(node, part.graph) for part in parts for node in part.graph.of_kind(RouteNode))
         case Fold():

@@ -38,7 +38,7 @@ def test_unknown_lowerings_are_refused_with_those_of_every_route(capsys: pytest.
     for part in graph.parts():
         for route in part.graph.of_kind(RouteNode):
             for lowering in part.graph.declaration_of(route).lowerings(part.facts_of(route)):
-                assert lowering.form in printed, f"{lowering.form} of {route.name} is not listed"
+                assert lowering.name in printed, f"{lowering.name} of {route.name} is not listed"
     assert main(["compile", "specs/smn.mod", "--lowering", "factorized"]) == 1
     assert 'help: did you mean "factorised"?' in capsys.readouterr().err
 
@@ -59,5 +59,5 @@ def test_every_router_has_a_lowering_for_training_and_one_for_export(name: str) 
     (route,) = graph.of_kind(RouteNode)
     offered = graph.declaration_of(route).lowerings(facts_of(graph.pool_of(route)))
     best = next(lowering for lowering in offered if lowering.exportable)
-    assert lowerings_of(apply_passes(graph, INFERENCE)) == {best.form}
-    assert lowerings_of(apply_passes(graph, TRAINING)) == {offered[0].form}
+    assert lowerings_of(apply_passes(graph, INFERENCE)) == {best.name}
+    assert lowerings_of(apply_passes(graph, TRAINING)) == {offered[0].name}

@@ -68,7 +68,7 @@ def test_determinize_takes_dropout_and_noise_out_of_the_body() -> None:
 def test_only_the_choice_in_a_scan_is_computed_in_training_and_in_a_bundle() -> None:
     graph = modgraph.loads(TWO_SCANS).ir
     for exportable in (False, True):
-        lowerings_of = [each.form for each in choices(Lower(exportable=exportable)(graph)).values()]
+        lowerings_of = [each.name for each in choices(Lower(exportable=exportable)(graph)).values()]
         assert (lowerings_of.count("gathered"), lowerings_of.count("grouped")) == (2, 2)
 
 
@@ -76,7 +76,7 @@ def test_in_a_scan_weights_are_taken_by_index_where_they_are_few() -> None:
     def lowerings_of(hidden: int) -> tuple[str, str]:
         graph = modgraph.loads(GRU, hidden=hidden).ir
         found = [choices(Lower(exportable=each)(graph)).values() for each in (False, True)]
-        training, bundled = (next(each.form for each in lowerings_of) for lowerings_of in found)
+        training, bundled = (next(each.name for each in lowerings_of) for lowerings_of in found)
         return training, bundled
 
     assert lowerings_of(6) == ("gathered", "gathered")

@@ -130,7 +130,7 @@ def _choice(route: Route, values: list[Value]) -> list[Value]:
         for (at, token), result in zip(sending, results, strict=True):
             found[at][token] += gates[at][(*token, module)] * result
     records = [gates, [*map(scores.of, examples)], [*map(choice.of, examples)]]
-    others = [_of_tokens(route, tokens.type, each) for each in records if route.settings.get("shows", True)]
+    others = [_of_tokens(route, tokens.type, each) for each in records if route.settings.get("record_choice", True)]
     return [Value(type_, tuple(arrays)) for type_, arrays in zip(route.gives, [found, *others], strict=True)]
 
 
@@ -149,4 +149,6 @@ ROUTERS: dict[str, Callable[[Route, list[Value]], list[Value]]] = {
 
 def records_of(router: str, settings: Mapping[str, Any]) -> list[str]:
     """The names of a route's records, in the order of its results behind the value."""
-    return ["gates", "scores", "selected"] if router.startswith("chosen") and settings.get("shows", True) else []
+    return (
+        ["gates", "scores", "selected"] if router.startswith("chosen") and settings.get("record_choice", True) else []
+    )

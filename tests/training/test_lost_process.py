@@ -11,7 +11,7 @@ import pytest
 from torch import Tensor
 
 from modgraph.cli import main
-from modgraph.nn.device import Sent
+from modgraph.nn.device import Transfer
 from modgraph.training.engine import Engine
 from tests.children import begun_in_a_child
 from tests.small_runs import go_on
@@ -24,7 +24,7 @@ def train(rank: int, victim: int, port: int, spec: Path, out: Path) -> int:
     os.environ |= {name: str(value) for name, value in {**shared, "RANK": rank, "LOCAL_RANK": rank}.items()}
     plain = Engine._step
 
-    def step(engine: Engine, indices: Tensor, read: Sent) -> None:
+    def step(engine: Engine, indices: Tensor, read: Transfer) -> None:
         if rank == victim and engine.progress.step == 5:
             os.kill(os.getpid(), signal.SIGKILL)
         plain(engine, indices, read)

@@ -15,11 +15,11 @@ from modgraph_runtime.integrity import MANIFEST_KEY, MANIFEST_KEYS, trailer
 
 from modgraph.backends.errors import NoNovelty, NothingFinite, OfWholeBatch, TooLarge, Unreached, WrongSuffix
 from modgraph.backends.onnx.examples import Arrays, Examples
-from modgraph.backends.onnx.int8 import Change, Test, change, quantised
-from modgraph.backends.onnx.manifest import describe, left_out_of, manifest_of, outputs_but
+from modgraph.backends.onnx.int8 import Change, Test, change, quantise
+from modgraph.backends.onnx.manifest import describe, find_omissions, manifest_of, outputs_but
 from modgraph.backends.onnx.trace import start_up, trace
 from modgraph.backends.onnx.verify import Verified, verify, verify_bundle
-from modgraph.backends.report import told_of_routes
+from modgraph.backends.report import describe_routes
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import CannotWrite, files_of_bundle, refuse_foreign, replacing, writing
@@ -70,7 +70,7 @@ class Report:
             lines.append(
                 f"pool {name}: {pool.size - len(verified.unreached[name])} of {pool.size} modules reached{how}"
             )
-        lines += told_of_routes({name: lowering.reason for name, lowering in choices(self.graph).items()})
+        lines += describe_routes({name: lowering.reason for name, lowering in choices(self.graph).items()})
         lines += [str(self.change)] if self.change else []
         return "\n".join([*lines, f"exported in {self.seconds:.1f} s, without what every start takes"])
 
@@ -99,9 +99,9 @@ def export(
     overwritten only with `force`.
     Raises `ModgraphError`, and then leaves what was there before.
     """
-    start_up()  # no part of the time that is told
+    start_up()  # not part of the reported time
     begun = time.perf_counter()
-    target, beside = files_of_bundle(path)
+    target, manifest_path = files_of_bundle(path)
     _check_place(target, force)
     others = outputs_but(model.graph, only)
     if novelty and not novelties(apply_passes(model.graph, without_outputs(others))):
@@ -111,31 +111,31 @@ def export(
     _check_model(inference)
     stored_form(graph)  # first of all: every reader of the bundle needs this graph
     described = describe(description, model.graph)
-    tried = Examples.of(graph, examples)
+    tried = Examples.from_arrays(graph, examples)
     traced = trace(inference, tried)
     verified = verify(inference, traced, tried)
     changed = None
     if int8:
-        exact, traced = traced, quantised(traced, inference)
+        exact, traced = traced, quantise(traced, inference)
         changed = change(graph, exact, traced, tests or {"examples": Test(tried.sample())})
     if not routing:
         traced = traced.only(graph.outputs)
-    left_out = left_out_of(model.graph, graph)
+    left_out = find_omissions(model.graph, graph)
     manifest = manifest_of(model.graph, inference, traced, verified, described, changed, left_out)
     text = json_text(manifest, indent=1, ensure_ascii=False)
     onnx.helper.set_model_props(traced.proto, {MANIFEST_KEY: text})
     content = traced.proto.SerializeToString()
     parts = content, trailer(content)
-    with replacing(beside) as described_in, replacing(target) as file:
-        described_in.write(text.encode())
+    with replacing(manifest_path) as manifest_file, replacing(target) as file:
+        manifest_file.write(text.encode())
         file.writelines(parts)
         file.flush()
         verify_bundle(verified, not int8, file.name)
-        refuse_foreign(target, beside, force=force, keys=MANIFEST_KEYS)
-        # Of the two files one is replaced before the other, and whoever opens the bundle in between, or after a kill
-        # there, must not find the manifest of another beside it: there is none then.
-        with writing(beside):
-            Path(os.path.realpath(beside)).unlink(missing_ok=True)
+        refuse_foreign(target, manifest_path, force=force, keys=MANIFEST_KEYS)
+        # The two files are replaced one after the other. A reader in between, or after a kill there, must not find the
+        # old manifest with the new bundle, so remove it first.
+        with writing(manifest_path):
+            Path(os.path.realpath(manifest_path)).unlink(missing_ok=True)
     seconds = time.perf_counter() - begun
     return Report(target, sum(map(len, parts)), verified, graph, changed, left_out, seconds)
 

@@ -1,4 +1,4 @@
-"""Examples to verify an export on: real ones where there are some, or else random ones of the inputs' types."""
+"""Examples to verify an export on: a user's arrays, or random ones of the inputs' types."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ SHORT, LONG = 5, 8  # of the first axis of any length; each further one is a lit
 
 @dataclass(frozen=True)
 class Examples:
-    """An endless row of examples for a graph. `given` are arrays that fit it, used again and again."""
+    """An endless sequence of examples for a graph: `given` arrays, repeated cyclically, or random ones."""
 
     graph: Graph
     given: Arrays | None = None
 
     @classmethod
-    def of(cls, graph: Graph, given: Arrays | None) -> Examples:
+    def from_arrays(cls, graph: Graph, given: Arrays | None) -> Examples:
         """Examples from a user's arrays, targets among them ignored. Raises `ModgraphError` if they do not fit."""
         if given is None:
             return cls(graph)
@@ -52,7 +52,7 @@ class Examples:
         return cls(graph, arrays)
 
     def lengths(self) -> tuple[Lengths, ...]:
-        """The lengths of axes of any length to try: a shorter and a longer of each, no two axes alike."""
+        """The lengths to try for each padded axis: a shorter and a longer one, different between axes."""
         axes = padded_axes(self.graph)
         if not axes:
             return ({},)
@@ -67,7 +67,7 @@ class Examples:
         return short, long
 
     def draw(self, start: int, count: int, lengths: Lengths) -> dict[str, Tensor]:
-        """`count` examples from the place `start` on, axes of any length as long as asked."""
+        """`count` examples from `start` on, with padded axes of the given lengths."""
         types = self.graph.input_types.items()
         if self.given is not None:
             return {name: _cut(self.given[name], type_, start, count, lengths) for name, type_ in types}
@@ -75,14 +75,14 @@ class Examples:
         return {name: random_values(type_, count, lengths, "verify", name, *seed) for name, type_ in types}
 
     def sample(self) -> Arrays:
-        """All that were given, or as many random ones as tell something."""
+        """All given examples, or `SAMPLE` random ones."""
         return self.given or {name: value.numpy() for name, value in self.draw(0, SAMPLE, self.lengths()[-1]).items()}
 
 
 def _cut(array: NDArray[Any], type_: TensorType, start: int, count: int, lengths: Lengths) -> Tensor:
-    """Examples of an array, counted around, as long as asked."""
-    chosen = array[np.arange(start, start + count) % len(array)]
+    """Take `count` examples of an array from `start` on, cyclically, with axes cut to `lengths`."""
+    rows = array[np.arange(start, start + count) % len(array)]
     if type_.dtype == "length":
-        chosen = chosen.clip(max=lengths[type_.of])
+        rows = rows.clip(max=lengths[type_.of])
     cut = tuple(slice(lengths[axis.name] if axis.is_padded else None) for axis in type_.shape)
-    return torch.from_numpy(np.ascontiguousarray(chosen[(slice(None), *cut)]))
+    return torch.from_numpy(np.ascontiguousarray(rows[(slice(None), *cut)]))

@@ -23,11 +23,11 @@ import onnx_ir
 from numpy.typing import NDArray
 
 from modgraph.backends.errors import NothingFinite, NothingToRound
+from modgraph.backends.onnx.decisions import choices_of
 from modgraph.backends.onnx.examples import Arrays, Examples
 from modgraph.backends.onnx.optimize import trim
 from modgraph.backends.onnx.permute import axes_of_inner_modules
-from modgraph.backends.onnx.selection import choices_of
-from modgraph.backends.onnx.trace import Traced, cleaned, quiet
+from modgraph.backends.onnx.trace import Traced, quiet, strip_metadata
 from modgraph.backends.onnx.verify import Session, Values, relative_errors
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError
@@ -37,7 +37,7 @@ Print = tuple[tuple[int, ...], int]
 PLAIN_GEMM = {"alpha": 1.0, "beta": 1.0, "transA": 0}
 
 
-def quantised(traced: Traced, model: Model) -> Traced:
+def quantise(traced: Traced, model: Model) -> Traced:
     """The same model with weights of eight bits. Raises `ModgraphError` if it has none that can be rounded."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -46,9 +46,9 @@ def quantised(traced: Traced, model: Model) -> Traced:
     routers = tuple(f"{node.name}." for part in model.graph.parts() for node in part.graph.of_kind(RouterNode))
     left_out, weights = axes_of_inner_modules(model.graph), model.state_dict().items()
     known = [each.numpy() for name, each in weights if name not in left_out and not name.startswith(routers)]
-    rounded = {_print(form) for weight in known if weight.ndim == 2 for form in (weight, weight.T)}
+    rounded = {_print(matrix) for weight in known if weight.ndim == 2 for matrix in (weight, weight.T)}
     graph = onnx_ir.from_proto(traced.proto)
-    products = _separated(graph, rounded)
+    products = _separate_products(graph, rounded)
     if not products:
         raise ModgraphError([NothingToRound(model=model.graph.name)])
     trim(graph)
@@ -66,7 +66,7 @@ def quantised(traced: Traced, model: Model) -> Traced:
         proto = onnx.load(path)
     del proto.metadata_props[:]
     proto.producer_name, proto.producer_version = traced.proto.producer_name, traced.proto.producer_version
-    return replace(traced, proto=cleaned(proto))
+    return replace(traced, proto=strip_metadata(proto))
 
 
 def _print(array: NDArray[Any]) -> Print:
@@ -74,7 +74,7 @@ def _print(array: NDArray[Any]) -> Print:
     return array.shape, hash(array.tobytes())
 
 
-def _separated(model: onnx_ir.Model, rounded: Collection[Print]) -> list[str]:
+def _separate_products(model: onnx_ir.Model, rounded: Collection[Print]) -> list[str]:
     """Let every product with a weight be a `MatMul` whose matrix no other kind of node reads, as the quantisation
     needs it; the names of those to round."""
     matrices: dict[tuple[str, bool], onnx_ir.Value] = {}
@@ -138,7 +138,7 @@ def _product(node: onnx_ir.Node, matrix: onnx_ir.Value) -> onnx_ir.Node:
 # ------------------------------------------------------------ what it changes
 
 BATCH = 1024  # as a bundle computes large batches, since what else is in one has its effect
-FORMS = ("float", "int8")
+PRECISIONS = ("float", "int8")
 TOGETHER = 8  # examples compared with themselves alone
 
 
@@ -154,9 +154,9 @@ class Test:
 class Change:
     """What eight bits save and cost; of pairs, what was comes first.
 
-    `size` is in bytes, of graph and weights; `metrics` are those of the tests, by `test.metric`; `routes` the share of
-    tokens that a router sends to other modules. `outputs` tells how far each moves, and `alone` how far the example
-    does that moves most when it is computed alone: both relative to the tensor's largest magnitude.
+    `size` is the bytes of graph and weights; `metrics` are by `test.metric`; `routes` has the share of tokens that a
+    router sends to other modules. `outputs` has the largest change of each output, `standalone` the largest change of
+    an example that runs in a batch of its own: both relative to the tensor's largest magnitude.
     """
 
     size: tuple[int, int]
@@ -164,7 +164,7 @@ class Change:
     metrics: dict[str, tuple[float, float]]
     routes: dict[str, float]
     outputs: dict[str, float]
-    alone: float
+    standalone: float
 
     def __str__(self) -> str:
         before, after = (f"{size / 1e6:.2f}" for size in self.size)
@@ -174,29 +174,29 @@ class Change:
             f"int8: route {name} sends {share:.2%} of the tokens elsewhere" for name, share in self.routes.items()
         ]
         lines += [f"int8: {name} moves by {moved:.2%} of its largest value" for name, moved in self.outputs.items()]
-        return "\n".join([*lines, f"int8: an example moves by {self.alone:.2%} with the batch that it is in"])
+        return "\n".join([*lines, f"int8: an example moves by {self.standalone:.2%} with the batch that it is in"])
 
     def as_json(self) -> dict[str, Any]:
         """What the manifest says of it."""
         return {
-            "bytes": dict(zip(FORMS, self.size, strict=True)),
+            "bytes": dict(zip(PRECISIONS, self.size, strict=True)),
             "examples": self.examples,
-            "metrics": {name: dict(zip(FORMS, values, strict=True)) for name, values in self.metrics.items()},
+            "metrics": {name: dict(zip(PRECISIONS, values, strict=True)) for name, values in self.metrics.items()},
             "routes": {name: float(f"{share:.3g}") for name, share in self.routes.items()},
             "outputs": {name: float(f"{moved:.3g}") for name, moved in self.outputs.items()},
-            "alone": float(f"{self.alone:.3g}"),
+            "alone": float(f"{self.standalone:.3g}"),
         }
 
 
 def change(graph: Graph, before: Traced, after: Traced, tests: Mapping[str, Test]) -> Change:
     """Compare two forms of a model, both with the records of its routers as outputs. Raises `ModgraphError`."""
     sessions = Session(before), Session(after)
-    examples, alone, metrics = 0, 0.0, dict[str, tuple[float, float]]()
+    examples, standalone, metrics = 0, 0.0, dict[str, tuple[float, float]]()
     outputs = dict.fromkeys(graph.outputs, 0.0)
     choices = {decision.label: choice for choice, decision in choices_of(graph).items()}
     counts = {name: np.zeros(2, int) for name in choices}  # of tokens that go elsewhere, and that go anywhere
     for name, test in tests.items():
-        inputs = Examples.of(graph, test.inputs).given
+        inputs = Examples.from_arrays(graph, test.inputs).given
         assert inputs is not None
         parts = [[session.run(batch) for session in sessions] for batch in _batches(inputs, BATCH)]
         for part in parts:
@@ -211,14 +211,14 @@ def change(graph: Graph, before: Traced, after: Traced, tests: Mapping[str, Test
                 raise ModgraphError([NothingFinite(what=f'"{output}", with weights of eight bits,')])
             outputs[output] = max(outputs[output], moved)
         few = next(_batches(inputs, TOGETHER))
-        errors = sessions[1].errors_alone(few, sessions[1].run(few))
-        alone = max(alone, *(errors[output] for output in outputs))
+        errors = sessions[1].standalone_errors(few, sessions[1].run(few))
+        standalone = max(standalone, *(errors[output] for output in outputs))
         old_metrics, new_metrics = test.metrics(was), test.metrics(is_)
         metrics |= {f"{name}.{metric}": (old_metrics[metric], new_metrics[metric]) for metric in old_metrics}
         examples += len(next(iter(inputs.values())))
     size = len(before.proto.SerializeToString()), len(after.proto.SerializeToString())
     routes = {name: changed / max(1, total) for name, (changed, total) in counts.items()}
-    return Change(size, examples, metrics, routes, outputs, alone)
+    return Change(size, examples, metrics, routes, outputs, standalone)
 
 
 def _batches(inputs: Arrays, size: int) -> Iterator[Values]:

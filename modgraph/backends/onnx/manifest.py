@@ -49,7 +49,7 @@ def _names(given: Mapping[str, Any], types: Mapping[str, TensorType], what: str)
     return found
 
 
-def left_out_of(trained: Graph, inference: Graph) -> dict[str, list[str]]:
+def find_omissions(trained: Graph, inference: Graph) -> dict[str, list[str]]:
     """What a model has and a bundle of some of its outputs lacks: those outputs, and the inputs and targets that only
     they go with."""
     needed = trained.ancestors(trained.outputs[name].node for name in inference.outputs if name in trained.outputs)

@@ -87,7 +87,7 @@ def _rms_norm(x: Any, shape: Sequence[int], weight: Any = None, eps: float | Non
     return found if weight is None else op.Mul(found, weight)
 
 
-def _padded_convolution(
+def _pad_convolution(
     x: Any,
     weight: Any,
     bias: Any = None,
@@ -128,7 +128,7 @@ SAID: Mapping[Any, Callable[..., Any]] = {
     aten.batch_norm.default: lambda x, weight, bias, mean, variance, training, momentum, eps, fast: (
         op.BatchNormalization(x, weight, bias, mean, variance, epsilon=eps)
     ),
-    aten.conv2d.padding: _padded_convolution,
+    aten.conv2d.padding: _pad_convolution,
     torch.ops.modgraph.lstm.default: lambda x, weights: _states(op.LSTM, (0, 3, 1, 2), x, weights),
     torch.ops.modgraph.gru.default: lambda x, weights: _states(op.GRU, (1, 0, 2), x, weights, linear_before_reset=1),
 }

@@ -19,9 +19,9 @@ Axes = Mapping[str, int]  # of modules, by the name of a router's weight
 
 def axes_of_modules(graph: Graph, pools: Collection[str] | None = None) -> dict[str, int]:
     """The weights with an axis of the modules of pools that a router selects from, some or all; and its place."""
-    selected = {each.pool.name for each in graph.decisions() if each.facts.chooses_along is not None}
-    turned = selected if pools is None else selected & {*pools}
-    return {name: of.axis for name, of in module_axes(graph).items() if any(pool.name in turned for pool in of.pools)}
+    choosing = {each.pool.name for each in graph.decisions() if each.facts.chooses_along is not None}
+    wanted = choosing if pools is None else choosing & {*pools}
+    return {name: of.axis for name, of in module_axes(graph).items() if any(pool.name in wanted for pool in of.pools)}
 
 
 def axes_of_inner_modules(graph: Graph) -> dict[str, int]:
@@ -37,23 +37,23 @@ def axes_of_inner_modules(graph: Graph) -> dict[str, int]:
 
 
 @contextmanager
-def permuted(model: Model, axes: Axes, by: int) -> Iterator[None]:
+def permute_modules(model: Model, axes: Axes, by: int) -> Iterator[None]:
     """Within it, what has these weights chooses module j + `by` where it would choose j, counted around."""
     tensors = model.state_dict(keep_vars=True)
 
-    def turn(by: int) -> None:
+    def roll(by: int) -> None:
         for name, axis in axes.items():
             tensors[name].copy_(tensors[name].roll(by, axis))
 
     with torch.no_grad():
-        turn(by)
+        roll(by)
         try:
             yield
         finally:
-            turn(-by)
+            roll(-by)
 
 
-def permuted_graph(proto: onnx.ModelProto, axes: Axes, by: int) -> onnx.ModelProto | None:
+def permute_proto(proto: onnx.ModelProto, axes: Axes, by: int) -> onnx.ModelProto | None:
     """The same in an ONNX model, which has no weights that nothing reads; None where it has none of these."""
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)
@@ -66,7 +66,7 @@ def permuted_graph(proto: onnx.ModelProto, axes: Axes, by: int) -> onnx.ModelPro
 
 
 @contextmanager
-def kept_apart(graph: onnx_ir.Graph, names: Axes) -> Iterator[None]:
+def hide_weights(graph: onnx_ir.Graph, names: Axes) -> Iterator[None]:
     """Within it, weights look like inputs, so that none is computed into something else."""
     values = [value for value in graph.initializers.values() if value.name in names]
     tensors = [value.const_value for value in values]

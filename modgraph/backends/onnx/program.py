@@ -112,7 +112,7 @@ def _cast(x: Any, dtype: Any = None, *_: Any, **__: Any) -> Said:
     return aten._to_copy.default, (x,), {"dtype": dtype or x.meta["val"].dtype}
 
 
-def _moved(x: Any, source: int, target: int) -> Said:
+def _move_axis(x: Any, source: int, target: int) -> Said:
     rank = x.meta["val"].dim()
     axes = list(range(rank))
     axes.insert(target % rank, axes.pop(source % rank))
@@ -122,7 +122,7 @@ def _moved(x: Any, source: int, target: int) -> Said:
 SAID: Mapping[Any, Callable[..., Said]] = {
     aten.to.dtype: _cast,
     aten.to.dtype_layout: _cast,
-    aten.movedim.int: _moved,
+    aten.movedim.int: _move_axis,
     aten.numpy_T.default: lambda x: (aten.permute.default, (x, [*range(x.meta["val"].dim())][::-1]), {}),
     aten.index_add.default: lambda x, axis, places, rows: (
         aten.index_put.default,

@@ -21,7 +21,7 @@ from modgraph.backends.errors import CannotExport
 from modgraph.backends.onnx.examples import Examples
 from modgraph.backends.onnx.operators import OPSET, operators
 from modgraph.backends.onnx.optimize import optimize, trim
-from modgraph.backends.onnx.permute import axes_of_inner_modules, axes_of_modules, kept_apart
+from modgraph.backends.onnx.permute import axes_of_inner_modules, axes_of_modules, hide_weights
 from modgraph.backends.onnx.program import NotCaptured, program_of
 from modgraph.backends.torch import Model
 from modgraph.backends.torch.construct import Namespace, attribute_path
@@ -45,7 +45,7 @@ class Traced:
         model = onnx_ir.from_proto(self.proto)
         model.graph.outputs[:] = [value for value in model.graph.outputs if value.name in kept.values()]
         trim(model)
-        return Traced(cleaned(onnx_ir.to_proto(model)), kept)
+        return Traced(strip_metadata(onnx_ir.to_proto(model)), kept)
 
 
 class _Positional(Namespace):
@@ -95,7 +95,7 @@ def trace(model: Model, examples: Examples) -> Traced:
                 if path != name and path in traced.graph.initializers:
                     traced.graph.initializers[path].name = name
             convert_version(traced, OPSET)
-            with kept_apart(traced.graph, {**axes_of_modules(graph), **axes_of_inner_modules(graph)}):
+            with hide_weights(traced.graph, {**axes_of_modules(graph), **axes_of_inner_modules(graph)}):
                 optimize(traced)
         except (NotCaptured, torch.onnx.errors.OnnxExporterError) as error:
             raise ModgraphError([CannotExport(reason=_reason(error))]) from error
@@ -106,7 +106,7 @@ def trace(model: Model, examples: Examples) -> Traced:
         value.shape = onnx_ir.Shape(("batch" if "batch" not in type_.padded else "examples", *type_.dimensions))
     traced.graph.name = graph.name
     traced.producer_name, traced.producer_version = "modgraph", VERSION
-    return Traced(cleaned(onnx_ir.to_proto(traced)), tensors)
+    return Traced(strip_metadata(onnx_ir.to_proto(traced)), tensors)
 
 
 def _rename(graph: onnx_ir.Graph, inputs: Sequence[str], outputs: Sequence[str]) -> None:
@@ -129,7 +129,7 @@ def _rename(graph: onnx_ir.Graph, inputs: Sequence[str], outputs: Sequence[str])
             value.name = name
 
 
-def cleaned(proto: onnx.ModelProto) -> onnx.ModelProto:
+def strip_metadata(proto: onnx.ModelProto) -> onnx.ModelProto:
     """Without stack traces, and without intermediate shapes, which the trace's sizes would fix."""
     parts = [proto.graph, *proto.functions]
     for part in parts:

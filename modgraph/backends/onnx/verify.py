@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from modgraph.backends.errors import CannotExport, DependsOnBatch, Disagrees, NothingFinite, SelectsOtherwise
+from modgraph.backends.onnx.decisions import Decisions
 from modgraph.backends.onnx.examples import Examples, Lengths
-from modgraph.backends.onnx.permute import axes_of_inner_modules, axes_of_modules, permuted, permuted_graph
-from modgraph.backends.onnx.selection import Decisions
+from modgraph.backends.onnx.permute import axes_of_inner_modules, axes_of_modules, permute_modules, permute_proto
 from modgraph.backends.onnx.trace import Traced
 from modgraph.backends.torch import Computed, Model
 from modgraph.diagnostics import Diagnostic, ModgraphError
@@ -67,13 +67,13 @@ def verify(model: Model, traced: Traced, examples: Examples) -> Verified:
             inputs, expected, found = comparison.compare(session, size, lengths)
         if size == TOGETHER:
             together = inputs, expected
-            errors = session.errors_alone(inputs, found)
+            errors = session.standalone_errors(inputs, found)
             comparison.found += [DependsOnBatch(output=name, error=error) for name, error in _wrong(errors).items()]
     decisions = comparison.decisions
     exercised = comparison.permute(batches[-1])
     if comparison.found:
         raise ModgraphError(comparison.found)
-    replaced, unreached = decisions.replaced, decisions.unreached()
+    replaced, unreached = decisions.replaced, decisions.find_unreached()
     return Verified(batches, examples.lengths(), comparison.worst, replaced, unreached, exercised, *together)
 
 
@@ -112,19 +112,19 @@ class _Comparison:
 
         Two turns, since a router decides otherwise once those before it do; modules inside modules are turned once.
         """
-        before, graph = self.decisions.unreached(), self.model.graph
+        before, graph = self.decisions.find_unreached(), self.model.graph
         inner = axes_of_inner_modules(graph)
         shapes = {weight.name: weight.shape for weight in weights_of(graph)}
         once = max((shapes[name][axis] for name, axis in inner.items()), default=0)
         for by in range(1, max(once, *(2 * pool.size for pool in graph.pools().values()), 0)):
-            left = [name for name, modules in self.decisions.unreached().items() if modules]
+            left = [name for name, modules in self.decisions.find_unreached().items() if modules]
             axes = {**axes_of_modules(graph, left), **(inner if by < once else {})}
-            proto = permuted_graph(self.traced.proto, axes, by) if axes else None
+            proto = permute_proto(self.traced.proto, axes, by) if axes else None
             if proto is None:
                 break
-            with permuted(self.model, axes, by):
+            with permute_modules(self.model, axes, by):
                 self.compare(Session(replace(self.traced, proto=proto)), size, self.examples.lengths()[-1])
-        after = self.decisions.unreached()
+        after = self.decisions.find_unreached()
         return {name: sorted(set(modules) - set(after[name])) for name, modules in before.items()}
 
 
@@ -185,25 +185,25 @@ class Session:
             "session.intra_op.allow_spinning", "0"
         )  # small batches, with work between them
         self.tensors, content = traced.tensors, traced.proto.SerializeToString()
-        with _refused():
+        with _wrap_errors():
             self.runtime = ort.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
     def run(self, inputs: Values) -> Values:
         """Outputs by name, of inputs by name. Raises `ModgraphError`."""
-        with _refused():
+        with _wrap_errors():
             results = self.runtime.run(list(self.tensors.values()), inputs)
         return dict(zip(self.tensors, results, strict=True))
 
-    def errors_alone(self, inputs: Values, together: Values) -> dict[str, float]:
-        """How far each output is off where examples are computed one by one, and not `together`, relative to its
-        largest magnitude."""
+    def standalone_errors(self, inputs: Values, together: Values) -> dict[str, float]:
+        """The error of each output when examples run one by one instead of `together`, relative to its largest
+        magnitude."""
         examples = range(len(next(iter(inputs.values()))))
-        alone = [self.run({name: value[at : at + 1] for name, value in inputs.items()}) for at in examples]
-        return relative_errors(together, {name: np.concatenate([each[name] for each in alone]) for name in together})
+        singly = [self.run({name: value[at : at + 1] for name, value in inputs.items()}) for at in examples]
+        return relative_errors(together, {name: np.concatenate([each[name] for each in singly]) for name in together})
 
 
 @contextmanager
-def _refused() -> Iterator[None]:
+def _wrap_errors() -> Iterator[None]:
     try:
         yield
     except ORT_ERRORS as error:

@@ -29,7 +29,7 @@ class BatchTypes:
     longest: Mapping[str, int]
 
     @classmethod
-    def of(cls, graph: Graph, others: Iterable[str]) -> BatchTypes:
+    def from_graph(cls, graph: Graph, others: Iterable[str]) -> BatchTypes:
         """The types of a graph's inputs and targets."""
         types = {**graph.input_types, **graph.target_types}
         lengths = {length_name(graph, axis) for type_ in types.values() for axis in type_.padded} - types.keys()
@@ -56,17 +56,17 @@ class BatchTypes:
         for name, value in batch.items():
             type_ = self._type_of(name)
             if not isinstance(value, Tensor):
-                raise TypeError(f"{self._called(name, type_)}: a tensor is expected, not {type(value).__name__}")
+                raise TypeError(f"{self._describe(name, type_)}: a tensor is expected, not {type(value).__name__}")
             if (problem := self._misfit(name, type_, value, sizes)) is not None:
                 expected = ", ".join(["B", *(str(axis.size or axis.name) for axis in type_.shape)])
                 found = f"[{expected}] is expected, not {[*value.shape]}"
-                raise ValueError(f"{self._called(name, type_)}, batch first: {found}{problem}")
+                raise ValueError(f"{self._describe(name, type_)}, batch first: {found}{problem}")
             if type_.dtype == "float" and not value.is_floating_point():
-                raise TypeError(f"{self._called(name, type_)}: it takes floats, not {value.dtype}: {name}.float()")
+                raise TypeError(f"{self._describe(name, type_)}: it takes floats, not {value.dtype}: {name}.float()")
             inexact = value.is_floating_point() or value.is_complex() or value.dtype == torch.bool
             if type_.dtype != "float" and inexact:
                 raise TypeError(
-                    f"{self._called(name, type_)}: it takes whole numbers, not {value.dtype}: {name}.long()"
+                    f"{self._describe(name, type_)}: it takes whole numbers, not {value.dtype}: {name}.long()"
                 )
         if not torch.compiler.is_compiling():
             self._check_precision(batch, module)
@@ -80,7 +80,7 @@ class BatchTypes:
             raise TypeError(f'{self.model} has no input and no target "{name}": {advice}')
         return type_
 
-    def _called(self, name: str, type_: TensorType) -> str:
+    def _describe(self, name: str, type_: TensorType) -> str:
         return f'{self.model}: the {"input" if name in self.inputs else "target"} "{name}" is {type_}'
 
     def _misfit(self, name: str, type_: TensorType, value: Tensor, sizes: Sizes) -> str | None:
@@ -108,7 +108,7 @@ class BatchTypes:
             if value is None or type_.dtype != "float" or value.dtype == weight.dtype:
                 continue
             if not torch.is_autocast_enabled(value.device.type):
-                of = f"{self._called(name, type_)}: the weights are {weight.dtype}, and this is {value.dtype}"
+                of = f"{self._describe(name, type_)}: the weights are {weight.dtype}, and this is {value.dtype}"
                 raise TypeError(f"{of}: {name}.to({weight.dtype})")
 
     def _check_numbers(self, batch: Batch, sizes: Sizes) -> None:
@@ -123,7 +123,9 @@ class BatchTypes:
                 continue
             wrong = (value < 0) | (value > most)
             if type_.dtype != "length":
-                wrong &= self.labels[name].counted(batch)
+                wrong &= self.labels[name].make_mask(batch)
             if wrong.any():
                 first = int(value[wrong].flatten()[0])
-                raise ValueError(f"{self._called(name, type_)}: its numbers are 0 to {most}, and {first} is among them")
+                raise ValueError(
+                    f"{self._describe(name, type_)}: its numbers are 0 to {most}, and {first} is among them"
+                )

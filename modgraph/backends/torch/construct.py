@@ -75,7 +75,7 @@ class Namespace(nn.Module):
         first, _, rest = path.partition(".")
         name = self._attribute_for(first)
         if not rest and isinstance(module, Parameter):
-            return module.kept_by(self, name)
+            return module.register(self, name)
         if not rest:
             self._modules[name] = module
             return module
@@ -138,7 +138,7 @@ def attribute_path(root: nn.Module, path: str) -> str:
     return ".".join(found)
 
 
-def shared_parts(pool: PoolNode) -> Namespace | None:
+def build_shared(pool: PoolNode) -> Namespace | None:
     """What the modules of a pool have in common, by the owner of the weights in its region."""
     shared = Namespace()
     if not pool.alike:
@@ -162,34 +162,33 @@ def expert_module(region: Graph, node: OpNode, shared: Namespace | None) -> Any:
 
 
 def show(module: nn.Module) -> str:
-    """A module with its own arrays and what is below it. A bare namespace with a single thing below it is part of the
-    name of that."""
-    lines = [line for names, shown in entries(module) for line in f"({names}): {shown}".splitlines()]
+    """Print a module with its parameters and submodules. A bare namespace of one entry becomes part of its name."""
+    lines = [line for names, text in entries(module) for line in f"({names}): {text}".splitlines()]
     name = type(module).__name__
     return "\n".join([f"{name}(", *textwrap.indent("\n".join(lines), "  ").splitlines(), ")"]) if lines else f"{name}()"
 
 
 def entries(module: nn.Module) -> list[tuple[str, str]]:
-    """What stands directly below a module, by its names: rounds that are the same together, in which `#` is the key."""
+    """The entries directly below a module, by names; equal rounds are one entry, in which `#` stands for the key."""
     call = getattr(module, "call", None)
     members, key = (call.members, call.key) if isinstance(call, Call) else ((), None)
     same: dict[tuple[str, str], list[str]] = {}
     for name, child in module.named_children():
         inner = entries(child) if type(child) is Namespace else []
-        below, shown = (f".{inner[0][0]}", inner[0][1]) if len(inner) == 1 else ("", repr(child))
+        below, text = (f".{inner[0][0]}", inner[0][1]) if len(inner) == 1 else ("", repr(child))
         if name in members and (below + ".").startswith(f".{key}."):
             below = f".#{below.removeprefix(f'.{key}')}"
-        own = "" if name.isdigit() or "\n" in shown else name  # layers of one kind stay apart
-        same.setdefault((own, f"{below}: {shown}"), []).append(name)
+        own = "" if name.isdigit() or "\n" in text else name  # layers of one kind stay apart
+        same.setdefault((own, f"{below}: {text}"), []).append(name)
     found = [(name, f"Parameter{[*each.shape]}") for name, each in module.named_parameters(recurse=False)]
     for (_, said), names in same.items():
-        below, _, shown = said.partition(": ")
-        found.append((f"{in_ranges(names)}{below}", shown if len(names) == 1 else f"{len(names)} x {shown}"))
+        below, _, text = said.partition(": ")
+        found.append((f"{join_ranges(names)}{below}", text if len(names) == 1 else f"{len(names)} x {text}"))
     return found
 
 
-def in_ranges(names: Sequence[str]) -> str:
-    """Names in a row, numbers that rise by one as a range: `0-7, 9`."""
+def join_ranges(names: Sequence[str]) -> str:
+    """Join names; consecutive numbers become a range: `0-7, 9`."""
     if not all(name.isdigit() for name in names):
         return ", ".join(names)
     runs = [[name for _, name in run] for _, run in groupby(enumerate(names), lambda pair: int(pair[1]) - pair[0])]

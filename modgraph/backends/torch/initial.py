@@ -25,8 +25,8 @@ def initialise(module: nn.Module, weights: list[GraphWeight], seed: int) -> None
     tensors = module.state_dict(keep_vars=True)
     for weight in weights:
         numbers = numbers_of_start(weight)
-        drawn = {"generator": generator_for(seed, weight.name)} if len(numbers) == 2 else {}
-        getattr(nn.init, f"{weight.initial.kind}_")(tensors[weight.name], *numbers, **drawn)
+        random = {"generator": generator_for(seed, weight.name)} if len(numbers) == 2 else {}
+        getattr(nn.init, f"{weight.initial.kind}_")(tensors[weight.name], *numbers, **random)
 
 
 def numbers_of_start(weight: GraphWeight) -> tuple[float, ...]:

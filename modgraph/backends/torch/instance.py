@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from modgraph.backends.torch.construct import Namespace
-from modgraph.backends.torch.plan import CallSteps, needed
+from modgraph.backends.torch.plan import CallSteps, plan_for
 from modgraph.backends.torch.run import Context, Plan
 from modgraph.ir import Call
 
@@ -35,7 +35,7 @@ class Instance(Namespace):
         """The plan for what the author's call gives."""
         assert self.steps is not None, "an instance is called before it is compiled"
         if self.training not in self._plans:
-            self._plans[self.training] = needed(self.steps.steps, self.steps.values, self.training)
+            self._plans[self.training] = plan_for(self.steps.steps, self.steps.values, self.training)
         return self._plans[self.training]
 
 

@@ -1,4 +1,4 @@
-"""Which labels of a batch count: no padding, none that is ignored, none that is missing. B is the batch axis."""
+"""The labels of a batch that count: not padding, not ignored, not missing. B is the batch axis."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ import torch
 from torch import Tensor
 
 from modgraph.ir import Compared, Graph, Padding, compared_in, comparisons, padding_of, with_missing_labels
-from modgraph.nn.padding import both, cleared, labelled, valid_along, with_labels
+from modgraph.nn.padding import apply_mask, has_labels, make_label_mask, valid_along
 
 Batch = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
 class TargetLabels:
-    """The labels of one target: `padding` has its axes [B, …] that hold some, from 1, and the inputs that tell their
-    lengths; the label `ignored` does not count, and labels may be `missing`."""
+    """The labels of one target [B, …].
+
+    `padding` lists its padded axes, counted from 1, with the inputs of their lengths. The label `ignored` does not
+    count; labels may be `missing`.
+    """
 
     target: str
     padding: Padding = ()
@@ -25,44 +28,44 @@ class TargetLabels:
     missing: bool = False
 
     @classmethod
-    def of(cls, compared: Compared, graph: Graph) -> TargetLabels:
-        """The labels that a comparison takes."""
+    def from_comparison(cls, compared: Compared, graph: Graph) -> TargetLabels:
+        """The labels that a comparison reads."""
         padding = padding_of(graph, graph.target_types[compared.target])
         return cls(compared.target, padding, compared.ignored, compared.missing)
 
-    def real_in(self, batch: Batch) -> Tensor | None:
-        """Which places of the target [B, …] are no padding; None where all are, or lengths are not told."""
+    def padding_mask(self, batch: Batch) -> Tensor | None:
+        """The padding mask of the target [B, …]; None without padded axes or without lengths in the batch."""
         lengths = {axis: batch[name] for axis, name in self.padding if name in batch}
         return valid_along(batch[self.target], lengths)
 
-    def counted(self, batch: Batch) -> Tensor:
-        """Which places of the target [B, …] hold a label that counts."""
-        target = batch[self.target]
-        counts = both(labelled(target, self.ignored, self.missing), self.real_in(batch))
-        return torch.ones_like(target, dtype=torch.bool) if counts is None else counts
+    def make_mask(self, batch: Batch) -> Tensor:
+        """A mask of the labels of the target [B, …] that count."""
+        return make_label_mask(batch[self.target], self.padding_mask(batch), self.ignored, self.missing)
 
     def examples(self, batch: Batch) -> Tensor:
-        """Which examples have any label: [B]."""
-        return with_labels(batch[self.target], self.real_in(batch), self.ignored, self.missing)
+        """Whether each example has a label that counts: [B]."""
+        return has_labels(batch[self.target], self.padding_mask(batch), self.ignored, self.missing)
 
 
 def labels_of_losses(graph: Graph) -> dict[str, list[TargetLabels]]:
-    """The labels of each loss that is a mean over labelled examples alone: which compares with nothing but targets
-    whose labels may be missing, and is one number for each example."""
+    """The labels of each loss that averages over labelled examples only.
+
+    Such a loss is one number for each example, and all targets that it compares with may miss labels.
+    """
     missing = with_missing_labels(graph)
     if not missing:
         return {}
-    labels = {each.target: TargetLabels.of(each, graph) for each in comparisons(graph)}
+    labels = {each.target: TargetLabels.from_comparison(each, graph) for each in comparisons(graph)}
     behind = {name: targets for name, targets in compared_in(graph).items() if targets and targets <= missing}
     per_example = (name for name, result in graph.losses.items() if graph.type_of(result).per == "example")
     return {name: [labels[target] for target in sorted(behind[name])] for name in per_example if name in behind}
 
 
-def labelled_examples(labels: Mapping[str, list[TargetLabels]], batch: Batch) -> dict[str, Tensor]:
-    """Of each such loss, which examples of a batch have any label of its targets: [B]."""
+def find_labelled(labels: Mapping[str, list[TargetLabels]], batch: Batch) -> dict[str, Tensor]:
+    """For each loss, whether each example of a batch has a label of one of its targets: [B]."""
     return {name: torch.stack([each.examples(batch) for each in of_loss]).any(0) for name, of_loss in labels.items()}
 
 
-def mean_of_loss(loss: Tensor, labelled: Tensor | None) -> Tensor:
-    """The mean of a loss over a batch, or over its labelled examples, zero if there are none."""
-    return loss.mean() if labelled is None else cleared(loss, labelled).sum() / labelled.sum().clamp(min=1)
+def mean_of_loss(loss: Tensor, mask: Tensor | None) -> Tensor:
+    """The mean of a loss [B], or over its labelled examples [B]; zero without any."""
+    return loss.mean() if mask is None else apply_mask(loss, mask).sum() / mask.sum().clamp(min=1)

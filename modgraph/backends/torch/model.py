@@ -13,15 +13,15 @@ from torch import Tensor
 from modgraph.backends.torch.batch_types import BatchTypes
 from modgraph.backends.torch.construct import Namespace
 from modgraph.backends.torch.initial import initialise, refuse_large_weights
-from modgraph.backends.torch.labelled import labelled_examples, labels_of_losses, mean_of_loss
+from modgraph.backends.torch.labelled import find_labelled, labels_of_losses, mean_of_loss
 from modgraph.backends.torch.nodes import Nodes
 from modgraph.backends.torch.parts import WeightInParts
-from modgraph.backends.torch.plan import Steps, needed
+from modgraph.backends.torch.plan import Steps, plan_for
 from modgraph.backends.torch.run import Context, Plan
 from modgraph.backends.torch.states import MovedStates, is_recomputation
-from modgraph.backends.torch.whole_graph import eager, untraced, whole_graph
+from modgraph.backends.torch.whole_graph import disable_tracing, eager, whole_graph
 from modgraph.ir import Graph, Result, forced_key, free_draws, padding_of, weights_of
-from modgraph.nn.padding import refilled
+from modgraph.nn.padding import repeat_last
 from modgraph.passes import Moved, optimised, training_passes
 
 
@@ -61,8 +61,8 @@ class Model(Namespace):
         self.graph, self.computed, self._moved = graph, computed, moved.results
         self._plans: dict[bool, dict[tuple[Result, ...], tuple[Plan, tuple[str, ...]]]] = {True: {}, False: {}}
         self._forced = {forced_key(draw.name) for part in graph.parts() for draw in free_draws(part.graph)}
-        self._batch_types = BatchTypes.of(graph, self._forced)
-        self.moved_states = MovedStates.of(computed)
+        self._batch_types = BatchTypes.from_graph(graph, self._forced)
+        self.moved_states = MovedStates.from_graph(computed)
         self._pending: dict[str, Tensor] = {}  # values that states take at the next call
         self._inputs, self._targets = graph.input_types, graph.target_types  # a traced call looks into no graph
         self._groups = {"outputs": computed.outputs, "losses": computed.losses, "routing": computed.records()}
@@ -75,19 +75,19 @@ class Model(Namespace):
         outputs = tuple(computed.outputs.values())
         for ends, given in ((outputs, self._inputs), ((*outputs, *computed.losses.values()), self._targets)):
             self.prepare(ends)
-            self.prepare((*ends, *self.moved_states.given([*given]).values()))
+            self.prepare((*ends, *self.moved_states.list_computable([*given]).values()))
 
-    @untraced
+    @disable_tracing
     def forward(self, *inputs: Tensor, **named: Tensor) -> Tensor | dict[str, Tensor]:
         """The model's output, or its outputs by name if it has several; in training, states whose rules read no target
         move. Raises `TypeError` and `ValueError` for wrong inputs."""
-        given, moving = self._begin(self._by_name(inputs, named))
-        outputs, moved = self._of_groups(given, ("outputs",), moving)
+        given, moving = self._begin(self._bind_inputs(inputs, named))
+        outputs, moved = self._compute_groups(given, ("outputs",), moving)
         self._keep_pending(moved)
         (found,) = outputs.values()
         return next(iter(found.values())) if len(found) == 1 else found
 
-    @untraced
+    @disable_tracing
     def compute(
         self, batch: Mapping[str, Tensor], losses: bool = True, routing: bool = False, moves: bool = True
     ) -> Computed:
@@ -96,11 +96,11 @@ class Model(Namespace):
         fit the spec's types."""
         given, moving = self._begin(batch, moves)
         asked = ("outputs", *(["losses"] if losses else []), *(["routing"] if routing else []))
-        found, moved = self._of_groups(given, asked, moving)
+        found, moved = self._compute_groups(given, asked, moving)
         self._keep_pending(moved)
         return Computed(found["outputs"], found.get("losses", {}), found.get("routing", {}))
 
-    @untraced
+    @disable_tracing
     def results(self, batch: Mapping[str, Tensor], wanted: tuple[Result, ...]) -> list[Tensor]:
         """Any results of the graph, from a batch of inputs and targets that is taken as it is; nothing moves."""
         return self._results(batch, tuple(self._moved.get(result, result) for result in wanted))
@@ -113,7 +113,7 @@ class Model(Namespace):
         """Find what has to be computed for some results, if that is not known: else the first call does it."""
         for training, plans in self._plans.items():
             if wanted not in plans:
-                plan = needed(self.steps, wanted, training)
+                plan = plan_for(self.steps, wanted, training)
                 plans[wanted] = plan, tuple(result.node for result in plan.arguments)
 
     # ------------------------------------------------------------ states
@@ -153,7 +153,7 @@ class Model(Namespace):
             return dict(batch), {}
         if not is_recomputation():
             self.settle()
-        return dict(batch), self.moved_states.given([*batch])
+        return dict(batch), self.moved_states.list_computable([*batch])
 
     @eager
     def _keep_pending(self, moved: Mapping[str, Tensor]) -> None:
@@ -161,25 +161,25 @@ class Model(Namespace):
             self._pending = {name: value.detach() for name, value in moved.items()}
 
     @whole_graph
-    def _of_groups(
+    def _compute_groups(
         self, batch: dict[str, Tensor], asked: Sequence[str], moving: Mapping[str, Result]
     ) -> tuple[dict[str, dict[str, Tensor]], dict[str, Tensor]]:
         """The results of some groups by name, losses as means, and the next values of states."""
         wanted = {(group, name): result for group in asked for name, result in self._groups[group].items()}
-        results = self._computed_of(batch, (*wanted.values(), *moving.values()))
+        results = self._run_plan(batch, (*wanted.values(), *moving.values()))
         found: dict[str, dict[str, Tensor]] = {group: {} for group in asked}
         for (group, name), value in zip(wanted, results, strict=False):
             found[group][name] = value
         if "losses" in found:
-            here = labelled_examples(self._labels, batch)
+            here = find_labelled(self._labels, batch)
             found["losses"] = {name: mean_of_loss(value, here.get(name)) for name, value in found["losses"].items()}
         return found, dict(zip(moving, results[len(wanted) :], strict=True))
 
     @whole_graph
     def _results(self, batch: Mapping[str, Tensor], wanted: tuple[Result, ...]) -> list[Tensor]:
-        return self._computed_of(dict(batch), wanted)
+        return self._run_plan(dict(batch), wanted)
 
-    def _computed_of(self, batch: dict[str, Tensor], wanted: tuple[Result, ...]) -> list[Tensor]:
+    def _run_plan(self, batch: dict[str, Tensor], wanted: tuple[Result, ...]) -> list[Tensor]:
         self.prepare(wanted)
         plan, reads = self._plans[self.training][wanted]
         values = self._values(batch)
@@ -196,7 +196,7 @@ class Model(Namespace):
         return found
 
     @eager
-    def _by_name(self, inputs: tuple[Tensor, ...], named: dict[str, Tensor]) -> dict[str, Tensor]:
+    def _bind_inputs(self, inputs: tuple[Tensor, ...], named: dict[str, Tensor]) -> dict[str, Tensor]:
         names = list(self._inputs)
         if len(inputs) > len(names):
             raise TypeError(f"{self.graph.name} takes {len(names)} inputs ({', '.join(names)}), not {len(inputs)}")
@@ -224,7 +224,7 @@ class Model(Namespace):
         found: dict[str, Tensor] = {}
         for name, axis, length in self._padded if self.training else ():
             if length in given:
-                found[name] = refilled(found.get(name, given[name]), axis, given[length])
+                found[name] = repeat_last(found.get(name, given[name]), axis, given[length])
         return values | found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from modgraph.backends.torch.construct import Namespace, construct, expert_module, resolve, shared_parts
+from modgraph.backends.torch.construct import Namespace, build_shared, construct, expert_module, resolve
 from modgraph.backends.torch.instance import Instance, class_of
 from modgraph.backends.torch.plan import CallSteps, Steps, steps_of
 from modgraph.backends.torch.regions import CompiledPool, CompiledScan, Expert
@@ -147,7 +147,7 @@ class Nodes:
 
     def _pool(self, node: PoolNode) -> CompiledPool:
         """A pool whose modules are compiled from its regions."""
-        shared = shared_parts(node)
+        shared = build_shared(node)
 
         def computes(expert: Expert) -> dict[str, Compute]:
             return Nodes(expert, shared).computes(Part(expert.region.graph))
@@ -158,16 +158,16 @@ class Nodes:
         graph = part.graph
         router, pool = graph.declaration_of(node), graph.pool_of(node)
         tokens = graph.type_of(graph.inputs(node.name)["tokens"])
-        single = router.senders and len(tokens.shape) == len(pool.message.shape)
+        single = router.token_axis and len(tokens.shape) == len(pool.message.shape)
         return CompiledRoute(
-            form=resolve(part.lowering_of(node).route)(),
+            lowering=resolve(part.lowering_of(node).route)(),
             pool=self.made[pool.name],
             router=self._router(graph, node),
             single=single and not router.takes_one,
-            alone=single and router.takes_one,
+            takes_one=single and router.takes_one,
             records=len(node.types) - 1,
             result_rank=len(pool.result.shape),
-            one_for_each_sender=router.one_for_each == "sender",
+            one_for_each_token=router.one_for_each == "sender",
             once=node.once == "scan",
         )
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from modgraph.backends.torch.run import Padding, Plan, Step
 from modgraph.ir import Graph, OpNode, Result, RouteNode, ScanNode, computed_once, forced_key, free_draws, is_free_draw
 from modgraph.nn import Parameter
-from modgraph.nn.array import for_each
+from modgraph.nn.array import expand_over_batch
 from modgraph.ops.elementwise import MaskPadding
 from modgraph.ops.shape import Flatten, Rename
 
@@ -28,13 +28,13 @@ class Once:
 
     def __call__(self, like: Tensor, *operands: Tensor) -> tuple[Tensor, ...]:
         found = self.compute(*operands)
-        each = [for_each(x, like, self.rank) for x in (found if isinstance(found, tuple) else (found,))]
+        each = [expand_over_batch(x, like, self.rank) for x in (found if isinstance(found, tuple) else (found,))]
         return (*(all_ for all_, _ in each), *(one for _, one in each))
 
 
-def steps_of(graph: Graph, computes: Mapping[str, Callable[..., Any]], alone: bool = True) -> list[Step[Result]]:
+def steps_of(graph: Graph, computes: Mapping[str, Callable[..., Any]], share: bool = True) -> list[Step[Result]]:
     """The steps of a graph in order; values that are the same for every example are computed `alone`, once."""
-    once = computed_once(graph) if alone else frozenset[str]()
+    once = computed_once(graph) if share else frozenset[str]()
     return [_step(graph, node, computes[node.name], once) for node in graph if isinstance(node, Computed)]
 
 
@@ -105,7 +105,7 @@ def all_steps(steps: Steps) -> Iterator[Step[Result]]:
             yield each
 
 
-def needed(
+def plan_for(
     steps: Steps, wanted: Iterable[Result], training: bool = True, arguments: Sequence[str] | None = None
 ) -> Plan:
     """The plan for some results, without steps that compute nothing; an array that is learned is given for each example
@@ -116,14 +116,14 @@ def needed(
         for step in all_steps(steps)
         for result in (step.same if training or not step.evaluated else step.evaluated)
     }
-    selection = _Selection(training, same)
-    ends = [selection.source(result) for result in wanted]
-    selection.add_read(*ends)
-    return selection.body(steps, ends, None if arguments is None else tuple(map(Result, arguments)))
+    liveness = _Liveness(training, same)
+    ends = [liveness.source(result) for result in wanted]
+    liveness.add_read(*ends)
+    return liveness.body(steps, ends, None if arguments is None else tuple(map(Result, arguments)))
 
 
 @dataclass(eq=False)
-class _Selection:
+class _Liveness:
     """What is read so far, while the steps are gone through from the last to the first."""
 
     training: bool
@@ -145,40 +145,40 @@ class _Selection:
     def body(self, steps: Steps, ends: Sequence[Result], given: tuple[Result, ...] | None = None) -> Plan:
         """The plan of a body for the results that are read of it, with those of its calls. Each value has a number:
         arguments come first, lengths last among them."""
-        chosen: list[tuple[Step[Result], list[Result]]] = []  # from the last to the first, with its results
+        live: list[tuple[Step[Result], list[Result]]] = []  # from the last to the first, with its results
         for each in reversed(steps):
             if isinstance(each, CallSteps):
-                if asked := self._asked(each):
+                if asked := self._read_results(each):
                     inner = self.body(each.steps, asked)
-                    chosen.append((Step("", each.instance, inner.arguments, inner=inner), asked))
+                    live.append((Step("", each.instance, inner.arguments, inner=inner), asked))
             elif each.node in self.read and Result(each.node) not in self.same:
                 results = [Result(each.node, index) for index in sorted(self.read[each.node])]
-                chosen.append((self._step(each), results))
-        chosen.reverse()
-        made = [result for _, results in chosen for result in results]
-        read = dict.fromkeys((*(each for step, _ in chosen for each in (*step.operands, *step.lengths)), *ends))
+                live.append((self._step(each), results))
+        live.reverse()
+        made = [result for _, results in live for result in results]
+        read = dict.fromkeys((*(each for step, _ in live for each in (*step.operands, *step.lengths)), *ends))
         arguments = tuple(sorted((each for each in read if each not in {*made}), key=self.lengths.__contains__))
         assert given is None or {*arguments} <= {*given}, "a region reads what is no argument of it"
         arguments = arguments if given is None else given
         numbers = {result: at for at, result in enumerate((*arguments, *made))}
-        numbered = (
+        with_numbers = (
             replace(
-                step.numbered(numbers),
+                step.with_numbers(numbers),
                 results=tuple(range(len(results)) if step.inner else (each.index for each in results)),
             )
-            for step, results in chosen
+            for step, results in live
         )
-        return Plan(arguments, tuple(numbered), tuple(numbers[result] for result in ends))
+        return Plan(arguments, tuple(with_numbers), tuple(numbers[result] for result in ends))
 
-    def _asked(self, call: CallSteps) -> list[Result]:
+    def _read_results(self, call: CallSteps) -> list[Result]:
         """The results of a call that are read: first those that it gives."""
         read = [Result(name, index) for name in call.nodes for index in sorted(self.read.get(name, ()))]
         values = dict.fromkeys(self.source(value) for value in call.values)
         return [*(value for value in values if value in read), *(each for each in read if each not in values)]
 
     def _step(self, step: Step[Result]) -> Step[Result]:
-        if not self.training and hasattr(type(step.compute), "evaluated"):  # it can leave out unread results
-            compute, places = step.compute.evaluated(  # type: ignore[attr-defined]
+        if not self.training and hasattr(type(step.compute), "specialise"):  # a scan can drop unread results
+            compute, places = step.compute.specialise(  # type: ignore[attr-defined]
                 self.read[step.node]
             )
             step = replace(step, compute=compute, operands=tuple(step.operands[place] for place in places))

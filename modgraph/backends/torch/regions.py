@@ -11,13 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.backends.torch.construct import Namespace, show
-from modgraph.backends.torch.plan import Steps, all_steps, needed, steps_of
-from modgraph.backends.torch.run import Context, Plan, Step, stacked_once
+from modgraph.backends.torch.plan import Steps, all_steps, plan_for, steps_of
+from modgraph.backends.torch.run import Context, Plan, Step, stack_once
 from modgraph.declare import sizes
 from modgraph.ir import OpNode, PoolNode, Region, RouteNode, ScanNode
 from modgraph.nn import Pool, scan
-from modgraph.nn.grouped import SortedRows, Together, taken_by_index, together
-from modgraph.nn.pool import ByIndex
+from modgraph.nn.grouped import GroupedFunction, SortedRows, group_modules, stack_modules
+from modgraph.nn.pool import IndexedFunction
 
 
 class Expert(Namespace):
@@ -31,7 +31,7 @@ class Expert(Namespace):
         self.computes: Mapping[str, Callable[..., Any]] = {}
         self.plan = Plan()
         self.computes = compile(self)
-        self.plan = needed(steps_of(region.graph, self.computes), region.results, arguments=region.arguments)
+        self.plan = plan_for(steps_of(region.graph, self.computes), region.results, arguments=region.arguments)
 
     def forward(self, x: Tensor) -> Tensor:
         """x [..., message] gives [..., result]. Routes take one axis of examples, [B, message]."""
@@ -52,16 +52,16 @@ class CompiledPool(Pool):
         ops = self.region.graph.of_kind(OpNode) if node.alike and not node.has_pools else []
         self.columns: dict[str, list[Any]] = {op.name: [each.computes[op.name] for each in experts] for op in ops}
         self.of_one = Plan()
-        self.together: Plan | None = None
+        self.row_plan: Plan | None = None
         if self.columns:
-            steps = steps_of(self.region.graph, dict.fromkeys(self.columns, _unlike), alone=False)
-            self.of_one = needed(steps, self.region.results, arguments=self.region.arguments)
-            self.together = None if shared is None else self.of_one.with_computes(self._by_rows)
+            steps = steps_of(self.region.graph, dict.fromkeys(self.columns, _unlike), share=False)
+            self.of_one = plan_for(steps, self.region.results, arguments=self.region.arguments)
+            self.row_plan = None if shared is None else self.of_one.with_computes(self._bind_rows)
 
     def __repr__(self) -> str:
         return show(self)
 
-    def _by_rows(self, step: Step[int]) -> Callable[..., Any]:
+    def _bind_rows(self, step: Step[int]) -> Callable[..., Any]:
         """An op done for all modules, each on its row."""
         op = self.region.graph[step.node]
         assert isinstance(op, OpNode)
@@ -69,22 +69,22 @@ class CompiledPool(Pool):
         return partial(rows_of, self.columns[op.name], rank, len(op.types[0].shape))
 
     def rows(self, x: Tensor) -> Tensor:
-        return super().rows(x) if self.together is None else run_one(self.together, x)
+        return super().rows(x) if self.row_plan is None else run_one(self.row_plan, x)
 
     def all(self, x: Tensor) -> Tensor:
-        return self.each(lambda j: x) if self.together is None else super().all(x)
+        return self.each(lambda j: x) if self.row_plan is None else super().all(x)
 
-    def gathered(self) -> ByIndex:
-        taken = {name: taken_by_index(column) for name, column in self.columns.items()}
+    def stack_weights(self) -> IndexedFunction:
+        taken = {name: stack_modules(column) for name, column in self.columns.items()}
 
-        def chosen(module_E: Tensor, x: Tensor) -> Tensor:
+        def run_indexed(module_E: Tensor, x: Tensor) -> Tensor:
             return run_one(self.of_one.with_computes(lambda step: partial(taken[step.node], module_E)), x)
 
-        return chosen
+        return run_indexed
 
-    def at_once(self) -> Together | None:
+    def group_modules(self) -> GroupedFunction | None:
         """All modules on rows that are sorted by module; None where some op has no such form, or they are unlike."""
-        found = {name: together(column) for name, column in self.columns.items()}
+        found = {name: group_modules(column) for name, column in self.columns.items()}
         if not found or None in found.values():
             return None
 
@@ -107,9 +107,9 @@ def _unlike(*values: Tensor) -> Tensor:
 def rows_of(column: list[nn.Module], rank: int, result_rank: int, *values: Tensor) -> Any:
     """One op of every module, each on its row: those that share weights do it together, those without any are all the
     same."""
-    together = getattr(type(column[0]), "rows", None)
-    if together is not None:
-        return together(column, *values)
+    run_rows = getattr(type(column[0]), "rows", None)
+    if run_rows is not None:
+        return run_rows(column, *values)
     if not any(True for _ in column[0].parameters()):
         return column[0](*values)
     rows = zip(*(value.unbind(-rank - 1) for value in values), strict=True)
@@ -129,7 +129,7 @@ class CompiledScan:
         self.shapes = {state: sizes(node.region.graph[state].types[0].shape) for state in node.states}
         self.model = model
         self.over_batch = any(step.takes_active for step in all_steps(steps))
-        self.plan = needed(steps, node.region.results, arguments=self.arguments)
+        self.plan = plan_for(steps, node.region.results, arguments=self.arguments)
 
     @property
     def captured(self) -> list[str]:
@@ -141,16 +141,16 @@ class CompiledScan:
         """The arguments of a step."""
         return (self.node.variable, *self.states, *self.captured)
 
-    def evaluated(self, read: Set[int]) -> tuple[CompiledScan, list[int]]:
-        """The scan outside training, where only some of its results are read, and the places of the operands it takes.
+    def specialise(self, read: Set[int]) -> tuple[CompiledScan, list[int]]:
+        """The scan outside training with only the results that are read, and the places of the operands that it needs.
 
-        States that these do not depend on, and what only training reads, are left out.
+        It lacks states that these do not depend on, and values that only training reads.
         """
         following = dict(zip(self.node.states, self.node.following, strict=True))
         stacked, states = sorted(read), tuple[str, ...]()
         while True:
             wanted = (*(following[state] for state in states), *(self.node.stacked[index] for index in stacked))
-            reads = {result.node for result in needed(self.steps, wanted, training=False).arguments}
+            reads = {result.node for result in plan_for(self.steps, wanted, training=False).arguments}
             found = tuple(state for state in self.node.states if state in reads)
             if found == states:
                 break
@@ -159,18 +159,18 @@ class CompiledScan:
         scan = copy(self)
         scan.states, scan.stacked = states, stacked
         scan.slots = [self.slots[place] for place in places]
-        scan.plan = needed(self.steps, wanted, training=False, arguments=scan.arguments)
+        scan.plan = plan_for(self.steps, wanted, training=False, arguments=scan.arguments)
         return scan, places
 
     def __call__(
-        self, *operands: Tensor, length: Tensor | None = None, told: Mapping[str, Tensor] | None = None
+        self, *operands: Tensor, length: Tensor | None = None, forced: Mapping[str, Tensor] | None = None
     ) -> tuple[Tensor | None, ...]:
         """What flows into the slots, batch first, gives what the region stacks [B, T, ...], None for what is not read;
         draws may be told what to take at each step, [B, T, ...] by name."""
         given = dict(zip(self.slots, operands, strict=True))
         sequence, captured = given[self.node.variable], [given[slot] for slot in self.captured]
         states = [given[state] if state in given else self._zeros(sequence, state) for state in self.states]
-        plan, told = self.plan.with_computes(stacked_once), told or {}
+        plan, forced = self.plan.with_computes(stack_once), forced or {}
         active: list[Tensor] = []  # which examples reach each step [B, T], if anything asks
         if length is not None and self.over_batch and not torch.compiler.is_exporting():
             active = [torch.arange(sequence.shape[1], device=sequence.device) < length.to(sequence.device)[:, None]]
@@ -178,10 +178,10 @@ class CompiledScan:
         def step(slices: Sequence[Tensor], states: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
             x, *taken = slices
             reached = taken.pop() if active else None
-            found = plan.run((x, *states, *captured), Context(dict(zip(told, taken, strict=True)), reached))
+            found = plan.run((x, *states, *captured), Context(dict(zip(forced, taken, strict=True)), reached))
             return found[: len(states)], found[len(states) :]
 
-        results = scan(step, (sequence, *told.values(), *active), states, length)
+        results = scan(step, (sequence, *forced.values(), *active), states, length)
         found = dict(zip(self.stacked, results, strict=True))
         return tuple(found.get(index) for index in range(len(self.node.stacked)))
 

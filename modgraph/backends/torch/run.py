@@ -38,7 +38,7 @@ class Padding(Generic[V]):
     name: str = ""
     lengths: tuple[tuple[int, V], ...] = ()
 
-    def numbered(self, number: Callable[[V], W]) -> Padding[W]:
+    def with_numbers(self, number: Callable[[V], W]) -> Padding[W]:
         return Padding(self.name, tuple((axis, number(length)) for axis, length in self.lengths))
 
 
@@ -86,11 +86,11 @@ class Step(Generic[V]):
         found = [length for each in self.padding for _, length in each.lengths]
         return list(dict.fromkeys([*found, *([] if self.length is None else [self.length])]))
 
-    def numbered(self, numbers: Mapping[V, int]) -> Step[int]:
+    def with_numbers(self, numbers: Mapping[V, int]) -> Step[int]:
         """The same for values with numbers."""
         changes: Any = {
             "operands": tuple(numbers[each] for each in self.operands),
-            "padding": tuple(each.numbered(numbers.__getitem__) for each in self.padding),
+            "padding": tuple(each.with_numbers(numbers.__getitem__) for each in self.padding),
             "length": None if self.length is None else numbers[self.length],
             "plain": not (self.padding or self.length or self.forced or self.forced_inside or self.takes_active),
         }
@@ -115,12 +115,12 @@ def run_step(step: Step[int], values: Values, context: Context) -> Any:
         if active is not None:
             shapes = [(-1, *[1] * (x.dim() - 1)) for x in operands]
             masks = tuple(both(mask, active.reshape(shape)) for mask, shape in zip(masks, shapes, strict=True))
-        named["real"] = masks if step.each else masks[0]
+        named["mask"] = masks if step.each else masks[0]
     if context.forced and (step.forced in context.forced):
-        named["told"] = context.forced[step.forced]
+        named["forced"] = context.forced[step.forced]
     elif context.forced and step.forced_inside:
         inside = {name: context.forced[name] for name in step.forced_inside if name in context.forced}
-        named |= {"told": inside} if inside else {}
+        named |= {"forced": inside} if inside else {}
     return step.compute(*operands, **named)
 
 
@@ -162,30 +162,30 @@ class CompiledRoute:
     a result for each sender then has none either. `alone`: the form takes it so, and all else without that axis too;
     what it records, of which so many are results, has one."""
 
-    form: Any
+    lowering: Any
     pool: Any
     router: Any
     single: bool
     result_rank: int
-    one_for_each_sender: bool
-    alone: bool = False
+    one_for_each_token: bool
+    takes_one: bool = False
     records: int = 0
     once: bool = False
 
-    def __call__(self, tokens: Tensor, *others: Tensor, real: Tensor | None = None) -> Any:
-        if self.alone:
-            value, *records = self.form(tokens, self.pool, self.router, *others)
+    def __call__(self, tokens: Tensor, *others: Tensor, mask: Tensor | None = None) -> Any:
+        if self.takes_one:
+            value, *records = self.lowering(tokens, self.pool, self.router, *others)
             return (value, *(each.unsqueeze(-2) for each in records[: self.records]))
         if not self.single:
-            return self.form(tokens, self.pool, self.router, *others, real=real)
-        results = self.form(tokens.unsqueeze(-self.pool.rank - 1), self.pool, self.router, *others)
-        if not self.one_for_each_sender:
+            return self.lowering(tokens, self.pool, self.router, *others, mask=mask)
+        results = self.lowering(tokens.unsqueeze(-self.pool.rank - 1), self.pool, self.router, *others)
+        if not self.one_for_each_token:
             return results
         value, *records = results
         return (value.squeeze(-self.result_rank - 1), *records)
 
 
-def stacked_once(step: Step[int]) -> Callable[..., Any]:
+def stack_once(step: Step[int]) -> Callable[..., Any]:
     """What computes a step many times with the same weights: those that are stacked once are stacked here."""
     route = step.compute
-    return replace(route, pool=route.pool.gathered()) if isinstance(route, CompiledRoute) and route.once else route
+    return replace(route, pool=route.pool.stack_weights()) if isinstance(route, CompiledRoute) and route.once else route

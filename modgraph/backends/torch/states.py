@@ -23,7 +23,7 @@ class MovedStates:
     new_places: Mapping[str, ModuleAxis]
 
     @classmethod
-    def of(cls, graph: Graph) -> MovedStates:
+    def from_graph(cls, graph: Graph) -> MovedStates:
         """The moved states of a graph."""
         results = moved_states(graph)
         if not results:
@@ -33,7 +33,7 @@ class MovedStates:
         frozen = {weight.name for weight in weights_of(graph) if weight.frozen}
         return cls(results, read, {name: of for name, of in module_axes(graph).items() if name in frozen})
 
-    def given(self, names: Sequence[str]) -> dict[str, Result]:
+    def list_computable(self, names: Sequence[str]) -> dict[str, Result]:
         """The states whose rules can be computed from a batch with these names."""
         return {name: result for name, result in self.results.items() if self.targets[name] <= {*names}}
 

@@ -21,8 +21,8 @@ from modgraph.backends.torch.model import empty_model
 from modgraph.diagnostics import ModgraphError
 from modgraph.inspect.cost import Memory, TrainingStep, cost_of, fix_lengths, last_below
 from modgraph.ir import Graph, OpNode, Result, ScanNode, weights_of
-from modgraph.nn import Chosen, ChosenSenders
-from modgraph.nn.selected import SelectedGrouped, SelectedPerModule
+from modgraph.nn import ExpertChoice, TokenChoice
+from modgraph.nn.choice_routes import ChoiceGrouped, ChoicePerModule
 from modgraph.ops.sequence import Recurrent
 from modgraph.passes.likelihoods import with_likelihoods
 
@@ -46,7 +46,7 @@ def largest_batch(graph: Graph, step: Callable[[int], TrainingStep], lengths: Ma
     return last_below(cache(lambda batch: _memory(rehearsal, step(batch), lengths).peak), size)
 
 
-class Moments(NamedTuple):
+class StepBytes(NamedTuple):
     """Bytes of a step: its batch, what autograd keeps, and the most at once, forwards and in all."""
 
     examples: int
@@ -65,7 +65,7 @@ class Rehearsal:
         self.sampled = [each for each in drawing if each is not None]
         judged, likelihoods = with_likelihoods(graph) if self.sampled else (graph, {})
         self.ends: tuple[Result, ...] = (*likelihoods.values(), *(graph.losses or graph.outputs).values())
-        self.loops = {*_unrolled_axes(graph)}
+        self.loops = {*_find_unrolled_axes(graph)}
         self.mode = FakeTensorMode()
         self.dtype = torch.float64 if precision == "float64" else torch.float32
         self.model = empty_model(judged, lowering, self.mode, asked=self.ends)
@@ -74,7 +74,7 @@ class Rehearsal:
                 doubled = {name: each.double() for name, each in self.model.state_dict().items()}
                 self.model.load_state_dict(doubled, assign=True)
 
-    def moments(self, batch: int, lengths: Mapping[str, int], learns: bool = True, page: int = PAGE) -> Moments:
+    def measure(self, batch: int, lengths: Mapping[str, int], learns: bool = True, page: int = PAGE) -> StepBytes:
         """Those of a step, or of a forward pass of inference if it does not learn. Raises `ModgraphError`."""
         long = next((axis for axis in sorted(self.loops) if lengths.get(axis, 1) > SHORTER[-1]), None)
         if long is None:
@@ -84,11 +84,11 @@ class Rehearsal:
             except (RuntimeError, NotImplementedError) as error:
                 reason = str(error).strip().partition("\n")[0] or type(error).__name__
                 raise ModgraphError([StepIsUnmeasured(batch=batch, reason=reason)]) from error
-        shorter = (self.moments(batch, {**lengths, long: each}, learns, page=1) for each in SHORTER)
-        examples, kept, forward, most = (_continued(each, lengths[long]) for each in zip(*shorter, strict=True))
-        return Moments(examples, kept, forward, max(forward, most))
+        shorter = (self.measure(batch, {**lengths, long: each}, learns, page=1) for each in SHORTER)
+        examples, kept, forward, most = (_extrapolate(each, lengths[long]) for each in zip(*shorter, strict=True))
+        return StepBytes(examples, kept, forward, max(forward, most))
 
-    def _step(self, batch: Mapping[str, Tensor], learns: bool, page: int) -> Moments:
+    def _step(self, batch: Mapping[str, Tensor], learns: bool, page: int) -> StepBytes:
         self.model.train(learns).zero_grad()
         half: AbstractContextManager[object] = torch.autocast("cpu", torch.bfloat16) if self.half else nullcontext()
         live = LiveBytes([*self.model.parameters(), *self.model.buffers(), *batch.values()], page)
@@ -98,12 +98,12 @@ class Rehearsal:
                 pairs = (result for pair in self.sampled for result in pair)
                 found = iter(self.model.results(batch, (*self.ends, *pairs)))
                 ends = [each.mean() for each in islice(found, len(self.ends)) if each.is_floating_point()]
-                means = [*ends, *((one * other).mean() for one, other in zip(found, found, strict=True))]
-                loss = torch.stack(means).sum() if means else torch.zeros(())
+                averages = [*ends, *((one * other).mean() for one, other in zip(found, found, strict=True))]
+                loss = torch.stack(averages).sum() if averages else torch.zeros(())
             kept, forward = sum(storage.nbytes() for storage in live.kept), live.most
             if loss.requires_grad:
                 loss.backward()  # type: ignore[no-untyped-call]
-        return Moments(sum(each.nbytes for each in batch.values()), kept, forward, live.most)
+        return StepBytes(sum(each.nbytes for each in batch.values()), kept, forward, live.most)
 
     def _examples(self, batch: int, lengths: Mapping[str, int]) -> dict[str, Tensor]:
         types = {**self.graph.input_types, **self.graph.target_types}
@@ -120,16 +120,16 @@ def _memory(rehearsal: Rehearsal, step: TrainingStep, lengths: Mapping[str, int]
     cost_of(graph, lengths)  # tells of lengths that do not fit
     weights = weights_of(graph)
     trained = [each.count for each in weights if not each.buffer and not each.frozen]
-    held, gradients = number * sum(weight.count for weight in weights), number * sum(trained)
+    weight_bytes, gradients = number * sum(weight.count for weight in weights), number * sum(trained)
     state, work = step.state_per_weight * gradients, step.work_per_weight * number * max(trained, default=0)
-    found = rehearsal.moments(step.batch, lengths)
-    peak = max(found.most, held + found.examples + gradients + work)
+    found = rehearsal.measure(step.batch, lengths)
+    peak = max(found.most, weight_bytes + found.examples + gradients + work)
     if step.tried_at_once:
-        peak = max(peak, gradients + rehearsal.moments(step.tried_at_once, lengths, learns=False).most)
-    return Memory(step.batch, held, gradients, state, found.examples, found.kept, state + peak)
+        peak = max(peak, gradients + rehearsal.measure(step.tried_at_once, lengths, learns=False).most)
+    return Memory(step.batch, weight_bytes, gradients, state, found.examples, found.kept, state + peak)
 
 
-def _unrolled_axes(graph: Graph) -> Iterator[str]:
+def _find_unrolled_axes(graph: Graph) -> Iterator[str]:
     """The axes of any length along which torch computes one step after another."""
     for part in graph.parts():
         for node in part.graph:
@@ -138,7 +138,7 @@ def _unrolled_axes(graph: Graph) -> Iterator[str]:
                 yield from [axis.name] if axis.is_padded else []
 
 
-def _continued(found: tuple[int, ...], length: int) -> int:
+def _extrapolate(found: tuple[int, ...], length: int) -> int:
     """The value at a length, from those at the shorter ones: a polynomial of degree 2, as attention's is."""
     first, second, third = found
     at, gap = (length - SHORTER[0]) / (SHORTER[1] - SHORTER[0]), third - 2 * second + first
@@ -185,11 +185,11 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def enter_module(self, module: nn.Module, given: tuple[Any, ...]) -> None:
         """Note what share of all pairs of senders and modules a route will look for."""
-        if isinstance(module, SelectedGrouped | SelectedPerModule):
+        if isinstance(module, ChoiceGrouped | ChoicePerModule):
             tokens, pool, router = given[:3]
-            all_ = tokens.shape[-1 - pool.rank] if isinstance(router, ChosenSenders) else len(pool)
-            self.share = min(1.0, router.k / all_) if isinstance(router, Chosen) else 1.0
-        elif not isinstance(module, Chosen):
+            all_ = tokens.shape[-1 - pool.rank] if isinstance(router, ExpertChoice) else len(pool)
+            self.share = min(1.0, router.k / all_) if isinstance(router, TokenChoice) else 1.0
+        elif not isinstance(module, TokenChoice):
             self.share = 1.0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -217,13 +217,13 @@ def _workspace(shape: Sequence[int], hidden: int, page: int) -> int:
     """Bytes that oneDNN's LSTM kernel keeps: gates, states, cells and what goes into each step, of two layers where one
     reads the other, their rows laid out by 64 bytes, each array by pages."""
     steps, examples, width = shape
-    of_step = [examples * steps * row for row in (_padded(4 * hidden), _padded(hidden))]
-    rows = hidden, hidden, *[_padded(max(width, hidden))] * 3
+    of_step = [examples * steps * row for row in (_pad_row(4 * hidden), _pad_row(hidden))]
+    rows = hidden, hidden, *[_pad_row(max(width, hidden))] * 3
     of_states = [2 * examples * (steps + 1) * row for row in rows]
     return sum(-(-4 * count // page) * page for count in (*of_step, *of_states))
 
 
-def _padded(numbers: int) -> int:
+def _pad_row(numbers: int) -> int:
     """The length of a row: a multiple of 16, but not of 256, which would fall into the same places of a cache."""
     found = -(-numbers // 16) * 16
     return found if found % 256 else found + 16

@@ -23,7 +23,7 @@ CAPTURE = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": T
 KERNELS = {"layout_optimization": False}  # else convolutions of routed messages fail in an assertion of torch
 
 
-def untraced(function: Callable[P, R]) -> Callable[P, R]:
+def disable_tracing(function: Callable[P, R]) -> Callable[P, R]:
     """A function that torch does not trace by itself, only within a caller; torch traces its callees."""
     return _skip(function, eval_frame._FrameAction.DEFAULT)
 
@@ -54,4 +54,4 @@ def whole_graph(function: Callable[P, R]) -> Callable[P, R]:
                 settings.enter_context(sys.modules["torch._inductor.config"].patch(KERNELS))
             return function(*arguments, **named)
 
-    return untraced(call)
+    return disable_tracing(call)

@@ -79,7 +79,7 @@ def verify_node(part: Part, node: Node) -> None:
             ask(isinstance(graph.router_of(node).router, Router), "its router is a text", name, "uses")
             router = graph.declaration_of(node)
             _signature(graph, node, router)
-            forms = dict.fromkeys([each.form for each in router.lowerings(part.facts_of(node))])
+            forms = dict.fromkeys([each.name for each in router.lowerings(part.facts_of(node))])
             known = node.lowering is None or node.lowering in forms
             ask(known, f"its forms are {', '.join(forms)}", name, "lowering")
             _once(part, node)

@@ -21,7 +21,7 @@ from modgraph.ir import Graph, Result, class_axes, padding_of
 from modgraph.ir.edits import Grow, Mark, replayed
 from modgraph.metrics.metrics import mean_of, move_to_model
 from modgraph.metrics.target_metrics import accuracies
-from modgraph.nn.padding import cleared, valid_along
+from modgraph.nn.padding import apply_mask, valid_along
 from modgraph.store.architecture import SpecOfRun
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.algorithms.algorithm import Training
@@ -169,4 +169,4 @@ def _mean_over_batch(graph: Graph, record: Result, value: Tensor, batch: Mapping
     mask = valid_along(value, lengths)
     counted = torch.ones_like(value) if mask is None else mask.expand_as(value)
     every = tuple(range(value.dim() - 1))
-    return cleared(value.double(), mask).sum(every) / counted.sum(every)
+    return apply_mask(value.double(), mask).sum(every) / counted.sum(every)

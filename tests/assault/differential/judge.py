@@ -81,8 +81,8 @@ def other_lowerings(graph: Graph) -> list[str]:
     names = set()
     for part in graph.parts():
         for route in part.graph.of_kind(RouteNode):
-            offered = Lower().offered(part, route)
-            names |= {lowering.form for lowering in offered[1:]}
+            offered = Lower().offers(part, route)
+            names |= {lowering.name for lowering in offered[1:]}
             names |= {MASKED} if len(offered) > 1 else set()
     return sorted(names)
 

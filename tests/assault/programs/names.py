@@ -8,7 +8,7 @@ from random import Random
 
 from torch import nn
 
-from modgraph.backends.torch.source.text import reserved
+from modgraph.backends.torch.source.text import reserve_names
 from modgraph.ops import Op
 from modgraph.syntax import keywords
 from modgraph.vocabulary import router_names
@@ -25,7 +25,7 @@ MEANT_OTHERWISE = sorted(
         *(vars(nn.Module())),
         *keyword.kwlist,
         *dir(builtins),
-        *reserved(),
+        *reserve_names(),
         *("graph", "steps", "F", "torch", "nn", "math", "losses", "training", "T_destination", "device", "value"),
         *("forward", "compute", "batch", "of_a_user", "Module", "Model", "M", "m", "_", "__", "x_2", "x_", LONGEST),
     }

@@ -8,8 +8,8 @@ import torch
 
 import modgraph
 from modgraph.backends.onnx import deterministic
+from modgraph.backends.onnx.decisions import Decisions, gate_calls
 from modgraph.backends.onnx.examples import Examples
-from modgraph.backends.onnx.selection import Decisions, gate_calls
 
 SPEC = """
 router connect() for encoder, policy {
@@ -42,7 +42,7 @@ def test_examples_with_a_close_call_are_replaced_unless_it_is_in_padding(kind: s
     x = np.random.default_rng(0).normal(size=(6, 4, 3)).astype("float32")
     x[1, 2] = 0  # all scores are zero there: what is open hangs on rounding
     x[2, 3] = 0  # in padding
-    examples = Examples.of(model.graph, {"x": x, "time_length": np.array([4, 4, 3, 4, 2, 4])})
+    examples = Examples.from_arrays(model.graph, {"x": x, "time_length": np.array([4, 4, 3, 4, 2, 4])})
     decisions = Decisions(model)
     with torch.no_grad():
         batch, _ = decisions.clear_calls(examples, 4, {"time": 4})
@@ -71,7 +71,7 @@ def test_a_close_call_of_any_number_of_modules_is_one(weights: str) -> None:
     x[3] += (1e-7 - x[3] @ row) / (row @ row) * row  # whose score of module 2 is nearly zero
     decisions = Decisions(model)
     with torch.no_grad():
-        batch, _ = decisions.clear_calls(Examples.of(model.graph, {"x": x.numpy()}), 4, {})
+        batch, _ = decisions.clear_calls(Examples.from_arrays(model.graph, {"x": x.numpy()}), 4, {})
     assert decisions.replaced == 1
     assert torch.equal(batch["x"], x[[0, 1, 2, 4]])
 

@@ -127,7 +127,7 @@ def test_a_loop_that_was_traced_at_one_length_does_not_count(tmp_path: Path, mon
     text = """model m() { input x: float[time, 2] scan x as v with h: float[2] { h = 0.5 * h + v yield h } as y
       output y }"""
     module = sys.modules["modgraph.nn.scan"]
-    monkeypatch.setattr(module, "_exported", module._looped)
+    monkeypatch.setattr(module, "_export", module._loop)
     with pytest.raises(modgraph.ModgraphError):
         modgraph.export(modgraph.loads(text).build(), tmp_path / "m.onnx")
     assert not list(tmp_path.iterdir())

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 import modgraph
 from modgraph.backends.onnx import bundle as export_stage
+from modgraph.backends.onnx.decisions import gap
 from modgraph.backends.onnx.examples import Examples
-from modgraph.backends.onnx.selection import gap
 from modgraph.backends.onnx.trace import Traced, trace
 from modgraph.backends.onnx.verify import relative_errors, verify
 from modgraph.backends.torch import Model
@@ -49,7 +49,7 @@ class BestOf(nn.Module):
 class BestOfRoute(nn.Module):
     """Each token to the module of its largest score."""
 
-    def forward(self, tokens: Tensor, pool: Any, router: BestOf, real: Tensor | None = None) -> tuple[Tensor, ...]:
+    def forward(self, tokens: Tensor, pool: Any, router: BestOf, mask: Tensor | None = None) -> tuple[Tensor, ...]:
         scores = router(tokens)
         choice = nn.functional.one_hot(scores.argmax(-1), len(pool)).to(tokens.dtype)
         return (pool.all(tokens) * choice.unsqueeze(-1)).sum(-2), choice, scores
@@ -202,9 +202,9 @@ def test_every_lowering_that_export_may_choose_can_be_exported(name: str, trace_
     router = graph.router_of(route).router
     lowerings = router.lowerings(facts_of(graph.pool_of(route)))
     for lowering in [
-        lowering for lowering in lowerings if lowering.exportable and lowering != router.reference_form
+        lowering for lowering in lowerings if lowering.exportable and lowering != router.reference_lowering
     ] or lowerings:
-        lowered = Model(graph, Moved(Lower(lowering.form)(graph))).eval()
+        lowered = Model(graph, Moved(Lower(lowering.name)(graph))).eval()
         lowered.load_state_dict(inference.state_dict())
         examples = Examples(lowered.graph)
         assert verify(lowered, trace_once(lowered, examples), examples).worst < 1e-5

@@ -18,7 +18,7 @@ from torch import nn
 import modgraph
 from modgraph.backends.report import random_batch
 from modgraph.backends.torch.regions import CompiledPool
-from modgraph.backends.torch.source.text import reserved
+from modgraph.backends.torch.source.text import reserve_names
 from modgraph.syntax import keywords
 from modgraph.training.stages import cut_weights, find_trained_weights, take_weights, whole_weights
 from tests.backends.torch.test_source import check
@@ -37,7 +37,7 @@ def names() -> list[str]:
     model = modgraph.loads(PLAIN).build()
     pool = model.lookup("p")
     assert isinstance(pool, CompiledPool)
-    ours = {*dir(model), *dir(pool), *dir(pool.expert(0)), *reserved()}
+    ours = {*dir(model), *dir(pool), *dir(pool.expert(0)), *reserve_names()}
     others = [*OF_CAPTURES.split(), *OF_ONNX.split(), *OF_FILES.split()]
     found = {*dir(nn.Module()), *keyword.kwlist, *dir(builtins), *ours, *others}
     return sorted(name for name in found - {*keywords()} if name.isidentifier() and name.isascii())

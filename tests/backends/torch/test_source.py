@@ -18,7 +18,7 @@ from torch import Tensor, nn
 import modgraph
 from modgraph.backends.report import random_batch
 from modgraph.backends.torch import Model
-from modgraph.backends.torch.source import source_of, verified_source
+from modgraph.backends.torch.source import source_of, verify_source
 from modgraph.backends.torch.source.text import argument
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
@@ -87,7 +87,7 @@ def same(found: Tensor, expected: Tensor, close: float, name: object) -> None:
 
 def check(model: Model) -> str:
     """A model and its file side by side, in inference and in training, with full examples and shorter ones."""
-    source = verified_source(model, random_batch(model))
+    source = verify_source(model, random_batch(model))
     assert not any(each in source for each in ("is_exporting()", "_process.shard")), "that is no part of such files"
     other = made_of(source)
     assert sorted(other.state_dict()) == sorted(model.state_dict())

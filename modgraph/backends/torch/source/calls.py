@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from modgraph.backends.errors import NoSource
-from modgraph.backends.torch.source.formulas import expanded, name
+from modgraph.backends.torch.source.formulas import expand, name
 from modgraph.backends.torch.source.layout import Item, Layout
 from modgraph.backends.torch.source.members import is_below
 from modgraph.backends.torch.source.routes import write_route
@@ -54,7 +54,7 @@ def _write(writer: Writer, items: Sequence[Item]) -> None:
         run: list[Any] = [*each]
         takes = [layout.takes(body) for body in run if len(run) > 1]
         gives = [layout.results(body) for body in run if len(run) > 1]
-        carried = _carried(takes, gives) if takes else None
+        carried = _find_carried(takes, gives) if takes else None
         writer.lines.words |= {takes[0][at]: layout.word(gives[-1][of]) for at, of in (carried or {}).items()}
         loops.append((run, takes, gives, carried))
     for run, read, given, carried in loops:
@@ -132,7 +132,7 @@ def _loop_of(layout: Layout, item: Item) -> object:
     return layout.definitions[item].name, layout.places(item), path, id(item.call.outer)
 
 
-def _carried(takes: Values, gives: Values) -> dict[int, int] | None:
+def _find_carried(takes: Values, gives: Values) -> dict[int, int] | None:
     """Which results of a round the next one takes, by the place of the operand; None where rounds differ otherwise."""
     found: dict[int, int] = {}
     for at, first in enumerate(takes[0]):
@@ -153,7 +153,7 @@ def _write_loop(writer: Writer, run: Sequence[Body], takes: Values, gives: Value
         return False
     defined = writer.file.define(writer, run[0])
     borrowed, *others = ([outside(layout, each)[at] for at in defined.borrowed] for each in run)
-    over = _over(writer, run, defined)
+    over = _loop_header(writer, run, defined)
     if over is None or any(each != borrowed for each in others):
         return False
     variables = {at: _first_value(writer, takes, gives, at, of) for at, of in carried.items()}
@@ -165,13 +165,13 @@ def _write_loop(writer: Writer, run: Sequence[Body], takes: Values, gives: Value
     lists: dict[int, str] = {}
     for of, each in enumerate(gives[-1]):
         if any(lines.left[round_[of]] > 0 for round_ in gives[:-1]):
-            lists[of] = lines.named(lines.word(each))
+            lists[of] = lines.fresh_name(lines.word(each))
             lines.line(f"{lists[of]} = []")
-            named[of] = named.get(of) or lines.named(lines.word(each))
+            named[of] = named.get(of) or lines.fresh_name(lines.word(each))
         elif of not in named:
             named[of] = lines.name_for(each) if lines.left[each] else "_"
     variable, iterable, function = over
-    with lines.indented(f"for {variable} in {iterable}:"):
+    with lines.indent(f"for {variable} in {iterable}:"):
         lines.line(f"{', '.join(named[of] for of in range(len(named)))} = {function or variable}({', '.join(given)})")
         for of, called in lists.items():
             lines.line(f"{called}.append({named[of]})")
@@ -192,14 +192,14 @@ def _first_value(writer: Writer, takes: Values, gives: Values, at: int, of: int)
     if isinstance(said, ast.Name) and is_last and lines.owners.get(said.id) == [first]:
         called = said.id
     else:
-        called = lines.named(lines.word(gives[-1][of]))
+        called = lines.fresh_name(lines.word(gives[-1][of]))
         lines.line(f"{called} = {ast.unparse(said)}")
         lines.waiting.pop(first, None)
     lines.owners[called] = [first, *(round_[of] for round_ in gives)]
     return called
 
 
-def _over(writer: Writer, run: Sequence[Body], defined: Defined) -> tuple[str, str, str] | None:
+def _loop_header(writer: Writer, run: Sequence[Body], defined: Defined) -> tuple[str, str, str] | None:
     """The loop's variable, what it goes over, and what is called if that is not the variable."""
     call, tree, root = run[0].call, writer.tree, writer.root
     assert call is not None
@@ -213,7 +213,11 @@ def _over(writer: Writer, run: Sequence[Body], defined: Defined) -> tuple[str, s
     if keys != [*map(str, range(start, stop))] or not is_whole_list:
         return None
     bounds = f"{start or ''}:{stop if stop < len(tree.children(path)) else ''}"
-    return writer.lines.named(call.definition), tree.at(path, root) + ("" if bounds == ":" else f"[{bounds}]"), ""
+    return (
+        writer.lines.fresh_name(call.definition),
+        tree.access(path, root) + ("" if bounds == ":" else f"[{bounds}]"),
+        "",
+    )
 
 
 # ------------------------------------------------------------ scans
@@ -224,7 +228,7 @@ def _write_scan(writer: Writer, node: ScanNode) -> None:
     values, _ = writer.operands(node)
     slots = writer.graph.inputs(node.name).items()
     given = {
-        slot: ast.unparse(lines.held(value.said, lines.word(of)))
+        slot: ast.unparse(lines.bind(value.said, lines.word(of)))
         for (slot, of), value in zip(slots, values, strict=True)
     }
     results = [Result(node.name, at) for at in range(len(node.types))]
@@ -243,30 +247,30 @@ def _write_scan(writer: Writer, node: ScanNode) -> None:
     items = step.items(inner.root, wanted)
     x = given.pop(node.variable)
     # The state before the first step is zero where none is given.
-    learns = any(not each.buffer for each in step.tree.below(step.root).values())
+    learns = any(not each.buffer for each in step.tree.weights_below(step.root).values())
     weight = "next(self.parameters()).dtype" if learns or not step.root else "torch.get_default_dtype()"
     dtype = f"{x}.dtype" if step.graph.type_of(Result(node.variable)).dtype == "float" else weight
     shapes = {state: ", ".join(map(str, sizes(step.graph.type_of(Result(state)).shape))) for state in node.states}
-    starts = [
+    initial = [
         given.pop(state, f"torch.zeros(len({x}), {shape}, dtype={dtype}, device={x}.device)")
         for state, shape in shapes.items()
     ]
     step.lines.values |= {Result(slot): name(said) for slot, said in given.items()}
-    function, now, before = map(step.lines.named, ("step", "now", "before"))
-    takes = [step.lines.named(each.rpartition(".")[2]) for each in (node.variable, *node.states)]
+    function, now, before = map(step.lines.fresh_name, ("step", "now", "before"))
+    takes = [step.lines.fresh_name(each.rpartition(".")[2]) for each in (node.variable, *node.states)]
     for slot, called in zip((node.variable, *node.states), takes, strict=True):
         step.lines.give(Result(slot), called)
     write_items(step, items)
     rank = len(step.graph.type_of(Result(node.variable)).shape)
     found = []
     for each in wanted:
-        value, same = step.value(each), each.node in inner.alike
-        found.append(ast.unparse(expanded(value, name(takes[0]), rank, inside=False) if same else value.said))
+        value, same = step.value(each), each.node in inner.invariant
+        found.append(ast.unparse(expand(value, name(takes[0]), rank, inside=False) if same else value.said))
     count = len(node.states)
     lines.line("")
-    with lines.indented(f"def {function}({now}, {before}):"):
+    with lines.indent(f"def {function}({now}, {before}):"):
         lines.line(f"({takes[0]},), [{', '.join(takes[1:])}] = {now}, {before}")
         lines.lines += step.lines.lines
         lines.line(f"return [{', '.join(found[:count])}], [{', '.join(found[count:])}]")
     lines.line("")
-    lines.set_all(kept, name(f"{writer.copied.name_of(scan)}({function}, [{x}], [{', '.join(starts)}]{length})"))
+    lines.set_all(kept, name(f"{writer.vendored.name_of(scan)}({function}, [{x}], [{', '.join(initial)}]{length})"))

@@ -14,11 +14,11 @@ from torch import nn
 
 from modgraph.backends.torch.construct import resolve
 from modgraph.backends.torch.source.calls import Defined, outside, write_items
-from modgraph.backends.torch.source.copied import Copied
-from modgraph.backends.torch.source.formulas import expanded, name
+from modgraph.backends.torch.source.formulas import expand, name
 from modgraph.backends.torch.source.layout import Layout
 from modgraph.backends.torch.source.members import Tree, parameter
-from modgraph.backends.torch.source.text import LINE, class_name, free, last_word, literal, prose, reserved
+from modgraph.backends.torch.source.text import LINE, class_name, free, last_word, literal, prose, reserve_names
+from modgraph.backends.torch.source.vendored import Vendored
 from modgraph.backends.torch.source.writer import Writer
 from modgraph.ir import Body, Graph, OpNode, PoolNode, Region, Result, RouteNode, weights_of
 from modgraph.nn import Pool
@@ -31,7 +31,7 @@ class File:
     """What is copied into a file, and its definitions, each after those that it uses."""
 
     def __init__(self) -> None:
-        self.copied = Copied()
+        self.vendored = Vendored()
         self.known: dict[Any, Defined] = {}
         self.texts: dict[str, Callable[[], str]] = {}  # of definitions, by name
         self.modules: dict[Any, str] = {}  # the classes of modules of pools
@@ -43,7 +43,7 @@ class File:
     def tree(self, graph: Graph, layout: Layout, shared: Tree | None = None) -> Tree:
         """What a model, or the module of a pool, holds; `shared` is what the modules of the pool have in common."""
         weights = (weight for weight in weights_of(graph) if shared is None or not weight.shared)
-        tree = Tree(weights, self.copied, lambda key: self.known[key].name)
+        tree = Tree(weights, self.vendored, lambda key: self.known[key].name)
         self.hold(tree, graph, layout, shared)
         return tree
 
@@ -59,7 +59,7 @@ class File:
                     self.programs.setdefault(node.name, programs[node.name])
                     tree.kinds[node.name] = "pool"
                     tree.pools.append((node, programs[node.name]))
-                    if self._shared_parts(node).leaves:
+                    if self._build_shared_tree(node).leaves:
                         tree.sharing[node.name] = node.size
                     tree.leaves[node.name] = partial(self._pool, tree, node, programs[node.name])
                 elif isinstance(node, RouteNode) and part.graph.router_of(node).weights:
@@ -72,25 +72,25 @@ class File:
                         continue
                     if shared is not None and any(weight.shared for weight in node.op.all_weights()):
                         tree.borrowing.add(node.owner)
-                        given = name(shared.at(node.owner, "", "shared"))
+                        given = name(shared.access(node.owner, "", "shared"))
                         path, named = resolve(path).Own, {}
                         positional = [given, part.graph.signature(node).axes["code_width"]]
                     self._leaf(tree, node.owner, (path, positional, named))
 
     def _leaf(self, tree: Tree, path: str, made: Made) -> None:
         tree.kinds.setdefault(path, resolve(made[0]) if isinstance(made[0], str) else made[0])
-        tree.leaves.setdefault(path, partial(self.made, made))
+        tree.leaves.setdefault(path, partial(self.instantiate, made))
 
-    def made(self, made: Made) -> str:
+    def instantiate(self, made: Made) -> str:
         """The call that makes a module."""
         of, positional, named = made
         of = resolve(of) if isinstance(of, str) else of
         takes = {each.name: each.default for each in _parameters(of)}
-        told = [*zip(takes, positional, strict=False), *named.items()]
+        given = [*zip(takes, positional, strict=False), *named.items()]
         said, skipped = list[str](), False
         is_plain = of.__module__.startswith("modgraph.") and of.__name__ in PLAIN
         is_ours = not of.__module__.startswith("torch") and of.__name__ not in PLAIN
-        for at, (key, value) in enumerate(told):
+        for at, (key, value) in enumerate(given):
             default = takes.get(key, inspect.Parameter.empty)
             if default is not inspect.Parameter.empty and default == value and type(default) is type(value):
                 skipped = True
@@ -98,7 +98,7 @@ class File:
             by_name = skipped or key in named or (is_ours and at > 0)
             text = ast.unparse(value) if isinstance(value, ast.expr) else literal(value)
             said.append(f"{key}={text}" if by_name else text)
-        return f"{f'nn.{of.__name__}' if is_plain else self.copied.name_of(of)}({', '.join(said)})"
+        return f"{f'nn.{of.__name__}' if is_plain else self.vendored.name_of(of)}({', '.join(said)})"
 
     # ------------------------------------------------------------ definitions
 
@@ -117,7 +117,7 @@ class File:
         borrows = any(each.startswith(f"{path}.") for each in tree.borrowing)  # what a pool's module alone is given
         if borrows or path in tree.leaves or path == root or f"{root}.".startswith(f"{path}."):
             return False
-        if not tree.below(path):
+        if not tree.weights_below(path):
             return True
         key = self.key(writer, body)
         return bool(tree.instances.setdefault(path, key) == key)
@@ -128,11 +128,11 @@ class File:
         key, call, layout = self.key(caller, body), body.call, caller.layout
         if key in self.known:
             return self.known[key]
-        defined = self.known[key] = Defined(holds=bool(caller.tree.below(call.weights)))
+        defined = self.known[key] = Defined(holds=bool(caller.tree.weights_below(call.weights)))
         writer = Writer(self, layout, caller.tree, call.weights, caller.inside)
         lines, takes, results = writer.lines, layout.takes(body), layout.results(body)
         items = writer.items(body, results)
-        given = {each: lines.named("x" if len(takes) == 1 else lines.word(each)) for each in takes}
+        given = {each: lines.fresh_name("x" if len(takes) == 1 else lines.word(each)) for each in takes}
         for each, argument in given.items():
             lines.give(each, argument)
         optional = (f"{argument} is not None" for each, argument in given.items() if each.node in layout.optional)
@@ -155,7 +155,7 @@ class File:
     def add(self, name: str, text: Callable[[str], str]) -> str:
         """The name of a definition like this one, whose text is made at the end."""
         known = (f"{name}{at if at > 1 else ''}" for at in count(1))
-        found = next(each for each in known if each not in self.texts and each not in reserved())
+        found = next(each for each in known if each not in self.texts and each not in reserve_names())
         self.texts[found] = partial(text, found)
         return found
 
@@ -164,8 +164,8 @@ class File:
     ) -> str:
         """The text of a class."""
         tree, root = writer.tree, writer.root
-        init = [*tree.members(root), *(f"self.{name} = {made}" for name, made in writer.helpers.items())]
-        init += [*tree.starts(root), *more]
+        init = [*tree.members(root), *(f"self.{name} = {call}" for name, call in writer.helpers.items())]
+        init += [*tree.initialisers(root), *more]
         lines = [*textwrap.wrap(f'"""{prose(doc)}"""', LINE - 4, break_long_words=False), ""] if doc else []
         if init:
             lines += [function("__init__", [f"self{given}"], ["super().__init__()", *init]), ""]
@@ -175,24 +175,24 @@ class File:
 
     def _pool(self, tree: Tree, node: PoolNode, program: PoolNode) -> str:
         names = self.define_modules(node, program)
-        shared, given = self._shared_parts(node), ""
+        shared, given = self._build_shared_tree(node), ""
         if shared.leaves:
             given = f"shared_{len(tree.after)}" if tree.after or tree.borrowing else "shared"
             tree.after[node.name] = given
-            tree.before += [f"{given} = {shared.container('')}", *shared.starts("", given)]
+            tree.before += [f"{given} = {shared.container('')}", *shared.initialisers("", given)]
         calls = ", ".join(f"{each}({given})" for each in names)
         if node.alike:
             calls = f"{names[0]}({given}) for _ in range({node.size})"
         if (id(tree), node.name) not in self.whole_pools:
             return f"nn.ModuleList([{calls}])"
         ranks = {"rank": len(node.message.shape), "result_rank": len(node.result.shape)}
-        told = [f"{key}={value}" for key, value in ranks.items() if value != 1]
-        return f"{self.copied.name_of(Pool)}({', '.join([f'[{calls}]', *told])})"
+        settings = [f"{key}={value}" for key, value in ranks.items() if value != 1]
+        return f"{self.vendored.name_of(Pool)}({', '.join([f'[{calls}]', *settings])})"
 
-    def _shared_parts(self, node: PoolNode) -> Tree:
+    def _build_shared_tree(self, node: PoolNode) -> Tree:
         """What the modules of a pool have in common."""
         region = node.region(0).graph
-        tree = Tree((weight for weight in weights_of(region) if weight.shared and node.alike), self.copied)
+        tree = Tree((weight for weight in weights_of(region) if weight.shared and node.alike), self.vendored)
         for each in region.of_kind(OpNode) if node.alike else ():
             if any(weight.shared for weight in each.op.all_weights()):
                 path, positional, named = region.signature(each).constructor()
@@ -209,7 +209,7 @@ class File:
             self.define_modules(node, program)
 
     def _module_class(self, node: PoolNode, region: Region, program: Graph) -> str:
-        word, shared = last_word(node.name), self._shared_parts(node)
+        word, shared = last_word(node.name), self._build_shared_tree(node)
         content = tuple((each.name, each.shape, each.initial, each.scale) for each in weights_of(region.graph))
         key = (word, region, program, content, bool(shared.leaves))
         if key not in self.modules:
@@ -229,7 +229,7 @@ class File:
         lines, argument, (result, *_) = writer.lines, Result(region.arguments[0]), region.results
         lines.taken |= {"lead", "y"}
         items = writer.items(writer.layout.root, [result])
-        given = lines.named(argument.node)
+        given = lines.fresh_name(argument.node)
         lines.give(argument, given)
         if not writer.inside:
             lines.line(f"lead = {given}.shape[:-{rank}]" if rank else f"lead = {given}.shape")
@@ -237,7 +237,7 @@ class File:
         lines.left[argument] += writer.layout.is_bare(result)
         write_items(writer, items)
         value = writer.value(result)
-        said = expanded(value, name(given), rank, writer.inside) if value.is_bare else value.said
+        said = expand(value, name(given), rank, writer.inside) if value.is_bare else value.said
         if writer.inside:
             lines.line(f"return {ast.unparse(said)}")
         else:

@@ -10,8 +10,8 @@ from typing import Any
 from torch import nn
 
 from modgraph import nn as library
-from modgraph.backends.torch.source.copied import Copied
 from modgraph.backends.torch.source.text import literal
+from modgraph.backends.torch.source.vendored import Vendored
 from modgraph.nn import elementwise, loss
 
 Expression = ast.expr
@@ -30,7 +30,7 @@ class Value:
 
 
 Template = str | None  # an expression with `_0`, `_1`, … for values and `{axis}` for a setting of the module
-Rule = str | Callable[[Any, Sequence[Value], Copied], Template]
+Rule = str | Callable[[Any, Sequence[Value], Vendored], Template]
 
 
 def text(template: str, *values: Expression) -> Expression:
@@ -50,33 +50,33 @@ def name(of: str) -> Expression:
     return ast.parse(of, mode="eval").body
 
 
-def called(function: str, arguments: Sequence[Expression], **named: Expression | None) -> Expression:
+def call_of(function: str, arguments: Sequence[Expression], **named: Expression | None) -> Expression:
     """A call; arguments by name that are None are left out."""
     keywords = [ast.keyword(key, value) for key, value in named.items() if value is not None]
     return ast.Call(name(function), [*arguments], keywords)
 
 
-def cleared(value: Expression, real: Expression | None, otherwise: float = 0.0) -> Expression:
-    """A value without what a mask says is padding."""
-    return value if real is None else text(f"_0.masked_fill(~_1, {literal(otherwise)})", value, real)
+def apply_mask(value: Expression, mask: Expression | None, otherwise: float = 0.0) -> Expression:
+    """A value, filled with `otherwise` where the mask is false."""
+    return value if mask is None else text(f"_0.masked_fill(~_1, {literal(otherwise)})", value, mask)
 
 
-def expanded(value: Value, like: Expression, rank: int, inside: bool) -> Expression:
+def expand(value: Value, like: Expression, rank: int, inside: bool) -> Expression:
     """What is the same for all examples, for as many as a value has, of which one example has so many axes."""
     kept = "".join(", -1" for _ in range(value.rank))
     outer = "len(_1)" if not inside else f"*_1.shape[:-{rank}]" if rank else "*_1.shape"
     return text(f"_0.expand({outer}{kept})", value.said, like)
 
 
-def formula(module: Any, values: Sequence[Value], real: Masks, copied: Copied) -> Expression | None:
-    """What a module computes of some values with masks, in a line; None where there is no such line."""
+def formula(module: Any, values: Sequence[Value], masks: Masks, vendored: Vendored) -> Expression | None:
+    """The expression that a module computes from values with masks; None if it has no rule here."""
     kind = type(module)
-    rule = MASKED.get(kind) or (None if any(real) else FORMULAS.get(kind))
-    template = rule(module, values, copied) if callable(rule) else rule
+    rule = MASKED.get(kind) or (None if any(masks) else FORMULAS.get(kind))
+    template = rule(module, values, vendored) if callable(rule) else rule
     if template is None:
         return None
     settings = {name: literal(each) for name, each in vars(module).items() if f"{{{name}}}" in template}
-    said = [cleared(value.said, mask) for value, mask in zip(values, real, strict=True)]
+    said = [apply_mask(value.said, mask) for value, mask in zip(values, masks, strict=True)]
     return text(template.format_map(settings), *said)
 
 
@@ -89,7 +89,7 @@ def is_apart(module: Any, values: Sequence[Value]) -> bool:
     return isinstance(module, library.Elementwise) and module.name == "sqrt" and values[0].is_apart
 
 
-def arithmetic_of(module: library.Arithmetic, values: Sequence[Value], copied: Copied) -> Template:
+def arithmetic_of(module: library.Arithmetic, values: Sequence[Value], vendored: Vendored) -> Template:
     """left ∘ right."""
     symbol, sides, remaining = module.symbol, list[str](), iter(enumerate(values))
     for number, axes in ((module.left, module.left_lacks), (module.right, module.right_lacks)):
@@ -106,19 +106,19 @@ def arithmetic_of(module: library.Arithmetic, values: Sequence[Value], copied: C
     if symbol in ("<", "<=", ">", ">=", "==", "!="):
         return f"({left} {symbol} {right}).to(_0.dtype)"
     if symbol == "/" and module.right is None and not values[-1].is_apart:
-        return f"{copied.name_of(elementwise.divide)}({left}, {right})"
+        return f"{vendored.name_of(elementwise.divide)}({left}, {right})"
     if symbol == "**" and (module.right is None or 0 != module.right < 1):
-        return f"{copied.name_of(elementwise.power)}({left}, {right})"
+        return f"{vendored.name_of(elementwise.power)}({left}, {right})"
     return f"{left} {symbol} {right}"
 
 
-def elementwise_of(module: library.Elementwise, values: Sequence[Value], copied: Copied) -> Template:
+def elementwise_of(module: library.Elementwise, values: Sequence[Value], vendored: Vendored) -> Template:
     if module.name in ("log", "sqrt") and not values[0].is_apart:
-        return f"{copied.name_of(elementwise.FUNCTIONS[module.name])}(_0)"
+        return f"{vendored.name_of(elementwise.FUNCTIONS[module.name])}(_0)"
     return f"_0.{module.name}()"
 
 
-def transposed(module: library.Transpose, values: Sequence[Value], copied: Copied) -> Template:
+def transpose_of(module: library.Transpose, values: Sequence[Value], vendored: Vendored) -> Template:
     rank = len(module.order)
     moved = [at - rank for at, place in enumerate(module.order) if at - rank != place]
     if len(moved) == 2:
@@ -126,7 +126,7 @@ def transposed(module: library.Transpose, values: Sequence[Value], copied: Copie
     return f"_0.movedim({tuple(module.order)}, {tuple(range(-rank, 0))})"
 
 
-def contracted(module: library.Contract, values: Sequence[Value], copied: Copied) -> Template:
+def contraction_of(module: library.Contract, values: Sequence[Value], vendored: Vendored) -> Template:
     """A map of vectors by a matrix that is the same for all examples; an equation for other products."""
     if module.aligned or not values[1].is_bare or module.free[1] != 1:
         return "torch.einsum({equation}, _0, _1)"
@@ -134,19 +134,19 @@ def contracted(module: library.Contract, values: Sequence[Value], copied: Copied
     return f"F.linear({', '.join(sides)})"
 
 
-def cross_entropy_of(module: library.CrossEntropy, values: Sequence[Value], copied: Copied) -> Template:
+def cross_entropy_of(module: library.CrossEntropy, values: Sequence[Value], vendored: Vendored) -> Template:
     """That of one label for each example, all of which count alike; None for others."""
     plain = not module.weights and module.ignore is None and not module.since and not module.missing
     one = values[1].rank == 0 and not values[0].is_bare
     return "F.cross_entropy(_0, _1.long(), reduction='none')" if plain and one else None
 
 
-def importance_of(module: library.Importance, values: Sequence[Value], copied: Copied) -> Template:
+def importance_of(module: library.Importance, values: Sequence[Value], vendored: Vendored) -> Template:
     """That of one route, or of two."""
     flat = "flatten(1, -2).sum(1)" if module.over == "example" else "flatten(0, -2).sum(0)"
     if len(values) > 2 or any(value.is_bare for value in values):
         return None
-    return " + ".join(f"{copied.name_of(loss.squared_cv)}(_{at}.{flat})" for at in range(len(values)))
+    return " + ".join(f"{vendored.name_of(loss.cv_squared)}(_{at}.{flat})" for at in range(len(values)))
 
 
 FORMULAS: Mapping[type, Rule] = {
@@ -162,13 +162,13 @@ FORMULAS: Mapping[type, Rule] = {
     library.Softmax: "_0.softmax({axis})",
     library.LogSoftmax: "_0.log_softmax({axis})",
     library.Mean: "_0.mean({axis})",
-    library.Flatten: lambda module, values, copied: "_0.flatten(-{rank})" if module.rank else "_0.unsqueeze(-1)",
+    library.Flatten: lambda module, values, vendored: "_0.flatten(-{rank})" if module.rank else "_0.unsqueeze(-1)",
     library.Merge: "_0.flatten({first}, {last})",
     library.Unmerge: "_0.unflatten({axis}, {sizes})",
-    library.Transpose: transposed,
+    library.Transpose: transpose_of,
     library.CrossEntropy: cross_entropy_of,
     library.Importance: importance_of,
-    library.Concat: lambda module, values, copied: (
+    library.Concat: lambda module, values, vendored: (
         f"torch.cat(({''.join(f'_{at}, ' for at in range(len(values)))}), dim=-1)"
     ),
     library.Split: "_0.split({lengths}, dim=-1)",
@@ -176,7 +176,7 @@ FORMULAS: Mapping[type, Rule] = {
     library.StopGradient: "_0.detach()",
     library.Above: "(_0.detach() > {threshold}).to(_0.dtype)",
     library.StraightThrough: "_1.detach() + (_0 - _0.detach()) if self.training else _1",
-    library.MaxPool2d: lambda module, values, copied: (
+    library.MaxPool2d: lambda module, values, vendored: (
         f"F.max_pool2d(_0, {'{kernel_size}' if module.kernel_size == module.stride else '{kernel_size}, {stride}'})"
     ),
 }
@@ -184,7 +184,7 @@ MASKED: Mapping[type, Rule] = {  # of operands whose padding is zero
     library.Unit: "F.normalize(_0, dim={axis}, eps=1e-08)",
     library.Sum: "_0.sum({axis})",
     library.Select: "_0.select({axis}, {index})",
-    library.Contract: contracted,
+    library.Contract: contraction_of,
     library.MaskPadding: "_0",
 }
 NOT_BARE = (library.CrossEntropy, library.Importance)

@@ -29,11 +29,11 @@ class Layout:
         self.definitions: dict[Body, Definition] = {}
         self.programs: dict[str, PoolNode | ScanNode] = {}
         self.nodes: dict[Body, list[Node]] = {}
-        self.alike = computed_once(graph)
+        self.invariant = computed_once(graph)
         self._match(program, self.root)
         self.wanted = tuple(wanted)
         self.live = self.closure(self.wanted)
-        self.gives = self._given()
+        self.gives = self._find_results()
 
     def _match(self, program: Graph, body: Body) -> None:
         bodies = [item for item in body.items if isinstance(item, Body)]
@@ -51,7 +51,7 @@ class Layout:
 
     def is_bare(self, result: Result) -> bool:
         """Whether a value has no axis of examples: it is one for the whole batch."""
-        return result.node in self.alike or self.graph.type_of(result).per == "batch"
+        return result.node in self.invariant or self.graph.type_of(result).per == "batch"
 
     def lengths(self, node: Node) -> list[Result]:
         """The lengths of the axes whose padding a node must know."""
@@ -74,10 +74,10 @@ class Layout:
     def counts(self, node: Node) -> list[Result]:
         """The value that tells how many examples there are, of a node whose operands are the same for all of them."""
         operands = [*self.graph.inputs(node.name).values()]
-        found = next((each for each in operands if each.node in self.alike), None)
-        if node.name in self.alike or not found or not all(map(self.is_bare, operands)) or self.same(node):
+        found = next((each for each in operands if each.node in self.invariant), None)
+        if node.name in self.invariant or not found or not all(map(self.is_bare, operands)) or self.same(node):
             return []
-        while found.node in self.alike:
+        while found.node in self.invariant:
             found = next(iter(self.graph.inputs(found.node).values()))
         return [found]
 
@@ -161,7 +161,7 @@ class Layout:
         needed = ((body, place) for body, place in given if self.nodes[body][place[0]].name in self.first)
         return {(self.definitions[body].name, place) for body, place in needed}
 
-    def _given(self) -> dict[Body, set[Place]]:
+    def _find_results(self) -> dict[Body, set[Place]]:
         """What each body gives: calls of a definition the same, unless one would draw for it what nothing reads."""
         while True:
             found, groups = dict[Body, set[Place]](), defaultdict[str, set[Place]](set)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from modgraph.backends.torch.source.formulas import Expression, name
-from modgraph.backends.torch.source.text import free, numbered, prose
+from modgraph.backends.torch.source.text import free, number_names, prose
 from modgraph.ir import Result
 
 DEEP = 60  # an expression that is longer has a name of its own
@@ -28,7 +28,7 @@ class Lines:
         self.masks: dict[tuple[object, ...], str] = {}
         self.words: dict[Result, str] = {}  # what values are called that a loop begins with
 
-    def named(self, called: str) -> str:
+    def fresh_name(self, called: str) -> str:
         """A name that nothing else has from here on."""
         called = free(called, self.taken)
         self.taken.add(called)
@@ -41,7 +41,7 @@ class Lines:
     def name_for(self, result: Result) -> str:
         """A variable for a value, perhaps one whose value nothing reads any more."""
         pending = self.pending()
-        for called in numbered(free(self.words.get(result) or self.word(result), ())):
+        for called in number_names(free(self.words.get(result) or self.word(result), ())):
             old = self.owners.get(called, [])
             is_free = old and all(self.left[each] <= 0 for each in old) and called not in pending
             if called not in self.taken or is_free:
@@ -101,11 +101,11 @@ class Lines:
             self.assign(result, self.values[result])
         return ast.unparse(self.values[result])
 
-    def held(self, said: Expression, word: str) -> Expression:
+    def bind(self, said: Expression, word: str) -> Expression:
         """A variable for an expression that is said several times."""
         if isinstance(said, ast.Name):
             return said
-        called = self.named(word)
+        called = self.fresh_name(word)
         self.line(f"{called} = {ast.unparse(said)}")
         return name(called)
 
@@ -113,7 +113,7 @@ class Lines:
         self.lines.append(statement)
 
     @contextmanager
-    def indented(self, head: str) -> Iterator[None]:
+    def indent(self, head: str) -> Iterator[None]:
         """Put the lines written within it below another."""
         at = len(self.lines)
         yield
@@ -125,7 +125,7 @@ class Lines:
         """Put the lines written within it under an `if`; values that are read behind it are None otherwise, masks are
         forgotten."""
         masks, known = dict(self.masks), set(self.values)
-        with self.indented(f"if {condition}:"):
+        with self.indent(f"if {condition}:"):
             yield
             read = [each for each in self.values if each not in known and self.left[each] > 0]
             names = dict.fromkeys(self.variable(each) for each in read)

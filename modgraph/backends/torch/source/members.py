@@ -10,8 +10,8 @@ from typing import Any
 from torch import nn
 
 from modgraph.backends.torch.initial import numbers_of_start
-from modgraph.backends.torch.source.copied import Copied
-from modgraph.backends.torch.source.text import is_plain_name, literal, numbered
+from modgraph.backends.torch.source.text import is_plain_name, literal, number_names
+from modgraph.backends.torch.source.vendored import Vendored
 from modgraph.ir import GraphWeight
 from modgraph.nn.names import Named, keep_names
 
@@ -23,9 +23,11 @@ class Tree:
     """What a model, or a module of a pool, holds by path: `leaves` say what makes each layer, pool and parameter,
     `instances` are of classes of the file, `kinds` the torch class of a layer."""
 
-    def __init__(self, weights: Iterable[GraphWeight], copied: Copied, class_of: Callable[[Any], str] = str) -> None:
+    def __init__(
+        self, weights: Iterable[GraphWeight], vendored: Vendored, class_of: Callable[[Any], str] = str
+    ) -> None:
         self.weights = {weight.name: weight for weight in weights}
-        self.copied, self.class_of = copied, class_of  # the class of an instance
+        self.vendored, self.class_of = vendored, class_of  # the class of an instance
         self.leaves: dict[str, Callable[[], str]] = {}
         self.kinds: dict[str, Any] = {}
         self.instances: dict[str, Any] = {}
@@ -35,13 +37,13 @@ class Tree:
         self.before: list[str] = []  # lines that make what they share
         self.after: dict[str, str] = {}  # the variables for that
 
-    def below(self, path: str) -> dict[str, GraphWeight]:
+    def weights_below(self, path: str) -> dict[str, GraphWeight]:
         """The weights below a path."""
         return {name: each for name, each in self.weights.items() if is_below(path, name)}
 
     def content(self, path: str) -> tuple[Any, ...]:
         """The weights below a path, as they are there."""
-        found = self.below(path).items()
+        found = self.weights_below(path).items()
         return tuple((name.removeprefix(f"{path}."), each.shape, each.initial, each.scale) for name, each in found)
 
     def children(self, path: str) -> list[str]:
@@ -54,7 +56,7 @@ class Tree:
         """The attribute for a name below a path: what torch itself sets has none of its own."""
         if name not in CLAIMED:
             return name
-        return next(each for each in numbered(f"{name}_") if each not in self.children(path))
+        return next(each for each in number_names(f"{name}_") if each not in self.children(path))
 
     def is_list(self, path: str) -> bool:
         """Whether modules that are numbered from 0 stand below a path, and nothing else."""
@@ -62,7 +64,7 @@ class Tree:
         is_array = any(self.kinds.get(f"{path}.{name}") is nn.Parameter for name in names)
         return sorted(names, key=len) == [str(at) for at in range(len(names))] and not is_array
 
-    def at(self, path: str, root: str = "", said: str = "self") -> str:
+    def access(self, path: str, root: str = "", said: str = "self") -> str:
         """The expression for what stands at a path, in a class that holds what is below a root."""
         here = root
         for name in path.removeprefix(f"{root}.").split("."):
@@ -81,21 +83,21 @@ class Tree:
         """The lines that make what stands below a root."""
         for name in sorted(self.children(root), key=lambda name: name.isdigit() and int(name)):
             path = f"{root}.{name}" if root else name
-            made = self._made(path)
-            yield from (*self.before, f"{self.at(path, root)} = {made}")
-            yield from (f"{self.at(each, root)}.shared = {shared}" for each, shared in self.after.items())
+            made = self._construct(path)
+            yield from (*self.before, f"{self.access(path, root)} = {made}")
+            yield from (f"{self.access(each, root)}.shared = {shared}" for each, shared in self.after.items())
             self.before, self.after = [], {}
         homes = {root: "self"}  # what the class makes itself to hold others
         for path in (*self.leaves, *self.instances):
             parents = [path[:at] for at, char in enumerate(path) if char == "." and is_below(root, path[:at])]
-            if is_below(root, path) and not self._in_instance(path, root):
-                homes |= {each: self.at(each, root) for each in parents}
+            if is_below(root, path) and not self._belongs_to_instance(path, root):
+                homes |= {each: self.access(each, root) for each in parents}
         for path, said in homes.items():
             names = {name: self.attribute(path, name) for name in self.children(path) if name in CLAIMED}
             if names:
-                yield f"{self.copied.name_of(keep_names)}({said}, {literal(names)})"
+                yield f"{self.vendored.name_of(keep_names)}({said}, {literal(names)})"
 
-    def _made(self, path: str) -> str:
+    def _construct(self, path: str) -> str:
         if path in self.instances:
             return f"{self.class_of(self.instances[path])}()"
         return self.leaves[path]() if path in self.leaves else self.container(path)
@@ -103,7 +105,7 @@ class Tree:
     def container(self, path: str) -> str:
         """The call that makes what holds all that stands below a path."""
         inner = {self.attribute(path, name): f"{path}.{name}" if path else name for name in self.children(path)}
-        parts = {name: self._made(each) for name, each in inner.items()}
+        parts = {name: self._construct(each) for name, each in inner.items()}
         if self.is_list(path):
             runs = [(one, len([*same])) for one, same in groupby(parts[str(at)] for at in range(len(parts)))]
             lists = [f"[{one} for _ in range({times})]" if times > 1 else f"[{one}]" for one, times in runs]
@@ -111,15 +113,15 @@ class Tree:
             return f"nn.ModuleList({' + '.join(lists)})"
         arrays = any(self.kinds.get(each) is nn.Parameter for each in inner.values())
         is_plain = all(is_plain_name(name) and not hasattr(nn.ModuleDict(), name) for name in parts)
-        called = "nn.ModuleDict" if is_plain and not arrays else self.copied.name_of(Named)
+        called = "nn.ModuleDict" if is_plain and not arrays else self.vendored.name_of(Named)
         return f"{called}({{{', '.join(f'{literal(name)}: {each}' for name, each in parts.items())}}})"
 
-    def starts(self, root: str, said: str = "self") -> Iterator[str]:
+    def initialisers(self, root: str, said: str = "self") -> Iterator[str]:
         """A line for each weight of the layers of a class that torch would begin otherwise."""
         for path, kind in self.kinds.items():
-            if kind in (nn.Parameter, "pool") or not is_below(root, path) or self._in_instance(path, root):
+            if kind in (nn.Parameter, "pool") or not is_below(root, path) or self._belongs_to_instance(path, root):
                 continue
-            weights = self.below(path)
+            weights = self.weights_below(path)
             fan = math.prod(weights[f"{path}.weight"].shape[1:]) if f"{path}.weight" in weights else 1
             for name, weight in weights.items():
                 start, is_bias = weight.initial.kind, name.endswith(".bias")
@@ -130,9 +132,9 @@ class Tree:
                 else:
                     is_torchs = issubclass(kind, NORMS) and start == ("zeros" if is_bias else "ones")
                 if not weight.buffer and not is_torchs:
-                    yield initialised(self.at(name, root, said), weight)
+                    yield initialise(self.access(name, root, said), weight)
 
-    def _in_instance(self, path: str, root: str) -> bool:
+    def _belongs_to_instance(self, path: str, root: str) -> bool:
         return any(is_below(each, path) and is_below(root, each) for each in self.instances)
 
     def frozen(self) -> Iterator[str]:
@@ -143,7 +145,7 @@ class Tree:
         for name in (each.name for each in own if each.frozen):
             parts = [*(name[:at] for at, char in enumerate(name) if char == "."), name]
             paths[next(part for part in parts if not any(is_below(part, each) for each in learns))] = None
-        yield from (f"{self.at(path)}.requires_grad_(False)" for path in paths)
+        yield from (f"{self.access(path)}.requires_grad_(False)" for path in paths)
 
 
 def is_below(path: str, name: str) -> bool:
@@ -153,9 +155,9 @@ def is_below(path: str, name: str) -> bool:
 def parameter(weight: GraphWeight) -> str:
     """The call that makes an array that is learnt."""
     empty = f"torch.empty({', '.join(map(str, weight.shape)) or '()'})"
-    return f"nn.Parameter({initialised(empty, weight)})"
+    return f"nn.Parameter({initialise(empty, weight)})"
 
 
-def initialised(said: str, weight: GraphWeight) -> str:
+def initialise(said: str, weight: GraphWeight) -> str:
     """The call that sets a weight to its start."""
     return f"nn.init.{weight.initial.kind}_({', '.join([said, *map(str, numbers_of_start(weight))])})"

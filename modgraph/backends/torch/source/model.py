@@ -21,15 +21,15 @@ from modgraph.backends.torch.labelled import labels_of_losses, mean_of_loss
 from modgraph.backends.torch.model import Model
 from modgraph.backends.torch.source.calls import write_items
 from modgraph.backends.torch.source.file import File, function
-from modgraph.backends.torch.source.formulas import expanded, name, text
+from modgraph.backends.torch.source.formulas import expand, name, text
 from modgraph.backends.torch.source.layout import Item, Layout
-from modgraph.backends.torch.source.text import LINE, arguments, class_name, laid_out, literal, prose
+from modgraph.backends.torch.source.text import LINE, arguments, class_name, literal, prose, wrap_lines
 from modgraph.backends.torch.source.writer import Writer
 from modgraph.declare import format_value
 from modgraph.declare.errors import failure
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, Result, outline, padding_of, weights_of
-from modgraph.nn.padding import refilled, valid, with_labels
+from modgraph.nn.padding import has_labels, repeat_last, valid
 from modgraph.version import VERSION
 
 HEAD = '''"""{title}
@@ -73,11 +73,11 @@ def source_of(model: Model) -> str:
     frozen = [*tree.frozen()]
     own = file.add(class_name(str(model.graph.name)), lambda name: file.class_(name, writer, forward, doc, frozen))
     parts = [each() for each in file.texts.values()]
-    file.copied.calls |= {
+    file.vendored.calls |= {
         each.attr for part in parts for each in ast.walk(ast.parse(part)) if isinstance(each, ast.Attribute)
     }
-    imports, definitions = file.copied.text()
-    texts = [laid_out(each) for each in (*definitions, *parts)]
+    imports, definitions = file.vendored.text()
+    texts = [wrap_lines(each) for each in (*definitions, *parts)]
     return "\n\n\n".join([_head(model.graph, own) + _imports(imports, "\n".join(texts)), *texts]) + "\n"
 
 
@@ -106,14 +106,16 @@ def _forward(writer: Writer, graph: Graph) -> str:
     names, targets = arguments(graph), [*graph.target_types]
     for key, called in names.items():
         lines.give(Result(key), called)
-    lines.lines += _prepared(writer, graph, names)
-    now, later = _in_order(layout, writer.items(layout.root, (*computed.outputs.values(), *computed.losses.values())))
+    lines.lines += _prepare_inputs(writer, graph, names)
+    now, later = _split_losses(
+        layout, writer.items(layout.root, (*computed.outputs.values(), *computed.losses.values()))
+    )
     write_items(writer, now, " and ".join(f"{names[target]} is not None" for target in targets))
     x, found = name(next(iter(names.values()))), dict[str, str]()
     for key, each in computed.outputs.items():
         said = lines.variable(each) if graph.losses else ast.unparse(lines.read(each))
-        is_same = each.node in layout.alike
-        found[key] = ast.unparse(expanded(writer.value(each), x, 0, inside=False)) if is_same else said
+        is_same = each.node in layout.invariant
+        found[key] = ast.unparse(expand(writer.value(each), x, 0, inside=False)) if is_same else said
     result = f"{{{', '.join(f'{literal(key)}: {value}' for key, value in found.items())}}}"
     result = next(iter(found.values())) if len(found) == 1 else result
     doc = '"""The output."""'
@@ -132,7 +134,7 @@ def _forward(writer: Writer, graph: Graph) -> str:
     return function("forward", ["self", *given], [doc, *lines.lines])
 
 
-def _in_order(layout: Layout, items: list[Item]) -> tuple[list[Item], list[Item]]:
+def _split_losses(layout: Layout, items: list[Item]) -> tuple[list[Item], list[Item]]:
     """What comes before the outputs are returned, and what losses alone need. What they draw comes where it stands, as
     all that it is made of."""
     stay, now, later = set(layout.first), list[Item](), list[Item]()
@@ -146,11 +148,11 @@ def _in_order(layout: Layout, items: list[Item]) -> tuple[list[Item], list[Item]
     return now, later
 
 
-def _prepared(writer: Writer, graph: Graph, names: Mapping[str, str]) -> Iterator[str]:
+def _prepare_inputs(writer: Writer, graph: Graph, names: Mapping[str, str]) -> Iterator[str]:
     """What is done to inputs first: padding refilled while the model learns, lengths that are not given made full."""
     for key, type_ in graph.input_types.items():
         for axis, length in padding_of(graph, type_):
-            filled = writer.copied.name_of(refilled)
+            filled = writer.vendored.name_of(repeat_last)
             yield f"if self.training and {names[length]} is not None:"
             yield f"    {names[key]} = {filled}({names[key]}, {axis}, {names[length]})"
     for key, type_ in graph.input_types.items():
@@ -163,16 +165,16 @@ def _prepared(writer: Writer, graph: Graph, names: Mapping[str, str]) -> Iterato
 
 def _losses(writer: Writer, graph: Graph, names: Mapping[str, str]) -> Iterator[str]:
     """Each loss by its name: the mean over the batch, or over the examples that have labels."""
-    labelled, name_of = labels_of_losses(graph), writer.copied.name_of
+    labelled, name_of = labels_of_losses(graph), writer.vendored.name_of
     for key, result in writer.graph.losses.items():
         examples = list[str]()  # that have a label, by target
         for each in labelled.get(key) or ():
-            target, real = names[each.target], "None"
+            target, mask = names[each.target], "None"
             if each.padding:
                 place = name_of(valid)
-                real = " & ".join(f"{place}({target}, {axis}, {names[length]})" for axis, length in each.padding)
-            function = name_of(with_labels)
-            examples.append(f"{function}({target}, {real}, {each.ignored!r}, {each.missing!r})")
+                mask = " & ".join(f"{place}({target}, {axis}, {names[length]})" for axis, length in each.padding)
+            function = name_of(has_labels)
+            examples.append(f"{function}({target}, {mask}, {each.ignored!r}, {each.missing!r})")
         if examples:
             mean = name_of(mean_of_loss)
             said = f"{mean}({writer.lines.variable(result)}, {' | '.join(examples)})"
@@ -184,7 +186,7 @@ def _losses(writer: Writer, graph: Graph, names: Mapping[str, str]) -> Iterator[
 # ------------------------------------------------------------ verified
 
 
-def verified_source(model: Model, batch: Mapping[str, Tensor]) -> str:
+def verify_source(model: Model, batch: Mapping[str, Tensor]) -> str:
     """The file of a model, checked on a batch: the same outputs and losses with targets, the same outputs without.
 
     Raises `ModgraphError` for a layer that cannot be copied, and where the file computes something else.

@@ -14,7 +14,7 @@ from functools import cache
 from itertools import count, pairwise
 from typing import Any
 
-from modgraph.backends.torch.source.copied import definitions
+from modgraph.backends.torch.source.vendored import definitions
 from modgraph.ir import Call, Graph
 
 LINE = 112
@@ -26,7 +26,7 @@ WRITTEN = {"self", "torch", "nn", "F", "math", "Tensor", "losses", "module", "ro
 
 
 @cache
-def reserved() -> frozenset[str]:
+def reserve_names() -> frozenset[str]:
     """Names that no variable and no class may have: those in written lines, and definitions that these may call."""
     return frozenset({*WRITTEN, *dir(builtins), *keyword.kwlist, *definitions()})
 
@@ -47,7 +47,7 @@ def arguments(graph: Graph) -> dict[str, str]:
     return found
 
 
-def numbered(name: str) -> Iterator[str]:
+def number_names(name: str) -> Iterator[str]:
     """A name, and then the same with a number."""
     yield name
     yield from (f"{name}_{at}" for at in count(2))
@@ -57,8 +57,8 @@ def free(name: str, taken: Collection[str], known: bool = False) -> str:
     """A name like this one that nothing else has; one that is `known` to be none of Python's own."""
     name = name if name.isidentifier() else "value_" + re.sub(r"\W", "_", name)
     name = f"value{name}" if name.startswith("__") and not name.endswith("__") else name  # mangled in a class
-    name = f"{name}_" if name in reserved() and not known else name
-    return next(each for each in numbered(name) if each not in taken)
+    name = f"{name}_" if name in reserve_names() and not known else name
+    return next(each for each in number_names(name) if each not in taken)
 
 
 def variable(node: str, call: Call | None) -> str:
@@ -122,7 +122,7 @@ def literal(value: Any) -> str:
     return repr(value)
 
 
-def laid_out(text: str) -> str:
+def wrap_lines(text: str) -> str:
     """A text of Python as people write it."""
     lines, inside = text.splitlines(), set[int]()
     for token in reversed([*tokenize.generate_tokens(io.StringIO(text).readline)]):
@@ -131,10 +131,10 @@ def laid_out(text: str) -> str:
             inside |= {*range(row + 1, last + 1)}
             if token.string.startswith("'") and '"' not in token.string:
                 lines[row - 1] = f'{lines[row - 1][:start]}"{token.string[1:-1]}"{lines[row - 1][end:]}'
-    return "\n".join(each for at, line in enumerate(lines, 1) for each in ([line] if at in inside else _wrapped(line)))
+    return "\n".join(each for at, line in enumerate(lines, 1) for each in ([line] if at in inside else _wrap(line)))
 
 
-def _wrapped(line: str) -> Iterator[str]:
+def _wrap(line: str) -> Iterator[str]:
     """A statement in several lines, if it is long: the longest brackets are opened."""
     code = line if len(line) <= LINE else line.partition("  # ")[0]
     first, *commas, last = _longest(code) if len(code) > LINE and '"""' not in code else (0, 0)
@@ -145,11 +145,11 @@ def _wrapped(line: str) -> Iterator[str]:
     inner = code[first + 1 : last]
     yield code[: first + 1]
     if len(inner) + len(indent) + 4 <= LINE or not commas:
-        yield from _wrapped(f"{indent}    {inner.strip()}")
+        yield from _wrap(f"{indent}    {inner.strip()}")
     else:
         for start, end in pairwise([first, *commas, last]):
-            yield from _wrapped(f"{indent}    {code[start + 1 : end].strip()},")
-    yield from _wrapped(indent + code[last:])
+            yield from _wrap(f"{indent}    {code[start + 1 : end].strip()},")
+    yield from _wrap(indent + code[last:])
 
 
 def _longest(code: str) -> list[int]:

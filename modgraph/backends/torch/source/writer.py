@@ -11,11 +11,11 @@ import torch
 from modgraph import nn as library
 from modgraph.backends.torch.construct import construct
 from modgraph.backends.torch.source import formulas
-from modgraph.backends.torch.source.formulas import Expression, Value, called, expanded, name, text
+from modgraph.backends.torch.source.formulas import Expression, Value, call_of, expand, name, text
 from modgraph.backends.torch.source.layout import Item, Layout
 from modgraph.backends.torch.source.lines import DEEP, Lines
 from modgraph.backends.torch.source.members import Tree
-from modgraph.backends.torch.source.text import last_word, literal, numbered
+from modgraph.backends.torch.source.text import last_word, literal, number_names
 from modgraph.ir import Body, OpNode, Result, RouteNode, ScanNode
 from modgraph.ops.array import Array, State
 
@@ -31,7 +31,7 @@ class Writer:
 
     def __init__(self, file: File, layout: Layout, tree: Tree, root: str, inside: bool = False) -> None:
         self.file, self.layout, self.tree, self.root, self.inside = file, layout, tree, root, inside
-        self.graph, self.copied, self.lines = layout.graph, file.copied, Lines(layout.word)
+        self.graph, self.vendored, self.lines = layout.graph, file.vendored, Lines(layout.word)
         self.helpers: dict[str, str] = {}  # modules without weights, by attribute
         self.borrowed: dict[str, str] = {}  # the arguments for what stands elsewhere, by path
         self.apart: set[Result] = set()  # values that are away from zero
@@ -42,9 +42,9 @@ class Writer:
     def member(self, path: str) -> str:
         """The expression for what stands at a path."""
         if not self.root or path.startswith(f"{self.root}."):
-            return self.tree.at(path, self.root)
+            return self.tree.access(path, self.root)
         if path not in self.borrowed:
-            self.borrowed[path] = self.lines.named(last_word(path))
+            self.borrowed[path] = self.lines.fresh_name(last_word(path))
         return self.borrowed[path]
 
     def argument(self, path: str) -> str:
@@ -58,7 +58,7 @@ class Writer:
         known = next((name for name, each in self.helpers.items() if each == made), None)
         if known is None:
             taken = {*self.helpers, *self.tree.children(self.root), *dir(torch.nn.Module())}
-            known = next(each for each in numbered(word) if each not in taken)
+            known = next(each for each in number_names(word) if each not in taken)
             self.helpers[known] = made
         return f"self.{known}"
 
@@ -102,11 +102,11 @@ class Writer:
         """What a node reads, and the masks of operands with padding. What is the same for all examples is given to as
         many as the others have, unless the node does so."""
         operands, counts = self.layout.operands(node), self.layout.counts(node)
-        real = self._masks(node, operands)
-        same = [each.node in self.layout.alike for each in operands]
+        masks = self._masks(node, operands)
+        same = [each.node in self.layout.invariant for each in operands]
         broadcasts = isinstance(node, OpNode) and node.op.broadcasts and not counts
         like = None
-        if any(same) and not broadcasts and node.name not in self.layout.alike:
+        if any(same) and not broadcasts and node.name not in self.layout.invariant:
             like = counts[0] if counts else next(each for each in operands if not self.layout.is_bare(each))
             self.lines.variable(like)
         values = [self.value(each) for each in operands]
@@ -114,10 +114,10 @@ class Writer:
         if like is not None:
             said = self.lines.values[like], len(self.graph.type_of(like).shape), self.inside
             values = [
-                Value(expanded(value, *said), value.rank) if is_same else value
+                Value(expand(value, *said), value.rank) if is_same else value
                 for is_same, value in zip(same, values, strict=True)
             ]
-        return values, real
+        return values, masks
 
     def _masks(self, node: OpNode | RouteNode | ScanNode, operands: Sequence[Result]) -> list[Expression | None]:
         found: list[Expression | None] = [None] * len(operands)
@@ -129,9 +129,9 @@ class Writer:
         for at, (of, axes) in enumerate(zip(operands, padding, strict=False)):
             key = tuple((place + 1, lengths[axis]) for place, axis in axes.items()), len(self.graph.type_of(of).shape)
             if axes and key not in known:
-                x, function = self.lines.variable(of), self.copied.name_of(library.valid)
+                x, function = self.lines.variable(of), self.vendored.name_of(library.valid)
                 masks = [f"{function}({x}, {place}, {self.lines.variable(each)})" for place, each in key[0]]
-                known[key] = self.lines.named("real")
+                known[key] = self.lines.fresh_name("mask")
                 self.lines.line(f"{known[key]} = {' & '.join(masks)}")
             found[at] = name(known[key]) if axes else None
         return found
@@ -147,11 +147,11 @@ class Writer:
             self.apart.add(result)
             self.set(result, name(f"{self.member(node.owner)}()"), stays=False)
         elif isinstance(node.op, Array):
-            self.set(result, name(self.member(node.owner)) if node.op.all_weights() else self._given_array(node))
+            self.set(result, name(self.member(node.owner)) if node.op.all_weights() else self._constant_array(node))
         elif len(node.types) > 1:
-            self.lines.set_all([Result(node.name, at) for at in range(len(node.types))], self._computed(node))
+            self.lines.set_all([Result(node.name, at) for at in range(len(node.types))], self._compute(node))
         else:
-            self.set(result, self._computed(node), stays=not self.layout.is_chance(node))
+            self.set(result, self._compute(node), stays=not self.layout.is_chance(node))
 
     def _same(self, result: Result, source: Result) -> None:
         if source in self.lines.waiting and self.lines.left[result] > 1:
@@ -164,7 +164,7 @@ class Writer:
         else:
             self.lines.wait(result, said)
 
-    def _given_array(self, node: OpNode) -> Expression:
+    def _constant_array(self, node: OpNode) -> Expression:
         _, (_, sizes, values), _ = self.graph.signature(node).constructor()
         (like,) = self.layout.reads(node)
         if len(values) == 1:
@@ -175,17 +175,17 @@ class Writer:
         said = f"_0.new_{said}{more}" if plain else f"torch.{said}, device=_0.device{more}"
         return text(said, self.lines.read(like))
 
-    def _computed(self, node: OpNode) -> Expression:
+    def _compute(self, node: OpNode) -> Expression:
         """The expression for what an op gives: a formula, or a call of its module."""
-        bare, module = node.name in self.layout.alike, None
+        bare, module = node.name in self.layout.invariant, None
         if not node.op.all_weights():
             with torch.device("meta"):
                 module = construct(self.graph.signature(node))
-        values, real = self.operands(node)
+        values, masks = self.operands(node)
         # torch's own function takes [B, C, H, W] alone
         outside = isinstance(module, library.MaxPool2d) and (self.inside or values[0].rank != 3)
         if module is not None and not outside and not (bare and isinstance(module, formulas.NOT_BARE)):
-            found = formulas.formula(module, values, real, self.copied)
+            found = formulas.formula(module, values, masks, self.vendored)
             if found is not None:
                 if formulas.is_apart(module, values):
                     self.apart.add(Result(node.name))
@@ -194,9 +194,9 @@ class Writer:
         if node.op.all_weights():
             function = self.member(node.owner)
         else:
-            function = self.helper(node.op.name, self.file.made(self.graph.signature(node).constructor()))
-        masks: Expression | None = None
-        if any(real):
-            masks = ast.Tuple([each or name("None") for each in real], ast.Load()) if node.op.masks_each else real[0]
-        found = called(function, said, real=masks)
+            function = self.helper(node.op.name, self.file.instantiate(self.graph.signature(node).constructor()))
+        mask: Expression | None = None
+        if any(masks):
+            mask = ast.Tuple([each or name("None") for each in masks], ast.Load()) if node.op.masks_each else masks[0]
+        found = call_of(function, said, mask=mask)
         return text("_0[0]", found) if bare else found

@@ -19,9 +19,10 @@ from torch import Tensor, nn
 
 
 class Attention(nn.Module):
-    """softmax(Q Kᵀ / √W) V for each head, joined and mapped once more.
+    """softmax(Q Kᵀ / √W) V for each head, concatenated and projected.
 
-    With `kv_heads`, so many heads of keys and values, queries, keys and values have a map each; else one for all.
+    With `kv_heads` (grouped-query attention), queries, keys and values have a projection each; otherwise they share
+    one.
     """
 
     def __init__(
@@ -58,51 +59,55 @@ class Attention(nn.Module):
         self,
         x: Tensor,
         memory: Tensor | None=None,
-        mask: Tensor | None=None,
-        real: tuple[Tensor | None, ...]=(None, None),
+        attn_mask: Tensor | None=None,
+        mask: tuple[Tensor | None, ...]=(None, None),
     ) -> Tensor:
-        """x [..., N, D] gives the same shape, of memory [..., M, E] or of itself; mask [..., N, M] or [..., M] is zero
-        where a token is not seen. No token looks at padding, which `real` [..., N, 1] tells of each operand."""
-        real_keys = real[0] if memory is None else real[1]
-        q, k, v = self._mapped(cleared(x, real[0]), None if memory is None else cleared(memory, real[1]))
+        """x [..., N, D] attends to memory [..., M, E], or to itself, and gives [..., N, D].
+
+        attn_mask [..., N, M] or [..., M] is zero where a token may not attend. `mask` has the padding mask of each
+        operand, [..., N, 1] and [..., M, 1]: no token attends to padding.
+        """
+        key_mask = mask[0] if memory is None else mask[1]
+        q, k, v = self._project(apply_mask(x, mask[0]), None if memory is None else apply_mask(memory, mask[1]))
         if self.q_norm is not None and self.k_norm is not None:
             q, k = (self.q_norm(q), self.k_norm(k))
         if self.rotary is not None:
-            turns = self.rotary(q)
-            q, k = (turned(q, turns), turned(k, turns if memory is None else self.rotary(k)))
+            rotation = self.rotary(q)
+            q, k = (rotate(q, rotation), rotate(k, rotation if memory is None else self.rotary(k)))
         q, k, v = (each.transpose(-3, -2) for each in (q, k, v))
-        seen = self._seen(q, k, mask, real_keys)
-        bias = seen if self.relative is None else self.relative(q.shape[-2], k.shape[-2], seen)
-        alone = self.causal and bias is None
-        y = attend(q, k, v, bias, causal=alone, grouped=self.grouped)
-        if seen is not None:
-            y = y.masked_fill(~seen.any(-1, keepdim=True), 0.0)
+        visible = self._merge_masks(q, k, attn_mask, key_mask)
+        bias = visible if self.relative is None else self.relative(q.shape[-2], k.shape[-2], visible)
+        y = attend(q, k, v, bias, causal=self.causal and bias is None, grouped=self.grouped)
+        if visible is not None:
+            y = y.masked_fill(~visible.any(-1, keepdim=True), 0.0)
         return self.out(y.transpose(-3, -2).flatten(-2))
 
-    def _mapped(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries [..., N, H, W], keys and values [..., M, H, W], of as many heads as each has."""
+    def _project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries [..., N, H, W], keys and values [..., M, H or kv_heads, W]."""
         if self.kv_heads is not None:
             memory, kv_heads = (x if memory is None else memory, self.kv_heads)
             return (
-                in_heads(self.q(x), self.heads),
-                in_heads(self.k(memory), kv_heads),
-                in_heads(self.v(memory), kv_heads),
+                split_heads(self.q(x), self.heads),
+                split_heads(self.k(memory), kv_heads),
+                split_heads(self.v(memory), kv_heads),
             )
         if memory is None:
-            q, k, v = in_heads(self.qkv(x), 3, self.heads).unbind(-3)
+            q, k, v = split_heads(self.qkv(x), 3, self.heads).unbind(-3)
             return (q, k, v)
         joined, weight, bias = (self.qkv.out_features // 3, self.qkv.weight, self.qkv.bias)
         of_q, of_kv = (slice(None, joined), slice(joined, None))
         q = F.linear(x, weight[of_q], None if bias is None else bias[of_q])
         kv = F.linear(memory, weight[of_kv], None if bias is None else bias[of_kv])
-        k, v = in_heads(kv, 2, self.heads).unbind(-3)
-        return (in_heads(q, self.heads), k, v)
+        k, v = split_heads(kv, 2, self.heads).unbind(-3)
+        return (split_heads(q, self.heads), k, v)
 
-    def _seen(self, q: Tensor, k: Tensor, mask: Tensor | None, real: Tensor | None) -> Tensor | None:
-        """Which tokens each sees, a mask that broadcasts against [..., H, N, M]; None where `causal` says it all."""
-        found = None if real is None else real.transpose(-1, -2).unsqueeze(-3)
-        if mask is not None:
-            rows = mask if mask.dim() == q.dim() - 1 else mask.unsqueeze(-2)
+    def _merge_masks(
+        self, q: Tensor, k: Tensor, attn_mask: Tensor | None, key_mask: Tensor | None
+    ) -> Tensor | None:
+        """Combine all masks into one that broadcasts against [..., H, N, M]; None where `is_causal` suffices."""
+        found = None if key_mask is None else key_mask.transpose(-1, -2).unsqueeze(-3)
+        if attn_mask is not None:
+            rows = attn_mask if attn_mask.dim() == q.dim() - 1 else attn_mask.unsqueeze(-2)
             given = (rows != 0).unsqueeze(-3)
             found = given if found is None else found & given
         if self.causal and (found is not None or self.relative is not None):
@@ -111,27 +116,29 @@ class Attention(nn.Module):
         return found
 
 
-def in_heads(x: Any, *parts: int) -> Tensor:
-    """The last axis cut into so many parts, of parts."""
+def split_heads(x: Any, *parts: int) -> Tensor:
+    """Unflatten the last axis into `parts` and the remaining width."""
     return x.unflatten(-1, (*parts, -1))
 
 
-def turned(x: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
-    """x [..., N, H, W] with number i and that half a head further turned as a pair (Su et al., RoFormer, 2021), which
-    is how Llama's weights lie."""
-    cos, sin = turns
+def rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
+    """Rotate number i of x [..., N, H, W] with the one half a head later (Su et al., RoFormer, 2021), in Llama's
+    layout."""
+    cos, sin = rotation
     first, second = x.chunk(2, -1)
     return torch.cat((first * cos - second * sin, second * cos + first * sin), -1)
 
 
-def cleared(x: Tensor, real: Tensor | None, otherwise: float=0.0) -> Tensor:
-    """x where `real`, a mask that broadcasts against it, is true. What stands in padding, be it infinite or no number,
-    reaches neither values nor gradients."""
-    return x if real is None else x.masked_fill(~real, otherwise)
+def apply_mask(x: Tensor, mask: Tensor | None, otherwise: float=0.0) -> Tensor:
+    """Fill x with `otherwise` where the mask, which broadcasts against it, is false.
+
+    Unlike a product, this keeps infinities and NaNs in padding out of values and gradients.
+    """
+    return x if mask is None else x.masked_fill(~mask, otherwise)
 
 
 class Relative(nn.Module):
-    """A learned number for each head and bucket of distances, added to the scores (Raffel et al., T5, 2020)."""
+    """A learned bias for each head and bucket of distances, added to the scores (Raffel et al., T5, 2020)."""
 
     def __init__(self, buckets: int, heads: int, causal: bool) -> None:
         super().__init__()
@@ -141,21 +148,21 @@ class Relative(nn.Module):
         ]
         self.later = 0 if causal else buckets // 2
 
-    def forward(self, N: int, M: int, seen: Tensor | None) -> Tensor:
-        """What is added to scores [..., H, N, M]: the least number where a token is not seen."""
+    def forward(self, N: int, M: int, visible: Tensor | None) -> Tensor:
+        """The bias [1, H, N, M], broadcast against `visible`; the least finite number where that is false."""
         device = self.weight.device
         back = torch.arange(N, device=device).unsqueeze(-1) - torch.arange(M, device=device)
         table = constant(self.table, torch.int64, device)
         bucket = table[back.abs().clamp(max=FARTHEST)] + self.later * (back < 0)
         bias = self.weight[bucket].permute(2, 0, 1).unsqueeze(0)
-        return bias if seen is None else bias.masked_fill(~seen, torch.finfo(bias.dtype).min)
+        return bias if visible is None else bias.masked_fill(~visible, torch.finfo(bias.dtype).min)
 
 
 FARTHEST = 128
 
 
 def bucket_of(distance: int, buckets: int) -> int:
-    """Half of the buckets are a distance each, the others grow with its logarithm up to `FARTHEST`."""
+    """The bucket of a distance. Half of the buckets hold one distance each; the others grow logarithmically."""
     exact = buckets // 2
     if distance < exact:
         return distance
@@ -164,19 +171,19 @@ def bucket_of(distance: int, buckets: int) -> int:
 
 
 def exact(x: Tensor) -> torch.dtype:
-    """A type that holds whole numbers as they are, where that of x, of two bytes, would round them."""
+    """A dtype that represents whole numbers exactly: float32 if that of x has two bytes, else that of x."""
     return x.dtype if x.dtype.itemsize >= 4 else torch.float32
 
 
 def constant(values: Sequence[float], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Given numbers [n] as a tensor."""
+    """A tensor [n] of constant numbers."""
     if device.type != "cuda" or torch.compiler.is_compiling():
         return torch.tensor(values, dtype=dtype, device=device)
-    return sent(torch.tensor(values, dtype=dtype), device)
+    return to_device(torch.tensor(values, dtype=dtype), device)
 
 
-def sent(x: Tensor, device: torch.device, dtype: torch.dtype | None=None) -> Tensor:
-    """A tensor on a device, of another type where one is named."""
+def to_device(x: Tensor, device: torch.device, dtype: torch.dtype | None=None) -> Tensor:
+    """Copy a tensor to a device, and convert it to `dtype` if that is given."""
     x = x if dtype is None else x.to(dtype=dtype)
     if device.type != "cuda" or x.device.type != "cpu":
         return x.to(device)
@@ -184,7 +191,7 @@ def sent(x: Tensor, device: torch.device, dtype: torch.dtype | None=None) -> Ten
 
 
 class Rotary(nn.Module):
-    """By which angles pairs of numbers of a head are turned at each place: place · base^(−2i/W) for pair i."""
+    """Rotation angles of rotary embeddings: position · base^(−2i/W) for pair i of a head's numbers."""
 
     def __init__(self, width: int, base: float) -> None:
         super().__init__()
@@ -192,7 +199,7 @@ class Rotary(nn.Module):
         self.speeds = [base ** (-at / half) for at in range(half)]
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Cosines and sines [N, 1, W / 2] for x [..., N, H, W], places counted from 0."""
+        """Cosines and sines [N, 1, W / 2] for x [..., N, H, W], positions from 0."""
         angle: Any = {"dtype": exact(x), "device": x.device}
         places = torch.arange(x.shape[-3], **angle)
         angles = places[:, None, None] * constant(self.speeds, **angle)
@@ -200,7 +207,7 @@ class Rotary(nn.Module):
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, grouped: bool) -> Tensor:
-    """torch's fused attention for q [..., H, N, W], with outer axes merged: its kernels and its exporter take one."""
+    """Call torch's fused attention on q [..., H, N, W]. Its kernels and exporter take one outer axis, so merge them."""
     outer = q.shape[:-3]
     if len(outer) > 1:
         q, k, v = (each.flatten(0, -4) for each in (q, k, v))
@@ -211,7 +218,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, g
 
 
 class Position(nn.Module):
-    """Adds a learned vector to each position."""
+    """Adds a learned vector to each position of x [..., N, D]."""
 
     def __init__(self, positions: int, width: int) -> None:
         super().__init__()
@@ -222,7 +229,7 @@ class Position(nn.Module):
 
 
 class ClassToken(nn.Module):
-    """Puts a learned token in front: [..., N, D] to [..., N + 1, D]."""
+    """Prepends a learned token: [..., N, D] to [..., N + 1, D]."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -234,7 +241,7 @@ class ClassToken(nn.Module):
 
 
 class _Images(nn.Module):
-    """Lets a layer that knows [B, C, H, W] take any outer axes."""
+    """Lets a layer of [B, C, H, W] take any outer axes."""
 
     def forward(self, x: Tensor) -> Tensor:
         if x.dim() == 4:
@@ -258,43 +265,43 @@ class PatchEmbed(Conv2d):
         return super().forward(x).flatten(-2).transpose(-1, -2)
 
 
-def squared_cv(x: Tensor) -> Tensor:
-    """Variance (unbiased) over squared mean along the last axis; 0 for a single value."""
+def cv_squared(x: Tensor) -> Tensor:
+    """The squared coefficient of variation along the last axis, with unbiased variance; 0 for a single value."""
     if x.shape[-1] == 1:
         return x.new_zeros(x.shape[:-1])
     least = 2.0 ** 20 * torch.finfo(x.dtype).tiny
     return x.var(-1) / (x.mean(-1) ** 2).clamp(min=least)
 
 
-def by_choice(x: Tensor, gates: Tensor, choice: Tensor, modules: Any) -> Tensor:
-    """Each token's sum of gate_j f_j(x) over the modules that are chosen for it; each runs on the tokens that chose it.
+def route_by_choice(x: Tensor, gates: Tensor, choice: Tensor, modules: Any) -> Tensor:
+    """Sum gate_j f_j(x) over the modules of each token's choice; each module runs on the tokens that chose it.
 
     x [..., message], gates and choice [..., M] give [..., result].
     """
-    x_S, gates_SM, chosen_SM = flat(x, gates, choice)
-    tokens_of = [chosen_SM[:, j].nonzero().squeeze(1) for j in range(len(modules))]
+    x_S, gates_SM, choice_SM = flat(x, gates, choice)
+    tokens_of = [choice_SM[:, j].nonzero().squeeze(1) for j in range(len(modules))]
     values = torch.cat([modules[j](x_S.index_select(0, at)) for j, at in enumerate(tokens_of)])
     weight = torch.cat([gates_SM[:, j].index_select(0, at) for j, at in enumerate(tokens_of)])
-    found = added(values, weight, torch.cat(tokens_of), x_S.shape[0])
+    found = sum_edges(values, weight, torch.cat(tokens_of), x_S.shape[0])
     return found.reshape(*gates.shape[:-1], *found.shape[1:])
 
 
-def added(values_E: Tensor, weight_E: Tensor, token_E: Tensor, tokens: int) -> Tensor:
-    """The weighted sum of the values of all edges to each token [S, result]."""
+def sum_edges(values_E: Tensor, weight_E: Tensor, token_E: Tensor, tokens: int) -> Tensor:
+    """Sum values [E, result] times weights [E] over the edges of each token: [S, result]."""
     weighted = values_E.flatten(1) * weight_E.unsqueeze(-1)
     total = weighted.new_zeros(tokens, weighted.shape[1]).index_add(0, token_E, weighted)
     return total.reshape(-1, *values_E.shape[1:])
 
 
 def flat(tokens: Tensor, gates: Tensor, choice: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Tokens of all examples [S, message], and their gates and choices [S, M]."""
+    """Flatten outer axes: tokens [..., N, message] to [S, message], gates and choice [..., N, M] to [S, M]."""
     M = gates.shape[-1]
     return (tokens.reshape(-1, *tokens.shape[gates.dim() - 1:]), gates.reshape(-1, M), choice.reshape(-1, M))
 
 
 @dataclass_transform(eq_default=False)
 class Layer(nn.Module):
-    """A module whose annotated fields are what its constructor takes."""
+    """A module whose annotated fields are the arguments of its constructor."""
 
     def __init_subclass__(cls) -> None:
         dataclass(eq=False, repr=False)(cls)
@@ -308,50 +315,50 @@ class AlongAxis(Layer):
 
 
 class KthLargest(AlongAxis):
-    """The k-th largest value, padding left out; of fewer the least, of none zero."""
+    """The k-th largest value without padding; the least if there are fewer than k, zero if there are none."""
     k: int
 
-    def forward(self, x: Tensor, real: Tensor | None=None) -> Tensor:
-        order = sorted_places(cleared(x.detach(), real, -torch.inf), self.axis, descending=True)
-        if real is None:
+    def forward(self, x: Tensor, mask: Tensor | None=None) -> Tensor:
+        order = stable_argsort(apply_mask(x.detach(), mask, -torch.inf), self.axis, descending=True)
+        if mask is None:
             last = order.narrow(self.axis, min(self.k, x.shape[self.axis]) - 1, 1).clone()
             return x.gather(self.axis, last).squeeze(self.axis)
-        count = real.sum(self.axis, keepdim=True)
+        count = mask.sum(self.axis, keepdim=True)
         at = (count.clamp(max=self.k) - 1).clamp(min=0).expand(order.narrow(self.axis, 0, 1).shape)
         found = x.gather(self.axis, order.gather(self.axis, at)).squeeze(self.axis)
-        return torch.where(real.any(self.axis), found, 0.0)
+        return torch.where(mask.any(self.axis), found, 0.0)
 
 
-def sorted_places(x: Tensor, axis: int, descending: bool=False) -> Tensor:
-    """The places along an axis in the order of their values, of equal ones the first in front.
+def stable_argsort(x: Tensor, axis: int, descending: bool=False) -> Tensor:
+    """The indices that sort x along an axis, stably.
 
-    ONNX has no stable sort, but its TopK, which any sort becomes, takes the first of equal values.
+    ONNX has no stable sort, but torch exports any sort as TopK, which takes the first of equal values.
     """
     return x.argsort(dim=axis, descending=descending, stable=True)
 
 
 class TopKMask(AlongAxis):
-    """One at the k largest along an axis, of equal ones the first."""
+    """One at the k largest along an axis, else zero; ties go to the first."""
     k: int
 
-    def forward(self, x: Tensor, real: Tensor | None=None) -> Tensor:
-        """x of any shape gives the same shape; padding is never chosen."""
-        values = cleared(x.detach(), real, -torch.inf)
-        chosen = top_k_mask(values.movedim(self.axis, -1), self.k).movedim(-1, self.axis)
-        return cleared(chosen.to(x.dtype), real)
+    def forward(self, x: Tensor, mask: Tensor | None=None) -> Tensor:
+        """x of any shape gives the same shape; the choice never falls on padding."""
+        values = apply_mask(x.detach(), mask, -torch.inf)
+        choice = top_k_mask(values.movedim(self.axis, -1), self.k).movedim(-1, self.axis)
+        return apply_mask(choice.to(x.dtype), mask)
 
 
 def top_k_mask(scores: Tensor, k: int) -> Tensor:
-    """True at the k largest along the last axis, of equal ones the first: k rounds of argmax."""
-    chosen, left = (torch.zeros_like(scores, dtype=torch.bool), scores)
+    """True at the k largest of scores [..., M] along the last axis, by k rounds of argmax; ties go to the first."""
+    choice, left = (torch.zeros_like(scores, dtype=torch.bool), scores)
     for round_ in range(k):
-        left = left if round_ == 0 else scores.masked_fill(chosen, -torch.inf)
-        chosen = chosen.scatter(-1, left.argmax(-1, keepdim=True), True)
-    return chosen
+        left = left if round_ == 0 else scores.masked_fill(choice, -torch.inf)
+        choice = choice.scatter(-1, left.argmax(-1, keepdim=True), True)
+    return choice
 
 
 class NormalNoise(Layer):
-    """Normal noise of a deviation, a number or a value, in training; nothing is drawn where that is the number zero."""
+    """Normal noise in training. The deviation is a number or an operand; the number zero samples nothing."""
     deviation: float | None = None
 
     def forward(self, x: Tensor, deviation: Tensor | None=None) -> Tensor:
@@ -362,12 +369,12 @@ class NormalNoise(Layer):
 
 
 def standard_normal(like: Tensor) -> Tensor:
-    """Normal noise of a tensor's shape, type and device; the same for an example whichever process has it."""
+    """Sample normal noise of a tensor's shape, dtype and device; it does not depend on how the batch is sharded."""
     return noise_like(like, torch.randn)
 
 
 def noise_like(like: Tensor, draw: Callable[..., Tensor]) -> Tensor:
-    """Noise of a tensor's shape, type and device."""
+    """Sample noise of a tensor's shape, dtype and device by `draw`."""
     return draw(like.shape, dtype=like.dtype, device=like.device)
 
 
@@ -475,7 +482,7 @@ class Cosine(nn.Module):
         scores = F.linear(query, F.normalize(self.keys, dim=-2, eps=1e-08).transpose(-2, -1))  # [B, 17, 6]
         scores = scores * self.scale.clamp(max=4.605170185988092).exp()  # [B, 17, 6]
         gates, noisy, chosen, y = self.k_by_softmax(scores)
-        return by_choice(x, gates, chosen, expert), scores.softmax(-1), y
+        return route_by_choice(x, gates, chosen, expert), scores.softmax(-1), y
 
 
 class Blocks2(nn.Module):
@@ -520,10 +527,10 @@ class GmoeDigits(nn.Module):
         head = self.head(logits)  # [B, 10]
         if label is None:
             return head
-        importance_load = squared_cv(probabilities.flatten(0, -2).sum(0)) + squared_cv(
+        importance_load = cv_squared(probabilities.flatten(0, -2).sum(0)) + cv_squared(
             probabilities_2.flatten(0, -2).sum(0)
         )
-        importance_load_2 = squared_cv(y.flatten(0, -2).sum(0)) + squared_cv(y_2.flatten(0, -2).sum(0))  # []
+        importance_load_2 = cv_squared(y.flatten(0, -2).sum(0)) + cv_squared(y_2.flatten(0, -2).sum(0))  # []
         losses = {
             "loss.cross_entropy": F.cross_entropy(head, label.long(), reduction="none").mean(),
             "loss.importance_load": (0.005 * (importance_load + importance_load_2)).mean(),

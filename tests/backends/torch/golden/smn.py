@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 
 class ModulatedMap(nn.Module):
-    """What the modules of a pool share: y = W (x ⊙ LayerNorm(Wc c)) + b, the code c given."""
+    """y = W (x ⊙ LayerNorm(Wc c)) + b for a code c. The modules of a pool share W, Wc and b."""
 
     def __init__(self, width_in: int, width: int, code_width: int) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class ModulatedMap(nn.Module):
 
 
 class Coded(nn.Module):
-    """One module of a pool that shares a modulated map with the others: only the code is its own."""
+    """One module of a pool whose modules share a modulated map; it owns a code [C]."""
 
     def __init__(self, shared: nn.Module, code_width: int) -> None:
         super().__init__()
@@ -40,8 +40,8 @@ class Coded(nn.Module):
         return self._shared[0](x, self.code)
 
 
-def squared_cv(x: Tensor) -> Tensor:
-    """Variance (unbiased) over squared mean along the last axis; 0 for a single value."""
+def cv_squared(x: Tensor) -> Tensor:
+    """The squared coefficient of variation along the last axis, with unbiased variance; 0 for a single value."""
     if x.shape[-1] == 1:
         return x.new_zeros(x.shape[:-1])
     least = 2.0 ** 20 * torch.finfo(x.dtype).tiny
@@ -134,6 +134,6 @@ class Smn(nn.Module):
             return logits
         losses = {
             "loss.cross_entropy": F.cross_entropy(logits, label.long(), reduction="none").mean(),
-            "loss.importance": (0.001 * squared_cv(gates.flatten(1, -2).sum(1))).mean(),
+            "loss.importance": (0.001 * cv_squared(gates.flatten(1, -2).sum(1))).mean(),
         }
         return logits, losses

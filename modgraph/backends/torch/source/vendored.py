@@ -76,7 +76,7 @@ def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, Place | s
 
 
 @dataclass
-class Copied:
+class Vendored:
     """What a text needs. `calls` are the names of methods that it calls."""
 
     calls: set[str] = field(default_factory=set)
@@ -94,16 +94,16 @@ class Copied:
         """Lines that import, and definitions, each after those that it is made of."""
         before, kept = -1, dict[Place, ast.stmt]()
         while before != len(self.calls):
-            before, kept = len(self.calls), self._kept()
+            before, kept = len(self.calls), self._collect()
         meanings = [_meaning(place[0], name) for place, node in kept.items() for name in _names(node)]
         names: dict[Place, str] = {}
         for home, name in kept:
             known = (name, *(f"{name}_{home.rpartition('.')[2]}{at or ''}" for at in range(len(kept))))
             names[home, name] = next(each for each in known if each not in names.values())
-        parts = [ast.unparse(_Renamed(place, names).visit(deepcopy(kept[place]))) for place in _ordered(kept)]
+        parts = [ast.unparse(_Renamed(place, names).visit(deepcopy(kept[place]))) for place in _sort(kept)]
         return sorted({each for each in meanings if isinstance(each, str)}), list(dict.fromkeys(parts))
 
-    def _kept(self) -> dict[Place, ast.stmt]:
+    def _collect(self) -> dict[Place, ast.stmt]:
         """Definitions, of classes what something calls."""
         waiting, kept = [*self.roots], dict[Place, ast.stmt]()
         while waiting:
@@ -191,12 +191,12 @@ def _part(place: Place, calls: Collection[str]) -> ast.stmt:
     return ast.ClassDef(node.name, node.bases, node.keywords, body or [ast.Pass()], node.decorator_list)
 
 
-def _ordered(kept: dict[Place, ast.stmt]) -> list[Place]:
+def _sort(kept: dict[Place, ast.stmt]) -> list[Place]:
     """Definitions in an order in which what is made when the file is read comes after what it is made of."""
     found: dict[Place, None] = {}
 
     def visit(place: Place) -> None:
-        for need in _needs(place, _evaluated(kept[place])) if place not in found else ():
+        for need in _needs(place, _eager_names(kept[place])) if place not in found else ():
             if need in kept and need != place:
                 visit(need)
         found[place] = None
@@ -206,13 +206,13 @@ def _ordered(kept: dict[Place, ast.stmt]) -> list[Place]:
     return [*found]
 
 
-def _evaluated(node: ast.stmt) -> list[str]:
+def _eager_names(node: ast.stmt) -> list[str]:
     """The names that Python looks up when it reads a definition."""
     match node:
         case ast.FunctionDef():
             parts = [*node.decorator_list, *node.args.defaults]
         case ast.ClassDef():
-            inner = [name for each in node.body for name in _evaluated(each)]
+            inner = [name for each in node.body for name in _eager_names(each)]
             return [*inner, *(name for each in (*node.bases, *node.decorator_list) for name in _names(each))]
         case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
             parts = [value]

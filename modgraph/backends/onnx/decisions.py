@@ -22,10 +22,10 @@ from modgraph.backends.torch.regions import Expert
 from modgraph.declare import CHOICES, RANKING
 from modgraph.ir import Decision, Graph, OpNode, Padding, Part, Result, RouteNode, padding_of
 from modgraph.nn import Arithmetic
-from modgraph.nn.padding import valid_along
+from modgraph.nn.padding import apply_mask, valid_along
 from modgraph.ops.choice import Above, TopK
 from modgraph.ops.compared import Comparison, Greater, GreaterEqual, Less, LessEqual
-from modgraph.routers.chosen import Chosen
+from modgraph.routers.choice import TokenChoice
 
 Batch = dict[str, Tensor]
 
@@ -65,7 +65,7 @@ class Decisions:
         """A batch of examples whose decisions hang on no rounding, and what the model makes of it; others are replaced,
         and counted. Those of pools inside pools count where it is asked for.
         """
-        batch, drawn = examples.draw(0, size, lengths), size
+        batch, used = examples.draw(0, size, lengths), size
         computed = self._compute(batch)
         for _ in range(ROUNDS):
             close = self._close(batch, computed)
@@ -73,10 +73,10 @@ class Decisions:
             count = int(close.sum())
             if count == 0:
                 break
-            for name, values in examples.draw(drawn, count, lengths).items():
+            for name, values in examples.draw(used, count, lengths).items():
                 batch[name] = batch[name].clone()
                 batch[name][close] = values
-            drawn += count
+            used += count
             self.replaced += count
             computed = self._compute(batch)
         return batch, computed
@@ -88,9 +88,9 @@ class Decisions:
 
         def note_gap(axis: int, module: nn.Module, operands: Any, records: Any) -> None:
             if records.scores.numel():  # else no message came
-                gaps.append(gap(records.selected[None], records.scores[None], axis))
+                gaps.append(gap(records.choice[None], records.scores[None], axis))
 
-        hooks = [chosen.register_forward_hook(partial(note_gap, axis)) for chosen, axis in self.inside]
+        hooks = [router.register_forward_hook(partial(note_gap, axis)) for router, axis in self.inside]
         for at in range(len(next(iter(batch.values())))):
             gaps.clear()
             self._compute({name: value[at : at + 1] for name, value in batch.items()})
@@ -105,7 +105,7 @@ class Decisions:
             modules = routing[choice].bool().flatten(0, -2).any(0).nonzero().flatten().tolist()
             self.reached[route.pool.name].update(modules)
 
-    def unreached(self) -> dict[str, list[int]]:
+    def find_unreached(self) -> dict[str, list[int]]:
         """The modules of each pool that no example reached."""
         pools = self.model.graph.pools()
         return {name: sorted(set(range(pool.size)) - self.reached[name]) for name, pool in pools.items()}
@@ -126,13 +126,15 @@ class Decisions:
         return _smallest(gaps, len(next(iter(batch.values())))) < CLOSE
 
 
-def gap(selected: Tensor, scores: Tensor, axis: int = -1) -> Tensor:
-    """How far each example's least selected score lies above its largest other one along an axis: [B] from
-    [B, ..., N, M]. Senders whose scores are zero are padding."""
-    chosen = selected.bool()
-    beside = chosen | (scores == 0) if axis == AXES["senders"] else chosen
-    least = scores.masked_fill(~chosen, torch.inf).amin(axis)
-    other = scores.masked_fill(beside, -torch.inf).amax(axis)
+def gap(choice: Tensor, scores: Tensor, axis: int = -1) -> Tensor:
+    """The gap between the least chosen score and the largest other one along an axis, for each example.
+
+    Choice and scores [B, ..., N, M] give [B]. Tokens whose scores are zero are padding.
+    """
+    choice = choice.bool()
+    excluded = choice | (scores == 0) if axis == AXES["senders"] else choice
+    least = scores.masked_fill(~choice, torch.inf).amin(axis)
+    other = scores.masked_fill(excluded, -torch.inf).amax(axis)
     return (least - other).flatten(1).amin(1)
 
 
@@ -163,8 +165,8 @@ class GateCall:
             gaps = (largest[..., -2] - largest[..., -1]).unsqueeze(-1).movedim(-1, self.along)
         else:
             gaps = self.margin(*values).abs()
-        real = valid_along(gaps, {axis: inputs[name] for axis, name in self.padding if name in inputs})
-        return (gaps if real is None else gaps.masked_fill(~real, torch.inf)).flatten(1).amin(1)
+        mask = valid_along(gaps, {axis: inputs[name] for axis, name in self.padding if name in inputs})
+        return apply_mask(gaps, mask, torch.inf).flatten(1).amin(1)
 
 
 def gate_calls(graph: Graph) -> list[GateCall]:
@@ -173,7 +175,7 @@ def gate_calls(graph: Graph) -> list[GateCall]:
     nodes = {node.name: node for node in graph.of_kind(OpNode) if node.name.startswith(bodies)}
     nodes = {name: node for name, node in nodes.items() if isinstance(node.op, Above | TopK)}
     for route in graph.of_kind(RouteNode):
-        if isinstance(graph.declaration_of(route), Chosen):
+        if isinstance(graph.declaration_of(route), TokenChoice):
             nodes |= {node.name: node for node in _find_choosing(route, graph)}
     return [found for node in nodes.values() if (found := _call(graph, node)) is not None]
 
