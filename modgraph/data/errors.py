@@ -33,7 +33,7 @@ class DataNotGiven(Diagnostic, code="MG522"):
     """The data of a run were given in Python: the run keeps what tells them from others, and not the data."""
 
     message = "the data were given in Python, and a run does not keep them"
-    help = 'give them again, by split: run.evaluate(data={"test": dataset}), or modgraph.train(spec, data={"train": …})'
+    help = "give them again, by split: run.evaluate(dict(test=dataset)), run.resume(dict(train=dataset, test=dataset))"
 
 
 class UnknownArray(Diagnostic, code="MG521"):

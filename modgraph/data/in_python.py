@@ -73,7 +73,7 @@ def _arrays_of(examples: Any, types: Types, graph: Graph, split: str) -> dict[st
     if not found:
         raise does_not_fit(f"{split} has no examples")
     arrays = {name: _stack(values, types[name]) for name, values in found.items()}
-    return {**_lengths(found, types, graph), **arrays}
+    return {**_lengths(found, types, graph, split), **arrays}
 
 
 def _each_of(examples: Any, split: str) -> Iterable[Any]:
@@ -159,13 +159,17 @@ def _stack(values: Sequence[NDArray[Any]], type_: TensorType) -> NDArray[Any]:
     return found
 
 
-def _lengths(found: Examples, types: Types, graph: Graph) -> dict[str, NDArray[Any]]:
+def _lengths(found: Examples, types: Types, graph: Graph, split: str) -> dict[str, NDArray[Any]]:
     """Return the lengths of examples along each axis of any length, where they differ."""
     lengths: dict[str, NDArray[Any]] = {}
     for name, values in found.items():
         for at, axis in enumerate(types[name].shape):
             if axis.size is None:
                 own = np.array([each.shape[at] for each in values])
-                if len(np.unique(own)) > 1:
-                    lengths.setdefault(length_name(graph, axis.name), own)
-    return {name: own for name, own in lengths.items() if name not in found}
+                length = length_name(graph, axis.name)
+                if length in lengths and (lengths[length] != own).any():
+                    at = int(np.flatnonzero(lengths[length] != own)[0])
+                    has = f"{lengths[length][at]} and {own[at]}"
+                    raise does_not_fit(f"example {at} of {split} has two lengths along {axis.name}: {has}")
+                lengths[length] = own
+    return {name: own for name, own in lengths.items() if name not in found and len(np.unique(own)) > 1}

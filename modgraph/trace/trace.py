@@ -111,6 +111,26 @@ class Trace:
         routes = ", ".join(route.name for route in self.routes)
         return f"<Trace of {len(self)} examples of {self.split}: {routes}>"
 
+    def _repr_html_(self) -> str:
+        """What each module was used for, as a notebook shows it."""
+        from modgraph.inspect.notebook import render, render_table, render_text
+        from modgraph.trace.summary import as_json, as_table
+
+        return render(repr(self), render_table(self.as_records()), render_text(as_table(self, as_json(self))))
+
+    def as_records(self) -> list[dict[str, Any]]:
+        """A record for each module of each route, which `pandas.DataFrame` takes: its share of what was chosen (`load`)
+        and of the gates (`importance`), and whether it is never chosen (`dead`)."""
+        from modgraph.trace.statistics import statistics_of
+
+        records = []
+        for route in self.routes:
+            found = statistics_of(route)
+            for module, (load, importance) in enumerate(zip(found["load"], found["importance"], strict=True)):
+                shares = {"load": load, "importance": importance, "dead": module in found["dead"]}
+                records.append({"route": route.name, "pool": route.pool, "module": module, **shares})
+        return records
+
     def __len__(self) -> int:
         return len(self.arrays)
 

@@ -95,7 +95,8 @@ class StoredRun:
 
     def splits(self) -> dict[str, Arrays]:
         """The arrays of every split of its data, as they are now."""
-        return with_validation(self._data.splits(self.graph), self.recipe.train)
+        found = self._data.splits(self.graph)
+        return found if self.anew else with_validation(found, self.recipe.train)
 
     def so_far(self, splits: Mapping[str, Arrays]) -> dict[str, Arrays]:
         """Splits, in the middle of a training on several tasks without the classes of those to come."""

@@ -33,6 +33,14 @@ class Computed:
     losses: dict[str, Tensor]
     routing: dict[str, Tensor]
 
+    def __repr__(self) -> str:
+        def shapes(values: Mapping[str, Tensor]) -> str:
+            return ", ".join(f"{name} {[*value.shape]}" for name, value in values.items())
+
+        losses = ", ".join(f"{name} {value.item():.4g}" for name, value in self.losses.items())
+        parts = {"outputs": shapes(self.outputs), "losses": losses, "routing": shapes(self.routing)}
+        return f"<Computed {'; '.join(f'{name}: {text}' for name, text in parts.items() if text)}>"
+
     @property
     def loss(self) -> Tensor:
         """The sum of the declared losses."""
