@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, Scale, check_splits
 from modgraph.data.files import reading
@@ -15,6 +12,10 @@ from modgraph.data.images import StoredImages, describe_images, shape_of_images
 from modgraph.declare import setting
 from modgraph.files import read_file
 from modgraph.ir import Graph
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 SHAPE = (3, 32, 32)  # the channels red, green, blue, each row by row
 PREPARED = "red, green and blue from 0 to 1, less the mean, divided by the deviation"
@@ -46,6 +47,8 @@ class Records:
 
     def read(self, path: str) -> NDArray[np.uint8]:
         """Read the records of one file, [images, labels and pixels]. Raises `ModgraphError`."""
+        import numpy as np
+
         size, labels = len(self.classes) + 3 * 32 * 32, "label" if len(self.classes) == 1 else "labels"
         with reading(path, f"data.folder is {self.source}"):
             content = read_file(path)
@@ -61,6 +64,8 @@ class Records:
 
     def read_all(self, folder: str, *names: str) -> NDArray[np.uint8]:
         """Read the records of several files. Raises `ModgraphError`."""
+        import numpy as np
+
         return np.concatenate([self.read(str(Path(folder) / name)) for name in names])
 
 
@@ -75,6 +80,8 @@ class Cifar10(DataSet, name="cifar10"):
     limit: int | None = setting(None, min=1, doc="learn from so many images only, the first")
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
+        import numpy as np
+
         train = CIFAR10.read_all(self.folder, *(f"data_batch_{batch}.bin" for batch in range(1, 6)))
         records = {TRAIN: train[: self.limit], "test": CIFAR10.read_all(self.folder, "test_batch.bin")}
         pixels = {split: found[:, 1:].reshape(-1, *SHAPE).astype(np.float32) for split, found in records.items()}
@@ -107,6 +114,8 @@ class Cifar100(DataSet, name="cifar100"):
         return self.scale().not_of_colours()
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
+        import numpy as np
+
         shape, at = shape_of_images(graph, channels=3), ("coarse", "fine").index(self.labels)
         splits = {}
         for split, limit in ((TRAIN, self.limit), ("test", self.test_limit)):

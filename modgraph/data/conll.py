@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from modgraph.data.conll_file import NONE, Tokens, is_universal, read_tokens, unknown_column
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, check_splits
@@ -18,6 +15,10 @@ from modgraph.data.vocabulary import Tagging, Vocabulary, describe_words
 from modgraph.declare import setting
 from modgraph.ir import Graph, length_name
 from modgraph.types.axis import DType
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 WORDS, ENDINGS = "words", "endings"
 MISSING = -1  # the id of a missing label
@@ -144,6 +145,8 @@ class Conll(DataSet, name="conll"):
     def _arrays(self, tokens: Tokens, tagging: Tagging, graph: Graph, length: str) -> Arrays:
         """Return sentences in rows, [sentences, longest], longer ones in several rows. Raises `ModgraphError` for a
         label that is no class."""
+        import numpy as np
+
         found: dict[str, NDArray[np.int64]] = {}
         for name, texts in self._texts(tokens).items():
             if name in tagging.words and name in graph.input_types:

@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from modgraph.data.errors import bad_file
 from modgraph.data.files import read_text
 from modgraph.diagnostics import ModgraphError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 NONE = "_"  # an empty cell of CoNLL-U
 COLUMNS = "ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC".split()
@@ -37,6 +39,8 @@ class Tokens:
 
     def __getitem__(self, sentences: NDArray[np.int64] | slice) -> Tokens:
         """Return some of the sentences, in their order."""
+        import numpy as np
+
         mask = np.zeros(len(self.lengths), bool)
         mask[sentences] = True
         here = np.repeat(mask, self.lengths)
@@ -64,6 +68,8 @@ def unknown_column(column: str, universal: bool) -> str | None:
 def read_tokens(path: str, columns: Sequence[str], word: int = 1) -> Tokens:
     """Read the tokens of a file with some of its columns. `word` is the column of the words where it is not CoNLL-U.
     Raises `ModgraphError` for the first wrong line."""
+    import numpy as np
+
     universal = is_universal(path)
     most = len(COLUMNS) if universal else max(word, *map(int, columns), 1)
     rows: list[list[str]] = []

@@ -10,10 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, check_splits
 from modgraph.data.errors import does_not_fit
@@ -23,6 +20,12 @@ from modgraph.diagnostics import did_you_mean
 from modgraph.ir import Graph, length_name
 from modgraph.types import Axis
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Series = dict[str, NDArray[Any]]
+
 SKY = ("drizzle", "fog", "rain", "snow", "sun")
 LEAST = {
     "precipitation": 0.0,
@@ -30,7 +33,6 @@ LEAST = {
     "temp_min": -math.inf,
     "wind": 0.0,
 }  # the least value of each
-Series = dict[str, NDArray[Any]]
 COLUMNS = ("date", *LEAST, "weather")
 NUMBERS = {"precipitation": "log(1 + mm)", "warmest": "°C", "coldest": "°C", "wind": "sqrt(m/s)"}
 CLASSES = {"sky": SKY, "wet": ("dry", "wet")}
@@ -146,6 +148,8 @@ class DailyWeather(DataSet, name="daily_weather"):
 
     def _windows(self, series: Series, targets: Mapping[str, str], graph: Graph, split: str, part: range) -> Arrays:
         """Return the windows of a split with their targets. Raises `ModgraphError` where it has none."""
+        import numpy as np
+
         axis = graph.input_types[self.input].shape[0]
         with_days = {target for target in targets if graph.target_types[target].shape[:1] == (axis,)}
         count = len(part) - self.ahead  # days with a target
@@ -173,6 +177,8 @@ class DailyWeather(DataSet, name="daily_weather"):
 def series_of(weather: Weather, learnt: range) -> tuple[Series, dict[str, tuple[float, float]]]:
     """Return every series [days], `season` [days, 2], with numbers standardised by (x − mean) / deviation, and the mean
     and deviation of each over the training days."""
+    import numpy as np
+
     measured = weather.numbers
     plain = {
         "precipitation": np.log1p(measured["precipitation"]),
@@ -209,6 +215,8 @@ def seattle() -> str:
 
 def read_weather(path: str) -> Weather:
     """Read the weather of a file. Raises `ModgraphError` for the first wrong line."""
+    import numpy as np
+
     lines = read_text(path).splitlines()
     head = _cells(lines[0]) if lines else []
     days: list[date] = []

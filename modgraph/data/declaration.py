@@ -6,10 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from modgraph.data.errors import DataDoesNotFit, LabelsBeyond, NothingToBucket
 from modgraph.data.padding import clear_padding, padding_in
@@ -18,6 +15,10 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, Padding, comparisons, ignored_labels, length_name, with_missing_labels
 from modgraph.recipes.schema import Named
 from modgraph.types import TensorType
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 TRAIN, VALIDATION, HELD_OUT = "train", "validation", "held_out"  # splits
 Lengths = dict[int | str, tuple[str, int]]  # by axis, with the array that it was read from
@@ -31,6 +32,8 @@ class OnDisk(ABC):
 
     def take(self, indices: NDArray[Any]) -> Self:
         """Return some of the examples, unread."""
+        import numpy as np
+
         columns = {each.name: getattr(self, each.name) for each in fields(self)}
         taken = {name: each[indices] for name, each in columns.items() if isinstance(each, np.ndarray)}
         taken |= {name: each.take(indices) for name, each in columns.items() if isinstance(each, OnDisk)}
@@ -80,6 +83,8 @@ class Arrays:
     def read(self, indices: NDArray[Any] | slice, among: NDArray[Any] | slice | None = None) -> dict[str, NDArray[Any]]:
         """Read every array of some examples. Padding is cut to the longest of them, or of `among`, a superset of them.
         Raises `ModgraphError` where a file cannot be read."""
+        import numpy as np
+
         stored = {name: column.read(indices) for name, column in self.on_disk.items()}
         rows = indices if among is None else among
         longest = {name: max(1, int(self.values[name][rows].max(initial=1))) for name in self._lengths}
@@ -97,6 +102,8 @@ class Arrays:
     def lengths(self) -> NDArray[np.int64]:
         """Return the length of each example [B], summed over its padded axes. Raises `ModgraphError` if no axis is
         padded."""
+        import numpy as np
+
         if not self._lengths:
             raise ModgraphError([NothingToBucket()])
         lengths: NDArray[np.int64] = np.sum([self.values[name] for name in self._lengths], axis=0)
@@ -104,6 +111,8 @@ class Arrays:
 
     def names_of_groups(self, by: str | None) -> list[str]:
         """Return the groups of the examples, in their order; none if the grouping does not exist."""
+        import numpy as np
+
         if by is None or by not in self.groups:
             return []
         found = np.unique(self.groups[by]).tolist()
@@ -132,6 +141,8 @@ class Scale:
 
 
 def _reshape_channels(numbers: tuple[float, ...]) -> NDArray[np.float32]:
+    import numpy as np
+
     return np.array(numbers, np.float32)[:, None, None]
 
 
@@ -181,6 +192,8 @@ class DataSet(Named):
 
 def shuffle(arrays: Arrays, seed: int = 0) -> Arrays:
     """Return the examples in a random order, so that the first of them represent all."""
+    import numpy as np
+
     return arrays.take(np.random.default_rng((seed, 5)).permutation(len(arrays)))
 
 
@@ -225,6 +238,8 @@ def check_splits(splits: Mapping[str, Arrays], graph: Graph) -> dict[str, Arrays
 def _way_out(name: str, array: NDArray[Any], graph: Graph, type_: TensorType) -> str:
     """Return the help for an array that does not fit: for negative labels or NaN, the key of the recipe that allows
     missing labels; for values in padding, the array of lengths."""
+    import numpy as np
+
     absent = np.isnan(array) if array.dtype.kind == "f" else array < 0 if array.dtype.kind == "i" else np.zeros(1)
     if absent.any():
         if name in {each.target for each in comparisons(graph) if each.may_miss} - with_missing_labels(graph):
@@ -253,6 +268,8 @@ def _wrong_shape(array: NDArray[Any], type_: TensorType, name: str, lengths: Len
 def _wrong_values(array: NDArray[Any], type_: TensorType, ignored: int | None, missing: bool) -> str | None:
     """Return the problem with the values of an array. Labels that may be `missing` are negative or NaN. Labels of a
     named axis of classes have no upper bound: a training may add classes."""
+    import numpy as np
+
     if type_.dtype == "float":
         if array.dtype.kind not in "fiub":
             return f"holds {array.dtype}, not numbers"
@@ -274,9 +291,11 @@ def _wrong_values(array: NDArray[Any], type_: TensorType, ignored: int | None, m
     return f"holds values from {least}{to}; {type_} allows 0 {allowed}"
 
 
-@np.errstate(over="ignore")  # larger numbers become infinite in float32
 def _cast(array: NDArray[Any], type_: TensorType) -> NDArray[Any]:
-    return np.ascontiguousarray(array, dtype=np.float32 if type_.dtype == "float" else np.int64)
+    import numpy as np
+
+    with np.errstate(over="ignore"):  # larger numbers become infinite in float32
+        return np.ascontiguousarray(array, dtype=np.float32 if type_.dtype == "float" else np.int64)
 
 
 def refuse_labels_beyond(arrays: Arrays, graph: Graph) -> None:
@@ -289,6 +308,8 @@ def refuse_labels_beyond(arrays: Arrays, graph: Graph) -> None:
 
 def drop_unknown_classes(arrays: Arrays, graph: Graph) -> Arrays:
     """Return the examples whose labels are all among the classes that a graph has now."""
+    import numpy as np
+
     known = np.ones(len(arrays), bool)
     for beyond in _beyond(arrays, graph).values():
         known &= ~beyond.reshape(len(arrays), -1).any(1)

@@ -4,10 +4,7 @@ Lopez-Paz, ICLR 2021); two on a canvas, the min-max digit game (Hu et al., ICLR 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from modgraph.data.declaration import HELD_OUT, TRAIN, Arrays, DataSet, check, check_splits, shuffle
 from modgraph.data.errors import bad_file
@@ -19,7 +16,12 @@ from modgraph.extras import require
 from modgraph.ir import Graph
 from modgraph.recipes.errors import MissingKey
 
-Images = tuple[NDArray[np.float32], NDArray[np.int64]]  # [count, height, width] from 0 to 1, and labels [count]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Images = tuple[NDArray[np.float32], NDArray[np.int64]]  # [count, height, width] from 0 to 1, and labels [count]
+
 
 ANGLES = (0, 15, 30, 45, 60, 75)
 SIDE = 14  # pixels of a digit; the canvas has twice as many
@@ -42,6 +44,8 @@ class Digits(DataSet, name="digits"):
     seed: int = setting(0, min=0, doc="of the split")
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
+        import numpy as np
+
         channels, *size = shape_of_images(graph, channels=None)
         images, labels = load_digits(size)
         arrays = check(Arrays({"image": images[:, None].repeat(channels, 1), "label": labels}), graph, "the data")
@@ -75,6 +79,8 @@ class RotatedDigits(DataSet, name="rotated_digits"):
         return "holds out every domain" if self._list_test_angles() == set(ANGLES) else None
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
+        import numpy as np
+
         images, labels = load_digits(shape_of_images(graph, channels=1)[1:])
         order = np.random.default_rng((self.seed, 0)).permutation(len(labels))[: self.images]
         images, labels, test_angles, splits = images[order], labels[order], self._list_test_angles(), {}
@@ -118,6 +124,8 @@ class MinMaxDigits(DataSet, name="min_max_digits"):
     seed: int = setting(0, min=0, doc="of the split and of the compositions")
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
+        import numpy as np
+
         if self.source == "digits":
             images, labels = load_digits((SIDE, SIDE))
         elif self.images is None or self.labels is None:
@@ -153,6 +161,8 @@ class MinMaxDigits(DataSet, name="min_max_digits"):
 
     def _compose(self, digits: Images, pairs: NDArray[np.int64], count: int, stream: int) -> Arrays:
         """Compose pairs in rotation, each with digit images, order and label: image [count, 1, 28, 28]."""
+        import numpy as np
+
         rng = np.random.default_rng((self.seed, stream))
         images, labels = digits
         ordered = rng.permuted(pairs[np.arange(count) % len(pairs)], axis=1)
@@ -181,17 +191,23 @@ def rotate_images(images: NDArray[np.float32], angle: float) -> NDArray[np.float
 
 def pairs_of(text: str) -> NDArray[np.int64]:
     """Parse unordered pairs of digits, [P, 2]."""
+    import numpy as np
+
     return np.array([[int(digit) for digit in pair] for pair in text.split()])
 
 
 def label_of(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
     """Return the larger digit if the two sum to less than ten, else the smaller."""
+    import numpy as np
+
     label: NDArray[Any] = np.where(first + second < 10, np.maximum(first, second), np.minimum(first, second))
     return label
 
 
 def load_digits(size: Sequence[int]) -> Images:
     """Load scikit-learn's images [count, height, width] from 0 to 1 in a size, and their labels [count]."""
+    import numpy as np
+
     require("digits", "reading scikit-learn's digits")
     from sklearn import datasets
 

@@ -7,11 +7,9 @@ import math
 import os
 import struct
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
 from modgraph_runtime.files import refuse_beyond_memory
-from numpy.typing import NDArray
 
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, check_splits
 from modgraph.data.errors import bad_file
@@ -20,6 +18,9 @@ from modgraph.data.images import StoredImages, describe_images, shape_of_images
 from modgraph.declare import setting
 from modgraph.files import exists, open_file
 from modgraph.ir import Graph
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MOST_UNPACKED = 1032  # the largest ratio of gzip
 CLASSES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
@@ -77,6 +78,8 @@ def read_images(images: str, labels: str, classes: int) -> tuple[NDArray[Any], N
 def _read(file: IO[bytes] | gzip.GzipFile, axes: int, most: int) -> NDArray[Any]:
     """Read an array as long as its header says, from a file of at most `most` bytes. Raises `ValueError` and the
     exceptions of the file."""
+    import numpy as np
+
     start = file.read(4)
     if len(start) < 4 or start[:3] != b"\0\0\x08":
         raise ValueError("it is not an IDX file of bytes")

@@ -8,15 +8,16 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import distribution
-from typing import Any, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from modgraph.data.declaration import TRAIN, VALIDATION
 from modgraph.data.errors import BadDataFile, bad_file
 from modgraph.extras import EXTRAS, require
 from modgraph.files import read_file, reason_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 T = TypeVar("T")
 UNREADABLE = (OSError, ValueError, EOFError, MemoryError, struct.error, zlib.error)
@@ -75,5 +76,7 @@ def cut_off(data: Any, whole: Any, read: Callable[[str], T]) -> dict[str, T]:
 
 def spread(count: int, limit: int | None) -> NDArray[np.int64]:
     """Return `limit` of `count` indices at even distances from the first to the last, or all."""
+    import numpy as np
+
     most = count if limit is None else min(limit, count)
     return np.linspace(0, count - 1, most).round().astype(np.int64)

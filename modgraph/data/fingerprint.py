@@ -6,13 +6,14 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from modgraph.data import Arrays, DataSet
 from modgraph.data.files import read_data
 from modgraph.recipes.schema import paths_of
+
+if TYPE_CHECKING:
+    pass
 
 FORMAT = 1
 Fingerprints = Mapping[str, "Fingerprint | None"]  # by split
@@ -78,6 +79,8 @@ def from_json(record: Any) -> dict[str, Fingerprint]:
 def _parts(data: DataSet, arrays: Arrays) -> Iterator[Any]:
     """Yield the digested parts as buffers of bytes, in the same order on every machine: names, types and shapes, each
     followed by its values."""
+    import numpy as np
+
     for name, array in sorted(arrays.values.items()):
         yield f"array {name} {array.dtype.kind}{array.dtype.itemsize} {array.shape}".encode()
         if data.is_exact() or array.dtype.kind != "f":

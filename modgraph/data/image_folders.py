@@ -6,9 +6,7 @@ from __future__ import annotations
 import unicodedata
 from abc import abstractmethod
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from modgraph.data.declaration import HELD_OUT, TRAIN, Arrays, DataSet, check_splits, shuffle
 from modgraph.data.errors import BadImageFolder, does_not_fit
@@ -18,6 +16,9 @@ from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.extras import require
 from modgraph.files import is_not_utf8, reason_of
 from modgraph.ir import Graph
+
+if TYPE_CHECKING:
+    pass
 
 SUFFIXES = (".jpg", ".jpeg", ".png")
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet's channels
@@ -45,6 +46,8 @@ class ImagesInFolders(DataSet):
         return self.scale().not_of_colours()
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
+        import numpy as np
+
         require("images", f"the data set {self.name}")
         shape, domains, made = shape_of_images(graph, channels=3), self._domains(), {}
         classes, target = len(next(iter(domains.values()))), graph.target_types.get("label")
@@ -114,6 +117,8 @@ class ClassFolders(ImagesInFolders, name="class_folders"):
         return {"": _files_in(Path(self.train), CLASSES)}
 
     def _parts(self, domains: dict[str, Files]) -> dict[str, dict[str, Files]]:
+        import numpy as np
+
         files, tested = domains[""], dict[str, list[Path]]()
         if self.test is not None:
             tested = _files_in(Path(self.test), CLASSES)

@@ -8,10 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from modgraph.data.declaration import OnDisk, Scale
 from modgraph.data.errors import bad_file, does_not_fit
@@ -19,6 +16,10 @@ from modgraph.data.files import read_data, reading
 from modgraph.extras import require
 from modgraph.files import open_file, reason_of
 from modgraph.ir import Graph
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 FORMATS = ("JPEG", "PNG")  # Pillow reads others by starting programs
 PIXELS = 2**26  # of an image, 268 MB in colour
@@ -55,6 +56,7 @@ def describe_images(
 
 def resize(images: NDArray[Any], size: tuple[int, ...]) -> NDArray[np.float32]:
     """Resize images [count, height, width] from 0 to 1, bilinear with anti-aliasing."""
+    import numpy as np
     import torch  # at use: a recipe is read without
     from torch.nn.functional import interpolate
 
@@ -72,6 +74,8 @@ class StoredImages(OnDisk):
     scale: Scale
 
     def read(self, indices: NDArray[Any] | slice) -> NDArray[np.float32]:
+        import numpy as np
+
         light = self.pixels[indices].astype(np.float32) / np.float32(255)
         count, channels, *size = light.shape
         if size != [*self.shape[1:]]:
@@ -81,6 +85,8 @@ class StoredImages(OnDisk):
         return np.ascontiguousarray(self.scale.normalise(whole))
 
     def digest(self) -> bytes:
+        import numpy as np
+
         return sha256(np.ascontiguousarray(self.pixels).data).digest()
 
 
@@ -92,6 +98,8 @@ class ImageFiles(OnDisk):
     scale: Scale
 
     def read(self, indices: NDArray[Any] | slice) -> NDArray[np.float32]:
+        import numpy as np
+
         paths = self.paths[indices]
         images = np.empty((len(paths), *self.shape), np.float32)
         for image, path in zip(images, paths, strict=True):
@@ -109,6 +117,8 @@ class ImageFiles(OnDisk):
 
 def read_image(path: str, height: int, width: int) -> NDArray[np.float32]:
     """Read the colours of a file in this size, [3, H, W] from 0 to 1. Raises `ModgraphError`."""
+    import numpy as np
+
     require("images", "reading images")
     from PIL import Image, UnidentifiedImageError
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, check
 from modgraph.data.errors import DataNotGiven, UnknownArray, does_not_fit
@@ -14,7 +11,11 @@ from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph, length_name
 from modgraph.types import TensorType
 
-Examples = dict[str, list[NDArray[Any]]]  # the value of each example by the name of an input or target
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Examples = dict[str, list[NDArray[Any]]]  # the value of each example by the name of an input or target
+
 Types = Mapping[str, TensorType]
 
 
@@ -114,6 +115,8 @@ def _refuse_names(given: Mapping[str, Any], types: Types, place: str) -> None:
 
 def _as_array(value: Any, place: str) -> NDArray[Any]:
     """Convert a value to numpy. Raises `TypeError` for a value without numbers."""
+    import numpy as np
+
     detached = value.detach().cpu() if hasattr(value, "detach") else value
     try:
         array = np.asarray(detached)
@@ -150,6 +153,8 @@ def _suggest_layout(array: NDArray[Any], sizes: Sequence[int | None]) -> str:
 
 def _stack(values: Sequence[NDArray[Any]], type_: TensorType) -> NDArray[Any]:
     """Stack the arrays of all examples, with zeros as padding along axes of any length."""
+    import numpy as np
+
     longest = tuple(max(sizes) for sizes in zip(*(each.shape for each in values), strict=True))
     if all(each.shape == longest for each in values):
         return np.stack(values)
@@ -161,6 +166,8 @@ def _stack(values: Sequence[NDArray[Any]], type_: TensorType) -> NDArray[Any]:
 
 def _lengths(found: Examples, types: Types, graph: Graph, split: str) -> dict[str, NDArray[Any]]:
     """Return the lengths of examples along each axis of any length, where they differ."""
+    import numpy as np
+
     lengths: dict[str, NDArray[Any]] = {}
     for name, values in found.items():
         for at, axis in enumerate(types[name].shape):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-import numpy as np
-from modgraph_runtime import BundleError
-from modgraph_runtime.arrays import array_names, read_arrays
+from typing import TYPE_CHECKING
 
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, check
 from modgraph.data.errors import UnknownArray, bad_file, does_not_fit
 from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph
+
+if TYPE_CHECKING:
+    pass
 
 
 class Npz(DataSet, name="npz"):
@@ -25,6 +25,8 @@ class Npz(DataSet, name="npz"):
     seed: int = setting(0, min=0, doc="of the split")
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
+        import numpy as np
+
         arrays = _read_for(self.train, graph)
         if self.test is not None:
             return {TRAIN: arrays, "test": _read_for(self.test, graph)}
@@ -43,6 +45,8 @@ def _read_for(path: str, graph: Graph) -> Arrays:
 
 def refuse_unknown(path: str, known: set[str]) -> None:
     """Raises `ModgraphError` where a file lacks a known array and has an unknown one, which may be misspelt."""
+    from modgraph_runtime.arrays import array_names
+
     with _reading(path):
         found = array_names(path)
     left = sorted(known - {*found})
@@ -55,12 +59,16 @@ def refuse_unknown(path: str, known: set[str]) -> None:
 
 def read_npz(path: str, names: set[str]) -> Arrays:
     """Read the named arrays of a file, as far as it has them. Raises `ModgraphError`, also for pickled arrays."""
+    from modgraph_runtime.arrays import read_arrays
+
     with _reading(path):
         return Arrays(read_arrays(path, names))
 
 
 @contextmanager
 def _reading(path: str) -> Iterator[None]:
+    from modgraph_runtime import BundleError
+
     try:
         yield
     except BundleError as error:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
-from modgraph_runtime.ports import find_unpadded
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from modgraph.ir import Graph, Padding, padding_of
 
-Values = Mapping[str, NDArray[Any]]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Values = Mapping[str, NDArray[Any]]
 
 
 def padding_in(graph: Graph, values: Values) -> dict[str, Padding]:
@@ -24,6 +23,9 @@ def padding_in(graph: Graph, values: Values) -> dict[str, Padding]:
 
 def clear_padding(values: Values, graph: Graph, ignored: Mapping[str, int]) -> dict[str, NDArray[Any]]:
     """Return the arrays with zeros where padding holds invalid values: infinities, NaN, or no class."""
+    import numpy as np
+    from modgraph_runtime.ports import find_unpadded
+
     types, found = {**graph.input_types, **graph.target_types}, dict(values)
     for name, padding in padding_in(graph, values).items():
         array, type_ = values[name], types[name]

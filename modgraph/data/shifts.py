@@ -9,17 +9,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from modgraph.data.declaration import OnDisk, Scale
 from modgraph.declare import Registry, setting
 from modgraph.recipes.schema import Named
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Images = NDArray[np.float32]  # [B, C, H, W], from 0 for black to 1 for white
+
 ROUNDING = 1e-6  # of a position between pixels
-Images = NDArray[np.float32]  # [B, C, H, W], from 0 for black to 1 for white
 
 
 class Shift(Named):
@@ -52,6 +54,8 @@ class Rotated(Shift, name="rotated"):
     angle: float = setting(90.0, doc="in degrees, against the clock")
 
     def apply(self, light: Images, examples: NDArray[np.int64]) -> Images:
+        import numpy as np
+
         turned, pixels = np.zeros_like(light), light.reshape(*light.shape[:2], -1)
         for source, weight in _neighbours(light.shape[2], light.shape[3], self.angle):
             turned += (pixels[..., source] * weight).reshape(light.shape)
@@ -61,6 +65,8 @@ class Rotated(Shift, name="rotated"):
 @lru_cache(maxsize=8)
 def _neighbours(height: int, width: int, angle: float) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
     """Return for each pixel of a rotated image [H·W] the indices of four source pixels and their weights."""
+    import numpy as np
+
     middle = np.array([height - 1, width - 1])[:, None] / 2
     cosine, sine = math.cos(math.radians(angle)), math.sin(math.radians(angle))
     rotation = np.array([[cosine, sine], [-sine, cosine]])
@@ -87,6 +93,8 @@ class Noisy(Shift, name="noisy"):
     seed: int = setting(0, min=0, doc="of the noise")
 
     def apply(self, light: Images, examples: NDArray[np.int64]) -> Images:
+        import numpy as np
+
         noise = np.empty_like(light)
         for image, numbers in zip(noise, examples.tolist(), strict=True):
             np.random.default_rng((self.seed, *numbers)).standard_normal(dtype=np.float32, out=image)
@@ -108,6 +116,8 @@ class Shifted(OnDisk):
     examples: NDArray[np.int64]
 
     def read(self, indices: NDArray[Any] | slice) -> NDArray[np.float32]:
+        import numpy as np
+
         found = self.images.read(indices) if isinstance(self.images, OnDisk) else self.images[indices]
         read, tasks, examples = np.array(found, np.float32), self.tasks[indices], self.examples[indices]
         for task, shift in self.shifts.items():
@@ -119,6 +129,8 @@ class Shifted(OnDisk):
 
     def digest(self) -> bytes:
         """Digest the images and their shifts, but not the shifted images, whose last bits differ between machines."""
+        import numpy as np
+
         plan = {task: shift.plain() for task, shift in sorted(self.shifts.items())}
         if isinstance(self.images, OnDisk):
             whole = sha256(self.images.digest())

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
-
-import numpy as np
-from numpy.typing import NDArray
 
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, OnDisk, check_splits, shuffle
 from modgraph.data.errors import CannotShift, ClassTwice, NoExamples, UnknownClass, does_not_fit
@@ -18,6 +15,9 @@ from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph, InputNode, TargetNode
 from modgraph.recipes.schema import Section
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 TASK = "task"  # the grouping that names each example's task
 ROUNDING = 1e-3  # by which light may lie outside 0 to 1
@@ -76,6 +76,8 @@ class TaskSequence(DataSet, name="task_sequence"):
         return None if self.tasks or self.classes_per_task else "has neither tasks nor classes_per_task"
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
+        import numpy as np
+
         type_ = graph.target_types.get(self.target)
         if type_ is None or type_.dtype != "class" or type_.shape:
             given = type_ or "no such target"
@@ -117,6 +119,8 @@ class TaskSequence(DataSet, name="task_sequence"):
     def _labels(self, words: Words) -> list[Label]:
         """Return the class of each label: from the tasks of the recipe, or so many classes each. Raises
         `ModgraphError`."""
+        import numpy as np
+
         key = "data.classes"
         if self.tasks is not None:
             keys = {name: f"data.tasks.{name}.classes" for name in self.tasks}
@@ -142,6 +146,8 @@ class TaskSequence(DataSet, name="task_sequence"):
     def _deal(self, arrays: Arrays, split: str, labels: Sequence[Label], words: Words) -> Arrays:
         """Return the examples task by task, their images shifted. Raises `ModgraphError`, also where a task, or a class
         for training, has none."""
+        import numpy as np
+
         most = self.per_class if split == TRAIN else None
         rows = [np.flatnonzero(arrays.values[self.target] == each.number)[:most] for each in labels]
         sizes, indices = list(map(len, rows)), np.concatenate(rows)
@@ -166,6 +172,8 @@ class TaskSequence(DataSet, name="task_sequence"):
 
     def _images(self, arrays: Arrays, task: str) -> OnDisk | NDArray[Any]:
         """Return the images to shift; those on disk have the scale of their data set. Raises `ModgraphError`."""
+        import numpy as np
+
         values = arrays.values.get(self.input)
         images = arrays.on_disk.get(self.input) if values is None else values
         reason, shape = "is nothing that the data have", () if images is None else images.shape[values is not None :]

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, check_splits
 from modgraph.data.errors import VocabularyDoesNotFit, bad_file, does_not_fit
@@ -17,6 +15,9 @@ from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, length_name
 from modgraph.types import TensorType
+
+if TYPE_CHECKING:
+    pass
 
 END = "<eos>"
 WORD_OR_SIGN = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*|\S")
@@ -117,6 +118,8 @@ class Text(DataSet, name="text"):
 
     def _windows(self, text: Words, vocabulary: Vocabulary, graph: Graph) -> Arrays:
         """Return `words` and `next` [windows, window]. Where the axis has any length, the last may be shorter."""
+        import numpy as np
+
         ids, count, length = vocabulary.ids_of(text), len(text) - 1, self.window
         lengths = np.full(-(-count // length), length)
         lengths[-1] -= len(lengths) * length - count

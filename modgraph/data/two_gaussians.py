@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import TYPE_CHECKING
 
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, check_splits
 from modgraph.declare import setting
 from modgraph.ir import Graph
 
-COMPONENTS = np.array(["rotation", "scaling"])
+if TYPE_CHECKING:
+    pass
+
+COMPONENTS = ("rotation", "scaling")
 
 
 class TwoGaussians(DataSet, name="two_gaussians"):
@@ -36,6 +39,8 @@ class TwoGaussians(DataSet, name="two_gaussians"):
 
     def _points(self, count: int, stream: int) -> Arrays:
         """Return x and y [count, 2], and the component of each point."""
+        import numpy as np
+
         rng = np.random.default_rng((self.seed, stream))
         component = rng.integers(0, 2, count)
         centres = np.array([self.rotated_mean, self.scaled_mean])
@@ -43,4 +48,4 @@ class TwoGaussians(DataSet, name="two_gaussians"):
         cosine, sine = np.cos(np.radians(self.angle)), np.sin(np.radians(self.angle))
         maps = np.array([[[cosine, -sine], [sine, cosine]], np.diag(self.scales)])
         y = np.einsum("nij,nj->ni", maps[component], x)
-        return Arrays({"x": x, "y": y}, {"component": COMPONENTS[component]})
+        return Arrays({"x": x, "y": y}, {"component": np.array(COMPONENTS)[component]})

@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Literal
 
 from modgraph.data.files import read_json
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 UNKNOWN = "<unk>"
 
@@ -49,6 +50,8 @@ class Vocabulary:
 
     def ids_of(self, text: Sequence[str]) -> NDArray[np.int64]:
         """Return the id of each word."""
+        import numpy as np
+
         ids, unknown = self._ids, self._ids[UNKNOWN]
         return np.fromiter((ids.get(word, unknown) for word in text), np.int64, len(text))
 

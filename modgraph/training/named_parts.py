@@ -5,7 +5,7 @@ Names that the model or the training does not have are reported before a trainin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -19,20 +19,13 @@ from modgraph.backends.torch import Model
 from modgraph.data import TRAIN, VALIDATION, Arrays
 from modgraph.data.errors import DataDoesNotFit
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
-from modgraph.ir import Graph, OpNode, below, comparisons, with_missing_labels
-from modgraph.ir.analysis.learnt import ruled_states
-from modgraph.metrics.metrics import Asked, Metrics, metrics_of
-from modgraph.metrics.target_metrics import SAMPLE_METRICS
-from modgraph.ops.array import State
+from modgraph.ir import Graph, below, with_missing_labels
+from modgraph.metrics.metrics import Metrics, metrics_of
 from modgraph.recipes.optimizers import Schedule
 from modgraph.training import errors
-from modgraph.training.losses import unfit_losses, with_setting
-from modgraph.training.progress import names_in
-from modgraph.training.reading import unfit_inputs
-from modgraph.training.recipe import Recipe
-from modgraph.training.sections import Labels, Train
-
-DECLARE = "the spec has no state; declare one: state temperature: float = constant(100)"
+from modgraph.training.fit import find_states
+from modgraph.training.losses import with_setting
+from modgraph.training.sections import Labels, Train, names_in
 
 
 def ignore_labels(graph: Graph, labels: Mapping[str, Labels]) -> Graph:
@@ -81,25 +74,6 @@ def _drop_padding(target: str, train: Arrays) -> NDArray[Any]:
     return label[find_unpadded(label, train.padded.get(target, ()), train.values)]
 
 
-def unfit_labels(graph: Graph, labels: Mapping[str, Labels]) -> Iterator[tuple[str, Diagnostic]]:
-    """Targets that no loss compares with, or not one that knows what the recipe says, by name."""
-    every = comparisons(graph)
-    of_classes = [each.target for each in every if each.class_weights is not None]
-    may_miss = [each for each in every if each.may_miss]
-    reads_missing = {each.node.name for each in may_miss}
-    for name, each in labels.items():
-        known, by = [each.target for each in may_miss], "loss"
-        if each.weights is not None or each.ignore is not None:
-            known, by = of_classes, "cross_entropy"
-        if name not in known:
-            yield name, errors.UnknownTarget(target=name, by=by, suggestion=did_you_mean(name, sorted(set(known))))
-        elif each.missing:
-            for node in graph:
-                reads = any(source.node == name for source in graph.inputs(node.name).values())
-                if reads and node.name not in reads_missing:
-                    yield name, errors.CannotBeMissing(target=name, reader=node.name)
-
-
 @dataclass(frozen=True)
 class ScheduledState:
     """A state, the weight that it is, where it starts, and how it moves."""
@@ -118,67 +92,10 @@ class ScheduledState:
 def find_scheduled_states(fresh: Model, graph: Graph, schedules: Mapping[str, Schedule]) -> list[ScheduledState]:
     """The states that a recipe moves, which start as in a fresh model of their graph; of several patterns that name
     one, the last counts."""
-    states = _states(graph)
+    states = find_states(graph)
     matching = {name: each for pattern, each in schedules.items() for name in states if fnmatchcase(name, pattern)}
     weights = {name: below(name, states[name].op.all_weights()[0].name) for name in matching}
     return [ScheduledState(name, at, float(fresh.lookup(at)), matching[name]) for name, at in weights.items()]
-
-
-def unfit_states(graph: Graph, schedules: Mapping[str, Schedule]) -> Iterator[tuple[str, Diagnostic]]:
-    """Patterns that name no state, or one that has a rule of its own or is no number."""
-    states, ruled = _states(graph), {state.owner for _, state in ruled_states(graph)}
-    for pattern in schedules:
-        named = [name for name in states if fnmatchcase(name, pattern)]
-        if not named:
-            suggestion = did_you_mean(pattern, states, "its states are called: {known}") if states else DECLARE
-            yield pattern, errors.NoSuchState(pattern=pattern, suggestion=suggestion)
-        for name in named:
-            if name in ruled:
-                yield pattern, errors.StateWithRule(pattern=pattern, state=name)
-            elif states[name].types[0].shape:
-                yield pattern, errors.StateIsNoNumber(pattern=pattern, state=name, type=str(states[name].types[0]))
-
-
-def _states(graph: Graph) -> dict[str, OpNode]:
-    """The states of a graph by name, each module's of a pool too."""
-    found = {node.owner: node for node in graph.of_kind(OpNode) if isinstance(node.op, State)}
-    for pool in graph.pools().values():
-        for at in range(pool.size):
-            inside = _states(pool.region(at).graph)
-            found |= {f"{pool.name}.{at}.{name}": node for name, node in inside.items()}
-    return found
-
-
-def refuse_unfit(graph: Graph, recipe: Recipe) -> None:
-    """Raises `ModgraphError` with every target, loss, input or state of the recipe that the model does not have."""
-    train = recipe.train
-    unfit = {
-        "labels": unfit_labels(graph, train.labels or {}),
-        "losses": unfit_losses(graph, train.losses or {}),
-        "metrics": unfit_metrics(graph, train.metrics or {}),
-        "augment": unfit_inputs(graph, train.augment or {}),
-        "states": unfit_states(graph, train.states or {}),
-    }
-    keyed = [(f"train.{section}.{key}", each) for section, found in unfit.items() for key, each in found]
-    if keyed:
-        raise ModgraphError([each.replace(span=recipe.places.get(key)) for key, each in keyed])
-
-
-def unfit_metrics(graph: Graph, asked: Asked) -> Iterator[tuple[str, Diagnostic]]:
-    """Metrics of targets that cannot be measured, by target."""
-    targets = {each.target: graph.target_types[each.target] for each in comparisons(graph)}
-    for target, names in asked.items():
-        if target not in targets:
-            reason = "no loss of the spec compares with it"
-            yield target, errors.CannotMeasure(target=target, reason=reason, suggestion=did_you_mean(target, targets))
-            continue
-        fitting = [each for each, kind in SAMPLE_METRICS.items() if kind.dtype == targets[target].dtype]
-        for name in names_in(names):
-            if name not in fitting:
-                reason = f"{name} cannot be measured of {targets[target]}"
-                reason = reason if name in SAMPLE_METRICS else f'there is no metric "{name}" that may be asked for'
-                suggestion = did_you_mean(name, fitting, "of such a target: {known}")
-                yield target, errors.CannotMeasure(target=target, reason=reason, suggestion=suggestion)
 
 
 def list_metrics(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> dict[str, bool]:

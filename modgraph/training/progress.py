@@ -20,7 +20,7 @@ from modgraph.store.checkpoint import Checkpoint
 from modgraph.store.journal import Journal
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.algorithms.algorithm import Place
-from modgraph.training.sections import Train
+from modgraph.training.sections import Train, names_in
 
 T = TypeVar("T")
 NUMBER = (float, int, type(None))
@@ -83,11 +83,6 @@ class Progress(Place):
         waited = 0 if improved else self.waited + 1
         enough = reached or (stop.patience is not None and waited >= stop.patience)
         return replace(then, monitored=value if improved else self.monitored, waited=waited, enough=enough)
-
-
-def names_in(metric: str | Sequence[str]) -> Sequence[str]:
-    """The metrics that a key of a recipe names, one or several."""
-    return (metric,) if isinstance(metric, str) else metric
 
 
 def lookup(metric: str | Sequence[str], values: Mapping[str, Mapping[str, float]]) -> float:

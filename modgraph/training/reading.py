@@ -16,10 +16,7 @@ from torch import Tensor
 from modgraph.backends.torch import generator_for
 from modgraph.data import Arrays
 from modgraph.data.batches import Batch, batch_of, prefetch
-from modgraph.diagnostics import Diagnostic, did_you_mean
-from modgraph.ir import Graph
 from modgraph.nn.device import Transfer, Uploader
-from modgraph.training.errors import NotAnImage
 from modgraph.training.processes import Processes
 from modgraph.training.sections import Augment, Train
 
@@ -58,16 +55,6 @@ class BatchReader:
             noise = torch.rand(len(indices), DRAWS, generator=generator_for(self.train.seed, "augment", step))
             batch[NOISE] = noise[own]
         return self.transfer.send(batch)
-
-
-def unfit_inputs(graph: Graph, augment: Mapping[str, Augment]) -> Iterator[tuple[str, Diagnostic]]:
-    """Names that are not inputs of images."""
-    images = [
-        name for name, each in graph.input_types.items() if each.dtype == "float" and len(each.shape) == IMAGE_RANK
-    ]
-    for name in augment:
-        if name not in images:
-            yield name, NotAnImage(name=name, suggestion=did_you_mean(name, images))
 
 
 def augment_images(batch: Mapping[str, Tensor], augment: Mapping[str, Augment], noise: Tensor) -> dict[str, Tensor]:

@@ -7,10 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from modgraph.data import TRAIN, VALIDATION, Arrays, DataSet
-from modgraph.data.batches import indices_by_group
 from modgraph.data.errors import DataDoesNotFit
 from modgraph.declare import format_briefly, format_value
 from modgraph.diagnostics import ModgraphError, Report, Source, Span, did_you_mean
@@ -153,6 +150,10 @@ def _recipe(tree: Branch, report: Report) -> Recipe | None:
 def with_validation(splits: dict[str, Arrays], train: Train) -> dict[str, Arrays]:
     """The splits, a share of each group of the training data held out if the recipe asks for it, to be measured every
     epoch. Raises `ModgraphError`."""
+    import numpy as np
+
+    from modgraph.data.batches import indices_by_group
+
     arrays = splits[TRAIN]
     groups = indices_by_group(arrays, train.by)
     if not train.validation:

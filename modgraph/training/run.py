@@ -37,8 +37,9 @@ from modgraph.training.carry_over import Carried, carry_over, freeze_as_before, 
 from modgraph.training.compiled import refuse_without_compiler
 from modgraph.training.engine import Engine
 from modgraph.training.errors import ProcessLost, TooLargeForMemory
+from modgraph.training.fit import refuse_unfit
 from modgraph.training.losses import weigh_losses
-from modgraph.training.named_parts import check_monitored, ignore_labels, refuse_unfit, refuse_unlabelled, weigh_classes
+from modgraph.training.named_parts import check_monitored, ignore_labels, refuse_unlabelled, weigh_classes
 from modgraph.training.processes import Processes
 from modgraph.training.recipe import Recipe, RecipeOrPath, key_overrides, read_with_spec, with_validation
 from modgraph.training.sections import Train

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +141,11 @@ class Train(Section):
         if weighed:
             return f"has weights of classes for {weighed[0]}, whose number changes with {self.algorithm.name}"
         return None
+
+
+def names_in(metric: str | Sequence[str]) -> Sequence[str]:
+    """The metrics that a key of a recipe names, one or several."""
+    return (metric,) if isinstance(metric, str) else metric
 
 
 def mapping_of(tree: Branch, name: str, report: Report) -> Branch:

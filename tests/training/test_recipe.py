@@ -16,7 +16,7 @@ from modgraph.diagnostics import ModgraphError, Report, Source
 from modgraph.ir import NotReadBack
 from modgraph.recipes.optimizers import AdamW, Constant, Cosine, Linear, Stairs
 from modgraph.recipes.yaml_tree import read_tree
-from modgraph.training.named_parts import refuse_unfit
+from modgraph.training.fit import refuse_unfit
 from modgraph.training.recipe import read_recipe, read_with_spec
 from tests.work import count_calls
 

@@ -1,0 +1,125 @@
+"""Whether a graph has what a recipe names: targets, losses, inputs and states. Needs neither torch nor numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
+from modgraph.ir import Graph, OpNode, comparisons
+from modgraph.ir.analysis.learnt import ruled_states
+from modgraph.ops.array import State
+from modgraph.recipes.metrics import REQUESTED_METRICS
+from modgraph.recipes.optimizers import Schedule
+from modgraph.training import errors
+from modgraph.training.errors import NotAnImage
+from modgraph.training.losses import unfit_losses
+from modgraph.training.recipe import Recipe, read_with_spec
+from modgraph.training.sections import Augment, Labels, names_in
+from modgraph.training.start.weight_map import read_map
+
+DECLARE = "the spec has no state; declare one: state temperature: float = constant(100)"
+IMAGE_RANK = 3
+
+
+def diagnose_training(spec: str | Path, recipe: str | Path, overrides: Mapping[str, Any]) -> Sequence[Diagnostic]:
+    """Every mistake of a spec and of its recipe that can be seen without data, and cautions: what a training reports
+    before it begins. `overrides` are values by dotted key."""
+    warnings: Sequence[Diagnostic] = ()
+    try:
+        found, program = read_with_spec(recipe, spec, overrides)
+        warnings = program.warnings
+        refuse_unfit(program.ir, found)
+        if found.start is not None and found.start.map is not None:
+            read_map(found.start.map, program.ir)
+    except ModgraphError as error:
+        return [*warnings, *error.diagnostics]
+    return warnings
+
+
+def refuse_unfit(graph: Graph, recipe: Recipe) -> None:
+    """Raises `ModgraphError` with every target, loss, input or state of the recipe that the model does not have."""
+    train = recipe.train
+    unfit = {
+        "labels": unfit_labels(graph, train.labels or {}),
+        "losses": unfit_losses(graph, train.losses or {}),
+        "metrics": unfit_metrics(graph, train.metrics or {}),
+        "augment": unfit_inputs(graph, train.augment or {}),
+        "states": unfit_states(graph, train.states or {}),
+    }
+    keyed = [(f"train.{section}.{key}", each) for section, found in unfit.items() for key, each in found]
+    if keyed:
+        raise ModgraphError([each.replace(span=recipe.places.get(key)) for key, each in keyed])
+
+
+def unfit_labels(graph: Graph, labels: Mapping[str, Labels]) -> Iterator[tuple[str, Diagnostic]]:
+    """Targets that no loss compares with, or not one that knows what the recipe says, by name."""
+    every = comparisons(graph)
+    of_classes = [each.target for each in every if each.class_weights is not None]
+    may_miss = [each for each in every if each.may_miss]
+    reads_missing = {each.node.name for each in may_miss}
+    for name, each in labels.items():
+        known, by = [each.target for each in may_miss], "loss"
+        if each.weights is not None or each.ignore is not None:
+            known, by = of_classes, "cross_entropy"
+        if name not in known:
+            yield name, errors.UnknownTarget(target=name, by=by, suggestion=did_you_mean(name, sorted(set(known))))
+        elif each.missing:
+            for node in graph:
+                reads = any(source.node == name for source in graph.inputs(node.name).values())
+                if reads and node.name not in reads_missing:
+                    yield name, errors.CannotBeMissing(target=name, reader=node.name)
+
+
+def unfit_states(graph: Graph, schedules: Mapping[str, Schedule]) -> Iterator[tuple[str, Diagnostic]]:
+    """Patterns that name no state, or one that has a rule of its own or is no number."""
+    states, ruled = find_states(graph), {state.owner for _, state in ruled_states(graph)}
+    for pattern in schedules:
+        named = [name for name in states if fnmatchcase(name, pattern)]
+        if not named:
+            suggestion = did_you_mean(pattern, states, "its states are called: {known}") if states else DECLARE
+            yield pattern, errors.NoSuchState(pattern=pattern, suggestion=suggestion)
+        for name in named:
+            if name in ruled:
+                yield pattern, errors.StateWithRule(pattern=pattern, state=name)
+            elif states[name].types[0].shape:
+                yield pattern, errors.StateIsNoNumber(pattern=pattern, state=name, type=str(states[name].types[0]))
+
+
+def find_states(graph: Graph) -> dict[str, OpNode]:
+    """The states of a graph by name, each module's of a pool too."""
+    found = {node.owner: node for node in graph.of_kind(OpNode) if isinstance(node.op, State)}
+    for pool in graph.pools().values():
+        for at in range(pool.size):
+            inside = find_states(pool.region(at).graph)
+            found |= {f"{pool.name}.{at}.{name}": node for name, node in inside.items()}
+    return found
+
+
+def unfit_inputs(graph: Graph, augment: Mapping[str, Augment]) -> Iterator[tuple[str, Diagnostic]]:
+    """Names that are not inputs of images."""
+    images = [
+        name for name, each in graph.input_types.items() if each.dtype == "float" and len(each.shape) == IMAGE_RANK
+    ]
+    for name in augment:
+        if name not in images:
+            yield name, NotAnImage(name=name, suggestion=did_you_mean(name, images))
+
+
+def unfit_metrics(graph: Graph, asked: Mapping[str, str | Sequence[str]]) -> Iterator[tuple[str, Diagnostic]]:
+    """Metrics of targets that cannot be measured, by target."""
+    targets = {each.target: graph.target_types[each.target] for each in comparisons(graph)}
+    for target, names in asked.items():
+        if target not in targets:
+            reason = "no loss of the spec compares with it"
+            yield target, errors.CannotMeasure(target=target, reason=reason, suggestion=did_you_mean(target, targets))
+            continue
+        fitting = [each for each, dtype in REQUESTED_METRICS.items() if dtype == targets[target].dtype]
+        for name in names_in(names):
+            if name not in fitting:
+                reason = f"{name} cannot be measured of {targets[target]}"
+                reason = reason if name in REQUESTED_METRICS else f'there is no metric "{name}" that may be asked for'
+                suggestion = did_you_mean(name, fitting, "of such a target: {known}")
+                yield target, errors.CannotMeasure(target=target, reason=reason, suggestion=suggestion)

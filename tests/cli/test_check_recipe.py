@@ -1,0 +1,117 @@
+"""`modgraph check` diagnoses a spec with its recipe, as a training would before it begins, and without numpy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from modgraph.cli import main
+from modgraph.metrics.target_metrics import SAMPLE_METRICS
+from modgraph.recipes.metrics import REQUESTED_METRICS
+
+SPEC = """model m(width=4) {
+  input x: float[2]
+  target y: class[3]
+  logits = x -> linear(width) -> linear(3)
+  output logits
+  loss cross_entropy(logits, y)
+}
+"""
+RECIPE = "data: {name: npz, train: x.npz}\ntrain: {epochs: 2}\n"
+WRONG = {
+    "an unknown section": "date: {name: npz}\n" + RECIPE,
+    "an unknown key": RECIPE.replace("epochs", "epoch"),
+    "a value out of range": RECIPE.replace("2", "-2"),
+    "an unknown data set": RECIPE.replace("npz,", "npy,"),
+    "a data set whose keys contradict each other": "data: {name: rotated_digits, held_out: 76}",
+    "a missing key of the data": "data: {name: npz}",
+    "a misspelt parameter": RECIPE + "model: {widht: 3}\n",
+    "a target that is none": RECIPE.replace("epochs: 2", "labels: {z: {weights: balanced}}"),
+    "a metric of another kind": RECIPE.replace("epochs: 2", "metrics: {y: mae}"),
+    "no YAML": "data: [1, 2",
+    "a start from two sources": RECIPE + "start: {run: a, weights: b}\n",
+    "a parameter of the wrong type": RECIPE + "model: {width: wide}\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "m.mod").write_text(SPEC)
+    (tmp_path / "m.yaml").write_text(RECIPE)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_sound_pair_is_no_news(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "m.mod"]) == 0
+    assert capsys.readouterr() == ("", ""), "whether the data fit is left to a training"
+
+
+def test_mistakes_of_both_come_at_once_each_at_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.mod").write_text(SPEC.replace("-> linear(3)", "-> liner(3)"))
+    Path("m.yaml").write_text("data: {name: npz, train: x.npz}\ntrain:\n  epochs: many\n  bach: 3\n")
+    assert main(["check", "m.mod"]) == 1
+    told = capsys.readouterr().err
+    for place in ("m.mod:4:34", "m.yaml:3:11", "m.yaml:4:3"):
+        assert f"--> {place}" in told, "file, line and column"
+    assert told.count("^") >= 3, "each with a caret"
+    assert told.rstrip().endswith("3 errors")
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_check_reports_what_a_training_reports(what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.yaml").write_text(WRONG[what])
+    assert main(["check", "m.mod"]) == 1
+    checked = capsys.readouterr().err
+    assert main(["train", "m.mod"]) == 1
+    assert checked == capsys.readouterr().err
+    assert "m.yaml:" in checked or "m.mod:" in checked, "it has a place"
+
+
+def test_another_recipe_and_overrides(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("other.yaml").write_text(RECIPE.replace("2", "0"))
+    assert main(["check", "m.mod", "--recipe", "other.yaml"]) == 1
+    assert "train.epochs" in capsys.readouterr().err
+    assert main(["check", "m.mod", "--recipe", "other.yaml", "-s", "train.epochs=3"]) == 0
+    assert main(["check", "m.mod", "-s", "train.epochs=0", "-s", "width=x"]) == 1
+    told = capsys.readouterr().err
+    assert "2 errors" in told, "a parameter and a key"
+    assert main(["check", "m.mod", "--recipe", "none.yaml"]) == 1
+    assert 'there is no recipe "none.yaml"' in capsys.readouterr().err
+
+
+def test_the_parameters_of_the_recipe_are_those_of_the_check(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.yaml").write_text(RECIPE + "model: {width: 0}\n")
+    assert main(["check", "m.mod"]) == 1
+    assert "width" in capsys.readouterr().err
+    assert main(["check", "m.mod", "-s", "width=3"]) == 0
+
+
+def test_a_file_of_blocks_needs_no_recipe(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("b.mod").write_text("block twice(d) { input x: float[n] y = x -> linear(d) output y }")
+    Path("b.yaml").write_text("nothing: of this\n")
+    assert main(["check", "b.mod"]) == 0
+    assert "b.mod: ok" in capsys.readouterr().out
+
+
+def test_neither_torch_nor_numpy_is_imported() -> None:
+    script = "import sys; from modgraph.cli import main; code = main(['check', 'm.mod']); "
+    script += (
+        "heavy = {'torch', 'numpy', 'PIL', 'onnx', 'tqdm'} & set(sys.modules); assert not code and not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_spec_without_a_recipe_imports_nothing_of_trainings() -> None:
+    Path("m.yaml").unlink()
+    script = "import sys; from modgraph.cli import main; code = main(['check', 'm.mod']); "
+    script += "assert not {'modgraph.data', 'modgraph.training', 'yaml'} & set(sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_metrics_that_a_recipe_may_ask_for_are_those_that_there_are() -> None:
+    assert {name: kind.dtype for name, kind in SAMPLE_METRICS.items()} == REQUESTED_METRICS
