@@ -98,7 +98,7 @@ class MeasuredStep:
 
     @classmethod
     def of(cls, graph: Graph) -> MeasuredStep:
-        decisions = DecisionLikelihood.of(graph, "em") if find_sampled_routes(graph) else None
+        decisions = DecisionLikelihood.build(graph, "em") if find_sampled_routes(graph) else None
         model = build(graph) if decisions is None else build(decisions.graph, asked=decisions.wanted)
         return cls(graph, model.train(), decisions)
 

@@ -1,1 +1,1 @@
-"""Recipes, data, the training engine, and the run directories it leaves."""
+"""Recipes, the training engine, and the runs that it writes."""

@@ -1,4 +1,4 @@
-"""Metrics of a bundle: what ONNX Runtime makes of a run's test data."""
+"""Metrics of a bundle: ONNX Runtime computes the outputs on a run's test data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Values = Mapping[str, NDArray[Any]]
 
 
 def bundle_of(run: StoredRun, path: str, check: bool = True) -> Bundle:
-    """A bundle of the model that a run has now; `check` as in `Bundle`. Raises `ModgraphError` for any other."""
+    """Open a bundle of the model that a run has now; `check` as in `Bundle`. Raises `ModgraphError` for any other."""
     try:
         manifest = (bundle := Bundle(path, check=check)).manifest
     except BundleError as error:
@@ -42,7 +42,7 @@ def bundle_of(run: StoredRun, path: str, check: bool = True) -> Bundle:
 
 
 def values_of_bundle(bundle: Bundle, graph: Graph, metrics: Metrics, batch: Batch) -> list[Tensor]:
-    """What a bundle's outputs tell of metrics. Raises `ModgraphError` where the data do not fit the bundle."""
+    """Compute the values that metrics read with a bundle. Raises `ModgraphError` where the data do not fit it."""
     inputs = {name: tensor.numpy() for name, tensor in batch.items() if name in bundle.inputs}
     try:
         outputs = bundle.run(inputs)
@@ -54,7 +54,7 @@ def values_of_bundle(bundle: Bundle, graph: Graph, metrics: Metrics, batch: Batc
 def evaluate_bundle(
     bundle: Bundle, graph: Graph, arrays: Arrays, by: str | None = None, asked: Asked | None = None
 ) -> dict[str, float]:
-    """The metrics of a bundle over a split, also of each group of a grouping. Raises `ModgraphError`."""
+    """Return the metrics of a bundle over a split, also of each group of a grouping. Raises `ModgraphError`."""
     refuse_labels_beyond(arrays, graph)
     accumulators, metrics = Accumulators(), following_from(bundle.outputs, graph, metrics_of(graph, arrays, by, asked))
     for indices, batch in batches(arrays):
@@ -64,7 +64,7 @@ def evaluate_bundle(
 
 
 def metrics_of_outputs(outputs: Values, graph: Graph, rows: Values) -> dict[str, float]:
-    """The metrics of what a model made of some examples."""
+    """Return the metrics of a model's outputs for some examples."""
     accumulators, metrics = Accumulators(), following_from(outputs, graph, Metrics(graph))
     batch = {name: torch.from_numpy(array) for name, array in rows.items()}
     metrics.gather(accumulators, batch, _values_of(metrics, graph, outputs, batch))
@@ -72,13 +72,13 @@ def metrics_of_outputs(outputs: Values, graph: Graph, rows: Values) -> dict[str,
 
 
 def following_from(outputs: Collection[str], graph: Graph, metrics: Metrics) -> Metrics:
-    """Those metrics, which compare an output with a target, that follow from some outputs."""
+    """Keep those metrics that some outputs determine."""
     known = {result for name, result in graph.outputs.items() if name in outputs}
     metrics.all = [metric for metric in metrics.compared if metric.compared.prediction in known]
     return metrics
 
 
 def _values_of(metrics: Metrics, graph: Graph, outputs: Values, batch: Batch) -> list[Tensor]:
-    """What each metric wants, of outputs by name."""
+    """Return the values that metrics read, from outputs by name."""
     results = {result: torch.from_numpy(outputs[name]) for name, result in graph.outputs.items() if name in outputs}
     return [metric.compute_result(results[metric.compared.prediction], batch) for metric in metrics.compared]

@@ -1,4 +1,4 @@
-"""What watches a training: objects of the user that hear of steps and epochs, and may stop it."""
+"""Callbacks: objects of the user that are called at steps and epochs, and may stop the training."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a training has come to, carried over to another graph: weights and the state of their optimizer.
+"""Carry a training over to another graph: weights and the state of their optimizer.
 
-A weight of another shape takes over the values at the places that both shapes have, counted from the first in every
-axis; all others are as the new graph starts them.
+A weight of another shape takes the values at the positions that both shapes have, counted from the first in every axis.
+All others keep their start in the new graph.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from modgraph.training.start.inherit import Beginning
 
 
 def freeze_as_before(graph: Graph, began: Graph, now: Graph, names: Mapping[str, str]) -> Graph:
-    """A graph in which that is frozen, too, which a training has frozen in its own since it began. `names` are those of
-    nodes here, by theirs. What a pool or a label has more than was old there counts as added."""
+    """Freeze in a graph what a training has frozen in its own since it began.
+
+    `names` maps the names of nodes there to those here. Modules or classes beyond the old ones there count as added.
+    """
     then, own = Mark.of(now), Mark.of(graph)
     places = [place.partition("/") for place in then.frozen - Mark.of(began).frozen]  # such as pool/0/linear
     if not places:
@@ -36,18 +38,18 @@ def freeze_as_before(graph: Graph, began: Graph, now: Graph, names: Mapping[str,
 
 
 def _sizes(graph: Graph) -> dict[str, int]:
-    """How many modules each pool has, and how many classes a label."""
+    """Return the number of modules of each pool, and of classes of each label."""
     labels = {name: type_.size for name, type_ in graph.target_types.items() if type_.classes is not None}
     return {name: pool.size for name, pool in graph.pools().items()} | {k: v for k, v in labels.items() if v}
 
 
 @dataclass(frozen=True)
 class Carried(Beginning):
-    """How many weights are carried over, by what has become of them, and those of which the optimizer's state is."""
+    """The number of weights carried over by fate, and the number with optimizer state."""
 
     weights: Mapping[str, int]
     with_state: int
-    forgotten: bool = False  # what the algorithm kept is of other decisions
+    forgotten: bool = False  # the algorithm's state belongs to other decisions
     restarted: bool = False  # the training begins at its first step
 
     def __str__(self) -> str:
@@ -67,8 +69,10 @@ def carry_over(
     source: str,
     same_optimizer: bool,
 ) -> tuple[Checkpoint, Carried]:
-    """A checkpoint with all weights of another graph, which starts with the `fresh` ones; what was best is forgotten.
-    Another optimizer keeps another state, and begins afresh."""
+    """Return a checkpoint with all weights of another graph, which starts with the `fresh` ones, and a report.
+
+    The best epoch is forgotten. Another optimizer has another state, which begins afresh.
+    """
     after = {each.before.name: each.after.name for each in weights if each.before and each.after}
     taken = {new: checkpoint.weights[old] for old, new in after.items()}
     same = {new for new, value in taken.items() if value.shape == fresh[new].shape}
@@ -76,7 +80,7 @@ def carry_over(
     for key, fields in checkpoint.optimizer.items() if same_optimizer else ():
         weight, bracket, part = key.partition("[")
         name = after.get(weight)
-        if name is not None and (name in same or not bracket):  # that of a weight in parts goes with the parts alone
+        if name is not None and (name in same or not bracket):  # the state of a weight in parts belongs to the parts
             state[name + bracket + part] = {
                 field: _overlay(torch.zeros_like(fresh[name]), value)
                 if name not in same and value.shape == taken[name].shape
@@ -99,7 +103,7 @@ def carry_over(
 
 
 def _overlay(own: Tensor, taken: Tensor) -> Tensor:
-    """A tensor with the values of another at the places that both have."""
+    """Return a copy of a tensor with the values of another at the positions that both have."""
     common = tuple(slice(min(sizes)) for sizes in zip(own.shape, taken.shape, strict=True))
     found = own.clone()
     found[common] = taken[common]
@@ -107,6 +111,6 @@ def _overlay(own: Tensor, taken: Tensor) -> Tensor:
 
 
 def rename_routes(state: Mapping[str, Tensor], routes: Mapping[str, str]) -> dict[str, Tensor]:
-    """What an algorithm keeps, `assignments.ROUTE`, under the new names of routes."""
+    """Rename the routes in an algorithm's state, `assignments.ROUTE`."""
     parts = [(*name.partition("."), value) for name, value in state.items()]
     return {what + dot + routes.get(route, route): value for what, dot, route, value in parts}

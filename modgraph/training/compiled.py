@@ -1,4 +1,4 @@
-"""Steps that `torch.compile` makes kernels of: `train.compile` of a recipe."""
+"""Compile steps with `torch.compile`: `train.compile` of a recipe."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ Call = Callable[..., Any]
 BACKEND = "inductor"
 OPTIONS: dict[str, dict[str, Any]] = {
     "inductor": {
-        "fallback_random": True,  # noise is drawn by torch's own generators, so that a step computes what it did
-        "layout_optimization": False,  # convolutions of what a module is sent would fail in an assertion of torch
+        "fallback_random": True,  # torch's own generators sample noise, so that results equal those without compilation
+        "layout_optimization": False,  # with it, convolutions of routed tokens fail in an assertion of torch
     }
 }
 
 
 class Attempts:
-    """Compiled calls of a function: as one graph, where that cannot be in pieces, and where that cannot be either, not
-    at all. It says so once."""
+    """Compiled calls of a function: as one graph, else in pieces, else not compiled. Each fall-back is reported
+    once."""
 
     def __init__(self, call: Call, what: str, log: TextIO | None) -> None:
         self._what = what
@@ -64,8 +64,8 @@ def compile_step(module: nn.Module, log: TextIO | None) -> None:
 
 
 def compile_blocks(module: nn.Module, model: nn.Module, log: TextIO | None) -> None:
-    """Compile, in calls of a module, the rounds and blocks of a model, all of one definition by one compilation; what
-    stands around them is not compiled."""
+    """Compile the rounds and blocks of a model in calls of a module, each definition once. Code around them is not
+    compiled."""
     torch.compiler.reset()
     compiles, whole = SimpleNamespace(now=False), module.forward
     known: dict[type[Instance], Attempts] = {}
@@ -91,7 +91,8 @@ def compile_blocks(module: nn.Module, model: nn.Module, log: TextIO | None) -> N
 
 
 def _call(unit: Instance, attempts: Attempts, compiles: SimpleNamespace, *operands: Tensor, **named: Any) -> Any:
-    """A call of a round or block. Masks are made in it: for torch the calls of a definition differ in nothing else."""
+    """Call a round or block. Masks are built inside, so that torch sees no other difference between calls of a
+    definition."""
     context: Context | None = named.get("context")
     if not compiles.now or context is None:
         return type(unit).forward(unit, *operands, **named)
@@ -99,13 +100,13 @@ def _call(unit: Instance, attempts: Attempts, compiles: SimpleNamespace, *operan
 
 
 def say(text: str, log: TextIO | None) -> None:
-    """Tell the user, in the process that talks."""
+    """Log a line on rank zero."""
     if log is not None:
         print(f"train.compile: {text}", file=log)
 
 
 def refuse_without_compiler(device: torch.device) -> None:
-    """Raises `ModgraphError` where torch cannot make kernels on this machine."""
+    """Raises `ModgraphError` where torch cannot compile kernels on this machine."""
     if BACKEND != "inductor":
         return
     if device.type == "cuda":

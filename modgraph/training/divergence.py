@@ -1,4 +1,4 @@
-"""Sees that a training has gone astray: a loss, a gradient or a state that is infinite or not a number."""
+"""Detect divergence: a loss, a gradient or a state that is infinite or NaN."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from modgraph.store.checkpoint import Checkpoint
 from modgraph.training.errors import Diverged
 from modgraph.training.processes import whole
 
-CHECK_EVERY = 50  # steps, where each look would wait for an accelerator
+CHECK_EVERY = 50  # steps: each check waits for the accelerator
 
 
 @dataclass(frozen=True)
 class Seen:
-    """Numbers of a step [N] that are kept until they are looked at, and what is said of one, by its place and value."""
+    """Numbers of a step [N] that are not checked yet, and the message for one, by its index and value."""
 
     step: int
     numbers: Tensor
@@ -27,24 +27,26 @@ class Seen:
 
 
 class FiniteCheck:
-    """Looks at the loss and the gradients of every step, and stops a training at the first that is no finite number. A
-    look waits for the device. With `every` 1, as on the processor, it is taken before the weights move. Otherwise what
-    is looked at stays on the device for so many steps, and until anything is told or kept of them: weights that moved
-    since are given up with the training, and no checkpoint has them."""
+    """Checks that the loss and the gradients of every step are finite, and stops a training at the first that is not.
+
+    A check waits for the device. With `every` 1, as on the processor, it comes before the weights move. Otherwise
+    numbers stay on the device for `every` steps, or until metrics or a checkpoint are written. Weights that moved since
+    are discarded with the training, and no checkpoint has them.
+    """
 
     def __init__(self, every: int) -> None:
         self.every = every
         self.seen: list[Seen] = []
 
     def loss(self, loss: Tensor, step: int) -> None:
-        """Raises `ModgraphError` if a loss is no finite number."""
+        """Raises `ModgraphError` if a loss is not finite."""
         self.seen.append(Seen(step, loss.reshape(1), lambda _, value: f"the loss is {value}"))
         if self.every == 1:
             self.check()
 
     def gradients(self, weights: Mapping[str, nn.Parameter], step: int, clip: float | None) -> None:
-        """Scale gradients down to a norm of `clip` at most. Raises `ModgraphError` if one is no finite number. Where
-        each step is looked at, the norm over all gradients tells whether each has to be."""
+        """Clip gradients to a norm of `clip`. Raises `ModgraphError` if one is not finite. Where each step is checked,
+        the norm over all gradients decides whether single gradients need a check."""
         gradients = {name: weight.grad for name, weight in weights.items() if weight.grad is not None}
         at_once, names = self.every == 1, tuple(gradients)
         norm = whole(nn.utils.get_total_norm(gradients.values())) if clip is not None or at_once else None
@@ -61,7 +63,7 @@ class FiniteCheck:
             self.check()
 
     def check(self) -> None:
-        """Look at all that was not looked at. Raises `ModgraphError`."""
+        """Check all numbers that are pending. Raises `ModgraphError`."""
         seen, self.seen = self.seen, []
         finite = torch.isfinite(torch.cat([each.numbers.double() for each in seen])).tolist() if seen else []
         if not all(finite):
@@ -72,7 +74,7 @@ class FiniteCheck:
 
 
 def wrong_in(checkpoint: Checkpoint) -> str | None:
-    """The first tensor of a checkpoint that holds what is no finite number; whole numbers always are."""
+    """Return the first tensor of a checkpoint that is not finite; integers always are."""
     state = {f"{key}.{name}": each for name, fields in checkpoint.optimizer.items() for key, each in fields.items()}
     tensors = [*checkpoint.weights.items(), *state.items()]
     return next((name for name, each in tensors if not torch.isfinite(each).all()), None)

@@ -1,6 +1,6 @@
-"""Gradient descent on the declared losses, with state that can be left and taken up again.
+"""The training engine: gradient descent on the declared losses, with state that can be saved and resumed.
 
-Nothing random is carried along: the order of an epoch is a function of (seed, epoch), a step's noise of (seed, step),
+No random state is carried along. The order of an epoch is a function of (seed, epoch), a step's noise of (seed, step),
 a weight's start of (seed, name). So a training that was interrupted and resumed equals one that was not, bit for bit.
 """
 
@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 class Engine:
-    """One training: its state, and how far it has come. `graph` is what the run began with."""
+    """One training: its state and its progress. `graph` is the graph of the current phase."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Engine:
                 accumulators = Accumulators.read(checkpoint.facts["means"])
             if processes.is_rank_zero:
                 self.accumulators = accumulators
-                tidy(directory.checkpoints, train.keep, self.progress.best_step)  # what was cut off may be this
+                tidy(directory.checkpoints, train.keep, self.progress.best_step)  # deletion may have been interrupted
         self._enter(phase)
         self.state = train_state(graph, train, phase, processes, checkpoint)
         if resume and processes.is_rank_zero:
@@ -94,32 +94,33 @@ class Engine:
         return self.state.graph
 
     def model_now(self) -> Model:
-        """The model of the graph with the weights as they are, in evaluation mode."""
+        """Return a model of the current graph and weights, in evaluation mode."""
         model, weights = build(self.graph, self.train.seed), self.state.weights
         precision = next(each.dtype for each in weights.values() if each.is_floating_point())
         model.to(self.processes.device, precision).load_state_dict(weights)
         return model.eval()
 
     def measure(self, model: Model, arrays: Arrays) -> dict[str, float]:
-        """The metrics of a model on a split, each process measuring a part."""
+        """Return the metrics of a model on a split; each process measures a part."""
         by, asked = self.train.by, self.train.metrics
         with unshard(self.state.objective):
             part = evaluate(model, arrays, self.processes.rank, self.processes.size, by, asked)
         return metrics_of(model.graph, arrays, by, asked).values(Accumulators.merge(self.processes.gather(part)))
 
     def on_rank_zero(self, compute: Callable[[], T]) -> T:
-        """What one process computes, for all of them. Raises in all the `ModgraphError` that it raises."""
+        """Return to all processes what rank zero computes. Raises its `ModgraphError` in all of them."""
         return self.processes.on_rank_zero(compute)
 
     def say(self, text: str) -> None:
-        """A line for the user, from one process."""
+        """Log a line on rank zero."""
         if self.processes.is_rank_zero:
             log.info(text)
 
     # ------------------------------------------------------------ leaving and taking up
 
     def checkpoint(self) -> Checkpoint:
-        """The checkpoint of this step: tensors are those of the training itself, metrics those of one process."""
+        """Return the checkpoint of this step. It shares tensors with the training and has the metrics of one
+        process."""
         state = self.state
         stages = {name: each.stages for name, each in state.staged.items()}
         kept = {"means": self.accumulators.facts(), "algorithm": state.learner.facts(), FACT: stages}
@@ -135,7 +136,7 @@ class Engine:
         )
 
     def save(self) -> None:
-        """Write a checkpoint of this very moment. Raises `ModgraphError`, also for a state that is no finite number."""
+        """Write a checkpoint of this step. Raises `ModgraphError`, also for a state that is not finite."""
         self.finite.check()
         now = self.checkpoint()
         parts = self.processes.gather((self.accumulators, wrong_in(now)))
@@ -147,8 +148,11 @@ class Engine:
             write_checkpoint(self.directory.checkpoints, now, self.train.keep, self.progress.best_step)
 
     def begin_from(self, checkpoint: Checkpoint, kept: Mapping[str, Tensor], facts: Mapping[str, Any]) -> bool:
-        """Be where another training was, whose checkpoint has all weights of this graph. `kept` and `facts` are what
-        its algorithm kept. Returns whether that is of these examples and decisions: if not, it begins afresh."""
+        """Continue where another training was, whose checkpoint has all weights of this graph.
+
+        `kept` and `facts` are the state of its algorithm. Returns whether they fit these examples and decisions; if
+        not, the algorithm begins afresh.
+        """
         with refusing_damage(checkpoint):
             self.progress = Progress.read(checkpoint)
             phase = replace(self.curriculum.phase(self.progress.at, self.graph), goes_on=True)
@@ -161,7 +165,7 @@ class Engine:
         return True
 
     def _begin(self, graph: Graph, at: Facts) -> None:
-        """Begin the next phase, with its graph and its data, and leave a checkpoint of that."""
+        """Begin the next phase with its graph and data, and write its first checkpoint."""
         before = self.checkpoint()
         self._enter(self.curriculum.phase(at, graph))
         check_monitored(graph, self.train, self.phase.splits)
@@ -173,7 +177,7 @@ class Engine:
     # ------------------------------------------------------------ training
 
     def run(self) -> None:
-        """Train to the end, a checkpoint after every epoch. Raises `ModgraphError` if the loss diverges."""
+        """Train to the end, with a checkpoint after every epoch. Raises `ModgraphError` if the loss diverges."""
         for line in filter(None, (self.curriculum.describe(), self.state.learner.describe())):
             self.say(line)
         with (
@@ -185,7 +189,7 @@ class Engine:
                 self._train(writer)
 
     def _train(self, writer: Log | None) -> None:
-        """The epochs of this phase that are left."""
+        """Run the remaining epochs of this phase."""
         while self.progress.epoch_of_phase < self.phase.epochs and not (self.progress.enough or self.stopped):
             self._epoch()
             if self.progress.step_of_phase % self.order.steps == 0:
@@ -194,7 +198,7 @@ class Engine:
             self.save()
 
     def _epoch(self) -> None:
-        """The steps of this epoch that are left."""
+        """Run the remaining steps of this epoch."""
         steps, every = self.order.steps, self.train.checkpoint_every
         done = self.progress.step_of_phase - self.progress.epoch_of_phase * steps
         order = self.order.draw(self.train.seed, self.progress.epoch, since=done)
@@ -209,7 +213,7 @@ class Engine:
                     self.save()
 
     def _close_epoch(self, writer: Log | None) -> None:
-        """Close an epoch: log its metrics, and see whether it was the best, and whether it is enough."""
+        """Close an epoch: log its metrics, update the best value and early stopping, and call callbacks."""
         self.finite.check()
         gathered = Accumulators.merge(self.processes.gather(self.accumulators))
         state = self.state
@@ -229,8 +233,8 @@ class Engine:
 
     def _step(self, indices: Tensor, read: Transfer) -> None:
         state, step, seed, steps = self.state, self.progress.step, self.train.seed, self.order.steps
-        states = state.model.moved_states  # which a rule moves
-        place = self.progress.step_of_phase, steps * self.phase.epochs, steps  # what schedules go by
+        states = state.model.moved_states  # states that a rule moves
+        place = self.progress.step_of_phase, steps * self.phase.epochs, steps  # the arguments of schedules
         for each in state.scheduled:
             each.move(state.model, *place)
         state.learner.prepare(state.model, step)
@@ -260,8 +264,8 @@ class Engine:
         self.stopped |= self.on_rank_zero(lambda: self.watch.call("on_step", step))
 
     def _descend(self, losses: Mapping[str, Tensor], batch: Batch, examples: int) -> dict[str, Tensor]:
-        """One move of the weights; this process's part of each loss. Raises `ModgraphError` if the loss or a gradient
-        is no finite number."""
+        """Update the weights and return this process's part of each loss. Raises `ModgraphError` if the loss or a
+        gradient is not finite."""
         counts = self.processes.totals(find_labelled(self.state.metrics.labels, batch))
         parts = {name: self.processes.part(value, counts.get(name, examples)) for name, value in losses.items()}
         loss = torch.stack([*parts.values()]).sum()

@@ -13,59 +13,58 @@ class NothingToLearn(Diagnostic, code="MG512"):
 
 
 class NoDevice(Diagnostic, code="MG513"):
-    """A recipe names a device that does not exist here."""
+    """A recipe names a device that this machine does not have."""
 
     message = 'there is no device "{device}": {reason}'
     help = "take another: -s train.device=cpu, or auto for an accelerator if there is one"
 
 
 class UnknownMetric(Diagnostic, code="MG514"):
-    """A recipe watches a metric that this training does not have."""
+    """A recipe monitors a metric that this training does not measure."""
 
     message = '{key} watches "{metric}", which is not measured'
     help = "{suggestion}"
 
 
 class CannotMeasure(Diagnostic, code="MG724"):
-    """A recipe asks for a metric of a target that cannot be measured: `f1` and `auc` are of classes, `mae` and `r2` of
-    numbers; accuracy, perplexity and mse are measured wherever they can be."""
+    """A recipe requests a metric that a target does not have: `f1` and `auc` need classes, `mae` and `r2` numbers.
+    Accuracy, perplexity and mse are measured wherever they are defined."""
 
     message = "train.metrics.{target}: {reason}"
     help = "{suggestion}"
 
 
 class UnlikeMetrics(Diagnostic, code="MG725"):
-    """Of several metrics the mean counts, which says something only if all are better when they are larger, or all when
-    they are smaller."""
+    """The mean of several metrics is meaningful only if all of them improve upwards, or all downwards."""
 
     message = '{key} takes the mean of "{larger}", of which larger is better, and "{smaller}", of which smaller is'
     help = "name metrics of one direction"
 
 
 class UnknownTarget(Diagnostic, code="MG515"):
-    """A recipe says how the labels of a target count, and no loss of the spec compares with it that could know it."""
+    """A recipe configures the labels of a target that no suitable loss of the spec compares with."""
 
     message = 'train.labels names "{target}", which no {by} of the spec compares with'
     help = "{suggestion}"
 
 
 class UnknownLoss(Diagnostic, code="MG553"):
-    """A recipe says how much a loss counts that the spec does not have; in its name `*` stands for any letters."""
+    """A recipe weighs a loss that the spec does not have. In its name `*` stands for any letters."""
 
     message = 'train.losses names "{pattern}", which is no loss of the spec'
     help = "{suggestion}"
 
 
 class CannotBeMissing(Diagnostic, code="MG554"):
-    """Labels that may be missing are left out by `cross_entropy`, `gaussian` and `mse`; whatever else reads the target
-    would take a class below 0, or what is no number, for a label."""
+    """`cross_entropy`, `gaussian` and `mse` skip missing labels. Any other reader of the target would take a class
+    below 0, or NaN, for a label."""
 
     message = 'train.labels.{target}.missing: "{reader}" reads "{target}" and cannot leave out what is missing'
     help = "compare it with its prediction only by cross_entropy, gaussian or mse"
 
 
 class NoSuchState(Diagnostic, code="MG550"):
-    """A recipe moves a state along a schedule that the spec does not have; in its name `*` stands for any letters."""
+    """A recipe moves a state along a schedule that the spec does not have. In its name `*` stands for any letters."""
 
     message = 'train.states names "{pattern}", which is no state of the spec'
     help = "{suggestion}"
@@ -79,23 +78,23 @@ class StateWithRule(Diagnostic, code="MG551"):
 
 
 class StateIsNoNumber(Diagnostic, code="MG552"):
-    """A recipe moves a state along a schedule that is an array: a schedule gives a share of one number."""
+    """A recipe moves an array along a schedule. A schedule scales a single number."""
 
     message = 'train.states."{pattern}" moves the state "{state}", which is {type} and no number'
     help = "declare a number, state scale: float = constant(1), and multiply the array by it"
 
 
 class NotAnImage(Diagnostic, code="MG518"):
-    """A recipe moves images of an input that the spec does not have, or that is not of images, float[C, H, W]."""
+    """A recipe augments an input that the spec does not have, or that holds no images, float[C, H, W]."""
 
     message = 'train.augment: "{name}" is no input of images'
     help = "{suggestion}"
 
 
 class Diverged(Diagnostic, code="MG604"):
-    """The loss, a gradient or a weight is infinite or not a number, so nothing learnt afterwards would mean anything.
+    """The loss, a gradient or a weight is infinite or NaN, so any later result would be meaningless.
 
-    No checkpoint holds such numbers: the last one is from before, and `--resume` goes on there, to the same end.
+    No checkpoint holds such numbers: the last one is from before, and `--resume` continues there, to the same end.
     """
 
     message = "{what} at step {step}"
@@ -103,14 +102,14 @@ class Diverged(Diagnostic, code="MG604"):
 
 
 class DoesNotCarryOver(Diagnostic, code="MG631"):
-    """A training goes on with another graph, in which weights of the old names have other shapes."""
+    """A training continues with another graph, in which weights of the same names have other shapes."""
 
     message = "the other graph has these weights in other shapes: {weights}"
     help = "give values and modules whose weights are to start afresh other names"
 
 
 class NotForEval(Diagnostic, code="MG605"):
-    """A run is evaluated as it was trained: only its data may be chosen anew."""
+    """A run is evaluated as it was trained. Only its data can be overridden."""
 
     message = '"{name}" cannot be set for an evaluation'
     help = "only keys of data can: -s data.KEY=VALUE"
@@ -119,7 +118,8 @@ class NotForEval(Diagnostic, code="MG605"):
 class OfAnotherRun(Diagnostic, code="MG607"):
     """`eval RUN --bundle FILE` measures a bundle of that run: its manifest names the graph and the weights.
 
-    A run that has gone on since the export, or whose best epoch is another now, has other weights than its old bundle.
+    A run that was trained further since the export, or whose best epoch has changed, has other weights than its old
+    bundle.
     """
 
     message = 'the bundle "{bundle}" holds {what} than the run "{run}"'
@@ -127,15 +127,15 @@ class OfAnotherRun(Diagnostic, code="MG607"):
 
 
 class ProcessLost(Diagnostic, code="MG622"):
-    """The processes of a training wait for one another at every step: where one ends, so do all. It prints the reason,
-    unless the system killed it, for example for want of memory."""
+    """The processes of a training wait for one another at every step. If one ends, all do. It prints the reason, unless
+    the system killed it, for example for lack of memory."""
 
     message = "another process of this training has ended, or cannot be reached: {reason}"
     help = "read its message, then continue from the last checkpoint: modgraph train --resume {path}"
 
 
 class TooLargeForMemory(Diagnostic, code="MG612"):
-    """A training asked for more memory than there is.
+    """A training requested more memory than there is.
 
     A step takes memory for its batch, with `by` for a batch of each group; an E-step of em for `samples` + 1 times its
     own batch, and its table for every decision of every training example.
@@ -146,45 +146,39 @@ class TooLargeForMemory(Diagnostic, code="MG612"):
 
 
 class NoGradient(Diagnostic, code="MG540"):
-    """A router that draws its choices passes no gradient, so gradient descent alone would never teach it anything."""
+    """A router that samples its choices passes no gradient, so gradient descent would never train it."""
 
     message = 'router "{router}" draws its choices: gradients do not reach it'
     help = "train with the algorithm em or reinforce (train.algorithm: em)"
 
 
 class NothingSampled(Diagnostic, code="MG541"):
-    """The algorithms em and reinforce teach routers that draw their choices, such as `categorical`.
-
-    Of a definition, that is one that records the choice of a `draw`, which no gradient passes.
-    """
+    """The algorithms em and reinforce train routers that sample their choices, such as `categorical`, or a router text
+    that records the choice of a `draw`, which no gradient passes."""
 
     message = "the algorithm {algorithm} teaches routers that draw their choices, and the spec has none"
     help = "use the router categorical, or one that records what it draws, or train.algorithm: backprop"
 
 
 class NoDistribution(Diagnostic, code="MG260"):
-    """The algorithms em and reinforce weigh a decision by how probable it was, which a router's records tell.
-
-    `logits` and `log_probabilities` do, with a number for each slot and module where the router fills slots.
-    """
+    """The algorithms em and reinforce weigh a decision by its probability, from a router's records: `logits` or
+    `log_probabilities`, with a number for each slot and module where the router fills slots."""
 
     message = 'router "{router}" draws its choices, and does not record what it draws from'
     help = "record it in the router's body: record scores: log_probabilities = scores -> log_softmax"
 
 
 class NoLikelihood(Diagnostic, code="MG542"):
-    """The algorithms em and reinforce judge decisions by how likely the targets are with them.
-
-    A loss tells that if it is `cross_entropy` or `gaussian` and nothing else, without a factor.
-    """
+    """The algorithms em and reinforce judge decisions by the likelihood of the targets. A loss is a likelihood if it is
+    `cross_entropy` or `gaussian` and nothing else, without a factor."""
 
     message = "the algorithm {algorithm} judges decisions by a likelihood, and no loss of the spec is one"
     help = "declare one: loss cross_entropy(logits, label), or loss gaussian(prediction, target, variance=0.1)"
 
 
 class LabelsAreMissing(Diagnostic, code="MG619"):
-    """The algorithms em and reinforce judge decisions by the likelihood of all targets of an example, so each must have
-    its label."""
+    """The algorithms em and reinforce judge decisions by the likelihood of all targets of an example, so each needs its
+    label."""
 
     message = (
         "the algorithm {algorithm} judges decisions by every example's labels, and those of {target} may be missing"
@@ -193,23 +187,22 @@ class LabelsAreMissing(Diagnostic, code="MG619"):
 
 
 class NeedsOneProcess(Diagnostic, code="MG543"):
-    """The table of assignments that em keeps is one, and every process would have its own."""
+    """The algorithm em keeps one table of assignments. Several processes would each have their own."""
 
     message = "the algorithm {algorithm} runs in one process"
     help = "start it without torchrun"
 
 
 class CannotDivide(Diagnostic, code="MG880"):
-    """A weight that grows, or of which a part is frozen, is held in parts of its own, which fsdp does not divide among
-    processes."""
+    """A weight that grows, or is partly frozen, is stored in parts, which fsdp does not divide among processes."""
 
     message = "train.strategy: fsdp cannot train a model that has grown: {weights} in parts"
     help = "train it with ddp: -s train.strategy=ddp"
 
 
 class CannotCompile(Diagnostic, code="MG875"):
-    """`train.compile` has torch make kernels of a step: on a processor with a C++ compiler and Python's headers, on an
-    accelerator with Triton."""
+    """`train.compile` compiles the kernels of a step, which needs a C++ compiler and Python's headers on a processor,
+    and Triton on an accelerator."""
 
     message = "train.compile: {reason}"
     help = "install it (g++ and python3-dev of a distribution, or set CXX), or train without: -s train.compile=false"
@@ -223,21 +216,21 @@ class NoTasks(Diagnostic, code="MG720"):
 
 
 class NoSuchLoss(Diagnostic, code="MG721"):
-    """A phase of a continual training names losses, with * for any letters, and the spec has none called so."""
+    """A phase of a continual training names losses, with * for any letters, and the spec has none of that name."""
 
     message = 'train.algorithm.phases.{phase}.losses: no loss of the spec is called "{pattern}"'
     help = "{suggestion}"
 
 
 class NoSuchWeight(Diagnostic, code="MG722"):
-    """`learns` names weights that go on learning in every task, with * for any letters, and the spec has none."""
+    """`learns` names weights that continue to learn in every task, with * for any letters, and the spec has none."""
 
     message = 'train.algorithm.learns: no weight of the spec is called "{pattern}"'
     help = "{suggestion}"
 
 
 class NoLossLeft(Diagnostic, code="MG723"):
-    """In the first task of a continual training there is nothing to learn in any of its phases."""
+    """The first task of a continual training has nothing to learn in any of its phases."""
 
     message = "no phase has anything to learn in the first task: the losses are computed from frozen weights only"
     help = "leave what the first task is to train out of frozen {{ … }}"

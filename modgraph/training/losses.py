@@ -1,7 +1,7 @@
-"""Edits of a graph that say which of its losses count, how much, and which of their terms.
+"""Edits of a graph's losses: which count, with which weight, and with which of their terms.
 
-From a loss that sums over the modules of a pool, Σ_m v_m, `drop_frozen_terms` subtracts the terms of frozen ones behind
-a `stop_gradient`. So the gradient is that of the whole sum, to the bit.
+From a loss that sums over the modules of a pool, Σ_m v_m, `drop_frozen_terms` subtracts the terms of frozen modules
+behind a `stop_gradient`. So the gradient is that of the whole sum, to the bit.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from modgraph.training.errors import UnknownLoss
 from modgraph.types import Axis
 
 PREFIX = "loss."
-Step = tuple[str, Op, Sequence[Result]]  # an op, its name and its operands
+Step = tuple[str, Op, Sequence[Result]]  # the name of an op, the op and its operands
 
 
 def losses_called(graph: Graph, patterns: Collection[str]) -> list[str]:
-    """The losses of a graph whose names, with or without `loss.`, are those of a pattern with `*` for any letters."""
+    """Return the losses of a graph whose names, with or without `loss.`, match a pattern with `*` for any letters."""
     names = {name: (name, name.removeprefix(PREFIX)) for name in graph.losses}
     return [name for name in names if any(fnmatchcase(each, by) for each in names[name] for by in patterns)]
 
 
 def suggest_loss(graph: Graph, pattern: str) -> str:
-    """What a pattern that names no loss may have meant."""
+    """Return a suggestion for a pattern that names no loss."""
     known = [loss.removeprefix(PREFIX) for loss in graph.losses]
     return did_you_mean(pattern, known, "its losses are called: {known}")
 
 
 def unfit_losses(graph: Graph, weights: Mapping[str, float]) -> Iterator[tuple[str, Diagnostic]]:
-    """Patterns that name no loss."""
+    """Yield an error for each pattern that names no loss."""
     for pattern in weights:
         if not losses_called(graph, [pattern]):
             yield pattern, UnknownLoss(pattern=pattern, suggestion=suggest_loss(graph, pattern))
 
 
 def weigh_losses(graph: Graph, weights: Mapping[str, float]) -> Graph:
-    """The graph whose losses are multiplied by the weights of patterns that name them; of several the last counts. A
-    pattern that names none changes nothing: `unfit_losses` reports it."""
+    """Multiply losses by the weights of patterns that name them; of several patterns the last counts. `unfit_losses`
+    reports patterns without a loss."""
     factors = {name: weight for pattern, weight in weights.items() for name in losses_called(graph, [pattern])}
 
     def multiply(loss: LossNode, value: Result) -> Iterator[Step]:
@@ -63,14 +63,14 @@ def weigh_losses(graph: Graph, weights: Mapping[str, float]) -> Graph:
 
 
 def learnt_from(graph: Graph, losses: Collection[str], since: Mapping[str, int]) -> Graph:
-    """A graph with some of its losses, without the terms of frozen modules; classes before `since`, by target, have no
-    share in cross-entropies."""
+    """Return a graph with some of its losses, without the terms of frozen modules. Cross-entropies ignore classes
+    before `since`, by target."""
     masked = with_setting(graph, "since", {target: first for target, first in since.items() if first})
     return drop_frozen_terms(with_losses(masked, losses))
 
 
 def with_setting(graph: Graph, setting: str, values: Mapping[str, Any]) -> Graph:
-    """The graph whose comparisons with some targets have other values of a setting, where they have it."""
+    """Replace a setting of the comparisons with some targets, where they have it."""
     settings = {
         each.node.name: {setting: values[each.target]}
         for each in comparisons(graph)
@@ -91,7 +91,7 @@ def _insert_steps(
     names: Collection[str],
     dropped: Collection[str] = (),
 ) -> Graph:
-    """The graph with ops between some losses and their values, the last of which gives the loss; others are dropped."""
+    """Insert ops between losses and their values, the last of which gives the loss; remove other losses."""
 
     def change(node: Node, part: Part) -> Change:
         if node.name in dropped or not isinstance(node, LossNode) or node.name not in names:
@@ -110,7 +110,7 @@ ModuleSum = tuple[Result, Axis, int, Sequence[Op]]
 
 
 def drop_frozen_terms(graph: Graph) -> Graph:
-    """The graph without losses that train no weight, and without the terms of frozen modules in the others."""
+    """Remove losses that train no weight, and the terms of frozen modules from the others."""
     idle = [name for name, result in graph.losses.items() if not learnt_weights(graph, [result])]
     sums = {name: found for name, result in graph.losses.items() if (found := _module_sum(graph, result)) is not None}
 
@@ -131,9 +131,9 @@ def drop_frozen_terms(graph: Graph) -> Graph:
 
 
 def _module_sum(graph: Graph, loss: Result) -> ModuleSum | None:
-    """A loss that is a sum or a mean over modules, perhaps times numbers, where some are frozen and all weights that it
-    trains belong to the others: its terms, their axis of modules, how many modules at its beginning are frozen, and the
-    ops from the terms to the loss, in order."""
+    """Recognise a loss that is a sum or mean over modules, perhaps scaled, some of them frozen, where all weights that
+    it trains belong to the others. Returns its terms, their axis of modules, the number of frozen modules at its
+    beginning, and the ops from the terms to the loss."""
     ops: list[Op] = []
     node = graph[loss.node]
     while isinstance(node, OpNode) and isinstance(node.op, Multiply | Divide):
@@ -153,8 +153,8 @@ def _module_sum(graph: Graph, loss: Result) -> ModuleSum | None:
 
 
 def _frozen_along(graph: Graph, axis: Axis, terms: Result) -> int:
-    """How many modules at the beginning of an axis are frozen, where all weights that the terms train are those of its
-    modules, or lie along it; else 0."""
+    """Return the number of frozen modules at the beginning of an axis, if all weights that the terms train belong to
+    its modules, or lie along it; else 0."""
     axes, pools = module_axes(graph), [pool for pool in graph.pools().values() if pool.axis == axis]
     first = {f"{pool.name}.{at}.": at for pool in pools for at in range(pool.size)}
     frozen = {weight.name for weight in weights_of(graph) if weight.frozen}

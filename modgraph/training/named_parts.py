@@ -1,6 +1,6 @@
-"""What a recipe says of parts of a model by name: how labels count, how states move along schedules, what is measured.
+"""The parts of a model that a recipe names: labels of targets, states with schedules, metrics.
 
-Names that the model or the training does not have are reported before a training that would miss them.
+Unknown names are reported before the training begins.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from modgraph.training.sections import Labels, Train, names_in
 
 
 def ignore_labels(graph: Graph, labels: Mapping[str, Labels]) -> Graph:
-    """The graph whose losses leave out the labels that the recipe ignores, or says may be missing; `unfit_labels`
-    reports those that it cannot leave out."""
+    """Return the graph whose losses skip the labels that the recipe ignores, or says may be missing. `unfit_labels`
+    reports labels that cannot be skipped."""
     ignored = {name: each.ignore for name, each in labels.items() if each.ignore is not None}
     missing = {name: True for name, each in labels.items() if each.missing}
     return with_setting(with_setting(graph, "ignore", ignored), "missing", missing)
 
 
 def refuse_unlabelled(graph: Graph, train: Arrays) -> None:
-    """Raises `ModgraphError` where no example that is learnt from has a label of some target."""
+    """Raises `ModgraphError` where no training example has a label of some target."""
     for name in sorted(with_missing_labels(graph)):
         labels = _drop_padding(name, train)
         if not (~np.isnan(labels) if labels.dtype.kind == "f" else labels >= 0).any():
@@ -46,7 +46,7 @@ def refuse_unlabelled(graph: Graph, train: Arrays) -> None:
 
 
 def weigh_classes(graph: Graph, labels: Mapping[str, Labels], train: Arrays) -> Graph:
-    """The graph whose cross-entropies weigh classes as the recipe says. Raises `ModgraphError`."""
+    """Return the graph whose cross-entropies have the recipe's class weights. Raises `ModgraphError`."""
     weights: dict[str, tuple[float, ...]] = {}
     for name, each in labels.items():
         if each.weights is None:
@@ -63,20 +63,20 @@ def weigh_classes(graph: Graph, labels: Mapping[str, Labels], train: Arrays) -> 
 
 
 def balance_classes(label: NDArray[Any], classes: int) -> tuple[float, ...]:
-    """n / (C·n_c) for each class: every class counts the same in all; labels that are no class are left out."""
+    """Return n / (C·n_c) for each class, which gives classes equal weight; ignores labels that are no class."""
     counts = np.bincount(label[(label >= 0) & (label < classes)].ravel(), minlength=classes)
     return tuple(float(counts.sum() / (classes * count)) if count else 0.0 for count in counts)
 
 
 def _drop_padding(target: str, train: Arrays) -> NDArray[Any]:
-    """The labels of a target that are no padding, [S]."""
+    """Return the labels of a target without padding, [S]."""
     label = train.values[target]
     return label[find_unpadded(label, train.padded.get(target, ()), train.values)]
 
 
 @dataclass(frozen=True)
 class ScheduledState:
-    """A state, the weight that it is, where it starts, and how it moves."""
+    """A state: the name of its weight, its start, and its schedule."""
 
     name: str
     weight: str
@@ -85,13 +85,13 @@ class ScheduledState:
 
     @torch.no_grad()
     def move(self, model: Model, step: int, steps: int, steps_per_epoch: int) -> None:
-        """Give it its value at a step, from 0, of so many in all."""
+        """Set its value at a step, from 0, of so many in all."""
         model.lookup(self.weight).fill_(self.start * self.schedule.share(step, steps, steps_per_epoch))
 
 
 def find_scheduled_states(fresh: Model, graph: Graph, schedules: Mapping[str, Schedule]) -> list[ScheduledState]:
-    """The states that a recipe moves, which start as in a fresh model of their graph; of several patterns that name
-    one, the last counts."""
+    """Return the states that a recipe moves, with their start in a fresh model. Of several patterns that match one, the
+    last counts."""
     states = find_states(graph)
     matching = {name: each for pattern, each in schedules.items() for name in states if fnmatchcase(name, pattern)}
     weights = {name: below(name, states[name].op.all_weights()[0].name) for name in matching}
@@ -99,7 +99,7 @@ def find_scheduled_states(fresh: Model, graph: Graph, schedules: Mapping[str, Sc
 
 
 def list_metrics(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> dict[str, bool]:
-    """The metrics of an epoch by the names that a recipe gives them, and of each whether larger is better."""
+    """Return the metrics of an epoch by the names that a recipe uses, and whether larger is better."""
     own = Metrics(graph).larger_is_better
     found = {**own, **{f"{TRAIN}.{name}": larger for name, larger in own.items()}}
     if VALIDATION in splits:
@@ -109,8 +109,8 @@ def list_metrics(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> di
 
 
 def check_monitored(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> None:
-    """Raises `ModgraphError` for monitored metrics that this training will not measure, or several with no meaningful
-    mean: some are better when larger, some when smaller."""
+    """Raises `ModgraphError` for monitored metrics that this training does not measure, or several of opposite
+    directions."""
     known = list_metrics(graph, train, splits)
     stop = None if train.early_stop is None else train.early_stop.metric
     found: list[Diagnostic] = []

@@ -1,7 +1,7 @@
 """Where a training computes: device, precision, and the processes that share a batch (torch.distributed).
 
-Started by torchrun, every process has a part of each batch, and the same weights (DDP) or a part of them, which are
-brought together for each step (FSDP); gradients are averaged.
+Under torchrun every process has a part of each batch, and either all weights (DDP) or a part of them, gathered for each
+step (FSDP). Gradients are averaged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PRECISIONS = {"float32": torch.float32, "bfloat16": torch.float32, "float64": to
 
 @dataclass(frozen=True)
 class Precise:
-    """A module that computes in a precision: with weights of `dtype`, and if `mixed`, products in 16 bits."""
+    """A module that computes in a precision: with weights of `dtype`, and if `mixed`, with products in 16 bits."""
 
     module: nn.Module
     device: torch.device
@@ -54,7 +54,7 @@ def _cast(x: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 class Processes:
-    """The processes of one training, or the one that there is. Raises `ModgraphError` if the device is missing."""
+    """The processes of one training, or the only one. Raises `ModgraphError` if the device is missing."""
 
     def __init__(self, device: str, precision: str, strategy: str = DDP) -> None:
         set_by_torchrun = {"WORLD_SIZE": 1, "RANK": 0, "LOCAL_RANK": 0}
@@ -62,7 +62,7 @@ class Processes:
         kind, index = _place(device)
         if self.size > 1 and index is not None:
             raise ModgraphError([NoDevice(device=device, reason="each of several processes has a device of its own")])
-        self.is_rank_zero = self.rank == 0  # the process that writes files and talks
+        self.is_rank_zero = self.rank == 0  # the process that writes files and logs
         self.divides = self.size > 1 and strategy == FSDP
         self.precision = precision
         self.device = torch.device(kind) if kind != "cuda" else torch.device(kind, local if index is None else index)
@@ -73,12 +73,12 @@ class Processes:
         self.group: Any = dist.new_group() if self.size > 1 else None
 
     def own(self, indices: Tensor) -> tuple[int, int]:
-        """From where to where in a batch this process's part goes: parts differ by one example at most."""
+        """Return the start and the stop of this process's part of a batch; parts differ by one example at most."""
         return self.rank * len(indices) // self.size, (self.rank + 1) * len(indices) // self.size
 
     @contextmanager
     def shard(self, indices: Tensor, seed: int, step: int) -> Iterator[Tensor]:
-        """This process's part of a batch; within it, sums and noise are those of the whole."""
+        """Yield this process's part of a batch. Inside the context, sums and noise are those of the whole batch."""
         if self.size == 1:
             yield indices
             return
@@ -90,22 +90,21 @@ class Processes:
     def setup(
         self, module: nn.Module, optimizer_of: Callable[[], torch.optim.Optimizer]
     ) -> tuple[Any, torch.optim.Optimizer]:
-        """A module whose gradients are averaged over the processes, and the optimizer of its parameters, on the
-        device."""
-        if not any(parameter.requires_grad for parameter in module.parameters()):  # which DDP refuses
+        """Move a module to the device, average its gradients over the processes, and create its optimizer."""
+        if not any(parameter.requires_grad for parameter in module.parameters()):  # DDP refuses such a module
             return module.to(self.device), optimizer_of()
         dtype, ready = PRECISIONS[self.precision], module.to(self.device)
         if dtype is torch.float64:
             ready.double()
         if self.divides:
             divide(ready, self.device)
-        optimizer = optimizer_of()  # which knows the parts of what is divided
+        optimizer = optimizer_of()  # it refers to the parts of divided weights
         if self.size > 1 and not self.divides:
             ready = nn.parallel.DistributedDataParallel(ready, find_unused_parameters=True)
         return Precise(ready, self.device, dtype, self.precision == "bfloat16"), optimizer
 
     def gather(self, value: T) -> list[T]:
-        """A value of every process, in their order."""
+        """Return a value of every process, in their order."""
         if self.size == 1:
             return [value]
         found: list[Any] = [None] * self.size
@@ -113,7 +112,7 @@ class Processes:
         return found
 
     def on_rank_zero(self, compute: Callable[[], T]) -> T:
-        """What rank zero computes, for all. Raises in all of them the `ModgraphError` that it raises."""
+        """Return to all processes what rank zero computes. Raises its `ModgraphError` in all of them."""
         if self.size == 1:
             return compute()
         found: Any = None
@@ -128,19 +127,19 @@ class Processes:
         return cast(T, value)
 
     def mean(self, x: Tensor) -> Tensor:
-        """The mean over the processes of a number that each has, without gradient."""
+        """Return the mean of a number over the processes, without gradient."""
         return x.detach() if self.size == 1 else self._add(x.detach()) / self.size
 
     def totals(self, masks: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """How often each mask is true, over all processes."""
+        """Count the true values of each mask, over all processes."""
         if not masks:
             return {}
         counts = torch.stack([mask.sum() for mask in masks.values()])
         return dict(zip(masks, (counts if self.size == 1 else self._add(counts)).unbind(), strict=True))
 
     def part(self, loss: Tensor, examples: int | Tensor) -> Tensor:
-        """This process's part of a loss, such that the parts' mean is the loss of the batch, a mean over so many
-        examples: one per example is summed over the part, one over the batch is the same in every process."""
+        """Return this process's part of a loss, such that the mean of the parts is the loss of the batch, a mean over
+        so many examples. A loss per example is summed over the part; one over the batch is equal in every process."""
         if not loss.dim():
             return loss
         if isinstance(examples, Tensor):
@@ -161,7 +160,7 @@ class Processes:
 
 
 def device_or_cpu(device: str) -> torch.device:
-    """A device that a recipe names, or the processor where this machine lacks it."""
+    """Return the device that a recipe names, or the processor where this machine lacks it."""
     try:
         kind, index = _place(device)
     except ModgraphError:
@@ -170,7 +169,7 @@ def device_or_cpu(device: str) -> torch.device:
 
 
 def _place(device: str) -> tuple[str, int | None]:
-    """The kind of a device and its number. Raises `ModgraphError` if this machine lacks it."""
+    """Return the kind of a device and its number. Raises `ModgraphError` if this machine lacks it."""
     available = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
     if device == "auto":
         return next((kind for kind in ("cuda", "mps") if available[kind]), "cpu"), None
@@ -229,7 +228,7 @@ def divide(module: nn.Module, device: torch.device) -> None:
 
 @contextmanager
 def unshard(module: Any) -> Iterator[None]:
-    """Within it the weights of a module are whole, for whoever does not call the module itself."""
+    """Gather the weights of a divided module inside this context, for code that does not call the module itself."""
     inner: Any = getattr(module, "module", module)
     if hasattr(inner, "unshard"):
         inner.unshard()

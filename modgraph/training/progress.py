@@ -1,4 +1,4 @@
-"""How far a training has come, as plain facts that a checkpoint keeps, and what it logs of that."""
+"""The progress of a training, as plain facts for checkpoints, and its log."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ KINDS: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True)
 class Progress(Place):
-    """A place, and epochs and steps done before the phase there began; then of this phase the best value of the metric
-    that is asked for and its step, and epochs since the last better one of that which the early stop monitors."""
+    """A place, and the epochs and steps done before its phase; of this phase the best value of the recipe's metric and
+    its step, and the number of epochs since the monitored metric of early stopping improved."""
 
     epochs_before: int = 0
     steps_before: int = 0
@@ -44,12 +44,12 @@ class Progress(Place):
     waited: int = 0
 
     def facts(self) -> dict[str, Any]:
-        """What a checkpoint keeps besides epoch and step."""
+        """Return the facts that a checkpoint keeps in addition to epoch and step."""
         return {name: value for name, value in asdict(self).items() if name not in ("epoch", "step")}
 
     @classmethod
     def read(cls, checkpoint: Checkpoint) -> Progress:
-        """The progress that a checkpoint tells. Raises `KeyError` or `ValueError` if it cannot be."""
+        """Read the progress from a checkpoint. Raises `KeyError` or `ValueError` if it is invalid."""
         facts = {**checkpoint.facts, "epoch": checkpoint.epoch, "step": checkpoint.step}
         for name, kinds in KINDS.items():
             if type(facts[name]) not in kinds:
@@ -67,8 +67,8 @@ class Progress(Place):
     def close_epoch(
         self, train: Train, values: Mapping[str, Mapping[str, float]], larger_is_better: Mapping[str, bool]
     ) -> Progress:
-        """The next epoch's start, given the metrics of this one by split, and which way those that are asked for
-        improve."""
+        """Return the progress at the start of the next epoch, given the metrics of this one by split, and which way
+        metrics improve."""
         then = replace(self, epoch=self.epoch + 1)
         if train.best is not None:
             value, larger = lookup(train.best, values), larger_is_better[names_in(train.best)[0]]
@@ -86,7 +86,7 @@ class Progress(Place):
 
 
 def lookup(metric: str | Sequence[str], values: Mapping[str, Mapping[str, float]]) -> float:
-    """The value of `split.metric`, or of a metric of the training data; of several their mean."""
+    """Return the value of `split.metric`, or of a metric of the training data; of several their mean."""
     found = []
     for each in names_in(metric):
         split, dot, name = each.partition(".")
@@ -95,7 +95,7 @@ def lookup(metric: str | Sequence[str], values: Mapping[str, Mapping[str, float]
 
 
 class Log:
-    """Writes metrics of a run. `since` is the step it goes on from: TensorBoard leaves out what was logged after it."""
+    """Writes metrics of a run. `since` is the step that it continues from: TensorBoard drops events after it."""
 
     def __init__(self, directory: RunDirectory, since: int) -> None:
         self.lines = Journal(directory.metrics)
@@ -108,8 +108,7 @@ class Log:
 
     @cached_property
     def events(self) -> Any | None:
-        """TensorBoard's file, made with the first value: one for each time that a run was taken up and got on. None
-        without its package."""
+        """TensorBoard's file, created with the first value: one for each time that a run was resumed."""
         if find_missing("tensorboard"):
             return None
         from torch.utils.tensorboard import SummaryWriter
@@ -117,7 +116,7 @@ class Log:
         return SummaryWriter(str(self.folder), purge_step=self.since + 1)
 
     def write(self, split: str, epoch: int, step: int, values: dict[str, float], tags: Mapping[str, Any]) -> None:
-        """A line of a split's metrics; `told` stands in front of them, such as the phase that they are of."""
+        """Write a line of a split's metrics, with `tags` such as the phase in front."""
         self.lines.add({"step": step, "epoch": epoch, "split": split, **tags, **values})
         self._write_events(split, step, values)
         # of metrics of which there are many alike, such as the use of each module, the files have them, a line does not
@@ -142,6 +141,6 @@ class Log:
 
 
 def progress(items: Iterator[T], total: int, title: str, quiet: bool = False) -> Iterator[T]:
-    """The items, so many in all, with a bar if this is a terminal."""
+    """Yield the items, `total` in all, with a progress bar on a terminal."""
     hidden = quiet or not sys.stderr.isatty()
     yield from tqdm(items, desc=title, total=total, leave=False, disable=hidden, file=sys.stderr)

@@ -1,7 +1,7 @@
-"""The batch of each step, read while the step before runs, and its images moved at random.
+"""Reads the batch of each step while the step before runs, and augments its images.
 
-What a batch holds is a function of the data, the seed, the step and the examples' numbers, whoever reads it and when.
-Axis letters: B examples, C channels, H and W height and width.
+The content of a batch is a function of the data, the seed, the step and the examples' numbers, independent of the
+process. Axis letters: B examples, C channels, H and W height and width.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from modgraph.nn.device import Transfer, Uploader
 from modgraph.training.processes import Processes
 from modgraph.training.sections import Augment, Train
 
-NOISE = "noise of augment"  # beside what a batch holds; no input is called so
+NOISE = "noise of augment"  # an entry of a batch; no input has this name
 IMAGE_RANK = 3
-DRAWS = 6  # random numbers that an example takes
+DRAWS = 6  # random numbers per example
 
 
 class BatchReader:
-    """Reads this process's part of batches, and sends it to the device."""
+    """Reads this process's part of batches, and transfers it to the device."""
 
     def __init__(self, train: Train, processes: Processes) -> None:
         self.train = train
@@ -36,19 +36,19 @@ class BatchReader:
     def reading(
         self, data: Arrays, order: Iterator[Tensor], since: int
     ) -> AbstractContextManager[Iterator[tuple[Tensor, Transfer]]]:
-        """Within it, the examples of each step from one on and their batches, which are read ahead where that takes
-        time: from files, or to an accelerator. Raises `ModgraphError`."""
+        """Yield the examples and batches of each step from `since` on. They are read ahead where reading takes time:
+        from files, or to an accelerator. Raises `ModgraphError`."""
         made = ((indices, self.read(data, indices, step)) for step, indices in enumerate(order, since))
         return prefetch(made, reads=bool(data.on_disk) or self.processes.device.type != "cpu")
 
     def receive(self, read: Transfer) -> tuple[Batch, Batch]:
-        """A batch on the device, and the same with its images moved."""
+        """Return a batch on the device, and the same with augmented images."""
         batch = read.wait()
         noise = batch.pop(NOISE, None)
         return batch, batch if noise is None else augment_images(batch, self.train.augment or {}, noise)
 
     def read(self, data: Arrays, indices: Tensor, step: int) -> Transfer:
-        """This process's part of a batch, and the noise that moves its images as it would in one process."""
+        """Read this process's part of a batch, with the augmentation noise that one process would use."""
         own = slice(*self.processes.own(indices))
         batch = batch_of(data, indices[own].numpy(), among=indices.numpy())
         if self.train.augment:
@@ -58,13 +58,13 @@ class BatchReader:
 
 
 def augment_images(batch: Mapping[str, Tensor], augment: Mapping[str, Augment], noise: Tensor) -> dict[str, Tensor]:
-    """A batch with its images moved by noise [B, 6] from 0 to 1; those of one example move alike."""
+    """Augment the images of a batch by noise [B, 6] from 0 to 1; all images of one example move in the same way."""
     moved = {name: _transform(batch[name], each, noise) for name, each in augment.items()}
     return {**batch, **moved}
 
 
 def _transform(x: Tensor, augment: Augment, noise: Tensor) -> Tensor:
-    """Images [B, C, H, W], each seen through a window of its own; beyond the image is zero."""
+    """Sample images [B, C, H, W] through a window each; zero beyond the image."""
     area, left, top, right, down, mirror = noise.to(x).unbind(1)
     side = (1 - area * (1 - augment.crop)).sqrt()
     window = torch.zeros(len(x), 2, 3, dtype=x.dtype, device=x.device)

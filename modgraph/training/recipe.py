@@ -26,7 +26,7 @@ SECTIONS = ("model", "start", "data", "train")
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe, whole and checked. `model` holds parameters of the spec, `places` the span of each dotted key."""
+    """A complete and checked recipe. `model` holds parameters of the spec, `places` the span of each dotted key."""
 
     model: Mapping[str, Any]
     data: DataSet
@@ -35,7 +35,8 @@ class Recipe:
     places: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
 
     def to_yaml(self) -> str:
-        """Every key, defaults included. Raises `NotReadBack` where this reads back as another recipe, or as none."""
+        """Return YAML with every key, defaults included. Raises `NotReadBack` if it does not read back as this
+        recipe."""
         text, report = dump_yaml(self._record()), Report()
         found = _recipe(read_tree(Source("recipe.yaml", text), report), report)
         if found is None or report.errors or found._record() != self._record():
@@ -52,13 +53,12 @@ class Recipe:
 
 
 def key_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Overrides by dotted key: a plain name sets a parameter of the model, a dotted one is a key already."""
+    """Return overrides by dotted key: a plain name sets a parameter of the model, a dotted one is a key already."""
     return {name if "." in name else f"model.{name}": value for name, value in overrides.items()}
 
 
 def read_recipe(given: RecipeOrPath, overrides: Mapping[str, Any] | None = None) -> Recipe:
-    """The recipe of a file, or of plain values, under overrides by dotted key. Raises `ModgraphError` with every
-    mistake."""
+    """Read a recipe with overrides by dotted key. Raises `ModgraphError` with every mistake."""
     report = Report()
     recipe = _recipe(_override(tree_of(given, report), overrides or {}), report)
     if recipe is None or report.errors:
@@ -127,7 +127,7 @@ def _override(tree: Branch, overrides: Mapping[str, Any]) -> Branch:
 
 
 def _places(tree: Branch, path: str = "") -> Iterator[tuple[str, Span]]:
-    """The span of each key of a recipe, by its dotted path."""
+    """Yield the span of each key of a recipe, by its dotted path."""
     for key, item in tree.items.items():
         if key in tree.keys:
             yield f"{path}{key}", tree.keys[key]
@@ -148,8 +148,8 @@ def _recipe(tree: Branch, report: Report) -> Recipe | None:
 
 
 def with_validation(splits: dict[str, Arrays], train: Train) -> dict[str, Arrays]:
-    """The splits, a share of each group of the training data held out if the recipe asks for it, to be measured every
-    epoch. Raises `ModgraphError`."""
+    """Split off a share of each group of the training data for validation, if the recipe requests it. Raises
+    `ModgraphError`."""
     import numpy as np
 
     from modgraph.data.batches import indices_by_group

@@ -1,4 +1,4 @@
-"""Runs that begin, go on, and end, also from outside: for want of memory, or of another process."""
+"""Runs: begin, resume, migrate and finish them, and report lack of memory and lost processes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from modgraph.training.stored_run import StoredRun, load_run, unseen
 
 Splits = Mapping[str, Arrays]
 NOBODY = Watch()
-BYTES = re.compile(r"you tried to allocate (\d+) bytes")  # what torch says of the processor's memory
+BYTES = re.compile(r"you tried to allocate (\d+) bytes")  # torch's message for the processor's memory
 OF_PEERS = ("gloo/", "by peer", "broken pipe", "nccl")  # in the text of plain errors of torch's transports
 
 
@@ -64,8 +64,8 @@ def start_run(
     data: DataSet | None = None,
     watch: Watch = NOBODY,
 ) -> AbstractContextManager[Engine]:
-    """A new training of a spec, or of a program that was read from one, its run directory made and locked. `data` take
-    the place of those of the recipe. Raises `ModgraphError`."""
+    """Begin a training of a spec, or of a program that was read from one; its run directory is created and locked.
+    `data` replace those of the recipe. Raises `ModgraphError`."""
     path = _path_of(spec)
     recipe, program = read_with_spec(_recipe_of(given, path, data), spec, key_overrides(overrides), data)
     directory = RunDirectory(Path(out or f"runs/{program.ir.name if path is None else path.stem}"))
@@ -93,7 +93,7 @@ def start_run(
 
 
 def _recipe_of(given: RecipeOrPath | None, spec: Path | None, data: DataSet | None) -> RecipeOrPath:
-    """The recipe that is given, or that beside the spec; where data are given, by default an empty one."""
+    """Return the given recipe, or that of the spec; an empty one by default where data are given."""
     if given is not None:
         return given
     path = None if spec is None else locate_recipe(spec)
@@ -101,7 +101,7 @@ def _recipe_of(given: RecipeOrPath | None, spec: Path | None, data: DataSet | No
 
 
 def _path_of(spec: str | Path | Program) -> Path | None:
-    """The file of a spec; None of a program that was read from a string."""
+    """Return the file of a spec; None for a program that was read from a string."""
     if not isinstance(spec, Program):
         return Path(spec)
     return None if spec.source is None or not exists(spec.source.name) else Path(spec.source.name)
@@ -121,8 +121,8 @@ def check_kept_spec(program: Program, directory: RunDirectory) -> None:
 def migrate_run(
     run: StoredRun, checkpoint: Checkpoint, recipe: Recipe, program: Program, plan: Comparison, out: str, restart: bool
 ) -> AbstractContextManager[Engine]:
-    """A new run of another spec, where a checkpoint of a run left it; or one that begins with its weights alone, where
-    it is to `restart`, or learns from other examples. Raises `ModgraphError`."""
+    """Begin a run of another spec where a checkpoint of a run left it; with `restart`, or with other training examples,
+    only with its weights. Raises `ModgraphError`."""
     directory, names = RunDirectory(Path(out)), {each.before: each.after for each in plan.diff.moved}
     check_kept_spec(program, directory)
     way_out = f"begin a new run from this one's weights: modgraph train SPEC -s start.run={run.path}"
@@ -144,7 +144,7 @@ def migrate_run(
             return replace(result, restarted=True)
         remembers = engine.begin_from(found, rename_routes(checkpoint.state, names), facts)
         epoch, step, steps = engine.progress.epoch_of_phase, engine.progress.step_of_phase, engine.order.steps
-        if not 0 <= step - epoch * steps < steps:  # it cannot be there with as many examples as there are now
+        if not 0 <= step - epoch * steps < steps:  # the number of examples does not allow this step
             change = f"gives {steps} steps an epoch, but after {epoch} epochs the run is at step {step}"
             raise ModgraphError([DataChanged(path=str(directory.path), split=TRAIN, change=change, way_out=way_out)])
         return replace(result, forgotten=not remembers)
@@ -161,7 +161,7 @@ def _begin(
     first: Callable[[Engine, Splits], Beginning | None],
     watch: Watch = NOBODY,
 ) -> Iterator[Engine]:
-    """A new run of a program in its folder, which `first` may give weights to begin with. Raises `ModgraphError`."""
+    """Create a run of a program in its folder; `first` may set its first weights. Raises `ModgraphError`."""
     assert program.standalone is not None, "it was read from a text"
     refuse_unfit(program.ir, recipe)
     labels = recipe.train.labels or {}
@@ -186,8 +186,8 @@ def _begin(
 
 
 def resume_run(path: str | Path, data: DataSet | None = None, watch: Watch = NOBODY) -> AbstractContextManager[Engine]:
-    """A run taken up where its newest checkpoint left it; `data` are those that it began with, where they were given in
-    Python. Raises `ModgraphError`."""
+    """Resume a run at its newest checkpoint; `data` are those that it began with, where they were given in Python.
+    Raises `ModgraphError`."""
     run = load_run(path).with_data(data)
     splits = run.splits()
 
@@ -209,7 +209,7 @@ def _engine(
     resume: bool = False,
     watch: Watch = NOBODY,
 ) -> Iterator[Engine]:
-    """An engine in its place: processes joined, `check` done by one of them, threads set, the folder locked."""
+    """Yield an engine with processes joined, `check` done by one of them, threads set, and the folder locked."""
     with ExitStack() as stack:
         stack.enter_context(threads(recipe.train.threads))
         stack.enter_context(report_lost_peers(directory.path))
@@ -230,14 +230,14 @@ def _engine(
 
 
 def build_curriculum(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> Curriculum:
-    """The phases of a training of a graph, as its algorithm says. Raises `ModgraphError`."""
+    """Return the phases of a training of a graph, by its algorithm. Raises `ModgraphError`."""
     return train.algorithm.curriculum(Setup(graph, splits, train.seed, train.batch, train.epochs))
 
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Let torch use so many processor threads. The recipe says how many, not the machine: sums would differ in their
-    last bits, and threads that wait for each other on a busy processor are slower by far than a single one."""
+    """Set the number of processor threads of torch. The recipe says how many, not the machine: sums would differ in
+    their last bits, and threads that wait for each other on a busy processor are far slower than a single one."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
@@ -247,11 +247,11 @@ def threads(count: int) -> Iterator[None]:
 
 
 def finish(engine: Engine, data: DataSet | None = None) -> dict[str, Any]:
-    """Train to the end, test on every other split (of `data`, where these were given in Python), and record it: metrics
-    by `split.metric`."""
+    """Train to the end, test on every other split (of `data`, where these were given in Python), and record metrics by
+    `split.metric`."""
     engine.run()
     processes = engine.processes
-    processes.gather(None)  # until all are done
+    processes.gather(None)  # wait for all processes
     run = load_run(engine.directory.path).with_data(data)
     model = run.model(processes.device)
     done = engine.progress
@@ -270,7 +270,7 @@ def finish(engine: Engine, data: DataSet | None = None) -> dict[str, Any]:
 
 
 def print_metrics(engine: Engine, metrics: Mapping[str, Any]) -> None:
-    """The run's place on stderr, and the metrics as the last line of stdout."""
+    """Log the run's path, and print the metrics as the last line of stdout."""
     if engine.processes.is_rank_zero:
         log.info(f"the run is in {engine.directory.path}")
         print(json_text(metrics))
@@ -278,10 +278,10 @@ def print_metrics(engine: Engine, metrics: Mapping[str, Any]) -> None:
 
 @contextmanager
 def report_memory(batch: int) -> Iterator[None]:
-    """Raises `ModgraphError` where a training with a batch of this size finds no memory."""
+    """Raises `ModgraphError` where a training with a batch of this size runs out of memory."""
     try:
         yield
-    except (MemoryError, OSError, RuntimeError) as error:  # among these torch's own
+    except (MemoryError, OSError, RuntimeError) as error:  # including torch's own
         asked = BYTES.search(str(error)) if isinstance(error, RuntimeError) else None
         of_memory = isinstance(error, MemoryError | torch.OutOfMemoryError)
         if not (of_memory or asked or getattr(error, "errno", None) == errno.ENOMEM):
@@ -300,6 +300,6 @@ def report_lost_peers(run: Path) -> Iterator[None]:
         if int(os.environ.get("WORLD_SIZE", 1)) == 1 or not of_peer:
             raise
         reason = next(iter(str(error).splitlines()), type(error).__name__)
-        reason = reason.rpartition("] ")[2] if reason.startswith("[") else reason  # without the place in its sources
+        reason = reason.rpartition("] ")[2] if reason.startswith("[") else reason  # without a location in torch's code
         short = reason.partition(". ")[0].rstrip(".").strip()[:200]
         raise ModgraphError([ProcessLost(reason=short, path=str(run))]) from error

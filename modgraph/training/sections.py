@@ -1,4 +1,4 @@
-"""What a recipe says besides its data: how to train, and where weights start. Needs neither torch nor numpy."""
+"""The sections of a recipe besides data: how to train, and where weights start. Needs neither torch nor numpy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from modgraph.recipes.yaml_tree import NODES, Branch, dump_yaml, read_tree
 from modgraph.syntax import read
 from modgraph.training.algorithms import Algorithm, Backprop
 
-BLOCKS = "blocks"  # of `train.compile`: its rounds and blocks alone
+BLOCKS = "blocks"  # of `train.compile`: compile only rounds and blocks
 DEFAULT_ALGORITHM: Any = Backprop
 DEFAULT_OPTIMIZER: Any = Adam
 DEFAULT_SCHEDULE: Any = Constant
@@ -39,7 +39,7 @@ class EarlyStop(Section):
 
 
 class Labels(Section):
-    """How the labels of one target count in its losses and metrics, instead of what the spec says."""
+    """How the labels of one target count in its losses and metrics, overriding the spec."""
 
     weights: str | tuple[float, ...] | None = setting(
         None, min=0, choices=("balanced",), doc="one for each class, or balanced: each class counts the same in all"
@@ -49,7 +49,7 @@ class Labels(Section):
 
 
 class Augment(Section):
-    """How the images of one input are moved at random, anew in each step."""
+    """Random transforms of the images of one input, sampled at each step."""
 
     crop: float = setting(
         1.0, min=0.01, max=1, doc="the smallest share of an image's area that may be all that is seen"
@@ -59,7 +59,7 @@ class Augment(Section):
 
 
 class Start(Section):
-    """Where weights come from that are not to start afresh."""
+    """Where weights come from that are not initialised afresh."""
 
     run: str | None = setting(None, path=True, doc="the run whose weights are taken, by name")
     weights: str | None = setting(
@@ -149,7 +149,7 @@ def names_in(metric: str | Sequence[str]) -> Sequence[str]:
 
 
 def mapping_of(tree: Branch, name: str, report: Report) -> Branch:
-    """A section of a recipe as a mapping, empty where the recipe lacks it; a mistake is reported."""
+    """Return a section of a recipe as a mapping, empty where the recipe lacks it; mistakes are reported."""
     item = tree.items.get(name)
     if isinstance(item, Branch):
         return item
@@ -161,7 +161,7 @@ def mapping_of(tree: Branch, name: str, report: Report) -> Branch:
 
 
 def parameters_in(section: Branch, report: Report) -> dict[str, Any]:
-    """The values of the spec's parameters."""
+    """Return the values of the spec's parameters."""
     found = {}
     for name, item in section.items.items():
         if isinstance(item, Branch):
@@ -176,7 +176,7 @@ def parameters_in(section: Branch, report: Report) -> dict[str, Any]:
 
 
 def read_train(path: str | Path | None = None) -> Train:
-    """How to train by the recipe in a file, whatever its data, or where no recipe says it. Raises `ModgraphError`."""
+    """Read how to train from the recipe in a file, whatever its data, or the defaults. Raises `ModgraphError`."""
     report = Report()
     tree = Branch() if path is None else tree_of(path, report)
     train = read_section(Train, mapping_of(tree, "train", report), "train", report)
@@ -186,7 +186,7 @@ def read_train(path: str | Path | None = None) -> Train:
 
 
 def read_parameters(path: str | Path) -> dict[str, Any]:
-    """The parameters of the spec that the recipe in a file sets. Raises `ModgraphError`."""
+    """Read the parameters of the spec that the recipe in a file sets. Raises `ModgraphError`."""
     report = Report()
     parameters = parameters_in(mapping_of(tree_of(path, report), "model", report), report)
     if report.errors:
@@ -195,8 +195,7 @@ def read_parameters(path: str | Path) -> dict[str, Any]:
 
 
 def tree_of(recipe: str | Path | Mapping[str, Any], report: Report) -> Branch:
-    """The tree of a recipe, of a file or as plain values. Raises `ModgraphError` where the file cannot be read, and
-    `TypeError` for values that no recipe holds."""
+    """Read the tree of a recipe. Raises `ModgraphError` where the file cannot be read."""
     if isinstance(recipe, Mapping):
         return read_tree(Source("recipe", _yaml_of(recipe)), report)
     if not exists(recipe):

@@ -1,8 +1,8 @@
-"""A weight that grows along an axis, held in parts: each a parameter of its own, frozen or not, with an optimizer state
-of its own; one whole to the model, and one whole under its name to whoever reads a checkpoint.
+"""Weights that grow along an axis, stored in parts.
 
-The graph tells what is frozen: of a frozen weight all but the last places, which are new. One that is not frozen is in
-parts by stage of growth since a checkpoint. A part is called after the places that it is of: `gate.weight[0:4]`.
+Each part is a parameter, frozen or not, with an optimizer state of its own. The model and checkpoints see the whole
+weight. The graph says what is frozen: of a frozen weight all but the last, new positions. A weight that is not frozen
+is cut by stage of growth since a checkpoint. The name of a part has its positions: `gate.weight[0:4]`.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from modgraph.ir import Graph, module_axes, weights_of
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.training.processes import divide_like, whole
 
-FACT = "stages"  # of a checkpoint: by weight, how many places each stage has
+FACT = "stages"  # the key of a checkpoint with the number of positions of each stage by weight
 
 
 @dataclass(frozen=True, eq=False)
 class StagedWeight:
-    """A weight cut along an axis that grows into parameters: `places` are those of each, from where to where."""
+    """A weight cut along an axis into parameters: `places` are the start and the stop of each."""
 
     axis: int
     places: tuple[tuple[int, int], ...]
     parts: tuple[nn.Parameter, ...]
 
     def iter_parts(self, name: str) -> Iterator[tuple[str, nn.Parameter]]:
-        """The parts by name."""
+        """Yield the parts by name."""
         for places, part in zip(self.places, self.parts, strict=True):
             yield part_name(name, *places), part
 
     @property
     def stages(self) -> list[int]:
-        """How many places each stage has."""
+        """The number of positions of each stage."""
         return [stop - start for start, stop in self.places]
 
     def whole(self) -> Tensor:
@@ -47,7 +47,7 @@ class StagedWeight:
 
     @torch.no_grad()
     def take(self, whole: Tensor) -> None:
-        """Take the values of the first stages, or of all; whatever lies behind them stays."""
+        """Copy the values of the first stages, or of all; later stages stay unchanged."""
         for (start, stop), part in zip(self.places, self.parts, strict=True):
             if stop <= whole.shape[self.axis]:
                 part.copy_(whole.narrow(self.axis, start, stop - start))
@@ -57,13 +57,13 @@ Staged = Mapping[str, StagedWeight]
 
 
 def part_name(weight: str, start: int, stop: int) -> str:
-    """What the part of a weight is called that is of these places."""
+    """Return the name of the part of a weight at these positions."""
     return f"{weight}[{start}:{stop}]"
 
 
 def cut_weights(model: Model, graph: Graph, checkpoint: Checkpoint | None = None) -> Staged:
-    """Cut those weights of a fresh model that are frozen but for new places, or have grown since a checkpoint. Raises
-    `ValueError` where the checkpoint tells stages that cannot be."""
+    """Cut those weights of a fresh model that are frozen but for new positions, or have grown since a checkpoint.
+    Raises `ValueError` where the checkpoint has invalid stages."""
     frozen, states = {weight.name for weight in weights_of(graph) if weight.frozen}, states_along_modules(graph)
     found: dict[str, StagedWeight] = {}
     for name, of in module_axes(graph).items():
@@ -85,12 +85,12 @@ def cut_weights(model: Model, graph: Graph, checkpoint: Checkpoint | None = None
 
 
 def states_along_modules(graph: Graph) -> set[str]:
-    """The states of a graph, which no gradient moves, that grow along an axis."""
+    """Return the states of a graph, which no gradient moves, that grow along an axis."""
     return {weight.name for weight in weights_of(graph) if weight.buffer} & module_axes(graph).keys()
 
 
 def _stages(own: Tensor, checkpoint: Checkpoint | None, name: str, axis: int) -> list[int]:
-    """How many places of a weight came in each stage; nothing where a checkpoint has none that it grew from."""
+    """Return the number of positions of each stage of a weight; none where a checkpoint lacks it."""
     before = None if checkpoint is None else checkpoint.weights.get(name)
     if checkpoint is None or before is None or before.dim() != own.dim():
         return []
@@ -107,19 +107,19 @@ def _stages(own: Tensor, checkpoint: Checkpoint | None, name: str, axis: int) ->
 
 
 def find_trained_weights(model: Model, cut: Staged) -> dict[str, nn.Parameter]:
-    """The parameters that are trained, by name."""
+    """Return the parameters that are trained, by name."""
     parts = {id(part): name for weight, each in cut.items() for name, part in each.iter_parts(weight)}
     named = model.state_dict(keep_vars=True).items()
     return {parts.get(id(each), name): each for name, each in named if each.requires_grad}
 
 
 def shapes_of(model: Model) -> dict[str, tuple[int, ...]]:
-    """The shape of each weight by its name, as the graph declares it."""
+    """Return the shape of each weight by name, as the graph declares it."""
     return {weight.name: weight.shape for weight in weights_of(model.graph)}
 
 
 def whole_weights(model: Model, cut: Staged) -> dict[str, Tensor]:
-    """The state dict of the model as if no weight were in parts."""
+    """Return the state dict of the model with every weight whole."""
     part_ids, shapes = {id(part) for each in cut.values() for part in each.parts}, shapes_of(model)
     rest = {name: each for name, each in model.state_dict(keep_vars=True).items() if id(each) not in part_ids}
     found = {name: whole(each.detach(), shapes.get(name)) for name, each in rest.items()}
@@ -127,8 +127,7 @@ def whole_weights(model: Model, cut: Staged) -> dict[str, Tensor]:
 
 
 def take_weights(model: Model, cut: Staged, weights: Mapping[str, Tensor]) -> None:
-    """Give a model the weights that it has of these, each whole or its first stages; of a state that has grown, the
-    first places."""
+    """Load weights into a model, each whole or its first stages; of a state that has grown, the first positions."""
     own, taken = model.state_dict(), {}
     for name, value in weights.items():
         if name in cut:

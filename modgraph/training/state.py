@@ -1,7 +1,7 @@
-"""What a training is at one moment, made by one function from a graph and, if there is one, a checkpoint.
+"""The state of a training, which one function builds from a graph and, if there is one, a checkpoint.
 
-So a training goes on with another graph as it goes on with the same: a weight that the checkpoint has is taken over
-with its optimizer state, one that it lacks starts as a function of the seed and its name.
+So a training continues with another graph as with the same. A weight of the checkpoint is taken over with its optimizer
+state; a new one starts as a function of the seed and its name.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from modgraph.training.processes import Processes, divide_like, whole
 from modgraph.training.sections import BLOCKS, Train
 from modgraph.training.stages import Staged
 
-STEPS = "step"  # of a weight, which torch's optimizers keep as one number whatever its shape
-WRAPPED = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")  # which torch keeps from being compiled
+STEPS = "step"  # a field that torch's optimizers keep as one number for each weight
+WRAPPED = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")  # torch excludes them from compilation
 
 
 class Objective(nn.Module):
-    """What a step differentiates: a batch's losses; beside them, what its metrics and its algorithm want."""
+    """The module of a step: returns the results for metrics and algorithm, and the losses of a batch."""
 
     def __init__(self, model: Model, wanted: list[Any]) -> None:
         super().__init__()
@@ -56,8 +56,8 @@ class Objective(nn.Module):
 
 @dataclass(frozen=True)
 class TrainState:
-    """The graph, the model that is made of it, its optimizer, what carries out the algorithm, and what is measured.
-    `objective` is the model as the processes of the training run it."""
+    """The graph, its model, the optimizer, the learner and the metrics. `objective` is the model as the processes of
+    the training run it."""
 
     graph: Graph
     model: Model
@@ -70,7 +70,7 @@ class TrainState:
 
     @cached_property
     def named(self) -> dict[str, nn.Parameter]:
-        """The weights that are trained, by name, in the order of the optimizer; one that has grown in its parts."""
+        """The trained weights by name, in the order of the optimizer; one that has grown in its parts."""
         return stages.find_trained_weights(self.model, self.staged)
 
     @property
@@ -95,8 +95,8 @@ def train_state(
     checkpoint: Checkpoint | None = None,
     same_phase: bool = True,
 ) -> TrainState:
-    """The state in which a graph is trained in a phase: that of a checkpoint, as far as it has it. What an algorithm
-    keeps is of the examples of a phase: in another it begins afresh. Raises `ModgraphError`."""
+    """Build the state of a phase, from a checkpoint as far as it has it. The state of an algorithm belongs to the
+    examples of a phase: in another it begins afresh. Raises `ModgraphError`."""
     refuse_labels_beyond(phase.data, graph)
     setup = Setup(phase.learnt_from(graph), phase.splits, train.seed, train.batch, phase.epochs, processes.size)
     learner = train.algorithm.learner(setup)
@@ -105,7 +105,7 @@ def train_state(
     with nullcontext() if checkpoint is None else refusing_damage(checkpoint):
         cut = stages.cut_weights(model, graph, checkpoint)
     learnt = learnt_weights(learner.graph, (*learner.graph.losses.values(), *learner.wanted))
-    for name, parameter in stages.find_trained_weights(model, cut).items():  # no other one is given a gradient
+    for name, parameter in stages.find_trained_weights(model, cut).items():  # no other parameter gets a gradient
         parameter.requires_grad_(name.partition("[")[0] in learnt)
     if not graph.losses:
         raise ModgraphError([NothingToLearn(reason="the spec declares no loss")])
@@ -130,7 +130,7 @@ def train_state(
 
 
 def optimizer_of(settings: Optimizer, weights: list[nn.Parameter]) -> torch.optim.Optimizer:
-    """Torch's optimizer, without the methods that it wrapped for its compiler: importing that takes as long as
+    """Return torch's optimizer without the methods that it wraps for its compiler: importing that takes as long as
     importing torch."""
     kind: Any = resolve(settings.torch)
     if kind.__module__.startswith("torch.optim."):
@@ -141,7 +141,7 @@ def optimizer_of(settings: Optimizer, weights: list[nn.Parameter]) -> torch.opti
 
 
 def _take_up(state: TrainState, checkpoint: Checkpoint, same_phase: bool, goes_on: bool) -> None:
-    """Put what a checkpoint holds into a fresh state. Raises `ModgraphError`."""
+    """Restore a checkpoint into a fresh state. Raises `ModgraphError`."""
     same_graph, own = checkpoint.graph == state.graph, state.weights
     if same_graph:
         refuse_other_weights(own, checkpoint)
@@ -167,7 +167,7 @@ def _take_up(state: TrainState, checkpoint: Checkpoint, same_phase: bool, goes_o
 
 @contextmanager
 def refusing_damage(checkpoint: Checkpoint) -> Iterator[None]:
-    """Raises `ModgraphError` where what a checkpoint tells cannot be."""
+    """Raises `ModgraphError` where a checkpoint has invalid content."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -39,7 +39,7 @@ class StoredRun:
 
     @classmethod
     def load(cls, path: str | Path, data: Mapping[str, Any]) -> Self:
-        """The run of a folder, with other values for keys of its data. Raises `ModgraphError`."""
+        """Open the run in a folder, with other values for keys of its data. Raises `ModgraphError`."""
         directory = RunDirectory(Path(path))
         directory.check()
         return cls(directory, {f"data.{key}": value for key, value in data.items()})
@@ -49,7 +49,7 @@ class StoredRun:
         return self.directory.path
 
     def __repr__(self) -> str:
-        """Reads no file, so that it shows a damaged run too."""
+        """Reads no file, so that it works for a damaged run."""
         overridden = "".join(f", {key}={value!r}" for key, value in self.overrides.items())
         return f"<Run in {self.path}{overridden}>"
 
@@ -60,7 +60,7 @@ class StoredRun:
 
     @cached_property
     def graph(self) -> Graph:
-        """The graph of the model that it holds."""
+        """The graph of its current model."""
         return self.directory.graph_now()
 
     @cached_property
@@ -69,7 +69,7 @@ class StoredRun:
 
     @property
     def _data(self) -> DataSet:
-        """Its data set, with what the run keeps of it."""
+        """Its data set, with the files that the run keeps."""
         return self.given or self.recipe.data.with_kept_files(self.path)
 
     def with_data(self, data: DataSet | None, anew: bool = False) -> Self:
@@ -77,7 +77,7 @@ class StoredRun:
         return self if data is None else replace(self, given=data, anew=anew)
 
     def checkpoint(self, best: bool = True) -> Checkpoint:
-        """The best checkpoint if the recipe asks for the best, or the newest. Raises `ModgraphError`."""
+        """Return the best checkpoint if the recipe requests it, else the newest. Raises `ModgraphError`."""
         folder = self.directory.checkpoints
         found = newest_checkpoint(folder, best=best, origin=self.directory.origin())
         if found is None:
@@ -86,7 +86,8 @@ class StoredRun:
         return found
 
     def model(self, device: str | torch.device = "cpu", checkpoint: Checkpoint | None = None) -> Model:
-        """The model with the weights of its checkpoint, or of one given, in evaluation mode. Raises `ModgraphError`."""
+        """Return the model with the weights of its checkpoint, or of a given one, in evaluation mode. Raises
+        `ModgraphError`."""
         checkpoint = checkpoint or self.checkpoint()
         model = build(checkpoint.graph, self.recipe.train.seed)
         refuse_other_weights(model.state_dict(), checkpoint)
@@ -94,26 +95,26 @@ class StoredRun:
         return model.to(device).eval()
 
     def splits(self) -> dict[str, Arrays]:
-        """The arrays of every split of its data, as they are now."""
+        """Return the arrays of every split of its data, as they are now."""
         found = self._data.splits(self.graph)
         return found if self.anew else with_validation(found, self.recipe.train)
 
     def so_far(self, splits: Mapping[str, Arrays]) -> dict[str, Arrays]:
-        """Splits, in the middle of a training on several tasks without the classes of those to come."""
+        """Return splits without the classes of tasks to come, in the middle of a training on several tasks."""
         if self.recipe.train.algorithm.one_phase:
             return dict(splits)
         return {name: drop_unknown_classes(arrays, self.graph) for name, arrays in splits.items()}
 
     def test_data(self) -> dict[str, Arrays]:
-        """The arrays of every split that was neither learnt from nor monitored, of the tasks so far. Raises
-        `ModgraphError`, also where they have changed since the run began."""
+        """Return the arrays of the test splits, of the tasks so far. Raises `ModgraphError`, also where they have
+        changed since the run began."""
         found = unseen(self.splits())
         self.refuse_changed(found, unseen(self.fingerprints))
         return self.so_far(found)
 
     @cached_property
     def fingerprints(self) -> dict[str, Fingerprint]:
-        """What tells the splits that the run began with from others. Raises `ModgraphError`."""
+        """The fingerprints of the splits that the run began with. Raises `ModgraphError`."""
         try:
             return from_json(self.directory.parse_file(self.directory.data))
         except ValueError as error:
@@ -122,7 +123,7 @@ class StoredRun:
     def refuse_changed(
         self, splits: Mapping[str, Arrays], known: Mapping[str, Fingerprint] | None = None, way_out: str | None = None
     ) -> None:
-        """Raises `ModgraphError` where splits are not as the run began with them, unless its data are chosen anew."""
+        """Raises `ModgraphError` where splits have changed since the run began, unless its data are overridden."""
         if self.overrides or self.anew:
             return
         expected = {name: self.fingerprints.get(name) for name in splits} if known is None else known
@@ -132,22 +133,22 @@ class StoredRun:
             raise ModgraphError(DataChanged(path=path, split=at, change=each, way_out=advice) for at, each in changes)
 
     def description(self) -> dict[str, Any]:
-        """Names of classes and how inputs were made, for those who deploy the model."""
+        """Return the names of classes and how inputs are made, for deploying the model."""
         return self._data.description()
 
 
 def unseen(splits: Mapping[str, T]) -> dict[str, T]:
-    """Those of the splits that are neither learnt from nor monitored."""
+    """Return the splits for neither training nor validation."""
     return {name: value for name, value in splits.items() if name not in (TRAIN, VALIDATION)}
 
 
 def load_run(path: str | Path, /, **data: Any) -> StoredRun:
-    """A run directory; keywords choose keys of its data anew (`seed=1`). Raises `ModgraphError`."""
+    """Open a run directory; keywords override keys of its data (`seed=1`). Raises `ModgraphError`."""
     return StoredRun.load(path, data)
 
 
 def data_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of `data` among dotted overrides. Raises `ModgraphError` for any other key."""
+    """Return the keys of `data` among dotted overrides. Raises `ModgraphError` for any other key."""
     wrong = [name for name in overrides if not name.startswith("data.")]
     if wrong:
         raise ModgraphError(NotForEval(name=name) for name in wrong)

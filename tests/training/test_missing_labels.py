@@ -238,7 +238,7 @@ def test_what_cannot_be_is_reported_before_a_folder_is_made(tmp_path: Path) -> N
         ("MG515", SPEC, {"labels": {"sizes": {"missing": True}}}, 'did you mean "size"'),
         ("MG515", SPEC, {"labels": {"size": {"ignore": 1}}}, "kind"),
         ("MG515", OTHER, {"labels": {"size": {"missing": True}}}, "kind"),
-        ("MG554", extra, {}, "mse alone"),
+        ("MG554", extra, {}, "gaussian or mse"),
     ):
         (message,) = diagnose(tmp_path, text, **train)
         assert message.code == code
@@ -259,7 +259,7 @@ def test_algorithms_that_judge_decisions_refuse_missing_labels() -> None:
     graph = modgraph.loads(text).ir
     (target,) = {each.target for each in comparisons(graph)}
     with pytest.raises(ModgraphError) as caught:
-        DecisionLikelihood.of(ignore_labels(graph, {target: MISSING["kind"]}), "em")
+        DecisionLikelihood.build(ignore_labels(graph, {target: MISSING["kind"]}), "em")
     assert caught.value.diagnostics[0].code == "MG619"
 
 

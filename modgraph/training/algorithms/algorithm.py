@@ -1,6 +1,5 @@
-"""What the engine knows of an algorithm, the phases of a training and what a step does, and the algorithms of this
-package, as sections of a recipe. Their learners are imported at use: they need torch.
-"""
+"""The interfaces of algorithms, phases and steps, and the algorithms of this package as sections of a recipe. Learners
+need torch and are imported at use."""
 
 from __future__ import annotations
 
@@ -24,15 +23,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Tensors = Mapping[str, "Tensor"]
-Facts = Mapping[str, Any]  # plain values, as a checkpoint keeps them
-NextPhase = tuple[Graph, Facts]  # the graph that the next phase trains, and where in its course the training then is
+Facts = Mapping[str, Any]  # plain values, for checkpoints
+NextPhase = tuple[Graph, Facts]  # the graph of the next phase, and its position in the curriculum
 
 
 @dataclass(frozen=True)
 class Phase:
-    """One part of a training. `learnt_from` makes, of its graph, the one whose losses a step descends on. The learning
-    rate's schedule, the best epoch and an early stop are each phase's own. The state of the optimizer `goes_on` from
-    the phase before, or begins afresh. `told` stands in each line of its metrics."""
+    """One part of a training.
+
+    `learnt_from` maps its graph to the one whose losses a step minimises. The learning rate's schedule, the best epoch
+    and early stopping belong to each phase. The optimizer's state `goes_on` from the phase before, or begins afresh.
+    `tags` precede the metrics in each line of the log.
+    """
 
     splits: Mapping[str, Arrays]
     epochs: int
@@ -48,7 +50,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Place:
-    """Epochs and steps done in all, and where in its course a training is."""
+    """The epochs and steps done in all, and the position in the curriculum."""
 
     epoch: int = 0
     step: int = 0
@@ -56,7 +58,7 @@ class Place:
 
 
 class Training(Protocol):
-    """What a course may know of the training that it decides about."""
+    """The training as a curriculum sees it."""
 
     directory: RunDirectory
 
@@ -71,43 +73,46 @@ class Training(Protocol):
 
 
 class Curriculum:
-    """Which phases a training has; this one has a single one. Where in it a training is stands in its checkpoints, and
-    what comes next is a function of that, of the graph, the weights and the data."""
+    """The phases of a training; this one has a single phase.
+
+    Checkpoints keep the position in it. The next phase is a function of the position, the graph, the weights and the
+    data.
+    """
 
     def __init__(self, whole: Phase) -> None:
         self.whole = whole
 
     def begin(self, graph: Graph) -> NextPhase:
-        """What comes first. Raises `ModgraphError`."""
+        """Return the first graph and position. Raises `ModgraphError`."""
         return graph, {"phase": 0}
 
     def phase(self, at: Facts, graph: Graph) -> Phase:
-        """The phase of a training that is there. Raises `ValueError` or `TypeError` where there is no such place."""
+        """Return the phase at a position. Raises `ValueError` or `TypeError` if the position does not exist."""
         if at["phase"] != 0:
             raise ValueError(f"it is of phase {at['phase']}, of 1")
         return self.whole
 
     def next_phase(self, training: Training) -> NextPhase | None:
-        """What comes after the phase at work, when it has ended; None where the training has. Raises
+        """Return the graph and the position after the phase that has ended; None at the end of the training. Raises
         `ModgraphError`."""
         return None
 
     def describe(self) -> str:
-        """A line for the user when a training begins, or nothing."""
+        """Return a line for the user at the beginning of a training, or ""."""
         return ""
 
     def results(self, training: Training) -> dict[str, Any]:
-        """What a training that has ended has come to, by name, beside the metrics of its model."""
+        """Return the results of a finished training by name, in addition to the metrics of its model."""
         return {}
 
     def record(self, training: Training) -> dict[str, Any]:
-        """What else the record of the run keeps of the end."""
+        """Return more fields for the record of the finished run."""
         return {}
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What a course is made for, or a learner in a phase: a graph, splits, and what the recipe says of steps."""
+    """The inputs of a curriculum, or of a learner in a phase: a graph, splits, and the recipe's numbers."""
 
     graph: Graph
     splits: Mapping[str, Arrays]
@@ -125,56 +130,59 @@ class Algorithm(Named):
     """How weights are learnt from a spec's losses."""
 
     registry: ClassVar[Registry[Algorithm]] = Registry("algorithm")
-    one_phase: ClassVar[bool] = True  # of which there can be a best epoch, and an early stop
+    one_phase: ClassVar[bool] = True  # allows a best epoch and early stopping
 
     def count_trials(self, batch: int) -> int:
-        """How many examples it runs at once, beside the steps of so many, without gradients."""
+        """Return how many examples it runs at once without gradients, in addition to steps of `batch` examples."""
         return 0
 
     def curriculum(self, setup: Setup) -> Curriculum:
-        """The phases of a training by it. Raises `ModgraphError` if the spec or the data are not for it."""
+        """Return the phases of a training. Raises `ModgraphError` for a spec or data that it cannot train."""
         return Curriculum(Phase(setup.splits, setup.epochs))
 
     @abstractmethod
     def learner(self, setup: Setup) -> Learner:
-        """What carries it out in one training. Raises `ModgraphError` if the spec is not for it."""
+        """Return the learner of one training. Raises `ModgraphError` for a spec that it cannot train."""
 
 
 class Learner:
-    """An algorithm at work. This one minimises the declared losses; others change what a step does. `graph` is what the
-    model is made from, `wanted` are results that `objective` takes besides the losses."""
+    """Executes an algorithm. This one minimises the declared losses; others change the objective of a step.
+
+    The model is built from `graph`. `wanted` are results that `objective` reads in addition to the losses.
+    """
 
     def __init__(self, graph: Graph, wanted: tuple[Result, ...] = ()) -> None:
         self.graph = graph
         self.wanted = wanted
 
     def prepare(self, model: Model, step: int) -> None:
-        """What is to be done before a step."""
+        """Do work before a step."""
 
     def force_choices(self, indices: Tensor, batch: Tensors) -> Tensors:
-        """What draws are to take for some examples of the training data, as long as their batch is, by the names under
-        which it tells them."""
+        """Return forced choices for some examples of the training data, by the key of each draw; as long as their
+        batch."""
         return {}
 
     def objective(self, losses: Tensors, found: Sequence[Tensor], examples: int) -> Tensors:
-        """What a step differentiates: [B] of one per example, or one number over the batch of so many examples."""
+        """Return the losses to differentiate: [B] for a loss per example, a scalar for one over the batch of so many
+        examples."""
         return losses
 
     def describe(self) -> str:
-        """A line for the user when a training begins, or nothing."""
+        """Return a line for the user at the beginning of a training, or ""."""
         return ""
 
     def tensors(self) -> Tensors:
-        """What a checkpoint keeps besides weights, in tensors."""
+        """Return the tensors that a checkpoint keeps in addition to weights."""
         return {}
 
     def facts(self) -> dict[str, Any]:
-        """What a checkpoint keeps, in numbers."""
+        """Return the numbers that a checkpoint keeps."""
         return {}
 
     def restore(self, tensors: Tensors, facts: Mapping[str, Any], complete: bool = True) -> None:
-        """Take up what a checkpoint kept; one that is not `complete` is of another graph, and may lack what is new.
-        Raises `ValueError` or `TypeError` if it is not of this training."""
+        """Restore the state of a checkpoint; one that is not `complete` belongs to another graph and may lack new
+        entries. Raises `ValueError` or `TypeError` if it is not of this training."""
 
 
 class Backprop(Algorithm, name="backprop"):
@@ -192,10 +200,10 @@ class Backprop(Algorithm, name="backprop"):
 class EM(Algorithm, name="em"):
     """Keep the best decisions found for every example, and learn to make them and to do well with them.
 
-    The E-step, once before every `m_steps` steps, takes a batch of its own: for each example `samples` decisions are
-    drawn, all routes and steps of one together, and the best by log p(y|x, a) + log p(a|x) replaces the one that is
-    kept; if several are equal, that one stays. Each step descends on −mean[log p(y|x, a*) + log p(a*|x)] and the other
-    losses, a* what is kept. At the start, decisions are drawn uniformly.
+    The E-step, once before every `m_steps` steps, takes a batch of its own. For each example it samples `samples`
+    decisions, jointly over all routes and steps. The best by log p(y|x, a) + log p(a|x) replaces the kept one; on a tie
+    that one stays. Each step minimises −mean[log p(y|x, a*) + log p(a*|x)] and the other losses, where a* is the kept
+    decision. At the start, decisions are sampled uniformly.
     """
 
     samples: int = setting(10, min=1, max=10_000, doc="decisions drawn for each example in an E-step")
@@ -214,10 +222,10 @@ class EM(Algorithm, name="em"):
 
 
 class Reinforce(Algorithm, name="reinforce"):
-    """Draw decisions, and make those more probable that did better than usual.
+    """Sample decisions, and raise the probability of those that did better than usual.
 
-    −mean[log p(y|x, a) + (log p(y|x, a) − b) log p(a|x)], the bracket's factor without gradient; b is the exponential
-    moving average of log p(y|x, a) over the steps before. Both are summed over an example's positions.
+    Minimises −mean[log p(y|x, a) + (log p(y|x, a) − b) log p(a|x)], without gradient through the bracket; b is the
+    exponential moving average of log p(y|x, a) over earlier steps. Both terms are summed over an example's positions.
     """
 
     memory: float = setting(0.99, min=0, below=1, doc="share of the moving average b that is kept at each step")

@@ -1,7 +1,7 @@
-"""Decisions that are drawn, how likely they and the targets are, and the algorithms that learn from that: REINFORCE
+"""Sampled decisions, their likelihood and that of targets, and the algorithms that learn from both: REINFORCE
 (Williams, 1992), and generalised Viterbi EM (Kirsch et al., Modular Networks, NeurIPS 2018, algorithm 1).
 
-Shape suffixes: B examples, K slots, M modules; `...` time, senders, and other axes of a route.
+Shape suffixes: B examples, K slots, M modules; `...` time, tokens, and other axes of a route.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from modgraph.training.errors import LabelsAreMissing, NoDistribution, NoLikelih
 from modgraph.types import Axis
 
 ROWS = 4096
-JOINT = "joint:"  # the objective in the place of the likelihoods; no name in a spec has a colon
+JOINT = "joint:"  # the objective that replaces the likelihoods; no name in a spec has a colon
 
 
 @dataclass(frozen=True)
 class SampledRoute:
-    """A route whose router draws. `shape` is that of an example's choices, [..., K]; `told` is the name under which a
-    batch says what is drawn."""
+    """A route whose router samples. `shape` is that of an example's choices, [..., K]; `key` is the name of a forced
+    choice in a batch."""
 
     decision: Decision
     distribution: Result
@@ -52,7 +52,8 @@ class SampledRoute:
 
 
 def find_sampled_routes(graph: Graph) -> list[SampledRoute]:
-    """The routes of a graph whose routers draw, in scans too. Raises `ModgraphError` if one hides its distribution."""
+    """Return the routes of a graph whose routers sample, in scans too. Raises `ModgraphError` for a router that does
+    not record its distribution."""
     found = []
     for decision in (each for each in graph.decisions() if each.facts.draws):
         router, record = decision.router.name, decision.record_as(*CHOICES)
@@ -69,8 +70,8 @@ def find_sampled_routes(graph: Graph) -> list[SampledRoute]:
 
 @dataclass(frozen=True)
 class DecisionLikelihood:
-    """A graph that also tells how likely targets and decisions are. `likelihoods` are results, by the loss that they
-    stand for: −log p(y|x, a) summed over an example's positions."""
+    """A graph with the likelihoods of targets and decisions. `likelihoods` are results by the loss that they replace:
+    −log p(y|x, a) summed over an example's positions."""
 
     graph: Graph
     likelihoods: dict[str, Result]
@@ -78,7 +79,7 @@ class DecisionLikelihood:
 
     @classmethod
     def build(cls, graph: Graph, algorithm: str) -> DecisionLikelihood:
-        """Raises `ModgraphError` if there is nothing to judge, or nothing to judge by."""
+        """Raises `ModgraphError` if the graph has no sampled decision, or no likelihood to judge by."""
         routes = find_sampled_routes(graph)
         if not routes:
             raise ModgraphError([NothingSampled(algorithm=algorithm)])
@@ -91,16 +92,17 @@ class DecisionLikelihood:
 
     @property
     def wanted(self) -> tuple[Result, ...]:
-        """The results that `log_likelihood`, `log_probability` and `choices` take, in this order."""
+        """The results that `log_likelihood`, `log_probability` and `choices` read, in this order."""
         records = [result for route in self.routes for result in (route.distribution, route.choice)]
         return (*self.likelihoods.values(), *records)
 
     def log_likelihood(self, found: Sequence[Tensor]) -> Tensor:
-        """log p(y|x, a): [B]."""
+        """Return log p(y|x, a): [B]."""
         return -torch.stack(list(found[: len(self.likelihoods)])).sum(0)
 
     def log_probability(self, found: Sequence[Tensor]) -> Tensor:
-        """log p(a|x) of what was chosen, over all routes, steps, senders and slots; padding counts nothing: [B]."""
+        """Return log p(a|x) of the choices, summed over all routes, steps, tokens and slots; padding adds
+        nothing: [B]."""
         parts = []
         for route, distribution, choice in self._records(found):
             is_logits = route.decision.record_as(Role.LOGITS) is not None
@@ -109,21 +111,21 @@ class DecisionLikelihood:
         return torch.stack(parts).sum(0)
 
     def objective(self, losses: Mapping[str, Tensor], joint: Tensor) -> dict[str, Tensor]:
-        """The losses that are no likelihood, and what takes the place of those that are: [B]."""
+        """Replace the likelihoods among the losses by a joint one: [B]."""
         return {**{name: loss for name, loss in losses.items() if name not in self.likelihoods}, JOINT: joint}
 
     def choices(self, found: Sequence[Tensor]) -> dict[str, Tensor]:
-        """The modules that each route chose: [B, ..., K]."""
+        """Return the modules that each route chose: [B, ..., K]."""
         return {route.name: choice.argmax(-1) for route, _, choice in self._records(found)}
 
     def _records(self, found: Sequence[Tensor]) -> Iterator[tuple[SampledRoute, Tensor, Tensor]]:
-        """Each route, what it records that it draws from, and its choice."""
+        """Yield each route with its recorded distribution and choice."""
         records = found[len(self.likelihoods) :]
         return zip(self.routes, records[::2], records[1::2], strict=True)
 
 
 class ScoreFunction(Learner):
-    """The average so far, and of how many steps it is."""
+    """REINFORCE: keeps the moving average and its number of steps."""
 
     def __init__(self, likelihood: DecisionLikelihood, memory: float) -> None:
         super().__init__(likelihood.graph, likelihood.wanted)
@@ -134,7 +136,7 @@ class ScoreFunction(Learner):
 
     def objective(self, losses: Tensors, found: Sequence[Tensor], examples: int) -> Tensors:
         log_y, log_a = self.likelihood.log_likelihood(found), self.likelihood.log_probability(found)
-        mean = whole_batch_sum(log_y.detach().sum()).double() / examples  # as all here, on the device
+        mean = whole_batch_sum(log_y.detach().sum()).double() / examples  # stays on the device
         # the moving average, corrected for its start at zero; at the first step the batch's own mean
         baseline = self.average / (1 - self.memory**self.steps) if self.steps else mean
         advantage = log_y.detach() - baseline
@@ -150,7 +152,7 @@ class ScoreFunction(Learner):
 
 
 class ViterbiEM(Learner):
-    """The table of assignments: for each route the module in every slot, [examples, ..., K]."""
+    """Viterbi EM: keeps a table of assignments, for each route the module in every slot, [examples, ..., K]."""
 
     def __init__(self, likelihood: DecisionLikelihood, settings: EM, setup: Setup) -> None:
         super().__init__(likelihood.graph, likelihood.wanted)
@@ -162,19 +164,19 @@ class ViterbiEM(Learner):
         self.table = {route.name: self._start(route) for route in likelihood.routes}
 
     def _start(self, route: SampledRoute) -> Tensor:
-        """Uniformly random assignments, in the smallest type that holds the number of every module."""
+        """Return uniformly random assignments, in the smallest integer type for the number of modules."""
         examples, shape = len(self.setup.data), self._shape(route, self.setup.data.values)
         generator = generator_for(self.setup.seed, "assignments", route.name)
         types = (torch.uint8, torch.int16, torch.int32)
         kind = next(each for each in types if route.modules - 1 <= torch.iinfo(each).max)
         refuse_beyond_memory(examples * math.prod(shape) * kind.itemsize)
         table = torch.empty(examples, *shape, dtype=kind)
-        for rows in torch.split(table, ROWS):  # in parts, since each number is drawn in eight bytes
+        for rows in torch.split(table, ROWS):  # in parts, since torch samples eight bytes for each number
             rows.copy_(torch.randint(route.modules, rows.shape, generator=generator))
         return table
 
     def _shape(self, route: SampledRoute, arrays: Mapping[str, Any]) -> list[int]:
-        """The shape of an example's choices, where inputs are as long as some arrays [B, …] of them."""
+        """Return the shape of an example's choices, given arrays [B, …] with the lengths of inputs."""
         inputs = self.setup.graph.input_types.items()
         lengths = {
             axis.name: int(arrays[name].shape[1 + at])
@@ -197,11 +199,11 @@ class ViterbiEM(Learner):
 
     @torch.no_grad()
     def expectation(self, model: Model, at: int) -> None:
-        """The E-step number `at`, all candidates of a batch in one pass."""
+        """Run the E-step number `at`, all candidates of a batch in one pass."""
         model.eval()
         indices = self._indices(at)
         torch.manual_seed(generator_for(self.setup.seed, "expectation", at).initial_seed())
-        rows = 1 + self.settings.samples  # first what is kept: of equal candidates argmax takes the first
+        rows = 1 + self.settings.samples  # the kept one first: on a tie argmax takes the first
         once = batch_of(self.setup.data, indices.numpy())
         batch = {name: array.repeat(rows, *[1] * (array.dim() - 1)) for name, array in once.items()}
         batch |= {name: self._candidates(kept) for name, kept in self.force_choices(indices, once).items()}
@@ -219,7 +221,7 @@ class ViterbiEM(Learner):
         return torch.cat([kept, torch.full_like(kept, DRAW).repeat(self.settings.samples, *[1] * (kept.dim() - 1))])
 
     def _indices(self, at: int) -> Tensor:
-        """The examples of an E-step: one batch after another of an order that is drawn for every pass over the data."""
+        """Return the examples of an E-step: batches of an order that is sampled for every pass over the data."""
         passes, step = divmod(at, self.order.steps)
         return next(self.order.draw(self.setup.seed, passes, since=step))
 
@@ -248,5 +250,5 @@ class ViterbiEM(Learner):
 
 
 def _leading_part(shape: Sequence[int]) -> tuple[slice, ...]:
-    """The places of rows [B, …] that an example of a shape has."""
+    """Return the index of the leading part of rows [B, …] with an example's shape."""
     return slice(None), *map(slice, shape)

@@ -1,4 +1,4 @@
-"""Continual training: tasks one after another, on a model that grows where what it has does not fit. Needs no torch."""
+"""Continual training: tasks one after another, on a model that grows where its modules do not fit. Needs no torch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NEVER, WHEN_NOVEL, ALWAYS = "never", "when_novel", "always"
 
 
 class PhaseOfTask(Section):
-    """What is learnt of a task at one time: what some of the losses are computed from."""
+    """A phase of each task: the losses that it minimises."""
 
     losses: tuple[str, ...] = setting(doc="names of losses, * standing for any letters: cross_entropy, novelty.*")
     epochs: int | None = setting(None, min=1, doc="passes over the task's data; by default train.epochs")
@@ -26,10 +26,10 @@ class PhaseOfTask(Section):
 class Continual(Backprop, name="continual"):
     """Gradient descent on one task after another, each the examples of a group of the data.
 
-    After the first task all is frozen. In each later one the classes grow that its labels need. Then batches of it are
-    looked at, in evaluation mode, for one at which a `grow … when` of the spec says yes; the first pool in the graph
-    that it is said of grows, at most once in a task; what is new learns, phase after phase, and is frozen; so on, until
-    a look at the whole task adds nothing. Where nothing was added, the rows of new classes learn alone.
+    After the first task all weights are frozen. Each later task first adds the classes that its labels need. Then its
+    batches are scanned, in evaluation mode, for one at which a `grow … when` of the spec holds. The first such pool in
+    the graph grows, at most once in a task. The new module learns, phase after phase, and is frozen. This repeats until
+    a scan of the whole task adds nothing. Where nothing was added, only the rows of new classes learn.
     """
 
     one_phase = False

@@ -1,4 +1,4 @@
-"""The course of a continual training: task after task, look after look, phase after phase."""
+"""The curriculum of a continual training: tasks, scans and phases."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ LEARN, DETECT, DONE = "learn", "detect", "done"
 
 @dataclass(frozen=True)
 class Position:
-    """Where a continual training is: the task at work, what is done in it and the phase where it learns, growth nodes
-    of which it was said in this task, how many times batches were looked at in all and how many lines of edits there
-    are, and after each task that has ended the accuracies on all so far."""
+    """The position in a continual training: the task, what it is doing, and the phase; growth nodes that fired
+    in this task; the numbers of scans and of lines of edits so far; and after each finished task the accuracies
+    on all so far."""
 
     task: int = 0
     doing: str = LEARN
@@ -39,14 +39,13 @@ class Position:
 
     def facts(self) -> Facts:
         """Return the position as a checkpoint keeps it, where scans are called looks."""
-        facts = asdict(self)
-        return {**facts, "looks": facts.pop("scans")}
+        return {"looks" if name == "scans" else name: value for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True)
 class ContinualCurriculum(Curriculum):
-    """Each turn is one of three: a phase of a task, a look at its batches, the end. What leads to the next, edits of
-    the graph above all, is decided in `after`, of the graph and the weights alone."""
+    """A curriculum of phases of a task, scans of its batches, and the end. `next_phase` decides what follows, above all
+    edits of the graph, from the graph and the weights alone."""
 
     settings: Continual
     setup: Setup
@@ -55,7 +54,7 @@ class ContinualCurriculum(Curriculum):
 
     @classmethod
     def build(cls, settings: Continual, setup: Setup) -> ContinualCurriculum:
-        """Raises `ModgraphError` where the spec or the data are not for it."""
+        """Raises `ModgraphError` for a spec or data that it cannot train."""
         graph = setup.graph
         tasks = Tasks.from_splits(setup.splits, settings.by, list(labels_of(graph)))
         weights = [weight.name for weight in weights_of(graph)]
@@ -104,7 +103,7 @@ class ContinualCurriculum(Curriculum):
         return Phase(splits, planned.epochs or self.setup.epochs, view, planned.lr, tags=tags)
 
     def _position(self, at: Facts) -> Position:
-        """What a checkpoint tells. Raises `KeyError`, `TypeError` or `ValueError` where it cannot be."""
+        """Read a position from a checkpoint. Raises `KeyError`, `TypeError` or `ValueError` if it is invalid."""
         facts = dict(at)
         rows = tuple(tuple(float(each) for each in row) for row in facts.pop("accuracies"))
         scans, expanded = facts.pop("looks"), tuple(facts.pop("expanded"))
@@ -119,7 +118,7 @@ class ContinualCurriculum(Curriculum):
         return learnt_from(graph, losses_called(graph, self.phases[here.phase][1].losses), since)
 
     def _learning(self, graph: Graph, here: Position) -> NextPhase | None:
-        """The first phase, from the one of a position on, that has anything to learn."""
+        """Return the first phase, from that of a position on, that has weights to train."""
         for number in range(here.phase, len(self.phases)):
             there = replace(here, doing=LEARN, phase=number)
             view = self._learnt_from(there, graph)
@@ -133,7 +132,7 @@ class ContinualCurriculum(Curriculum):
         here, graph = self._position(training.progress.at), training.graph
         if here.doing == DONE:
             return None
-        if here.doing == DETECT:  # grow where a look finds what is new; else learn the new classes, or end the task
+        if here.doing == DETECT:  # grow where a scan finds novelty; else learn the new classes, or end the task
             may_grow = [node.name for node in graph.growths() if node.name not in here.expanded]
             if self.settings.expand != NEVER and may_grow:
                 found = training.on_rank_zero(partial(self._scan, training, here, may_grow))
@@ -151,7 +150,7 @@ class ContinualCurriculum(Curriculum):
         return self._edit_graph(training, here, [Freeze(self.settings.learns, keeps=grown)], DETECT)
 
     def _scan(self, training: Training, here: Position, may_grow: Sequence[str]) -> Scan:
-        """Look at batches of the task at work, and write down what is found."""
+        """Scan batches of the current task, and log the result."""
         data, always = self.tasks.training_data(here.task)["train"], self.settings.expand == ALWAYS
         setup, graph = self.setup, training.graph
         found = scan_batches(training.model_now(), data, may_grow, setup.batch, setup.seed, here.scans, always)
@@ -168,7 +167,7 @@ class ContinualCurriculum(Curriculum):
         return {"task": self.tasks.names[here.task], "number": here.task}
 
     def _grow(self, training: Training, here: Position, found: Scan, growth: str) -> NextPhase:
-        """A pool grows by a module, and learns what is new."""
+        """Grow a pool by a module, and train it."""
         node = next(each for each in training.graph.growths() if each.name == growth)
         pool = training.graph.pool_of(node)
         where = f"task {self.tasks.names[here.task]}, batch {found.batch}"
@@ -179,7 +178,7 @@ class ContinualCurriculum(Curriculum):
         return self._edit_graph(training, here, [Grow(pool.axis.name)], LEARN, tags)
 
     def _next_task(self, training: Training, here: Position) -> NextPhase:
-        """What a task has come to is measured, and all is frozen; the next begins, with as many classes as it needs."""
+        """Measure the finished task and freeze all weights; begin the next, with as many classes as it needs."""
         task, graph = here.task, training.graph
         row = evaluation.measure_tasks(training, self.tasks, task)
         record = {
@@ -203,7 +202,7 @@ class ContinualCurriculum(Curriculum):
     def _edit_graph(
         self, training: Training, here: Position, edits: Sequence[Edit], doing: str, tags: Facts | None = None
     ) -> NextPhase:
-        """Go on with an edited graph, to learn where there is anything to learn; the edits are written down."""
+        """Apply and log edits of the graph. Train if there are weights to train."""
         graph = replayed(training.graph, edits)
         here = replace(here, phase=0)
         if graph != training.graph:

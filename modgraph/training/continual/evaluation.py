@@ -1,5 +1,5 @@
-"""What a continual training asks of its model: which batch of a task is novel, how right it is on all tasks so far, and
-which parameters of its spec give it."""
+"""Evaluation in a continual training: novelty of a task's batches, accuracy on all tasks so far, and the parameters of
+the spec that give the grown model."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from modgraph.training.algorithms.algorithm import Training
 from modgraph.training.continual.tasks import Tasks
 from modgraph.types import Misfit
 
-Accuracies = Sequence[Sequence[float]]  # [tasks learnt, tasks measured]: after task t those on tasks 0..t
+Accuracies = Sequence[Sequence[float]]  # [tasks learnt, tasks measured]: after task t, those on tasks 0..t
 
 
 def overall(after: Sequence[float], examples: Sequence[int]) -> float:
-    """The accuracy on all examples of the first tasks, given that on each and how many examples each task has."""
+    """Return the accuracy on all examples of the first tasks, from that on each and the number of examples of each."""
     counts = examples[: len(after)]
     return sum(each * count for each, count in zip(after, counts, strict=True)) / sum(counts)
 
 
 def summary(found: Accuracies, examples: Sequence[int]) -> dict[str, float]:
-    """Ā, the mean over the moments after each task of the accuracy on all so far; A_N, that after the last; and how
-    much less right the model is in the end on each task but the last than it was at best, in the mean."""
+    """Return the average accuracy Ā, the mean over tasks of the accuracy on all so far; the last accuracy A_N; and
+    forgetting, the mean over all tasks but the last of their best accuracy minus the final one."""
     so_far, last = [overall(after, examples) for after in found], found[-1]
     best = [max(after[task] for after in found[:-1] if task < len(after)) for task in range(len(last) - 1)]
     forgetting = mean(most - now for most, now in zip(best, last[:-1], strict=True)) if best else 0.0
@@ -47,8 +47,8 @@ def summary(found: Accuracies, examples: Sequence[int]) -> dict[str, float]:
 
 
 def measure_tasks(training: Training, tasks: Tasks, task: int) -> tuple[float, ...]:
-    """The accuracy on each task so far, the mean over targets where there are several; none where there are no labels,
-    or a task has no test data. Raises `ModgraphError`."""
+    """Return the accuracy on each task so far, averaged over targets; none where there are no labels, or a task has no
+    test data. Raises `ModgraphError`."""
     tested = [each for at in range(task + 1) if (each := tasks.test_data(at)) is not None]
     names = [metric.name for metric in accuracies(training.graph)]
     if len(tested) <= task or not names:
@@ -60,17 +60,17 @@ def measure_tasks(training: Training, tasks: Tasks, task: int) -> tuple[float, .
 
 
 def modules(graph: Graph) -> dict[str, int]:
-    """How many modules the pools have that may grow, by name."""
+    """Return the number of modules of each pool that may grow."""
     return {pool.name: pool.size for pool in map(graph.pool_of, graph.growths())}
 
 
 def classes(graph: Graph) -> dict[str, int]:
-    """How many classes labels have, by the name of their axis."""
+    """Return the number of classes by the name of their axis."""
     return {name: axis.size for name, axis in class_axes(graph).items() if axis.size is not None}
 
 
 def describe_task(tasks: Tasks, task: int, row: Sequence[float], graph: Graph) -> str:
-    """A line for the user."""
+    """Return a line for the user."""
     after = f"after task {tasks.names[task]}, {task + 1} of {len(tasks)}"
     how = ", ".join(f"{name} {size}" for name, size in {**modules(graph), **classes(graph)}.items())
     if not row:
@@ -80,8 +80,10 @@ def describe_task(tasks: Tasks, task: int, row: Sequence[float], graph: Graph) -
 
 
 def find_grown_parameters(directory: RunDirectory, began: Graph, grown: Graph) -> dict[str, Any] | None:
-    """The parameters, if there are any, by which the spec of a run gives the graph that the first one has become, but
-    for what is frozen in it and counts as added; only those that differ. They are found by asking the spec."""
+    """Return the parameters that differ by which a run's spec gives the grown graph, None if there are none.
+
+    Frozen parts and counts of added modules are ignored. The search elaborates the spec with larger parameters.
+    """
     missing, spec = _find_grown_axes(began, grown), SpecOfRun(directory)
     plain = spec.graph(began.parameters)
     if not missing or plain is None:
@@ -98,7 +100,7 @@ def find_grown_parameters(directory: RunDirectory, began: Graph, grown: Graph) -
                 values = _increase(values, name, place, by.pop() or 0)
                 left = {axis: count for axis, count in left.items() if axis not in moved}
     found = spec.graph(values)
-    with suppress(Misfit):  # whatever is frozen or counts as added
+    with suppress(Misfit):  # ignoring what is frozen or counts as added
         edited = replayed(plain, [Grow(axis, by) for axis, by in missing.items()])
         if found is not None and not left and Mark().apply(edited) == Mark().apply(found):
             return {name: value for name, value in values.items() if value != began.parameters[name]}
@@ -106,7 +108,7 @@ def find_grown_parameters(directory: RunDirectory, began: Graph, grown: Graph) -
 
 
 def _find_grown_axes(before: Graph, after: Graph) -> dict[str, int]:
-    """By how much the axes that can grow, those of pools and of classes, are longer in a graph than in another."""
+    """Return by how much axes that can grow, those of pools and of classes, are longer in `after`."""
     sizes, known = (
         {pool.axis.name: pool.size for pool in graph.pools().values()} | classes(graph) for graph in (after, before)
     )
@@ -114,7 +116,7 @@ def _find_grown_axes(before: Graph, after: Graph) -> dict[str, int]:
 
 
 def _increase(values: Mapping[str, Any], name: str, place: int | None, more: int) -> dict[str, Any]:
-    """Parameters of which one number, or one in a list, is larger."""
+    """Return parameters with one number, or one in a list, increased."""
     if place is None:
         return {**values, name: values[name] + more}
     items = list(values[name])
@@ -124,8 +126,8 @@ def _increase(values: Mapping[str, Any], name: str, place: int | None, more: int
 
 @dataclass(frozen=True)
 class Scan:
-    """What a look at batches found: the growth node that says yes first, at which batch, and for each growth node how
-    novel the batches were to the modules of its pool, [batches, modules], where its router records that."""
+    """The result of a scan: the growth node that fired first, the batch, and for each growth node the novelty of
+    batches to the modules of its pool, [batches, modules], where its router records it."""
 
     grows: str | None
     batch: int | None
@@ -136,11 +138,11 @@ class Scan:
 def scan_batches(
     model: Model, arrays: Arrays, growths: Sequence[str], batch: int, seed: int, number: int, always: bool = False
 ) -> Scan:
-    """Look at random batches of some examples, all of equal size, since a few examples are novel by chance, until a
-    growth node says yes; `always`: at the first."""
+    """Scan random batches of examples until a growth node fires; with `always`, it fires at the first. Batches have
+    equal size, since few examples are novel by chance."""
     graph = model.eval().graph
     nodes = [node for node in graph.growths() if node.name in growths]
-    records: dict[str, list[Result]] = {}  # of novelty, by each route of a growth node's router
+    records: dict[str, list[Result]] = {}  # records of novelty, one for each route of a growth node's router
     for node in nodes:
         decisions = graph.decisions(graph.router_of(node).name)
         named = [(each, each.record_as(Role.NOVELTY)) for each in decisions]
@@ -164,7 +166,7 @@ def scan_batches(
 
 
 def _mean_over_batch(graph: Graph, record: Result, value: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
-    """The mean of each module over a batch and its senders, padding left out: [M]."""
+    """Return the mean of a record over a batch and its tokens, without padding: [M]."""
     lengths = {at: batch[name] for at, name in padding_of(graph, graph.type_of(record)) if name in batch}
     mask = valid_along(value, lengths)
     counted = torch.ones_like(value) if mask is None else mask.expand_as(value)

@@ -15,12 +15,12 @@ from modgraph.ir import Graph, comparisons
 from modgraph.ir.edits import Grow
 from modgraph.training.errors import NoTasks
 
-MANY = np.iinfo(np.int64).max  # of a task without any label: it comes last
+MANY = np.iinfo(np.int64).max  # sorts a task without any label last
 
 
 @dataclass(frozen=True)
 class Tasks:
-    """Splits of examples by task: `names` are the groups of the grouping `by`, in the order in which they come."""
+    """Splits of examples by task: `names` are the groups of the grouping `by`, in the order of training."""
 
     splits: Mapping[str, Arrays]
     by: str
@@ -28,7 +28,7 @@ class Tasks:
 
     @classmethod
     def from_splits(cls, splits: Mapping[str, Arrays], by: str, targets: Sequence[str]) -> Tasks:
-        """The tasks of some data: of labels, the task with the smallest comes first. Raises `ModgraphError`."""
+        """Return the tasks of some data, ordered by their smallest label. Raises `ModgraphError`."""
         train = splits[TRAIN]
         if by not in train.groups:
             way_out = "give the data tasks: data: {name: task_sequence, …}"
@@ -51,34 +51,34 @@ class Tasks:
         return f"{len(self)} tasks by {self.by}: {list_names(self.names)}"
 
     def training_data(self, task: int) -> dict[str, Arrays]:
-        """What a task is learnt from, and what is measured meanwhile where there is any."""
+        """Return the training examples of a task, and its validation examples if there are any."""
         rows = {name: self._rows(name, task) for name in (TRAIN, VALIDATION)}
         return {name: self.splits[name].take(each) for name, each in rows.items() if len(each)}
 
     def test_data(self, task: int) -> Arrays | None:
-        """What a task is tested on, if there is any: its examples of the split `test`, or of the first other one."""
+        """Return the test examples of a task, if there are any: of the split `test`, else of the first other one."""
         rows = self._rows(self._test, task)
         return self.splits[self._test].take(rows) if len(rows) else None
 
     @property
     def tests(self) -> list[int]:
-        """How many examples each task is tested on."""
+        """The number of test examples of each task."""
         return [len(self._rows(self._test, task)) for task in range(len(self))]
 
     @property
     def _test(self) -> str:
-        """The split that tasks are tested on; "" where there is none."""
+        """The split with the tests of tasks; "" where there is none."""
         unseen = [name for name in self.splits if name not in (TRAIN, VALIDATION)]
         grouped = [name for name in unseen if self.by in self.splits[name].groups]
         return "test" if "test" in grouped else next(iter(grouped), "")
 
     def _rows(self, split: str, task: int) -> NDArray[np.int64]:
-        """Where the examples of a task are in a split."""
+        """Return the indices of a task's examples in a split."""
         words = self.splits[split].groups.get(self.by) if split in self.splits else None
         return np.flatnonzero(words == self.names[task]) if words is not None else np.empty(0, np.int64)
 
     def labels(self, target: str, task: int, ignore: int | None, splits: Sequence[str] = ()) -> Iterator[int]:
-        """The labels of a task that are classes, in some splits or in all."""
+        """Yield the labels of a task that are classes, in some splits or in all."""
         for split in splits or self.splits:
             if target in self.splits[split].values:
                 found = np.unique(self.splits[split].values[target][self._rows(split, task)])
@@ -86,13 +86,13 @@ class Tasks:
 
 
 def labels_of(graph: Graph) -> dict[str, int | None]:
-    """The targets whose labels a loss of the graph compares with, and of each the label that does not count."""
+    """Return the targets that a loss compares with classes, and the label that each ignores."""
     types = graph.target_types
     return {each.target: each.ignored for each in comparisons(graph) if types[each.target].dtype == "class"}
 
 
 def growth_of_classes(graph: Graph, tasks: Tasks, task: int) -> list[Grow]:
-    """How the axes of classes that have a name grow, so that they hold the labels of a task."""
+    """Return edits that extend named axes of classes to the labels of a task."""
     needed: dict[str, int] = {}
     for target, ignored in labels_of(graph).items():
         axis = graph.target_types[target].classes
@@ -103,7 +103,7 @@ def growth_of_classes(graph: Graph, tasks: Tasks, task: int) -> list[Grow]:
 
 
 def first_of_task(graph: Graph, tasks: Tasks, task: int) -> dict[str, int]:
-    """The first class of a task by target, if all classes of tasks before it come before that, else 0."""
+    """Return the first class of a task by target, if all classes of earlier tasks precede it, else 0."""
     found = {}
     for target, ignored in labels_of(graph).items():
         before = (label for at in range(task) for label in tasks.labels(target, at, ignored))

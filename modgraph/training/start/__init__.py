@@ -1,1 +1,1 @@
-"""The weights that a training starts from: those of another run, or of a file by a map of names."""
+"""The first weights of a training: those of another run, or of a file by a map of names."""

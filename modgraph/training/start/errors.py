@@ -12,7 +12,7 @@ class CannotStart(Diagnostic, code="MG516"):
 
 
 class BadWeightRule(Diagnostic, code="MG530"):
-    """A rule of a map of weights has patterns that mean nothing.
+    """A rule of a map of weights has invalid patterns.
 
     `blocks.*.mlp.*.*: [blocks.*.mlp.*.*, blocks.*.expert.#.ffn.*.*]`: a `*` is one part of a name between dots, taken
     over in order; a `#` on the right is every number.
@@ -23,7 +23,7 @@ class BadWeightRule(Diagnostic, code="MG530"):
 
 
 class NoSuchWeight(Diagnostic, code="MG531"):
-    """A rule of a map of weights gives nothing to the model: it has no weight of any of the names on the right."""
+    """A rule of a map of weights matches nothing in the model: no weight has any of the names on the right."""
 
     message = 'the model has no weight "{pattern}"'
     help = "{suggestion}"
@@ -37,16 +37,16 @@ class MappedTwice(Diagnostic, code="MG532"):
 
 
 class NotMapped(Diagnostic, code="MG533"):
-    """A map of weights says of every weight of the model where it comes from, or that it may start afresh."""
+    """A map of weights must give the origin of every weight of the model, or list it under random."""
 
     message = "no rule gives {weights}"
     help = "add rules, or list weights without one under random"
 
 
 class BadWeightFile(Diagnostic, code="MG534"):
-    """A file holds no weights that can be read: it is missing, damaged, of another format, or would run code.
+    """A file of weights cannot be read: it is missing, damaged, of another format, or would run code.
 
-    What can be read is safetensors, and what `torch.save` wrote of tensors by name.
+    Readable formats are safetensors, and tensors by name from `torch.save`.
     """
 
     message = 'cannot read weights from "{path}": {reason}'
@@ -54,10 +54,10 @@ class BadWeightFile(Diagnostic, code="MG534"):
 
 
 class BadArrangement(Diagnostic, code="MG535"):
-    """`axes` in a map of weights names the axes of a tensor there, and the same in the order of the weight's here.
+    """`axes` in a map of weights names the axes of a tensor in the file, and the same in the order of the weight's.
 
-    `"in out -> out in"` transposes. A `#` on the left is an axis that is taken apart: each weight takes the slice whose
-    number stands for the `#` in its name.
+    `"in out -> out in"` transposes. A `#` on the left is an axis to unstack: each weight takes the slice whose number
+    stands for the `#` in its name.
     """
 
     message = '"{axes}" says nothing of axes: {problem}'

@@ -1,5 +1,5 @@
-"""Starting from trained weights: a run's by name, or by a map those of a file, which is of safetensors, or a state dict
-that torch has saved; a report says what came from where."""
+"""Start from trained weights: those of a run by name, or of a file by a map. Files are safetensors, or a state dict
+saved by torch."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ WITHIN = ("model", "state_dict")  # where checkpoints of the usual training scri
 
 @dataclass(frozen=True)
 class Beginning:
-    """Where a run's first weights come from, if not at random; as a text it is what a user is told."""
+    """The origin of a run's first weights, if they are not random; its text is for the user."""
 
     source: str
 
     def record(self) -> bytes:
-        """The record in a run: with the name of the source alone, since a run may move to another machine."""
+        """Return the record for a run, with the name of the source only, since a run may move to another machine."""
         facts = {**asdict(self), "source": PurePath(self.source).name}
         return (json_text(facts, indent=1) + "\n").encode()
 
 
 @dataclass(frozen=True)
 class Inherited(Beginning):
-    """Names of tensors: taken over, those among them that share a tensor of the source with others, started afresh,
-    and left behind in the source."""
+    """Names of tensors: those taken over, the copies among them that share a tensor of the source, those that begin
+    afresh, and those left behind in the source."""
 
     taken: tuple[str, ...]
     copies: tuple[str, ...]
@@ -60,8 +60,8 @@ class Inherited(Beginning):
 
 
 def inherit_run(graph: Graph, own: Mapping[str, Tensor], path: str, found: Mapping[str, Tensor]) -> Inherited:
-    """Give the weights of a graph the values that a run found, by name; one that has grown since, in its first places.
-    Raises `ModgraphError` where they do not fit."""
+    """Give the weights of a graph the values that a run has found, by name; one that has grown since, in its first
+    positions. Raises `ModgraphError` where they do not fit."""
     before = {name: own[name].narrow(of.axis, 0, of.old) for name, of in module_axes(graph).items()}
     origins = {name: Origin(name) for name in own if name in found}
     if not origins:
@@ -78,7 +78,7 @@ def inherit_run(graph: Graph, own: Mapping[str, Tensor], path: str, found: Mappi
 
 
 def inherit_file(graph: Graph, own: Mapping[str, Tensor], path: str, weight_map: WeightMap) -> Inherited:
-    """Give the weights of a graph the tensors of a file, by a map. Raises `ModgraphError` naming all that is amiss."""
+    """Give the weights of a graph the tensors of a file, by a map. Raises `ModgraphError` with every problem."""
     found = read_tensors(path)
     known = {name: origin for name, origin in weight_map.origins.items() if origin.tensor in found}
     arranged = {name: _arrange(found[origin.tensor], origin, own[name]) for name, origin in known.items()}
@@ -111,8 +111,8 @@ def _is_plain(tensor: Tensor) -> bool:
 
 
 def _arrange(tensor: Tensor, origin: Origin, like: Tensor) -> Tensor | None:
-    """A tensor of a file, its slice, as the weight has it: axes in its order, and those of one in front left out. None
-    where it does not fit."""
+    """Return a tensor of a file, or a slice of it, permuted to the weight's axes, without leading axes of length 1.
+    None where it does not fit."""
     if not _is_plain(tensor):
         return None
     if (arrangement := origin.arrangement) is not None:
@@ -129,7 +129,7 @@ def _arrange(tensor: Tensor, origin: Origin, like: Tensor) -> Tensor | None:
 
 
 def _find_unused(found: Mapping[str, Tensor], origins: Collection[Origin]) -> list[Origin]:
-    """The tensors that are no weight's, and slices of those that are taken apart."""
+    """Return the tensors that belong to no weight, and the slices of unstacked ones."""
     taken = {(origin.tensor, origin.slice) for origin in origins}
     layouts = {origin.tensor: origin.arrangement for origin in origins if origin.arrangement is not None}
     left = [Origin(name) for name in sorted(found.keys() - {name for name, _ in taken})]
@@ -178,7 +178,7 @@ def _take_over(
 
 
 def read_tensors(path: str) -> dict[str, Tensor]:
-    """The tensors of a file by name. Raises `ModgraphError`; nothing in it is run."""
+    """Read the tensors of a file by name. Raises `ModgraphError`; nothing in it is run."""
     try:
         content = _content(path)
     except UnpicklingError as error:
@@ -198,8 +198,8 @@ def read_tensors(path: str) -> dict[str, Tensor]:
 
 
 def _content(path: str) -> Any:
-    """What a file holds, told by its first bytes: names may be those of links. Raises whatever its reader raises, also
-    where memory could not take what an archive holds, or where that is packed."""
+    """Read a file whose first bytes give its format: a name may be that of a link. Raises the exceptions of its reader,
+    also where an archive exceeds memory or is compressed."""
     with open_file(path) as file:
         safetensors = file.read(9)[8:] == SAFETENSORS
         needed = os.fstat(file.fileno()).st_size

@@ -26,14 +26,14 @@ from modgraph.training.start import errors
 SECTIONS = ("weights", "random", "unused")
 ANY, EVERY = "*", "#"
 ARROW, STACK = "->", "#"
-COMPARED = 5_000_000  # patterns times weights
-MOST_REPORTED = 100  # rules of one mistake
+COMPARED = 5_000_000  # most patterns times weights
+MOST_REPORTED = 100  # rules of the same mistake
 
 
 @dataclass(frozen=True)
 class WeightMap:
-    """Where each weight comes from: `origins` has each that a rule gives; those in `random` start afresh where the
-    file has nothing that fits; tensors that match `unused` may be left behind."""
+    """The origin of each weight: `origins` has those that a rule gives. Weights in `random` begin afresh where the file
+    has nothing that fits. Tensors that match `unused` may be left behind."""
 
     origins: Mapping[str, Origin]
     random: frozenset[str]
@@ -41,7 +41,7 @@ class WeightMap:
 
 
 def read_map(path: str, graph: Graph) -> WeightMap:
-    """The map of a file, for a model. Raises `ModgraphError` with every mistake."""
+    """Read a map for a model. Raises `ModgraphError` with every mistake."""
     report = Report()
     source = read(path, report)
     if source is None:
@@ -71,7 +71,7 @@ def read_map(path: str, graph: Graph) -> WeightMap:
 
 
 def _origins(rules: list[Rule], shapes: Mapping[str, tuple[int, ...]], report: Report) -> dict[str, Origin]:
-    """Where each weight comes from. A rule is a mistake if none of its targets is a weight."""
+    """Return the origin of each weight. A rule is a mistake if none of its targets is a weight."""
     found: dict[str, tuple[Origin, Rule]] = {}
     used: set[str] = set()
     for rule in rules:
@@ -91,7 +91,7 @@ def _origins(rules: list[Rule], shapes: Mapping[str, tuple[int, ...]], report: R
     for rule in [rule for rule in rules if rule.source not in used][:MOST_REPORTED]:
         parts = rule.target.split(".")
         candidates = [name.split(".") for name in shapes if name.count(".") == len(parts) - 1]
-        known = {  # with its own * and # where it has them
+        known = {  # with its own * and #
             ".".join(part if part in (ANY, EVERY) else each for part, each in zip(parts, name, strict=True))
             for name in candidates
         }
@@ -105,7 +105,7 @@ def is_pattern(name: str) -> bool:
 
 
 def match_pattern(pattern: str, name: str, sign: str = ANY) -> tuple[str, ...] | None:
-    """What each `*` of a pattern stands for in a name, or each other sign; None if the name is none of its names."""
+    """Return the part of a name for each `*` of a pattern, or for each other sign; None if the name does not match."""
     parts, found = pattern.split("."), name.split(".")
     if len(parts) != len(found):
         return None
@@ -116,23 +116,23 @@ def match_pattern(pattern: str, name: str, sign: str = ANY) -> tuple[str, ...] |
 
 
 def matches(patterns: Iterable[str], name: str) -> bool:
-    """Whether one of the patterns means this name, among others."""
+    """Whether one of the patterns matches this name."""
     return any(match_pattern(each, name) is not None if is_pattern(each) else each == name for each in patterns)
 
 
 @dataclass(frozen=True)
 class Arrangement:
-    """How the axes of a tensor lie, as a `text` says it: `# in out -> out in` names them there, and the same in the
-    order of the weight's. `#` is the axis that has one slice for each number of the weight's name."""
+    """The order of a tensor's axes as text: `# in out -> out in` names them in the file, and in the order of the
+    weight. `#` is the stacked axis, which has one slice for each number of the weight's name."""
 
     text: str
     rank: int  # there
-    stack: int | None  # the axis there that is taken apart
+    stack: int | None  # the axis in the file that is unstacked
     order: tuple[int, ...]  # of a slice's axes
 
     @classmethod
     def parse(cls, text: str) -> Arrangement:
-        """Raises `ValueError` where a text says nothing of axes."""
+        """Raises `ValueError` for invalid text."""
         left, arrow, right = text.partition(ARROW)
         there, here = left.split(), right.split()
         sliced = [axis for axis in there if axis != STACK]
@@ -151,7 +151,7 @@ class Arrangement:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a weight comes from: a tensor of the file, how its axes lie there, and which slice of its stack it is."""
+    """The origin of a weight: a tensor of the file, the order of its axes, and the slice of its stack."""
 
     tensor: str
     arrangement: Arrangement | None = None
@@ -163,7 +163,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Rule:
-    """One target of one source, and where it stands."""
+    """One target of one source, and its span."""
 
     source: str
     target: str
@@ -176,7 +176,7 @@ class Rule:
         return self.arrangement is not None and self.arrangement.stack is not None
 
     def problem(self) -> str | None:
-        """What is wrong with the rule, or None."""
+        """Return the problem with the rule, or None."""
         source, target = self.source.split("."), self.target.split(".")
         for parts in (source, target):
             if any(sign in part and sign != part for part in parts for sign in (ANY, EVERY)):
@@ -190,21 +190,21 @@ class Rule:
         return None
 
     def origin(self, weight: str, values: Iterable[str]) -> Origin:
-        """Where a weight comes from whose name has these values of `*`."""
+        """Return the origin of a weight whose name has these values of `*`."""
         numbers, left = match_pattern(self.target, weight, EVERY) or (), iter(values)
         tensor = ".".join(next(left) if part == ANY else part for part in self.source.split("."))
         return Origin(tensor, self.arrangement, int(numbers[0]) if self.is_stacked else None)
 
 
 class _Arranged(Section):
-    """What a tensor becomes whose axes lie otherwise than here."""
+    """The target of a tensor with another order of axes."""
 
     to: str | tuple[str, ...] = setting(doc="the weights here that it becomes, a name or a list")
     axes: str | None = setting(None, doc='its axes there and here, as "# in out -> out in"; # is taken apart')
 
 
 def read_rules(tree: Branch, report: Report) -> Iterator[Rule]:
-    """The rules whose patterns mean something."""
+    """Yield the rules with valid patterns."""
     section = tree.items.get("weights")
     if not isinstance(section, Branch):
         meaning = "names of tensors, each with the weights here that it becomes"
@@ -232,7 +232,7 @@ def read_rules(tree: Branch, report: Report) -> Iterator[Rule]:
 
 
 def read_words(item: Leaf | Branch, key: str, report: Report) -> tuple[str, ...]:
-    """The names of one value, a word or a list of words."""
+    """Return the names of one value, a word or a list of words."""
     found = item.value if isinstance(item, Leaf) else None
     words = found if isinstance(found, tuple) else (found,)
     if all(isinstance(word, str) for word in words):
