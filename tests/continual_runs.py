@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from modgraph.ir import Graph, replayed
+from modgraph.ir import Graph, replay_edits
 from modgraph.store.growth import read_edits
 from modgraph.store.journal import Journal
 from modgraph.store.run_directory import RunDirectory
@@ -82,4 +82,4 @@ def lay_out_run(folder: Path, **algorithm: Any) -> Path:
 def replayed_graph(run: RunDirectory) -> Graph:
     """The first graph of a run after all edits of its log."""
     edits = (edit for line in Journal(run.growth).read(read_edits) for edit in line["edits"])
-    return replayed(run.read_graph(), edits)
+    return replay_edits(run.read_graph(), edits)

@@ -89,9 +89,9 @@ def _explain_ungrouped(graph: Graph, route: RouteNode) -> str:
     pool = graph.pool_of(route)
     if route.lowering != "grouped":
         return ""
-    ops = [node.op for node in pool.region(0).graph.of_kind(OpNode)]
+    ops = [node.op for node in pool.region(0).graph.nodes_of(OpNode)]
     own = next((op.name for op in ops if op.all_weights() and not (op.gathers or op.grouped)), None)
-    reason = f"{own} has no grouped form" if own else "they are unlike" if not pool.alike else ""
+    reason = f"{own} has no grouped form" if own else "they are unlike" if not pool.is_homogeneous else ""
     reason = "they have pools of their own" if pool.has_pools else reason
     return f"; one after another on accelerators too: {reason}" if reason else ""
 

@@ -11,7 +11,7 @@ from modgraph_runtime.integrity import GRAPH_KEYS, MANIFEST_KEYS, seal
 from modgraph.cli.common import add_options, read_overrides, warn
 from modgraph.diagnostics import Diagnostic, ModgraphError, Note, did_you_mean, list_names
 from modgraph.files import files_of_bundle, refuse_foreign, write_output
-from modgraph.ir import stored_form
+from modgraph.ir import to_verified_json
 from modgraph.passes import NoSuchLowering
 from modgraph.program import load
 from modgraph.routers import MASKED
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
         refuse_foreign(options.output, force=options.force, keys=GRAPH_KEYS)
     program = load(options.spec, **read_overrides(options.set))
     warn(program)
-    graph = stored_form(program.ir) if suffix == ".json" else None
+    graph = to_verified_json(program.ir) if suffix == ".json" else None
     from modgraph.backends.report import compile_report
 
     try:

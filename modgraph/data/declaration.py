@@ -12,7 +12,7 @@ from modgraph.data.errors import DataDoesNotFit, LabelsBeyond, NothingToBucket
 from modgraph.data.padding import clear_padding, padding_in
 from modgraph.declare import Registry
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, Padding, comparisons, ignored_labels, length_name, with_missing_labels
+from modgraph.ir import Graph, Padding, comparisons, find_ignored_labels, length_name, with_missing_labels
 from modgraph.recipes.schema import Named
 from modgraph.types import TensorType
 
@@ -200,7 +200,7 @@ def shuffle(arrays: Arrays, seed: int = 0) -> Arrays:
 def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
     """Check that arrays fit the spec's inputs and targets, and cast them to torch's types. Raises `ModgraphError`."""
     wanted = {**graph.input_types, **graph.target_types}
-    ignored, missing = ignored_labels(graph), with_missing_labels(graph)
+    ignored, missing = find_ignored_labels(graph), with_missing_labels(graph)
     given = clear_padding(arrays.values, graph, ignored)
     found: list[DataDoesNotFit] = []
     checked: dict[str, NDArray[Any]] = {}
@@ -318,7 +318,7 @@ def drop_unknown_classes(arrays: Arrays, graph: Graph) -> Arrays:
 
 def _beyond(arrays: Arrays, graph: Graph) -> dict[str, NDArray[np.bool_]]:
     """Return a mask of labels beyond the current classes, by target, for classes that are a named axis."""
-    ignored, labels = ignored_labels(graph), arrays.values
+    ignored, labels = find_ignored_labels(graph), arrays.values
     types = {name: each for name, each in graph.target_types.items() if each.of and each.size is not None}
     known = {name: (labels[name], each.size) for name, each in types.items() if name in labels}
     return {name: (label >= size) & (label != ignored.get(name, -1)) for name, (label, size) in known.items()}

@@ -202,7 +202,7 @@ def _numbers_of(classes: Sequence[int | str], words: Words, key: str) -> list[in
 def _drop_class_counts(graph: Graph) -> Graph:
     """Return the inputs and targets of a graph, with any number of classes: the data set within has other labels."""
     asked = Graph(graph.name)
-    for node in (*graph.of_kind(InputNode), *graph.of_kind(TargetNode)):
+    for node in (*graph.nodes_of(InputNode), *graph.nodes_of(TargetNode)):
         (type_,) = node.types
         asked.add(replace(node, types=(replace(type_, size=None) if type_.dtype == "class" else type_,)))
     return asked

@@ -19,7 +19,7 @@ from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, Family, OpUse, Poison, PoolEntity, RouterEntity, Tensor, describe
 from modgraph.elaboration.messages import broadcast_to_tokens
 from modgraph.elaboration.scope import join
-from modgraph.ir import drawn_by
+from modgraph.ir import find_draw
 from modgraph.ops import Op
 from modgraph.ops.along_axis import Sum
 from modgraph.ops.axes import NewAxis
@@ -197,7 +197,7 @@ def record(value: Any, role: Role, token_axes: Shape, modules: Axis, elaborator:
     slots = role is Role.SLOTS or (role in RANKING and Role.SLOTS in decision.roles)
     over_modules = isinstance(value, Tensor) and value.type.shape[-1:] == (decision.modules,)
     for_each = (
-        over_modules and role not in (Role.OTHER, Role.NOVELTY) and drawn_by(value.result, elaborator.graph) is None
+        over_modules and role not in (Role.OTHER, Role.NOVELTY) and find_draw(value.result, elaborator.graph) is None
     )
     if for_each and decision.routed is not None:
         at_use = elaborator.with_naming(decision.naming)

@@ -18,7 +18,7 @@ from modgraph.elaboration.imports import prelude_router
 from modgraph.elaboration.scans import stands_in_scan
 from modgraph.elaboration.typing import elaborate_type
 from modgraph.ir import MOST_MODULES, InputNode, OpNode, Result
-from modgraph.ir.analysis.learnt import ruled_states
+from modgraph.ir.analysis.learnt import find_ruled_states
 from modgraph.ops.array import Constant, NextState, Parameter, State
 from modgraph.routers import Router
 from modgraph.syntax import ast
@@ -160,7 +160,7 @@ def declare_array(statement: ast.Array, elaborator: Elaborator) -> None:
     if is_taken(statement.name, statement.span, elaborator):
         return
     use, found = _use_of(statement, elaborator), POISON
-    like = next((node for node in elaborator.graph.of_kind(InputNode) if node.types[0].dtype != "length"), None)
+    like = next((node for node in elaborator.graph.nodes_of(InputNode) if node.types[0].dtype != "length"), None)
     if isinstance(use, OpUse) and like is not None:
         operand = Tensor(Result(like.name), like.types[0], statement.span)
         found = apply_op(use, (operand,), statement.span, enter_binding(statement.name, elaborator))
@@ -233,7 +233,7 @@ def elaborate_next(statement: ast.Next, elaborator: Elaborator) -> None:
     if not (isinstance(state, Tensor) and isinstance(node, OpNode) and isinstance(node.op, State)):
         found = "not declared" if state is None else describe(state)
         elaborator.report(errors.NoState(span=statement.name_span, name=statement.name, found=found))
-    elif node.owner in {state.owner for _, state in ruled_states(elaborator.graph)}:
+    elif node.owner in {state.owner for _, state in find_ruled_states(elaborator.graph)}:
         elaborator.report(errors.TwoNexts(span=statement.span, name=node.owner))
     else:
         apply_op(OpUse(NextState()), (state, value), statement.span, inside)

@@ -21,7 +21,7 @@ from modgraph.elaboration.findings import check_moves, find_leaks, find_moves, f
 from modgraph.elaboration.imports import Imports, Standalone
 from modgraph.elaboration.scope import Naming, Scope, join
 from modgraph.elaboration.statements import RULES
-from modgraph.ir import Graph, OutputNode, in_order
+from modgraph.ir import Graph, OutputNode, sort_by_body
 from modgraph.syntax import ast, parse
 from modgraph.syntax.errors import NothingHere, SeveralModels
 from modgraph.types import Axis
@@ -42,7 +42,7 @@ def elaborate(
         if name in graph:
             graph.replace(replace(graph[name], within=graph[decision].within))
     _label_decisions(graph, context.shorter)
-    return in_order(graph)
+    return sort_by_body(graph)
 
 
 def diagnose(file: ast.File, overrides: Mapping[str, Any], report: Report, observe: Observer | None = None) -> None:
@@ -106,7 +106,7 @@ def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[st
     except Abandoned:
         return graph
     if not report.errors:
-        if not graph.of_kind(OutputNode):
+        if not graph.nodes_of(OutputNode):
             report.add(errors.NoOutput(span=model.name_span, name=model.name))
         _warn_of_unused(scope, context)
         check_moves(model.body, graph, report)

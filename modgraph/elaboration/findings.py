@@ -12,7 +12,18 @@ from modgraph.elaboration import errors
 from modgraph.elaboration.context import Declared
 from modgraph.elaboration.learning import find_unlearned, is_in_prelude
 from modgraph.elaboration.scope import join
-from modgraph.ir import DecisionNode, Graph, Needed, OpNode, Part, PoolNode, Result, RouteNode, ScanNode, needed_in
+from modgraph.ir import (
+    DecisionNode,
+    Graph,
+    Needed,
+    OpNode,
+    Part,
+    PoolNode,
+    Result,
+    RouteNode,
+    ScanNode,
+    find_dependencies,
+)
 from modgraph.ops.along_axis import Softmax
 from modgraph.ops.choice import MaskedSoftmax
 from modgraph.ops.elementwise import MaskPadding, Sigmoid
@@ -41,12 +52,12 @@ def find_weaknesses(graph: Graph, declared: Mapping[str, Declared], growing: Set
 
 def find_needed(ends: set[Result], graph: Graph) -> list[Needed]:
     """Return the dependencies of some results in the graph and in the regions of its scans."""
-    whole = needed_in(graph, ends)
-    stacked: dict[str, set[Result]] = {scan.name: set() for scan in graph.of_kind(ScanNode)}
+    whole = find_dependencies(graph, ends)
+    stacked: dict[str, set[Result]] = {scan.name: set() for scan in graph.nodes_of(ScanNode)}
     for result in whole.results:
         if isinstance(scan := graph[result.node], ScanNode):
             stacked[scan.name] |= {scan.stacked[result.index], *scan.following}
-    return [whole, *(needed_in(scan.region.graph, stacked[scan.name]) for scan in graph.of_kind(ScanNode))]
+    return [whole, *(find_dependencies(scan.region.graph, stacked[scan.name]) for scan in graph.nodes_of(ScanNode))]
 
 
 def _find_dead(parts: list[Needed]) -> dict[str, Span | None]:
@@ -57,15 +68,15 @@ def _find_dead(parts: list[Needed]) -> dict[str, Span | None]:
     used, live, dead = list[tuple[Span | None, list[str]]](), set[str](), dict[str, Span | None]()
     for part in parts:
         graph = part.graph
-        with_weights = [node for node in graph.of_kind(OpNode) if node.op.all_weights()]
+        with_weights = [node for node in graph.nodes_of(OpNode) if node.op.all_weights()]
         owners = {node.name: [node.owner] for node in with_weights if not is_in_prelude(node)}
         texts = {
             head for node in with_weights if is_in_prelude(node) for head in accumulate(node.owner.split("."), join)
         }
-        routes: list[RouteNode | DecisionNode] = [*graph.of_kind(RouteNode), *graph.of_kind(DecisionNode)]
+        routes: list[RouteNode | DecisionNode] = [*graph.nodes_of(RouteNode), *graph.nodes_of(DecisionNode)]
         for node in (each for each in routes if not is_in_prelude(each)):
             pool, router = graph.pool_of(node), graph.router_of(node)
-            in_pool = any(each.op.all_weights() for region in pool.graphs() for each in region.of_kind(OpNode))
+            in_pool = any(each.op.all_weights() for region in pool.graphs() for each in region.nodes_of(OpNode))
             in_router = isinstance(node, RouteNode) and graph.declaration_of(node).all_weights()
             owners[node.name] = [pool.name] * in_pool + [router.name] * bool(in_router or router.name in texts)
         used += [(each.span, owners[each.name]) for each in graph if each.name in owners]
@@ -116,8 +127,8 @@ def _read_records(parts: list[Needed]) -> Iterator[str]:
 
 def _find_ruled(graph: Graph) -> Iterator[str]:
     """Iterate over the routers that depend on a state whose update depends on their decisions, masked or not."""
-    rules = ir.moved_states(graph)
-    needed = needed_in(graph, set(rules.values())).results
+    rules = ir.find_moved_states(graph)
+    needed = find_dependencies(graph, set(rules.values())).results
     fed = graph.descendants(graph.inputs(rule.node)["state"].node for rule in rules.values())
     for each in Part(graph).decisions() if rules else ():
         made = {result for slot, result in graph.inputs(each.name).items() if slot != "tokens"}
@@ -133,8 +144,8 @@ def find_leaks(graph: Graph, report: Report) -> None:
     leaks = ir.paths_from_targets(graph)
     if not leaks:
         return
-    ops = {node.name: node.op.name for part in graph.parts() for node in part.graph.of_kind(OpNode)}
-    spans = {node.label: node.span for node in graph.of_kind(ir.OutputNode)}
+    ops = {node.name: node.op.name for part in graph.parts() for node in part.graph.nodes_of(OpNode)}
+    spans = {node.label: node.span for node in graph.nodes_of(ir.OutputNode)}
     for output, path in leaks.items():
         facts: Any = {"output": output, "target": path[0], "path": " -> ".join(path)}
         swapped = next((name for name in path if ops.get(name) == "training_or_inference"), None)
@@ -147,9 +158,9 @@ def _find_probabilities(graph: Graph, report: Report) -> None:
     """Warn of ops that apply a softmax to probabilities, and of losses that need logits but get numbers between zero
     and one."""
     for part in graph.parts():
-        inside = (region.graph for pool in part.graph.of_kind(PoolNode) for region in pool.regions)
+        inside = (region.graph for pool in part.graph.nodes_of(PoolNode) for region in pool.regions)
         for each in (part.graph, *inside):
-            for node in each.of_kind(OpNode):
+            for node in each.nodes_of(OpNode):
                 made = _find_bounded(node, each)
                 if made is not None and not is_in_prelude(node):
                     way_out = f"leave {made.op.name} out" + ", or write log_softmax" * isinstance(made.op, NORMALISE)

@@ -64,7 +64,7 @@ class Reach:
             return ()
         if isinstance(node, OpNode):
             constant = _is_constant(node, self.graph)
-            every = constant or type(node.op).chosen is not Op.chosen
+            every = constant or type(node.op).choice_bound is not Op.choice_bound
             stopped = [slot for slot in inputs if every or slot in node.op.nondifferentiable]
             if not stopped:
                 return inputs.values()
@@ -144,13 +144,13 @@ def find_unlearned(graph: Graph, dead: Collection[str], report: Report) -> None:
     every = of_task if task == graph.losses else Reach(graph, graph.losses.values(), of_task)
     found: dict[tuple[type[Caution], Span | None], list[tuple[Owner, Stop | None]]] = {}
     parts = [part.graph for part in graph.parts()]
-    for owner in _list_owners(parts, {router.name: router for each in parts for router in each.of_kind(RouterNode)}):
+    for owner in _list_owners(parts, {router.name: router for each in parts for router in each.nodes_of(RouterNode)}):
         taught = bool(owner.nodes & every.nodes)
         stop = None if owner.name in dead else owner.stop_in(of_task if taught else every)
         if owner.name not in dead and (stop is not None or (task and not taught)):  # without a task: unfinished
             found.setdefault((errors.NotTaught if taught else errors.NotLearned, owner.span), []).append((owner, stop))
     for path, region in graph.modules():
-        if region.graph.of_kind(RouteNode):  # else its pool covers everything in it
+        if region.graph.nodes_of(RouteNode):  # else its pool covers everything in it
             reach = Reach(region.graph, region.results)
             for owner in _list_owners([region.graph], {}, f"{path}."):
                 if (stop := owner.stop_in(reach)) is not None:
@@ -199,7 +199,7 @@ def _list_owners(graphs: list[Graph], routers: Mapping[str, RouterNode], path: s
         for node in graph:
             ops = [node] if isinstance(node, OpNode) else []
             if isinstance(node, PoolNode) and not path:
-                ops = [each for region in node.graphs() for each in region.of_kind(OpNode)]
+                ops = [each for region in node.graphs() for each in region.nodes_of(OpNode)]
             if all(each.frozen or all(weight.buffer for weight in each.op.all_weights()) for each in ops):
                 continue
             calls = () if isinstance(node, PoolNode) else node.calls

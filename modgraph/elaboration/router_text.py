@@ -15,7 +15,7 @@ from modgraph.elaboration.entities import POISON, PoolEntity, RouterEntity, Rout
 from modgraph.elaboration.nodes import add_node, adopt_node
 from modgraph.elaboration.scope import Naming
 from modgraph.elaboration.sparsity import find_support
-from modgraph.ir import DecisionNode, Graph, OpNode, PoolNode, RouterNode, drawn_by
+from modgraph.ir import DecisionNode, Graph, OpNode, PoolNode, RouterNode, find_draw
 from modgraph.ops.along_axis import Softmax
 from modgraph.routers import RouterFacts
 from modgraph.types import Shape
@@ -129,6 +129,6 @@ def _facts(
     k = 0 if support is None or along == "senders" else (support.bound.k or 0) * slots
     # gates that equal the choice, or count the choices of slots, pass no gradient
     hard = by_gates is not None and by_gates.pure and not by_gates.straight
-    sampled = drawn_by(choices.result, graph) is not None
+    sampled = find_draw(choices.result, graph) is not None
     balanced = along == "modules" and not hard and not (sampled and gates is None)
     return RouterFacts(one, along, k, balanced, draws=sampled and (gates is None or hard))

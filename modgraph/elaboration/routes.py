@@ -230,7 +230,7 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, elaborator: Ela
             return refuse(pool, Misfit(reason, "give the modules of a pool one type of result"), pool.span, elaborator)
     facts = {"grown": pool.grown, "shares": pool.shares, "inside": pool.inside, "within": pool.within}
     node = PoolNode(name=pool.path, size=pool.size, regions=tuple(whole), span=pool.span, **facts)
-    if node.alike:  # a pool inside a pool counts as a tensor for each of its modules
+    if node.is_homogeneous:  # a pool inside a pool counts as a tensor for each of its modules
         tensors = max(elaborator.context.counts["weights"] - before, bool(elaborator.region))
         elaborator.context.count("weights", (node.size - 1) * tensors, span)
     return node if add_node(elaborator, node, pool.span) else POISON
@@ -290,4 +290,4 @@ def _drop_records(region: Region) -> Region:
     def rule(node: Node, part: ir.Part) -> Node | None:
         return node if part.graph is not graph or node.name in kept else None
 
-    return region if len(kept) == len(graph) else replace(region, graph=ir.rewritten(graph, rule))
+    return region if len(kept) == len(graph) else replace(region, graph=ir.rewrite_graph(graph, rule))

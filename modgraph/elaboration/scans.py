@@ -205,7 +205,7 @@ def _finish(
     if any(find_repeated(type_.shape) for type_ in types):
         reason = f'a step gives a value that has the axis "{axis.name}" of the steps already'
         way_out = "reduce it over that axis first"
-    elif axis.is_padded and (pool := next((each for each in graph.of_kind(PoolNode) if each.over_batch), None)):
+    elif axis.is_padded and (pool := next((each for each in graph.nodes_of(PoolNode) if each.over_batch), None)):
         reason = f'modules of "{pool.name}" depend on all of their messages, also on those of examples that have ended'
         way_out = "use layer_norm or group_norm in it, or give the axis a number in the input's type"
     if reason:

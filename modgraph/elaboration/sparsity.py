@@ -124,7 +124,7 @@ class _Use:
 
     def narrowest(self) -> Support | None:
         """Return the support of the result: the choice of its op, or the narrowest of operands whose zeros it keeps."""
-        bound = self.op.chosen(self.signature)
+        bound = self.op.choice_bound(self.signature)
         if bound is not None:
             return self._find_choice(bound)
         candidates = [*self._operand_supports(), *self._joint_support()]
@@ -139,9 +139,9 @@ class _Use:
         if bound.place is not None:
             return Support(choice, first if first.type.shape == self.type.shape else None, bound)
         node = _op_of(first.source, self.graph) if isinstance(first.source, Result) else None
-        ranking = None if node is None else node.op.ranked(self.graph.signature(node))
+        ranking = None if node is None else node.op.ranking(self.graph.signature(node))
         if node is not None and ranking is not None and first.type.shape == self.type.shape:
-            ranks = self.op.chosen_ranks(first.type.shape[ranking.place].size)
+            ranks = self.op.choice_ranks(first.type.shape[ranking.place].size)
             if ranks is not None:
                 (ranked,) = self.graph.inputs(node.name).values()
                 by_scores = ranking.scores is not None and ranks.lowest

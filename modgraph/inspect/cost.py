@@ -167,11 +167,11 @@ def _route_macs(graph: Graph, route: RouteNode, lengths: Mapping[str, int]) -> I
 
     # of routes by weights, the first that sends one value through one pool has the messages of all
     own = message_key(route)
-    first = next(each for each in graph.of_kind(RouteNode) if message_key(each) == own)
+    first = next(each for each in graph.nodes_of(RouteNode) if message_key(each) == own)
     messages = 0 if isinstance(router, Weighted) and first != route else decisions * router.count_tokens(signature)
     insides = (_macs_of(region.graph, lengths, region.results) for region in pool.regions)
     modules = [sum((cost for _, cost in inside), Cost()) for inside in insides]
-    every = sum(modules, Cost()) * (messages * (pool.size if pool.alike else 1))
+    every = sum(modules, Cost()) * (messages * (pool.size if pool.is_homogeneous else 1))
     active = decisions * router.active_messages(signature, pool.size) * max(each.active_macs for each in modules)
     yield pool.name, Cost(macs=every.macs, active_macs=min(every.active_macs, active))
     routing = decisions * signature.axes.call(router.macs)

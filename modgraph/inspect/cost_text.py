@@ -37,7 +37,7 @@ def parts_of(nodes: Mapping[str, Cost], graph: Graph | None = None) -> tuple[Par
     """
     definitions = {} if graph is None else dict(_definitions(graph))
     parts = [] if graph is None else graph.parts()
-    closed = {router.name for part in parts for router in part.graph.of_kind(RouterNode)}
+    closed = {router.name for part in parts for router in part.graph.nodes_of(RouterNode)}
     below: dict[str, list[str]] = {}
     for name, cost in nodes.items():
         above = name.rpartition(".")[0]
@@ -64,7 +64,7 @@ def _definitions(graph: Graph) -> Iterator[tuple[str, Hashable]]:
         for module in range(pool.size):
             region = pool.region(module)
             yield f"{path}.{module}", id(region)
-            pending += ((inner, f"{path}.{module}.{inner.name}") for inner in region.graph.of_kind(PoolNode))
+            pending += ((inner, f"{path}.{module}.{inner.name}") for inner in region.graph.nodes_of(PoolNode))
 
 
 def _fold(parts: list[Part]) -> Part:

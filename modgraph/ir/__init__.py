@@ -1,14 +1,20 @@
 """The one typed graph that every stage after the parser reads."""
 
-from modgraph.ir.analysis.comparisons import Compared, compared_in, comparisons, ignored_labels, with_missing_labels
-from modgraph.ir.analysis.learnt import learnt_weights, module_axes, moved_states, weights_behind, with_losses
-from modgraph.ir.analysis.reach import Needed, decisions_by_result, needed_in, paths_from_targets
+from modgraph.ir.analysis.comparisons import (
+    Compared,
+    comparisons,
+    find_ignored_labels,
+    find_loss_targets,
+    with_missing_labels,
+)
+from modgraph.ir.analysis.learnt import find_moved_states, learnt_weights, module_axes, weights_behind, with_losses
+from modgraph.ir.analysis.reach import Needed, decisions_by_result, find_dependencies, paths_from_targets
 from modgraph.ir.analysis.values import (
     Padding,
     batch_invariant,
-    computed_once,
-    drawn_by,
-    forced_key,
+    find_computed_once,
+    find_draw,
+    find_padded_axes,
     free_draws,
     free_length_name,
     is_array,
@@ -16,10 +22,10 @@ from modgraph.ir.analysis.values import (
     is_function,
     length_name,
     longest,
-    padded_axes,
+    make_forced_key,
     padding_of,
 )
-from modgraph.ir.edits import Edit, Freeze, Grow, Mark, Shrink, class_axes, edit_from_json, grow, replayed
+from modgraph.ir.edits import Edit, Freeze, Grow, Mark, Shrink, class_axes, edit_from_json, grow, replay_edits
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
 from modgraph.ir.node import (
@@ -43,11 +49,11 @@ from modgraph.ir.program.flatten import flatten
 from modgraph.ir.program.outline import outline
 from modgraph.ir.program.program import CallNode, Definition
 from modgraph.ir.program.relative import OUTSIDE, name_in_call, rename, rename_axes
-from modgraph.ir.rewrite import Built, Change, Rule, build_op, pruned, rewritten, rewritten_with_moves
+from modgraph.ir.rewrite import Built, Change, Rule, build_op, prune_region, rewrite_graph, rewrite_with_moves
 from modgraph.ir.stored.fields import MOST_MODULES
 from modgraph.ir.stored.nodes import flat_to_json, node_with_edges
-from modgraph.ir.stored.program import NotReadBack, from_json, stored_form, to_json
+from modgraph.ir.stored.program import NotReadBack, from_json, to_json, to_verified_json
 from modgraph.ir.text.write import heading, to_text
-from modgraph.ir.tree import Body, Placed, body_of, in_order
+from modgraph.ir.tree import Body, Placed, body_of, sort_by_body
 from modgraph.ir.verify.nodes import verify
-from modgraph.ir.weights import GraphWeight, below, node_weights, weights_of
+from modgraph.ir.weights import GraphWeight, join_name, node_weights, weights_of

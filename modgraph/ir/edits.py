@@ -13,7 +13,7 @@ from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph
 from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, RouterNode, ScanNode, TargetNode
 from modgraph.ir.part import Part
-from modgraph.ir.rewrite import rewritten
+from modgraph.ir.rewrite import rewrite_graph
 from modgraph.ir.stored.fields import Fields, each_of, name_of, whole_of
 from modgraph.ir.weights import GraphWeight, node_weights
 from modgraph.types import Axis, Misfit
@@ -34,7 +34,7 @@ class Edit:
 
     def invert(self, before: Graph) -> tuple[Edit, ...]:
         """What leads back to the graph that the edit is applied to."""
-        return (Mark.of(before),)
+        return (Mark.from_graph(before),)
 
     def as_json(self) -> dict[str, Any]:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -66,7 +66,7 @@ class Shrink(Grow, kind="shrink"):
         return grow(graph, self.axis, -self.by)
 
     def invert(self, before: Graph) -> tuple[Edit, ...]:
-        return (Grow(self.axis, self.by), Mark.of(before))
+        return (Grow(self.axis, self.by), Mark.from_graph(before))
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Freeze(Edit, kind="freeze"):
     keeps: tuple[str, ...] = ()
 
     def apply(self, graph: Graph) -> Graph:
-        before, weights = Mark.of(graph), [*_weights(graph)]
+        before, weights = Mark.from_graph(graph), [*_weights(graph)]
         learn = {each.place for each in weights if any(fnmatchcase(each.name, pattern) for pattern in self.but)}
         frozen = {each.place for each in weights} - learn | before.frozen  # which no pattern makes learn again
         grown = tuple((name, count) for name, count in before.grown if name in self.keeps)
@@ -98,16 +98,16 @@ class Mark(Edit, kind="mark"):
     grown: tuple[tuple[str, int], ...] = ()
 
     @classmethod
-    def of(cls, graph: Graph) -> Mark:
+    def from_graph(cls, graph: Graph) -> Mark:
         """What is frozen in a graph, and counts as added."""
-        nodes: list[PoolNode | TargetNode] = [*graph.pools().values(), *graph.of_kind(TargetNode)]
+        nodes: list[PoolNode | TargetNode] = [*graph.pools().values(), *graph.nodes_of(TargetNode)]
         frozen = frozenset(weight.place for weight in _weights(graph) if weight.frozen)
         return cls(frozen, tuple(sorted((node.name, node.grown) for node in nodes if node.grown)))
 
     def apply(self, graph: Graph) -> Graph:
         places, grown = {weight.place for weight in _weights(graph)}, dict(self.grown)
 
-        def marked(node: Node, part: Part) -> Node:
+        def mark_node(node: Node, part: Part) -> Node:
             place = part.place + node.name
             match node:
                 case OpNode() | RouterNode() if place in places:
@@ -117,13 +117,13 @@ class Mark(Edit, kind="mark"):
                 case _:
                     return node
 
-        return rewritten(graph, marked)
+        return rewrite_graph(graph, mark_node)
 
     def __str__(self) -> str:
         return f"mark {len(self.frozen)} nodes as frozen"
 
 
-def replayed(graph: Graph, edits: Iterable[Edit]) -> Graph:
+def replay_edits(graph: Graph, edits: Iterable[Edit]) -> Graph:
     """A graph after some edits, in their order."""
     return reduce(lambda before, edit: edit.apply(before), edits, graph)
 
@@ -174,12 +174,14 @@ def grow(graph: Graph, axis: str, by: int) -> Graph:
     assert before.size is not None and before.size + by >= 1, f"nothing would be left of {before}"
     longer = Axis(before.size + by, before.name)
     for each in pools.values():
-        assert each.alike or each.axis != before, f"the modules of {each.name} are unlike: none says what a new one is"
+        assert each.is_homogeneous or each.axis != before, (
+            f"the modules of {each.name} are unlike: none says what a new one is"
+        )
     for name, along in module_axes(graph).items():
         if along.name != before.name and before.name in along.others:
             raise Misfit(f"{name} lies along {along.name} and {before.name}, and can grow along the first alone")
 
-    def grown(node: Node, part: Part) -> Node:
+    def grow_node(node: Node, part: Part) -> Node:
         match node:
             case PoolNode() if node.axis == before:
                 return replace(node, size=node.size + by, grown=max(0, node.grown + by))
@@ -194,7 +196,7 @@ def grow(graph: Graph, axis: str, by: int) -> Graph:
             case _:
                 return node
 
-    return rewritten(graph, grown)
+    return rewrite_graph(graph, grow_node)
 
 
 def _with_class_weights(node: OpNode, part: Part, classes: Axis, by: int) -> OpNode:

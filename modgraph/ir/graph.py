@@ -92,7 +92,7 @@ class Graph:
         """Nodes in the order they were added: sources first."""
         return iter(self._nodes.values())
 
-    def of_kind(self, kind: type[N]) -> list[N]:
+    def nodes_of(self, kind: type[N]) -> list[N]:
         """The nodes of one kind, sources first."""
         return [*self._kinds.get(kind, {}).values()]
 
@@ -103,9 +103,9 @@ class Graph:
     def lengths(self, name: str) -> Inputs:
         """How long examples are along axes whose padding a node is told, by the axis' name."""
         known = self.length_inputs
-        return {axis: Result(known[axis]) for axis in self.masked_axes(name) if axis in known} if known else {}
+        return {axis: Result(known[axis]) for axis in self.list_masked_axes(name) if axis in known} if known else {}
 
-    def masked_axes(self, name: str) -> tuple[str, ...]:
+    def list_masked_axes(self, name: str) -> tuple[str, ...]:
         """The axes whose padding a node must leave out."""
         match node := self[name]:
             case kinds.OpNode() | kinds.RouteNode():
@@ -169,15 +169,15 @@ class Graph:
 
     def growths(self) -> list[kinds.GrowthNode]:
         """Where and when pools are to grow, in the order of the graph."""
-        return self.of_kind(kinds.GrowthNode)
+        return self.nodes_of(kinds.GrowthNode)
 
     def parts(self) -> list[Part]:
         """This graph, and the regions of its scans: all that holds nodes with names of the whole model."""
-        return [Part(self), *(Part(scan.region.graph, scan) for scan in self.of_kind(kinds.ScanNode))]
+        return [Part(self), *(Part(scan.region.graph, scan) for scan in self.nodes_of(kinds.ScanNode))]
 
     def pools(self) -> dict[str, kinds.PoolNode]:
         """Every pool by name, those used in scans alone included, and no pool inside another."""
-        return {pool.name: pool for part in self.parts() for pool in part.graph.of_kind(kinds.PoolNode)}
+        return {pool.name: pool for part in self.parts() for pool in part.graph.nodes_of(kinds.PoolNode)}
 
     def modules(self) -> list[tuple[str, Region]]:
         """The regions of all pools' modules, those of pools inside pools too, with the paths of these modules; one for
@@ -195,20 +195,20 @@ class Graph:
 
     @property
     def input_types(self) -> dict[str, TensorType]:
-        return {node.name: node.types[0] for node in self.of_kind(kinds.InputNode)}
+        return {node.name: node.types[0] for node in self.nodes_of(kinds.InputNode)}
 
     @property
     def target_types(self) -> dict[str, TensorType]:
-        return {node.name: node.types[0] for node in self.of_kind(kinds.TargetNode)}
+        return {node.name: node.types[0] for node in self.nodes_of(kinds.TargetNode)}
 
     @property
     def outputs(self) -> dict[str, Result]:
         """What the model yields, by the output's label."""
-        return {node.label: self.inputs(node.name)["x"] for node in self.of_kind(kinds.OutputNode)}
+        return {node.label: self.inputs(node.name)["x"] for node in self.nodes_of(kinds.OutputNode)}
 
     @property
     def losses(self) -> dict[str, Result]:
-        return {node.name: self.inputs(node.name)["x"] for node in self.of_kind(kinds.LossNode)}
+        return {node.name: self.inputs(node.name)["x"] for node in self.nodes_of(kinds.LossNode)}
 
     # ------------------------------------------------------------ identity
 

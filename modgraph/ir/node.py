@@ -119,27 +119,27 @@ class PoolNode(Node, kind="pool"):
     def path_of(self, region: int) -> str:
         """The path of a region, below which the axes of pools in it stand: one of its unlike modules is numbered."""
         path = ".".join(filter(None, (self.inside, self.name)))
-        return path if self.alike else f"{path}.{region}"
+        return path if self.is_homogeneous else f"{path}.{region}"
 
     @property
-    def alike(self) -> bool:
+    def is_homogeneous(self) -> bool:
         return len(self.regions) == 1
 
     def region(self, module: int) -> Region:
         """What one module does."""
-        return self.regions[0 if self.alike else module]
+        return self.regions[0 if self.is_homogeneous else module]
 
     @property
     def has_pools(self) -> bool:
         """Whether its modules have pools of their own."""
-        return any(region.graph.of_kind(PoolNode) for region in self.regions)
+        return any(region.graph.nodes_of(PoolNode) for region in self.regions)
 
     def modules(self) -> Iterator[tuple[str, Region]]:
         """The regions of its modules, those of pools inside them too, with the paths of these modules; one for all that
         are alike."""
         for at, region in enumerate(self.regions):
             yield self.path_of(at), region
-            for pool in region.graph.of_kind(PoolNode):
+            for pool in region.graph.nodes_of(PoolNode):
                 yield from pool.modules()
 
     def graphs(self) -> list[Graph]:
@@ -149,7 +149,7 @@ class PoolNode(Node, kind="pool"):
     @property
     def over_batch(self) -> bool:
         """Whether a module's result for a message depends on its other messages."""
-        return any(node.op.over_batch for graph in self.graphs() for node in graph.of_kind(OpNode))
+        return any(node.op.over_batch for graph in self.graphs() for node in graph.nodes_of(OpNode))
 
     @property
     def message(self) -> TensorType:

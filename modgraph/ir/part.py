@@ -97,13 +97,13 @@ def pool_types(pool: PoolNode) -> PoolTypes:
 
 def facts_of(pool: PoolNode, in_scan: bool = False) -> PoolFacts:
     """What a router may know of a pool."""
-    ops = [node.op for region in pool.regions for node in region.graph.of_kind(OpNode)]
+    ops = [node.op for region in pool.regions for node in region.graph.nodes_of(OpNode)]
     plain = not pool.has_pools
     return PoolFacts(
         size=pool.size,
         affine=plain and all(op.affine for op in ops),
         axis=pool.axis.name,
-        gathers=plain and pool.alike and all(op.gathers or not op.all_weights() for op in ops),
+        gathers=plain and pool.is_homogeneous and all(op.gathers or not op.all_weights() for op in ops),
         weights=_weights(pool.region(0).graph),
         in_scan=in_scan,
         over_batch=pool.over_batch,
@@ -111,9 +111,9 @@ def facts_of(pool: PoolNode, in_scan: bool = False) -> PoolFacts:
 
 
 def _weights(region: Graph) -> int:
-    nodes: list[OpNode | RouteNode] = [*region.of_kind(OpNode), *region.of_kind(RouteNode)]
+    nodes: list[OpNode | RouteNode] = [*region.nodes_of(OpNode), *region.nodes_of(RouteNode)]
     shapes = [shape for node in nodes for shape in region.signature(node).weight_shapes.values()]
-    inner = sum(_weights(pool.region(at).graph) for pool in region.of_kind(PoolNode) for at in range(pool.size))
+    inner = sum(_weights(pool.region(at).graph) for pool in region.nodes_of(PoolNode) for at in range(pool.size))
     return sum(map(math.prod, shapes)) + inner
 
 
@@ -194,7 +194,7 @@ class Decision:
         return Result(self.name) if isinstance(self.node, RouteNode) else self.part.graph.inputs(self.name)["value"]
 
     @property
-    def senders(self) -> Shape:
+    def token_axes(self) -> Shape:
         """The axes that gates and choices have before that of modules, as the surroundings of a router name them.
 
         They are those of what is routed before a message, one of length 1 if there are none; inside a scan, that of its

@@ -34,11 +34,11 @@ Change = Node | Built | Result | None
 Rule = Callable[[Node, Part], Change]
 
 
-def unchanged(node: Node, part: Part) -> Change:
+def keep_node(node: Node, part: Part) -> Change:
     return node
 
 
-def rewritten(graph: Graph, rule: Rule = unchanged) -> Graph:
+def rewrite_graph(graph: Graph, rule: Rule = keep_node) -> Graph:
     """A copy of a graph in which each node is what a rule says: a node, a result that takes the place of its own, or
     nothing, if none reads it.
 
@@ -48,13 +48,13 @@ def rewritten(graph: Graph, rule: Rule = unchanged) -> Graph:
     return _Copy(Part(graph), rule).graph
 
 
-def rewritten_with_moves(graph: Graph, rule: Rule) -> tuple[Graph, Mapping[Result, Result]]:
+def rewrite_with_moves(graph: Graph, rule: Rule) -> tuple[Graph, Mapping[Result, Result]]:
     """The same, and the results of the copy that stand for those of the graph where they are others."""
     copy = _Copy(Part(graph), rule)
     return copy.graph, copy.moved
 
 
-def pruned(region: Region, rule: Rule) -> Region:
+def prune_region(region: Region, rule: Rule) -> Region:
     """A region rewritten, without the arguments that the rule leaves out."""
     return _Copy(Part(region.graph), rule).region(region)
 

@@ -67,7 +67,7 @@ def body_of(graph: Graph, base: Call | None = None) -> Body:
     return root
 
 
-def in_order(graph: Graph, base: Call | None = None) -> Graph:
+def sort_by_body(graph: Graph, base: Call | None = None) -> Graph:
     """The graph whose nodes stand in the order of its bodies, in scans too."""
     deferred = set[str]()
     found = Graph(graph.name, graph.parameters)
@@ -83,7 +83,7 @@ def in_order(graph: Graph, base: Call | None = None) -> Graph:
             if node.name in found or node.name in deferred:
                 continue
             if isinstance(node, ScanNode):
-                region = replace(node.region, graph=in_order(node.region.graph, node.within))
+                region = replace(node.region, graph=sort_by_body(node.region.graph, node.within))
                 node = replace(node, region=region)
             found.add(node, graph.inputs(node.name), graph.uses(node.name))
 

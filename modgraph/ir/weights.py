@@ -52,33 +52,33 @@ def node_weights(graph: Graph, node: Node) -> Iterator[GraphWeight]:
     """The weights and buffers of one node of a graph."""
     match node:
         case OpNode():
-            yield from _declared(graph.signature(node), node.name, node.owner, node.initial, node.frozen)
+            yield from _declaration_weights(graph.signature(node), node.name, node.owner, node.initial, node.frozen)
         case RouteNode():
             router = graph.router_of(node)
-            yield from _declared(graph.signature(node), router.name, router.name, None, router.frozen)
+            yield from _declaration_weights(graph.signature(node), router.name, router.name, None, router.frozen)
         case PoolNode():
-            yield from _pooled(node)
+            yield from _pool_weights(node)
         case ScanNode():
             yield from weights_of(node.region.graph)
 
 
-def _declared(
+def _declaration_weights(
     signature: Signature, place: str, owner: str, initial: Initial | None, frozen: bool
 ) -> Iterator[GraphWeight]:
     """The weights of one declaration below its owner; `initial` replaces the start of the first."""
     axes = signature.weight_axes()
     for at, weight in enumerate(signature.declaration.all_weights()):
         start = initial if initial and not at else weight.initial
-        name, scale = below(owner, weight.name), signature.scale_of(start)
+        name, scale = join_name(owner, weight.name), signature.scale_of(start)
         facts = place, frozen, weight.shared
         yield GraphWeight(name, owner, axes[weight.name], start, scale, weight.buffer, *facts)
 
 
-def _pooled(pool: PoolNode) -> Iterator[GraphWeight]:
+def _pool_weights(pool: PoolNode) -> Iterator[GraphWeight]:
     """`pool.3.linear.weight` for each module, `pool.shared.…` for what modules of one kind have in common. What the
     modules of a pool inside share is each outer module's own."""
 
-    def below_pool(key: object, weight: GraphWeight, **others: Any) -> GraphWeight:
+    def place_in_pool(key: object, weight: GraphWeight, **others: Any) -> GraphWeight:
         owner = f"{pool.name}.{key}"
         return replace(weight, name=f"{owner}.{weight.name}", owner=owner, **others)
 
@@ -90,15 +90,15 @@ def _pooled(pool: PoolNode) -> Iterator[GraphWeight]:
         ]
         for at, region in enumerate(pool.regions)
     ]
-    if pool.alike:
-        yield from (below_pool("shared", weight) for weight in regions[0] if weight.shared)
+    if pool.is_homogeneous:
+        yield from (place_in_pool("shared", weight) for weight in regions[0] if weight.shared)
     for module in range(pool.size):
         old = module < pool.size - pool.grown
-        for each in regions[0 if pool.alike else module]:
-            if not (pool.alike and each.shared):
-                yield below_pool(module, each, frozen=each.frozen and old)
+        for each in regions[0 if pool.is_homogeneous else module]:
+            if not (pool.is_homogeneous and each.shared):
+                yield place_in_pool(module, each, frozen=each.frozen and old)
 
 
-def below(owner: str, name: str) -> str:
+def join_name(owner: str, name: str) -> str:
     """A weight's name in the whole model; a learned array is called as it is declared."""
     return f"{owner}.{name}" if name else owner

@@ -116,7 +116,7 @@ class SortOrder(AlongAxis, name="sort_order", synonyms="rank ranks"):
 
     descending: bool = setting(False, doc="the largest value first")
 
-    def ranked(self, signature: Signature) -> Ranking:
+    def ranking(self, signature: Signature) -> Ranking:
         return Ranking(signature.axes["position"], Identity() if self.descending else Subtract(left=0.0, right=None))
 
 
@@ -148,5 +148,5 @@ class Positions(AlongAxis, name="positions", synonyms="arange iota position_ids"
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         return (found[0].with_shape(found[0].shape[axes["position"] :][:1]),)
 
-    def ranked(self, signature: Signature) -> Ranking:
+    def ranking(self, signature: Signature) -> Ranking:
         return Ranking(-1)

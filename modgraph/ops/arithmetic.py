@@ -13,7 +13,7 @@ from modgraph.ops.zeros import ANYWHERE, Bounds, Propagated, either_bound
 from modgraph.types import Axes, Misfit, Shape, TensorType, align_axes, broadcast, format_shape, require_distinct
 
 
-def aligned(found: tuple[TensorType, ...], sign: str) -> tuple[TensorType, list[tuple[int, ...]]]:
+def align(found: tuple[TensorType, ...], sign: str) -> tuple[TensorType, list[tuple[int, ...]]]:
     """The type of what values give together, and for each the axes it lacks, counted from the last of the result's.
 
     Raises `Misfit` where they do not fit under an operator or op of this name.
@@ -73,7 +73,7 @@ class Pairwise(Op):
             raise Misfit("with two constants it takes no value", "leave one of left and right out")
         if len(found) != values:
             raise Misfit(f"it takes {format_count(values, 'operand')} here, not {len(found)}")
-        type_, lacks = aligned(found, self.symbol)
+        type_, lacks = align(found, self.symbol)
         axes.bound["left_lacks"], axes.bound["right_lacks"] = lacks[0], lacks[-1]
         return (type_,)
 

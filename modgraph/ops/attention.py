@@ -37,16 +37,16 @@ class Attention(Op, name="attention", synonyms="self_attention cross_attention m
     weights = (
         Weight("qkv.weight", "threefold D", uniform("D"), when="fused"),
         Weight("qkv.bias", "threefold", ZEROS, when="fused bias"),
-        Weight("q.weight", "joined D", uniform("D"), when="kv_heads"),
-        Weight("q.bias", "joined", ZEROS, when="kv_heads bias"),
-        Weight("k.weight", "kv_joined E", uniform("E"), when="kv_heads"),
-        Weight("k.bias", "kv_joined", ZEROS, when="kv_heads bias"),
-        Weight("v.weight", "kv_joined E", uniform("E"), when="kv_heads"),
-        Weight("v.bias", "kv_joined", ZEROS, when="kv_heads bias"),
+        Weight("q.weight", "inner D", uniform("D"), when="kv_heads"),
+        Weight("q.bias", "inner", ZEROS, when="kv_heads bias"),
+        Weight("k.weight", "kv_inner E", uniform("E"), when="kv_heads"),
+        Weight("k.bias", "kv_inner", ZEROS, when="kv_heads bias"),
+        Weight("v.weight", "kv_inner E", uniform("E"), when="kv_heads"),
+        Weight("v.bias", "kv_inner", ZEROS, when="kv_heads bias"),
         Weight("q_norm.weight", "head", ONES, when="qk_norm"),
         Weight("k_norm.weight", "head", ONES, when="qk_norm"),
         Weight("relative.weight", "relative heads", normal(0.02), when="relative"),
-        Weight("out.weight", "D joined", uniform("joined")),
+        Weight("out.weight", "D inner", uniform("inner")),
         Weight("out.bias", "D", ZEROS, when="out_bias"),
     )
     module = own_module("D", "heads", "E", "head", **{name: name for name in NAMED})
@@ -73,16 +73,16 @@ class Attention(Op, name="attention", synonyms="self_attention cross_attention m
         return self.head_width or D // self.heads
 
     @infer_axis
-    def joined(self, D: int) -> int:
+    def inner(self, D: int) -> int:
         return self.heads * self.head(D)
 
     @infer_axis
-    def kv_joined(self, D: int) -> int:
+    def kv_inner(self, D: int) -> int:
         return (self.kv_heads or self.heads) * self.head(D)
 
     @infer_axis
     def threefold(self, D: int) -> int:
-        return 3 * self.joined(D)
+        return 3 * self.inner(D)
 
     def match_operands(self, found: tuple[TensorType, ...]) -> tuple[Operand, ...]:
         operands = super().match_operands(found)
@@ -108,5 +108,5 @@ class Attention(Op, name="attention", synonyms="self_attention cross_attention m
             raise Misfit("half of the buckets are for what is later", f"make it even: relative={self.relative + 1}")
 
     def macs(self, N: int, M: int, D: int, E: int) -> int:
-        joined = self.joined(D)
-        return 2 * N * D * joined + 2 * M * E * self.kv_joined(D) + 2 * N * M * joined
+        inner = self.inner(D)
+        return 2 * N * D * inner + 2 * M * E * self.kv_inner(D) + 2 * N * M * inner

@@ -70,7 +70,7 @@ class Merge(_OfAxes, name="merge", synonyms="flatten_axes collapse combine_axes"
                 f"{names} do not stand side by side in {format_shape(x.shape)}", "lay them so first: -> transpose(…)"
             )
         axes.bound["first"], axes.bound["last"] = first, last
-        new = axis_called(prod(fixed_length(x.shape[at]) for at in given), self.into)
+        new = axis_called(prod(require_fixed_length(x.shape[at]) for at in given), self.into)
         return (replace_axes(x, first, [new], len(given)),)
 
     def propagate(self, signature: Signature, known: Bounds) -> Propagated:
@@ -104,7 +104,7 @@ class Unmerge(Op, name="unmerge", synonyms="unflatten split_axis unflatten_axes"
         if len(names) != len(self.sizes):
             advice = 'a plain one is called "": into=["a", ""]'
             raise Misfit(f"{len(self.sizes)} axes have {len(names)} names", advice)
-        length = fixed_length(found[0].shape[axes["position"]])
+        length = require_fixed_length(found[0].shape[axes["position"]])
         if prod(self.sizes) != length:
             raise Misfit(f"{' · '.join(map(str, self.sizes))} is {prod(self.sizes)}, and the axis has {length}", "")
         return (replace_axes(found[0], axes["position"], [*map(axis_called, self.sizes, names)]),)
@@ -165,7 +165,7 @@ class Expand(_Repeated, name="expand", synonyms="expand_as broadcast_like"):
         return (self.repeat(x, like.shape[position], self.at, axes),)
 
 
-def fixed_length(axis: Axis) -> int:
+def require_fixed_length(axis: Axis) -> int:
     """How long an axis is. Raises `Misfit` for one of any length."""
     if axis.size is None:
         reason = f'the axis "{axis}" has no fixed length, and its padding would be forgotten'

@@ -30,7 +30,7 @@ class TopK(Op, name="top_k", synonyms="top_k_mask"):
         if not axis.name and axis.size is not None and self.k > axis.size:
             raise Misfit(f"it chooses k={self.k} of {axis}", f"lower k to {axis} or less")
 
-    def chosen(self, signature: Signature) -> Bound:
+    def choice_bound(self, signature: Signature) -> Bound:
         return Bound(signature.axes["position"], self.k)
 
 
@@ -93,7 +93,7 @@ class Above(Op, name="above", synonyms="threshold larger_than heaviside step"):
     threshold: float = setting(0.0, doc="what is not chosen any more")
     axis: int | str = axis_setting(-1)
 
-    def chosen(self, signature: Signature) -> Bound:
+    def choice_bound(self, signature: Signature) -> Bound:
         return Bound(signature.axes["position"])
 
 
@@ -116,7 +116,7 @@ class FirstPlaces(Op, name="first_places", synonyms="first_k"):
             raise Misfit(f"there are {places} places for slots={self.slots}", "lower slots, or raise the pool's size")
         return (replace_axes(found[0], -1, [axis_called(self.slots, self.axis)], 0),)
 
-    def chosen(self, signature: Signature) -> Bound:
+    def choice_bound(self, signature: Signature) -> Bound:
         return Bound(-1, 1)
 
 
@@ -137,7 +137,7 @@ class Dispatch(AlongAxis, name="dispatch", synonyms="compact dispatch_mask"):
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         return (replace_axes(found[0], axes["position"], [axis_called(self.slots, self.into)], 0),)
 
-    def chosen(self, signature: Signature) -> Bound:
+    def choice_bound(self, signature: Signature) -> Bound:
         return Bound(signature.axes["position"], 1)
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from modgraph.declare import Operand, Signature, TorchModule, format_count, own_module, setting
-from modgraph.ops.arithmetic import Pairwise, aligned
+from modgraph.ops.arithmetic import Pairwise, align
 from modgraph.ops.op import Op
-from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, ChosenRanks, Propagated
+from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, ChoiceRanks, Propagated
 from modgraph.types import Axes, Misfit, TensorType
 
 MOST_RANKS = 2**12  # that are counted one by one
@@ -60,18 +60,18 @@ class Comparison(_Compared):
     constant_for = ("", "right")
     holds: ClassVar[Callable[[float, float], bool]]  # of two numbers
 
-    def chosen(self, signature: Signature) -> Bound:
+    def choice_bound(self, signature: Signature) -> Bound:
         return ANYWHERE
 
     def zero_with(self) -> tuple[int, ...]:
         return () if self.right is None or type(self).holds(0.0, self.right) else (0,)
 
-    def chosen_ranks(self, size: int | None) -> ChosenRanks | None:
+    def choice_ranks(self, size: int | None) -> ChoiceRanks | None:
         if self.right is None:
             return None
         counted = MOST_RANKS if size is None else min(size, MOST_RANKS)
-        held = [type(self).holds(float(rank), self.right) for rank in range(counted)]
-        return None if held[-1] and counted != size else ChosenRanks(sum(held), all(held[: sum(held)]))
+        holding = [type(self).holds(float(rank), self.right) for rank in range(counted)]
+        return None if holding[-1] and counted != size else ChoiceRanks(sum(holding), all(holding[: sum(holding)]))
 
 
 def _compare(name: str, symbol: str, holds: Any, one_where: str, words: str, example: str) -> type[Comparison]:
@@ -124,7 +124,7 @@ class Where(Op, name="where", synonyms="if_else switch_case"):
         if len(found) != wanted:
             advice = "write (condition, a, b) -> where, or with constants: where(condition, a, 0)"
             raise Misfit(f"it takes {format_count(wanted, 'operand')} here, not {len(found)}", advice)
-        type_, lacks = aligned(found, self.name)
+        type_, lacks = align(found, self.name)
         axes.bound["lacks"] = tuple(lacks)
         return (type_,)
 

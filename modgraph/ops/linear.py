@@ -47,7 +47,7 @@ class Linear(Op, name="linear", synonyms="dense fc fully_connected affine projec
 CODE = Weight("code", "code_width", uniform("code_width"))
 
 
-def modulated(before: str, after: str, path: str = "") -> tuple[Weight, ...]:
+def make_modulated_weights(before: str, after: str, path: str = "") -> tuple[Weight, ...]:
     """The weights of a linear map from one axis to another, and of the map from codes to its input, below a path."""
     return (
         Weight(f"{path}weight", f"{after} {before}", uniform(before), shared=True),
@@ -67,7 +67,7 @@ class ModulatedLinear(Op, name="modulated_linear", synonyms="film hypernetwork")
     example = "input x: float[5, 6] y = x -> modulated_linear(3) output y"
     operands = VECTORS
     results = ("... width",)
-    weights = (*modulated("D", "width"), CODE)
+    weights = (*make_modulated_weights("D", "width"), CODE)
     module = own_module("D", "width", "code_width")
     affine = True
     gathers = True
@@ -113,7 +113,7 @@ class ModulatedMLP(Op, name="modulated_mlp"):
 
     def all_weights(self) -> tuple[Weight, ...]:
         layers = enumerate(pairwise(("D", *map(str, self.widths))))
-        return (*(weight for layer, widths in layers for weight in modulated(*widths, f"{layer}.")), CODE)
+        return (*(weight for layer, widths in layers for weight in make_modulated_weights(*widths, f"{layer}.")), CODE)
 
     def macs(self, D: int) -> int:
         widths = (D, *self.widths)

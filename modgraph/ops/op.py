@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from modgraph.declare import Declaration, Registry, Role, Signature, TorchModule, own_module
-from modgraph.ops.zeros import Bound, Bounds, ChosenRanks, Propagated, Ranking
+from modgraph.ops.zeros import Bound, Bounds, ChoiceRanks, Propagated, Ranking
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Op(Declaration):
     grouped: ClassVar[bool] = False  # many modules' weights are one on rows sorted by module, as where it `gathers`
     outside_training: ClassVar[str] = ""  # the operand, by its name, that it is outside training
     zero_outside_training: ClassVar[bool] = False  # it is noise: what is added to another value in training
-    draws: ClassVar[bool] = False  # it chooses by chance in training, unless an operand `told` says what
+    draws: ClassVar[bool] = False  # it chooses by chance in training, unless an operand `forced` does
     narrows: ClassVar[str] = ""  # the operand, by its name, of which it leaves a part as it is; the rest is zero
     keeps_zeros: ClassVar[bool] = False  # it is a function of each number, and zero at zero
     propagate: ClassVar[Any] = None  # a rule of `zeros` for `propagate_choices`, which it is asked for with known zeros
@@ -75,21 +75,21 @@ class Op(Declaration):
     @property
     def by_chance(self) -> bool:
         """Whether training computes something by chance that inference does not."""
-        return bool(self.draws or self.zero_outside_training or self.outside_training or self.without_chance() != self)
+        return bool(self.draws or self.zero_outside_training or self.outside_training or self.deterministic() != self)
 
-    def without_chance(self) -> Op:
+    def deterministic(self) -> Op:
         """What takes its place in inference; it may take fewer of the operands."""
         return self
 
-    def chosen(self, signature: Signature) -> Bound | None:
+    def choice_bound(self, signature: Signature) -> Bound | None:
         """The axis and the number of a choice, a value of zeros and ones without gradient; None for other ops."""
         return None
 
-    def ranked(self, signature: Signature) -> Ranking | None:
+    def ranking(self, signature: Signature) -> Ranking | None:
         """The axis along which the result holds ranks, if it does."""
         return None
 
-    def chosen_ranks(self, size: int | None) -> ChosenRanks | None:
+    def choice_ranks(self, size: int | None) -> ChoiceRanks | None:
         """The ranks below `size`, if that is known, at which the result is not zero; None where it may be any."""
         return None
 

@@ -45,7 +45,7 @@ class NormalNoise(Op, name="normal_noise", synonyms="gaussian_noise jitter"):
             check_one_kind(found)
         return (found[0],)
 
-    def without_chance(self) -> Op:
+    def deterministic(self) -> Op:
         return NormalNoise(deviation=0.0)
 
 
@@ -60,7 +60,7 @@ class GumbelNoise(Op, name="gumbel_noise"):
     example = "input x: float[5, 6] y = x + (x -> gumbel_noise) output y"
     zero_outside_training = True
 
-    def without_chance(self) -> Op:
+    def deterministic(self) -> Op:
         return NormalNoise(deviation=0.0)
 
 
@@ -75,7 +75,7 @@ class Draw(Op, name="draw", synonyms="multinomial sample_categorical gumbel_max 
 
     takes_logits = "x"
     example = "input x: float[5, 6] y = x -> log_softmax -> draw output y"
-    operands = (Operand("x", "..."), Operand("told", "..."))
+    operands = (Operand("x", "..."), Operand("forced", "..."))
     module = own_module("position")
     masks = "..."
     masks_each = True
@@ -84,7 +84,7 @@ class Draw(Op, name="draw", synonyms="multinomial sample_categorical gumbel_max 
     axis: int | str = axis_setting(-1)
 
     def slots_of(self, count: int) -> tuple[str, ...]:
-        return ("x", "told")[:count]
+        return ("x", "forced")[:count]
 
     def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if not 1 <= len(found) <= 2 or found[0].dtype != "float":
@@ -98,10 +98,10 @@ class Draw(Op, name="draw", synonyms="multinomial sample_categorical gumbel_max 
         check_one_kind(found)
         return (x,)
 
-    def chosen(self, signature: Signature) -> Bound:
+    def choice_bound(self, signature: Signature) -> Bound:
         return Bound(signature.axes["position"], 1)
 
-    def without_chance(self) -> Op:
+    def deterministic(self) -> Op:
         return TopK(k=1, axis=self.axis)
 
 

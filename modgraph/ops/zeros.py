@@ -31,7 +31,7 @@ class Ranking:
 
 
 @dataclass(frozen=True)
-class ChosenRanks:
+class ChoiceRanks:
     """At most `count` of the ranks 0, 1, 2, …, the `lowest` ones or others."""
 
     count: int

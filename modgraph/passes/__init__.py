@@ -4,10 +4,10 @@ from modgraph.passes.determinize import Determinize
 from modgraph.passes.fold import Fold
 from modgraph.passes.hoist import ComputeOnce, Hoist
 from modgraph.passes.inference import InferenceOnly, Prune
-from modgraph.passes.infrastructure import Moved, Pass, apply_passes, optimised
+from modgraph.passes.infrastructure import Moved, Pass, apply_passes, optimise
 from modgraph.passes.lower import Lower, NoSuchLowering, choices, routes_by_path
 from modgraph.passes.merge import Merge
-from modgraph.passes.outputs import NoveltyAsOutputs, WithoutNovelty, WithoutOutputs, novelties, without_outputs
+from modgraph.passes.outputs import NoveltyAsOutputs, WithoutNovelty, WithoutOutputs, drop_outputs, novelties
 from modgraph.passes.pipelines import (
     BUNDLE,
     INFERENCE,

@@ -5,7 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from modgraph.ir import Change, DecisionNode, Graph, Node, OpNode, Part, Result, RouteNode, RouterNode, Rule, rewritten
+from modgraph.ir import (
+    Change,
+    DecisionNode,
+    Graph,
+    Node,
+    OpNode,
+    Part,
+    Result,
+    RouteNode,
+    RouterNode,
+    Rule,
+    rewrite_graph,
+)
 from modgraph.ops.zeros import ANYWHERE
 from modgraph.passes.inference import InferenceOnly
 from modgraph.passes.infrastructure import Pass
@@ -22,17 +34,17 @@ class Determinize(Pass):
     name: ClassVar[str] = "determinize"
 
     def __call__(self, graph: Graph) -> Graph:
-        found = rewritten(graph, deterministic())
+        found = rewrite_graph(graph, deterministic())
         return InferenceOnly()(found) if any(map(_leaves_out, graph.parts())) else found
 
 
 def _leaves_out(part: Part) -> bool:
     """Whether something in a graph is only needed in training."""
     graph = part.graph
-    return any(node.rounds > 1 for node in graph.of_kind(DecisionNode)) or any(
+    return any(node.rounds > 1 for node in graph.nodes_of(DecisionNode)) or any(
         node.op.zero_outside_training
-        or ((node.op.outside_training or node.op.without_chance() != node.op) and len(graph.inputs(node.name)) > 1)
-        for node in graph.of_kind(OpNode)
+        or ((node.op.outside_training or node.op.deterministic() != node.op) and len(graph.inputs(node.name)) > 1)
+        for node in graph.nodes_of(OpNode)
     )
 
 
@@ -55,7 +67,7 @@ def deterministic() -> Rule:
                         return other  # unless that lacks axes of the sum
                 return node
             case OpNode():
-                return replace(node, op=node.op.without_chance())
+                return replace(node, op=node.op.deterministic())
             case RouterNode(router=Router() as router):
                 return replace(node, router=router.deterministic())
             case DecisionNode():
@@ -72,7 +84,7 @@ def deterministic() -> Rule:
 def _zeros(graph: Graph) -> set[Result]:
     """The results of a graph that are zero in inference, since they are noise or a product with it."""
     found: set[Result] = set()
-    for node in graph.of_kind(OpNode):
+    for node in graph.nodes_of(OpNode):
         operands = [*graph.inputs(node.name).values()]
         zero = any(place < len(operands) and operands[place] in found for place in node.op.zero_with())
         if operands and all(operand in found for operand in operands):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from modgraph.ir import Built, Change, Graph, Node, OpNode, Part, Result, build_op, rewritten_with_moves
+from modgraph.ir import Built, Change, Graph, Node, OpNode, Part, Result, build_op, rewrite_with_moves
 from modgraph.ops.along_axis import Positions, Softmax
 from modgraph.ops.arithmetic import Arithmetic, Multiply
 from modgraph.ops.array import Constant
@@ -25,15 +25,15 @@ class Fold(Pass):
     name: ClassVar[str] = "fold"
 
     def rewrite(self, graph: Graph) -> Moved:
-        return Moved(*rewritten_with_moves(graph, folded))
+        return Moved(*rewrite_with_moves(graph, fold_node))
 
 
-def folded(node: Node, part: Part) -> Change:
+def fold_node(node: Node, part: Part) -> Change:
     graph = part.graph
     ends = part.scan.region.results if part.scan is not None else ()
     if not isinstance(node, OpNode) or part.place or Result(node.name) in ends:
         return node
-    if (operand := _unchanged(node, graph)) is not None:
+    if (operand := _find_equal_operand(node, graph)) is not None:
         return operand
     if isinstance(node.op, Constant) or (found := _constant(node, graph)) is None:
         return node
@@ -41,7 +41,7 @@ def folded(node: Node, part: Part) -> Change:
     return Built((build_op(node.name, constant, like),))
 
 
-def _unchanged(node: OpNode, graph: Graph) -> Result | None:
+def _find_equal_operand(node: OpNode, graph: Graph) -> Result | None:
     """The operand that the result of an op is equal to, in number and type."""
     inputs, op = [*graph.inputs(node.name).values()], node.op
     if len(inputs) != 1 or graph.lengths(node.name) or graph.type_of(inputs[0]) != node.types[0]:

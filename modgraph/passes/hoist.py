@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from modgraph.ir import Built, Change, Graph, Part, Region, Rule, batch_invariant, is_array, is_function, rewritten
+from modgraph.ir import Built, Change, Graph, Part, Region, Rule, batch_invariant, is_array, is_function, rewrite_graph
 from modgraph.ir.node import InputNode, Node, OpNode, Result, RouteNode, ScanNode
 from modgraph.passes.infrastructure import Pass
 from modgraph.routers import GATHERED
@@ -22,13 +22,13 @@ class Hoist(Pass):
     name: ClassVar[str] = "hoist"
 
     def __call__(self, graph: Graph) -> Graph:
-        return rewritten(graph, _hoist) if graph.of_kind(ScanNode) else graph
+        return rewrite_graph(graph, _hoist) if graph.nodes_of(ScanNode) else graph
 
 
 def invariant_ops(scan: ScanNode) -> dict[str, OpNode]:
     """The ops of a scan's region that no step changes, in order."""
     graph, found = scan.region.graph, dict[str, OpNode]()
-    for node in graph.of_kind(OpNode):
+    for node in graph.nodes_of(OpNode):
         read = {each.node for each in (*graph.inputs(node.name).values(), *graph.lengths(node.name).values())}
         if read and read <= {*scan.captured, *found} and is_function(node, graph):
             found[node.name] = node
@@ -47,18 +47,18 @@ def _hoist(node: Node, part: Part) -> Change:
             arguments[result] = Result(f"{result.node}~outside")
             graph.add(InputNode(name=arguments[result].node, types=(old.type_of(result),)))
     for each in staying:
-        graph.add(each, _moved(old.inputs(each.name), arguments), old.uses(each.name))
+        graph.add(each, _redirect(old.inputs(each.name), arguments), old.uses(each.name))
     results = tuple(arguments.get(each, each) for each in node.region.results)
     taken = {inside.node: result for result, inside in arguments.items()}
     scan = replace(node, region=Region(graph, (*node.region.arguments, *taken), results))
 
     inputs = part.graph.inputs(node.name)
     outside = {Result(slot): result for slot, result in inputs.items()}
-    ops = [(op, _moved(old.inputs(name), outside)) for name, op in hoisted.items()]
+    ops = [(op, _redirect(old.inputs(name), outside)) for name, op in hoisted.items()]
     return Built((*ops, (scan, {**inputs, **taken})))
 
 
-def _moved(edges: Mapping[str, Result], now: Mapping[Result, Result]) -> dict[str, Result]:
+def _redirect(edges: Mapping[str, Result], now: Mapping[Result, Result]) -> dict[str, Result]:
     return {slot: now.get(each, each) for slot, each in edges.items()}
 
 
@@ -70,7 +70,7 @@ class ComputeOnce(Pass):
     name: ClassVar[str] = "once"
 
     def __call__(self, graph: Graph) -> Graph:
-        return rewritten(graph, mark_once())
+        return rewrite_graph(graph, mark_once())
 
 
 def mark_once() -> Rule:

@@ -6,9 +6,9 @@ from collections.abc import Set
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from modgraph.ir import Graph, Part, Region, Result, ScanNode, decisions_by_result, moved_states, needed_in
+from modgraph.ir import Graph, Part, Region, Result, ScanNode, decisions_by_result, find_dependencies, find_moved_states
 from modgraph.ir.node import DecisionNode, GrowthNode, InputNode, LossNode, OutputNode, TargetNode
-from modgraph.ir.rewrite import Built, Change, pruned, rewritten
+from modgraph.ir.rewrite import Built, Change, prune_region, rewrite_graph
 from modgraph.passes.infrastructure import Pass
 
 
@@ -24,7 +24,7 @@ class InferenceOnly(Pass):
             before = len(decisions)
             kept, live = _keep(graph, decisions)
             decisions |= {name for result in live for name in by_result.get(result, ())}
-        return rewritten(graph, lambda node, part: kept.get(node.name) if part.graph is graph else node)
+        return rewrite_graph(graph, lambda node, part: kept.get(node.name) if part.graph is graph else node)
 
 
 def _keep(graph: Graph, decisions: Set[str]) -> tuple[dict[str, Change], set[Result]]:
@@ -37,7 +37,7 @@ def _keep(graph: Graph, decisions: Set[str]) -> tuple[dict[str, Change], set[Res
             continue
         inputs, kept[node.name] = graph.inputs(node.name), node
         if isinstance(node, ScanNode):
-            scan, places = narrowed(node, live)
+            scan, places = narrow_scan(node, live)
             inputs = {slot: result for slot, result in inputs.items() if slot in scan.region.arguments}
             moved = {Result(node.name, old): Result(node.name, new) for new, old in enumerate(places)}
             kept[node.name] = Built(((scan, inputs),), moved=moved)
@@ -45,14 +45,14 @@ def _keep(graph: Graph, decisions: Set[str]) -> tuple[dict[str, Change], set[Res
     return kept, live
 
 
-def narrowed(scan: ScanNode, live: Set[Result]) -> tuple[ScanNode, tuple[int, ...]]:
+def narrow_scan(scan: ScanNode, live: Set[Result]) -> tuple[ScanNode, tuple[int, ...]]:
     """A scan without results that nobody reads, states that they do not depend on over all steps, and what only these
     need; and the old places of the results that it keeps."""
     graph = scan.region.graph
     wanted = [result for index, result in enumerate(scan.stacked) if Result(scan.name, index) in live]
     following: dict[str, Result] = {}
     while True:
-        needed = needed_in(graph, (*wanted, *following.values())).nodes
+        needed = find_dependencies(graph, (*wanted, *following.values())).nodes
         found = {state: next_ for state, next_ in zip(scan.states, scan.following, strict=True) if state in needed}
         if found == following:
             break
@@ -62,7 +62,7 @@ def narrowed(scan: ScanNode, live: Set[Result]) -> tuple[ScanNode, tuple[int, ..
     kept = tuple(index for index, result in enumerate(scan.stacked) if result in {*wanted, *records})
     results = (*following.values(), *(scan.stacked[index] for index in kept))
     needed |= {scan.variable}
-    region = pruned(
+    region = prune_region(
         Region(graph, scan.region.arguments, results),
         lambda node, part: node if part.graph is not graph or node.name in needed else None,
     )
@@ -86,11 +86,11 @@ class Prune(Pass):
         dead = dead_nodes(graph, self.asked)
         if not dead:
             return graph
-        return rewritten(graph, lambda node, part: None if part.graph is graph and node.name in dead else node)
+        return rewrite_graph(graph, lambda node, part: None if part.graph is graph and node.name in dead else node)
 
 
 def dead_nodes(graph: Graph, asked: Set[str]) -> set[str]:
     """The nodes that nothing needs."""
-    results = (*graph.records().values(), *moved_states(graph).values())
+    results = (*graph.records().values(), *find_moved_states(graph).values())
     ends = [node.name for node in graph if isinstance(node, ENDS) or node.name in asked]
     return {node.name for node in graph} - graph.ancestors([*ends, *(result.node for result in results)])

@@ -42,6 +42,6 @@ def apply_passes(graph: Graph, passes: Iterable[Pass]) -> Graph:
     return reduce(lambda found, each: each(found), passes, graph)
 
 
-def optimised(graph: Graph, passes: Iterable[Pass]) -> Moved:
+def optimise(graph: Graph, passes: Iterable[Pass]) -> Moved:
     """The graph after each pass in turn, and where its results are to be had."""
     return reduce(Moved.then, passes, Moved(graph))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from modgraph.diagnostics import list_names
-from modgraph.ir import Graph, Node, Part, RouteNode, rewritten
+from modgraph.ir import Graph, Node, Part, RouteNode, rewrite_graph
 from modgraph.passes.infrastructure import Pass
 from modgraph.passes.split import sends_messages, split_routes
 from modgraph.routers import DEFINITION, MASKED, Lowering
@@ -47,7 +47,7 @@ class Lower(Pass):
         def rule(node: Node, part: Part) -> Node:
             return replace(node, lowering=self.choice(part, node).name) if isinstance(node, RouteNode) else node
 
-        return rewritten(graph, rule)
+        return rewrite_graph(graph, rule)
 
     def offers(self, part: Part, route: RouteNode) -> list[Lowering]:
         """The lowerings that a route may have, best first."""
@@ -64,7 +64,7 @@ def routes_by_path(graph: Graph) -> dict[str, tuple[Part, RouteNode]]:
     """Every route by its path, in modules of pools below theirs; without routes that only compute messages."""
     parts = [("", part) for part in graph.parts()]
     parts += [(f"{path}.", Part(region.graph)) for path, region in graph.modules()]
-    routes = ((path, part, route) for path, part in parts for route in part.graph.of_kind(RouteNode))
+    routes = ((path, part, route) for path, part in parts for route in part.graph.nodes_of(RouteNode))
     return {path + route.name: (part, route) for path, part, route in routes if not sends_messages(route, part.graph)}
 
 

@@ -58,10 +58,10 @@ def _places(
 ) -> tuple[list[str], dict[str, Call | None]]:
     """The nodes that stay, in order, and the calls that those of several now stand in."""
     at = {node.name: (index, index) for index, node in enumerate(graph) if Result(node.name) not in moved}
-    starts = dict[Call, int]()
+    first_node = dict[Call, int]()
     for index, node in enumerate(graph):
         for call in node.calls:
-            starts.setdefault(call, index)
+            first_node.setdefault(call, index)
     within = dict[str, Call | None]()
     for name, nodes in equal.items():
         chains = [node.calls[::-1] for node in nodes]  # from the outside
@@ -69,9 +69,12 @@ def _places(
         edges = (*graph.inputs(name).values(), *graph.lengths(name).values())
         read = [at[moved.get(each, each).node][0] for each in edges]
         for left in chains[0][len(common) :]:
-            if all(place < starts[left] for place in read):
+            if all(place < first_node[left] for place in read):
                 for each in (name, *graph.uses(name).values()):
-                    at[each] = (min(starts[left] - 1, at[each][0]), at[each][1])  # behind what stands there, in order
+                    at[each] = (
+                        min(first_node[left] - 1, at[each][0]),
+                        at[each][1],
+                    )  # behind what stands there, in order
                     within |= {} if isinstance(graph[each], PoolNode) else {each: left.outer}
                 break
     return sorted(at, key=lambda name: at[name]), within

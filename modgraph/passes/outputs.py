@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from modgraph.declare import Role
-from modgraph.ir import Built, Change, Decision, Graph, Part, needed_in, rewritten
+from modgraph.ir import Built, Change, Decision, Graph, Part, find_dependencies, rewrite_graph
 from modgraph.ir.node import DecisionNode, InputNode, Node, OpNode, OutputNode, Result
 from modgraph.ops.array import State
 from modgraph.passes.inference import InferenceOnly
@@ -25,15 +25,15 @@ class WithoutOutputs(Pass):
     def __call__(self, graph: Graph) -> Graph:
         if not self.labels & graph.outputs.keys():
             return graph
-        without = rewritten(
+        without = rewrite_graph(
             graph, lambda node, _: None if isinstance(node, OutputNode) and node.label in self.labels else node
         )
         left = _ask_read_inputs(InferenceOnly()(without))
         unread = _unread_inputs(left)
-        return rewritten(left, lambda node, part: None if part.graph is left and node.name in unread else node)
+        return rewrite_graph(left, lambda node, part: None if part.graph is left and node.name in unread else node)
 
 
-def without_outputs(labels: Iterable[str]) -> tuple[Pass, ...]:
+def drop_outputs(labels: Iterable[str]) -> tuple[Pass, ...]:
     """The pass that leaves some outputs out, if there are any."""
     found = frozenset(labels)
     return (WithoutOutputs(found),) if found else ()
@@ -41,13 +41,13 @@ def without_outputs(labels: Iterable[str]) -> tuple[Pass, ...]:
 
 def _ask_read_inputs(graph: Graph) -> Graph:
     """Arrays, which ask an input only how many examples there are, ask one that outputs need for more."""
-    pending, read = [each.name for each in (*graph.of_kind(OutputNode), *graph.of_kind(DecisionNode))], set[str]()
+    pending, read = [each.name for each in (*graph.nodes_of(OutputNode), *graph.nodes_of(DecisionNode))], set[str]()
     while pending:
         node = graph[pending.pop()]
         if node.name not in read and not _counts_examples(node):
             pending += (result.node for result in graph.inputs(node.name).values())
         read.add(node.name)
-    inputs = [each.name for each in graph.of_kind(InputNode) if each.types[0].dtype != "length" and each.name in read]
+    inputs = [each.name for each in graph.nodes_of(InputNode) if each.types[0].dtype != "length" and each.name in read]
 
     def rule(node: Node, part: Part) -> Change:
         if part.graph is not graph or not isinstance(node, OpNode) or not _counts_examples(node):
@@ -57,7 +57,7 @@ def _ask_read_inputs(graph: Graph) -> Graph:
         known = [each.name for each in before if each.name in inputs]
         return node if asked.node in inputs or not known else Built(((node, {slot: Result(known[0])}),))
 
-    return rewritten(graph, rule)
+    return rewrite_graph(graph, rule)
 
 
 def _counts_examples(node: Node) -> bool:
@@ -67,7 +67,7 @@ def _counts_examples(node: Node) -> bool:
 def _unread_inputs(graph: Graph) -> set[str]:
     """The inputs that no output needs, and lengths along axes that no other input has any more; none if outputs need
     no input at all, since it is an input that says how many examples there are."""
-    needed = needed_in(graph, graph.outputs.values()).nodes
+    needed = find_dependencies(graph, graph.outputs.values()).nodes
     inputs = graph.input_types
     axes = {axis for name, type_ in inputs.items() if name in needed for axis in type_.padded}
     unread = {name for name, type_ in inputs.items() if name not in needed and type_.of not in axes}
@@ -81,7 +81,7 @@ class NoveltyAsOutputs(Pass):
     name: ClassVar[str] = "novelty_as_outputs"
 
     def __call__(self, graph: Graph) -> Graph:
-        found = rewritten(graph)
+        found = rewrite_graph(graph)
         for label, result in novelties(graph).items():
             if label not in graph.outputs:
                 found.add(OutputNode(name=f"output.{label}", label=label), {"x": result})
@@ -102,7 +102,7 @@ class WithoutNovelty(Pass):
                 return node
             return replace(node, records=tuple(each for each in node.records if each.role is not Role.NOVELTY))
 
-        return InferenceOnly()(rewritten(graph, rule)) if left_out else graph
+        return InferenceOnly()(rewrite_graph(graph, rule)) if left_out else graph
 
 
 def novelties(graph: Graph) -> dict[str, Result]:

@@ -16,7 +16,7 @@ from modgraph.passes.inference import InferenceOnly, Prune
 from modgraph.passes.infrastructure import Pass
 from modgraph.passes.lower import Lower
 from modgraph.passes.merge import Merge
-from modgraph.passes.outputs import NoveltyAsOutputs, WithoutNovelty, novelties, without_outputs
+from modgraph.passes.outputs import NoveltyAsOutputs, WithoutNovelty, drop_outputs, novelties
 from modgraph.passes.reassociate import Reassociate
 from modgraph.passes.split import Split
 
@@ -33,8 +33,8 @@ def export_pipeline(routing: bool, novelty: bool, left_out: Iterable[str] = ()) 
     """What makes the graph of a bundle: without some outputs; with what routers record of novelty as outputs, among
     what they record, or without it."""
     if novelty:
-        return (*without_outputs(left_out), *WITH_NOVELTY)
-    return (*without_outputs(left_out), *(BUNDLE if routing else WITHOUT_NOVELTY))
+        return (*drop_outputs(left_out), *WITH_NOVELTY)
+    return (*drop_outputs(left_out), *(BUNDLE if routing else WITHOUT_NOVELTY))
 
 
 def training_passes(lowering: str | None = None, asked: Iterable[Result] = ()) -> tuple[Pass, ...]:
@@ -45,8 +45,8 @@ def training_passes(lowering: str | None = None, asked: Iterable[Result] = ()) -
 
 def pipeline_behind(bundle: Graph, left_out: Iterable[str] = ()) -> tuple[Pass, ...]:
     """What has made the graph of a bundle that leaves some outputs out."""
-    told = novelties(bundle)
-    return export_pipeline(bool(told), bool(told.keys() & bundle.outputs.keys()), left_out)
+    records = novelties(bundle)
+    return export_pipeline(bool(records), bool(records.keys() & bundle.outputs.keys()), left_out)
 
 
 def up_to(name: str) -> tuple[Pass, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
-from modgraph.ir import Built, Change, Graph, Node, OpNode, Part, Result, batch_invariant, build_op, rewritten
+from modgraph.ir import Built, Change, Graph, Node, OpNode, Part, Result, batch_invariant, build_op, rewrite_graph
 from modgraph.ops.along_axis import Sum, Unit
 from modgraph.ops.arithmetic import Add, Divide, Multiply
 from modgraph.ops.axes import Transpose
@@ -65,22 +65,22 @@ class Reassociate(Pass):
             if part.graph is not graph or not isinstance(node, OpNode):
                 return node
             if node.name in ends:
-                return Built(((node, graph.inputs(node.name)), *_prepared(ends[node.name])))
+                return Built(((node, graph.inputs(node.name)), *_prepare(ends[node.name])))
             return Built(tuple(_product(node, readers[node.name], graph))) if node.name in readers else node
 
-        return rewritten(graph, rule) if found else graph
+        return rewrite_graph(graph, rule) if found else graph
 
 
 def images(graph: Graph) -> list[Image]:
     """The images that need not be made. Those in scans stay, where the square of a map would be made at each step."""
     once = batch_invariant(graph)
-    found = (_image(node, graph, once) for node in graph.of_kind(OpNode) if isinstance(node.op, Contract))
+    found = (_image(node, graph, once) for node in graph.nodes_of(OpNode) if isinstance(node.op, Contract))
     return [image for image in found if image is not None and image.macs[1] < image.macs[0]]
 
 
 def _image(node: OpNode, graph: Graph, once: Set[str]) -> Image | None:
     x, weight = graph.inputs(node.name).values()
-    if node.name in once or weight.node not in once or not _of_last_axes(node, graph):
+    if node.name in once or weight.node not in once or not _is_over_last_axes(node, graph):
         return None
     shape, learned = graph.type_of(x).shape, graph.type_of(weight).shape
     if len(learned) != 2 or any(axis.name for axis in learned) or not all(axis.name for axis in shape[:-1]):
@@ -103,7 +103,7 @@ def _image(node: OpNode, graph: Graph, once: Set[str]) -> Image | None:
     return Image(last, x, weight, bias, tuple(read), macs)
 
 
-def _of_last_axes(node: OpNode, graph: Graph) -> bool:
+def _is_over_last_axes(node: OpNode, graph: Graph) -> bool:
     """Whether a contraction is over the last axis of both of its values."""
     left, right = (graph.type_of(each).shape for each in graph.inputs(node.name).values())
     axis = node.op.axis  # type: ignore[attr-defined]
@@ -117,7 +117,7 @@ def _is_bias(result: Result, graph: Graph, once: Set[str]) -> bool:
 
 def _reads(node: OpNode, image: OpNode, graph: Graph) -> bool:
     """Whether a node is a product of an image and another value, whose axes are told apart by their names."""
-    if not isinstance(node.op, Contract) or not _of_last_axes(node, graph):
+    if not isinstance(node.op, Contract) or not _is_over_last_axes(node, graph):
         return False
     others = [each for each in graph.inputs(node.name).values() if each.node != image.name]
     types = [graph.type_of(each) for each in others]
@@ -127,8 +127,8 @@ def _reads(node: OpNode, image: OpNode, graph: Graph) -> bool:
 def _macs(
     x: Shape, weight: Shape, products: list[OpNode], image: OpNode, graph: Graph, once: Set[str]
 ) -> tuple[int, int]:
-    senders, (width, narrow) = _count(x[:-1]), map(_long, weight)
-    before, after = senders * width * narrow, senders * narrow**2 * isinstance(image.op, Unit)
+    tokens, (width, narrow) = _count(x[:-1]), map(_long, weight)
+    before, after = tokens * width * narrow, tokens * narrow**2 * isinstance(image.op, Unit)
     for product in products:
         (other,) = (each for each in graph.inputs(product.name).values() if each.node != image.name)
         made = _count(product.types[0].shape)
@@ -148,7 +148,7 @@ def _long(axis: Any) -> int:
 Nodes = Iterator[tuple[OpNode, Mapping[str, Result]]]  # their names have "~", which no name of a spec has
 
 
-def _prepared(image: Image) -> Nodes:
+def _prepare(image: Image) -> Nodes:
     """What all products of an image need: the map with its axes changed, and one over the length of each vector."""
     at = f"{image.last.name}~"
     turned = Result(f"{at}turned")

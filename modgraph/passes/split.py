@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, ClassVar
 
-from modgraph.ir import Built, Change, Graph, Part, build_op, is_function, rewritten
+from modgraph.ir import Built, Change, Graph, Part, build_op, is_function, rewrite_graph
 from modgraph.ir.node import InputNode, Inputs, Node, Result, RouteNode, RouterNode
 from modgraph.ops.array import Constant
 from modgraph.ops.elementwise import MaskPadding
@@ -26,8 +26,8 @@ class Split(Pass):
 
     def __call__(self, graph: Graph) -> Graph:
         graphs = [part.graph for part in graph.parts()] + [region.graph for _, region in graph.modules()]
-        whole = any(is_whole(node, each) for each in graphs for node in each.of_kind(RouteNode))
-        return rewritten(graph, _split) if whole else graph
+        whole = any(is_whole(node, each) for each in graphs for node in each.nodes_of(RouteNode))
+        return rewrite_graph(graph, _split) if whole else graph
 
 
 def split_routes(route: RouteNode, graph: Graph) -> list[RouteNode]:
@@ -58,19 +58,19 @@ def _split(node: Node, part: Part) -> Change:
     reader = node, {**graph.inputs(node.name), "messages": Result(name)}
     if first != node.name:
         return Built((reader,))
-    pool, of_zero, sent = graph.pool_of(node), node.lowering == "factorised", graph.inputs(node.name)["tokens"]
+    pool, of_zero, source = graph.pool_of(node), node.lowering == "factorised", graph.inputs(node.name)["tokens"]
     ops: list[tuple[Node, Inputs]] = []
     if of_zero:
         shape = (pool.axis, *pool.message.shape)
         sizes, names = tuple(axis.size or 0 for axis in shape), tuple(axis.name for axis in shape)
         zero = Constant(sizes=sizes, names=names, numbers=(0.0,))
         ops.append(build_op(f"{name}.zero", zero, _like(node, graph)))
-    elif MaskPadding().bind(graph.type_of(sent)).padded:
-        ops.append(build_op(f"{name}.masked", MaskPadding(), sent))
+    elif MaskPadding().bind(graph.type_of(source)).padded:
+        ops.append(build_op(f"{name}.masked", MaskPadding(), source))
     rows = of_zero or graph.signature(node).axes.bound["rows_"]
     router = RouterNode(name=f"{name}.every_module", router=EveryModule(rows=rows))
     route = RouteNode(name=name, lowering="every_module")
-    tokens = Result(ops[-1][0].name) if ops else sent
+    tokens = Result(ops[-1][0].name) if ops else source
     uses = {name: {"pool": pool.name, "router": router.name}}
     return Built((*ops, (router, {}), (route, {"tokens": tokens}), reader), uses)
 
@@ -82,10 +82,10 @@ def _first(route: RouteNode, part: Part) -> str:
         return route.name
 
     def key(each: RouteNode) -> Any:
-        sent = each.lowering == "factorised" or graph.inputs(each.name)["tokens"]
-        return each.lowering, graph.pool_of(each).name, sent
+        source = each.lowering == "factorised" or graph.inputs(each.name)["tokens"]
+        return each.lowering, graph.pool_of(each).name, source
 
-    return next(each.name for each in graph.of_kind(RouteNode) if is_whole(each, graph) and key(each) == key(route))
+    return next(each.name for each in graph.nodes_of(RouteNode) if is_whole(each, graph) and key(each) == key(route))
 
 
 def _like(route: RouteNode, graph: Graph) -> Result:

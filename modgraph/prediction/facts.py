@@ -10,7 +10,7 @@ from modgraph_runtime import Bundle, Port
 from modgraph_runtime.ports import LENGTH, Inputs
 
 from modgraph.ir import Graph, longest
-from modgraph.ir.analysis.class_outputs import normalised_outputs, targets_of
+from modgraph.ir.analysis.class_outputs import list_probability_outputs, targets_of
 from modgraph.types import TensorType
 
 GREY, COLOURS = "grey", "red, green, blue"
@@ -42,7 +42,7 @@ class Facts:
             origin,
             {name: _port(name, type_, {}) for name, type_ in graph.input_types.items()},
             {name: _port(name, each, classes, targets) for name, each in outputs.items() if each.per == "example"},
-            normalised_outputs(graph),
+            list_probability_outputs(graph),
             description.get("preprocessing", {}),
             description.get("words", {}),
             frozenset(types),
@@ -56,7 +56,7 @@ class Facts:
             f'the bundle "{bundle.path}"',
             bundle.inputs,
             bundle.outputs,
-            normalised_outputs(graph),
+            list_probability_outputs(graph),
             bundle.manifest.get("preprocessing", {}),
             bundle.manifest.get("words", {}),
             bundle.targets | bundle.left_out,

@@ -16,7 +16,7 @@ from modgraph_runtime.integrity import MANIFEST_KEY, damage_of, other_format
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source, Span
 from modgraph.elaboration import Imports, elaborate, find_moves, read_model
 from modgraph.files import read_file, reason_of
-from modgraph.ir import Graph, UnreadableGraph, from_json, rewritten
+from modgraph.ir import Graph, UnreadableGraph, from_json, rewrite_graph
 from modgraph.store.checkpoint_record import NAME, CheckpointRecord
 from modgraph.store.errors import NotABundle, NotAGraph, SetOfStored
 from modgraph.store.run_directory import RunDirectory
@@ -113,7 +113,7 @@ def _attach_spec(found: Architecture) -> Architecture:
     placed = found.graph
     if graph is not None:
         places: dict[str, Span | None] = {node.name: node.span for part in graph.parts() for node in part.graph}
-        placed = rewritten(found.graph, lambda node, _: replace(node, span=places.get(node.name)))
+        placed = rewrite_graph(found.graph, lambda node, _: replace(node, span=places.get(node.name)))
     moved = {} if spec.file is None else find_moves(spec.file)
     return replace(found, graph=placed, source=spec.source, moved=moved)
 

@@ -30,7 +30,7 @@ from modgraph.diagnostics import ModgraphError, list_names
 from modgraph.elaboration import parse_kept_texts
 from modgraph.elaboration.imports import KEPT, RECORD, SPEC
 from modgraph.files import CannotWrite, exists, is_not_utf8, is_partial, read_file, reason_of, write_atomically, writing
-from modgraph.ir import Graph, UnreadableGraph, from_json, stored_form
+from modgraph.ir import Graph, UnreadableGraph, from_json, to_verified_json
 from modgraph.store import errors
 from modgraph.store.checkpoint_record import CheckpointRecord, newest_record, path_of
 from modgraph.store.records import seal, unseal
@@ -141,7 +141,7 @@ class RunDirectory:
         self.refuse_existing()
         files = {
             self.spec.name: spec.encode(),
-            self.ir.name: json.dumps(stored_form(graph), indent=1).encode(),
+            self.ir.name: json.dumps(to_verified_json(graph), indent=1).encode(),
             self.recipe.name: recipe.encode(),
             **({self.imports.name: json.dumps(dict(imported), indent=1).encode()} if imported else {}),
             **kept,

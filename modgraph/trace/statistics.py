@@ -140,7 +140,7 @@ def successive(trace: Trace) -> list[list[RouteTrace]]:
     found: dict[tuple[Axis, ...], list[RouteTrace]] = {}
     for route in trace.routes:
         if route.selects:
-            found.setdefault(route.decision.senders, []).append(route)
+            found.setdefault(route.decision.token_axes, []).append(route)
     return [routes for routes in found.values() if len(routes) > 1]
 
 

@@ -97,7 +97,7 @@ def step_axes(trace: Trace) -> dict[str, tuple[int, str | None]]:
     """
     places, pools, found = places_of_routes(trace), trace.graph.pools(), {}
     for route in trace.routes:
-        axes, lengths = route.decision.senders, route.gates.shape[1:]
+        axes, lengths = route.decision.token_axes, route.gates.shape[1:]
         padded = [at for at, axis in enumerate(axes, start=1) if axis.is_padded]
         fixed = [at for at, axis in enumerate(axes, start=1) if axis.name not in pools and lengths[at] > 1]
         steps = (padded or fixed)[-1:] if route.decision.name in trace.graph else [1]  # a scan stacks at axis 1
@@ -149,7 +149,7 @@ def use_by_steps(trace: Trace) -> dict[str, StepUse]:
 
 def _use(trace: Trace, route: RouteTrace, at: int, sources: str | None) -> StepUse | None:
     """Return what a route decided after its last round, without padding; None if all is padding."""
-    axis, steps = route.decision.senders[at - 1], route.gates.shape[1 + at]
+    axis, steps = route.decision.token_axes[at - 1], route.gates.shape[1 + at]
     lengths = trace.arrays.values.get(trace.graph.length_inputs.get(axis.name, "")) if axis.is_padded else None
     mask_BT = np.arange(steps) < (np.full(len(trace), steps) if lengths is None else lengths)[:, None]
     if not mask_BT.any():

@@ -146,7 +146,7 @@ def typical_words(trace: Trace) -> dict[str, list[Words]]:
     of tokens: p(word | module) / p(word), how often the module was chosen for the word, and one context."""
     inputs, found = trace.graph.input_types.items(), {}
     for route in trace.routes:
-        shape = route.decision.senders[:1]
+        shape = route.decision.token_axes[:1]
         source = next((name for name, type_ in inputs if type_.dtype == "token" and type_.shape == shape), None)
         if route.selects and source is not None:
             ids_BT = trace.arrays.values[source]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from modgraph.data import TRAIN, Arrays
 from modgraph.declare import CHOICES, Role
 from modgraph.diagnostics import ModgraphError, did_you_mean
-from modgraph.ir import Decision, Graph, Result, needed_in
+from modgraph.ir import Decision, Graph, Result, find_dependencies
 from modgraph.trace.errors import NotFinite, UnknownRoute, UnknownSplit
 
 
@@ -189,5 +189,5 @@ def routes_with_gates(graph: Graph, name: str | None = None) -> list[Decision]:
 
 def routes_behind(graph: Graph, results: Sequence[Result]) -> set[str]:
     """Return the names of the routes with gates that results depend on."""
-    needed = needed_in(graph, results).nodes
+    needed = find_dependencies(graph, results).nodes
     return {each.label for each in routes_with_gates(graph) if (each.part.scan or each.node).name in needed}

@@ -26,8 +26,8 @@ def freeze_as_before(graph: Graph, began: Graph, now: Graph, names: Mapping[str,
 
     `names` maps the names of nodes there to those here. Modules or classes beyond the old ones there count as added.
     """
-    then, own = Mark.of(now), Mark.of(graph)
-    places = [place.partition("/") for place in then.frozen - Mark.of(began).frozen]  # such as pool/0/linear
+    then, own = Mark.from_graph(now), Mark.from_graph(graph)
+    places = [place.partition("/") for place in then.frozen - Mark.from_graph(began).frozen]  # such as pool/0/linear
     if not places:
         return graph
     since = {names.get(node, node) + slash + inside for node, slash, inside in places}

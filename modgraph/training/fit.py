@@ -9,7 +9,7 @@ from typing import Any
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.ir import Graph, OpNode, comparisons
-from modgraph.ir.analysis.learnt import ruled_states
+from modgraph.ir.analysis.learnt import find_ruled_states
 from modgraph.ops.array import State
 from modgraph.recipes.metrics import REQUESTED_METRICS
 from modgraph.recipes.optimizers import Schedule
@@ -75,7 +75,7 @@ def unfit_labels(graph: Graph, labels: Mapping[str, Labels]) -> Iterator[tuple[s
 
 def unfit_states(graph: Graph, schedules: Mapping[str, Schedule]) -> Iterator[tuple[str, Diagnostic]]:
     """Patterns that name no state, or one that has a rule of its own or is no number."""
-    states, ruled = find_states(graph), {state.owner for _, state in ruled_states(graph)}
+    states, ruled = find_states(graph), {state.owner for _, state in find_ruled_states(graph)}
     for pattern in schedules:
         named = [name for name in states if fnmatchcase(name, pattern)]
         if not named:
@@ -90,7 +90,7 @@ def unfit_states(graph: Graph, schedules: Mapping[str, Schedule]) -> Iterator[tu
 
 def find_states(graph: Graph) -> dict[str, OpNode]:
     """The states of a graph by name, each module's of a pool too."""
-    found = {node.owner: node for node in graph.of_kind(OpNode) if isinstance(node.op, State)}
+    found = {node.owner: node for node in graph.nodes_of(OpNode) if isinstance(node.op, State)}
     for pool in graph.pools().values():
         for at in range(pool.size):
             inside = find_states(pool.region(at).graph)

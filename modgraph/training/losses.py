@@ -16,7 +16,7 @@ from modgraph.diagnostics import Diagnostic, did_you_mean
 from modgraph.ir import Graph, LossNode, Node, OpNode, Part, Result, module_axes, weights_of
 from modgraph.ir.analysis.comparisons import comparisons
 from modgraph.ir.analysis.learnt import learnt_weights, with_losses
-from modgraph.ir.rewrite import Built, Change, build_op, rewritten
+from modgraph.ir.rewrite import Built, Change, build_op, rewrite_graph
 from modgraph.ops import Op
 from modgraph.ops.along_axis import Mean, Sum
 from modgraph.ops.arithmetic import Divide, Multiply, Subtract
@@ -82,7 +82,7 @@ def with_setting(graph: Graph, setting: str, values: Mapping[str, Any]) -> Graph
             return node
         return replace(node, op=replace(node.op, **settings[node.name]))
 
-    return rewritten(graph, change) if settings else graph
+    return rewrite_graph(graph, change) if settings else graph
 
 
 def _insert_steps(
@@ -100,7 +100,7 @@ def _insert_steps(
         ops = [build_op(name, op, *operands, span=node.span) for name, op, operands in steps(node, value)]
         return Built((*ops, (node, {slot: Result(ops[-1][0].name)})))
 
-    return rewritten(graph, change) if names or dropped else graph
+    return rewrite_graph(graph, change) if names or dropped else graph
 
 
 # ---------------------------------------------------------------- terms of frozen modules

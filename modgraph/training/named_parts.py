@@ -19,7 +19,7 @@ from modgraph.backends.torch import Model
 from modgraph.data import TRAIN, VALIDATION, Arrays
 from modgraph.data.errors import DataDoesNotFit
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
-from modgraph.ir import Graph, below, with_missing_labels
+from modgraph.ir import Graph, join_name, with_missing_labels
 from modgraph.metrics.metrics import Metrics, metrics_of
 from modgraph.recipes.optimizers import Schedule
 from modgraph.training import errors
@@ -94,7 +94,7 @@ def find_scheduled_states(fresh: Model, graph: Graph, schedules: Mapping[str, Sc
     last counts."""
     states = find_states(graph)
     matching = {name: each for pattern, each in schedules.items() for name in states if fnmatchcase(name, pattern)}
-    weights = {name: below(name, states[name].op.all_weights()[0].name) for name in matching}
+    weights = {name: join_name(name, states[name].op.all_weights()[0].name) for name in matching}
     return [ScheduledState(name, at, float(fresh.lookup(at)), matching[name]) for name, at in weights.items()]
 
 

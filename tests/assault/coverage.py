@@ -59,8 +59,8 @@ def constructs(graph: Graph, text: str) -> Counter[str]:
     """What occurs in a program, each once."""
     found = {name for name, pattern in CONSTRUCTS.items() if re.search(pattern, text)}
     for each in graphs_in(graph):
-        found |= {f"op {node.op.name}" for node in each.of_kind(OpNode)}
-        for route in each.of_kind(RouteNode):
+        found |= {f"op {node.op.name}" for node in each.nodes_of(OpNode)}
+        for route in each.nodes_of(RouteNode):
             router = each.router_of(route).router
             found.add(f"router {getattr(router, 'definition', '') or router.name}")
     return Counter(found)

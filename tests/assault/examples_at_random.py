@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from modgraph.backends.torch import Model, generator_for
-from modgraph.ir import Graph, comparisons, longest, padded_axes, with_missing_labels
+from modgraph.ir import Graph, comparisons, find_padded_axes, longest, with_missing_labels
 from modgraph.types import TensorType
 
 RUBBISH = 100.0  # about how large the numbers in padding are
@@ -21,7 +21,7 @@ def batch_for(graph: Graph, size: int, *seed: object) -> Batch:
     """Examples in float64 with targets, some shorter than others along each axis of any length, and their lengths."""
     generator = generator_for("examples", *seed)
     limits = longest(graph)
-    ends = {axis: min(LENGTH + at, limits.get(axis, LENGTH + at)) for at, axis in enumerate(padded_axes(graph))}
+    ends = {axis: min(LENGTH + at, limits.get(axis, LENGTH + at)) for at, axis in enumerate(find_padded_axes(graph))}
     types = graph.input_types | graph.target_types
     batch = {name: _values(type_, ends, size, generator) for name, type_ in types.items()}
     _take_labels_away(graph, batch, generator)

@@ -80,7 +80,7 @@ def choices(graph: Graph) -> set[str]:
     """The records that are choices."""
     found = set()
     for part in graph.parts():
-        for route in part.graph.of_kind(RouteNode):
+        for route in part.graph.nodes_of(RouteNode):
             for record in part.graph.router_of(route).router.records:
                 if record.role in (Role.CHOICE, Role.SLOTS):
                     found.add(f"{route.name}.{record.name}")

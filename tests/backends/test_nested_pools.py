@@ -14,7 +14,7 @@ import modgraph
 from modgraph.backends.onnx import deterministic
 from modgraph.backends.onnx.decisions import Decisions
 from modgraph.cli import main
-from modgraph.ir import Grow, replayed
+from modgraph.ir import Grow, replay_edits
 from modgraph.training.stored_run import load_run
 from tests.assault.differential.numbers import judge_all
 from tests.nested_pools import ADAPTERS, MORE, SPECS, TWO_LEVELS
@@ -108,7 +108,7 @@ def test_modules_inside_take_any_axes_before_a_message() -> None:
 def test_an_outer_pool_that_grew_computes_with_its_old_modules_as_before() -> None:
     program = modgraph.loads(TWO_LEVELS)
     before = program.build(seed=1)
-    grown = modgraph.backends.torch.build(replayed(program.ir, [Grow("outer", 1)]), seed=1)
+    grown = modgraph.backends.torch.build(replay_edits(program.ir, [Grow("outer", 1)]), seed=1)
     state = before.state_dict()
     missing, unexpected = grown.load_state_dict(
         {name: each for name, each in state.items() if name != "r.weight"}, strict=False

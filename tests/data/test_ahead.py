@@ -110,7 +110,7 @@ def test_a_step_takes_what_was_read_for_it_as_if_it_were_read_then(images: Path,
         with engine.reader.reading(data, iter(order), 0) as examples:
             for step, (indices, read) in enumerate(examples):
                 again = engine.reader.read(data, indices, step)
-                for one, other in zip(*map(engine.reader.wait, (read, again)), strict=True):
+                for one, other in zip(*map(engine.reader.receive, (read, again)), strict=True):
                     assert one.keys() == other.keys() == {"image", "label"}
                     assert all(one[name].equal(other[name]) for name in one)
 

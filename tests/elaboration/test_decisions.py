@@ -31,11 +31,11 @@ def graph_of(body: str, of: str = "6", router: str = "rounds") -> Graph:
 
 
 def renames(graph: Graph) -> int:
-    return sum(isinstance(node.op, Rename) for node in graph.of_kind(OpNode))
+    return sum(isinstance(node.op, Rename) for node in graph.nodes_of(OpNode))
 
 
 def masks(graph: Graph) -> int:
-    return sum(isinstance(node.op, MaskPadding) for node in graph.of_kind(OpNode))
+    return sum(isinstance(node.op, MaskPadding) for node in graph.nodes_of(OpNode))
 
 
 def test_a_record_is_renamed_once_where_a_spec_reads_it_and_else_not() -> None:
@@ -47,7 +47,7 @@ def test_a_record_is_renamed_once_where_a_spec_reads_it_and_else_not() -> None:
 
 def test_nothing_reads_a_decision_and_the_value_of_the_body_is_that_of_the_route() -> None:
     graph = graph_of("z = y -> relu output z")
-    (node,) = graph.of_kind(DecisionNode)
+    (node,) = graph.nodes_of(DecisionNode)
     assert not node.types and not graph.users(node.name)
     assert graph.inputs("z.relu")["x"] == graph.inputs(node.name)["value"]
 
@@ -85,9 +85,9 @@ def test_padding_is_masked_where_there_is_any_and_the_numbers_are_zero() -> None
 
 def test_inference_keeps_a_decision_as_long_as_its_route() -> None:
     used = apply_passes(graph_of("output y"), INFERENCE)
-    (node,) = used.of_kind(DecisionNode)
+    (node,) = used.nodes_of(DecisionNode)
     assert node.rounds == 1 and [*used.inputs(node.name)] == ["tokens", "value", "gates"]
-    assert not apply_passes(graph_of("z = x -> relu output z"), INFERENCE).of_kind(DecisionNode)
+    assert not apply_passes(graph_of("z = x -> relu output z"), INFERENCE).nodes_of(DecisionNode)
     assert apply_passes(used, INFERENCE) == used
 
 

@@ -182,7 +182,7 @@ def test_pools_that_share_an_axis_take_several_values() -> None:
 def test_modules_that_are_affine_in_their_values_together_run_on_sums() -> None:
     body = "w = x -> linear(cell) -> softmax(axis=-2) y = (x, h) -> cell by w over -2"
     program = program_of(body, pool="concat -> linear(4)")
-    (route,) = program.ir.of_kind(RouteNode)
+    (route,) = program.ir.nodes_of(RouteNode)
     offered = program.ir.router_of(route).router.lowerings(facts_of(program.ir.pool_of(route)))
     assert [each.name for each in offered] == ["factorised", "dense", "message_passing"]
     factorised, defined = randomised(program).double(), randomised_as(program, "message_passing").double()
@@ -221,6 +221,6 @@ def test_unlike_modules_yield_the_same_values() -> None:
 
 def test_a_route_of_two_values_is_one_route_of_one_message() -> None:
     graph = program_of(ROUTES["over the modules"]).ir
-    (route,) = graph.of_kind(RouteNode)
+    (route,) = graph.nodes_of(RouteNode)
     assert str(graph["cell"].message) == "float[10]"
     assert graph.inputs(route.name)["tokens"].node == "y.sent.concat"

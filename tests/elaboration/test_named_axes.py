@@ -22,7 +22,7 @@ from modgraph.ir import (
     from_json,
     grow,
     module_axes,
-    replayed,
+    replay_edits,
     to_json,
     verify,
     weights_of,
@@ -115,7 +115,7 @@ def test_graphs_of_before_there_were_names_read_as_they_were() -> None:
 def test_classes_grow_and_every_weight_along_them() -> None:
     before, after = graph_of(), grow(graph_of(), "kind", 2)
     verify(after)
-    assert {target.name: target.grown for target in after.of_kind(TargetNode)} == {"label": 2, "each": 2}
+    assert {target.name: target.grown for target in after.nodes_of(TargetNode)} == {"label": 2, "each": 2}
     shapes = {weight.name: weight.shape for weight in weights_of(after)}
     for weight in weights_of(before):
         expected = list(weight.shape)
@@ -133,14 +133,14 @@ def test_growth_of_classes_is_undone_without_a_trace(edits: list[Grow | Freeze])
     graph = graph_of()
     for edit in edits:
         after = edit.apply(graph)
-        assert replayed(after, edit.invert(graph)).hash() == graph.hash()
+        assert replay_edits(after, edit.invert(graph)).hash() == graph.hash()
         graph = after
 
 
 def test_classes_that_shrink_below_what_was_added_come_back_as_they_were() -> None:
     graph = Grow("kind").apply(graph_of())
     edit = Shrink("kind", 2)
-    assert replayed(edit.apply(graph), edit.invert(graph)).hash() == graph.hash()
+    assert replay_edits(edit.apply(graph), edit.invert(graph)).hash() == graph.hash()
 
 
 def test_a_weight_along_two_growing_axes_grows_only_along_the_first() -> None:

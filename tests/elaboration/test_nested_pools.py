@@ -19,7 +19,7 @@ from modgraph.ir import (
     from_json,
     grow,
     module_axes,
-    replayed,
+    replay_edits,
     to_json,
     verify,
     weights_of,
@@ -208,7 +208,7 @@ def test_growing_the_outer_pool_gives_inner_pools_and_routers_for_each_new_modul
     verify(grown)
     assert names_of(grown) == names_of(large)
     assert {name: each.axis for name, each in module_axes(grown).items()} == {"r.weight": 0}
-    assert replayed(grown, [*Grow("outer", 2).invert(small)]) == small
+    assert replay_edits(grown, [*Grow("outer", 2).invert(small)]) == small
 
 
 def test_inner_modules_are_frozen_by_pattern_and_new_outer_ones_learn() -> None:
@@ -216,8 +216,8 @@ def test_inner_modules_are_frozen_by_pattern_and_new_outer_ones_learn() -> None:
     frozen = Freeze(but=("outer.*.expert.gate.*",)).apply(graph)
     fixed = {weight.name for weight in weights_of(frozen) if weight.frozen}
     assert fixed == {name for name in names_of(graph) if ".gate." not in name}
-    assert replayed(frozen, Freeze().invert(graph)) == graph
-    later = replayed(graph, [Freeze(), Grow("outer")])
+    assert replay_edits(frozen, Freeze().invert(graph)) == graph
+    later = replay_edits(graph, [Freeze(), Grow("outer")])
     learns = {weight.name for weight in weights_of(later) if not weight.frozen}
     assert learns == names_of(later) - names_of(graph)
 

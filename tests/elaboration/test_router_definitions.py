@@ -87,7 +87,7 @@ def test_one_decision_for_all_tokens_has_a_record_for_each_but_a_novelty(tmp_pat
     types = {name: program.ir.type_of(result).dimensions for name, result in program.ir.records().items()}
     tokens = {"y.p": (2, "time"), "u.p": (5,), "w.p": (1,), "states.p": ("n", 3)}
     fewer = {"y.p": (2,), "u.p": (), "w.p": (), "states.p": ("n",)}
-    assert {each.label: format_shape(each.senders) for each in program.ir.decisions()}.items() >= {
+    assert {each.label: format_shape(each.token_axes) for each in program.ir.decisions()}.items() >= {
         route: f"[{', '.join(map(str, axes))}]" for route, axes in tokens.items()
     }.items()
     for route in tokens:

@@ -32,7 +32,7 @@ def weights(text: str) -> list[str]:
 
 
 def scan_of(graph: Graph) -> ScanNode:
-    (scan,) = graph.of_kind(ScanNode)
+    (scan,) = graph.nodes_of(ScanNode)
     return scan
 
 

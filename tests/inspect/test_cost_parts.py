@@ -65,7 +65,7 @@ def test_folding_keeps_every_sum_and_every_leaf(seed: int) -> None:
         cost = cost_of(graph)
     except ModgraphError:
         return  # what no lengths fit has no cost
-    routers = {router.name for part in graph.parts() for router in part.graph.of_kind(RouterNode)}
+    routers = {router.name for part in graph.parts() for router in part.graph.nodes_of(RouterNode)}
     nodes = {name: each for name, each in cost.nodes.items() if not any(name.startswith(f"{at}.") for at in routers)}
     together, apart = parts_of(nodes, graph), parts_of(nodes)
     assert sum((part.cost for part in together), Cost()) == sum((part.cost for part in apart), Cost())

@@ -78,7 +78,7 @@ def lowerings() -> Iterator[Any]:
     }.items():
         graph = modgraph.loads(text).ir
         for part in graph.parts():
-            for route in part.graph.of_kind(RouteNode):
+            for route in part.graph.nodes_of(RouteNode):
                 for lowering in _lowerings(part, route):
                     yield pytest.param(text, lowering, id=f"{name}: {lowering}")
 

@@ -27,7 +27,7 @@ def names_in(graph: Graph) -> set[str]:
     found = {node.name for part in graph.parts() for node in part.graph}
     for pool in graph.pools().values():
         for module, region in enumerate(pool.regions):
-            below = f"{pool.name}/" if pool.alike else f"{pool.name}/{module}/"
+            below = f"{pool.name}/" if pool.is_homogeneous else f"{pool.name}/{module}/"
             found |= {below + node.name for node in region.graph}
     return found
 

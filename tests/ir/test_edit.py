@@ -19,7 +19,7 @@ from modgraph.ir import (
     Shrink,
     edit_from_json,
     from_json,
-    replayed,
+    replay_edits,
     to_json,
     verify,
     weights_of,
@@ -65,23 +65,23 @@ def test_what_is_undone_was_never_done(case: tuple[Graph, list[Edit]]) -> None:
         undone = edit.invert(now)
         after = edit.apply(now)
         verify(after)
-        assert replayed(after, undone).hash() == now.hash()
+        assert replay_edits(after, undone).hash() == now.hash()
         for each in undone:  # and what undoes is an edit like any other
             assert edit_from_json(each.as_json()) == each
             again = each.invert(after)
-            assert replayed(each.apply(after), again).hash() == after.hash()
+            assert replay_edits(each.apply(after), again).hash() == after.hash()
             after = each.apply(after)
         back = [*undone, *back]
         now = edit.apply(now)
     stored = from_json(to_json(now))
-    assert stored.hash() == replayed(graph, edits).hash()
-    assert replayed(stored, back).hash() == graph.hash()
+    assert stored.hash() == replay_edits(graph, edits).hash()
+    assert replay_edits(stored, back).hash() == graph.hash()
 
 
 def test_a_pool_that_shrinks_below_what_was_added_comes_back_as_it_was() -> None:
     graph = Grow("blocks.1.adapter").apply(graph_of("novel"))
     edit = Shrink("blocks.1.adapter", 2)
-    assert replayed(edit.apply(graph), edit.invert(graph)).hash() == graph.hash()
+    assert replay_edits(edit.apply(graph), edit.invert(graph)).hash() == graph.hash()
 
 
 def test_a_freeze_leaves_nothing_to_learn_but_what_it_spares() -> None:

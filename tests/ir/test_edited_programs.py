@@ -66,7 +66,7 @@ def test_freezing_one_round_keeps_one_definition() -> None:
 
 def test_only_one_round_is_frozen() -> None:
     graph = graph_of()
-    marks = Mark.of(Freeze(tuple(f"{path}.*" for path in ("b.0", "b.2", "b.3", "logits"))).apply(graph))
+    marks = Mark.from_graph(Freeze(tuple(f"{path}.*" for path in ("b.0", "b.2", "b.3", "logits"))).apply(graph))
     frozen = marks.apply(graph)
     assert authors(frozen) == authors(graph)
     table = outline(frozen).weights

@@ -6,7 +6,7 @@ import torch
 
 import modgraph
 from modgraph.backends.torch import build
-from modgraph.ir import learnt_weights, moved_states, weights_behind, with_losses
+from modgraph.ir import find_moved_states, learnt_weights, weights_behind, with_losses
 
 SPEC = """
 model m() {
@@ -59,10 +59,10 @@ def test_that_is_where_gradients_arrive() -> None:
 
 def test_a_graph_with_one_loss_moves_the_states_that_go_with_it() -> None:
     graph = modgraph.loads(SPEC).ir
-    assert set(moved_states(graph)) == {"centre.value", "error.value", "steps.value"}
+    assert set(find_moved_states(graph)) == {"centre.value", "error.value", "steps.value"}
     first, second = (with_losses(graph, [name]) for name in graph.losses)
-    assert set(moved_states(first)) == {"centre.value", "steps.value"}
-    assert set(moved_states(second)) == {"error.value", "steps.value"}
+    assert set(find_moved_states(first)) == {"centre.value", "steps.value"}
+    assert set(find_moved_states(second)) == {"error.value", "steps.value"}
     assert [*first.losses, *second.losses] == [*graph.losses]
 
 

@@ -66,5 +66,5 @@ def weights_of(model: Model) -> dict[str, Array]:
 def lowerings_of(program: modgraph.Program) -> tuple[str, ...]:
     """The forms of the only route that is computed as one."""
     (part, *_) = program.ir.parts()
-    (route,) = part.graph.of_kind(RouteNode)
+    (route,) = part.graph.nodes_of(RouteNode)
     return tuple(each.name for each in part.graph.declaration_of(route).lowerings(part.facts_of(route)))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax
 
 import modgraph
-from modgraph.ir import forced_key
+from modgraph.ir import make_forced_key
 from modgraph.nn import DRAW
 from tests.nn.by_router import DIM, WIDTH, given_by, lowerings_of, messages_of, model_by, randomised, weights_of
 
@@ -78,7 +78,7 @@ def test_in_training_modules_are_sampled_with_their_probabilities() -> None:
 def test_a_forced_choice_is_made_and_the_rest_sampled(training: bool) -> None:
     model = model_by("categorical(2)", 5).train(training)
     choice = torch.tensor([[3, 1], [DRAW, 4], [0, DRAW]]).expand(200, 3, 2)
-    batch = {"x": torch.ones(200, 3, DIM).double(), forced_key("y.p.selected.draw"): choice}
+    batch = {"x": torch.ones(200, 3, DIM).double(), make_forced_key("y.p.selected.draw"): choice}
     torch.manual_seed(0)
     found = model.compute(batch, routing=True).routing["p.selected"].argmax(-1)
     assert (found == choice)[choice != DRAW].all()
@@ -93,7 +93,7 @@ def test_choices_of_routes_are_forced_in_scans_too() -> None:
     model = modgraph.loads(text).build().train()
     xs = torch.randn(4, 5, 3)
     outer, inner = torch.randint(3, (4, 1, 2)), torch.randint(3, (4, 5, 1, 2))
-    batch = {"xs": xs, forced_key("a.p.selected.draw"): outer, forced_key("states.h.p.selected.draw"): inner}
+    batch = {"xs": xs, make_forced_key("a.p.selected.draw"): outer, make_forced_key("states.h.p.selected.draw"): inner}
     routing = model.compute(batch, losses=False, routing=True).routing
     assert set(routing) >= {"p.selected", "states.p.selected"}
     torch.testing.assert_close(routing["p.selected"].argmax(-1), outer)

@@ -26,7 +26,7 @@ def lowerings_of(name: str, modules: str) -> list[tuple[str, str]]:
     """The text of a router's example over such modules, and each form that its route may have."""
     text = PADDED[name].replace("linear(4)", modules).replace("linear(6)", modules)
     part = modgraph.loads(text).ir.parts()[0]
-    (route,) = part.graph.of_kind(RouteNode)
+    (route,) = part.graph.nodes_of(RouteNode)
     router = part.graph.router_of(route).router
     known = (*router.lowerings(part.facts_of(route)), router.reference_lowering)
     return [(text, lowering) for lowering in dict.fromkeys(each.name for each in known)]

@@ -172,7 +172,7 @@ IN_TRAINING = {"normal_noise", "within_capacity", "training_or_inference"}
 def test_inference_drops_noise_and_capacity(router: str) -> None:
     graph = modgraph.loads(TRAINED.replace("ROUTER", router)).ir
     before, after = (
-        {node.op.name for node in each.of_kind(OpNode)} for each in (graph, apply_passes(graph, INFERENCE))
+        {node.op.name for node in each.nodes_of(OpNode)} for each in (graph, apply_passes(graph, INFERENCE))
     )
     assert len(before & IN_TRAINING) == 2 and not after & IN_TRAINING
-    assert not any("noise" in each.name for each in apply_passes(graph, INFERENCE).of_kind(OpNode))
+    assert not any("noise" in each.name for each in apply_passes(graph, INFERENCE).nodes_of(OpNode))

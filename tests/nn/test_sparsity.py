@@ -100,7 +100,7 @@ def text_of(weights: str) -> str:
 def routed(graph: Graph) -> tuple[str, tuple[str, ...]]:
     """The router of the only route, and its forms."""
     (part,) = graph.parts()
-    (route,) = part.graph.of_kind(RouteNode)
+    (route,) = part.graph.nodes_of(RouteNode)
     router = part.graph.declaration_of(route)
     return router.name, tuple(each.name for each in router.lowerings(part.facts_of(route)))
 

@@ -124,7 +124,7 @@ def results_of(case: Case, lowering: str, filling: float) -> tuple[Model, list[T
 
 def lowerings_of(case: Case) -> list[str]:
     (part, *_) = modgraph.loads(case.text).ir.parts()
-    (route,) = part.graph.of_kind(RouteNode)
+    (route,) = part.graph.nodes_of(RouteNode)
     return [each.name for each in part.graph.router_of(route).router.lowerings(part.facts_of(route))]
 
 
@@ -193,7 +193,7 @@ def test_only_a_choice_is_computed_and_as_if_every_module_ran(
     text = text.replace("MESSAGE", str([*message])[1:-1]).replace("MODULES", MESSAGES[message])
     ones = [1] * len(message)
     program, rng = modgraph.loads(text), np.random.default_rng(seed)
-    (route,) = program.ir.of_kind(RouteNode)
+    (route,) = program.ir.nodes_of(RouteNode)
     assert program.ir.router_of(route).router.name == ("chosen" if along == -1 else "chosen_senders")
     scores = rng.integers(0, 3, (BATCH, *map(size, axes), 4)).astype(float)
     images = np.where(padding(axes, len(message)), filling, rng.normal(size=(BATCH, *map(size, axes), *message)))

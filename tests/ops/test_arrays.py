@@ -11,7 +11,7 @@ from modgraph_runtime import Bundle
 
 import modgraph
 from modgraph.diagnostics import ModgraphError, Report, Source
-from modgraph.ir import UnreadableGraph, from_json, grow, moved_states, to_json, weights_of
+from modgraph.ir import UnreadableGraph, find_moved_states, from_json, grow, to_json, weights_of
 from modgraph.ir.text.parse import parse_text
 from modgraph.passes import INFERENCE, apply_passes
 from modgraph.syntax.format import format_source
@@ -72,15 +72,15 @@ BALANCED = """model m() {
 def test_the_graph_knows_what_a_state_becomes_and_inference_does_not() -> None:
     program = modgraph.loads(BALANCED)
     graph = program.ir
-    (weight,) = moved_states(graph)
-    assert weight == "bias.value" and moved_states(from_json(to_json(graph))) == moved_states(graph)
+    (weight,) = find_moved_states(graph)
+    assert weight == "bias.value" and find_moved_states(from_json(to_json(graph))) == find_moved_states(graph)
     assert parse_text(str(graph)) == graph
     (state,) = (each for each in weights_of(graph) if each.buffer)
     assert state.name == weight and str(state.axes[0]) == "p=3"
     assert program.cost().parameters == sum(each.numel() for each in program.build().parameters())
-    assert not moved_states(apply_passes(graph, INFERENCE)) and "state(" in str(apply_passes(graph, INFERENCE))
+    assert not find_moved_states(apply_passes(graph, INFERENCE)) and "state(" in str(apply_passes(graph, INFERENCE))
     frozen = BALANCED.replace("state bias: float[p] = zeros", "frozen { state bias: float[p] = zeros }")
-    assert not moved_states(modgraph.loads(frozen).ir)
+    assert not find_moved_states(modgraph.loads(frozen).ir)
 
 
 def test_a_state_decides_and_is_a_constant_in_a_bundle(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ model m() {
 
 def test_a_router_balances_itself_by_a_state_of_its_own() -> None:
     program = modgraph.loads(ROUTER)
-    assert [*moved_states(program.ir)] == ["r.bias.value"]
+    assert [*find_moved_states(program.ir)] == ["r.bias.value"]
     assert not program.warnings
     unruled = modgraph.loads(ROUTER.replace("scores + bias -> top_k", "scores -> top_k"))
     assert {each.code for each in unruled.warnings} == {"MG404", "MG407"}  # the state decides nothing

@@ -216,9 +216,9 @@ def test_what_does_not_fit_is_reported(text: str, words: str) -> None:
 def test_a_new_axis_of_a_pool_grows_with_it() -> None:
     body = "input x: float[4] pool expert[3] = linear(4) y = x -> new_axis(expert) -> expert -> mean output y"
     grown = grow(modgraph.loads(f"model m() {{ {body} }}").ir, "expert", 2)
-    assert next(str(node.types[0]) for node in grown.of_kind(OpNode)) == "float[expert=5, 4]"
+    assert next(str(node.types[0]) for node in grown.nodes_of(OpNode)) == "float[expert=5, 4]"
     longer = modgraph.loads(f"model m() {{ {body.replace('y =', 'grow expert[1] y =')} }}").ir
-    assert next(str(node.types[0]) for node in longer.of_kind(OpNode)) == "float[expert=4, 4]"
+    assert next(str(node.types[0]) for node in longer.nodes_of(OpNode)) == "float[expert=4, 4]"
 
 
 def test_parts_may_be_of_unequal_length() -> None:

@@ -13,7 +13,7 @@ import modgraph
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError
 from modgraph.nn import Draw, Shard, WithinCapacity, use_shard
-from modgraph.passes import INFERENCE, apply_passes, optimised
+from modgraph.passes import INFERENCE, apply_passes, optimise
 from tests.nn.gmoe_in_numpy import dropped
 
 LENGTH = torch.tensor([5, 3, 0])
@@ -47,7 +47,7 @@ def test_what_only_noise_makes_is_zero_in_inference() -> None:
       y = x -> gumbel_noise output wide output y }"""
     program = modgraph.loads(text)
     x = torch.randn(2, 3, 4)
-    for model in (program.build().eval(), Model(program.ir, optimised(program.ir, INFERENCE)).train()):
+    for model in (program.build().eval(), Model(program.ir, optimise(program.ir, INFERENCE)).train()):
         wide, y = model.compute({"x": x}).outputs.values()
         torch.testing.assert_close(wide, x.mean(-2, keepdim=True).expand_as(x), rtol=0, atol=0)
         assert not y.any()
@@ -117,7 +117,7 @@ def test_inference_takes_the_most_probable_whatever_an_operand_says() -> None:
 
 def test_an_export_draws_nothing_and_takes_no_word_for_it() -> None:
     program = modgraph.loads("model m() { input s: float[2, 4] input t: float[2] y = (s, t) -> draw output y }")
-    model = Model(program.ir, optimised(program.ir, INFERENCE))
+    model = Model(program.ir, optimise(program.ir, INFERENCE))
     s = torch.tensor([[[0.0, 2, 2, 1], [3, 3, 3, 3]]])
     found = model.compute({"s": s, "t": torch.tensor([[3.0, 3.0]])}).outputs["y"]
     assert found.argmax(-1).tolist() == [[1, 0]]

@@ -24,8 +24,8 @@ DECLARATIONS: dict[str, type[Declaration]] = {
 def test_every_op_and_router_has_an_example_that_uses_it_once() -> None:
     for name, text in EXAMPLES.items():
         graph = modgraph.loads(text).ir
-        used = [node.op.name for node in graph.of_kind(OpNode)]
-        used += [f"router {graph.declaration_of(route).name}" for route in graph.of_kind(RouteNode)]
+        used = [node.op.name for node in graph.nodes_of(OpNode)]
+        used += [f"router {graph.declaration_of(route).name}" for route in graph.nodes_of(RouteNode)]
         assert used.count(name) == 1, name
 
 
@@ -64,7 +64,7 @@ def test_inferred_types_are_those_of_the_values(name: str, training: bool) -> No
 def test_every_router_routes_inside_a_scan_in_all_its_lowerings(name: str) -> None:
     program = modgraph.loads(ROUTERS_IN_SCAN[name])
     part = program.ir.parts()[-1]
-    (route,) = part.graph.of_kind(RouteNode)
+    (route,) = part.graph.nodes_of(RouteNode)
     x = torch.randn(3, 4, 5, 6, dtype=torch.float64)
     found = []
     for lowering in part.graph.declaration_of(route).lowerings(part.facts_of(route)):

@@ -20,7 +20,7 @@ OF_OPERANDS = [
 def test_a_gradient_reaches_the_operands_that_a_declaration_does_not_except(use: str) -> None:
     node, signature = USES[use]
     slots = node.op.slots_of(len(signature.operands))
-    is_choice = node.op.chosen(signature) is not None
+    is_choice = node.op.choice_bound(signature) is not None
     as_is = node.op.taken_as_is
     given = [(sparse if at in as_is else dense)(each, at) for at, each in enumerate(signature.operands)]
     operands = [each.requires_grad_() for each in given]

@@ -42,7 +42,7 @@ def ops() -> Iterator[tuple[OpNode, Signature]]:
     seen = set()
     for text in TEXTS:
         graph = modgraph.loads(text).ir
-        for node in graph.of_kind(OpNode):
+        for node in graph.nodes_of(OpNode):
             signature = graph.signature(node)
             of_examples = all(each.dtype == "float" and each.per == "example" for each in signature.operands)
             if of_examples and not node.op.is_array and (node.op, signature.operands) not in seen:
@@ -158,7 +158,7 @@ def test_where_an_op_makes_zeros_neither_it_nor_its_gradient_is_anything_else(us
 def test_an_op_that_keeps_zeros_says_so(use: str) -> None:
     """What is zero exactly where an operand is, and elsewhere not, follows from the declaration."""
     node, signature = USES[use]
-    declared = bool(node.op.zero_with()) or node.op.chosen(signature) is not None or isinstance(node.op, State)
+    declared = bool(node.op.zero_with()) or node.op.choice_bound(signature) is not None or isinstance(node.op, State)
     known = (ANYWHERE,) * len(signature.operands)
     if declared or any(each.dtype != "float" for each in signature.results):
         return
@@ -178,7 +178,7 @@ def test_an_op_that_keeps_zeros_says_so(use: str) -> None:
 @pytest.mark.parametrize("right", [-1.0, 0.0, 1.5, 2.0, 9.0])
 @pytest.mark.parametrize("size", [1, 4, None])
 def test_how_many_ranks_a_comparison_chooses_is_counted(sign: str, right: float, size: int | None) -> None:
-    found = COMPARISONS[sign](right=right).chosen_ranks(size)
+    found = COMPARISONS[sign](right=right).choice_ranks(size)
     ranks = range(50 if size is None else size)
     satisfied = [rank for rank in ranks if eval(f"{rank} {sign} {right}")]
     if size is None and 49 in satisfied:

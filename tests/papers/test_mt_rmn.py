@@ -161,7 +161,7 @@ def noise_of(
     model: Model, batch: dict[str, Tensor], wanted: tuple[Result, ...]
 ) -> tuple[list[Tensor], dict[Any, Array]]:
     """Results of a training step on one example, and the noise of each of its gates, by the keys of the reference."""
-    nodes = [node for node in model.graph.of_kind(OpNode) if isinstance(node.op, GumbelNoise)]
+    nodes = [node for node in model.graph.nodes_of(OpNode) if isinstance(node.op, GumbelNoise)]
     results = model.results(batch, (*wanted, *(Result(node.name) for node in nodes)))
     found: dict[Any, Array] = {}
     for node, value in zip(nodes, results[len(wanted) :], strict=True):

@@ -19,8 +19,8 @@ from modgraph.backends.onnx import exportable
 from modgraph.backends.torch import Model, build
 from modgraph.cli import main
 from modgraph.inspect.cost import cost_of
-from modgraph.ir import Grow, moved_states, weights_of, with_losses
-from modgraph.ir.edits import Freeze, replayed
+from modgraph.ir import Grow, find_moved_states, weights_of, with_losses
+from modgraph.ir.edits import Freeze, replay_edits
 from modgraph.passes import BUNDLE, INFERENCE, NoveltyAsOutputs, WithoutNovelty, apply_passes, pipeline_behind
 from modgraph.store.architecture import read_architecture
 from modgraph.training.losses import learnt_from, losses_called, weigh_losses
@@ -134,7 +134,7 @@ def test_in_training_a_mixture_is_random_or_soft_where_it_is_not_in_inference() 
 def test_a_record_holds_the_last_errors_and_scores_by_them() -> None:
     """Batches of all sizes, one larger than the record."""
     model = model_of(keeps=7).train()
-    reference, moved = in_numpy(model, keeps=7), moved_states(model.graph)
+    reference, moved = in_numpy(model, keeps=7), find_moved_states(model.graph)
     compared = 0
     for step, size in enumerate((1, 1, 2, 9, 4)):
         images = images_of(size, seed=step)
@@ -161,7 +161,7 @@ def _move(model: Model, images: Tensor, moved: dict[str, Any]) -> None:
 
 def test_a_block_grows_only_where_all_of_its_descriptors_are_surprised() -> None:
     model, images = model_of(keeps=6).eval(), images_of(6)
-    _move(model, images, moved_states(model.graph))
+    _move(model, images, find_moved_states(model.graph))
     condition = model.graph.inputs("blocks.2.adapter.growth")["when"]
     record = model.get_buffer("blocks.2.record.errors.value")
     for surprised in range(4):
@@ -184,7 +184,7 @@ def test_only_descriptors_are_taught_by_their_losses() -> None:
 def test_a_descriptors_loss_is_that_of_the_newest_and_its_gradient_that_of_all(weight: float) -> None:
     """Block 1 has grown, so that its first descriptor is frozen; all of block 2 is. Compared with numpy."""
     began = modgraph.load(SPEC, **{**TINY, "adapters": [1, 1, 1]}).ir
-    graph = replayed(began, [Freeze(()), Grow("blocks.1.adapter")])
+    graph = replay_edits(began, [Freeze(()), Grow("blocks.1.adapter")])
     plain = weigh_losses(with_losses(graph, losses_called(graph, ["novelty.*"])), {"novelty.1": weight})
     reported = learnt_from(weigh_losses(graph, {"novelty.1": weight}), plain.losses, {})
     images, models = images_of(3), [build(each, seed=1).double().train() for each in (plain, reported)]
@@ -224,7 +224,7 @@ def described() -> Model:
     sizes = {"depth": 2, "adapters": [1, 1], "expands": [1], "dim": 24, "hidden": 8}
     model, images = modgraph.load(SPEC, **{**TINY, **sizes}).build(seed=0).double().train(), digits()[:800]
     learned = [weight for name, weight in model.named_parameters() if ".descriptor." in name]
-    optimizer, moved = torch.optim.SGD(learned, lr=0.05, momentum=0.9), moved_states(model.graph)
+    optimizer, moved = torch.optim.SGD(learned, lr=0.05, momentum=0.9), find_moved_states(model.graph)
     for step in range(60):
         batch = images[torch.arange(32 * step, 32 * step + 32) % 800]
         error, *values = model.results({"image": batch}, (model.graph.losses["loss.novelty.1"], *moved.values()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modgraph.ir import Graph, InputNode, OutputNode, Part, RouteNode, Rule, ScanNode, needed_in
+from modgraph.ir import Graph, InputNode, OutputNode, Part, RouteNode, Rule, ScanNode, find_dependencies
 from modgraph.passes import (
     ComputeOnce,
     Determinize,
@@ -23,7 +23,7 @@ from modgraph.passes import (
     routes_by_path,
 )
 from modgraph.passes.determinize import deterministic
-from modgraph.passes.fold import folded
+from modgraph.passes.fold import fold_node
 from modgraph.passes.hoist import invariant_ops, mark_once
 from modgraph.passes.inference import dead_nodes
 from modgraph.passes.merge import equal_nodes
@@ -36,7 +36,7 @@ def ensures(each: Pass, graph: Graph) -> bool:
     parts = [*graph.parts(), *(Part(region.graph) for _, region in graph.modules())]
     match each:
         case InferenceOnly():  # no losses, and nothing that is not an input and that no output needs
-            needed = needed_in(graph, graph.outputs.values()).nodes
+            needed = find_dependencies(graph, graph.outputs.values()).nodes
             return all(isinstance(node, InputNode | OutputNode) or node.name in needed for node in graph)
         case Determinize():
             return _stays(deterministic(), parts)
@@ -44,15 +44,15 @@ def ensures(each: Pass, graph: Graph) -> bool:
             routes = routes_by_path(graph).values()
             return all(each.choice(part, route).name == route.lowering for part, route in routes)
         case Split():
-            return not any(is_whole(node, part.graph) for part in parts for node in part.graph.of_kind(RouteNode))
+            return not any(is_whole(node, part.graph) for part in parts for node in part.graph.nodes_of(RouteNode))
         case Fold():
-            return _stays(folded, graph.parts())
+            return _stays(fold_node, graph.parts())
         case Merge():
             return not equal_nodes(graph)[0]
         case Reassociate():
             return not images(graph)
         case Hoist():
-            return not any(map(invariant_ops, graph.of_kind(ScanNode)))
+            return not any(map(invariant_ops, graph.nodes_of(ScanNode)))
         case Prune():
             return not dead_nodes(graph, each.asked)
         case ComputeOnce():

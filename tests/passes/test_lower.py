@@ -36,7 +36,7 @@ def test_unknown_lowerings_are_refused_with_those_of_every_route(capsys: pytest.
     printed = capsys.readouterr().err
     graph = modgraph.load("specs/mt_rmn.mod").ir
     for part in graph.parts():
-        for route in part.graph.of_kind(RouteNode):
+        for route in part.graph.nodes_of(RouteNode):
             for lowering in part.graph.declaration_of(route).lowerings(part.facts_of(route)):
                 assert lowering.name in printed, f"{lowering.name} of {route.name} is not listed"
     assert main(["compile", "specs/smn.mod", "--lowering", "factorized"]) == 1
@@ -56,7 +56,7 @@ def test_a_lowering_is_refused_of_a_model_without_routes(tmp_path: Path, capsys:
 @pytest.mark.parametrize("name", ROUTER_EXAMPLES)
 def test_every_router_has_a_lowering_for_training_and_one_for_export(name: str) -> None:
     graph = modgraph.loads(ROUTER_EXAMPLES[name]).ir
-    (route,) = graph.of_kind(RouteNode)
+    (route,) = graph.nodes_of(RouteNode)
     offered = graph.declaration_of(route).lowerings(facts_of(graph.pool_of(route)))
     best = next(lowering for lowering in offered if lowering.exportable)
     assert lowerings_of(apply_passes(graph, INFERENCE)) == {best.name}

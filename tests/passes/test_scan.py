@@ -28,7 +28,7 @@ BODY = """model m() {
 
 
 def scan_of(graph: Graph) -> ScanNode:
-    (scan,) = graph.of_kind(ScanNode)
+    (scan,) = graph.nodes_of(ScanNode)
     return scan
 
 

@@ -72,7 +72,7 @@ def compare(program: Program, batch: Batch, model: Model, training: bool = False
     draws = {**_samples(model, tensors), **_forced(program, batch)} if training else {}
     model.load_state_dict({name: torch.from_numpy(each) for name, each in weights.items()})
     if training:
-        tensors |= {f"{name}:told": torch.from_numpy(each) for name, each in _forced(program, batch).items()}
+        tensors |= {f"{name}:forced": torch.from_numpy(each) for name, each in _forced(program, batch).items()}
     expected = interpret(record_of(program), weights, batch, training=training, draws=draws)
     torch.manual_seed(SEED)
     with torch.no_grad():
@@ -88,7 +88,7 @@ def _samples(model: Model, batch: dict[str, torch.Tensor]) -> dict[str, Array]:
     graph, found = model.graph, {}
     wanted = (*graph.outputs.values(), *graph.losses.values(), *graph.records().values())
     needed = _needed(graph, wanted)
-    nodes = [node for node in graph.of_kind(OpNode) if node.op.name in CHANCE and node.name in needed]
+    nodes = [node for node in graph.nodes_of(OpNode) if node.op.name in CHANCE and node.name in needed]
     scales = [graph.inputs(node.name).get("deviation") for node in nodes]
     torch.manual_seed(SEED)
     with torch.no_grad():
@@ -117,8 +117,8 @@ def _forced(program: Program, batch: Batch) -> dict[str, Array]:
     """Numbers of places for the draws in scans, [B, T, ...]."""
     rng, found = np.random.default_rng(SEED), {}
     count = len(next(iter(batch.values())))
-    for scan in program.ir.of_kind(ScanNode):
-        for node in scan.region.graph.of_kind(OpNode):
+    for scan in program.ir.nodes_of(ScanNode):
+        for node in scan.region.graph.nodes_of(OpNode):
             if node.op.draws:
                 place = scan.region.graph.signature(node).axes.bound["position"]
                 *shape, time = (axis.size or LONGEST for axis in (*node.types[0].shape, scan.types[0].shape[0]))

@@ -15,7 +15,7 @@ import pytest
 from modgraph.backends.torch import build
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, Grow, replayed, to_json
+from modgraph.ir import Graph, Grow, replay_edits, to_json
 from modgraph.store.architecture import Kind, read_architecture
 from modgraph.store.checkpoint import newest_checkpoint, write_checkpoint
 from modgraph.store.growth import growth_of, read_detection, read_edits, threshold_of
@@ -80,7 +80,7 @@ def test_the_edits_that_are_read_lead_from_the_first_graph_to_the_last(run: Path
     directory = RunDirectory(run)
     graph = directory.read_graph()
     for edited in Journal(directory.growth).read(read_edits):
-        graph = replayed(graph, edited["edits"])
+        graph = replay_edits(graph, edited["edits"])
         assert graph.hash() == edited["hash"]
     assert graph == directory.graph_now()
 

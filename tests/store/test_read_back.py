@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from modgraph.ir import Graph, NotReadBack, stored_form
+from modgraph.ir import Graph, NotReadBack, to_verified_json
 from modgraph.program import loads
 from modgraph.store.run_directory import STARTED, RunDirectory
 from modgraph.syntax.limits import SOURCE_BYTES
@@ -18,7 +18,7 @@ SPEC = "model m(p=[1]) { input x: float[6] y = x -> linear(3) output y }"
 
 def test_a_graph_that_cannot_be_read_again_is_a_fault_before_any_file_is_written(tmp_path: Path) -> None:
     with pytest.raises(NotReadBack, match="is no name"):
-        stored_form(Graph("two words"))
+        to_verified_json(Graph("two words"))
     with pytest.raises(NotReadBack):
         RunDirectory(tmp_path).create("", {}, Graph("two words"), "", {})
     assert not any(tmp_path.iterdir()), "something was written"
@@ -44,4 +44,4 @@ def test_a_run_whose_parameters_are_lists_of_lists_and_ranges_opens_again(tmp_pa
 def test_modules_whose_results_differ_only_in_names_of_axes_read_back() -> None:
     text = """model m() { input x: float[5, 6] pool p[4] = linear(3) s = x -> linear(p)
       pool q = [linear(3) -> gelu -> linear(4), identity, linear(4)] y = s -> q output y }"""
-    stored_form(loads(text).ir)
+    to_verified_json(loads(text).ir)

@@ -16,7 +16,7 @@ from matplotlib.image import imread
 from modgraph.cli import main
 from modgraph.data import Arrays
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Result, needed_in
+from modgraph.ir import Result, find_dependencies
 from modgraph.program import loads
 from modgraph.trace.places_picture import pixels_of as pixels_of_image
 from modgraph.trace.places_picture import places_picture
@@ -151,7 +151,7 @@ def test_a_shared_router_is_cut_short_on_only_one_route(sequence: Path) -> None:
     """The second route's rounds start from what the first yields after all of its own."""
     run = load_run(sequence)
     model, arrays = run.model(), run.splits()["test"]
-    needed = needed_in(model.graph, [Result("s.mean")]).nodes
+    needed = find_dependencies(model.graph, [Result("s.mean")]).nodes
     second = [route for route in model.graph.decisions() if route.name in needed][-1]
     gates = record(model, arrays, second).gates
     batch = {name: torch.from_numpy(array) for name, array in arrays.values.items()}

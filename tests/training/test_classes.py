@@ -12,7 +12,7 @@ from modgraph.backends.torch import build
 from modgraph.data import Arrays
 from modgraph.data.declaration import check, refuse_labels_beyond
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Freeze, Grow, Shrink, comparisons, module_axes, replayed
+from modgraph.ir import Freeze, Grow, Shrink, comparisons, module_axes, replay_edits
 from modgraph.metrics.metrics import measure
 from modgraph.program import loads
 from modgraph.store.checkpoint import Checkpoint
@@ -56,7 +56,7 @@ def test_of_a_frozen_model_only_the_rows_of_new_classes_learn(tmp_path: Path) ->
     with start_run(str(written(tmp_path, SPEC)), None, {}, str(tmp_path / "run")) as engine:
         stop_before(engine, 3)
         before = {name: each.clone() for name, each in engine.checkpoint().weights.items()}
-        change_graph(engine, replayed(engine.state.graph, [Freeze(), Grow("kind")]))
+        change_graph(engine, replay_edits(engine.state.graph, [Freeze(), Grow("kind")]))
         stop_before(engine, 6)
         after = engine.checkpoint().weights
         along = module_axes(engine.state.graph)
@@ -72,7 +72,7 @@ def test_classes_that_are_added_count_as_much_as_any() -> None:
     grown = Grow("kind", 2).apply(graph)
     (compared,) = comparisons(grown)
     assert compared.class_weights == (2, 1, 3, 1, 1)
-    assert replayed(grown, Grow("kind", 2).invert(graph)) == graph
+    assert replay_edits(grown, Grow("kind", 2).invert(graph)) == graph
     with pytest.raises(Misfit, match="would be lost"):
         Shrink("kind").apply(graph)
 

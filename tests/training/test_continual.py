@@ -19,7 +19,7 @@ from modgraph.backends.torch import build
 from modgraph.cli import main
 from modgraph.data import Arrays
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, Grow, edit_from_json, module_axes, replayed, weights_of
+from modgraph.ir import Graph, Grow, edit_from_json, module_axes, replay_edits, weights_of
 from modgraph.nn import CrossEntropy
 from modgraph.store.checkpoint import Checkpoint, read_checkpoint
 from modgraph.store.journal import Journal
@@ -143,7 +143,7 @@ def test_the_edits_of_the_log_make_the_last_graph_of_the_first(grown: Path) -> N
     directory = RunDirectory(grown)
     graph = directory.read_graph()
     for line in lines(grown, "growth.jsonl"):
-        graph = replayed(graph, [edit_from_json(edit) for edit in line["edits"]])
+        graph = replay_edits(graph, [edit_from_json(edit) for edit in line["edits"]])
         assert graph.hash() == line["hash"]
     assert graph == directory.graph_now() == replayed_graph(directory)
     growths = [(line["task"], line["module"]) for line in lines(grown, "growth.jsonl") if "pool" in line]

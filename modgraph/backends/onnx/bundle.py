@@ -23,9 +23,9 @@ from modgraph.backends.report import describe_routes
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import CannotWrite, files_of_bundle, refuse_foreign, replacing, writing
-from modgraph.ir import Graph, Node, OpNode, ScanNode, needed_in, stored_form
+from modgraph.ir import Graph, Node, OpNode, ScanNode, find_dependencies, to_verified_json
 from modgraph.ops.array import State
-from modgraph.passes import Pass, apply_passes, choices, novelties, optimised, without_outputs
+from modgraph.passes import Pass, apply_passes, choices, drop_outputs, novelties, optimise
 from modgraph.passes.pipelines import BUNDLE, OPTIMISE, WITH_NOVELTY, WITHOUT_NOVELTY, export_pipeline
 from modgraph.store.records import json_text
 
@@ -104,12 +104,12 @@ def export(
     target, manifest_path = files_of_bundle(path)
     _check_place(target, force)
     others = outputs_but(model.graph, only)
-    if novelty and not novelties(apply_passes(model.graph, without_outputs(others))):
+    if novelty and not novelties(apply_passes(model.graph, drop_outputs(others))):
         raise ModgraphError([NoNovelty(model=model.graph.name)])
     inference = deterministic(model, export_pipeline(routing, novelty, others))
     graph = inference.graph
     _check_model(inference)
-    stored_form(graph)  # first of all: every reader of the bundle needs this graph
+    to_verified_json(graph)  # first of all: every reader of the bundle needs this graph
     described = describe(description, model.graph)
     tried = Examples.from_arrays(graph, examples)
     traced = trace(inference, tried)
@@ -143,7 +143,7 @@ def export(
 def exportable(model: Model, left_out: Iterable[str] = ()) -> list[Model]:
     """The models for inference, without some outputs, that a bundle may be of, by what it does with novelty."""
     pipelines = (WITHOUT_NOVELTY, BUNDLE, WITH_NOVELTY) if novelties(model.graph) else (BUNDLE,)
-    first = without_outputs(left_out)
+    first = drop_outputs(left_out)
     return [deterministic(model, (*first, *each)) for each in pipelines]
 
 
@@ -153,7 +153,7 @@ def deterministic(model: Model, pipeline: tuple[Pass, ...] = BUNDLE) -> Model:
         raise TypeError(f"export takes a model that modgraph built, not {type(model).__name__}")
     graph = apply_passes(model.graph, pipeline)
     with torch.device("meta"):
-        inference = Model(graph, optimised(graph, OPTIMISE))
+        inference = Model(graph, optimise(graph, OPTIMISE))
     inference.to_empty(device="cpu")
     weights = model.state_dict()
     inference.load_state_dict({name: weights[name] for name in inference.state_dict()})
@@ -180,7 +180,7 @@ def _check_model(model: Model) -> None:
     """Raises `ModgraphError` if there is no inference to export: no number, or none for an example alone."""
     graph, found = model.graph, list[Diagnostic]()
     for name, result in graph.outputs.items():
-        needed = needed_in(graph, [result]).nodes
+        needed = find_dependencies(graph, [result]).nodes
         wide = next((node for node in sorted(needed) if _is_over_batch(graph, graph[node])), None)
         if wide:
             found.append(OfWholeBatch(output=name, node=wide))

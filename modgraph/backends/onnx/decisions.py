@@ -51,7 +51,7 @@ class Decisions:
         self.inside = [  # what selects in pools inside pools, and along which axis
             (expert.computes[route.name].router, AXES[along])  # type: ignore[attr-defined]
             for expert in (each for each in model.modules() if isinstance(each, Expert))
-            for route in expert.region.graph.of_kind(RouteNode)
+            for route in expert.region.graph.nodes_of(RouteNode)
             if (along := expert.region.graph.declaration_of(route).chooses_along) is not None
         ]
         self.reached: dict[str, set[int]] = {name: set() for name in model.graph.pools()}
@@ -172,9 +172,9 @@ class GateCall:
 def gate_calls(graph: Graph) -> list[GateCall]:
     """Those of a graph, but for what a scan does in its steps."""
     bodies = tuple(f"{each.name}." for each in Part(graph).decisions() if each.facts.chooses_along is None)
-    nodes = {node.name: node for node in graph.of_kind(OpNode) if node.name.startswith(bodies)}
+    nodes = {node.name: node for node in graph.nodes_of(OpNode) if node.name.startswith(bodies)}
     nodes = {name: node for name, node in nodes.items() if isinstance(node.op, Above | TopK)}
-    for route in graph.of_kind(RouteNode):
+    for route in graph.nodes_of(RouteNode):
         if isinstance(graph.declaration_of(route), TokenChoice):
             nodes |= {node.name: node for node in _find_choosing(route, graph)}
     return [found for node in nodes.values() if (found := _call(graph, node)) is not None]
@@ -210,7 +210,7 @@ def _call(graph: Graph, node: OpNode) -> GateCall | None:
         lacks = signature.axes["left_lacks"], signature.axes["right_lacks"]
         return GateCall(compared, op, -1, padding, Arithmetic("-", *lacks, right=op.right))
     assert isinstance(op, Above | TopK)
-    place = op.chosen(signature).place
+    place = op.choice_bound(signature).place
     size = type_.shape[place].size if place is not None else None
     if place is None or (isinstance(op, TopK) and (size is None or op.k >= size)):
         return None
@@ -224,4 +224,4 @@ def _is_exact(result: Result, graph: Graph) -> bool:
     if not isinstance(node, OpNode):
         return False
     signature = graph.signature(node)
-    return node.op.chosen(signature) is not None or node.op.ranked(signature) is not None
+    return node.op.choice_bound(signature) is not None or node.op.ranking(signature) is not None

@@ -15,7 +15,7 @@ from torch import Tensor
 from modgraph.backends.errors import BadExamples
 from modgraph.backends.report import random_values
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, longest, padded_axes
+from modgraph.ir import Graph, find_padded_axes, longest
 from modgraph.types import TensorType
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -53,7 +53,7 @@ class Examples:
 
     def lengths(self) -> tuple[Lengths, ...]:
         """The lengths to try for each padded axis: a shorter and a longer one, different between axes."""
-        axes = padded_axes(self.graph)
+        axes = find_padded_axes(self.graph)
         if not axes:
             return ({},)
         if self.given is None:

@@ -43,7 +43,7 @@ def quantise(traced: Traced, model: Model) -> Traced:
 
     # Of routers, none; nor what the exporter has computed from weights, the normalised keys of a router for one. It
     # keeps no names of transposed weights.
-    routers = tuple(f"{node.name}." for part in model.graph.parts() for node in part.graph.of_kind(RouterNode))
+    routers = tuple(f"{node.name}." for part in model.graph.parts() for node in part.graph.nodes_of(RouterNode))
     left_out, weights = axes_of_inner_modules(model.graph), model.state_dict().items()
     known = [each.numpy() for name, each in weights if name not in left_out and not name.startswith(routers)]
     rounded = {_print(matrix) for weight in known if weight.ndim == 2 for matrix in (weight, weight.T)}

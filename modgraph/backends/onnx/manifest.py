@@ -16,7 +16,7 @@ from modgraph.backends.onnx.trace import Traced
 from modgraph.backends.onnx.verify import TOLERANCE, Verified
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError, did_you_mean
-from modgraph.ir import Graph, comparisons, longest, padded_axes, to_json
+from modgraph.ir import Graph, comparisons, find_padded_axes, longest, to_json
 from modgraph.ir.analysis.class_outputs import targets_of
 from modgraph.store.checkpoint_record import hash_of_values
 from modgraph.types import TensorType
@@ -103,7 +103,7 @@ def manifest_of(
         "inputs": [_port(name, type_, name) for name, type_ in graph.input_types.items()],
         "outputs": [port for port in ports if port["name"] in graph.outputs],
         "routing": [port for port in ports if port["name"] not in graph.outputs],
-        "axes": {axis: {"longest": limits[axis]} if axis in limits else {} for axis in padded_axes(graph)},
+        "axes": {axis: {"longest": limits[axis]} if axis in limits else {} for axis in find_padded_axes(graph)},
         "targets": {
             name: type_.as_json() for name, type_ in trained.target_types.items() if name not in left_out["targets"]
         },

@@ -29,7 +29,7 @@ def axes_of_inner_modules(graph: Graph) -> dict[str, int]:
     names = {
         region.graph.pool_of(route).axis.name
         for _, region in graph.modules()
-        for route in region.graph.of_kind(RouteNode)
+        for route in region.graph.nodes_of(RouteNode)
         if region.graph.declaration_of(route).chooses_along is not None
     }
     along = ((weight.name, [axis.name for axis in weight.axes]) for weight in weights_of(graph))

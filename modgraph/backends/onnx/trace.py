@@ -26,7 +26,7 @@ from modgraph.backends.onnx.program import NotCaptured, program_of
 from modgraph.backends.torch import Model
 from modgraph.backends.torch.construct import Namespace, attribute_path
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import padded_axes
+from modgraph.ir import find_padded_axes
 from modgraph.version import VERSION
 
 TRACED_BATCH = 2
@@ -80,7 +80,7 @@ def trace(model: Model, examples: Examples) -> Traced:
     example = examples.draw(0, TRACED_BATCH, examples.lengths()[-1])
     # Names of axes are the user's, and might mean something to torch: numbers.
     batch = torch.export.Dim("batch", min=1)
-    axes = {axis: torch.export.Dim(f"axis{at}", min=1) for at, axis in enumerate(padded_axes(graph))}
+    axes = {axis: torch.export.Dim(f"axis{at}", min=1) for at, axis in enumerate(find_padded_axes(graph))}
     dynamic = tuple(
         {0: batch, **{at: axes[axis.name] for at, axis in enumerate(type_.shape, 1) if axis.is_padded}}
         for type_ in types.values()

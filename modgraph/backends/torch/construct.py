@@ -141,10 +141,10 @@ def attribute_path(root: nn.Module, path: str) -> str:
 def build_shared(pool: PoolNode) -> Namespace | None:
     """What the modules of a pool have in common, by the owner of the weights in its region."""
     shared = Namespace()
-    if not pool.alike:
+    if not pool.is_homogeneous:
         return None
     region = pool.region(0).graph
-    for node in region.of_kind(OpNode):
+    for node in region.nodes_of(OpNode):
         if any(weight.shared for weight in node.op.all_weights()):
             path, positional, named = region.signature(node).constructor()
             shared.put(node.owner, resolve(path).Shared(*positional, **named))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from modgraph.ir import Compared, Graph, Padding, compared_in, comparisons, padding_of, with_missing_labels
+from modgraph.ir import Compared, Graph, Padding, comparisons, find_loss_targets, padding_of, with_missing_labels
 from modgraph.nn.padding import apply_mask, has_labels, make_label_mask, valid_along
 
 Batch = Mapping[str, Tensor]
@@ -56,7 +56,7 @@ def labels_of_losses(graph: Graph) -> dict[str, list[TargetLabels]]:
     if not missing:
         return {}
     labels = {each.target: TargetLabels.from_comparison(each, graph) for each in comparisons(graph)}
-    behind = {name: targets for name, targets in compared_in(graph).items() if targets and targets <= missing}
+    behind = {name: targets for name, targets in find_loss_targets(graph).items() if targets and targets <= missing}
     per_example = (name for name, result in graph.losses.items() if graph.type_of(result).per == "example")
     return {name: [labels[target] for target in sorted(behind[name])] for name in per_example if name in behind}
 

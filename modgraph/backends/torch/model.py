@@ -20,9 +20,9 @@ from modgraph.backends.torch.plan import Steps, plan_for
 from modgraph.backends.torch.run import Context, Plan
 from modgraph.backends.torch.states import MovedStates, is_recomputation
 from modgraph.backends.torch.whole_graph import disable_tracing, eager, whole_graph
-from modgraph.ir import Graph, Result, forced_key, free_draws, padding_of, weights_of
+from modgraph.ir import Graph, Result, free_draws, make_forced_key, padding_of, weights_of
 from modgraph.nn.padding import repeat_last
-from modgraph.passes import Moved, optimised, training_passes
+from modgraph.passes import Moved, optimise, training_passes
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Model(Namespace):
         computed = moved.graph
         self.graph, self.computed, self._moved = graph, computed, moved.results
         self._plans: dict[bool, dict[tuple[Result, ...], tuple[Plan, tuple[str, ...]]]] = {True: {}, False: {}}
-        self._forced = {forced_key(draw.name) for part in graph.parts() for draw in free_draws(part.graph)}
+        self._forced = {make_forced_key(draw.name) for part in graph.parts() for draw in free_draws(part.graph)}
         self._batch_types = BatchTypes.from_graph(graph, self._forced)
         self.moved_states = MovedStates.from_graph(computed)
         self._pending: dict[str, Tensor] = {}  # values that states take at the next call
@@ -263,7 +263,7 @@ def empty_model(
 ) -> Model:
     """A model whose weights have no numbers yet; `allocation` is what they are made in, if that is not memory."""
     with torch.device("meta"):
-        model = Model(graph, optimised(graph, training_passes(lowering, asked)))
+        model = Model(graph, optimise(graph, training_passes(lowering, asked)))
     weights = weights_of(graph)
     assert {weight.name for weight in weights} == set(model.state_dict()), "declared weights are not the module's"
     shapes = model.state_dict()

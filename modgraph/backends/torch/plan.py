@@ -9,7 +9,17 @@ from typing import Any
 from torch import Tensor
 
 from modgraph.backends.torch.run import Padding, Plan, Step
-from modgraph.ir import Graph, OpNode, Result, RouteNode, ScanNode, computed_once, forced_key, free_draws, is_free_draw
+from modgraph.ir import (
+    Graph,
+    OpNode,
+    Result,
+    RouteNode,
+    ScanNode,
+    find_computed_once,
+    free_draws,
+    is_free_draw,
+    make_forced_key,
+)
 from modgraph.nn import Parameter
 from modgraph.nn.array import expand_over_batch
 from modgraph.ops.elementwise import MaskPadding
@@ -34,7 +44,7 @@ class Once:
 
 def steps_of(graph: Graph, computes: Mapping[str, Callable[..., Any]], share: bool = True) -> list[Step[Result]]:
     """The steps of a graph in order; values that are the same for every example are computed `alone`, once."""
-    once = computed_once(graph) if share else frozenset[str]()
+    once = find_computed_once(graph) if share else frozenset[str]()
     return [_step(graph, node, computes[node.name], once) for node in graph if isinstance(node, Computed)]
 
 
@@ -42,7 +52,7 @@ def _step(graph: Graph, node: Computed, compute: Callable[..., Any], once: Set[s
     operands, lengths = _operands(graph, node, once), graph.lengths(node.name)
     step = Step(node.name, compute, operands)
     if isinstance(node, ScanNode):
-        inside = tuple(forced_key(draw.name) for draw in free_draws(node.region.graph))
+        inside = tuple(make_forced_key(draw.name) for draw in free_draws(node.region.graph))
         return replace(step, length=next(iter(lengths.values()), None), forced_inside=inside)
     op = node.op if isinstance(node, OpNode) else None
     if node.name in once:
@@ -52,7 +62,7 @@ def _step(graph: Graph, node: Computed, compute: Callable[..., Any], once: Set[s
         return replace(step, operands=(first, *operands), compute=Once(compute, len(graph.type_of(first).shape)))
     if op is not None and op.outside_training and len(operands) > 1:
         step = replace(step, evaluated=(operands[[*graph.inputs(node.name)].index(op.outside_training)],))
-    step = replace(step, forced=forced_key(node.name) if is_free_draw(node, graph) else "")
+    step = replace(step, forced=make_forced_key(node.name) if is_free_draw(node, graph) else "")
     if op is not None and op.over_batch:
         step = replace(step, takes_active=True, each=op.masks_each)
     if not lengths:

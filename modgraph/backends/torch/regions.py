@@ -27,7 +27,7 @@ class Expert(Namespace):
         super().__init__()
         self.region = region
         self.rank = len(region.argument_types[0].shape)
-        self.routes = bool(region.graph.of_kind(RouteNode))
+        self.routes = bool(region.graph.nodes_of(RouteNode))
         self.computes: Mapping[str, Callable[..., Any]] = {}
         self.plan = Plan()
         self.computes = compile(self)
@@ -49,7 +49,7 @@ class CompiledPool(Pool):
     def __init__(self, node: PoolNode, experts: list[Expert], shared: Namespace | None) -> None:
         super().__init__(experts, shared, len(node.message.shape), len(node.result.shape))
         self.region = node.region(0)
-        ops = self.region.graph.of_kind(OpNode) if node.alike and not node.has_pools else []
+        ops = self.region.graph.nodes_of(OpNode) if node.is_homogeneous and not node.has_pools else []
         self.columns: dict[str, list[Any]] = {op.name: [each.computes[op.name] for each in experts] for op in ops}
         self.of_one = Plan()
         self.row_plan: Plan | None = None

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from modgraph.backends.torch.construct import Namespace
-from modgraph.ir import Graph, Result, TargetNode, module_axes, moved_states, weights_of
+from modgraph.ir import Graph, Result, TargetNode, find_moved_states, module_axes, weights_of
 from modgraph.ir.analysis.learnt import ModuleAxis
 
 
@@ -25,10 +25,10 @@ class MovedStates:
     @classmethod
     def from_graph(cls, graph: Graph) -> MovedStates:
         """The moved states of a graph."""
-        results = moved_states(graph)
+        results = find_moved_states(graph)
         if not results:
             return cls({}, {}, {})
-        targets = {node.name for node in graph.of_kind(TargetNode)}
+        targets = {node.name for node in graph.nodes_of(TargetNode)}
         read = {name: frozenset(targets & graph.ancestors([result.node])) for name, result in results.items()}
         frozen = {weight.name for weight in weights_of(graph) if weight.frozen}
         return cls(results, read, {name: of for name, of in module_axes(graph).items() if name in frozen})

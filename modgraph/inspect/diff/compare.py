@@ -187,7 +187,7 @@ def _moves(matched: list[Matching], before: ir.Graph) -> Iterator[Moved]:
         for name in sorted({name for name, _ in votes}, key=natural):
             if named(name) != (other := elected.get(name, name)):
                 yield Moved(WEIGHTS, scope + name, scope + other)
-    pools = {pool.name for each in matched for level in each.levels for pool in level.graph.of_kind(ir.PoolNode)}
+    pools = {pool.name for each in matched for level in each.levels for pool in level.graph.nodes_of(ir.PoolNode)}
     for name, other in sorted(_elect(vote for _, old, new in pairs for vote in _axes(old, new)).items()):
         if name != other and not pools & {name, other}:
             yield Moved(AXIS, name, other)

@@ -180,7 +180,7 @@ def _names_of_weights(diff: Diff, before: Graph) -> Iterator[tuple[str, str]]:
     gone = [(each.kind, each.place) for each in diff.removed]
     gone += [(each.kind, each.before) for each in diff.changed if each.names & IDENTITY]
     heads = {split_place(place)[1] for _, place in gone}
-    ops = [(level, node) for level in levels for node in level.graph.of_kind(OpNode)]
+    ops = [(level, node) for level in levels for node in level.graph.nodes_of(OpNode)]
     gone += [(node.kind, level.place + node.name) for level, node in ops if is_below(heads, node.owner)]
     renames = Renames(diff.moved, before, gone)
     for level in levels:
@@ -245,7 +245,7 @@ class _Bodies:
         self._names: set[str] = set()
         for level in Level(graph).walk():
             calls: set[Call] = set()
-            for node in level.graph.of_kind(DecisionNode):
+            for node in level.graph.nodes_of(DecisionNode):
                 names = {node.name, *level.graph.uses(node.name).values()}
                 if places is None or not places.isdisjoint(level.place + name for name in names):
                     own = {call for call in node.calls if call.path == node.name}

@@ -170,7 +170,7 @@ class Matching(Pairs[str]):
         nodes = [{name: [name] for name in level.sources} for level in self.levels]
         owners: list[dict[str, list[str]]] = [{}, {}]
         for level, found in zip(self.levels, owners, strict=True):
-            for node in level.graph.of_kind(OpNode):
+            for node in level.graph.nodes_of(OpNode):
                 found.setdefault(node.owner, []).append(node.name)
         for named, others in (nodes, owners):
             for name, old in named.items():

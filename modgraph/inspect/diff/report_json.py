@@ -64,7 +64,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
 def _owners(graph: Graph) -> Iterator[tuple[str, str]]:
     """The names of ops with the owners of their weights, under which they are counted."""
     for part in graph.parts():
-        yield from ((node.name, node.owner) for node in part.graph.of_kind(OpNode))
+        yield from ((node.name, node.owner) for node in part.graph.nodes_of(OpNode))
 
 
 def _side(side: Side) -> dict[str, Any]:

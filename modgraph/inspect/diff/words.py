@@ -48,7 +48,7 @@ def describe_node(each: Unmatched, say: Say = str) -> str:
             settings = {name: _constant(value, say) for name, value in declared.values().items()}
             content = _format_call(declared.name, settings)
         case _, PoolNode():
-            inside = [each.op.name for each in node.region(0).graph.of_kind(OpNode)]
+            inside = [each.op.name for each in node.region(0).graph.nodes_of(OpNode)]
             content = f"{node.size} modules of {' → '.join(inside) or 'nothing'}"
         case _:
             content = f"{say(uses['pool'])} by {say(uses['router'])}" if uses else ""
@@ -173,7 +173,7 @@ class Keys:
         for definition, paths in uses.items():
             if len(paths) > 1:
                 self._known |= {path: (definition, key) for path, key in paths.items()}
-        for pool in (pool for level in levels for pool in level.graph.of_kind(PoolNode)):
+        for pool in (pool for level in levels for pool in level.graph.nodes_of(PoolNode)):
             self._known |= {f"{pool.name}.{at}": (pool.name, at) for at in range(pool.size)}
 
     def split(self, place: str) -> tuple[str, tuple[Key, ...]]:

@@ -138,7 +138,7 @@ class _Builder:
         children: tuple[Box, ...] = ()
         for module, (region, prefix) in enumerate(zip(node.regions, prefixes(node, box.id), strict=True)):
             boxes = self.boxes(ir.body_of(region.graph), Level(region.graph, prefix))
-            if node.alike:
+            if node.is_homogeneous:
                 children = boxes
             else:
                 children += (Box(id=prefix[:-1], kind="block", label=f"module {module}", children=boxes),)
@@ -151,7 +151,7 @@ class _Builder:
             cost=Cost() if inside else sum((self.own.get(owner, Cost()) for owner in owners), Cost()),
             weights=() if inside else self.rows(f"{node.name}.shared") + self.rows(f"{node.name}.0"),
             children=children,
-            count=node.size if node.alike else 1,
+            count=node.size if node.is_homogeneous else 1,
             notes=grown + ((f"its modules are those of {node.shares}",) if node.shares else ()),
         )
 
@@ -238,7 +238,7 @@ def edges_of(graph: ir.Graph, prefix: str = "") -> Iterator[Edge]:
 
 def prefixes(pool: ir.PoolNode, box: str) -> list[str]:
     """What the ids in the regions of a pool begin with, given the id of its box."""
-    return [f"{box}/"] if pool.alike else [f"{box}/{module}/" for module in range(pool.size)]
+    return [f"{box}/"] if pool.is_homogeneous else [f"{box}/{module}/" for module in range(pool.size)]
 
 
 def ids_of_nodes(graph: ir.Graph, prefix: str = "", place: str = "") -> Iterator[tuple[str, str]]:

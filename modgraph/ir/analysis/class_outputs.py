@@ -25,7 +25,7 @@ def targets_of(trained: Graph) -> dict[str, str]:
     return found
 
 
-def normalised_outputs(graph: Graph) -> frozenset[str]:
+def list_probability_outputs(graph: Graph) -> frozenset[str]:
     """The outputs whose values along the last axis are probabilities: results of a softmax along it."""
     found = set()
     for name, result in graph.outputs.items():

@@ -33,7 +33,7 @@ class Compared:
 def comparisons(graph: Graph) -> list[Compared]:
     """The ops of a graph that compare something with a target, in the order of work."""
     found = []
-    for node in graph.of_kind(OpNode):
+    for node in graph.nodes_of(OpNode):
         compares, inputs = node.op.compares, graph.inputs(node.name)
         if compares is not None and isinstance(graph[inputs[compares.target].node], TargetNode):
             settings: dict[str, Any] = vars(node.op)
@@ -53,7 +53,7 @@ def comparisons(graph: Graph) -> list[Compared]:
     return found
 
 
-def ignored_labels(graph: Graph) -> dict[str, int]:
+def find_ignored_labels(graph: Graph) -> dict[str, int]:
     """The label of each target that does not count, though it may be no class, where there is one."""
     found = {each.target: each.ignored for each in comparisons(graph)}
     return {name: ignored for name, ignored in found.items() if ignored is not None}
@@ -63,11 +63,11 @@ def with_missing_labels(graph: Graph) -> set[str]:
     """The targets whose labels may be missing: all that reads them compares with them, and knows it."""
     known = {each.node.name for each in comparisons(graph) if each.missing}
     read = [(node.name, result.node) for node in graph for result in graph.inputs(node.name).values()]
-    targets = {node.name for node in graph.of_kind(TargetNode)} & {target for _, target in read}
+    targets = {node.name for node in graph.nodes_of(TargetNode)} & {target for _, target in read}
     return targets - {target for reader, target in read if reader not in known}
 
 
-def compared_in(graph: Graph) -> dict[str, set[str]]:
+def find_loss_targets(graph: Graph) -> dict[str, set[str]]:
     """The targets behind each loss."""
-    targets = {node.name for node in graph.of_kind(TargetNode)}
-    return {loss.name: targets & graph.ancestors([loss.name]) for loss in graph.of_kind(LossNode)}
+    targets = {node.name for node in graph.nodes_of(TargetNode)}
+    return {loss.name: targets & graph.ancestors([loss.name]) for loss in graph.nodes_of(LossNode)}

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import LossNode, Node, OpNode, PoolNode, Result, ScanNode, TargetNode
 from modgraph.ir.part import Part
-from modgraph.ir.rewrite import rewritten
-from modgraph.ir.weights import below, node_weights, weights_of
+from modgraph.ir.rewrite import rewrite_graph
+from modgraph.ir.weights import join_name, node_weights, weights_of
 from modgraph.ops.array import NextState, State
 from modgraph.ops.situation import StopGradient
 
@@ -42,24 +42,24 @@ def learnt_weights(graph: Graph, results: Iterable[Result]) -> set[str]:
     return {each.name for each in learns if not each.frozen or (each.name in axes and axes[each.name].grown)}
 
 
-def moved_states(graph: Graph) -> dict[str, Result]:
+def find_moved_states(graph: Graph) -> dict[str, Result]:
     """What each state that a rule moves is after a step of training, by the name of its weight.
 
     A frozen one moves where it has grown, and only in the places that are new.
     """
-    rules = [*ruled_states(graph)]
+    rules = [*find_ruled_states(graph)]
     axes, found = module_axes(graph) if any(state.frozen for _, state in rules) else {}, {}
     for rule, state in rules:
         (weight,) = state.op.all_weights()
-        name = below(state.owner, weight.name)
+        name = join_name(state.owner, weight.name)
         if not state.frozen or (name in axes and axes[name].grown):
             found[name] = Result(rule.name)
     return found
 
 
-def ruled_states(graph: Graph) -> Iterator[tuple[OpNode, OpNode]]:
+def find_ruled_states(graph: Graph) -> Iterator[tuple[OpNode, OpNode]]:
     """The rules that move states of this very graph, each with its state."""
-    for rule in graph.of_kind(OpNode):
+    for rule in graph.nodes_of(OpNode):
         if isinstance(rule.op, NextState):
             state = graph[graph.inputs(rule.name)["state"].node]
             assert isinstance(state, OpNode) and isinstance(state.op, State), f"{rule.name} moves what is no state"
@@ -73,7 +73,7 @@ def with_losses(graph: Graph, losses: Collection[str]) -> Graph:
     """
     behind = weights_behind(graph, [result for name, result in graph.losses.items() if name in losses])
 
-    def kept(node: Node, part: Part) -> Node | None:
+    def keep_node(node: Node, part: Part) -> Node | None:
         if isinstance(node, LossNode):
             return node if node.name in losses else None
         if isinstance(node, OpNode) and isinstance(node.op, NextState):
@@ -81,7 +81,7 @@ def with_losses(graph: Graph, losses: Collection[str]) -> Graph:
             return node if not read or read & behind else None
         return node
 
-    return rewritten(graph, kept)
+    return rewrite_graph(graph, keep_node)
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def module_axes(graph: Graph) -> dict[str, ModuleAxis]:
     for pool in graph.pools().values():
         known = along.setdefault(pool.axis.name, ModuleAxis(0, pool.axis.name))
         along[known.name] = replace(known, pools=(*known.pools, pool))
-    for target in graph.of_kind(TargetNode):
+    for target in graph.nodes_of(TargetNode):
         classes = target.types[0].classes
         if classes is not None and classes.name:
             known = along.setdefault(classes.name, ModuleAxis(0, classes.name))

@@ -23,7 +23,7 @@ class Needed:
     results: set[Result]
 
 
-def needed_in(graph: Graph, ends: Iterable[Result]) -> Needed:
+def find_dependencies(graph: Graph, ends: Iterable[Result]) -> Needed:
     """The dependencies of some results in their own graph. Where a route is needed, so is all that its router
     decides."""
     decisions, lengths = decisions_by_result(graph), {*graph.length_inputs.values()}
@@ -58,7 +58,7 @@ def paths_from_targets(graph: Graph) -> dict[str, list[str]]:
 
     Paths leave out operands that only training reads, such as the first one of `training_or_inference`.
     """
-    if not graph.of_kind(TargetNode):
+    if not graph.nodes_of(TargetNode):
         return {}
     parts = {part.scan.name if part.scan else "": part for part in graph.parts()}
     decisions = {name: decisions_by_result(part.graph) for name, part in parts.items()}

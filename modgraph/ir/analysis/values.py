@@ -25,7 +25,7 @@ def batch_invariant(graph: Graph) -> frozenset[str]:
     return frozenset(found)
 
 
-def computed_once(graph: Graph) -> frozenset[str]:
+def find_computed_once(graph: Graph) -> frozenset[str]:
     """The nodes of a graph that are computed once for a batch: arrays, and what is marked so."""
     return frozenset(node.name for node in graph if is_computed_once(node))
 
@@ -65,7 +65,7 @@ Padding = tuple[tuple[int, str], ...]
 SAME_ORDER = (NewAxis, Rename, Sum, MaskPadding)  # as long as only axes of one place come and go
 
 
-def drawn_by(choice: Result, graph: Graph) -> OpNode | None:
+def find_draw(choice: Result, graph: Graph) -> OpNode | None:
     """The op that drew a choice along its last axis, if nothing else became of it than axes of one place, and nothing
     tells that op what to take."""
 
@@ -85,20 +85,20 @@ def drawn_by(choice: Result, graph: Graph) -> OpNode | None:
 
 def is_free_draw(node: Node, graph: Graph) -> bool:
     """Whether a node draws, and nothing that flows into it tells it what to take."""
-    return isinstance(node, OpNode) and node.op.draws and "told" not in graph.inputs(node.name)
+    return isinstance(node, OpNode) and node.op.draws and "forced" not in graph.inputs(node.name)
 
 
 def free_draws(graph: Graph) -> list[OpNode]:
     """The ops of this very graph that draw."""
-    return [node for node in graph.of_kind(OpNode) if is_free_draw(node, graph)]
+    return [node for node in graph.nodes_of(OpNode) if is_free_draw(node, graph)]
 
 
-def forced_key(draw: str) -> str:
+def make_forced_key(draw: str) -> str:
     """The key of a batch at which the choice of a draw is forced; no name in a spec has a colon."""
-    return f"{draw}:told"
+    return f"{draw}:forced"
 
 
-def padded_axes(graph: Graph) -> list[str]:
+def find_padded_axes(graph: Graph) -> list[str]:
     """The axes of any length among a graph's inputs, each once."""
     return list(dict.fromkeys(axis for type_ in graph.input_types.values() for axis in type_.padded))
 
@@ -128,7 +128,7 @@ def longest(graph: Graph) -> dict[str, int]:
     """Axes that cannot have any length, since a learned vector belongs to each place along them."""
     found: dict[str, int] = {}
     for part in graph.parts():
-        for node in part.graph.of_kind(OpNode):
+        for node in part.graph.nodes_of(OpNode):
             for axis, most in node.op.longest(part.graph.signature(node)).items():
                 found[axis] = min(found.get(axis, most), most)
     return found

@@ -15,7 +15,7 @@ from modgraph.ir.graph import Graph
 from modgraph.ir.node import Call, InputNode, Node, OpNode, Result
 from modgraph.ir.part import Region, with_regions
 from modgraph.ir.program.program import CallNode, DeferredNode, Definition, PlaceNode
-from modgraph.ir.program.relative import TAKEN, CallLevel, Naming, marks_of, rename, rename_axes, without_marks
+from modgraph.ir.program.relative import TAKEN, CallLevel, Naming, clear_marks, marks_of, rename, rename_axes
 from modgraph.ir.stored.nodes import node_to_json
 from modgraph.types import TensorType
 
@@ -36,7 +36,7 @@ class Line:
 
     def content(self) -> list[Any]:
         inputs = [[slot, each.node, each.index] for slot, each in self.inputs.items()]
-        return [node_to_json(without_marks(self.node)), inputs, dict(self.uses), [*map(Lines.content, self.regions)]]
+        return [node_to_json(clear_marks(self.node)), inputs, dict(self.uses), [*map(Lines.content, self.regions)]]
 
 
 @dataclass(frozen=True)
@@ -148,11 +148,11 @@ def fill(graph: Graph, body: Lines, name: Naming) -> Graph:
             graph.add(PlaceNode(name=f"place {placed}", placed=name(placed)))
         for line in body.lines[at : at + 1]:
             inputs = {name(slot): Result(name(each.node), each.index) for slot, each in line.inputs.items()}
-            graph.add(_named(line, name), inputs, {role: name(used) for role, used in line.uses.items()})
+            graph.add(_make_node(line, name), inputs, {role: name(used) for role, used in line.uses.items()})
     return graph
 
 
-def _named(line: Line, name: Naming) -> Node:
+def _make_node(line: Line, name: Naming) -> Node:
     regions = list[Region]()
     for each in line.regions:
         results = tuple(Result(name(result.node), result.index) for result in each.results)

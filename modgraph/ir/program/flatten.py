@@ -12,7 +12,7 @@ from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import ask
 from modgraph.ir.node import Call, InputNode, Inputs, Node, PoolNode, Result, RouterNode, ScanNode
 from modgraph.ir.part import Region, regions_of
-from modgraph.ir.program.outline import captured_name
+from modgraph.ir.program.outline import name_captured
 from modgraph.ir.program.program import CallNode, DeferredNode, PlaceNode, Program
 from modgraph.ir.program.relative import Place, make_absolute, marks_of, rename_axes, with_marks
 from modgraph.ir.stored.fields import NAME
@@ -66,7 +66,7 @@ class _Flat:
     def put(self, body: Graph, place: Place, call: Call | None, given: Inputs, captured: Names) -> dict[Result, Result]:
         """Add the nodes of a body that stands at a place; what its results are in the graph."""
         found: dict[Result, Result] = {}
-        deferred = {node.placed for node in body.of_kind(DeferredNode)}
+        deferred = {node.placed for node in body.nodes_of(DeferredNode)}
         for node in body:
             inputs = {slot: found.get(each, each) for slot, each in body.inputs(node.name).items()}
             match node:
@@ -131,7 +131,7 @@ class _Flat:
                 return replace_fields(added, regions=tuple(regions))
             case ScanNode():
                 called = {name: CAPTURED.fullmatch(name) for name in added.captured if name in inputs}
-                words = {name: captured_name(inputs[name]) + match[1] for name, match in called.items() if match}
+                words = {name: name_captured(inputs[name]) + match[1] for name, match in called.items() if match}
                 return replace_fields(added, region=self._region(added.region, place, call, words, self.pool))
             case _:
                 return added

@@ -86,7 +86,7 @@ class _Outline:
         if isinstance(node, ScanNode):
             captured = dict[str, str]()  # the arguments that are called after the value outside: what their place says
             for at, name in enumerate(node.captured):
-                prefix = captured_name(self.graph.inputs(node.name)[name])
+                prefix = name_captured(self.graph.inputs(node.name)[name])
                 if name.rstrip("_") == prefix.rstrip("_") and name.startswith(prefix):
                     captured[name] = f"{CAPTURED}{at}{name[len(prefix) :]}"
             regions = (self._region(node.region, node.within, level, self.pool, captured),)
@@ -149,7 +149,7 @@ def _homes(body: Body) -> Iterator[tuple[str, Body]]:
             yield item.name, body
 
 
-def captured_name(source: Result) -> str:
+def name_captured(source: Result) -> str:
     """What a scan's argument is called that is a value from outside."""
     return f"{CAPTURED}{source.node}" + (f".{source.index}" if source.index else "")
 

@@ -64,26 +64,26 @@ class CallLevel(Level):
     own: set[str] = field(default_factory=set)
 
     def node(self, name: str) -> str:
-        return self._below(self.call.path, name, self.outer.node)
+        return self._make_relative(self.call.path, name, self.outer.node)
 
     def weights(self, name: str) -> str:
-        return self._below(self.call.weights, name, self.outer.weights)
+        return self._make_relative(self.call.weights, name, self.outer.weights)
 
-    def _below(self, path: str, name: str, outer: Naming) -> str:
+    def _make_relative(self, path: str, name: str, outer: Naming) -> str:
         if name == path:
             return SELF
-        below = _below(path, name)
-        return self._keyed(below) if below is not None else OUTER + self._keyed(_raised(outer(name)))
+        below = _strip_path(path, name)
+        return self._mark_keys(below) if below is not None else OUTER + self._mark_keys(_raise_keys(outer(name)))
 
     def owner(self, name: str) -> str:
         if name == self.call.weights:
             return SELF
-        if (below := _below(self.call.weights, name)) is not None:
-            own = self._keyed(below)
+        if (below := _strip_path(self.call.weights, name)) is not None:
+            own = self._mark_keys(below)
             self.own.add(own)
             return f".{own}" if own in self.axes else own
-        if (below := _below(self.call.path, name)) is not None:
-            own = self._keyed(below)
+        if (below := _strip_path(self.call.path, name)) is not None:
+            own = self._mark_keys(below)
             if own in self.own:
                 return f"{SELF}.{own}"
             self.axes[own] = None
@@ -92,7 +92,7 @@ class CallLevel(Level):
             self.takes[name] = self.outer.owner(name)
         return f"{TAKEN}{[*self.takes].index(name)}"
 
-    def _keyed(self, name: str) -> str:
+    def _mark_keys(self, name: str) -> str:
         """A name in which the keys of this round and those around it, where a loop's variable gives them, are marks."""
         rounds = takewhile(lambda call: call.kind == "round", self.call.chain())
         for depth, call in enumerate(rounds, start=1):
@@ -125,11 +125,11 @@ class RegionLevel(Level):
         return OUTER + self.outer.owner(name) if known else name
 
 
-def _below(path: str, name: str) -> str | None:
+def _strip_path(path: str, name: str) -> str | None:
     return name[len(path) + 1 :] if name.startswith(f"{path}.") else None
 
 
-def _raised(name: str) -> str:
+def _raise_keys(name: str) -> str:
     """A name of the body around a call, whose keys are those of one call further out."""
     return MARKS.sub(lambda found: found[0] + KEY, name) if KEY in name else name
 
@@ -148,10 +148,10 @@ class Place:
     region: bool = False
 
     def node(self, name: str) -> str:
-        return self._below(name, self.path, lambda outer: outer.node)
+        return self._resolve(name, self.path, lambda outer: outer.node)
 
     def weight(self, name: str) -> str:
-        return self._below(name, self.weights, lambda outer: outer.weight)
+        return self._resolve(name, self.weights, lambda outer: outer.weight)
 
     def owner(self, name: str) -> str:
         if self.region:
@@ -161,18 +161,18 @@ class Place:
         if name == SELF:
             return self.weights
         if name.startswith(f"{SELF}."):
-            return join(self.path, self._keyed(name[2:]))
+            return join(self.path, self._fill_keys(name[2:]))
         path = self.path if name in self.axes else self.weights
-        return join(path, self._keyed(name.removeprefix(".")))
+        return join(path, self._fill_keys(name.removeprefix(".")))
 
-    def _below(self, name: str, path: str, of: Callable[[Place], Naming]) -> str:
+    def _resolve(self, name: str, path: str, of: Callable[[Place], Naming]) -> str:
         if name == SELF:
             return path
         if name.startswith(OUTER) and self.outer is not None:
             return of(self.outer)(MARKS.sub(lambda found: str(self.key) if found[0] == KEY else found[0][1:], name[1:]))
-        return join(path, self._keyed(name))
+        return join(path, self._fill_keys(name))
 
-    def _keyed(self, name: str) -> str:
+    def _fill_keys(self, name: str) -> str:
         place: Place | None = self
         keys = list[str]()
         while place is not None and KEY in name:
@@ -218,7 +218,7 @@ def with_marks(node: Node, marks: Mapping[str, Any]) -> Node:
     return replace_fields(node, **facts)
 
 
-def without_marks(node: Node) -> Node:
+def clear_marks(node: Node) -> Node:
     return replace_fields(node, **{name: UNMARKED[name] for name in marks_of(node)})
 
 

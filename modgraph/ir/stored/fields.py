@@ -42,7 +42,7 @@ class Fields:
         self._left = dict(record)
 
     @classmethod
-    def named(cls, record: Any, name_of: Callable[[Any], str]) -> Fields:
+    def read_named(cls, record: Any, name_of: Callable[[Any], str]) -> Fields:
         """The other fields of an object that has a name, which mistakes are told with."""
         fields = cls(record)
         fields.node = fields.read("name", name_of)
@@ -88,7 +88,7 @@ def check_depth(record: Any) -> None:
     raise InvalidGraph("it is nested too deep")
 
 
-def checked(kind: type[T], words: str, holds: Callable[[T], object] = lambda value: True) -> Callable[[Any], T]:
+def make_reader(kind: type[T], words: str, holds: Callable[[T], object] = lambda value: True) -> Callable[[Any], T]:
     """A reader of values of a kind for which something holds; the words say what is wrong with any other."""
 
     def read(value: Any) -> T:
@@ -106,18 +106,18 @@ def each_of(reader: Callable[[Any], T]) -> Callable[[Any], tuple[T, ...]]:
 def whole_of(least: int, most: int) -> Callable[[Any], int]:
     """A reader of numbers from one to another."""
     words = f"is no number from {least} to {most}"
-    return checked(int, words, lambda value: type(value) is int and least <= value <= most)
+    return make_reader(int, words, lambda value: type(value) is int and least <= value <= most)
 
 
 def one_of(*known: str) -> Callable[[Any], str]:
     """A reader of one of some words."""
-    return checked(str, f"is none of {', '.join(known)}", known.__contains__)
+    return make_reader(str, f"is none of {', '.join(known)}", known.__contains__)
 
 
-name_of = checked(str, "is no name", NAME.fullmatch)
-relative_name_of = checked(str, "is no name", RELATIVE.fullmatch)  # `flatten` checks what it is in the whole graph
-list_of = checked(list, "is no list")
-flag_of = checked(bool, "is neither true nor false")
+name_of = make_reader(str, "is no name", NAME.fullmatch)
+relative_name_of = make_reader(str, "is no name", RELATIVE.fullmatch)  # `flatten` checks what it is in the whole graph
+list_of = make_reader(list, "is no list")
+flag_of = make_reader(bool, "is neither true nor false")
 
 
 def name_or_none_of(value: Any) -> str:
@@ -222,7 +222,7 @@ def facts_of(value: Any) -> RouterFacts:
     return RouterFacts(**facts)
 
 
-def declared_of(fields: Fields, find: Any) -> Any:
+def read_declaration(fields: Fields, find: Any) -> Any:
     """The op or router of a node, with its settings."""
     name = fields.read("is", name_of)
     known: type[Declaration] | None = find(name)

@@ -88,7 +88,7 @@ def most_grown(node: Node) -> int:
 def flat_to_json(graph: Graph) -> dict[str, Any]:
     """Every node of a graph, in the order in which noise is drawn, as if its author had written no definition."""
     inputs = list(graph.input_types)
-    return {"name": graph.name, "parameters": plain(graph.parameters), "nodes": _in_own_order(graph), "inputs": inputs}
+    return {"name": graph.name, "parameters": plain(graph.parameters), "nodes": _list_nodes(graph), "inputs": inputs}
 
 
 def nodes_to_json(graph: Graph) -> list[Any]:
@@ -96,8 +96,8 @@ def nodes_to_json(graph: Graph) -> list[Any]:
     return [node_with_edges(graph, graph[name]) for name in graph.canonical()]
 
 
-def _in_own_order(graph: Graph) -> list[Any]:
-    return [node_with_edges(graph, node, _in_own_order) for node in graph]
+def _list_nodes(graph: Graph) -> list[Any]:
+    return [node_with_edges(graph, node, _list_nodes) for node in graph]
 
 
 def node_with_edges(graph: Graph, node: Node, nodes: Callable[[Graph], list[Any]] = nodes_to_json) -> dict[str, Any]:
@@ -154,13 +154,13 @@ def node_to_json(node: Node) -> dict[str, Any]:
 
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:
     """Constants by name."""
-    return {name: _thawed(value) for name, value in values.items()}
+    return {name: _thaw(value) for name, value in values.items()}
 
 
-def _thawed(value: Any) -> Any:
+def _thaw(value: Any) -> Any:
     if isinstance(value, range):
         return {"range": [value.start, value.stop]}
-    return [*map(_thawed, value)] if isinstance(value, tuple) else value
+    return [*map(_thaw, value)] if isinstance(value, tuple) else value
 
 
 # ------------------------------------------------------------ read
@@ -169,7 +169,7 @@ def _thawed(value: Any) -> Any:
 def fill(graph: Graph, records: list[Any], known: Definitions) -> None:
     """Add the nodes that a body lists."""
     for record in records:
-        fields = Fields.named(record, readers.relative_name_of)
+        fields = Fields.read_named(record, readers.relative_name_of)
         name, kind = fields.node, record.get("kind")
         if kind == "place":
             fields.read("kind", readers.name_of)
@@ -210,12 +210,12 @@ def _node(fields: Fields, known: Definitions) -> Node:
         if field.name == "size":
             facts["regions"] = fields.read("regions", readers.each_of(region))
     if kind == "op":
-        facts["op"] = readers.declared_of(fields, find_op)
+        facts["op"] = readers.read_declaration(fields, find_op)
     if kind == "router" and fields.has("text"):
         text, given = fields.read("text", readers.name_of), fields.read("given", readers.texts_of, ())
         facts["router"] = RouterText(text, given, fields.read("defaults", readers.texts_of, ()))
     elif kind == "router":
-        facts["router"] = readers.declared_of(fields, find_router)
+        facts["router"] = readers.read_declaration(fields, find_router)
     if kind == "scan":
         facts["region"] = fields.read("region", region)
     node: Node = KINDS[kind](**facts)

@@ -26,7 +26,7 @@ class NotReadBack(AssertionError):
     """A value does not read back from the text that modgraph would write: a fault of modgraph."""
 
 
-def stored_form(graph: Graph) -> dict[str, Any]:
+def to_verified_json(graph: Graph) -> dict[str, Any]:
     """The graph as JSON. Raises `NotReadBack` where that reads back as another graph, or as none."""
     record = to_json(graph)
     try:
@@ -74,7 +74,7 @@ def to_json(graph: Graph) -> dict[str, Any]:
 
 
 def _body_to_json(body: Graph) -> list[Any]:
-    deferred, found = {node.placed for node in body.of_kind(DeferredNode)}, list[Any]()
+    deferred, found = {node.placed for node in body.nodes_of(DeferredNode)}, list[Any]()
     for node in body:
         if isinstance(node, PlaceNode):
             found.append({"name": node.placed, "kind": "place"})
@@ -99,7 +99,7 @@ def _read_program(record: Any) -> Program:
     """The program that a record describes: what is not as its declaration says is left to `verify`."""
     fields = Fields(record)
     words = f"is not {FORMAT}, the format that this version reads: train or export the model anew"
-    fields.read("format", readers.checked(int, words, lambda number: number == FORMAT))
+    fields.read("format", readers.make_reader(int, words, lambda number: number == FORMAT))
     name = fields.read("name", lambda value: "" if value == "" else readers.name_of(value))
     body, known = Graph(name, fields.read("parameters", readers.constants_of)), nodes.Definitions()
     for each in fields.read("definitions", readers.list_of):
@@ -113,7 +113,7 @@ def _read_program(record: Any) -> Program:
 
 
 def _read_definition(record: Any, known: nodes.Definitions) -> Definition:
-    fields = Fields.named(record, readers.name_of)
+    fields = Fields.read_named(record, readers.name_of)
     kind: Any = fields.read("kind", readers.one_of("block", "router", "module", "round"))
     author = fields.read("is", readers.name_of)
     takes, axes, members = (fields.read(each, readers.relative_names_of) for each in ("takes", "axes", "members"))

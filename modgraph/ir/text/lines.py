@@ -45,7 +45,7 @@ class BodyLines:
         }
 
     def __iter__(self) -> Iterator[str]:
-        deferred = {each.placed for each in self.graph.of_kind(DeferredNode)}
+        deferred = {each.placed for each in self.graph.nodes_of(DeferredNode)}
         own = {router.name for router in self.own.values()}
         for each in self._items():
             match each:
@@ -82,8 +82,8 @@ class BodyLines:
     def _continues(self, node: Node, before: Node) -> bool:
         """Whether a node stands in the line of the one before: it alone reads its one value, as its first operand."""
         value, operands = Result(before.name), [*self.graph.inputs(node.name).values()]
-        alone = self.graph.users(before.name) == [node.name] and value not in self.read and len(before.types) == 1
-        return alone and operands[:1] == [value] and operands.count(value) == 1
+        continues = self.graph.users(before.name) == [node.name] and value not in self.read and len(before.types) == 1
+        return continues and operands[:1] == [value] and operands.count(value) == 1
 
     def _content(self, node: Node) -> str:
         operands, facts = self._operands(node), say_facts(vars(node))
@@ -98,7 +98,7 @@ class BodyLines:
             case kinds.DecisionNode():
                 return f"decision{uses}{self._decision(node)}{facts}"
             case kinds.PoolNode():
-                pipeline = _pipeline(node.regions[0]) if node.alike else None
+                pipeline = _pipeline(node.regions[0]) if node.is_homogeneous else None
                 modules = self._regions(node.regions) if pipeline is None else f" of {pipeline}"
                 return f"pool[{node.size}]{facts}{modules}"
             case kinds.RouteNode() if node.name in self.own:
@@ -166,11 +166,13 @@ def _pipeline(region: Region) -> str | None:
     results = [reference(graph, each) for each in region.results]
     before, parts = first, [_name(first)]
     for node in others:
-        alone = graph.users(before.name) == [node.name] and [*graph.inputs(node.name).values()] == [Result(before.name)]
-        if alone and isinstance(node, CallNode) and len(others) == 1:
+        continues = graph.users(before.name) == [node.name] and [*graph.inputs(node.name).values()] == [
+            Result(before.name)
+        ]
+        if continues and isinstance(node, CallNode) and len(others) == 1:
             called = "" if node.name == node.definition.name else f" as {node.name}"
             return f"{parts[0]} -> call {node.definition.name}{called}{_bound(node, node.names)} ({results[0]})"
-        if not alone or not isinstance(node, kinds.OpNode):
+        if not continues or not isinstance(node, kinds.OpNode):
             return None
         parts.append(_op(node) + ("" if node.name == node.op.name else f" as {node.name}"))
         before = node
@@ -190,12 +192,12 @@ def _op(node: kinds.OpNode) -> str:
 
 def _router_text(router: RouterText) -> str:
     """A router that is written in the language, and its arguments: those at their default behind a semicolon."""
-    lists = [", ".join(f"{name}={_written(text)}" for name, text in each) for each in (router.given, router.defaults)]
+    lists = [", ".join(f"{name}={_quote(text)}" for name, text in each) for each in (router.given, router.defaults)]
     arguments = "; ".join(lists) if lists[1] else lists[0]
     return f"{router.name}({arguments})" if arguments else router.name
 
 
-def _written(text: str) -> str:
+def _quote(text: str) -> str:
     """An argument as a spec writes it: a constant as it is, other words between backquotes."""
     try:
         value = json.loads(text)

@@ -66,22 +66,22 @@ def word_of(terminal: TerminalDef) -> str:
 # ------------------------------------------------------------ what rules of the grammar give
 
 
-def _merged(parts: Iterable[Any]) -> dict[str, Any]:
+def _merge(parts: Iterable[Any]) -> dict[str, Any]:
     return {key: value for part in parts if part is not None for key, value in part.items()}
 
 
 def _user(kind: str) -> Rule:
-    return lambda pool, router, *facts: {"kind": kind, "uses": {"pool": pool, "router": router}, **_merged(facts)}
+    return lambda pool, router, *facts: {"kind": kind, "uses": {"pool": pool, "router": router}, **_merge(facts)}
 
 
 def _start(*parts: Any) -> Any:
     *definitions, weights, model = parts
     empty = {"name": "", "parameters": {}, "weights": {}}
-    return {"format": FORMAT, **empty, **_merged([weights, model]), "definitions": definitions}
+    return {"format": FORMAT, **empty, **_merge([weights, model]), "definitions": definitions}
 
 
 def _definition(kind: str, name: str, author: str | None, *parts: Any) -> Any:
-    facts = {"is": author or name, "takes": [], "axes": [], "members": [], "formals": [], **_merged(parts)}
+    facts = {"is": author or name, "takes": [], "axes": [], "members": [], "formals": [], **_merge(parts)}
     inputs = [{"name": each, "kind": "input", "types": [type_]} for each, type_ in facts.pop("formals")]
     return {**facts, "name": name, "kind": kind, "nodes": [*inputs, *facts["nodes"]], "results": []}
 
@@ -97,7 +97,7 @@ def _run(rounds: str, definition: str, given: Any, bound: Any) -> Any:
         yield call | bound | {"names": names, "inputs": inputs}
 
 
-def _named_node(name: str, types: Any, deferred: Any, content: Any) -> Any:
+def _name_node(name: str, types: Any, deferred: Any, content: Any) -> Any:
     *before, last = content if isinstance(content, list) else [content]
     if last["kind"] == "call":
         last.setdefault("key", _key(name.partition("~")[0].rpartition(".")[2]))
@@ -106,7 +106,7 @@ def _named_node(name: str, types: Any, deferred: Any, content: Any) -> Any:
         for each, after in pairwise([*before, last]):
             each.setdefault("name", f"{path}.{each['is']}" if path else each["is"])
             after["inputs"] = [each["name"], *after.get("inputs", ())]
-    return [*before, last | _merged([{"name": name}, types, deferred])]
+    return [*before, last | _merge([{"name": name}, types, deferred])]
 
 
 def _text_router(name: str, *parts: Any) -> Any:
@@ -127,12 +127,12 @@ def _module_of(argument: Any, definition: str, *parts: Any) -> Any:
     *facts, results = parts
     name, type_ = argument
     given = {"name": name, "kind": "input", "types": [type_]}
-    call = {"name": definition, "kind": "call", "is": definition, "inputs": [name], **_merged(facts)}
+    call = {"name": definition, "kind": "call", "is": definition, "inputs": [name], **_merge(facts)}
     return {"regions": [{"arguments": [name], "nodes": [given, call], "results": results["inputs"]}]}
 
 
 def _type(dtype: str, *parts: Any) -> Any:
-    record = {"dtype": dtype, "shape": [], **_merged(parts)}
+    record = {"dtype": dtype, "shape": [], **_merge(parts)}
     *others, last = record["shape"] or [None]
     if dtype in ("token", "class"):
         size, of = (last["size"], {"of": last["name"]}) if isinstance(last, dict) else (last, {})
@@ -170,19 +170,19 @@ RULES: Mapping[str, Rule] = {
     **{name: lambda count, name=name: {name: _whole(count)} for name in ("grown", "size", "carried")},
     **{name: lambda *values, name=name: {name: [*values]} for name in LISTS},
     **{name: lambda *pairs, name=name: {name: dict(pairs)} for name in ("parameters", "settings", "facts", "weights")},
-    **{kind: lambda *facts, kind=kind: {"kind": kind, **_merged(facts)} for kind in NODES},
+    **{kind: lambda *facts, kind=kind: {"kind": kind, **_merge(facts)} for kind in NODES},
     **{kind: _user(kind) for kind in ("decision", "route", "growth")},
     **dict.fromkeys(("formal", "setting", "slot", "binding"), lambda name, value: [name, value]),
     "start": _start,
     "definition": _definition,
-    "marks": lambda place, *marks: (place, _merged(marks)),
-    "model": lambda *parts: _merged(parts),
+    "marks": lambda place, *marks: (place, _merge(marks)),
+    "model": lambda *parts: _merge(parts),
     "nodes": lambda *nodes: {"nodes": [each for node in nodes for each in node]},
     "run": _run,
-    "node": _named_node,
+    "node": _name_node,
     "loss_of": lambda chain: [*chain, {"kind": "loss"}],
     "chain": lambda *links: [*links],
-    "link": lambda *parts: _merged(parts),
+    "link": lambda *parts: _merge(parts),
     "word": lambda name: {"is": name, "settings": {}},
     "declared": lambda name, settings: {"is": name, **settings},
     "own_route": lambda pool, router, own, *facts: [
@@ -197,7 +197,7 @@ RULES: Mapping[str, Rule] = {
     "reference": lambda text: text,
     "module": _module,
     "module_of": _module_of,
-    "call": lambda definition, *facts: {"kind": "call", "is": definition, **_merged(facts)},
+    "call": lambda definition, *facts: {"kind": "call", "is": definition, **_merge(facts)},
     "key": lambda word: {"key": _key(word)},
     "bound": lambda weights, names: {"names": names or {}} | ({"weights": weights} if weights else {}),
     "bindings": lambda *pairs: dict(pairs),

@@ -65,8 +65,8 @@ def fold(references: Sequence[str]) -> list[str]:
         keys = [int(each[2]) for each in of_rounds if each]
         if len(keys) > 1 and all(one < other for one, other in pairwise(keys)):
             follow = len(keys) > 2 and keys == [*range(keys[0], keys[-1] + 1)]
-            shown = f"{keys[0]}..{keys[-1] + 1}" if follow else ",".join(map(str, keys))
-            found.append(f"{of_rounds[0][1]}[{shown}]/{of_rounds[0][3]}")
+            text = f"{keys[0]}..{keys[-1] + 1}" if follow else ",".join(map(str, keys))
+            found.append(f"{of_rounds[0][1]}[{text}]/{of_rounds[0][3]}")
         else:
             found += texts
     folded: list[str] = []
@@ -101,12 +101,12 @@ def _round(node: Node | None, graph: Graph) -> Run | None:
         return None
     before = f"{loop}.{node.key - 1}"
 
-    def shifted(text: str, mark: str) -> str:
+    def shift(text: str, mark: str) -> str:
         return f"{loop}{BEFORE}{text[len(before) :]}" if text.startswith(before + mark) else text
 
     operands = (reference(graph, each) for each in graph.inputs(node.name).values())
-    names = tuple(shifted(each, ".") for each in node.names)
-    return Run(loop, node.definition, names, tuple(shifted(each, "/") for each in operands), node, node.key)
+    names = tuple(shift(each, ".") for each in node.names)
+    return Run(loop, node.definition, names, tuple(shift(each, "/") for each in operands), node, node.key)
 
 
 def resolve(record: Any) -> None:
@@ -127,7 +127,7 @@ def _resolve_body(nodes: list[Any], known: dict[str, Any]) -> None:
             inner = _calls_in(region["nodes"])
             region["results"] = [_result(each, inner, known) for text in region["results"] for each in unfold(text)]
         if node["kind"] == "decision":
-            node["inputs"] = _decided(node)
+            node["inputs"] = _bind_decision(node)
         if "inputs" in node:
             given = (each if isinstance(each, list) else [each] for each in node["inputs"])  # behind a slot, or several
             texts = [(slot, text) for *slot, texts in given for text in (unfold(texts) if not slot else [texts])]
@@ -140,7 +140,7 @@ def _calls_in(nodes: list[Any]) -> dict[str, Any]:
     return {node["name"]: node for node in nodes if node["kind"] == "call"}
 
 
-def _decided(node: dict[str, Any]) -> list[Any]:
+def _bind_decision(node: dict[str, Any]) -> list[Any]:
     """The operands of a decision with their slots: those of the last round are called as their record."""
     records = node.pop("records", ())
     given = {name: [each for text in texts for each in unfold(text)] for name, _, texts in records}

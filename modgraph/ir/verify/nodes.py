@@ -79,9 +79,9 @@ def verify_node(part: Part, node: Node) -> None:
             ask(isinstance(graph.router_of(node).router, Router), "its router is a text", name, "uses")
             router = graph.declaration_of(node)
             _signature(graph, node, router)
-            forms = dict.fromkeys([each.name for each in router.lowerings(part.facts_of(node))])
-            known = node.lowering is None or node.lowering in forms
-            ask(known, f"its forms are {', '.join(forms)}", name, "lowering")
+            offered = dict.fromkeys([each.name for each in router.lowerings(part.facts_of(node))])
+            known = node.lowering is None or node.lowering in offered
+            ask(known, f"its forms are {', '.join(offered)}", name, "lowering")
             _once(part, node)
         case kinds.RouterNode(router=Router() as router):
             _axes_named(router, name)
@@ -96,7 +96,7 @@ def verify_node(part: Part, node: Node) -> None:
             _decision(graph, node)
         case kinds.ScanNode():
             verify_scan(graph, node, verify_node)
-    axes = graph.masked_axes(name)
+    axes = graph.list_masked_axes(name)
     ask({*axes} <= graph.length_inputs.keys(), f"nothing tells the lengths of {', '.join(axes)}", name, "inputs")
 
 
@@ -160,7 +160,7 @@ def _growths(graph: Graph) -> None:
     axis grow by one condition."""
     growths = graph.growths()
     used = {(each.pool.axis.name, each.router.name) for each in graph.decisions()} if growths else set()
-    unlike = {pool.axis for pool in graph.pools().values() if not pool.alike} if growths else set()
+    unlike = {pool.axis for pool in graph.pools().values() if not pool.is_homogeneous} if growths else set()
     first: dict[str, str] = {}
     for node in growths:
         pool, router = graph.pool_of(node), graph.router_of(node)
@@ -184,7 +184,7 @@ def _names(graph: Graph) -> None:
     for pool in graph.pools().values():
         ask(not pool.inside, "it stands in no other pool", pool.name, "inside")
     labels: dict[str, str] = {}
-    for end in graph.of_kind(kinds.OutputNode):
+    for end in graph.nodes_of(kinds.OutputNode):
         first = labels.setdefault(end.label, end.name)
         ask(first == end.name, f"another output is called {end.label}", end.name, "label")
     sizes: dict[str, int] = {}  # of axes that have a name, the same wherever they are given

@@ -17,7 +17,7 @@ Check = Callable[[Part, Node], None]
 def verify_pool(pool: PoolNode, verify_node: Check) -> None:
     """A pool has modules of one interface, made of ops and of pools with their routes."""
     ask(len(pool.regions) in (1, pool.size), "it has one region, or one for each module", pool.name, "regions")
-    ask(pool.alike or not pool.grown, "only a pool of modules of one kind grows", pool.name, "grown")
+    ask(pool.is_homogeneous or not pool.grown, "only a pool of modules of one kind grows", pool.name, "grown")
     for at, region in enumerate(pool.regions):
         part = Part(region.graph)
         _verify_region(region, pool.name, "regions")

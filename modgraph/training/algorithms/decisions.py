@@ -19,7 +19,7 @@ from modgraph.backends.torch import Model, generator_for
 from modgraph.data.batches import RandomOrder, batch_of
 from modgraph.declare import CHOICES, Role
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Decision, Graph, Result, drawn_by, forced_key, with_missing_labels
+from modgraph.ir import Decision, Graph, Result, find_draw, make_forced_key, with_missing_labels
 from modgraph.metrics.metrics import move_to_model
 from modgraph.nn import DRAW, whole_batch_sum
 from modgraph.passes.likelihoods import with_likelihoods
@@ -61,10 +61,10 @@ def find_sampled_routes(graph: Graph) -> list[SampledRoute]:
         if decision.sampled is None:
             raise ModgraphError([NoDistribution(router=router)])
         distribution, choice = decision.sampled
-        draw = drawn_by(decision.inside[record], decision.part.graph)
+        draw = find_draw(decision.inside[record], decision.part.graph)
         assert draw is not None, f"{router} draws by nothing"
         shape = tuple(graph.type_of(choice).shape[:-1])
-        found.append(SampledRoute(decision, distribution, choice, shape, forced_key(draw.name)))
+        found.append(SampledRoute(decision, distribution, choice, shape, make_forced_key(draw.name)))
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph, TargetNode, learnt_weights, weights_of
-from modgraph.ir.edits import Edit, Freeze, Grow, replayed
+from modgraph.ir.edits import Edit, Freeze, Grow, replay_edits
 from modgraph.store.journal import Journal
 from modgraph.store.records import json_text
 from modgraph.training.algorithms.algorithm import Curriculum, Facts, NextPhase, Phase, Setup, Training
@@ -146,7 +146,7 @@ class ContinualCurriculum(Curriculum):
             return following
         if not here.expanded:
             return self._next_task(training, here)
-        grown = tuple(target.name for target in graph.of_kind(TargetNode) if target.grown)
+        grown = tuple(target.name for target in graph.nodes_of(TargetNode) if target.grown)
         return self._edit_graph(training, here, [Freeze(self.settings.learns, keeps=grown)], DETECT)
 
     def _scan(self, training: Training, here: Position, may_grow: Sequence[str]) -> Scan:
@@ -203,7 +203,7 @@ class ContinualCurriculum(Curriculum):
         self, training: Training, here: Position, edits: Sequence[Edit], doing: str, tags: Facts | None = None
     ) -> NextPhase:
         """Apply and log edits of the graph. Train if there are weights to train."""
-        graph = replayed(training.graph, edits)
+        graph = replay_edits(training.graph, edits)
         here = replace(here, phase=0)
         if graph != training.graph:
             when = {**(tags or {}), "epoch": training.progress.epoch, "step": training.progress.step}

@@ -18,7 +18,7 @@ from modgraph.data import Arrays
 from modgraph.data.batches import RandomOrder, batch_of
 from modgraph.declare import Role
 from modgraph.ir import Graph, Result, class_axes, padding_of
-from modgraph.ir.edits import Grow, Mark, replayed
+from modgraph.ir.edits import Grow, Mark, replay_edits
 from modgraph.metrics.metrics import mean_of, move_to_model
 from modgraph.metrics.target_metrics import accuracies
 from modgraph.nn.padding import apply_mask, valid_along
@@ -101,7 +101,7 @@ def find_grown_parameters(directory: RunDirectory, began: Graph, grown: Graph) -
                 left = {axis: count for axis, count in left.items() if axis not in moved}
     found = spec.graph(values)
     with suppress(Misfit):  # ignoring what is frozen or counts as added
-        edited = replayed(plain, [Grow(axis, by) for axis, by in missing.items()])
+        edited = replay_edits(plain, [Grow(axis, by) for axis, by in missing.items()])
         if found is not None and not left and Mark().apply(edited) == Mark().apply(found):
             return {name: value for name, value in values.items() if value != began.parameters[name]}
     return None

@@ -15,7 +15,7 @@ from torch import Tensor
 
 import modgraph
 from modgraph.backends.torch import Computed, Model
-from modgraph.ir import Graph, OpNode, Result, flat_to_json, moved_states
+from modgraph.ir import Graph, OpNode, Result, find_moved_states, flat_to_json
 from modgraph.types import TensorType
 from tests.assault.coverage import graphs_in
 from tests.assault.examples_at_random import Batch, batch_for, mask_padding, unlike_start, with_rubbish
@@ -65,7 +65,7 @@ class Case:
 
     @cached_property
     def moved(self) -> dict[str, Result]:
-        return moved_states(self.graph)
+        return find_moved_states(self.graph)
 
     @contextmanager
     def training(self) -> Iterator[None]:
@@ -160,4 +160,4 @@ def is_random(node: OpNode) -> bool:
 def op_nodes(graph: Graph) -> Iterator[OpNode]:
     """Every op, in scans and in modules of pools too."""
     for each in graphs_in(graph):
-        yield from each.of_kind(OpNode)
+        yield from each.nodes_of(OpNode)

@@ -48,7 +48,7 @@ def hold_gradients(case: Case, counts: Counter[str]) -> None:
 
 def _is_derivative(case: Case) -> bool:
     """Whether gradients are those of the values, everywhere: none is stopped or sent elsewhere."""
-    routes = (graph.router_of(route).router for graph in graphs_in(case.graph) for route in graph.of_kind(RouteNode))
+    routes = (graph.router_of(route).router for graph in graphs_in(case.graph) for route in graph.nodes_of(RouteNode))
     stopped = any(isinstance(node.op, StopGradient | StraightThrough) for node in op_nodes(case.graph))
     return not stopped and not any(getattr(router, "straight", False) for router in routes)
 

@@ -80,7 +80,7 @@ def other_lowerings(graph: Graph) -> list[str]:
     """The forms that routes may have beside the best."""
     names = set()
     for part in graph.parts():
-        for route in part.graph.of_kind(RouteNode):
+        for route in part.graph.nodes_of(RouteNode):
             offered = Lower().offers(part, route)
             names |= {lowering.name for lowering in offered[1:]}
             names |= {MASKED} if len(offered) > 1 else set()

@@ -16,7 +16,7 @@ from modgraph.backends.onnx.manifest import outputs_but
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import weights_of
-from modgraph.passes import INFERENCE, apply_passes, pipeline_behind, without_outputs
+from modgraph.passes import INFERENCE, apply_passes, drop_outputs, pipeline_behind
 from modgraph.training.stored_run import load_run
 from tests.small_runs import begin
 
@@ -174,7 +174,7 @@ def test_names_that_mean_nothing_are_reported(folder: Path) -> None:
 
 def test_what_needs_no_input_keeps_them() -> None:
     text = """model m() { input x: float[3] weight w: float[2] = zeros output y = x -> linear(2) output w }"""
-    graph = apply_passes(modgraph.loads(text, "m.mod").ir, (*without_outputs(["y"]), *INFERENCE))
+    graph = apply_passes(modgraph.loads(text, "m.mod").ir, (*drop_outputs(["y"]), *INFERENCE))
     assert [*graph.input_types] == ["x"]
     assert [weight.name for weight in weights_of(graph)] == ["w"]
 
@@ -182,5 +182,5 @@ def test_what_needs_no_input_keeps_them() -> None:
 def test_arrays_ask_what_is_left_how_many_examples_there_are() -> None:
     text = """model m() { input hint: token[9] input x: float[3] constant c: float[3] = [1, 0, 2]
         weight w: float[3] = ones state s: float = ones output y = x * c * w * s output z = hint -> embedding(2) }"""
-    graph = apply_passes(modgraph.loads(text, "m.mod").ir, (*without_outputs(["z"]), *INFERENCE))
+    graph = apply_passes(modgraph.loads(text, "m.mod").ir, (*drop_outputs(["z"]), *INFERENCE))
     assert [*graph.input_types] == ["x"]

@@ -198,7 +198,7 @@ def test_every_lowering_that_export_may_choose_can_be_exported(name: str, trace_
     """The definition by message passing is not one of them, where a router has others."""
     inference = export_stage.deterministic(modgraph.loads(ROUTER_EXAMPLES[name]).build())
     graph = inference.graph
-    (route,) = graph.of_kind(RouteNode)
+    (route,) = graph.nodes_of(RouteNode)
     router = graph.router_of(route).router
     lowerings = router.lowerings(facts_of(graph.pool_of(route)))
     for lowering in [

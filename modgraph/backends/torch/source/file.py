@@ -181,7 +181,7 @@ class File:
             tree.after[node.name] = given
             tree.before += [f"{given} = {shared.container('')}", *shared.initialisers("", given)]
         calls = ", ".join(f"{each}({given})" for each in names)
-        if node.alike:
+        if node.is_homogeneous:
             calls = f"{names[0]}({given}) for _ in range({node.size})"
         if (id(tree), node.name) not in self.whole_pools:
             return f"nn.ModuleList([{calls}])"
@@ -192,8 +192,8 @@ class File:
     def _build_shared_tree(self, node: PoolNode) -> Tree:
         """What the modules of a pool have in common."""
         region = node.region(0).graph
-        tree = Tree((weight for weight in weights_of(region) if weight.shared and node.alike), self.vendored)
-        for each in region.of_kind(OpNode) if node.alike else ():
+        tree = Tree((weight for weight in weights_of(region) if weight.shared and node.is_homogeneous), self.vendored)
+        for each in region.nodes_of(OpNode) if node.is_homogeneous else ():
             if any(weight.shared for weight in each.op.all_weights()):
                 path, positional, named = region.signature(each).constructor()
                 self._leaf(tree, each.owner, (resolve(path).Shared, positional, named))
@@ -215,7 +215,7 @@ class File:
         if key not in self.modules:
             layout = Layout(region.graph, program, region.results)
             tree = self.tree(region.graph, layout, shared if shared.leaves else None)
-            writer = Writer(self, layout, tree, "", inside=not region.graph.of_kind(RouteNode))
+            writer = Writer(self, layout, tree, "", inside=not region.graph.nodes_of(RouteNode))
             forward = self._module_forward(writer, region, len(node.message.shape))
             self.define_pools(tree)
             shapes = [writer.shape(each, "...") for each in (Result(region.arguments[0]), region.results[0])]

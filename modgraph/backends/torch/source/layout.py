@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from modgraph.backends.torch.source.text import variable
-from modgraph.ir import Body, CallNode, Definition, Graph, Placed, body_of, computed_once
+from modgraph.ir import Body, CallNode, Definition, Graph, Placed, body_of, find_computed_once
 from modgraph.ir.graph import reach
 from modgraph.ir.node import Node, OpNode, PoolNode, Result, RouteNode, ScanNode
 from modgraph.ops.array import Array
@@ -29,7 +29,7 @@ class Layout:
         self.definitions: dict[Body, Definition] = {}
         self.programs: dict[str, PoolNode | ScanNode] = {}
         self.nodes: dict[Body, list[Node]] = {}
-        self.invariant = computed_once(graph)
+        self.invariant = find_computed_once(graph)
         self._match(program, self.root)
         self.wanted = tuple(wanted)
         self.live = self.closure(self.wanted)
@@ -37,13 +37,13 @@ class Layout:
 
     def _match(self, program: Graph, body: Body) -> None:
         bodies = [item for item in body.items if isinstance(item, Body)]
-        for call, inner in zip(program.of_kind(CallNode), bodies, strict=True):
+        for call, inner in zip(program.nodes_of(CallNode), bodies, strict=True):
             self.definitions[inner] = call.definition
             self._match(call.definition.graph, inner)
         kinds: tuple[type[PoolNode] | type[ScanNode], ...] = (PoolNode, ScanNode)
         for kind in kinds:
             own = [item for item in body.items if isinstance(item, kind)]
-            self.programs |= {node.name: of for node, of in zip(own, program.of_kind(kind), strict=True)}
+            self.programs |= {node.name: of for node, of in zip(own, program.nodes_of(kind), strict=True)}
         items = (item for item in body.items if not isinstance(item, Placed))
         self.nodes[body] = [node for item in items for node in (self.nodes[item] if isinstance(item, Body) else [item])]
 
