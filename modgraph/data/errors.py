@@ -30,7 +30,7 @@ def does_not_fit(reason: str, way_out: str = DataDoesNotFit.way_out) -> Modgraph
 
 
 class DataNotGiven(Diagnostic, code="MG522"):
-    """The data of a run were given in Python: the run keeps what tells them from others, and not the data."""
+    """The data of a run were given in Python. The run keeps their fingerprints, not the data."""
 
     message = "the data were given in Python, and a run does not keep them"
     help = "give them again, by split: run.evaluate(dict(test=dataset)), run.resume(dict(train=dataset, test=dataset))"

@@ -112,15 +112,15 @@ class Trace:
         return f"<Trace of {len(self)} examples of {self.split}: {routes}>"
 
     def _repr_html_(self) -> str:
-        """What each module was used for, as a notebook shows it."""
+        """Render the use of each module for a notebook."""
         from modgraph.inspect.notebook import render, render_table, render_text
         from modgraph.trace.summary import as_json, as_table
 
         return render(repr(self), render_table(self.as_records()), render_text(as_table(self, as_json(self))))
 
     def as_records(self) -> list[dict[str, Any]]:
-        """A record for each module of each route, which `pandas.DataFrame` takes: its share of what was chosen (`load`)
-        and of the gates (`importance`), and whether it is never chosen (`dead`)."""
+        """Return a record for each module of each route, for `pandas.DataFrame`: its share of the choices (`load`) and
+        of the gates (`importance`), and whether it is never chosen (`dead`)."""
         from modgraph.trace.statistics import statistics_of
 
         records = []

@@ -9,8 +9,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Step:
-    """A step that is done: its number and that of its epoch, both from 1, the losses by name (each the mean over the
-    batch, a plain number), and the learning rate that moved the weights."""
+    """A finished step: its number and that of its epoch, both from 1, the losses by name (each a mean over the batch, a
+    plain number), and the learning rate."""
 
     epoch: int
     step: int
@@ -19,14 +19,13 @@ class Step:
 
     @property
     def loss(self) -> float:
-        """The sum of the losses, which the step descended on."""
+        """The sum of the losses, which the step minimised."""
         return sum(self.losses.values())
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """An epoch that is done: its number and that of its last step, both from 1, and what was measured, by
-    `split.metric`."""
+    """A finished epoch: its number and that of its last step, both from 1, and the metrics by `split.metric`."""
 
     epoch: int
     step: int
@@ -58,7 +57,7 @@ METHODS = ("on_begin", "on_step", "on_epoch", "on_end")
 
 @dataclass(frozen=True)
 class Watch:
-    """The callbacks of a training. Raises `TypeError` for what is none."""
+    """The callbacks of a training. Raises `TypeError` for an object that is none."""
 
     callbacks: Sequence[Any] = ()
     _methods: Mapping[str, Sequence[Callable[[Any], Any]]] = field(init=False, repr=False)
@@ -81,9 +80,9 @@ class Watch:
         object.__setattr__(self, "_methods", found)
 
     def hears(self, name: str) -> bool:
-        """Whether any callback has this method of its own."""
+        """Whether any callback overrides this method."""
         return any(getattr(each, "__func__", each) is not getattr(Callback, name) for each in self._methods[name])
 
     def call(self, name: str, value: Any) -> bool:
-        """Call a method of all callbacks; whether one of them stops the training."""
+        """Call a method of all callbacks; returns whether one of them stops the training."""
         return any([method(value) is True for method in self._methods[name]])

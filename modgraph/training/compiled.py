@@ -59,7 +59,7 @@ class Attempts:
 
 def compile_step(module: nn.Module, log: TextIO | None) -> None:
     """Compile the calls of a module."""
-    torch.compiler.reset()  # what was compiled for another graph counts towards the limit of this one
+    torch.compiler.reset()  # code for another graph counts towards the limit of this one
     module.forward = Attempts(module.forward, "the step", log)
 
 

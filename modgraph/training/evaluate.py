@@ -1,4 +1,4 @@
-"""What a run measures on data that it has not learnt from, in torch or through its bundle."""
+"""Evaluate a run on test data, in torch or through its bundle."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from modgraph.training.stored_run import StoredRun
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Metrics by split, their details where they were asked for, and `notes` on what is not measured."""
+    """Metrics by split, their details if requested, and `notes` on data that are not measured."""
 
     metrics: Mapping[str, Mapping[str, float]]
     details: Mapping[str, Details]
     notes: tuple[str, ...]
 
     def flat(self) -> dict[str, Any]:
-        """Metrics and details by `split.metric`."""
+        """Return metrics and details by `split.metric`."""
         flat: dict[str, Any] = {
             f"{at}.{name}": value for at, each in self.metrics.items() for name, value in each.items()
         }
@@ -37,9 +37,9 @@ class Evaluation:
 
 
 def evaluate(run: StoredRun, bundle: str | Path | None = None, detail: bool = False, check: bool = True) -> Evaluation:
-    """The metrics of each split that was neither learnt from nor monitored, by the model or by a bundle of it.
+    """Return the metrics of each test split, by the model or by a bundle of it.
 
-    `detail` asks for confusion matrices and metrics by the data's groups; `check` is that of `Bundle`. Raises
+    `detail` requests confusion matrices and metrics by the data's groups; `check` is that of `Bundle`. Raises
     `ModgraphError` for changed data, and for a bundle of another run.
     """
     with threads(run.recipe.train.threads):

@@ -1,4 +1,4 @@
-"""Whether a graph has what a recipe names: targets, losses, inputs and states. Needs neither torch nor numpy."""
+"""Check that a graph has the targets, losses, inputs and states that a recipe names. Needs neither torch nor numpy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from modgraph.recipes.metrics import REQUESTED_METRICS
 from modgraph.recipes.optimizers import Schedule
 from modgraph.training import errors
 from modgraph.training.errors import NotAnImage
-from modgraph.training.losses import unfit_losses
+from modgraph.training.losses import find_unfit_losses
 from modgraph.training.recipe import Recipe, read_with_spec
 from modgraph.training.sections import Augment, Labels, names_in
 from modgraph.training.start.weight_map import read_map
@@ -25,8 +25,8 @@ IMAGE_RANK = 3
 
 
 def diagnose_training(spec: str | Path, recipe: str | Path, overrides: Mapping[str, Any]) -> Sequence[Diagnostic]:
-    """Every mistake of a spec and of its recipe that can be seen without data, and cautions: what a training reports
-    before it begins. `overrides` are values by dotted key."""
+    """Return every mistake of a spec and its recipe that needs no data, and cautions, as a training reports them before
+    it begins. `overrides` are values by dotted key."""
     warnings: Sequence[Diagnostic] = ()
     try:
         found, program = read_with_spec(recipe, spec, overrides)
@@ -43,19 +43,19 @@ def refuse_unfit(graph: Graph, recipe: Recipe) -> None:
     """Raises `ModgraphError` with every target, loss, input or state of the recipe that the model does not have."""
     train = recipe.train
     unfit = {
-        "labels": unfit_labels(graph, train.labels or {}),
-        "losses": unfit_losses(graph, train.losses or {}),
-        "metrics": unfit_metrics(graph, train.metrics or {}),
-        "augment": unfit_inputs(graph, train.augment or {}),
-        "states": unfit_states(graph, train.states or {}),
+        "labels": find_unfit_labels(graph, train.labels or {}),
+        "losses": find_unfit_losses(graph, train.losses or {}),
+        "metrics": find_unfit_metrics(graph, train.metrics or {}),
+        "augment": find_unfit_inputs(graph, train.augment or {}),
+        "states": find_unfit_states(graph, train.states or {}),
     }
     keyed = [(f"train.{section}.{key}", each) for section, found in unfit.items() for key, each in found]
     if keyed:
         raise ModgraphError([each.replace(span=recipe.places.get(key)) for key, each in keyed])
 
 
-def unfit_labels(graph: Graph, labels: Mapping[str, Labels]) -> Iterator[tuple[str, Diagnostic]]:
-    """Targets that no loss compares with, or not one that knows what the recipe says, by name."""
+def find_unfit_labels(graph: Graph, labels: Mapping[str, Labels]) -> Iterator[tuple[str, Diagnostic]]:
+    """Yield an error for each target that no suitable loss compares with, by name."""
     every = comparisons(graph)
     of_classes = [each.target for each in every if each.class_weights is not None]
     may_miss = [each for each in every if each.may_miss]
@@ -89,7 +89,7 @@ def unfit_states(graph: Graph, schedules: Mapping[str, Schedule]) -> Iterator[tu
 
 
 def find_states(graph: Graph) -> dict[str, OpNode]:
-    """The states of a graph by name, each module's of a pool too."""
+    """Return the states of a graph by name, and those of each module of a pool."""
     found = {node.owner: node for node in graph.nodes_of(OpNode) if isinstance(node.op, State)}
     for pool in graph.pools().values():
         for at in range(pool.size):
@@ -98,8 +98,8 @@ def find_states(graph: Graph) -> dict[str, OpNode]:
     return found
 
 
-def unfit_inputs(graph: Graph, augment: Mapping[str, Augment]) -> Iterator[tuple[str, Diagnostic]]:
-    """Names that are not inputs of images."""
+def find_unfit_inputs(graph: Graph, augment: Mapping[str, Augment]) -> Iterator[tuple[str, Diagnostic]]:
+    """Yield an error for each name that is no input of images."""
     images = [
         name for name, each in graph.input_types.items() if each.dtype == "float" and len(each.shape) == IMAGE_RANK
     ]
@@ -108,8 +108,8 @@ def unfit_inputs(graph: Graph, augment: Mapping[str, Augment]) -> Iterator[tuple
             yield name, NotAnImage(name=name, suggestion=did_you_mean(name, images))
 
 
-def unfit_metrics(graph: Graph, asked: Mapping[str, str | Sequence[str]]) -> Iterator[tuple[str, Diagnostic]]:
-    """Metrics of targets that cannot be measured, by target."""
+def find_unfit_metrics(graph: Graph, asked: Mapping[str, str | Sequence[str]]) -> Iterator[tuple[str, Diagnostic]]:
+    """Yield an error for each metric that a target does not have, by target."""
     targets = {each.target: graph.target_types[each.target] for each in comparisons(graph)}
     for target, names in asked.items():
         if target not in targets:

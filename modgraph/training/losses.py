@@ -41,7 +41,7 @@ def suggest_loss(graph: Graph, pattern: str) -> str:
     return did_you_mean(pattern, known, "its losses are called: {known}")
 
 
-def unfit_losses(graph: Graph, weights: Mapping[str, float]) -> Iterator[tuple[str, Diagnostic]]:
+def find_unfit_losses(graph: Graph, weights: Mapping[str, float]) -> Iterator[tuple[str, Diagnostic]]:
     """Yield an error for each pattern that names no loss."""
     for pattern in weights:
         if not losses_called(graph, [pattern]):
@@ -49,8 +49,8 @@ def unfit_losses(graph: Graph, weights: Mapping[str, float]) -> Iterator[tuple[s
 
 
 def weigh_losses(graph: Graph, weights: Mapping[str, float]) -> Graph:
-    """Multiply losses by the weights of patterns that name them; of several patterns the last counts. `unfit_losses`
-    reports patterns without a loss."""
+    """Multiply losses by the weights of patterns that name them; of several patterns the last counts. For patterns
+    without a loss see `find_unfit_losses`."""
     factors = {name: weight for pattern, weight in weights.items() for name in losses_called(graph, [pattern])}
 
     def multiply(loss: LossNode, value: Result) -> Iterator[Step]:

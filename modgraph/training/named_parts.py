@@ -29,8 +29,8 @@ from modgraph.training.sections import Labels, Train, names_in
 
 
 def ignore_labels(graph: Graph, labels: Mapping[str, Labels]) -> Graph:
-    """Return the graph whose losses skip the labels that the recipe ignores, or says may be missing. `unfit_labels`
-    reports labels that cannot be skipped."""
+    """Return the graph whose losses skip the labels that the recipe ignores, or says may be missing. For labels that
+    cannot be skipped see `find_unfit_labels`."""
     ignored = {name: each.ignore for name, each in labels.items() if each.ignore is not None}
     missing = {name: True for name, each in labels.items() if each.missing}
     return with_setting(with_setting(graph, "ignore", ignored), "missing", missing)

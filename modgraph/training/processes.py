@@ -184,20 +184,20 @@ def _place(device: str) -> tuple[str, int | None]:
 
 
 # ---------------------------------------------------------------- divided weights (FSDP)
-# Each process has a part of each weight, of its gradient and its optimizer's state. What is kept or compared is whole,
-# in every process; making it so is done by all of them at once. A weight that is a single number is divided as an array
-# of one, of which one process has all.
+# Each process has a part of each weight, its gradient and its optimizer state. Stored and compared values are whole in
+# every process; all processes gather them together. A scalar weight is divided as an array of length one, which one
+# process holds.
 
 
 def whole(x: Tensor, shape: Sequence[int] | None = None) -> Tensor:
-    """A tensor with what all processes have of it; one that is divided in the shape of the weight that it is of."""
+    """Gather a tensor from all processes; a divided weight gets its declared shape."""
     full = getattr(x, "full_tensor", None)
     found: Tensor = x if full is None else full()
     return found if full is None or shape is None else found.reshape(shape)
 
 
 def divide_like(x: Tensor, like: Tensor) -> Tensor:
-    """This process's part of a whole tensor, as another of its shape is divided; whole where that is."""
+    """Return this process's part of a whole tensor, divided like another of its shape; whole if that is whole."""
     placed: Any = like
     mesh = getattr(like, "device_mesh", None)
     if mesh is None:
@@ -211,15 +211,15 @@ def divide_like(x: Tensor, like: Tensor) -> Tensor:
 
 
 def divide(module: nn.Module, device: torch.device) -> None:
-    """Divide the weights of a module among all processes, those of each round or block by themselves; they are whole
-    while it computes, and while gradients flow back through it."""
+    """Divide the weights of a module among all processes, those of each round or block separately. They are gathered
+    during its forward and backward passes."""
     from torch.distributed import get_world_size
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
     for owner in module.modules():
         for name, weight in [*owner.named_parameters(recurse=False)]:
-            if not weight.dim():  # which torch does not divide
+            if not weight.dim():  # torch does not divide scalars
                 owner.register_parameter(name, nn.Parameter(weight.detach().reshape(1), weight.requires_grad))
     mesh = init_device_mesh(device.type, (get_world_size(),))
     for part in [*(unit for unit in units(module) if any(True for _ in unit.parameters())), module]:

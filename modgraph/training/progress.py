@@ -119,7 +119,7 @@ class Log:
         """Write a line of a split's metrics, with `tags` such as the phase in front."""
         self.lines.add({"step": step, "epoch": epoch, "split": split, **tags, **values})
         self._write_events(split, step, values)
-        # of metrics of which there are many alike, such as the use of each module, the files have them, a line does not
+        # metrics of each module, such as its use, go to files only
         plain = {name: value for name, value in values.items() if not name.rpartition(".")[2].isdigit()}
         text = "  ".join(f"{name} {value:.4g}" for name, value in plain.items())
         where = "".join(f"{name} {value}  " for name, value in tags.items())
