@@ -73,8 +73,8 @@ def find_unfit_labels(graph: Graph, labels: Mapping[str, Labels]) -> Iterator[tu
                     yield name, errors.CannotBeMissing(target=name, reader=node.name)
 
 
-def unfit_states(graph: Graph, schedules: Mapping[str, Schedule]) -> Iterator[tuple[str, Diagnostic]]:
-    """Patterns that name no state, or one that has a rule of its own or is no number."""
+def find_unfit_states(graph: Graph, schedules: Mapping[str, Schedule]) -> Iterator[tuple[str, Diagnostic]]:
+    """Yield an error for each pattern that names no state, or one that has a rule of its own or is no number."""
     states, ruled = find_states(graph), {state.owner for _, state in find_ruled_states(graph)}
     for pattern in schedules:
         named = [name for name in states if fnmatchcase(name, pattern)]
