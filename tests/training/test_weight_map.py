@@ -207,11 +207,8 @@ def test_a_frozen_weight_must_come_from_the_file(tmp_path: Path) -> None:
 
 # ---------------------------------------------------------------- axes that lie otherwise
 
-DOCUMENT = Path("docs/training.md").read_text().split("## Starting from weights made elsewhere", 1)[1]
-BLOCKS = [
-    "\n".join(line.removeprefix("    ") for line in block.splitlines())
-    for block in re.findall(r"(?:^    .*\n|^\n(?=    ))+", DOCUMENT, re.M)
-]
+DOCUMENT = Path("docs/guides/published-weights.md").read_text()
+BLOCKS = re.findall(r"```\w+\n(.*?)```", DOCUMENT, re.S)
 MIXTURE = next(block for block in BLOCKS if "model mixture" in block)
 STACKED = next(block for block in BLOCKS if "experts.w1" in block)
 
