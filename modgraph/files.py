@@ -85,6 +85,14 @@ def write_atomically(path: str | Path, content: bytes) -> None:
         file.write(content)
 
 
+def shipped_specs() -> dict[str, Path]:
+    """The specs that come with modgraph, by name: `smn`, `zoo/mixtral`."""
+    package = Path(__file__).parent
+    folder = next((each for each in (package / "specs", package.parent / "specs") if each.is_dir()), package)
+    found = (each.relative_to(folder).with_suffix("").as_posix() for each in folder.rglob("*.mod"))
+    return {name: folder / f"{name}.mod" for name in sorted(found) if not name.startswith("parts/")}
+
+
 def files_of_bundle(path: str | Path) -> tuple[Path, Path]:
     """Return the paths of a bundle: the model and its manifest."""
     return Path(path), Path(path).with_suffix(".json")

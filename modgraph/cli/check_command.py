@@ -34,8 +34,10 @@ def run(options: argparse.Namespace) -> int:
         report = Report()
         source = read(path, report)
         file = parse(source, report) if source is not None else None
-        recipe = options.recipe or (locate_recipe(path) if file is None or file.models else None)
-        if source is None or recipe is None or (options.recipe is None and not exists(recipe)):
+        recipe = options.recipe
+        if recipe is None and source is not None and (file is None or file.models):
+            recipe = next(filter(exists, [locate_recipe(path)]), None)
+        if source is None or recipe is None:
             found += _diagnose_spec(path, file, values, report, quiet=options.json)
             continue
         from modgraph.training.fit import diagnose_training

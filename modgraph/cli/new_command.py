@@ -4,34 +4,30 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+from itertools import product
 from pathlib import Path
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source
 from modgraph.elaboration import read_standalone
-from modgraph.files import exists, write_atomically, writing
+from modgraph.files import exists, shipped_specs, write_atomically, writing
 from modgraph.log import log
 from modgraph.store.run_directory import locate_recipe
 from modgraph.syntax import keywords, parse, read
+from modgraph.syntax.format import format_source
 
 LETTERS = 250  # of a name, which is that of files too
-
-STARTER = """\
-# A pool of experts that agree on who takes which patch of an image.
-model NAME(classes=10, experts=4, width=64) {
-  input  image: float[1, 28, 28]
-  target label: class[classes]
-
-  tokenizer patches = patch_embed(7, width) -> position
-  pool      expert[experts] = linear(2 * width) -> gelu -> linear(width)
-  router    agree = agreement(iterations=2)
-
-  logits = image -> patches -> expert by agree -> mean -> linear(classes)
-
-  output logits
-  loss cross_entropy(logits, label)
-  loss 0.01 * importance(agree)
+STARTERS = Path(__file__).parent / "starters"
+TASKS = ("images", "texts", "table")
+# the sentences of a text to begin with: who does what, with what, and how they are
+SENTENCES = {
+    "dog": ("chases follows", "ball stick"),
+    "cat": ("watches chases", "bird mouse"),
+    "child": ("draws reads", "picture book"),
+    "teacher": ("reads writes", "book letter"),
+    "farmer": ("grows sells", "corn wool"),
 }
-"""
+KINDS = ("small", "old", "happy", "quiet")
 
 
 class BadName(Diagnostic, code="MG117"):
@@ -49,22 +45,32 @@ class FileExists(Diagnostic, code="MG118"):
     way_out = "choose another name"
 
 
-USAGE = ("modgraph new mine",)
+class NoSuchSpec(Diagnostic, code="MG122"):
+    """`new --from` takes the path of a spec, or the name of one that comes with modgraph."""
+
+    message = 'cannot read "{name}": there is no such file, and no spec called so comes with modgraph'
+    help = "check the path, or name one of: {known}"
+
+
+USAGE = ("modgraph new mine", "modgraph new words --task texts", "modgraph new copy --from zoo/mixtral")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="the model's name; its spec becomes NAME.mod here")
-    what = "a spec to copy, with what it imports and its recipe if it has one"
-    parser.add_argument("--from", dest="source", metavar="SPEC", help=what)
+    origin = parser.add_mutually_exclusive_group()
+    what = "a spec to copy with its imports and recipe: a path, or one that comes along, such as smn or zoo/mixtral"
+    origin.add_argument("--from", dest="source", metavar="SPEC", help=what)
+    what = "what to begin with, data included (images)"
+    origin.add_argument("--task", choices=TASKS, default="images", help=what)
 
 
 def run(options: argparse.Namespace) -> int:
     name: str = options.name
     if not (name.isascii() and name.isidentifier() and len(name) <= LETTERS) or name in set(keywords()):
         raise ModgraphError([BadName(name=name)])
-    files, imports = {f"{name}.mod": STARTER.replace("NAME", name)}, dict[str, str]()
+    files, imports = _start(name, options.task), dict[str, str]()
     if options.source is not None:
-        files, imports = _copy_spec(name, options.source)
+        files, imports = _copy_spec(name, _find_spec(options.source))
     there, faults = [], [FileExists(path=path) for path in files if os.path.lexists(path)]
     for path, text in imports.items():
         found = read(path, Report()) if exists(path) else None
@@ -87,6 +93,34 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _start(name: str, task: str) -> dict[str, str]:
+    """The files to begin a task with: a spec, its recipe, and a text where there is no other data."""
+    texts = {suffix: (STARTERS / f"{task}{suffix}").read_text(encoding="utf-8") for suffix in (".mod", ".yaml")}
+    files = {f"{name}{suffix}": text.replace("NAME", name) for suffix, text in texts.items()}
+    return {**files, f"{name}.txt": write_sentences()} if task == "texts" else files
+
+
+def write_sentences() -> str:
+    """A text whose words follow from each other: every sentence of a small grammar, in an order that mixes them."""
+    sentences = [
+        f"the {kind} {who} {verb} the {of} {what}"
+        for who, (verbs, objects) in SENTENCES.items()
+        for verb, what, kind, of in product(verbs.split(), objects.split(), KINDS, KINDS)
+    ]
+    step = 97  # has no divisor in common with their number
+    return "".join(f"{sentences[at * step % len(sentences)]}\n" for at in range(len(sentences)))
+
+
+def _find_spec(name: str) -> str:
+    """The path of a spec, given or by the name of one that comes with modgraph. Raises `ModgraphError`."""
+    shipped = shipped_specs()
+    if exists(name) or name.removesuffix(".mod") not in shipped:
+        if not exists(name) and not name.endswith(".mod"):
+            raise ModgraphError([NoSuchSpec(name=name, known=", ".join(shipped))])
+        return name
+    return str(shipped[name.removesuffix(".mod")])
+
+
 def _copy_spec(name: str, spec: str) -> tuple[dict[str, str], dict[str, str]]:
     """A spec's text under a new model name and its recipe, and the files that it imports. Raises `ModgraphError`."""
     report = Report()
@@ -100,11 +134,24 @@ def _copy_spec(name: str, spec: str) -> tuple[dict[str, str], dict[str, str]]:
     copy = None if renamed is None else read_standalone(renamed, report)
     if copy is None or report.errors:
         raise ModgraphError(report.list_diagnostics())
-    files = {f"{name}.mod": copy.text}
+    is_in_layout = format_source(source, report) == source.text
+    files = {f"{name}.mod": (is_in_layout and format_source(Source(source.name, copy.text), report)) or copy.text}
     recipe = locate_recipe(spec)
     if os.path.isfile(recipe):  # noqa: PTH113 (`Path.is_file` raises for a name that is too long)
         content = read(recipe, report)
         if content is None:
             raise ModgraphError(report.diagnostics)
-        files[f"{name}.yaml"] = content.text
+        files[f"{name}.yaml"], maps = _with_maps(content.text)
+        files |= maps
     return files, dict(copy.imports)
+
+
+def _with_maps(recipe: str) -> tuple[str, dict[str, str]]:
+    """A recipe whose maps of weights stand next to it, and these: those of shipped recipes are named from the folder
+    above."""
+    folder, maps = shipped_specs().get("smn", STARTERS).parent, dict[str, str]()
+    for name in re.findall(r"^ +map: specs/(\S+\.yaml)$", recipe, re.MULTILINE):
+        if (folder / name).is_file():
+            maps[Path(name).name] = (folder / name).read_text(encoding="utf-8")
+            recipe = recipe.replace(f"map: specs/{name}", f"map: {Path(name).name}")
+    return recipe, maps

@@ -48,6 +48,17 @@ def test_help_of_a_command_has_examples_that_parse(command: str, capsys: pytest.
         assert parser(words).parse_args(words).command == command, f"{line} is no line of {command}"
 
 
+CHEAP = ("new", "check", "fmt", "show", "cost", "diff", "visualize", "explain", "completion")
+
+
+def test_examples_in_help_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in CHEAP:
+        for line in examples_of(command):
+            expected = 2 if command == "diff" else 0
+            assert main(shlex.split(line)) == expected, line
+
+
 def test_quiet_leaves_cautions_out_and_errors_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "m.mod").write_text("model m() { input x: float[4] y = x -> linear(3) z = x -> linear(2) output y }")
     assert main(["show", str(tmp_path / "m.mod")]) == 0

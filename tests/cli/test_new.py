@@ -9,6 +9,8 @@ import pytest
 
 import modgraph
 from modgraph.cli import main
+from modgraph.cli.new_command import TASKS, write_sentences
+from modgraph.files import shipped_specs
 
 ROOT = Path(__file__).parents[2]
 INNER = "block widen(d) { input x: float[n] y = x -> linear(d) output y }"
@@ -20,7 +22,12 @@ MODEL = 'import twice from "parts/outer.mod" model m() { input x: float[4] y = x
 @pytest.fixture
 def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A spec that imports a file beside it, which imports one from another folder; the current folder is a third."""
-    files = {"specs/m.mod": MODEL, "specs/parts/outer.mod": OUTER, "shared/inner.mod": INNER, "specs/m.yaml": "data: x"}
+    files = {
+        "specs/m.mod": MODEL,
+        "specs/parts/outer.mod": OUTER,
+        "shared/inner.mod": INNER,
+        "specs/m.yaml": "data: digits",
+    }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text(text)
@@ -47,7 +54,8 @@ def test_copies_of_the_published_specs_are_whole(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["new", "mine", "--from", str(ROOT / f"specs/{name}.mod")]) == 0
-    assert capsys.readouterr().out.split() == ["mine.mod", "mine.yaml", f"parts/{name}.mod"]
+    maps = ["sema_timm.yaml"] if name == "sema" else []
+    assert capsys.readouterr().out.split() == ["mine.mod", "mine.yaml", *maps, f"parts/{name}.mod"]
     assert main(["check", "mine.mod"]) == 0, capsys.readouterr().err
 
 
@@ -88,3 +96,62 @@ def test_files_of_one_name_from_two_places_stay_apart(spec: Path) -> None:
     elsewhere.unlink()
     assert main(["check", "mine.mod"]) == 0
     assert {path.name for path in Path("imports").iterdir()} == {"inner.mod", "inner2.mod"}
+
+
+@pytest.fixture
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("empty")
+@pytest.mark.parametrize("task", TASKS)
+def test_a_starting_point_of_each_task_trains_at_once(task: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", "mine", "--task", task]) == 0
+    written = capsys.readouterr().out.split()
+    assert written[:2] == ["mine.mod", "mine.yaml"]
+    assert sorted(written) == sorted(path.name for path in Path().iterdir()), "all that is written is said"
+    assert main(["check", "mine.mod"]) == 0
+    assert main(["fmt", "--check", "mine.mod"]) == 0
+    assert capsys.readouterr() == ("", ""), "no caution"
+    assert main(["train", "mine.mod", "-q", "-s", "train.epochs=1"]) == 0
+    assert '"test.' in capsys.readouterr().out
+
+
+def test_images_are_what_new_begins_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "mine"]) == 0
+    assert "image: float[1, 28, 28]" in Path("mine.mod").read_text()
+    assert "digits" in Path("mine.yaml").read_text()
+
+
+def test_the_sentences_have_as_many_words_as_the_spec_knows() -> None:
+    lines = write_sentences().splitlines()
+    known = {word for line in lines for word in line.split()} | {"<unk>", "<eos>"}
+    assert len(set(lines)) == len(lines), "each sentence stands once"
+    spec = modgraph.load(ROOT / "modgraph/cli/starters/texts.mod")
+    assert spec.ir.input_types["words"].size == len(known)
+
+
+@pytest.mark.usefixtures("empty")
+@pytest.mark.parametrize("name", shipped_specs())
+def test_every_spec_that_comes_along_can_be_copied_by_its_name(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", "mine", "--from", name]) == 0
+    assert Path("mine.mod").exists()
+    assert main(["check", "mine.mod"]) == 0, capsys.readouterr().err
+    assert main(["fmt", "--check", "mine.mod"]) == 0
+
+
+@pytest.mark.usefixtures("empty")
+def test_maps_of_weights_come_along() -> None:
+    assert main(["new", "mine", "--from", "gmoe"]) == 0
+    assert "map: gmoe_timm.yaml" in Path("mine.yaml").read_text()
+    assert Path("gmoe_timm.yaml").read_text() == (ROOT / "specs/gmoe_timm.yaml").read_text()
+
+
+@pytest.mark.usefixtures("empty")
+def test_a_name_that_no_spec_has_is_answered_with_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", "mine", "--from", "zoo/mixtrl"]) == 1
+    told = capsys.readouterr().err
+    assert "no spec called so comes with modgraph" in told
+    assert "zoo/mixtral" in told
+    assert not list(Path().iterdir())
