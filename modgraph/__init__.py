@@ -8,6 +8,7 @@ from modgraph.version import VERSION
 
 if TYPE_CHECKING:
     from modgraph.api.architectures import diff, visualize
+    from modgraph.api.block import Block, block
     from modgraph.api.export import export
     from modgraph.api.run import Run, load_run
     from modgraph.api.train import train
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __version__ = VERSION
 __all__ = [
+    "Block",
     "Callback",
     "Comparison",
     "Computed",
@@ -34,6 +36,7 @@ __all__ = [
     "Run",
     "Step",
     "Trace",
+    "block",
     "diff",
     "export",
     "load",
@@ -44,6 +47,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Block": "modgraph.api.block",
     "Callback": "modgraph.training.callbacks",
     "Comparison": "modgraph.inspect.diff",
     "Computed": "modgraph.backends.torch",
@@ -56,6 +60,7 @@ _HOMES = {
     "Run": "modgraph.api.run",
     "Step": "modgraph.training.callbacks",
     "Trace": "modgraph.trace.trace",
+    "block": "modgraph.api.block",
     "diff": "modgraph.api.architectures",
     "export": "modgraph.api.export",
     "load": "modgraph.program",

@@ -89,7 +89,7 @@ class Model(Namespace):
     def forward(self, *inputs: Tensor, **named: Tensor) -> Tensor | dict[str, Tensor]:
         """The model's output, or its outputs by name if it has several; in training, states whose rules read no target
         move. Raises `TypeError` and `ValueError` for wrong inputs."""
-        given, moving = self._begin(self._bind_inputs(inputs, named))
+        given, moving = self._begin(self.bind_inputs(inputs, named))
         outputs, moved = self._compute_groups(given, ("outputs",), moving)
         self._keep_pending(moved)
         (found,) = outputs.values()
@@ -204,7 +204,7 @@ class Model(Namespace):
         return found
 
     @eager
-    def _bind_inputs(self, inputs: tuple[Tensor, ...], named: dict[str, Tensor]) -> dict[str, Tensor]:
+    def bind_inputs(self, inputs: tuple[Tensor, ...], named: dict[str, Tensor]) -> dict[str, Tensor]:
         names = list(self._inputs)
         if len(inputs) > len(names):
             raise TypeError(f"{self.graph.name} takes {len(names)} inputs ({', '.join(names)}), not {len(inputs)}")
