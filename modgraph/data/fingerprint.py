@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from modgraph.data import Arrays, DataSet
 from modgraph.data.files import read_data
-from modgraph.recipes.schema import paths_of
+from modgraph.recipes.schema import list_paths
 
 if TYPE_CHECKING:
     pass
@@ -48,7 +48,7 @@ def changes_of(before: Fingerprints, now: Fingerprints) -> list[tuple[str, str]]
 
 def way_out_of(data: DataSet) -> str:
     """Return the help for measuring a run whose data have changed."""
-    keys = paths_of(data)
+    keys = list_paths(data)
     if not keys:
         return "install the packages that it was trained with: its data come from them"
     key = next((each for each in keys if each.rpartition(".")[2] == "test"), keys[0])

@@ -96,7 +96,7 @@ class Declaration(_Declared, Registered):
         """Return the slots for a number of operands: their names, or numbers for a variadic declaration."""
         if self.variadic:
             return tuple(str(index) for index in range(max(1, count)))
-        return tuple(operand.name for operand in self.operands[: max(count, _fewest(self.operands))])
+        return tuple(operand.name for operand in self.operands[: max(count, _count_required(self.operands))])
 
     def bind(self, *found: TensorType, **known: Any) -> Signature:
         """Check operand types and infer the results; `known` binds some axes first. Raises `Misfit`."""
@@ -109,7 +109,7 @@ class Declaration(_Declared, Registered):
         operands = self.match_operands(found)
         if len(found) != len(operands):
             names = ", ".join(operand.name for operand in self.operands)
-            fewest = _fewest(self.operands)
+            fewest = _count_required(self.operands)
             some = f"{fewest} to " if fewest < len(self.operands) else ""
             raise Misfit(f"it takes {some}{format_count(len(self.operands), 'operand')} ({names}), not {len(found)}")
         for at, (operand, type_) in enumerate(zip(operands, found, strict=True)):
@@ -132,7 +132,7 @@ class Declaration(_Declared, Registered):
         """Return the declared operand for each value."""
         if self.variadic:
             return self.operands[:1] * len(found)
-        return self.operands[: max(len(found), _fewest(self.operands))]
+        return self.operands[: max(len(found), _count_required(self.operands))]
 
     def check(self, axes: Axes) -> None:
         """Raise `Misfit` where settings and axes do not fit each other."""
@@ -170,6 +170,6 @@ def check_one_kind(found: tuple[TensorType, ...]) -> None:
 
 
 @cache
-def _fewest(operands: tuple[Operand, ...]) -> int:
+def _count_required(operands: tuple[Operand, ...]) -> int:
     """Count the operands that are not optional."""
     return sum(not operand.optional for operand in operands)

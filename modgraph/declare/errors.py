@@ -28,7 +28,7 @@ class BrokenModule(Diagnostic, code="MG134"):
     help = "update or mend the package that declares it, or remove it: pip uninstall {package}"
 
 
-def failure(error: BaseException) -> str:
+def describe_failure(error: BaseException) -> str:
     """Describe an exception of foreign code and the line that raised it."""
     words = (str(error).splitlines() or [""])[0].rstrip(". ")
     what = f"{type(error).__name__}: {words}" if words else type(error).__name__

@@ -10,7 +10,7 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from modgraph.declare.errors import BrokenExtension, failure
+from modgraph.declare.errors import BrokenExtension, describe_failure
 from modgraph.declare.setting import Configurable
 
 if TYPE_CHECKING:
@@ -72,10 +72,10 @@ def load_extensions() -> tuple[BrokenExtension, ...]:
     from importlib.metadata import entry_points  # at use: this import takes as long as reading a spec
 
     entries = sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value))
-    return tuple(fault for entry in entries if (fault := _fault_of(entry)) is not None)
+    return tuple(fault for entry in entries if (fault := _import_extension(entry)) is not None)
 
 
-def _fault_of(entry: EntryPoint) -> BrokenExtension | None:
+def _import_extension(entry: EntryPoint) -> BrokenExtension | None:
     """Import one package's declarations; return its fault if that fails."""
     known = {id(declared) for registry in Registry.all.values() for declared in registry.values()}
     module = entry.module.partition(".")[0]
@@ -87,5 +87,5 @@ def _fault_of(entry: EntryPoint) -> BrokenExtension | None:
                 if id(declared) not in known and declared.__module__.partition(".")[0] == module:
                     del registry[name]
         package = entry.dist.name if entry.dist is not None else module
-        return BrokenExtension(package=package, entry=entry.value, problem=failure(error))
+        return BrokenExtension(package=package, entry=entry.value, problem=describe_failure(error))
     return None

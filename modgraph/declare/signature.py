@@ -91,7 +91,7 @@ class Signature:
         """The names of the axes of `padding`, each once."""
         return tuple(dict.fromkeys(name for operand in self.padding() for name in operand.values()))
 
-    def scale_of(self, initial: Initial) -> float:
+    def compute_scale(self, initial: Initial) -> float:
         """Return the bound of a uniform initialiser, the deviation of a normal one."""
         if not initial.fan:
             return initial.scale

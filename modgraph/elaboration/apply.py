@@ -48,7 +48,7 @@ def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, elaborator: E
     op, context = bound.op, elaborator.context
     context.spend(OPERAND * len(tensors), span)
     try:
-        signature = context.signature(op, tuple([tensor.type for tensor in tensors]))
+        signature = context.bind_signature(op, tuple([tensor.type for tensor in tensors]))
         shapes = signature.weight_shapes
     except Misfit as misfit:
         return report_misfit(misfit, op.name, tensors, span, elaborator)

@@ -27,19 +27,22 @@ LOGIC = {
 }
 
 
-def _range(expression: ast.Range, elaborator: Elaborator) -> Any:
-    ends = elaborator.constant(expression.start, "a bound"), elaborator.constant(expression.stop, "a bound")
-    return fold_constants(expression, elaborator, constants.range_of, *ends)
+def _evaluate_range(expression: ast.Range, elaborator: Elaborator) -> Any:
+    ends = (
+        elaborator.evaluate_constant(expression.start, "a bound"),
+        elaborator.evaluate_constant(expression.stop, "a bound"),
+    )
+    return fold_constants(expression, elaborator, constants.make_range, *ends)
 
 
-def constant_call(name: str, call: ast.Call, elaborator: Elaborator) -> Any:
+def evaluate_constant_call(name: str, call: ast.Call, elaborator: Elaborator) -> Any:
     if name in constants.OF_POOL and len(call.arguments) == 1:
         pool = elaborator.evaluate(call.arguments[0].value)
         if isinstance(pool, WithAxis) and name == "len":
             return pool.size
         if isinstance(pool, PoolEntity):
             return _measure_pool(name, pool, call, elaborator)
-    values = [elaborator.constant(argument.value, f"an argument of {name}") for argument in call.arguments]
+    values = [elaborator.evaluate_constant(argument.value, f"an argument of {name}") for argument in call.arguments]
     return POISON if POISON in values else evaluate_function(name, values, call, elaborator)
 
 
@@ -67,35 +70,35 @@ def evaluate_function(name: str, values: list[Any], call: ast.Call, elaborator: 
     return fold_constants(call, elaborator, constants.call, name, values)
 
 
-def _unary(expression: ast.Unary, elaborator: Elaborator) -> Any:
+def _evaluate_unary(expression: ast.Unary, elaborator: Elaborator) -> Any:
     value = elaborator.evaluate(expression.operand)
     if isinstance(value, Tensor) and expression.operator == "-":
         return apply_op(OpUse(MULTIPLY(left=-1.0)), (value,), expression.span, elaborator)
     if isinstance(value, Entity):
-        return _not_arithmetic(expression, (value,), elaborator)
-    return fold_constants(expression, elaborator, constants.unary, expression.operator, value)
+        return _refuse_operands(expression, (value,), elaborator)
+    return fold_constants(expression, elaborator, constants.apply_unary, expression.operator, value)
 
 
-def _binary(expression: ast.Binary, elaborator: Elaborator) -> Any:
+def _evaluate_binary(expression: ast.Binary, elaborator: Elaborator) -> Any:
     values, operator = (
         (elaborator.evaluate(expression.left), elaborator.evaluate(expression.right)),
         expression.operator,
     )
     if not any(isinstance(value, Entity) for value in values):
         sound = check_size(values, expression, elaborator)
-        return fold_constants(expression, elaborator, constants.binary, operator, *values) if sound else POISON
+        return fold_constants(expression, elaborator, constants.apply_binary, operator, *values) if sound else POISON
     left, right = values
     if operator in COMPARISONS and not isinstance(left, Entity):
         left, right, operator = right, left, MIRRORED[operator]
     op: Any = OPERATORS.get(operator)
     if op is None or not all(isinstance(value, Tensor) or type(value) in (int, float) for value in values):
-        return _not_arithmetic(expression, values, elaborator)
+        return _refuse_operands(expression, values, elaborator)
     numbers = {side: float(each) for side, each in (("left", left), ("right", right)) if not isinstance(each, Tensor)}
     tensors = tuple(value for value in (left, right) if isinstance(value, Tensor))
     return apply_op(OpUse(op(**numbers)), tensors, expression.span, elaborator)
 
 
-def _not_arithmetic(expression: Any, values: tuple[Any, ...], elaborator: Elaborator) -> Poison:
+def _refuse_operands(expression: Any, values: tuple[Any, ...], elaborator: Elaborator) -> Poison:
     if any(elaborator.is_axis(value, expression.span) for value in values) or POISON in values:
         return POISON
     found = [value for value in values if isinstance(value, Entity)]
@@ -109,13 +112,13 @@ def _not_arithmetic(expression: Any, values: tuple[Any, ...], elaborator: Elabor
     return elaborator.report(errors.Arithmetic(span=expression.span, problem=problem, way_out=way_out))
 
 
-def _index(expression: ast.Index, elaborator: Elaborator) -> Any:
+def _evaluate_index(expression: ast.Index, elaborator: Elaborator) -> Any:
     target, span = elaborator.evaluate(expression.target), expression.span
-    index = elaborator.constant(expression.index, "an index")
+    index = elaborator.evaluate_constant(expression.index, "an index")
     if isinstance(target, Poison) or isinstance(index, Poison):
         return POISON
     if not isinstance(target, Entity):
-        return fold_constants(expression, elaborator, constants.item_of, target, index)
+        return fold_constants(expression, elaborator, constants.take_item, target, index)
     problem = f"{describe(target)} has no members"
     way_out = "a token is taken with: -> select(0)" if isinstance(target, Tensor) else ""
     if isinstance(target, entities.Family):
@@ -128,10 +131,10 @@ def _index(expression: ast.Index, elaborator: Elaborator) -> Any:
 
 
 RULES: dict[type[ast.Expression], Callable[[Any, Elaborator], Any]] = {
-    ast.Unary: _unary,
-    ast.Binary: _binary,
-    ast.Range: _range,
-    ast.Index: _index,
+    ast.Unary: _evaluate_unary,
+    ast.Binary: _evaluate_binary,
+    ast.Range: _evaluate_range,
+    ast.Index: _evaluate_index,
 }
 
 
@@ -148,6 +151,6 @@ def fold_constants(expression: ast.Tree, elaborator: Elaborator, function: Any, 
 
 def check_size(value: Any, expression: ast.Expression, elaborator: Elaborator) -> bool:
     """Charge the work for a list and its nested lists; report and return False if the list is too large."""
-    count, depth = constants.extent(value)
+    count, depth = constants.measure_extent(value)
     elaborator.context.spend(count, expression.span)
     return not isinstance(fold_constants(expression, elaborator, constants.check_extent, count, depth), Poison)

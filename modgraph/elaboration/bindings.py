@@ -21,7 +21,7 @@ from modgraph.elaboration.entities import (
     is_callable,
 )
 from modgraph.elaboration.nodes import add_node
-from modgraph.elaboration.scans import is_bound_outside, stands_in_scan, stands_inside
+from modgraph.elaboration.scans import is_bound_outside, refuse_in_scan, refuse_inside
 from modgraph.ir import LossNode, OutputNode
 from modgraph.syntax import ast
 from modgraph.types import is_key
@@ -30,7 +30,7 @@ from modgraph.vocabulary import find_op
 
 def elaborate_binding(statement: ast.Binding, elaborator: Elaborator) -> None:
     references, span = statement.references, statement.span
-    keys = [member_key(reference, elaborator) for reference in references]
+    keys = [evaluate_key(reference, elaborator) for reference in references]
     name = "_".join(reference.name for reference in references)
     indexed = dict.fromkeys(key for key in keys if key is not None)
     if indexed and POISON not in keys:
@@ -55,7 +55,7 @@ def elaborate_binding(statement: ast.Binding, elaborator: Elaborator) -> None:
             advice = f"apply it to a value, or declare it: module {reference.name} = …"
             facts: Any = {"what": "what is bound", "found": describe(each), "way_out": advice}
             each = elaborator.report(errors.NotValue(span=statement.value.span, **facts))
-        if isinstance(elaborator.scope.bound(reference.name), entities.DeclaredEntity | AxisEntity):
+        if isinstance(elaborator.scope.find_bound(reference.name), entities.DeclaredEntity | AxisEntity):
             elaborator.report(errors.DuplicateName(span=reference.span, name=reference.name))
             continue
         if isinstance(each, Family):  # a block names the family; the binding renames it
@@ -64,11 +64,11 @@ def elaborate_binding(statement: ast.Binding, elaborator: Elaborator) -> None:
         bind_name(reference, key, each, elaborator)
 
 
-def member_key(reference: ast.Reference, elaborator: Elaborator) -> Any:
+def evaluate_key(reference: ast.Reference, elaborator: Elaborator) -> Any:
     """Return the key of the member `s[k]`, or None for a plain name."""
     if reference.index is None:
         return None
-    key = elaborator.constant(reference.index, "an index")
+    key = elaborator.evaluate_constant(reference.index, "an index")
     if isinstance(key, Poison) or is_key(key):
         return key
     problem = f"a member is named by a whole number from 0 or a word, not by {describe(key)}"
@@ -109,13 +109,13 @@ def elaborate_output(statement: ast.Output, elaborator: Elaborator) -> None:
     if elaborator.call is not None:
         _add_result(statement, elaborator.call, elaborator)
         return
-    if stands_in_scan(statement, "an output", "yield it, and output what was yielded", elaborator):
+    if refuse_in_scan(statement, "an output", "yield it, and output what was yielded", elaborator):
         return
-    reference = statement.reference or _reference(statement.value)
+    reference = statement.reference or _find_reference(statement.value)
     if reference is None:
         elaborator.refuse(statement.value.span, "a name", "this is an expression", "give it a name: output NAME = …")
         return
-    key = member_key(reference, elaborator)
+    key = evaluate_key(reference, elaborator)
     if key is POISON and statement.reference is None:
         return
     label = elaborator.scope.weight_path(reference.name) if key is None else f"{reference.name}.{key}"
@@ -124,7 +124,7 @@ def elaborate_output(statement: ast.Output, elaborator: Elaborator) -> None:
         advice = "give it a name of its own: output NAME = …"
         elaborator.report(errors.DuplicateName(span=statement.span, name=label, way_out=advice))
         return
-    value = _name_member(f"output.{reference.name}", key, elaborator).tensor(statement.value, "an output")
+    value = _name_member(f"output.{reference.name}", key, elaborator).evaluate_tensor(statement.value, "an output")
     if key is not POISON and isinstance(value, Tensor):
         node = OutputNode(name=name, label=label, span=statement.span)
         add_node(elaborator, node, statement.span, {"x": value.result})
@@ -135,12 +135,12 @@ def _add_result(statement: ast.Output, call: BlockCall, elaborator: Elaborator) 
     reference, expression = statement.reference, statement.value
     if reference is None:
         name = expression.name if isinstance(expression, ast.Name) else "output"
-        value = enter_binding(name, elaborator).tensor(expression, "an output")
-        reference = _reference(expression)
-        key = None if reference is None else member_key(reference, elaborator)
+        value = enter_binding(name, elaborator).evaluate_tensor(expression, "an output")
+        reference = _find_reference(expression)
+        key = None if reference is None else evaluate_key(reference, elaborator)
     else:
-        key = member_key(reference, elaborator)
-        value = _name_member(reference.name, key, elaborator).tensor(expression, "an output")
+        key = evaluate_key(reference, elaborator)
+        value = _name_member(reference.name, key, elaborator).evaluate_tensor(expression, "an output")
     if reference is None or key is None or isinstance(value, Poison):
         call.outputs.append(value)
         return
@@ -151,7 +151,7 @@ def _add_result(statement: ast.Output, call: BlockCall, elaborator: Elaborator) 
         call.outputs.append(family)
 
 
-def _reference(value: ast.Expression) -> ast.Reference | None:
+def _find_reference(value: ast.Expression) -> ast.Reference | None:
     """Return the reference that an expression consists of: a name or a member of a family; None for any other."""
     match value:
         case ast.Name(name=name):
@@ -166,15 +166,15 @@ def _name_member(name: str, key: Any, elaborator: Elaborator) -> Elaborator:
     """Return an elaborator for the right side of a member, named by its key regardless of enclosing loops."""
     if key is None or isinstance(key, Poison):
         return enter_binding(name, elaborator)
-    return elaborator.with_naming(elaborator.scope.member_of_body(f"{name}.{key}"))
+    return elaborator.with_naming(elaborator.scope.name_member(f"{name}.{key}"))
 
 
 def elaborate_loss(statement: ast.Loss, elaborator: Elaborator) -> None:
-    if stands_inside(statement, "a loss", "yield what it is of, and take the loss of what was yielded", elaborator):
+    if refuse_inside(statement, "a loss", "yield what it is of, and take the loss of what was yielded", elaborator):
         return
     reference = statement.reference
-    key = member_key(reference, elaborator) if reference is not None else None
-    inside = _name_member(f"loss.{_name_of_loss(statement)}", key, elaborator)
+    key = evaluate_key(reference, elaborator) if reference is not None else None
+    inside = _name_member(f"loss.{_name_loss(statement)}", key, elaborator)
     if inside.naming.node in elaborator.graph:
         advice = "give it a name of its own: loss NAME = …"
         elaborator.report(errors.DuplicateName(span=statement.span, name=inside.naming.node, way_out=advice))
@@ -191,7 +191,7 @@ def elaborate_loss(statement: ast.Loss, elaborator: Elaborator) -> None:
         add_node(elaborator, node, statement.span, {"x": value.result})
 
 
-def _name_of_loss(statement: ast.Loss) -> str:
+def _name_loss(statement: ast.Loss) -> str:
     """Return the given name, or `importance` for `0.1 * importance(r)`.
 
     If the expression applies objectives, all of them are named (`importance_load`); otherwise the last op that it

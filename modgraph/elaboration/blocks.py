@@ -79,9 +79,9 @@ def _check_kind(
         return value
     if isinstance(default, Entity) and isinstance(value, Entity):
         return value
-    if constants.same_kind(default, value):
+    if constants.has_kind(default, value):
         return float(value) if isinstance(default, float) else value
-    wanted = "something to be applied" if isinstance(default, Entity) else constants.kind_of(default)
+    wanted = "something to be applied" if isinstance(default, Entity) else constants.describe_kind(default)
     printed = str(default) if isinstance(default, Entity) else format_value(default)
     problem, way_out = f"must be {wanted}, not {entities.format_argument(value)}", f"its default is {name}={printed}"
     return elaborator.report(
@@ -139,7 +139,7 @@ BOUNDS = {
 
 def elaborate_require(statement: ast.Require, elaborator: Elaborator) -> None:
     """Check the requirements of a statement; report a failure at the argument, and poison the parameter."""
-    for condition in _parts(statement.condition):
+    for condition in _split_condition(statement.condition):
         _require(condition, elaborator)
 
 
@@ -147,16 +147,16 @@ def _require_all(definition: ast.Definition, elaborator: Elaborator) -> None:
     """Check the requirements of a definition that depend on its parameters alone."""
     known = {parameter.name for parameter in definition.parameters}
     asked = [each.condition for each in definition.body.statements if isinstance(each, ast.Require)]
-    for condition in (part for each in asked for part in _parts(each)):
+    for condition in (part for each in asked for part in _split_condition(each)):
         if known.issuperset(_names(condition)):
             _require(condition, elaborator)
 
 
-def _parts(condition: ast.Expression) -> Iterator[ast.Expression]:
+def _split_condition(condition: ast.Expression) -> Iterator[ast.Expression]:
     """Split a condition at `and`."""
     if isinstance(condition, ast.Binary) and condition.operator == "and":
-        yield from _parts(condition.left)
-        yield from _parts(condition.right)
+        yield from _split_condition(condition.left)
+        yield from _split_condition(condition.right)
     else:
         yield condition
 
@@ -168,7 +168,7 @@ def _names(condition: ast.Expression) -> list[str]:
 
 
 def _require(condition: ast.Expression, elaborator: Elaborator) -> None:
-    holds = elaborator.constant(condition, "what is required")
+    holds = elaborator.evaluate_constant(condition, "what is required")
     if holds is True or isinstance(holds, Poison):
         return
     if holds is not False:
@@ -180,12 +180,12 @@ def _require(condition: ast.Expression, elaborator: Elaborator) -> None:
     given = next((span for span in map(elaborator.scope.find_argument, names) if span is not None), None)
     span = given or (None if elaborator.call is None else elaborator.call.span) or condition.span
     callee = elaborator.graph.name if elaborator.call is None else elaborator.call.name
-    name, problem, way_out = _broken(condition, names, elaborator)
+    name, problem, way_out = _explain_failure(condition, names, elaborator)
     elaborator.report(errors.NotRequired(span=span, callee=callee, name=name, problem=problem, way_out=way_out))
     own.update(dict.fromkeys(names, POISON))
 
 
-def _broken(condition: ast.Expression, names: list[str], elaborator: Elaborator) -> tuple[str, str, str]:
+def _explain_failure(condition: ast.Expression, names: list[str], elaborator: Elaborator) -> tuple[str, str, str]:
     """Explain a failed condition on some parameters: the name at fault, the problem, and the way out."""
     operator = condition.operator if isinstance(condition, ast.Binary) else ""
     if isinstance(condition, ast.Binary) and operator in (*BOUNDS, "in"):

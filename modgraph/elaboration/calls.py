@@ -113,10 +113,10 @@ def bind_settings(
     }
     arguments = [argument for argument in arguments if argument.name not in ("name", "init")]
     if declaration.takes_names:
-        arguments = _as_names(arguments, declaration, elaborator)
+        arguments = _collect_names(arguments, declaration, elaborator)
     values: dict[str, Any] = {}
     sound = POISON not in common.values()
-    for name, argument in match_arguments(_as_list(arguments, settings), callee, settings, values, elaborator):
+    for name, argument in match_arguments(_collect_list(arguments, settings), callee, settings, values, elaborator):
         if name not in settings:
             sound = False
             continue
@@ -151,7 +151,7 @@ def resolve_axis(value: Any, elaborator: Elaborator) -> Any:
     return known.name if known is not None and known.name else value
 
 
-def _as_list(arguments: list[CallArgument], settings: dict[str, Setting]) -> list[CallArgument]:
+def _collect_list(arguments: list[CallArgument], settings: dict[str, Setting]) -> list[CallArgument]:
     """Collect the positional arguments of an op whose first setting is a list of axes into that list."""
     first = next(iter(settings.values()), None)
     listed = [argument for argument in arguments if argument.name is None]
@@ -163,7 +163,7 @@ def _as_list(arguments: list[CallArgument], settings: dict[str, Setting]) -> lis
     return [CallArgument(first.name, value, listed[0].span), *rest]
 
 
-def _as_names(
+def _collect_names(
     arguments: list[CallArgument], declaration: type[Declaration], elaborator: Elaborator
 ) -> list[CallArgument]:
     """Collect the arguments of an op that takes any name into its setting `names`."""
@@ -223,7 +223,7 @@ def read_initial(expression: ast.Expression, elaborator: Elaborator) -> Initial 
     callee = expression.callee if isinstance(expression, ast.Call) else expression
     arguments = expression.arguments if isinstance(expression, ast.Call) else ()
     name = callee.name if isinstance(callee, ast.Name) else ""
-    scales = [elaborator.constant(argument.value, "a start") for argument in arguments]
+    scales = [elaborator.evaluate_constant(argument.value, "a start") for argument in arguments]
     if POISON in scales:
         return POISON
     sound = all(type(scale) in (int, float) and (scale >= 0 or name == "constant") for scale in scales)

@@ -22,14 +22,14 @@ class ConstantProblem(Exception):
         self.way_out = way_out
 
 
-def unary(sign: str, operand: Any) -> Any:
-    return not _truth(operand) if sign == "not" else -_number(operand, sign)
+def apply_unary(sign: str, operand: Any) -> Any:
+    return not _require_truth(operand) if sign == "not" else -_require_number(operand, sign)
 
 
-def binary(sign: str, left: Any, right: Any) -> Any:
+def apply_binary(sign: str, left: Any, right: Any) -> Any:
     """Compute `left sign right`. Raises `ConstantProblem`."""
     if sign in ("and", "or"):
-        pair = _truth(left), _truth(right)
+        pair = _require_truth(left), _require_truth(right)
         return all(pair) if sign == "and" else any(pair)
     if sign in ("==", "!="):
         return (left == right) == (sign == "==")
@@ -39,8 +39,8 @@ def binary(sign: str, left: Any, right: Any) -> Any:
         if isinstance(right, range):  # without iterating over its members
             return (isinstance(left, int | float) and left == left // 1 and int(left) in right) == (sign == "in")
         return (left in right) == (sign == "in")
-    _number(left, sign)
-    _number(right, sign)
+    _require_number(left, sign)
+    _require_number(right, sign)
     if sign in COMPARISONS:
         return COMPARISONS[sign](left, right)
     if sign in ("/", "//", "%") and right == 0:
@@ -52,7 +52,7 @@ def binary(sign: str, left: Any, right: Any) -> Any:
     return _check_bounds(ARITHMETIC[sign](left, right))
 
 
-def extent(value: Any) -> tuple[int, int]:
+def measure_extent(value: Any) -> tuple[int, int]:
     """Measure a constant: the number of members of its lists, nested ones included, and their depth.
 
     A range counts as one; the measurement stops beyond the limits.
@@ -76,14 +76,14 @@ def check_extent(count: int, depth: int) -> None:
         raise ConstantProblem(f"lists are nested too deep: at most {DEEPEST_LIST}", "use fewer levels")
 
 
-def range_of(start: Any, stop: Any) -> range:
+def make_range(start: Any, stop: Any) -> range:
     for end in (start, stop):
         if type(end) is not int:
             raise ConstantProblem(f"a range runs between whole numbers, not {format_briefly(end)}")
     return range(start, stop)
 
 
-def item_of(values: Any, index: Any) -> Any:
+def take_item(values: Any, index: Any) -> Any:
     """Return one member of a list, counted from 0."""
     if not isinstance(values, tuple | range):
         raise ConstantProblem(f"only lists and families have members, not {format_briefly(values)}")
@@ -98,9 +98,11 @@ def call(name: str, values: list[Any]) -> Any:
     try:
         if name in OF_ONE:
             (only,) = values
-            if (name == "log" and _number(only, name) <= 0) or (name == "sqrt" and _number(only, name) < 0):
+            if (name == "log" and _require_number(only, name) <= 0) or (
+                name == "sqrt" and _require_number(only, name) < 0
+            ):
                 raise ConstantProblem(f"{name} of {only} is not a finite real number")
-            return _check_bounds(OF_ONE[name](_number(only, name)))
+            return _check_bounds(OF_ONE[name](_require_number(only, name)))
         if name == "len":
             (only,) = values
             if not isinstance(only, tuple | range | str):
@@ -111,7 +113,7 @@ def call(name: str, values: list[Any]) -> Any:
         numbers = values[0] if len(values) == 1 and isinstance(values[0], tuple | range) else values
         if len(numbers) > LONGEST_LIST:
             raise ConstantProblem(f"{name} of {len(numbers)} numbers: at most {LONGEST_LIST}")
-        return _check_bounds(OF_SEVERAL[name]([_number(number, name) for number in numbers]))
+        return _check_bounds(OF_SEVERAL[name]([_require_number(number, name) for number in numbers]))
     except OverflowError as error:
         raise ConstantProblem("the result is not a finite real number") from error
     except (ValueError, TypeError) as error:
@@ -138,25 +140,25 @@ def _check_bounds(value: Any) -> Any:
     return value
 
 
-def _number(value: Any, sign: str) -> Any:
+def _require_number(value: Any, sign: str) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ConstantProblem(f'"{sign}" is for numbers, not {format_briefly(value)}')
     return value
 
 
-def _truth(value: Any) -> bool:
+def _require_truth(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ConstantProblem(f"a condition is true or false, not {format_briefly(value)}", "compare it: x == 1")
     return value
 
 
-def same_kind(default: Any, value: Any) -> bool:
+def has_kind(default: Any, value: Any) -> bool:
     """Whether a parameter with this default accepts a value."""
     kinds: Any = {float: int | float, tuple: tuple | range, range: tuple | range}.get(type(default), type(default))
     return isinstance(default, bool) == isinstance(value, bool) and isinstance(value, kinds)
 
 
-def kind_of(default: Any) -> str:
+def describe_kind(default: Any) -> str:
     """Describe what a parameter with this default accepts."""
     words = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
     return words.get(type(default), "a list")

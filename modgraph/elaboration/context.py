@@ -83,15 +83,15 @@ class Decision:
         shape = () if self.routed is None else self.routed.type.shape
         return tuple(axis for axis in shape[: len(shape) - self.message_rank] if axis not in self.lacking)
 
-    def name_outside(self, axis: Axis, shape: Shape) -> str:
+    def find_outer_name(self, axis: Axis, shape: Shape) -> str:
         """Return the outer name of an axis that the body names, in a value of some shape; "" for a plain axis."""
         modules = self.modules if axis in self.of_modules else None
         return modules.name if modules is not None and modules not in shape else ""
 
-    def shape_outside(self, shape: Shape) -> Shape:
+    def rename_shape(self, shape: Shape) -> Shape:
         """Return a shape with the outer names of its axes."""
         named = {*self.named.values()}
-        return tuple(Axis(each.size, self.name_outside(each, shape)) if each in named else each for each in shape)
+        return tuple(Axis(each.size, self.find_outer_name(each, shape)) if each in named else each for each in shape)
 
 
 @dataclass
@@ -190,7 +190,7 @@ class Context:
         moved = (replace(each, span=use) if each.span and is_prelude(each.span.source) else each for each in notes)
         return diagnostic.replace(notes=tuple(moved))
 
-    def signature(
+    def bind_signature(
         self, declared: Op | Router, operands: tuple[TensorType, ...], pool: PoolTypes | None = None
     ) -> Signature:
         """Bind an op, or the router of a pool, to the types of its operands. Raises `Misfit`."""

@@ -164,7 +164,7 @@ def elaborate_record(statement: ast.Record, elaborator: Elaborator) -> None:
         return
     for item in statement.items:
         value = item.value or ast.Name(span=item.span, name=item.name)
-        found = elaborator.with_naming(elaborator.scope.next_binding(f"record.{item.name}")).tensor(
+        found = elaborator.with_naming(elaborator.scope.next_binding(f"record.{item.name}")).evaluate_tensor(
             value, "what a router records"
         )
         role = entities.find_role(item)
@@ -179,7 +179,7 @@ def unbind(value: Tensor | Poison, decision: Decision, elaborator: Elaborator) -
     """Remove the names that a router's body gave to axes from a value."""
     for axis in decision.named.values():
         if isinstance(value, Tensor) and axis in value.type.shape:
-            name = decision.name_outside(axis, value.type.shape)
+            name = decision.find_outer_name(axis, value.type.shape)
             op = Sum(axis=axis.name) if axis in decision.lacking else Rename(names=(axis.name, name))
             value = _apply(op, value, decision, elaborator)
     return value
@@ -215,7 +215,7 @@ def _check_record_shape(
     value: Tensor, role: Role, token_axes: Shape, modules: Axis, slots: bool, decision: Decision, elaborator: Elaborator
 ) -> Any:
     """Check that a record has the axes of its role, by their outer names, and add a missing token axis."""
-    shape = decision.shape_outside(value.type.shape)
+    shape = decision.rename_shape(value.type.shape)
     remaining = iter(token_axes)
     has_token_axes = all(any(may_meet(axis, each) for each in remaining) for axis in shape[:-1])  # in this order
     if role is Role.NOVELTY and shape[-1:] == (modules,) and has_token_axes:
@@ -223,7 +223,7 @@ def _check_record_shape(
     if not token_axes and len(shape) == 1 + slots:
         value = _apply(NewAxis(length=1, axis="", at=-2 - slots), value, decision, elaborator)
     outer = token_axes or (Axis(1),)
-    kept = decision.shape_outside(value.type.shape) if isinstance(value, Tensor) else ()
+    kept = decision.rename_shape(value.type.shape) if isinstance(value, Tensor) else ()
     if kept[-1:] == (modules,) and shapes_meet(kept[: len(kept) - 1 - slots], outer):
         return value
     wanted = format_shape((*outer, *((Axis(None, "slots"),) if slots else ()), modules))

@@ -14,8 +14,8 @@ from modgraph.elaboration.calls import CallArgument, bind_settings, evaluate_arg
 from modgraph.elaboration.context import Declared
 from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, ModuleEntity, OpUse, Poison, PoolEntity, Template, Tensor, describe
-from modgraph.elaboration.imports import prelude_router
-from modgraph.elaboration.scans import stands_in_scan
+from modgraph.elaboration.imports import find_prelude_router
+from modgraph.elaboration.scans import refuse_in_scan
 from modgraph.elaboration.typing import elaborate_type
 from modgraph.ir import MOST_MODULES, InputNode, OpNode, Result
 from modgraph.ir.analysis.learnt import find_ruled_states
@@ -29,7 +29,7 @@ WHERE_STATES_STAND = "declare it before the scan, and move it after"
 
 def declare_module(statement: ast.Module, elaborator: Elaborator) -> None:
     value = elaborator.evaluate(statement.value)
-    template = _template(value, statement.value, f'{statement.keyword} "{statement.name}"', elaborator)
+    template = _require_template(value, statement.value, f'{statement.keyword} "{statement.name}"', elaborator)
     _declare(statement, ModuleEntity, elaborator, template=template)
 
 
@@ -43,11 +43,13 @@ def declare_pool(statement: ast.Pool, elaborator: Elaborator) -> None:
         listed = [(each, value) for each in known] if isinstance(known, tuple) else []
     is_list = bool(listed) or isinstance(value, ast.ListOf)
     made_of = listed if is_list else [(elaborator.evaluate(value), value)]
-    templates = tuple(_template(each, written, f'pool "{statement.name}"', elaborator) for each, written in made_of)
+    templates = tuple(
+        _require_template(each, written, f'pool "{statement.name}"', elaborator) for each, written in made_of
+    )
     axis = elaborator.scope.find(size.name) if isinstance(size, ast.Name) and not is_list else None
     facts: dict[str, Any] = {"has_literal_size": isinstance(size, ast.Literal)}
     if size is None or not isinstance(axis, entities.WithAxis):
-        facts["size"] = _size(statement, len(listed) if is_list else None, elaborator)
+        facts["size"] = _evaluate_size(statement, len(listed) if is_list else None, elaborator)
     elif elaborator.region and not (isinstance(axis, PoolEntity) and axis.inside == elaborator.region):
         advice = f"say how many modules it has: pool {statement.name}[len({size.span.text})] = …"
         what = f'a pool along the axis "{axis.path}"'
@@ -63,7 +65,7 @@ def declare_pool(statement: ast.Pool, elaborator: Elaborator) -> None:
     _declare(statement, PoolEntity, elaborator, templates=POISON if POISON in templates else templates, **facts)
 
 
-def _size(statement: ast.Pool, listed: int | None, elaborator: Elaborator) -> int | Poison:
+def _evaluate_size(statement: ast.Pool, listed: int | None, elaborator: Elaborator) -> int | Poison:
     """Return the number of modules of a pool: the length of its list, or the number in brackets."""
     if statement.size is None:
         return listed or elaborator.report(errors.PoolWithoutSize(span=statement.span, name=statement.name))
@@ -85,7 +87,7 @@ def _size(statement: ast.Pool, listed: int | None, elaborator: Elaborator) -> in
     return elaborator.report(errors.TooLarge(span=span, what=what, limit=MOST_MODULES, way_out=advice))
 
 
-def _template(value: Any, expression: ast.Expression, what: str, elaborator: Elaborator) -> Any:
+def _require_template(value: Any, expression: ast.Expression, what: str, elaborator: Elaborator) -> Any:
     """Return a template for a module or the modules of a pool; report anything else."""
     if isinstance(value, Template | ModuleEntity | Poison):
         return value
@@ -113,7 +115,7 @@ def _resolve_router(
                 return _resolve_router(passed.term, arguments, elaborator.enter_template(passed))
         way_out = "give a kind of router, for example: agreement(2)"
         return elaborator.refuse(callee, "a kind of router", "this is a pipeline", way_out)
-    defined = elaborator.scope.find_router(callee.name) or prelude_router(callee.name)
+    defined = elaborator.scope.find_router(callee.name) or find_prelude_router(callee.name)
     if defined is not None:
         use = use_block(
             defined, [*evaluate_arguments(value, elaborator, of_op=False), *further], elaborator, value.span
@@ -159,7 +161,7 @@ def declare_array(statement: ast.Array, elaborator: Elaborator) -> None:
     """Declare an array: a learned weight, a constant, or a state."""
     if is_taken(statement.name, statement.span, elaborator):
         return
-    use, found = _use_of(statement, elaborator), POISON
+    use, found = _make_array_op(statement, elaborator), POISON
     like = next((node for node in elaborator.graph.nodes_of(InputNode) if node.types[0].dtype != "length"), None)
     if isinstance(use, OpUse) and like is not None:
         operand = Tensor(Result(like.name), like.types[0], statement.span)
@@ -170,7 +172,7 @@ def declare_array(statement: ast.Array, elaborator: Elaborator) -> None:
     elaborator.scope.declare(statement.name, found)
 
 
-def _use_of(statement: ast.Array, elaborator: Elaborator) -> OpUse | Poison:
+def _make_array_op(statement: ast.Array, elaborator: Elaborator) -> OpUse | Poison:
     """Return the op of an array, with its axes and its numbers or initialiser."""
     keyword, value = statement.keyword, statement.value
     type_: Any = elaborate_type(statement.type, elaborator)
@@ -180,9 +182,11 @@ def _use_of(statement: ast.Array, elaborator: Elaborator) -> OpUse | Poison:
         way_out = "for example: float[expert, 8]"
         type_ = elaborator.report(errors.BadAxis(span=statement.type.span, problem=problem, way_out=way_out))
     start: Any = (
-        elaborator.constant(value, "a constant array") if keyword == "constant" else read_initial(value, elaborator)
+        elaborator.evaluate_constant(value, "a constant array")
+        if keyword == "constant"
+        else read_initial(value, elaborator)
     )
-    in_scan = keyword == "state" and stands_in_scan(
+    in_scan = keyword == "state" and refuse_in_scan(
         statement, "a state that training moves", WHERE_STATES_STAND, elaborator
     )
     if isinstance(type_, Poison) or isinstance(start, Poison) or in_scan:
@@ -191,13 +195,13 @@ def _use_of(statement: ast.Array, elaborator: Elaborator) -> OpUse | Poison:
     axes: dict[str, Any] = {"sizes": sizes(type_.shape), "names": names if any(names) else ()}
     if keyword != "constant":
         return OpUse((State if keyword == "state" else Parameter)(**axes), statement.name, start)
-    numbers = _numbers(start, axes["sizes"])
+    numbers = _flatten_numbers(start, axes["sizes"])
     if isinstance(numbers, str):
         return elaborator.report(errors.NoSuchArray(span=value.span, type=str(type_), problem=numbers))
     return OpUse(Constant(**axes, numbers=tuple(map(float, numbers))), statement.name)
 
 
-def _numbers(value: Any, lengths: tuple[int, ...]) -> list[float] | str:
+def _flatten_numbers(value: Any, lengths: tuple[int, ...]) -> list[float] | str:
     """Flatten the numbers of an array, a single number for all places; or explain what is wrong with them."""
     level = [value]
     for length in lengths if isinstance(value, tuple) else ():
@@ -214,14 +218,14 @@ def _numbers(value: Any, lengths: tuple[int, ...]) -> list[float] | str:
 
 def elaborate_next(statement: ast.Next, elaborator: Elaborator) -> None:
     """Elaborate the value of a state after a step of training."""
-    if stands_in_scan(statement, "the next value of a state", WHERE_STATES_STAND, elaborator):
+    if refuse_in_scan(statement, "the next value of a state", WHERE_STATES_STAND, elaborator):
         return
     if elaborator.region:
         advice = "declare the state outside of the pool, with its modules as an axis: state s: float[POOL, 8] = zeros"
         elaborator.report(errors.NotInRegion(span=statement.span, what="the next value of a state", way_out=advice))
         return
     inside = enter_binding(f"next_{statement.name}", elaborator)
-    value = inside.tensor(statement.value, "the next value of a state")
+    value = inside.evaluate_tensor(statement.value, "the next value of a state")
     state = elaborator.scope.find(statement.name)
     if isinstance(value, Poison) or isinstance(state, Poison):
         return

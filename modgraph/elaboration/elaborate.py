@@ -57,7 +57,7 @@ def _elaborate_file(
     file: ast.File, overrides: Mapping[str, Any], context: Context, imports: Imports | None = None
 ) -> Graph | None:
     report, path = context.report, Path(file.span.source.name)
-    blocks = (imports or Imports.from_spec(path, report)).scope_of(file, path)
+    blocks = (imports or Imports.from_spec(path, report)).read_definitions(file, path)
     for extra in file.models[1:]:
         report.add(SeveralModels(span=extra.name_span, name=extra.name))
     if not file.models:
@@ -137,7 +137,7 @@ def elaborate_blocks(file: ast.File, report: Report, observe: Observer | None = 
     """Report the mistakes of each block of a file by itself: its names and arguments, and its shapes if each parameter
     has a default and each axis of its inputs a number."""
     path = Path(file.span.source.name)
-    scope = Imports.from_spec(path, report).scope_of(file, path)
+    scope = Imports.from_spec(path, report).read_definitions(file, path)
     for block in (*file.blocks, *file.routers):
         inputs = [each for each in block.body.statements if isinstance(each, ast.Input)]
         axes = [axis.name for each in inputs for axis in each.type.axes if isinstance(axis, ast.Name)]
@@ -186,22 +186,22 @@ def _bind_parameters(model: ast.Definition, overrides: Mapping[str, Any], elabor
         if name in values:
             elaborator.report(errors.DuplicateName(span=span, name=name))
             continue
-        default = POISON if parameter.default is None else elaborator.constant(parameter.default, "a default")
-        value: Any = _plain(overrides[name]) if name in overrides else default
+        default = POISON if parameter.default is None else elaborator.evaluate_constant(parameter.default, "a default")
+        value: Any = _to_tuples(overrides[name]) if name in overrides else default
         if parameter.default is None and name not in overrides:
             elaborator.report(errors.ParameterWithoutValue(span=span, name=name))
-        elif isinstance(default, float) and constants.same_kind(default, value):
+        elif isinstance(default, float) and constants.has_kind(default, value):
             value = float(value)
-        elif not isinstance(default, Poison) and not constants.same_kind(default, value):
-            facts: Any = {"wanted": constants.kind_of(default), "default": format_briefly(default)}
+        elif not isinstance(default, Poison) and not constants.has_kind(default, value):
+            facts: Any = {"wanted": constants.describe_kind(default), "default": format_briefly(default)}
             value = elaborator.report(errors.BadParameter(span=span, name=name, given=format_briefly(value), **facts))
         values[name] = value
         elaborator.scope.declare(name, value)
     return values
 
 
-def _plain(value: Any) -> Any:
-    return tuple(map(_plain, value)) if isinstance(value, list) else value
+def _to_tuples(value: Any) -> Any:
+    return tuple(map(_to_tuples, value)) if isinstance(value, list) else value
 
 
 DATE = r"\d{4}-\d\d-\d\d"  # a date is no difference of numbers
@@ -220,7 +220,7 @@ def read_value(text: str) -> Any:
         return text
     elaborator = Elaborator(Context(report), RULES, Graph(""), Scope(), Scope().next_binding(""))
     try:
-        value = elaborator.constant(default, "a value")
+        value = elaborator.evaluate_constant(default, "a value")
     except Abandoned:
         return text
     return text if isinstance(value, Poison) or report.errors else value
@@ -242,7 +242,7 @@ def _label_decisions(graph: Graph, shorter: Mapping[str, tuple[str, str]]) -> No
         for inner, outer in pairwise([each.name, *calls, ""]):
             around.setdefault(inner, outer)
     short = _shorten(around, shorter)
-    labels = {each.name: _label(each.name, around, short) for each in decisions}
+    labels = {each.name: _make_label(each.name, around, short) for each in decisions}
     taken = {*graph.outputs, *graph.input_types, *graph.target_types}
     records = {each.name: [record.name for record in each.declared] for each in decisions}
     unclear = labels
@@ -269,10 +269,10 @@ def _shorten(around: Mapping[str, str], shorter: Mapping[str, tuple[str, str]]) 
     return {path: path for path in around} | found
 
 
-def _label(path: str, around: Mapping[str, str], short: Mapping[str, str]) -> str:
+def _make_label(path: str, around: Mapping[str, str], short: Mapping[str, str]) -> str:
     """Join a name with the label of the enclosing call."""
     outer, name = around[path], short[path]
     if not outer:
         return name
     below = f"{outer}."
-    return join(_label(outer, around, short), name.removeprefix(below)) if name.startswith(below) else path
+    return join(_make_label(outer, around, short), name.removeprefix(below)) if name.startswith(below) else path

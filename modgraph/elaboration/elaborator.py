@@ -88,7 +88,7 @@ class Elaborator:
         self.context.spend(1, expression.span)
         return self.rules.expressions[type(expression)](expression, self)
 
-    def constant(self, expression: ast.Expression, what: str) -> Any:
+    def evaluate_constant(self, expression: ast.Expression, what: str) -> Any:
         value = self.evaluate(expression)
         if self.is_axis(value, expression.span):
             return POISON
@@ -99,17 +99,17 @@ class Elaborator:
             mistake = mistake.replace(way_out=f"how long it is, as a number: len({expression.span.text})")
         return self.report(mistake)
 
-    def tensor(self, expression: ast.Expression, what: str) -> Tensor | Poison:
+    def evaluate_tensor(self, expression: ast.Expression, what: str) -> Tensor | Poison:
         """Evaluate an expression to a single value of the network."""
-        return self._one(self.evaluate(expression), expression, what)
+        return self._require_tensor(self.evaluate(expression), expression, what)
 
-    def tensors(self, expression: ast.Expression, what: str) -> tuple[Tensor | Poison, ...]:
+    def evaluate_tensors(self, expression: ast.Expression, what: str) -> tuple[Tensor | Poison, ...]:
         """Evaluate an expression to one value, or to the members of a family."""
         value = self.evaluate(expression)
         is_family = isinstance(value, Family) and value.of_values
-        return tuple(value.members.values()) if is_family else (self._one(value, expression, what),)
+        return tuple(value.members.values()) if is_family else (self._require_tensor(value, expression, what),)
 
-    def _one(self, value: Any, expression: ast.Expression, what: str) -> Tensor | Poison:
+    def _require_tensor(self, value: Any, expression: ast.Expression, what: str) -> Tensor | Poison:
         if isinstance(value, Tensor | Poison):
             return value
         mistake = errors.NotValue(**self.locate(expression), what=what, found=describe(value))
@@ -192,7 +192,7 @@ class Elaborator:
             self.report(errors.BoundInside(span=span, name=name, body=body, suggestion=KEPT_BY[body].format(name=name)))
         return body is not None
 
-    def visible(self, span: Span, wanted: Callable[[Any], bool] = lambda value: True) -> list[str]:
+    def list_candidates(self, span: Span, wanted: Callable[[Any], bool] = lambda value: True) -> list[str]:
         """List candidates for a misspelt name, the latest of each scope; comparing with many costs steps."""
         latest = (islice(reversed(scope.names.items()), MOST_SUGGESTED) for scope in self.scope.chain())
         names = [name for names in latest for name, value in names if wanted(value)]

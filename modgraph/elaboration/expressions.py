@@ -9,7 +9,7 @@ from typing import Any
 
 from modgraph.declare import format_value
 from modgraph.elaboration import arithmetic, constants, entities, errors
-from modgraph.elaboration.arithmetic import check_size, constant_call, evaluate_function
+from modgraph.elaboration.arithmetic import check_size, evaluate_constant_call, evaluate_function
 from modgraph.elaboration.blocks import use_block
 from modgraph.elaboration.calls import CallArgument, bind_settings, evaluate_arguments
 from modgraph.elaboration.decisions import apply_statistic, evaluate_attribute
@@ -25,7 +25,7 @@ CALLABLE = "an op, a block, a module or a pool"
 MEANT = {"True": 'write "true"', "False": 'write "false"', "None": "leave it out"}
 
 
-def _name(expression: ast.Name, elaborator: Elaborator) -> Any:
+def _evaluate_name(expression: ast.Name, elaborator: Elaborator) -> Any:
     name, span = expression.name, expression.span
     found = elaborator.scope.find(name, entities.is_value)
     if found is None:
@@ -40,12 +40,12 @@ def _name(expression: ast.Name, elaborator: Elaborator) -> Any:
     elif found is not None or op is not None:
         return elaborator.make_template(ast.Stage(span=span, term=expression))
     elif not elaborator.report_ended(name, span):
-        suggestion = MEANT.get(name) or value_meant(name, [*elaborator.visible(span), *constants.FUNCTIONS])
+        suggestion = MEANT.get(name) or value_meant(name, [*elaborator.list_candidates(span), *constants.FUNCTIONS])
         elaborator.report(errors.UnknownName(span=span, name=name, suggestion=suggestion))
     return POISON
 
 
-def _list(expression: ast.ListOf, elaborator: Elaborator) -> Any:
+def _evaluate_list(expression: ast.ListOf, elaborator: Elaborator) -> Any:
     items = []
     for item in expression.items:
         value = elaborator.evaluate(item)
@@ -60,26 +60,26 @@ def _list(expression: ast.ListOf, elaborator: Elaborator) -> Any:
     return POISON if poisoned or not check_size(tuple(items), expression, elaborator) else tuple(items)
 
 
-def _tuple(expression: ast.TupleOf, elaborator: Elaborator) -> Any:
-    values = tuple(value for item in expression.items for value in elaborator.tensors(item, "an operand"))
+def _evaluate_tuple(expression: ast.TupleOf, elaborator: Elaborator) -> Any:
+    values = tuple(value for item in expression.items for value in elaborator.evaluate_tensors(item, "an operand"))
     return POISON if POISON in values else entities.TensorTuple(values)
 
 
-def _call(call: ast.Call, elaborator: Elaborator) -> Any:
+def _evaluate_call(call: ast.Call, elaborator: Elaborator) -> Any:
     if not isinstance(call.callee, ast.Name):
         way_out = "an op is applied with an arrow: y = x -> relu"
         return elaborator.refuse(call.callee.span, "a name", "this is an expression", way_out)
     name = call.callee.name
     if elaborator.scope.find(name, lambda found: isinstance(found, Template)) is not None:
-        return _call_passed(call, elaborator)
+        return _evaluate_passed(call, elaborator)
     if elaborator.scope.find(name, lambda found: isinstance(found, BlockEntity)) is not None:
         return elaborator.make_template(ast.Stage(span=call.span, term=call))
     op = find_op(name)
     if op is None:
         return (
-            constant_call(name, call, elaborator)
+            evaluate_constant_call(name, call, elaborator)
             if name in constants.FUNCTIONS
-            else _unknown_call(call, name, elaborator)
+            else _report_unknown_call(call, name, elaborator)
         )
     given = evaluate_arguments(call, elaborator)
     if name in constants.FUNCTIONS:
@@ -89,7 +89,7 @@ def _call(call: ast.Call, elaborator: Elaborator) -> Any:
         lists = any(isinstance(argument.value, tuple | range) for argument in given)
         if numbers and (lists or len(given) > len(op.settings())):  # before the settings of the op
             return evaluate_function(name, [argument.value for argument in given], call, elaborator)
-    given = _numbers_as_settings(op, given)
+    given = _order_arguments(op, given)
     kinds = OPERANDS | entities.PoolEntity if op.objective else OPERANDS  # so that a statistic of a pool is reported
     operands = list(takewhile(lambda each: each.name is None and isinstance(each.value, kinds), given))
     settings = given[len(operands) :]
@@ -107,7 +107,7 @@ def _call(call: ast.Call, elaborator: Elaborator) -> Any:
     return apply_statistic(settled, [(each.value, each.span) for each in operands], call, elaborator)
 
 
-def _call_passed(call: ast.Call, elaborator: Elaborator) -> Any:
+def _evaluate_passed(call: ast.Call, elaborator: Elaborator) -> Any:
     """Evaluate a call of an argument that was passed in; leading values are its operands."""
     arguments = evaluate_arguments(call, elaborator, of_op=False)
     if any(isinstance(argument.value, Poison) for argument in arguments):
@@ -123,7 +123,7 @@ def _call_passed(call: ast.Call, elaborator: Elaborator) -> Any:
     return elaborator.refuse(call.span, "an op", "this is a block", "a block is applied with an arrow: x -> ffn")
 
 
-def _numbers_as_settings(op: type[Op], given: list[CallArgument]) -> list[CallArgument]:
+def _order_arguments(op: type[Op], given: list[CallArgument]) -> list[CallArgument]:
     """Order the arguments of an op in function style, where numbers may replace values: such numbers last."""
     if not any(isinstance(argument.value, Tensor) for argument in given):
         return given
@@ -136,7 +136,7 @@ def _numbers_as_settings(op: type[Op], given: list[CallArgument]) -> list[CallAr
     return sorted(placed, key=lambda argument: argument.name is not None)
 
 
-def _unknown_call(call: ast.Call, name: str, elaborator: Elaborator) -> Any:
+def _report_unknown_call(call: ast.Call, name: str, elaborator: Elaborator) -> Any:
     found = elaborator.scope.find(name)
     if isinstance(found, Poison):
         return POISON
@@ -146,23 +146,23 @@ def _unknown_call(call: ast.Call, name: str, elaborator: Elaborator) -> Any:
         return elaborator.refuse(call.span, "an op", f"this is {what}", advice)
     suggestion = "a range is written with two dots: 0..4"
     if name != "range":
-        suggestion = op_meant(name, [*elaborator.visible(call.span, is_callable), *constants.FUNCTIONS])
+        suggestion = op_meant(name, [*elaborator.list_candidates(call.span, is_callable), *constants.FUNCTIONS])
     return elaborator.report(errors.UnknownOp(span=call.callee.span, name=name, suggestion=suggestion))
 
 
 EXPRESSIONS: dict[type[ast.Expression], Callable[[Any, Elaborator], Any]] = {
     ast.Literal: lambda expression, elaborator: expression.value,
-    ast.Name: _name,
-    ast.ListOf: _list,
-    ast.TupleOf: _tuple,
+    ast.Name: _evaluate_name,
+    ast.ListOf: _evaluate_list,
+    ast.TupleOf: _evaluate_tuple,
     ast.Pipeline: evaluate_pipeline,
-    ast.Call: _call,
+    ast.Call: _evaluate_call,
     **arithmetic.RULES,
     ast.Attribute: evaluate_attribute,
 }
 
 
-def callable_of(term: ast.Expression, elaborator: Elaborator, further: tuple[CallArgument, ...] = ()) -> Any:
+def resolve_term(term: ast.Expression, elaborator: Elaborator, further: tuple[CallArgument, ...] = ()) -> Any:
     """Resolve a term right of an arrow to a callable; `further` arguments are added to one that was passed as an
     argument."""
     callee = term.callee if isinstance(term, ast.Call) else term
@@ -179,22 +179,22 @@ def callable_of(term: ast.Expression, elaborator: Elaborator, further: tuple[Cal
         arguments = (*evaluate_arguments(term, elaborator, of_op=False), *further)
         if found.term is not None:
             with elaborator.context.enter_application(found.span, term.span):
-                return callable_of(found.term, elaborator.enter_template(found), arguments)
+                return resolve_term(found.term, elaborator.enter_template(found), arguments)
         way_out = "give an op or a block by its name"
         return elaborator.refuse(callee, "an op or a block", "this is a pipeline, which takes no arguments", way_out)
     if found is not None and not called:
         return found
     if (op := find_op(callee.name)) is None:
-        return _unknown_term(callee, elaborator)
+        return _report_unknown_term(callee, elaborator)
     return bind_settings(op, [*evaluate_arguments(term, elaborator), *further], elaborator, term.span)
 
 
-def _unknown_term(term: ast.Name, elaborator: Elaborator) -> Poison:
+def _report_unknown_term(term: ast.Name, elaborator: Elaborator) -> Poison:
     found = elaborator.scope.find(term.name)
     if isinstance(found, Poison) or (found is None and elaborator.report_ended(term.name, term.span)):
         return POISON
     if found is None:
-        suggestion = op_meant(term.name, elaborator.visible(term.span, is_callable))
+        suggestion = op_meant(term.name, elaborator.list_candidates(term.span, is_callable))
         return elaborator.report(errors.UnknownOp(span=term.span, name=term.name, suggestion=suggestion))
     way_out = f"for example: {term.name}=relu" if elaborator.find_argument(term) else ""
     if isinstance(found, entities.Family) and found.members:

@@ -15,7 +15,7 @@ from modgraph.elaboration.bindings import enter_binding
 from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import AxisEntity, Entity, Poison, PoolEntity, RouterEntity, Tensor, describe
 from modgraph.elaboration.nodes import add_node, adopt_node
-from modgraph.elaboration.scans import stands_in_scan
+from modgraph.elaboration.scans import refuse_in_scan
 from modgraph.elaboration.scope import Scope
 from modgraph.ir import MOST_MODULES, GrowthNode
 from modgraph.syntax import ast
@@ -33,7 +33,7 @@ def elaborate_grow_by(statement: ast.GrowBy, elaborator: Elaborator) -> None:
         elaborator.report(errors.NotInRegion(span=statement.span, what="growth"))
         return
     pool = _find_declared(statement.pool, PoolEntity, statement, elaborator)
-    by = elaborator.constant(statement.by, "the number of modules to add")
+    by = elaborator.evaluate_constant(statement.by, "the number of modules to add")
     if pool is None or isinstance(by, Poison):
         return
     others = _find_along(pool.axis, PoolEntity, elaborator.scope)
@@ -67,7 +67,7 @@ def _find_declared(name: str, kind: type[E], statement: ast.GrowBy | ast.Grow, e
         return found
     word = kind.kind
     if found is None:
-        known = elaborator.visible(statement.span, lambda value: isinstance(value, kind))
+        known = elaborator.list_candidates(statement.span, lambda value: isinstance(value, kind))
         declare = f"declare it first: {EXAMPLES[kind]}"
         suggestion = did_you_mean(name, known, f"the {word}s here: {{known}}") if known else declare
         elaborator.report(errors.UnknownName(span=statement.span, name=name, suggestion=suggestion))
@@ -86,19 +86,19 @@ def elaborate_grow(statement: ast.Grow, elaborator: Elaborator) -> None:
         way_out = f"a model says it: {statement.span.text.splitlines()[0]}"
         elaborator.refuse(statement.span, "a model's or a block's body", "this is a router's", way_out)
         return
-    if stands_in_scan(statement, "growth", "let the pool grow behind the scan", elaborator):
+    if refuse_in_scan(statement, "growth", "let the pool grow behind the scan", elaborator):
         return
     pool = _find_declared(statement.pool, PoolEntity, statement, elaborator)
     router = _find_declared(statement.router, RouterEntity, statement, elaborator)
     if pool is not None:
         elaborator.context.may_grow.add(pool.axis.name)
-    wanted = True if statement.where is None else elaborator.constant(statement.where, "where a pool grows")
+    wanted = True if statement.where is None else elaborator.evaluate_constant(statement.where, "where a pool grows")
     if statement.where is not None and not isinstance(wanted, bool | Poison):
         problem = f"where a pool grows is true or false, not {describe(wanted)}"
         elaborator.report(errors.Arithmetic(span=statement.where.span, problem=problem, way_out="compare it: i >= 9"))
     if wanted is not True:
         return
-    when = _condition(statement, elaborator)
+    when = _evaluate_condition(statement, elaborator)
     if pool is None or router is None or when is None or not _may_grow(pool, router, statement, elaborator):
         return
     elaborator.context.growing[pool.axis.name] = statement.span
@@ -109,7 +109,7 @@ def elaborate_grow(statement: ast.Grow, elaborator: Elaborator) -> None:
     add_node(elaborator, node, statement.span, {"when": when.result}, uses)
 
 
-def _condition(statement: ast.Grow, elaborator: Elaborator) -> Tensor | None:
+def _evaluate_condition(statement: ast.Grow, elaborator: Elaborator) -> Tensor | None:
     """Evaluate the condition, a number for the whole batch; None after a reported mistake."""
     value = enter_binding(f"grow_{statement.pool}", elaborator).evaluate(statement.condition)
     if isinstance(value, Poison) or (isinstance(value, Tensor) and value.type == TensorType("float", per="batch")):

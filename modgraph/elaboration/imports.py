@@ -59,7 +59,7 @@ class Imports:
                 report.add(UnreadableFile(path=str(folder / KEPT), reason=str(error), way_out=way_out))
         return cls(folder, report, kept)
 
-    def scope_of(self, file: ast.File, path: Path) -> Scope:
+    def read_definitions(self, file: ast.File, path: Path) -> Scope:
         """Return a scope with the definitions that a file contains and imports."""
         scope = Scope()
         self.reading.append(resolve_path(path))
@@ -70,7 +70,7 @@ class Imports:
         return scope
 
     def _import(self, statement: ast.Import, importer: Path, scope: Scope) -> None:
-        there, span = self._file(statement, importer), statement.span
+        there, span = self._read_import(statement, importer), statement.span
         for name in statement.names:
             theirs = [] if there is None else [(scope.routers, there.routers), (scope.names, there.names)]
             found = [(own, names[name]) for own, names in theirs if name in names]
@@ -82,7 +82,7 @@ class Imports:
                     self.report.add(errors.DuplicateName(span=span, name=name))
                 own[name] = value
 
-    def _file(self, statement: ast.Import, importer: Path) -> Scope | None:
+    def _read_import(self, statement: ast.Import, importer: Path) -> Scope | None:
         """Return the definitions of an imported file, read once; None, with the reason reported, if that is not
         possible."""
         path, span = resolve_path(importer.parent / statement.path), statement.span
@@ -104,7 +104,7 @@ class Imports:
             self.scopes[path] = None
             return None
         self.files[path] = (file.span.source, file)
-        return self.scope_of(file, path)
+        return self.read_definitions(file, path)
 
 
 def parse_kept_texts(text: str) -> dict[str, str]:
@@ -127,7 +127,7 @@ def _declare_definitions(file: ast.File, scope: Scope, report: Report) -> None:
 
 
 @cache
-def prelude_router(name: str) -> BlockEntity | None:
+def find_prelude_router(name: str) -> BlockEntity | None:
     """Find the definition of a built-in router, or None."""
     written = definitions().get(name)
     if written is None:
@@ -172,7 +172,7 @@ def read_standalone(file: ast.File, report: Report) -> Standalone:
     """Read a file with everything that it imports; report unreadable files."""
     path = Path(file.span.source.name)
     imports = Imports.from_spec(path, report)
-    imports.scope_of(file, path)
+    imports.read_definitions(file, path)
     return Standalone.from_file(file, imports)
 
 

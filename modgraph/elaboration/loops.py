@@ -17,12 +17,12 @@ def elaborate_loop(statement: ast.Loop, elaborator: Elaborator) -> None:
     """Elaborate the iterations of a `repeat`, each in a scope with its own path (`blocks.8`), or of a `for`, whose
     names end in a key (`s.0`)."""
     domain: Any = POISON
-    if statement.name and isinstance(elaborator.scope.bound(statement.name), PoolEntity):
+    if statement.name and isinstance(elaborator.scope.find_bound(statement.name), PoolEntity):
         elaborator.report(
             errors.DuplicateName(span=statement.span, name=statement.name)
         )  # the names of its modules, `pool.0`, would clash
     else:
-        domain = elaborator.constant(statement.domain, "what a loop runs over")
+        domain = elaborator.evaluate_constant(statement.domain, "what a loop runs over")
         if not isinstance(domain, range | tuple | Poison):
             problem = f"a loop runs over a range or a list, not {describe(domain)}"
             elaborator.report(
@@ -31,12 +31,12 @@ def elaborate_loop(statement: ast.Loop, elaborator: Elaborator) -> None:
     if not isinstance(domain, range | tuple):
         poison_declared(statement.body, elaborator)
         return
-    families = _families((statement.body,), elaborator)
+    families = _list_families((statement.body,), elaborator)
     rounds = Rounds(statement, elaborator) if statement.name else None
     keyword = "repeat" if statement.name else "for"
     more = max(0, domain.stop - domain.start) if isinstance(domain, range) else len(domain)  # `len` has a limit
     elaborator.context.count("iterations", more, statement.span)
-    for key, value in zip(_keys_of(domain), domain, strict=True):
+    for key, value in zip(_find_keys(domain), domain, strict=True):
         scope = (
             elaborator.scope.nest(f"{statement.name}.{key}")
             if statement.name
@@ -55,7 +55,7 @@ def elaborate_loop(statement: ast.Loop, elaborator: Elaborator) -> None:
     _declare_families(families, elaborator)
 
 
-def _keys_of(domain: range | tuple[Any, ...]) -> Sequence[Any]:
+def _find_keys(domain: range | tuple[Any, ...]) -> Sequence[Any]:
     """Return the keys of iterations: values, or positions where a value is no key; positions if keys would repeat."""
     keys = [value if is_key(value) else place for place, value in enumerate(domain)]
     same = len({*map(str, keys)}) < len(keys) and not all(map(is_key, domain))
@@ -65,7 +65,7 @@ def _keys_of(domain: range | tuple[Any, ...]) -> Sequence[Any]:
 def elaborate_if(statement: ast.If, elaborator: Elaborator) -> None:
     """Elaborate the branch that a constant selects; its declarations and the names that both branches bind stay
     visible."""
-    condition = elaborator.constant(statement.condition, "a condition")
+    condition = elaborator.evaluate_constant(statement.condition, "a condition")
     if not isinstance(condition, bool):
         if not isinstance(condition, Poison):
             problem = f"a condition is true or false, not {describe(condition)}"
@@ -77,7 +77,7 @@ def elaborate_if(statement: ast.If, elaborator: Elaborator) -> None:
         elaborator.scope.names |= dict.fromkeys(statement.bound, POISON)
         return
     taken = statement.then if condition else statement.otherwise
-    families = _families(statement.bodies, elaborator)
+    families = _list_families(statement.bodies, elaborator)
     scope = elaborator.scope.nest()
     if taken is not None:
         elaborator.with_scope(scope).elaborate(taken)
@@ -100,7 +100,7 @@ def elaborate_frozen(statement: ast.Frozen, elaborator: Elaborator) -> None:
     elaborator.with_scope(scope).elaborate(statement.body)
 
 
-def _families(bodies: tuple[ast.Body, ...], elaborator: Elaborator) -> dict[str, dict[Any, Any]]:
+def _list_families(bodies: tuple[ast.Body, ...], elaborator: Elaborator) -> dict[str, dict[Any, Any]]:
     names = [name for body in bodies for name in body.declared]
     elaborator.context.spend(len(names), bodies[0].span)
     return {name: {} for name in names}

@@ -119,30 +119,30 @@ def pack_message(pool: PoolEntity, tensors: tuple[Tensor, ...], span: Span, elab
         found = [infer_message_ranks(template, len(tensors), elaborator) for template in pool.templates]
         ranks = [max(each) for each in zip(*found, strict=True)]
     for at, (tensor, rank) in enumerate(zip(tensors, ranks, strict=True)):
-        problem = _cannot_send(tensor.type, rank)
-        if problem is None and known is not None and not _message(tensor.type, rank).meets(known[at]):
+        problem = _explain_unpackable(tensor.type, rank)
+        if problem is None and known is not None and not _cut_message(tensor.type, rank).meets(known[at]):
             reason = f"its modules take {known[at]} there, and this value is {tensor.type}"
             problem = Misfit(reason, f"send {', '.join(map(str, known))}, in this order")
         if problem is not None:
             return refuse(pool, problem, span, elaborator, (tensor,))
-    elaborator.context.messages[pool.whole_path] = tuple(map(_message, (each.type for each in tensors), ranks))
+    elaborator.context.messages[pool.whole_path] = tuple(map(_cut_message, (each.type for each in tensors), ranks))
     return _concatenate(pool, tensors, ranks, span, elaborator)
 
 
-def _cannot_send(type_: TensorType, rank: int) -> Misfit | None:
+def _explain_unpackable(type_: TensorType, rank: int) -> Misfit | None:
     """Explain why a value cannot be packed with others, and what could be; None if it can."""
     if type_.dtype != "float" or type_.per == "batch":
         way_out = "send what each example has" if type_.per == "batch" else "make it float first: -> embedding(8)"
         return Misfit(f"values sent together are float, of each example, and this is {type_}", way_out)
     if len(type_.shape) < rank:
         return Misfit(f"its modules take {rank} axes of this value, which is {type_}", "give the value these axes")
-    if (axis := next((each for each in _message(type_, rank).shape if each.size is None), None)) is not None:
+    if (axis := next((each for each in _cut_message(type_, rank).shape if each.size is None), None)) is not None:
         reason = f'what its modules take of a value sent beside others has fixed lengths, and "{axis}" has none'
         return Misfit(reason, f'reduce it first: -> mean(axis="{axis}")')
     return None
 
 
-def _message(type_: TensorType, rank: int) -> TensorType:
+def _cut_message(type_: TensorType, rank: int) -> TensorType:
     return type_.with_shape(type_.shape[len(type_.shape) - rank :])
 
 
@@ -169,11 +169,11 @@ def _concatenate(
             reason = f"the token axes of one value are {format_shape(token_axes)}, and those of another {found}"
             way_out = "give both the same axes in front of those that a module takes"
             return refuse(pool, Misfit(reason, way_out), span, elaborator, tensors)
-        vectors.append(_as_vector(spread, rank, span, inside))
+        vectors.append(_merge_axes(spread, rank, span, inside))
     return POISON if POISON in vectors else apply_op(OpUse(Concat()), tuple(vectors), span, inside)
 
 
-def _as_vector(value: Tensor | Poison, rank: int, span: Span, elaborator: Elaborator) -> Any:
+def _merge_axes(value: Tensor | Poison, rank: int, span: Span, elaborator: Elaborator) -> Any:
     """Merge the last `rank` axes of a value into one."""
     if rank == 1 or isinstance(value, Poison):
         return value
@@ -185,7 +185,7 @@ def pack_results(values: tuple[Tensor, ...], span: Span, elaborator: Elaborator)
     """Pack the values that one module yields into one vector."""
     if len(values) == 1:
         return values[0]
-    vectors = tuple(_as_vector(each, len(each.type.shape), span, elaborator) for each in values)
+    vectors = tuple(_merge_axes(each, len(each.type.shape), span, elaborator) for each in values)
     return POISON if POISON in vectors else apply_op(OpUse(Concat()), vectors, span, elaborator)
 
 

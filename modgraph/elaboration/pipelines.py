@@ -153,7 +153,7 @@ def _evaluate_weighting(clause: ast.ByClause, elaborator: Elaborator) -> Weighti
             case ast.Name(name=name) | ast.Literal(value=str(name)):
                 return ByWeights(found, resolve_axis(name, elaborator))
             case place:
-                return ByWeights(found, int(elaborator.constant(place, "the place of an axis")))
+                return ByWeights(found, int(elaborator.evaluate_constant(place, "the place of an axis")))
     if elaborator.find_argument(called) is None:
         way_out = "declare it: router NAME = …; or give weights: x -> pool by w over expert"
         return elaborator.refuse(clause.value.span, "a router or weights", f"this is {describe(found)}", way_out)
@@ -171,7 +171,7 @@ def _evaluate_router(router: entities.RouterEntity, clause: ast.ByClause, elabor
         if isinstance(pool, PoolEntity):
             pools.append(pool)
         else:
-            others.append(elaborator.tensor(value, "an operand of a router"))
+            others.append(elaborator.evaluate_tensor(value, "an operand of a router"))
     tensors = tuple(each for each in others if isinstance(each, Tensor))
     return ByRouter(router, tensors, tuple(pools)) if len(tensors) == len(others) else POISON
 
@@ -188,7 +188,7 @@ def _report_unknown(called: ast.Name, elaborator: Elaborator) -> None:
         way_out = f"weights are a value: by (x -> {name})"
         elaborator.refuse(called.span, "a router or weights", f'"{name}" is an op', way_out)
     else:
-        known = elaborator.visible(called.span, lambda value: isinstance(value, entities.RouterEntity))
+        known = elaborator.list_candidates(called.span, lambda value: isinstance(value, entities.RouterEntity))
         declare = "declare it: router NAME = …"
         suggestion = did_you_mean(name, known, "the routers here: {known}") if known else declare
         elaborator.report(errors.UnknownName(span=called.span, name=name, suggestion=suggestion))

@@ -74,7 +74,9 @@ class Rounds:
         plain = elaborator.scan is None and not elaborator.region and not elaborator.context.is_observed
         members = [each for each in trees if isinstance(each, ast.Reference) and each.index is not None]
         losses = [each.reference for each in trees if isinstance(each, ast.Loss)]
-        keyed = all(any(each is loss for loss in losses) and _is(each.index, statement.variable) for each in members)
+        keyed = all(
+            any(each is loss for loss in losses) and _is_variable(each.index, statement.variable) for each in members
+        )
         self.possible = simple and plain and keyed and names.count(statement.variable) == len(members)
         self.tried = 0
         self.last: Round | None = None
@@ -102,7 +104,7 @@ class Rounds:
         context, graph = self.elaborator.context, self.elaborator.graph
         self.tried += 1
         reported, nodes, tensors = _count_reported(self.elaborator), len(graph), context.counts["weights"]
-        lengths = [len(table) for table in _tables(self.elaborator)]
+        lengths = [len(table) for table in _list_tables(self.elaborator)]
         self._elaborate(call, scope)
         new = tuple(islice(graph, nodes, None))
         bound = {
@@ -116,7 +118,7 @@ class Rounds:
             {name: value for name, value in bound.items() if value is not before.get(name)},
             tuple(
                 tuple(islice(table.items(), length, None))
-                for table, length in zip(_tables(self.elaborator), lengths, strict=True)
+                for table, length in zip(_list_tables(self.elaborator), lengths, strict=True)
             ),
             context.counts["weights"] - tensors,
         )
@@ -134,13 +136,15 @@ def _find_keyed_names(statement: ast.Loop) -> set[str]:
     for each in statement.body.every_statement():
         if isinstance(each, ast.Binding | ast.Loss | ast.Output | ast.Input | ast.Target):
             references = each.references if isinstance(each, ast.Binding) else (each.reference,)
-            if any(reference is not None and _is(reference.index, statement.variable) for reference in references):
+            if any(
+                reference is not None and _is_variable(reference.index, statement.variable) for reference in references
+            ):
                 name = "_".join(reference.name for reference in references if reference is not None)
                 found.update(before + name for before in NAMED.get(type(each), ("",)))
     return found
 
 
-def _is(index: ast.Expression | None, variable: str) -> bool:
+def _is_variable(index: ast.Expression | None, variable: str) -> bool:
     return isinstance(index, ast.Name) and index.name == variable
 
 
@@ -151,7 +155,7 @@ def _count_reported(elaborator: Elaborator) -> tuple[int, ...]:
     return tuple(map(len, said))
 
 
-def _tables(elaborator: Elaborator) -> tuple[dict[Any, Any], ...]:
+def _list_tables(elaborator: Elaborator) -> tuple[dict[Any, Any], ...]:
     """Return the tables of the context that are keyed by paths."""
     context = elaborator.context
     owners = context.owners.setdefault(elaborator.home, {})
@@ -283,7 +287,7 @@ def _copy(last: Round, call: Call, values: Mapping[Result, Result], scope: Scope
         like = rename(node, node.name, renaming.name) if node.name in last.with_own_axes else node
         added = graph.add(replace_fields(like, **facts), inputs, uses)
         context.named[added.name] = added
-    for table, entries in zip(_tables(elaborator), last.entries, strict=True):
+    for table, entries in zip(_list_tables(elaborator), last.entries, strict=True):
         table.update((renaming.value(key), renaming.value(value)) for key, value in entries)
     context.count("weights", last.tensors, span)
     context.spend(len(last.nodes), span)

@@ -86,7 +86,7 @@ def _decide(value: Any, pool: PoolNode, router: RouterEntity, routed: Tensor, sp
     rounds = min(map(len, records.values()), default=1)
     declared = tuple(Record(name, "...", each[-1][1]) for name, each in decision.records.items())
     made = {name: each[-1][0] for name, each in decision.records.items()}
-    facts = _facts(value, made, declared, pool, token_axes, inside.graph)
+    facts = _derive_facts(value, made, declared, pool, token_axes, inside.graph)
     if inside.region:  # no algorithm trains choices that are sampled there
         what = f'the router "{router.path}", which draws its choice,'
         return inside.report(errors.NotInRegion(span=span, what=what, way_out=DRAWS)) if facts.draws else value
@@ -104,7 +104,7 @@ def _decide(value: Any, pool: PoolNode, router: RouterEntity, routed: Tensor, sp
     return value
 
 
-def _facts(
+def _derive_facts(
     value: Tensor, made: dict[str, Tensor], records: tuple[Record, ...], pool: PoolNode, token_axes: Shape, graph: Graph
 ) -> RouterFacts:
     """Derive from the body how a router decides."""

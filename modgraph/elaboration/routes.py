@@ -47,7 +47,7 @@ Weighting = ByRouter | ByWeights
 
 def apply_pool(pool: PoolEntity, value: Tensor, weighting: Weighting | None, span: Span, elaborator: Elaborator) -> Any:
     """Route a value through a pool: by a router, by weights, or to every module; poison after a reported mistake."""
-    node = _pool_node(pool, value.type, span, elaborator)
+    node = _require_pool(pool, value.type, span, elaborator)
     if isinstance(node, Poison):
         return POISON
     if isinstance(weighting, ByRouter):
@@ -181,7 +181,9 @@ def _route(
         who = f'router "{router.path}" over {who}'
     assert isinstance(router.router, Router)
     try:
-        signature = elaborator.context.signature(router.router, tuple(value.type for value in values), pool_types(pool))
+        signature = elaborator.context.bind_signature(
+            router.router, tuple(value.type for value in values), pool_types(pool)
+        )
         shapes = signature.weight_shapes
     except Misfit as misfit:
         return report_misfit(misfit, who, values, span, elaborator)
@@ -200,7 +202,7 @@ def _route(
     return Tensor(Result(name), signature.results[0], span)
 
 
-def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, elaborator: Elaborator) -> PoolNode | Poison:
+def _require_pool(pool: PoolEntity, tokens: TensorType, span: Span, elaborator: Elaborator) -> PoolNode | Poison:
     """Return the node of a pool, created at its first use, which fixes the type of its messages."""
     node = find_node(pool.path, elaborator)
     if isinstance(node, PoolNode):
@@ -210,7 +212,7 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, elaborator: Ela
         notes = (elaborator.context.first_used[pool.whole_path],)
         facts: Any = {"pool": node.name, "takes": node.message, "within": elaborator.naming.node, "found": tokens}
         return elaborator.report(errors.PoolUsedOtherwise(span=span, notes=notes, **facts))
-    message = _message_of(pool, tokens, span, elaborator)
+    message = _infer_message(pool, tokens, span, elaborator)
     if isinstance(message, Poison):
         return POISON
     elaborator.context.messages.setdefault(pool.whole_path, (message,))
@@ -236,7 +238,7 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, elaborator: Ela
     return node if add_node(elaborator, node, pool.span) else POISON
 
 
-def _message_of(pool: PoolEntity, tokens: TensorType, span: Span, elaborator: Elaborator) -> TensorType | Poison:
+def _infer_message(pool: PoolEntity, tokens: TensorType, span: Span, elaborator: Elaborator) -> TensorType | Poison:
     """Return the type of message that the modules of a pool take of a value: its last axes."""
     if tokens.per == "batch":
         reason = f"its modules run on each example, and this value is {tokens}"

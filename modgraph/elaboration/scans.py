@@ -34,8 +34,8 @@ def elaborate_scan(statement: ast.Scan, elaborator: Elaborator) -> None:
     """Elaborate a scan into one node, and bind its names to the stacked values that its steps yield."""
     results, span = None, statement.sequence.span
     advice = "yield what the inner one needs, and run one scan after the other"
-    if not stands_inside(statement.sequence, "a scan", advice, elaborator):
-        results = _scan(statement, elaborator)
+    if not refuse_inside(statement.sequence, "a scan", advice, elaborator):
+        results = _elaborate_steps(statement, elaborator)
     if results is None:
         poison_declared(statement.body, elaborator)
         results = [POISON] * len(statement.names)
@@ -62,14 +62,14 @@ def elaborate_yield(statement: ast.Yield, elaborator: Elaborator) -> None:
         elaborator.scan.yields.append(each)
 
 
-def stands_inside(tree: ast.Tree, what: str, way_out: str, elaborator: Elaborator) -> bool:
+def refuse_inside(tree: ast.Tree, what: str, way_out: str, elaborator: Elaborator) -> bool:
     """Report a tree that must not stand in the body of a scan or in the modules of a pool; return whether it does."""
     if elaborator.region:
         elaborator.report(errors.NotInRegion(span=tree.span, what=what))
-    return bool(elaborator.region) or stands_in_scan(tree, what, way_out, elaborator)
+    return bool(elaborator.region) or refuse_in_scan(tree, what, way_out, elaborator)
 
 
-def stands_in_scan(tree: ast.Tree, what: str, way_out: str, elaborator: Elaborator) -> bool:
+def refuse_in_scan(tree: ast.Tree, what: str, way_out: str, elaborator: Elaborator) -> bool:
     """Report a tree that must not stand in the body of a scan; return whether it does."""
     if elaborator.scan is not None:
         elaborator.report(errors.NotInScan(span=tree.span, what=what, way_out=way_out))
@@ -78,16 +78,16 @@ def stands_in_scan(tree: ast.Tree, what: str, way_out: str, elaborator: Elaborat
 
 def is_bound_outside(name: str, elaborator: Elaborator) -> bool:
     """Whether a binding in a scan would shadow a value that the same name has outside."""
-    if elaborator.scan is None or elaborator.call is not None or elaborator.scope.bound(name) is not None:
+    if elaborator.scan is None or elaborator.call is not None or elaborator.scope.find_bound(name) is not None:
         return False
-    outside = elaborator.scan.outer.scope.bound(name)
+    outside = elaborator.scan.outer.scope.find_bound(name)
     return isinstance(outside, Tensor) or (isinstance(outside, Family) and outside.of_values)
 
 
-def _scan(statement: ast.Scan, elaborator: Elaborator) -> list[Any] | None:
+def _elaborate_steps(statement: ast.Scan, elaborator: Elaborator) -> list[Any] | None:
     """Return the values of the names after `as`; None after a reported mistake."""
     names, span = elaborator.scope.next_binding(statement.names[0]), statement.sequence.span
-    sequence = elaborator.with_naming(names).tensor(statement.sequence, "what a scan runs over")
+    sequence = elaborator.with_naming(names).evaluate_tensor(statement.sequence, "what a scan runs over")
     if isinstance(sequence, Tensor):
         sequence = replace(sequence, span=span)
         if not sequence.type.shape or sequence.type.per == "batch":
@@ -102,26 +102,26 @@ def _scan(statement: ast.Scan, elaborator: Elaborator) -> list[Any] | None:
         graph.add(elaborator.context.named[name])
         step = Tensor(Result(name), type_, span)
     scope.declare(statement.variable, step)
-    states = [_state(carry, names, inside) for carry in statement.carries]
+    states = [_declare_state(carry, names, inside) for carry in statement.carries]
     inside.elaborate(statement.body)
     elaborator.scope.end([*scope.ended, *scope.names], "scan")
     for name in statement.body.declared:  # modules, pools and routers exist once and stay visible outside
         if name in scope.names and name not in elaborator.scope.names:
             elaborator.scope.declare(name, scope.names[name])
     known = [state for state in states if state is not None]
-    following = [each for state in known if (each := _next(state, inside)) is not None]
-    if not _yields_as_named(statement, inside) or isinstance(sequence, Poison) or len(following) < len(states):
+    following = [each for state in known if (each := _find_next(state, inside)) is not None]
+    if not _has_named_yields(statement, inside) or isinstance(sequence, Poison) or len(following) < len(states):
         return None
     return _finish(names, statement, sequence, known, following, inside)
 
 
-def _state(carry: ast.Carry, names: Naming, inside: Elaborator) -> State | None:
+def _declare_state(carry: ast.Carry, names: Naming, inside: Elaborator) -> State | None:
     """Declare a state in the body; None after a reported mistake."""
     assert inside.scan is not None
     outer = inside.scan.outer
     type_ = elaborate_type(carry.type, outer)
     before = outer.with_naming(inside.scope.next_binding(f"{carry.name}.init"))
-    start = None if carry.start is None else before.tensor(carry.start, "the start of a state")
+    start = None if carry.start is None else before.evaluate_tensor(carry.start, "the start of a state")
     if carry.name in inside.scope.names:
         outer.report(errors.DuplicateName(span=carry.span, name=carry.name))
         return None
@@ -144,7 +144,7 @@ def _state(carry: ast.Carry, names: Naming, inside: Elaborator) -> State | None:
     return carry, value, None if start is None else start.result
 
 
-def _next(state: State, inside: Elaborator) -> Result | None:
+def _find_next(state: State, inside: Elaborator) -> Result | None:
     """Return the next value of a state, the last one that the body bound to its name; None after a reported mistake."""
     carry, at_step, _ = state
     name, span = carry.name, carry.span
@@ -163,7 +163,7 @@ def _next(state: State, inside: Elaborator) -> Result | None:
     return capture(value.result, span, inside)
 
 
-def _yields_as_named(statement: ast.Scan, inside: Elaborator) -> bool:
+def _has_named_yields(statement: ast.Scan, inside: Elaborator) -> bool:
     """Whether the body yields a value for each name; report it if not."""
     assert inside.scan is not None
     count, names, span = len(inside.scan.yields), statement.names, statement.sequence.span

@@ -72,7 +72,7 @@ class Scope:
         """Find a router that the file of this scope defines or imports."""
         return next((scope.routers[name] for scope in self.chain() if name in scope.routers), None)
 
-    def bound(self, name: str) -> Any | None:
+    def find_bound(self, name: str) -> Any | None:
         """Find the entity that this body binds to a name, or None."""
         return next((scope.names[name] for scope in self.chain_in_body() if name in scope.names), None)
 
@@ -95,7 +95,7 @@ class Scope:
         """Return the path of the weights of a thing declared here."""
         return join(self.path, name) + self.suffix
 
-    def member_of_body(self, name: str) -> Naming:
+    def name_member(self, name: str) -> Naming:
         """Name the inline ops of a member that exists once in the whole body."""
         return Naming(join(self.body.node_path, name), join(self.body.path, name), self)
 

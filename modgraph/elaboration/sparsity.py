@@ -66,7 +66,7 @@ def find_choice_end(weights: Result, graph: Graph, along: Axis | None = None) ->
     """
     supports, pending, seen = _Supports(graph), [weights], {weights}
     for result in pending:
-        node = _op_of(result, graph)
+        node = _find_op(result, graph)
         if node is None or supports.find(result) is not None:
             continue
         rank = len(graph.type_of(result).shape)
@@ -80,7 +80,7 @@ def find_choice_end(weights: Result, graph: Graph, along: Axis | None = None) ->
     return None
 
 
-def _op_of(result: Result, graph: Graph) -> OpNode | None:
+def _find_op(result: Result, graph: Graph) -> OpNode | None:
     node = graph[result.node] if result.node in graph else None  # noqa: SIM401 (a graph is no dict)
     return node if isinstance(node, OpNode) else None
 
@@ -95,7 +95,7 @@ class _Supports:
     def find(self, result: Result) -> Support | None:
         pending = [result]
         while pending:
-            top, node = pending[-1], _op_of(pending[-1], self.graph)
+            top, node = pending[-1], _find_op(pending[-1], self.graph)
             read = [] if node is None else [*self.graph.inputs(node.name).values()]
             if node is not None and (node.op.zero_with() or node.op.propagate is not None):
                 unknown = [each for each in read if each not in self.known]
@@ -103,7 +103,7 @@ class _Supports:
                 if unknown:
                     continue
             supports = tuple(self.known.get(each) for each in read)
-            self.known[top] = None if node is None else _Use(node, top, self.graph, supports).narrowest()
+            self.known[top] = None if node is None else _Use(node, top, self.graph, supports).find_narrowest()
             pending.pop()
         return self.known[result]
 
@@ -122,7 +122,7 @@ class _Use:
     def operands(self) -> tuple[Formula, ...]:
         return tuple(make_formula(each, self.graph) for each in self.inputs.values())
 
-    def narrowest(self) -> Support | None:
+    def find_narrowest(self) -> Support | None:
         """Return the support of the result: the choice of its op, or the narrowest of operands whose zeros it keeps."""
         bound = self.op.choice_bound(self.signature)
         if bound is not None:
@@ -138,7 +138,7 @@ class _Use:
         choice, first = make_formula(self.result, self.graph), self.operands[0]
         if bound.place is not None:
             return Support(choice, first if first.type.shape == self.type.shape else None, bound)
-        node = _op_of(first.source, self.graph) if isinstance(first.source, Result) else None
+        node = _find_op(first.source, self.graph) if isinstance(first.source, Result) else None
         ranking = None if node is None else node.op.ranking(self.graph.signature(node))
         if node is not None and ranking is not None and first.type.shape == self.type.shape:
             ranks = self.op.choice_ranks(first.type.shape[ranking.place].size)

@@ -7,30 +7,30 @@ from typing import Any
 
 from modgraph.elaboration import bindings, declarations, errors
 from modgraph.elaboration.apply import apply_module, apply_op
-from modgraph.elaboration.bindings import bind_name, is_taken, member_key
+from modgraph.elaboration.bindings import bind_name, evaluate_key, is_taken
 from modgraph.elaboration.blocks import apply_block, elaborate_require
 from modgraph.elaboration.decisions import bind_input, elaborate_record
 from modgraph.elaboration.elaborator import Elaborator, Rules
 from modgraph.elaboration.entities import POISON, BlockUse, ModuleEntity, OpUse, Poison, Template, Tensor
-from modgraph.elaboration.expressions import EXPRESSIONS, callable_of
+from modgraph.elaboration.expressions import EXPRESSIONS, resolve_term
 from modgraph.elaboration.growth import elaborate_grow, elaborate_grow_by
 from modgraph.elaboration.loops import elaborate_frozen, elaborate_if, elaborate_loop
 from modgraph.elaboration.nodes import add_node
 from modgraph.elaboration.pipelines import apply_template
-from modgraph.elaboration.scans import elaborate_scan, elaborate_yield, stands_in_scan
+from modgraph.elaboration.scans import elaborate_scan, elaborate_yield, refuse_in_scan
 from modgraph.elaboration.typing import elaborate_type, take_operand
 from modgraph.ir import InputNode, Result, TargetNode
 from modgraph.syntax import ast
 
 
-def _target(statement: ast.Target, elaborator: Elaborator) -> None:
+def _elaborate_target(statement: ast.Target, elaborator: Elaborator) -> None:
     key = None
     value: Tensor | Poison = POISON
-    if not stands_in_scan(statement, "a target", "declare it before the scan", elaborator):
+    if not refuse_in_scan(statement, "a target", "declare it before the scan", elaborator):
         if elaborator.call is not None or elaborator.region:
             elaborator.refuse(statement.span, "a model's body", "this is a block's")
         else:
-            key = member_key(statement.reference, elaborator)
+            key = evaluate_key(statement.reference, elaborator)
             if key is POISON or (
                 key is None and is_taken(statement.reference.name, statement.reference.span, elaborator)
             ):
@@ -39,9 +39,9 @@ def _target(statement: ast.Target, elaborator: Elaborator) -> None:
     bind_name(statement.reference, key, value, elaborator)
 
 
-def _input(statement: ast.Input, elaborator: Elaborator) -> None:
+def _elaborate_input(statement: ast.Input, elaborator: Elaborator) -> None:
     """Bind the next operand of a block, or declare an input of the model."""
-    name, key = statement.reference.name, member_key(statement.reference, elaborator)
+    name, key = statement.reference.name, evaluate_key(statement.reference, elaborator)
     if key is POISON or (key is None and is_taken(name, statement.span, elaborator)):
         return
     value: Tensor | Poison = POISON
@@ -49,7 +49,7 @@ def _input(statement: ast.Input, elaborator: Elaborator) -> None:
         type_ = elaborate_type(statement.type, elaborator, of_input=True)
         value = POISON if isinstance(type_, Poison) else take_operand(type_, statement, elaborator)
         value = bind_input(value, statement, elaborator)
-    elif stands_in_scan(statement, "an input", "declare it before the scan", elaborator):
+    elif refuse_in_scan(statement, "an input", "declare it before the scan", elaborator):
         pass
     elif key is None and (elaborator.scope.path, elaborator.scope.suffix) != (
         elaborator.scope.body.path,
@@ -85,8 +85,8 @@ def _check_move(statement: ast.Move, elaborator: Elaborator) -> None:
 
 
 STATEMENTS: dict[type[ast.Statement], Callable[[Any, Elaborator], None]] = {
-    ast.Input: _input,
-    ast.Target: _target,
+    ast.Input: _elaborate_input,
+    ast.Target: _elaborate_target,
     ast.Module: declarations.declare_module,
     ast.Pool: declarations.declare_pool,
     ast.Router: declarations.declare_router,
@@ -110,5 +110,5 @@ RULES = Rules(
     expressions=EXPRESSIONS,
     statements=STATEMENTS,
     applications={OpUse: apply_op, BlockUse: apply_block, Template: apply_template, ModuleEntity: apply_module},
-    term=callable_of,
+    term=resolve_term,
 )

@@ -62,13 +62,13 @@ def _elaborate_axis(axis: ast.Expression, elaborator: Elaborator, of_input: bool
             if not of_input:
                 elaborator.context.of_any_length.add(name)
             return Axis(None, name)
-    length = _length(axis, elaborator)
+    length = _evaluate_length(axis, elaborator)
     return POISON if isinstance(length, Poison) else Axis(length)
 
 
 def _declare_axis(axis: ast.NamedAxis, elaborator: Elaborator) -> Axis | Poison:
     """Declare an axis with a name, or check it against the axis of that name."""
-    length, name = _length(axis.size, elaborator), elaborator.scope.weight_path(axis.name)
+    length, name = _evaluate_length(axis.size, elaborator), elaborator.scope.weight_path(axis.name)
     known = elaborator.scope.find(axis.name)
     if isinstance(length, Poison) or isinstance(known, Poison):
         return POISON
@@ -85,8 +85,8 @@ def _declare_axis(axis: ast.NamedAxis, elaborator: Elaborator) -> Axis | Poison:
     return found.axis
 
 
-def _length(axis: ast.Expression, elaborator: Elaborator) -> int | Poison:
-    length = elaborator.constant(axis, "an axis")
+def _evaluate_length(axis: ast.Expression, elaborator: Elaborator) -> int | Poison:
+    length = elaborator.evaluate_constant(axis, "an axis")
     if isinstance(length, Poison) or (type(length) is int and 1 <= length <= LONGEST_AXIS):
         return length
     problem = f"an axis cannot be {describe(length).removeprefix('the constant ')}"
@@ -101,7 +101,7 @@ def take_operand(declared: TensorType, statement: ast.Input, elaborator: Elabora
     if not call.operands:
         return POISON
     tensor = call.operands.pop(0)
-    reason = _misfit(declared, tensor.type, call.axes)
+    reason = _explain_misfit(declared, tensor.type, call.axes)
     if reason is not None:
         return report_misfit(Misfit(reason, f"send it {declared}"), str(call), (tensor,), statement.span, elaborator)
     words = [axis.name for axis in declared.shape if axis.is_padded and axis.name in call.axes]
@@ -120,7 +120,7 @@ def take_operand(declared: TensorType, statement: ast.Input, elaborator: Elabora
     return tensor
 
 
-def _misfit(declared: TensorType, found: TensorType, axes: dict[str, Axis]) -> str | None:
+def _explain_misfit(declared: TensorType, found: TensorType, axes: dict[str, Axis]) -> str | None:
     """Explain why a value does not fit the type of an input; None if it does.
 
     It may have more outer axes, and may lack outer named ones.

@@ -69,7 +69,7 @@ def _declaration_weights(
     axes = signature.weight_axes()
     for at, weight in enumerate(signature.declaration.all_weights()):
         start = initial if initial and not at else weight.initial
-        name, scale = join_name(owner, weight.name), signature.scale_of(start)
+        name, scale = join_name(owner, weight.name), signature.compute_scale(start)
         facts = place, frozen, weight.shared
         yield GraphWeight(name, owner, axes[weight.name], start, scale, weight.buffer, *facts)
 

@@ -9,7 +9,7 @@ from lsprotocol.types import CompletionItem, CompletionItemKind
 
 from modgraph.diagnostics import Span
 from modgraph.elaboration import entities
-from modgraph.elaboration.imports import prelude_router
+from modgraph.elaboration.imports import find_prelude_router
 from modgraph.inspect.reference import declaration_page, signature_of
 from modgraph.lsp.analysis import CALLABLE, Analysis, heads, list_declarations
 from modgraph.ops import Op
@@ -70,7 +70,7 @@ def _routers(analysis: Analysis) -> list[CompletionItem]:
 def _definition_of(name: str, analysis: Analysis) -> ast.Definition | None:
     """The text's own definition of a router, or that of the vocabulary."""
     own = analysis.file.routers if analysis.file else ()
-    known = prelude_router(name)
+    known = find_prelude_router(name)
     return next((each for each in own if each.name == name), known.definition if known is not None else None)
 
 
@@ -150,7 +150,7 @@ def definition(analysis: Analysis, offset: int) -> Span | None:
     word = analysis.word_at(offset)
     if word is None or word.type != "NAME" or analysis.file is None:
         return None
-    imported, known = analysis.find_import(str(word)), prelude_router(str(word))
+    imported, known = analysis.find_import(str(word)), find_prelude_router(str(word))
     if imported is not None:
         return imported.name.span
     found = [span for name, span in _declarations(analysis.file) if name == str(word)]

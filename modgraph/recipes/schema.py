@@ -30,7 +30,7 @@ class Section(FrozenData, Configurable):
 
     def plain(self) -> dict[str, Any]:
         """Return every key with its value, as YAML writes it."""
-        return {name: _plain(getattr(self, name)) for name in _fields(self)}
+        return {name: _plain(getattr(self, name)) for name in _list_fields(self)}
 
 
 class Named(Section, Registered):
@@ -60,7 +60,7 @@ def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | 
         if named is None:
             return None
         kind = typing.cast(type[S], named)
-    hints, fields = _hints(typing.cast(Any, kind)), _fields(kind)
+    hints, fields = _hints(typing.cast(Any, kind)), _list_fields(kind)
     values: dict[str, Any] = {}
     meant: set[str | None] = set()  # by misspelt keys, so they are not reported as missing
     for key, item in tree.items.items():
@@ -71,14 +71,14 @@ def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | 
             suggestion = did_you_mean(key, fields, f"{path} takes: {{known}}")
             report.add(errors.UnknownKey(span=tree.keys.get(key), section=path, key=key, suggestion=suggestion))
             continue
-        values[key] = _field(fields[key], hints[key], item, f"{path}.{key}", report)
+        values[key] = _read_field(fields[key], hints[key], item, f"{path}.{key}", report)
     for name, field in fields.items():
         missing = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if missing and name not in values and name not in meant and tree.whole:
             meaning = field.metadata.get("doc", "it has no default")
             report.add(errors.MissingKey(span=tree.span, section=path, key=name, meaning=meaning))
         elif field.metadata.get("path") and name not in values:
-            values[name] = _absolute(field.default, Leaf(None, tree.span), f"{path}.{name}", report)
+            values[name] = _make_absolute(field.default, Leaf(None, tree.span), f"{path}.{name}", report)
     if len(report.diagnostics) != before or not tree.whole:
         return None
     section = kind(**values)
@@ -86,7 +86,7 @@ def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | 
     return section if wrong is None else refuse(report, tree.span, path, wrong, "change one of them")
 
 
-def _fields(section: Any) -> dict[str, dataclasses.Field[Any]]:
+def _list_fields(section: Any) -> dict[str, dataclasses.Field[Any]]:
     return {field.name: field for field in dataclasses.fields(section)}
 
 
@@ -112,7 +112,7 @@ def _find_kind(kind: type[Named], tree: Branch, path: str, report: Report) -> ty
     return found
 
 
-def _field(field: Any, hint: Any, item: Leaf | Branch, path: str, report: Report) -> Any:
+def _read_field(field: Any, hint: Any, item: Leaf | Branch, path: str, report: Report) -> Any:
     """Read the value of a field; None, with a mistake reported."""
     options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     if isinstance(item, Leaf) and item.value is None and type(None) in options:
@@ -131,7 +131,8 @@ def _field(field: Any, hint: Any, item: Leaf | Branch, path: str, report: Report
                 meaning = "a mapping"
             if isinstance(item, Branch):
                 return {
-                    name: _field(field, each, inner, f"{path}.{name}", report) for name, inner in item.items.items()
+                    name: _read_field(field, each, inner, f"{path}.{name}", report)
+                    for name, inner in item.items.items()
                 }
             return refuse(report, item.span, path, f"must be a mapping, not {item.value!r}", meaning)
     if isinstance(item, Branch):
@@ -141,13 +142,13 @@ def _field(field: Any, hint: Any, item: Leaf | Branch, path: str, report: Report
     if problem is not None:
         return refuse(report, item.span, path, problem, meaning)
     value = known.convert(item.value)
-    return _absolute(value, item, path, report) if field.metadata.get("path") else value
+    return _make_absolute(value, item, path, report) if field.metadata.get("path") else value
 
 
-def _absolute(value: Any, item: Leaf, key: str, report: Report) -> Any:
+def _make_absolute(value: Any, item: Leaf, key: str, report: Report) -> Any:
     """Make paths absolute, so that a recipe read again elsewhere finds the same files."""
     if isinstance(value, tuple):
-        return tuple(_absolute(each, item, key, report) for each in value)
+        return tuple(_make_absolute(each, item, key, report) for each in value)
     if not isinstance(value, str) or not value or Path(value).is_absolute():
         return value
     try:
@@ -157,11 +158,11 @@ def _absolute(value: Any, item: Leaf, key: str, report: Report) -> Any:
         return refuse(report, item.span, key, problem, "give an absolute path")
 
 
-def paths_of(section: Section) -> list[str]:
+def list_paths(section: Section) -> list[str]:
     """List the keys that hold paths, with dots in nested sections."""
     found = []
-    for name, field in _fields(section).items():
+    for name, field in _list_fields(section).items():
         value = getattr(section, name)
         found += [name] if field.metadata.get("path") else []
-        found += [f"{name}.{key}" for key in paths_of(value)] if isinstance(value, Section) else []
+        found += [f"{name}.{key}" for key in list_paths(value)] if isinstance(value, Section) else []
     return found

@@ -103,7 +103,7 @@ class _Reader:
         branch = Branch(span=self._span(node), whole=not isinstance(node, Partial))
         for key, value in node.value:
             try:
-                name = _key(key)
+                name = _read_key(key)
                 if name in branch.items:
                     self.report.add(DuplicateKey(span=self._span(key), key=name))
                     continue
@@ -123,13 +123,14 @@ class _Reader:
         """Read a scalar, or a list of scalars and lists. Raises `_Fault`."""
         if isinstance(node, yaml.ScalarNode):
             self._count(node, ())
-            return _scalar(node)
+            return _read_scalar(node)
         self._count(node, around)
         if id(node) in around or any(isinstance(item, yaml.MappingNode) for item in node.value):
             raise _Fault(node, "a list holds plain values and lists of them")
         inside = (*around, id(node))
         return tuple(
-            _scalar(item) if isinstance(item, yaml.ScalarNode) else self._value(item, inside) for item in node.value
+            _read_scalar(item) if isinstance(item, yaml.ScalarNode) else self._value(item, inside)
+            for item in node.value
         )
 
     def _count(self, node: Any, around: tuple[int, ...]) -> None:
@@ -148,7 +149,7 @@ class _Reader:
         return Span(self.source, node.start_mark.index, max(node.end_mark.index, node.start_mark.index + 1))
 
 
-def _key(node: Any) -> str:
+def _read_key(node: Any) -> str:
     if not isinstance(node, yaml.ScalarNode):
         raise _Fault(node, "a key is a word")
     if node.tag == MERGE:
@@ -156,7 +157,7 @@ def _key(node: Any) -> str:
     return str(node.value)
 
 
-def _scalar(node: yaml.ScalarNode) -> Any:
+def _read_scalar(node: yaml.ScalarNode) -> Any:
     """Return the value of a scalar. Raises `_Fault`."""
     kind = node.tag.rpartition(":")[2]
     if kind in ("int", "float", "str") and len(node.value) > DIGITS:
@@ -205,20 +206,20 @@ def compose(source: Source, report: Report, start: int, end: int, levels: int = 
         loader.index = start  # so that marks count from the beginning of the text
         return loader.get_single_node()
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        mistake = _mistake(error, source, start)
+        mistake = _describe_mistake(error, source, start)
     mark = yaml.Mark("", start, 0, 0, None, 0)
     part = Partial("", [], mark, mark)
     if (alias := ALIAS.match(mistake.reason)) and f"&{alias[1]}" in source.text[:start]:
         return part  # its anchor is in another entry
     before = len(report.errors)
     if levels and len(source.text) <= RECOVERED:
-        part.value += _entries(source, start, end, report, levels - 1)
+        part.value += _parse_entries(source, start, end, report, levels - 1)
     if len(report.errors) == before < MISTAKES:
         report.add(mistake)
     return part
 
 
-def _entries(
+def _parse_entries(
     source: Source, start: int, end: int, report: Report, levels: int
 ) -> Iterator[tuple[yaml.Node, yaml.Node]]:
     """Parse the entries of a mapping one by one, and the body of an entry that fails."""
@@ -237,7 +238,7 @@ def _entries(
                 yield from node.value
 
 
-def _mistake(error: Exception, source: Source, start: int) -> BadYaml:
+def _describe_mistake(error: Exception, source: Source, start: int) -> BadYaml:
     """Describe the syntax mistake in some lines, from `start`, and find its place."""
     last, at, reason = max(0, len(source.text) - 1), start, str(error).splitlines()[0]
     if isinstance(error, RecursionError):

@@ -22,20 +22,20 @@ class Rejected(Exception):
         self.diagnostic = diagnostic
 
 
-def span_of(children: Children) -> Span:
+def join_spans(children: Children) -> Span:
     first: Span = children[0].span
     return first.to(children[-1].span)
 
 
 def make(kind: type[T], children: Children, /, **fields: Any) -> T:
-    span = span_of(children)
+    span = join_spans(children)
     depth = 1 + max([child.depth for child in children if isinstance(child, ast.Tree)], default=0)
     if depth > TREE_DEPTH:
         raise Rejected(TooDeep(span=span, what="this is", limit=TREE_DEPTH))
     return kind(span=span, depth=depth, **fields)
 
 
-def trees(children: Children, kind: type[T]) -> tuple[T, ...]:
+def select_trees(children: Children, kind: type[T]) -> tuple[T, ...]:
     return tuple(child for child in children if isinstance(child, kind))
 
 
@@ -57,7 +57,7 @@ def node(kind: type[T], **places: int | type[ast.Tree] | Callable[[Children], An
 
     def field(children: Children, at: Any) -> Any:
         if isinstance(at, type):
-            found: tuple[Any, ...] = trees(children, at)
+            found: tuple[Any, ...] = select_trees(children, at)
             if len(found) > ITEMS:
                 advice = "write fewer, or a range: 0..n"
                 what = "members in one bracket"
@@ -96,9 +96,9 @@ class Builder:
 
     def start(self, children: Children) -> ast.File:
         return ast.File(
-            span=span_of(children) if children else None,  # type: ignore[arg-type]
-            imports=trees(children, ast.Import),
-            definitions=trees(children, ast.Definition),
+            span=join_spans(children) if children else None,  # type: ignore[arg-type]
+            imports=select_trees(children, ast.Import),
+            definitions=select_trees(children, ast.Definition),
         )
 
     import_ = node(ast.Import, names=words, path=lambda them: unquote(them[-1]), path_span=lambda them: them[-1].span)
@@ -107,14 +107,14 @@ class Builder:
         keyword=0,
         name=1,
         name_span=lambda them: them[1].span,
-        parameters=lambda them: next((each.items for each in trees(them, _Parameters)), ()),
+        parameters=lambda them: next((each.items for each in select_trees(them, _Parameters)), ()),
         body=-1,
         pools=lambda them: words(them)[1:],
     )
     block = router_type = model
     parameters = node(_Parameters, items=ast.Parameter)
     parameter = node(ast.Parameter, name=0, default=2)
-    body = node(ast.Body, statements=lambda them: trees(them, ast.Statement))
+    body = node(ast.Body, statements=lambda them: select_trees(them, ast.Statement))
 
     # ------------------------------------------------------------ statements
 
@@ -123,7 +123,7 @@ class Builder:
     module = node(ast.Module, keyword=0, name=1, value=3)
     pool = node(ast.Pool, name=1, size=lambda them: them[3] if len(them) == 7 else None, value=-1)
     router = node(ast.Router, name=1, value=3)
-    binding = node(ast.Binding, references=lambda them: trees(them, ast.Reference), value=-1)
+    binding = node(ast.Binding, references=lambda them: select_trees(them, ast.Reference), value=-1)
     output = node(ast.Output, reference=_make_reference, value=-1)
     loss = node(ast.Loss, reference=_make_reference, value=-1)
     repeat = node(ast.Loop, name=1, variable=lambda them: words(them)[-1], domain=-2, body=-1)
@@ -139,8 +139,8 @@ class Builder:
         ast.Scan,
         sequence=1,
         variable=3,
-        carries=lambda them: trees(them, ast.Carry),
-        body=lambda them: trees(them, ast.Body)[0],
+        carries=lambda them: select_trees(them, ast.Carry),
+        body=lambda them: select_trees(them, ast.Body)[0],
         names=lambda them: words(them)[1:],
     )
     carry = node(ast.Carry, name=0, type=2, start=4)
@@ -169,7 +169,7 @@ class Builder:
     pipeline = node(
         ast.Pipeline,
         head=0,
-        stages=lambda them: trees(them, ast.Stage),
+        stages=lambda them: select_trees(them, ast.Stage),
         by=lambda them: them[1] if isinstance(them[1], ast.ByClause) else None,
     )
     stage = node(ast.Stage, term=0, by=1)
@@ -197,13 +197,13 @@ class Builder:
     def integer(self, children: Children) -> ast.Literal:
         digits = str(children[0]).lstrip("0")
         if len(digits) > 16 or int(digits or "0") > INTEGER:
-            raise Rejected(NumberTooLarge(span=span_of(children), limit=INTEGER))
+            raise Rejected(NumberTooLarge(span=join_spans(children), limit=INTEGER))
         return make(ast.Literal, children, value=int(digits or "0"))
 
     def decimal(self, children: Children) -> ast.Literal:
         value = float(children[0])
         if value > 1e38:
-            raise Rejected(NumberTooLarge(span=span_of(children), limit=10**38))
+            raise Rejected(NumberTooLarge(span=join_spans(children), limit=10**38))
         return make(ast.Literal, children, value=value)
 
     string = node(ast.Literal, value=lambda them: unquote(them[0]))

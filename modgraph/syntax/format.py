@@ -40,7 +40,7 @@ def format_source(source: Source, report: Report) -> str | None:
     ends = [0, *(token.span.end for token in stream)]
     begins = [*(token.span.start for token in stream), len(source.text)]
     gaps = [_Gap(source.text[end:begin]) for end, begin in zip(ends, begins, strict=True)]
-    logical = list(_logical_lines(stream, gaps, statement_offsets))
+    logical = list(_split_lines(stream, gaps, statement_offsets))
     _align(logical)
     written: list[str] = []
     for line in logical:
@@ -48,7 +48,7 @@ def format_source(source: Source, report: Report) -> str | None:
         _write_gap(written, line.gaps[0], (line.depth + closing) * INDENT)
         if closing and not written[-1]:
             written.pop()
-        written += _physical(line)
+        written += _break_line(line)
     _write_gap(written, gaps[-1], 0)
     return "\n".join(written if written[-1] else written[:-1]) + "\n"
 
@@ -77,7 +77,7 @@ class _Line:
         return next((family for family in ALIGNED if self.tokens[0] in family), None)
 
 
-def _logical_lines(stream: list[PlacedToken], gaps: list[_Gap], statement_offsets: set[int]) -> Iterator[_Line]:
+def _split_lines(stream: list[PlacedToken], gaps: list[_Gap], statement_offsets: set[int]) -> Iterator[_Line]:
     """Split the tokens at statements and braces."""
     depth, line, before = 0, _Line(0), ""
     for token, gap in zip(stream, gaps, strict=False):
@@ -133,7 +133,7 @@ class _Word:
     gap: _Gap
 
 
-def _words(line: _Line) -> Iterator[_Word]:
+def _space_tokens(line: _Line) -> Iterator[_Word]:
     depth = int(line.tokens[0].type in OPENING)
     for at, token in enumerate(line.tokens[1:], start=1):
         space = " " if _needs_space(line.tokens, at, depth) else ""
@@ -143,9 +143,9 @@ def _words(line: _Line) -> Iterator[_Word]:
         depth += token.type in OPENING
 
 
-def _physical(line: _Line) -> list[str]:
+def _break_line(line: _Line) -> list[str]:
     """Break a logical line into lines of text, outside brackets before inside them."""
-    words, base = list(_words(line)), line.depth * INDENT
+    words, base = list(_space_tokens(line)), line.depth * INDENT
     lines = [" " * base + str(line.tokens[0]).ljust(line.keyword_width)]
     hangs: list[int] = []  # the columns right of the open brackets
 

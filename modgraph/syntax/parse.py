@@ -16,7 +16,7 @@ from modgraph.syntax import ast, errors, limits
 from modgraph.syntax.advice import DEFINITION_KEYWORDS, STATEMENT_KEYWORDS, Mistake, advise, describe_expected
 from modgraph.syntax.build import Rejected
 from modgraph.syntax.errors import NotText, TooDeep, TooLong
-from modgraph.syntax.tables import language, literals
+from modgraph.syntax.tables import literals, load_language
 from modgraph.syntax.tokens import SOFT, PlacedToken, tokens
 
 OPENING = frozenset(("LPAR", "LSQB", "LBRACE"))
@@ -37,10 +37,10 @@ def read(path: str | Path, report: Report, span: Span | None = None, label: str 
             content = file.read(limits.SOURCE_BYTES + 1)
     except (OSError, ValueError) as error:
         report.add(
-            errors.UnreadableFile(span=span, path=name, reason=reason_of(error), way_out=_neighbours(Path(path)))
+            errors.UnreadableFile(span=span, path=name, reason=reason_of(error), way_out=_suggest_paths(Path(path)))
         )
         return None
-    reason = _unreadable(content)
+    reason = _explain_unreadable(content)
     if reason is not None:
         report.add(NotText(span=span, path=name, reason=reason, limit=limits.SOURCE_BYTES))
         return None
@@ -49,7 +49,7 @@ def read(path: str | Path, report: Report, span: Span | None = None, label: str 
 
 def parse(source: Source, report: Report) -> ast.File | None:
     """Parse a text; None, with every syntax mistake reported."""
-    if (reason := _unreadable(source.text.encode("utf-8", "surrogatepass"))) is not None:
+    if (reason := _explain_unreadable(source.text.encode("utf-8", "surrogatepass"))) is not None:
         report.add(NotText(path=source.name, reason=reason, limit=limits.SOURCE_BYTES))
         return None
     earlier = len(report.errors)
@@ -91,7 +91,7 @@ def _tokenize(source: Source, report: Report) -> list[PlacedToken] | None:
     return stream if len(report.errors) < most else None
 
 
-def _unreadable(content: bytes) -> str | None:
+def _explain_unreadable(content: bytes) -> str | None:
     if len(content) > limits.SOURCE_BYTES:
         return "it is too long"
     if b"\0" in content:
@@ -103,7 +103,7 @@ def _unreadable(content: bytes) -> str | None:
     return None
 
 
-def _neighbours(path: Path) -> str:
+def _suggest_paths(path: Path) -> str:
     """Suggest specs for a misspelt path or a folder."""
     try:
         if path.is_dir():
@@ -131,8 +131,8 @@ class Recovery:
     def __init__(self, source: Source, report: Report) -> None:
         self.source = source
         self.report = report
-        self.parser: Any = language().parse_interactive("", start="start").parser_state
-        self.checkpoints = [self._stacks()]  # for each open body: the state before its last statement
+        self.parser: Any = load_language().parse_interactive("", start="start").parser_state
+        self.checkpoints = [self._copy_stacks()]  # for each open body: the state before its last statement
         self.mistakes = 0
         self.stream: list[PlacedToken] = []
         self.at = 0
@@ -147,14 +147,14 @@ class Recovery:
             if stream[at].type in SOFT and not self._is_keyword(at):
                 stream[at] = stream[at].as_name()
             token = stream[at]
-            before = self._stacks() if token.type in KEYWORDS and self.last not in PATH else self.checkpoints[-1]
+            before = self._copy_stacks() if token.type in KEYWORDS and self.last not in PATH else self.checkpoints[-1]
             if len(before[0]) > limits.PARSER_STACK:
                 self.report.add(TooDeep(span=token.span, what="this is", limit=limits.TREE_DEPTH))
                 return None
             if self._feed(token):
                 self.checkpoints[-1] = before
                 if token.type == "LBRACE":
-                    self.checkpoints.append(self._stacks())
+                    self.checkpoints.append(self._copy_stacks())
                 elif token.type == "RBRACE":
                     self.checkpoints.pop()
                 at += 1
@@ -214,7 +214,7 @@ class Recovery:
         """Restore the last checkpoint and find the token to continue at."""
         self.parser.state_stack[:], self.parser.value_stack[:] = self.checkpoints[-1]
         opened = 0
-        for later in range(self._end_of_mistake(stream, at), len(stream)):
+        for later in range(self._find_end(stream, at), len(stream)):
             kind = stream[later].type
             opened += (kind == "LBRACE") - (kind == "RBRACE")
             if kind in DEFINITION_KEYWORDS or (kind in STATEMENT_KEYWORDS and opened <= 0) or opened < 0:
@@ -224,7 +224,7 @@ class Recovery:
                     return later
         return len(stream)
 
-    def _end_of_mistake(self, stream: list[PlacedToken], at: int) -> int:
+    def _find_end(self, stream: list[PlacedToken], at: int) -> int:
         """Find the end of the tokens that belong to the mistake, though they look like a statement."""
         kinds = [token.type for token in stream[at:]]
         if kinds[0] == "FROM":
@@ -238,7 +238,7 @@ class Recovery:
                 return at + later + 1
         return len(stream)
 
-    def _stacks(self) -> tuple[list[Any], list[Any]]:
+    def _copy_stacks(self) -> tuple[list[Any], list[Any]]:
         return list(self.parser.state_stack), list(self.parser.value_stack)
 
     def _accepts(self, *kinds: str) -> bool:
@@ -261,13 +261,13 @@ class Recovery:
         choices = self.parser.parse_conf.states[self.parser.state_stack[-1]]
         accepted = frozenset(kind for kind in choices if kind.isupper() and self._accepts(kind))
         as_name = self._is_misused_word(token)
-        mistake = Mistake(token, self.before, self.after, accepted, *self._surroundings(), as_name)
+        mistake = Mistake(token, self.before, self.after, accepted, *self._find_surroundings(), as_name)
         found = "the end of the file" if token.type == "$END" else f'"{token}"'
         return errors.UnexpectedText(
             span=token.span, found=found, expected=describe_expected(accepted), way_out=advise(mistake)
         )
 
-    def _surroundings(self) -> tuple[str, str]:
+    def _find_surroundings(self) -> tuple[str, str]:
         """Return the keyword of the incomplete statement or definition ("NAME" in a body, "" at the top), and its open
         bracket: LPAR, LSQB or none."""
         bracket, closed = "", 0

@@ -24,7 +24,7 @@ HOME = resources.files("modgraph_grammar")
 
 
 @cache
-def language() -> Lark:
+def load_language() -> Lark:
     """Return the parser of the language, created once per process."""
     grammar = (HOME / "modgraph.lark").read_text(encoding="utf-8")
     record = json.loads(
@@ -40,7 +40,7 @@ def language() -> Lark:
 
 def literals() -> dict[str, str]:
     """Return the text of every terminal by name."""
-    return {terminal.name: str(terminal.pattern.value) for terminal in language().terminals}
+    return {terminal.name: str(terminal.pattern.value) for terminal in load_language().terminals}
 
 
 def build(grammar: str, strict: bool = False) -> Lark:
@@ -54,7 +54,7 @@ def fingerprint(grammar: str) -> dict[str, str]:
     return {"grammar": hashlib.sha256(grammar.encode()).hexdigest(), "lark": lark.__version__}
 
 
-def tables(grammar: str) -> str:
+def make_tables(grammar: str) -> str:
     """Return the text of `tables.json` for a grammar."""
     data, memo = build(grammar).memo_serialize([TerminalDef, Rule])
     data["options"]["transformer"] = None
@@ -66,5 +66,5 @@ if __name__ == "__main__":
     from pathlib import Path
 
     home = Path(str(HOME))
-    text = tables((home / "modgraph.lark").read_text(encoding="utf-8"))
+    text = make_tables((home / "modgraph.lark").read_text(encoding="utf-8"))
     (home / "tables.json").write_text(text, encoding="utf-8")

@@ -10,7 +10,7 @@ from typing import Any
 from modgraph.diagnostics import Report, Source, Span
 from modgraph.syntax.errors import StrayCharacter
 from modgraph.syntax.limits import REPORTED_SYNTAX_ERRORS
-from modgraph.syntax.tables import language
+from modgraph.syntax.tables import load_language
 
 
 class PlacedToken(str):
@@ -40,13 +40,13 @@ SOFT = frozenset(
 
 def tokens(source: Source, report: Report) -> Iterator[PlacedToken]:
     """Iterate over the tokens of a text and report stray characters; stop after too many of them."""
-    pattern, words, ignored = _terminals()
+    pattern, words, ignored = _compile_terminals()
     text = source.text
     at = strays = 0
     while at < len(text):
         found = pattern.match(text, at)
         if found is None:
-            report.add(_stray(source, at))
+            report.add(_describe_stray(source, at))
             strays += 1
             if strays == REPORTED_SYNTAX_ERRORS:
                 return
@@ -59,9 +59,9 @@ def tokens(source: Source, report: Report) -> Iterator[PlacedToken]:
 
 
 @cache
-def _terminals() -> tuple[re.Pattern[str], dict[str, str], frozenset[str]]:
+def _compile_terminals() -> tuple[re.Pattern[str], dict[str, str], frozenset[str]]:
     """Return a pattern with a group for each kind of token, the kinds of reserved words, and the ignored kinds."""
-    lexer: Any = language().parser.lexer
+    lexer: Any = load_language().parser.lexer
     words = {each.pattern.value: each.name for each in lexer.terminals if each.pattern.type == "str"}
     reserved = {word: kind for word, kind in words.items() if word.isalpha()}
     kinds = (each for each in lexer.terminals if each.name not in reserved.values())  # the longer ones first
@@ -72,7 +72,7 @@ def _terminals() -> tuple[re.Pattern[str], dict[str, str], frozenset[str]]:
     )
 
 
-def _stray(source: Source, at: int) -> StrayCharacter:
+def _describe_stray(source: Source, at: int) -> StrayCharacter:
     char = source.text[at]
     if char == '"':
         line_end = source.text.find("\n", at)

@@ -7,7 +7,7 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from modgraph.syntax.tables import language
+from modgraph.syntax.tables import load_language
 from tests.assault.vocabulary import (
     DECIMALS,
     FRESH,
@@ -33,14 +33,14 @@ Production = tuple[Any, ...]
 def productions() -> dict[str, list[Production]]:
     """What each symbol of the grammar can become."""
     found: dict[str, list[Production]] = defaultdict(list)
-    for rule in language().rules:
+    for rule in load_language().rules:
         found[str(rule.origin.name)].append(tuple(rule.expansion))
     return dict(found)
 
 
 @cache
 def literals() -> dict[str, str]:
-    return {terminal.name: str(terminal.pattern.value) for terminal in language().terminals}
+    return {terminal.name: str(terminal.pattern.value) for terminal in load_language().terminals}
 
 
 @cache

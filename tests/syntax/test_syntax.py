@@ -10,7 +10,7 @@ import pytest
 
 from modgraph.diagnostics import Report, Source
 from modgraph.syntax import ast, keywords, parse
-from modgraph.syntax.tables import build, fingerprint, language
+from modgraph.syntax.tables import build, fingerprint, load_language
 
 GRAMMAR = (resources.files("modgraph_grammar") / "modgraph.lark").read_text(encoding="utf-8")
 
@@ -60,7 +60,7 @@ def test_the_tables_belong_to_the_grammar_and_read_the_same() -> None:
         file, codes = read(text)
         assert not codes
         terminals = {terminal.name for terminal in fresh.terminals}
-        assert terminals == {terminal.name for terminal in language().terminals}
+        assert terminals == {terminal.name for terminal in load_language().terminals}
         assert file is not None
 
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 from torch import nn
 
 from modgraph.declare import Signature
-from modgraph.declare.errors import BrokenModule, failure
+from modgraph.declare.errors import BrokenModule, describe_failure
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Call, Graph, OpNode, PoolNode
 from modgraph.nn import Parameter
@@ -31,7 +31,7 @@ def resolve(path: str) -> Any:
         if home.partition(".")[0] in ("modgraph", "torch"):
             raise
         package = path.partition(".")[0]
-        raise ModgraphError([BrokenModule(path=path, package=package, problem=failure(error))]) from error
+        raise ModgraphError([BrokenModule(path=path, package=package, problem=describe_failure(error))]) from error
 
 
 def construct(signature: Signature) -> Any:

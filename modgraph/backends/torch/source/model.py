@@ -26,7 +26,7 @@ from modgraph.backends.torch.source.layout import Item, Layout
 from modgraph.backends.torch.source.text import LINE, arguments, class_name, literal, prose, wrap_lines
 from modgraph.backends.torch.source.writer import Writer
 from modgraph.declare import format_value
-from modgraph.declare.errors import failure
+from modgraph.declare.errors import describe_failure
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, Result, outline, padding_of, weights_of
 from modgraph.nn.padding import has_labels, repeat_last, valid
@@ -222,7 +222,7 @@ def _reporting() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise ModgraphError([WrongSource(problem=f"does not run: {failure(error)}")]) from error
+        raise ModgraphError([WrongSource(problem=f"does not run: {describe_failure(error)}")]) from error
 
 
 def _run(definitions: Mapping[str, Any], model: Model, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
