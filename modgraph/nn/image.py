@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
 from modgraph.nn.padding import apply_mask
@@ -27,7 +28,33 @@ class Conv2d(_Images, nn.Conv2d):
 
 
 class MaxPool2d(_Images, nn.MaxPool2d):
-    """torch's max pooling."""
+    """torch's max pooling. Windows that do not overlap are trained faster on a processor, with the same numbers."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        learns = self.training and x.requires_grad and not torch.compiler.is_compiling()
+        if not learns or self.kernel_size != self.stride or x.device.type != "cpu" or type(x) is not Tensor:
+            return super().forward(x)
+        images = x.reshape(-1, *x.shape[-3:])
+        found: Tensor = _DisjointMaxPool.apply(images, self.kernel_size)  # type: ignore[no-untyped-call]
+        return found.reshape(*x.shape[:-2], *found.shape[-2:])
+
+
+class _DisjointMaxPool(torch.autograd.Function):
+    """Max pooling [B, C, H, W] with windows that do not overlap. torch compares channels at once only where they are
+    the last in memory, and there it is ten times as fast."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, side: int) -> Tensor:
+        found, places = F.max_pool2d(x.contiguous(memory_format=torch.channels_last), side, return_indices=True)
+        ctx.save_for_backward(places.contiguous())
+        ctx.shape = x.shape
+        return found.contiguous()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        (places,), (gradient,) = ctx.saved_tensors, gradients
+        zeros = gradient.new_zeros(ctx.shape).flatten(2)
+        return zeros.scatter_(2, places.flatten(2), gradient.flatten(2)).reshape(ctx.shape), None
 
 
 class AvgPool2d(_Images, nn.AvgPool2d):
