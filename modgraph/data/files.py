@@ -57,7 +57,7 @@ def read_json(path: str, problem: Callable[[Any], str | None], way_out: str) -> 
     return found
 
 
-def file_of_extra(extra: str, path: str, what: str, otherwise: str) -> str:
+def file_of_extra(extra: str, path: str, what: str, otherwise: str = "") -> str:
     """Return the path of a file of an extra's package. Raises `ModgraphError` if the package is missing."""
     require(extra, what, otherwise)
     [package] = EXTRAS[extra]

@@ -11,7 +11,7 @@ import pytest
 
 import modgraph
 from modgraph.data import MinMaxDigits
-from modgraph.data.digits import TEST_PAIRS, TRAIN_PAIRS, label_of, pairs_of
+from modgraph.data.digits import TEST_PAIRS, TRAIN_PAIRS, label_of, load_digits, pairs_of
 
 GRAPH = modgraph.load("specs/smn.mod").ir
 
@@ -109,3 +109,12 @@ def test_a_spec_that_names_its_input_otherwise_is_reported() -> None:
     graph = modgraph.loads("model m() { input picture: float[1, 28, 28] output picture }").ir
     with pytest.raises(modgraph.ModgraphError, match='no array "picture"'):
         MinMaxDigits(train=10).splits(graph)
+
+
+def test_digits_are_those_that_scikit_learn_reads() -> None:
+    from sklearn import datasets
+
+    expected = datasets.load_digits()
+    images, labels = load_digits((8, 8))
+    assert np.array_equal(images, (expected.images / 16).astype(np.float32)), "in their own size they are not resized"
+    assert np.array_equal(labels, expected.target)
