@@ -22,7 +22,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)|<img[^>]*src=\"([^\"]+)\"")
 
 
 def navigation(entries: list[Any]) -> list[str]:
-    """The files of a site's navigation, in their order."""
+    """The files of a navigation, in their order."""
     found = []
     for entry in entries:
         inner = next(iter(entry.values())) if isinstance(entry, dict) else entry
@@ -80,10 +80,12 @@ def test_a_page_links_to_its_neighbours(place: int) -> None:
     missing = [
         name for name in (PAGES[place - 1 : place] + PAGES[place + 1 : place + 2]) if (DOCS / name) not in linked
     ]
-    assert not missing or PAGES[place] in GENERATED, f"{PAGES[place]} links to none of {', '.join(missing)}"
+    assert not missing or PAGES[place] in GENERATED, (
+        f"{PAGES[place]} lacks {', '.join(missing)}: run python docs/site/neighbours.py"
+    )
 
 
-def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", str(CONFIGURATION), "-d", str(tmp_path)]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
