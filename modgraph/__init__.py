@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from modgraph.api.architectures import diff, visualize
     from modgraph.api.block import Block, block
     from modgraph.api.export import export
+    from modgraph.api.migrate import migrate
+    from modgraph.api.predict import predict
     from modgraph.api.run import Run, load_run
     from modgraph.api.train import train
     from modgraph.backends.torch import Computed, Model
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from modgraph.drawings import Drawing
     from modgraph.inspect.cost import Cost
     from modgraph.inspect.diff import Comparison
+    from modgraph.prediction import Predictions
     from modgraph.program import Program, load, loads
     from modgraph.trace.trace import Trace
     from modgraph.training.callbacks import Callback, Epoch, Step
@@ -32,6 +35,7 @@ __all__ = [
     "Epoch",
     "Model",
     "ModgraphError",
+    "Predictions",
     "Program",
     "Run",
     "Step",
@@ -42,6 +46,8 @@ __all__ = [
     "load",
     "load_run",
     "loads",
+    "migrate",
+    "predict",
     "train",
     "visualize",
 ]
@@ -56,6 +62,7 @@ _HOMES = {
     "Epoch": "modgraph.training.callbacks",
     "Model": "modgraph.backends.torch",
     "ModgraphError": "modgraph.diagnostics",
+    "Predictions": "modgraph.prediction",
     "Program": "modgraph.program",
     "Run": "modgraph.api.run",
     "Step": "modgraph.training.callbacks",
@@ -66,6 +73,8 @@ _HOMES = {
     "load": "modgraph.program",
     "load_run": "modgraph.api.run",
     "loads": "modgraph.program",
+    "migrate": "modgraph.api.migrate",
+    "predict": "modgraph.api.predict",
     "train": "modgraph.api.train",
     "visualize": "modgraph.api.architectures",
 }

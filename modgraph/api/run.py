@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from modgraph.differences import HasArchitecture
     from modgraph.drawings import Drawing
     from modgraph.inspect.diff import Comparison
+    from modgraph.prediction import Predictions
     from modgraph.store.architecture import Architecture
     from modgraph.trace.trace import Trace
 
@@ -127,6 +128,13 @@ class Run(StoredRun):
             description=self.description(),
             force=force,
         )
+
+    def predict(self, inputs: Any) -> Predictions:
+        """What the model predicts of images, arrays, tables or texts: paths, or a dictionary of arrays by input, as
+        `modgraph.predict` takes them. Raises `ModgraphError` for inputs that do not fit."""
+        from modgraph.prediction import predict
+
+        return predict(self.path, inputs)
 
     def resume(self, data: Mapping[str, Any] | None = None, callbacks: Sequence[Any] = ()) -> Run:
         """Go on with the training where its newest checkpoint is, to the same end as without the interruption.

@@ -69,3 +69,24 @@ class AxesDoNotFit(Diagnostic, code="MG536"):
 
     message = 'the weight "{weight}" has so many axes: {rank}; "{axes}" gives it {found}'
     help = "name {rank} axes on the right of the arrow, and the same with # on its left where there is a stack"
+
+
+class NotToMigrate(Diagnostic, code="MG833"):
+    """`migrate` takes a run's folder, and goes on with it as a spec says."""
+
+    message = '"{path}" is a {found}, and {wanted} is needed'
+    help = "for example: modgraph migrate runs/net --to wider.mod --out runs/wider"
+
+
+class NothingToCarry(Diagnostic, code="MG834"):
+    """The spec has no weight that the run has: nothing of what it learnt would be left."""
+
+    message = 'no weight of "{run}" is one of "{spec}"'
+    help = "say in the spec what is called otherwise (moved OLD -> NEW), or begin anew: modgraph train {spec}"
+
+
+class NoWeightToRenew(Diagnostic, code="MG844"):
+    """`migrate --fresh` names weights of the new spec that are to begin anew, or modules and blocks of them."""
+
+    message = '"{spec}" has no weight called "{name}", and none of anything called so'
+    help = "{suggestion}"
