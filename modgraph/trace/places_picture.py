@@ -76,7 +76,7 @@ def _choice_map(route: RouteTrace, places: Places) -> NDArray[np.int64] | None:
     """Return the choice after the last round, None if the router chooses all modules."""
     mask = _as_image(route.choice, places)[-1] > 0
     most = int(mask.sum(-1).max())
-    if not route.selects or most == route.modules:
+    if not route.has_choice or most == route.modules:
         return None
     ranked = np.where(mask, _as_image(route.gates, places)[-1], -np.inf)
     order = np.argsort(-ranked, axis=-1, kind="stable")[..., :most]

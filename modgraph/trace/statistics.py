@@ -139,7 +139,7 @@ def successive(trace: Trace) -> list[list[RouteTrace]]:
     """Return groups of two or more routes that make choices for the same tokens, in the order of computation."""
     found: dict[tuple[Axis, ...], list[RouteTrace]] = {}
     for route in trace.routes:
-        if route.selects:
+        if route.has_choice:
             found.setdefault(route.decision.token_axes, []).append(route)
     return [routes for routes in found.values() if len(routes) > 1]
 
@@ -203,7 +203,7 @@ def pair_shares(route: RouteTrace) -> list[list[float]] | None:
     """Return the share of decisions that chose both of two modules, [M, M], with that of each module on the diagonal;
     None for a route that never chooses several."""
     counts_DM = choices_of([route])[0].astype(np.float64)
-    if not route.selects or not (counts_DM.sum(-1) > 1).any():
+    if not route.has_choice or not (counts_DM.sum(-1) > 1).any():
         return None
     found: list[list[float]] = (counts_DM.T @ counts_DM / len(counts_DM)).tolist()
     return found

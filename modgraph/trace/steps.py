@@ -156,7 +156,7 @@ def _use(trace: Trace, route: RouteTrace, at: int, sources: str | None) -> StepU
         return None
     limit = min(trace.steps, int(np.flatnonzero(mask_BT.any(0))[-1]) + 1)
     last = np.asarray(route.choice[-1], np.float64)
-    opens = route.selects or bool(np.isin(last, (0, 1)).all())
+    opens = route.has_choice or bool(np.isin(last, (0, 1)).all())
     values = np.moveaxis((last != 0).astype(np.float64) if opens else last, at, 1)
     values = values if sources is not None else values[..., None, :]
     values_BTSM = values.reshape(*values.shape[:2], -1, *values.shape[-2:])

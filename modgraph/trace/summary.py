@@ -68,7 +68,7 @@ def _routes(trace: Trace, use: dict[str, StepUse]) -> dict[str, dict[str, Any]]:
             "node": route.decision.name,
             "pool": route.pool,
             "router": str(route.decision.router.router),
-            "selects": route.selects,
+            "selects": route.has_choice,
             "rounds": [round_of(route, at) for at in range(len(route.gates))],
             "by": use_by_groups(trace, route),
             "together": pair_shares(route),
@@ -148,7 +148,7 @@ def typical_words(trace: Trace) -> dict[str, list[Words]]:
     for route in trace.routes:
         shape = route.decision.token_axes[:1]
         source = next((name for name, type_ in inputs if type_.dtype == "token" and type_.shape == shape), None)
-        if route.selects and source is not None:
+        if route.has_choice and source is not None:
             ids_BT = trace.arrays.values[source]
             choice_BTM: NDArray[np.bool_] = route.choice[-1].reshape(*ids_BT.shape, -1, route.modules).any(2)
             names = trace.words.get(source) or [str(id_) for id_ in range(int(ids_BT.max()) + 1)]

@@ -62,7 +62,7 @@ class RouteTrace:
         return gates
 
     @property
-    def selects(self) -> bool:
+    def has_choice(self) -> bool:
         """Whether the router makes a choice."""
         return self.decision.record_as(*CHOICES) is not None
 

@@ -65,7 +65,7 @@ def test_a_bundle_records_what_its_run_does(bundles: Path, name: str) -> None:
         assert expected.records.keys() == found.records.keys()
         for record, values in found.records.items():
             np.testing.assert_allclose(values[-1], expected.records[record][-1], atol=LIKE)
-        if found.selects:
+        if found.has_choice:
             np.testing.assert_array_equal(found.choice[-1], expected.choice[-1])
 
 
