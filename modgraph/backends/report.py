@@ -1,4 +1,4 @@
-"""What compiling a spec gave: a batch run through it, counts, and how each route is computed."""
+"""The report of `compile`: counts, the results of one batch, and the lowering of each route."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from modgraph.types import TensorType
 BATCH = 2
 NUMBER = 4  # bytes of a number, at least
 SYMBOLIC_LENGTH = 8
-MANY = 4  # routes of which the same is said are one line
+MANY = 4  # this many routes with equal facts share a line
 
 
 def compile_report(graph: Graph, model: Model) -> str:
-    """Run one random batch through a model, and say in a few lines what it is made of."""
+    """Run one random batch through a model, and describe it in a few lines."""
     cost = cost_of(graph)
     numbers = [_count_numbers(type_) for part in graph.parts() for node in part.graph for type_ in node.types]
     inputs = sum(map(_count_numbers, graph.input_types.values()))
@@ -49,7 +49,7 @@ def _count_numbers(type_: TensorType) -> int:
 
 
 def describe_routes(facts: Mapping[str, str], about: Mapping[str, str] | None = None, when: str = "") -> list[str]:
-    """A line for each route with what is said of it, and `about` it; one for all where the same is said of many."""
+    """A line for each route with its fact and `about` it; many routes with one fact share a line."""
     names: dict[str, list[str]] = {}
     for name, fact in facts.items():
         names.setdefault(fact, []).append(name)
@@ -63,14 +63,14 @@ def describe_routes(facts: Mapping[str, str], about: Mapping[str, str] | None = 
 
 
 def _common_prefix(names: Sequence[str]) -> str:
-    """How some names begin, in whole parts."""
+    """The common prefix of some names, in whole parts."""
     parts = [name.split(".") for name in names]
     begun = [of_all[0] for of_all in takewhile(lambda at: len(set(at)) == 1, zip(*parts, strict=False))]
     return ".".join([*begun, "…"])
 
 
 def _routes(graph: Graph) -> list[str]:
-    """How each route is computed, and how in a bundle where that is another way."""
+    """The lowering of each route, and that in a bundle if it differs."""
     here, exported = choices(graph), choices(apply_passes(graph, INFERENCE))
     facts, others, about = dict[str, str](), dict[str, str](), dict[str, str]()
     for name, (part, route) in routes_by_path(graph).items():
@@ -85,7 +85,7 @@ def _routes(graph: Graph) -> list[str]:
 
 
 def _explain_ungrouped(graph: Graph, route: RouteNode) -> str:
-    """Why modules run one after another on accelerators too, where others of their form are one grouped product."""
+    """Why the modules of a `grouped` route run one after another on accelerators too, if they do."""
     pool = graph.pool_of(route)
     if route.lowering != "grouped":
         return ""
@@ -97,7 +97,7 @@ def _explain_ungrouped(graph: Graph, route: RouteNode) -> str:
 
 
 def _explain_dense(graph: Graph, route: RouteNode) -> str:
-    """Which op keeps a route by weights from computing no more than what was chosen, if one does."""
+    """Which op hides a choice behind the weights of a route, so that every module runs, if one does."""
     weights = graph.inputs(route.name).get("weights")
     if weights is None or graph.declaration_of(route).chooses_along is not None:
         return ""
@@ -110,7 +110,7 @@ def _explain_dense(graph: Graph, route: RouteNode) -> str:
 
 
 def random_batch(model: Model, size: int = BATCH) -> dict[str, Tensor]:
-    """Inputs and targets of the model's types, a function of their names alone."""
+    """A random batch of the model's input and target types; a function of names and `size`."""
     types = {**model.graph.input_types, **model.graph.target_types}
     bounds = {axis: min(SYMBOLIC_LENGTH, most) for axis, most in longest(model.graph).items()}
     lengths = defaultdict(lambda: SYMBOLIC_LENGTH, bounds)
@@ -119,7 +119,7 @@ def random_batch(model: Model, size: int = BATCH) -> dict[str, Tensor]:
 
 
 def random_values(type_: TensorType, size: int, lengths: Mapping[str, int], *seed: str | int) -> Tensor:
-    """Random values of a type, a function of the seed and their shape alone; lengths from none to full."""
+    """Random values of a type; a function of seed and shape. Lengths range from zero to full."""
     generator = generator_for(*seed)
     shape = [size, *(lengths[axis.name] if axis.size is None else axis.size for axis in type_.shape)]
     if type_.dtype == "length":

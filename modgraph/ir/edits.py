@@ -1,4 +1,4 @@
-"""Edits of a graph as values: what a training does to its model while it goes on, logged, replayed and inverted."""
+"""Edits of a graph as values, which a training applies to its model, logs, replays and inverts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from modgraph.types import Axis, Misfit
 
 @dataclass(frozen=True)
 class Edit:
-    """A change of a graph. Its inverse leads back to the same graph, to the hash."""
+    """A change of a graph. Its inverse restores the graph, with an equal hash."""
 
     kind: ClassVar[str]
 
@@ -29,11 +29,11 @@ class Edit:
         cls.kind = kind
 
     def apply(self, graph: Graph) -> Graph:
-        """The graph with the edit. Raises `Misfit` or `KeyError` where it cannot be made."""
+        """Apply the edit. Raises `Misfit` or `KeyError` if the graph does not allow it."""
         raise NotImplementedError
 
     def invert(self, before: Graph) -> tuple[Edit, ...]:
-        """What leads back to the graph that the edit is applied to."""
+        """The edits that restore the graph `before`."""
         return (Mark.from_graph(before),)
 
     def as_json(self) -> dict[str, Any]:
@@ -43,7 +43,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Grow(Edit, kind="grow"):
-    """An axis gets `by` places more: a module for each pool along it, a place in each weight and state."""
+    """Add `by` places to an axis: modules to each pool along it, places to each weight and state."""
 
     axis: str
     by: int = 1
@@ -60,7 +60,7 @@ class Grow(Edit, kind="grow"):
 
 @dataclass(frozen=True)
 class Shrink(Grow, kind="shrink"):
-    """An axis loses its last places: what undoes that it grew."""
+    """Remove the last `by` places of an axis; the inverse of `Grow`."""
 
     def apply(self, graph: Graph) -> Graph:
         return grow(graph, self.axis, -self.by)
@@ -71,8 +71,11 @@ class Shrink(Grow, kind="shrink"):
 
 @dataclass(frozen=True)
 class Freeze(Edit, kind="freeze"):
-    """All that is learned stays as it is from here on, and nothing counts as added; but for weights whose names are
-    those of `but`, where `*` stands for any letters, and what was added to the pools and targets in `keeps`."""
+    """Freeze all weights, and count nothing as added.
+
+    Weights whose names match a pattern of `but` still train, and additions to the pools and targets in `keeps` still
+    count.
+    """
 
     but: tuple[str, ...] = ()
     keeps: tuple[str, ...] = ()
@@ -80,7 +83,7 @@ class Freeze(Edit, kind="freeze"):
     def apply(self, graph: Graph) -> Graph:
         before, weights = Mark.from_graph(graph), [*_weights(graph)]
         learn = {each.place for each in weights if any(fnmatchcase(each.name, pattern) for pattern in self.but)}
-        frozen = {each.place for each in weights} - learn | before.frozen  # which no pattern makes learn again
+        frozen = {each.place for each in weights} - learn | before.frozen  # no pattern unfreezes these
         grown = tuple((name, count) for name, count in before.grown if name in self.keeps)
         return Mark(frozenset(frozen), grown).apply(graph)
 
@@ -91,15 +94,17 @@ class Freeze(Edit, kind="freeze"):
 
 @dataclass(frozen=True)
 class Mark(Edit, kind="mark"):
-    """Exactly these nodes are frozen, and so many places count as added: what undoes a freeze. A node of a pool's
-    module is called `pool/0/linear`."""
+    """Set the frozen nodes and the numbers of added places; the inverse of `Freeze`.
+
+    The place of a node in a pool's module is `pool/0/linear`.
+    """
 
     frozen: frozenset[str] = frozenset()
     grown: tuple[tuple[str, int], ...] = ()
 
     @classmethod
     def from_graph(cls, graph: Graph) -> Mark:
-        """What is frozen in a graph, and counts as added."""
+        """The frozen nodes and numbers of added places of a graph."""
         nodes: list[PoolNode | TargetNode] = [*graph.pools().values(), *graph.nodes_of(TargetNode)]
         frozen = frozenset(weight.place for weight in _weights(graph) if weight.frozen)
         return cls(frozen, tuple(sorted((node.name, node.grown) for node in nodes if node.grown)))
@@ -124,7 +129,7 @@ class Mark(Edit, kind="mark"):
 
 
 def replay_edits(graph: Graph, edits: Iterable[Edit]) -> Graph:
-    """A graph after some edits, in their order."""
+    """Apply edits in order."""
     return reduce(lambda before, edit: edit.apply(before), edits, graph)
 
 
@@ -132,7 +137,7 @@ def replay_edits(graph: Graph, edits: Iterable[Edit]) -> Graph:
 
 
 def edit_from_json(record: Any) -> Edit:
-    """The edit that `as_json` wrote. Raises `InvalidGraph` for anything else."""
+    """Read an edit that `as_json` wrote. Raises `InvalidGraph` for anything else."""
     stored = Fields(record)
     kind = stored.read("edit", str)
     if kind not in KINDS:
@@ -164,10 +169,10 @@ STORED: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {  # h
 
 
 def grow(graph: Graph, axis: str, by: int) -> Graph:
-    """The graph whose pool, or axis of classes, has `by` places more (or fewer, where negative), and so have all pools
-    along it: every old weight stays under its name, types downstream follow.
+    """Add `by` places (or remove, if negative) to the axis of a pool or of classes, and to all pools along it.
 
-    Raises `Misfit` where something downstream fits the old number only, `KeyError` if there is no such axis.
+    Old weights keep their names; types downstream follow. Raises `Misfit` if something downstream fits only the old
+    size, `KeyError` if there is no such axis.
     """
     pools = graph.pools()
     before = pools[axis].axis if axis in pools else class_axes(graph)[axis]
@@ -200,7 +205,7 @@ def grow(graph: Graph, axis: str, by: int) -> Graph:
 
 
 def _with_class_weights(node: OpNode, part: Part, classes: Axis, by: int) -> OpNode:
-    """An op along a longer axis. Where it compares labels whose classes have weights, those that are added count 1."""
+    """An op along a longer axis. Class weights of added classes are 1."""
     assert classes.size is not None
     op = node.op.with_extent(classes.name, classes.size + by)
     given: tuple[float, ...] = getattr(op, "class_weights", ())
@@ -215,13 +220,13 @@ def _with_class_weights(node: OpNode, part: Part, classes: Axis, by: int) -> OpN
 
 
 def class_axes(graph: Graph) -> dict[str, Axis]:
-    """The axes of labels' classes that have a name, by it."""
+    """The named axes of classes, by name."""
     axes = (type_.classes for type_ in graph.target_types.values())
     return {axis.name: axis for axis in axes if axis is not None and axis.name}
 
 
 def _weights(graph: Graph) -> Iterator[GraphWeight]:
-    """The weights of every node, in scans and pools too, also those that several nodes use."""
+    """The weights of every node, in scans and pools too; shared ones repeat."""
     for part in graph.parts():
         for node in part.graph:
             if not isinstance(node, ScanNode):

@@ -25,17 +25,17 @@ Uses = Mapping[str, str]
 
 
 class _Sources(NamedTuple):
-    """What a node reads: results by slot, its pool and router by role."""
+    """The sources of a node: results by slot, its pool and router by role."""
 
     inputs: dict[str, Result]
     uses: dict[str, str]
 
 
 class Graph:
-    """A directed graph of nodes. A node knows which results flow into its slots, and, of a route, its pool and router.
-    What tells it how long examples are along an axis follows from these; an edge leads to it from each of them.
+    """A directed graph of nodes.
 
-    It is built by adding nodes in an order where sources come first, and never changed afterwards.
+    Edges are results that flow into slots of a node, the pool and router of a route, and the lengths of padded axes,
+    which follow from the declarations. Nodes are added with sources first; afterwards the graph never changes.
     """
 
     def __init__(self, name: str, parameters: Mapping[str, Any] | None = None) -> None:
@@ -46,12 +46,12 @@ class Graph:
         self._users: dict[str, dict[str, None]] = {}
         self._kinds: dict[type[Node], dict[str, Any]] = {}
         self._signatures: dict[str, Signature] = {}
-        self.length_inputs: dict[str, str] = {}  # those that tell the lengths of axes, by the axis' name
+        self.length_inputs: dict[str, str] = {}  # the inputs with lengths, by the name of the axis
 
     # ------------------------------------------------------------ building
 
     def add(self, node: N, inputs: Inputs | None = None, uses: Uses | None = None) -> N:
-        """Add a node whose sources are already there: what flows into its slots, and the pool and router it uses."""
+        """Add a node with the results that flow into its slots, and the pool and router that it uses."""
         assert node.name not in self._nodes, f"two nodes are called {node.name}"
         inputs, uses = dict(inputs or {}), dict(uses or {})
         for source in (*[result.node for result in inputs.values()], *uses.values()):
@@ -66,14 +66,13 @@ class Graph:
         return node
 
     def add_typed(self, node: Node, inputs: Inputs, uses: Uses | None = None) -> None:
-        """Add a node; the types of an op or a route follow from what flows in. Raises `Misfit` where that does not
-        fit."""
+        """Add a node; infer the types of an op or a route from its operands. Raises `Misfit` if they do not fit."""
         self.add(node, inputs, uses)
         if isinstance(node, kinds.OpNode | kinds.RouteNode):
             self.replace(replace(node, types=self.signature(node).results))
 
     def replace(self, node: Node) -> None:
-        """Put a node in the place of the one of its name and declaration, while the graph is built."""
+        """Replace the node of the same name and kind, while the graph is built."""
         assert type(node) is type(self._nodes[node.name]), f"{node.name} is of another kind"
         self._nodes[node.name] = self._kinds[type(node)][node.name] = node
 
@@ -89,7 +88,7 @@ class Graph:
         return self._nodes[name]
 
     def __iter__(self) -> Iterator[Node]:
-        """Nodes in the order they were added: sources first."""
+        """Nodes in the order in which they were added, sources first."""
         return iter(self._nodes.values())
 
     def nodes_of(self, kind: type[N]) -> list[N]:
@@ -97,16 +96,16 @@ class Graph:
         return [*self._kinds.get(kind, {}).values()]
 
     def inputs(self, name: str) -> Inputs:
-        """What flows into a node, by slot, in the order of its operands."""
+        """The operands of a node, by slot, in order."""
         return self._sources[name].inputs
 
     def lengths(self, name: str) -> Inputs:
-        """How long examples are along axes whose padding a node is told, by the axis' name."""
+        """The lengths that a node reads, by the name of the padded axis."""
         known = self.length_inputs
         return {axis: Result(known[axis]) for axis in self.list_masked_axes(name) if axis in known} if known else {}
 
     def list_masked_axes(self, name: str) -> tuple[str, ...]:
-        """The axes whose padding a node must leave out."""
+        """The axes whose padding a node must mask."""
         match node := self[name]:
             case kinds.OpNode() | kinds.RouteNode():
                 declared = node.op if isinstance(node, kinds.OpNode) else self.declaration_of(node)
@@ -128,15 +127,15 @@ class Graph:
         return sorted(self._users[name])
 
     def ancestors(self, names: Iterable[str]) -> set[str]:
-        """The given nodes and all that they depend on."""
+        """The given nodes and all nodes that they depend on."""
         return reach(names, lambda name: [source for source, _ in self._edges(name)])
 
     def descendants(self, names: Iterable[str]) -> set[str]:
-        """The given nodes and all that depend on them."""
+        """The given nodes and all nodes that depend on them."""
         return reach(names, lambda name: self._users[name])
 
     def signature(self, node: kinds.OpNode | kinds.RouteNode) -> Signature:
-        """The declaration of an op, or of a route's router, bound to the types that flow into it here."""
+        """The declaration of an op, or of a route's router, bound to the types of its operands."""
         known = self._signatures.get(node.name)
         if known is None:
             operands = [self.type_of(result) for result in self.inputs(node.name).values()]
@@ -164,33 +163,31 @@ class Graph:
         return router
 
     def users_of(self, name: str) -> list[Node]:
-        """The nodes that read a node or use it, in the order of the graph; none of one that is not there."""
+        """The nodes that read or use a node, in the order of the graph; none if there is no such node."""
         return [self[user] for user in self._users.get(name, ())]
 
     def growths(self) -> list[kinds.GrowthNode]:
-        """Where and when pools are to grow, in the order of the graph."""
+        """The growth nodes, in the order of the graph."""
         return self.nodes_of(kinds.GrowthNode)
 
     def parts(self) -> list[Part]:
-        """This graph, and the regions of its scans: all that holds nodes with names of the whole model."""
+        """This graph and the regions of its scans: the graphs whose nodes have absolute names."""
         return [Part(self), *(Part(scan.region.graph, scan) for scan in self.nodes_of(kinds.ScanNode))]
 
     def pools(self) -> dict[str, kinds.PoolNode]:
-        """Every pool by name, those used in scans alone included, and no pool inside another."""
+        """Every pool by name, in scans too, without pools inside pools."""
         return {pool.name: pool for part in self.parts() for pool in part.graph.nodes_of(kinds.PoolNode)}
 
     def modules(self) -> list[tuple[str, Region]]:
-        """The regions of all pools' modules, those of pools inside pools too, with the paths of these modules; one for
-        all that are alike."""
+        """The regions of the modules of all pools, nested ones too, with their paths; one for a homogeneous pool."""
         return [found for pool in self.pools().values() for found in pool.modules()]
 
     def decisions(self, router: str | None = None) -> list[Decision]:
-        """What routers decide, those of scans last: at each route, and at each use of one that is written in the
-        language; of one router alone, if it is named."""
+        """The decisions at routes and at uses of router texts, those in scans last; of one router if it is given."""
         return [each for part in self.parts() for each in part.decisions(router)]
 
     def records(self) -> dict[str, Result]:
-        """What routers record, by `label.record`; inside a scan, the records of all steps."""
+        """The records of routers, by `label.record`; in a scan, stacked over the steps."""
         return {f"{each.label}.{name}": result for each in self.decisions() for name, result in each.results.items()}
 
     @property
@@ -203,7 +200,7 @@ class Graph:
 
     @property
     def outputs(self) -> dict[str, Result]:
-        """What the model yields, by the output's label."""
+        """The results that are outputs, by label."""
         return {node.label: self.inputs(node.name)["x"] for node in self.nodes_of(kinds.OutputNode)}
 
     @property
@@ -213,8 +210,10 @@ class Graph:
     # ------------------------------------------------------------ identity
 
     def to_networkx(self) -> networkx.DiGraph[str]:
-        """The graph for the algorithms of networkx: names with their `node`, edges with the `slots` that they flow into
-        (the role of a pool or router, the axis of a length)."""
+        """The graph for networkx: names with their `node`, edges with their `slots`.
+
+        A slot is that of an operand, the role of a pool or router, or the axis of a length.
+        """
         import networkx
 
         found: networkx.DiGraph[str] = networkx.DiGraph(name=self.name)
@@ -226,12 +225,12 @@ class Graph:
         return found
 
     def _edges(self, name: str) -> list[tuple[str, str]]:
-        """What a node reads and uses, each with its slot."""
+        """The sources of a node, each with its slot."""
         found = [(each.node, slot) for read in (self.inputs, self.lengths) for slot, each in read(name).items()]
         return found + [(used, role) for role, used in self.uses(name).items()]
 
     def canonical(self) -> list[str]:
-        """Node names in an order that depends on the graph alone, sources first, decisions as early as may be."""
+        """Node names in an order that depends only on the graph, sources first, decisions as early as possible."""
         import networkx
 
         def key(name: str) -> tuple[bool, str]:
@@ -240,12 +239,12 @@ class Graph:
         return list(networkx.lexicographical_topological_sort(self.to_networkx(), key))
 
     def hash(self) -> str:
-        """A name for the content: equal for equal graphs, whatever the spec's layout (64 hexadecimal digits)."""
+        """A digest of the content (64 hexadecimal digits), equal for equal graphs whatever the spec's layout."""
         text = json.dumps(self._content(), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
     def _content(self) -> list[Any]:
-        """Nodes and edges. The model's name and parameters only say where they came from."""
+        """Nodes and edges, without the model's name and parameters."""
         from modgraph.ir.stored.nodes import nodes_to_json
 
         return nodes_to_json(self)
@@ -268,7 +267,7 @@ class Graph:
 
 
 def reach(names: Iterable[str], following: Callable[[str], Iterable[str]]) -> set[str]:
-    """The given names and all that follow from them."""
+    """The transitive closure of some names under `following`."""
     found = set(names)
     pending = list(found)
     while pending:

@@ -1,4 +1,4 @@
-"""The nodes of the graph: a closed set of kinds, each a small frozen value."""
+"""The nodes of a graph: a closed set of kinds, each a small frozen value."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Once = Literal["", "batch", "scan"]
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One use of a definition: a block, the text of a router, a module, or one round of a `repeat`.
+    """One use of a definition: a block, a router text, a module, or one round of a `repeat`.
 
-    `definition` is what the author calls it: the name of the block, router, module or loop. Its nodes are called below
-    `path`, its weights below `weights`. `key` is that of a round, `members` are the names that the loop's variable
-    gives a key: `h` in `h[i] = …`. `outer` is the call that it stands in. Two calls are never equal.
+    `definition` is the author's name for the block, router, module or loop. Names of its nodes begin with `path`, names
+    of its weights with `weights`. `key` is that of a round; `members` are the names that the loop indexes: `h` in
+    `h[i] = …`. `outer` is the surrounding call. Two calls are never equal.
     """
 
     kind: Kind
@@ -39,7 +39,7 @@ class Call:
     span: Span | None = field(default=None, repr=False)
 
     def chain(self) -> Iterator[Call]:
-        """This call and those around it, from the inside."""
+        """This call and the calls around it, from the inside."""
         call: Call | None = self
         while call is not None:
             yield call
@@ -48,8 +48,11 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """Base of all nodes. `types` are those of its results, its value first; `within` is the call that it stands in, of
-    a pool or a router the one that declares it. Neither it nor the span is part of equality."""
+    """Base of nodes. `types` are the types of its results, the value first.
+
+    `within` is the call that contains the node; for a pool or a router, the call that declares it. Equality ignores
+    `within` and `span`.
+    """
 
     kind: ClassVar[str]
 
@@ -63,29 +66,28 @@ class Node:
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """The calls that it stands in, from the inside."""
+        """The calls that contain the node, from the inside."""
         return () if self.within is None else (*self.within.chain(),)
 
 
 @dataclass(frozen=True, kw_only=True)
 class InputNode(Node, kind="input"):
-    """A value that the user gives; how long each example is along an axis of any length is one too."""
+    """A value that the user gives, or the lengths of examples along a padded axis."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TargetNode(Node, kind="target"):
-    """A value that training compares with. The last `grown` of its classes were added to a model that was trained
-    before."""
+    """A value that losses compare with. The last `grown` of its classes were added to a trained model."""
 
     grown: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpNode(Node, kind="op"):
-    """One op. `owner` names whose weights it uses: its own name, or a module's that is used here.
+    """One op. `owner` is the prefix of its weights: its own name, or that of a module that it shares.
 
-    `initial` replaces the start of its first weight; `frozen` weights are not trained. A value that no example changes
-    may be computed `once`, for a batch.
+    `initial` replaces the initialiser of its first weight; `frozen` weights do not train. `once` says that the value is
+    computed once for a batch.
     """
 
     op: Op
@@ -97,12 +99,12 @@ class OpNode(Node, kind="op"):
 
 @dataclass(frozen=True, kw_only=True)
 class PoolNode(Node, kind="pool"):
-    """Modules of one interface: `size` copies of one region, or as many regions of unlike modules.
+    """Modules of one interface: one region for a homogeneous pool of `size` modules, or a region for each.
 
-    A region is one module: it has one argument, the message, and one result. The last `grown` modules were added to a
-    pool that was trained before: their own weights are trained even where the pool is frozen. `shares` names the pool
-    whose axis its modules have too, if not one of their own. `inside` is the path of the modules that a pool inside a
-    pool is part of: names in a region are relative, and axes of different pools must not meet.
+    The region of a module has one argument, the message, and one result. The last `grown` modules were added to a
+    trained pool: their own weights train even if the pool is frozen. `shares` names the pool whose axis of modules this
+    pool uses, if not its own. `inside` is the path of the modules that contain a nested pool: it keeps the axes of
+    pools apart, since names in a region are relative.
     """
 
     size: int
@@ -113,37 +115,37 @@ class PoolNode(Node, kind="pool"):
 
     @property
     def axis(self) -> Axis:
-        """The axis of its modules: its own, or that of the pool it shares."""
+        """The axis of its modules: its own, or that of the pool that it shares."""
         return Axis(self.size, ".".join(filter(None, (self.inside, self.shares or self.name))))
 
     def path_of(self, region: int) -> str:
-        """The path of a region, below which the axes of pools in it stand: one of its unlike modules is numbered."""
+        """The path of a region, a prefix for axes of pools in it; numbered unless the pool is homogeneous."""
         path = ".".join(filter(None, (self.inside, self.name)))
         return path if self.is_homogeneous else f"{path}.{region}"
 
     @property
     def is_homogeneous(self) -> bool:
+        """Whether all modules are equal but for weights."""
         return len(self.regions) == 1
 
     def region(self, module: int) -> Region:
-        """What one module does."""
+        """The region of one module."""
         return self.regions[0 if self.is_homogeneous else module]
 
     @property
     def has_pools(self) -> bool:
-        """Whether its modules have pools of their own."""
+        """Whether its modules contain pools."""
         return any(region.graph.nodes_of(PoolNode) for region in self.regions)
 
     def modules(self) -> Iterator[tuple[str, Region]]:
-        """The regions of its modules, those of pools inside them too, with the paths of these modules; one for all that
-        are alike."""
+        """The regions of its modules and of nested pools, with their paths; one for a homogeneous pool."""
         for at, region in enumerate(self.regions):
             yield self.path_of(at), region
             for pool in region.graph.nodes_of(PoolNode):
                 yield from pool.modules()
 
     def graphs(self) -> list[Graph]:
-        """The graphs of its regions, and of those of pools inside them."""
+        """The graphs of its regions, and of those of nested pools."""
         return [region.graph for _, region in self.modules()]
 
     @property
@@ -153,34 +155,37 @@ class PoolNode(Node, kind="pool"):
 
     @property
     def message(self) -> TensorType:
-        """The type that each module takes."""
+        """The type of a message."""
         return self.regions[0].argument_types[0]
 
     @property
     def result(self) -> TensorType:
-        """The type that each module yields."""
+        """The type of a module's result."""
         return self.regions[0].result_types[0]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RouterNode(Node, kind="router"):
-    """A router: its settings and weights, whichever routes use it. One that is written in the language has none of its
-    own: those of the ops of its body stand below its name."""
+    """A router: its settings and weights, whichever routes use it.
+
+    A router text has no weights of its own: names of the weights of its ops begin with its name.
+    """
 
     router: Router | RouterText
     frozen: bool = False
 
     @property
     def weights(self) -> tuple[Weight, ...]:
-        """Those of its own."""
+        """The weights that its declaration has."""
         return self.router.all_weights() if isinstance(self.router, Router) else ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class RouteNode(Node, kind="route"):
-    """A place where a router sends messages through a pool. `lowering` is the form that is chosen to compute it,
-    `label` what users know it by, if that is not its name. Computed `once` is its value, for a batch, where no example
-    changes it, or the stacked weights of its modules, for all steps of a scan."""
+    """A use of a router on a pool. `lowering` is the name of its lowering, `label` its name for users if it differs.
+
+    `once` says what is computed once: its value for a batch, or the stacked weights of its modules for a scan.
+    """
 
     lowering: str | None = None
     once: Once = ""
@@ -189,12 +194,11 @@ class RouteNode(Node, kind="route"):
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionNode(Node, kind="decision"):
-    """What a router that is written in the language decides at one use of it. Nothing comes out of it: ops and routes
-    of the router's body compute all that flows in, and what reads the use reads that.
+    """The decision of a router text at one use. It has no results: the router's body computes its operands.
 
-    `tokens` are what is routed, `value` is what the use yields, and each record has a slot for each of the `rounds`:
-    one of its name for the last, those of earlier ones numbered from 1. Axes have the names that the body gives them.
-    `label` is what users know the use by, if that is not its name.
+    Its slots are `tokens`, the `value` of the use, and a slot for each record and each of the `rounds`: the last round
+    has the record's name, earlier ones are numbered from 1. Axes have the names of the body. `label` is the name of the
+    use for users, if it differs.
     """
 
     label: str = ""
@@ -204,7 +208,7 @@ class DecisionNode(Node, kind="decision"):
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """What flows in, in order."""
+        """The slots of its operands, in order."""
         rounds = (self.rounds, *range(1, self.rounds))
         return ("tokens", "value", *(self.slot(each.name, at) for at in rounds for each in self.records))
 
@@ -215,19 +219,19 @@ class DecisionNode(Node, kind="decision"):
 
 @dataclass(frozen=True, kw_only=True)
 class GrowthNode(Node, kind="growth"):
-    """When a pool is to grow, as a training over several tasks asks: `when` flows in, a number for the whole batch, and
-    zero says no. It uses the pool and a router that the pool is used by; nothing comes out of it."""
+    """The growth rule of a pool, for continual training: the pool grows if the operand `when`, one number for a batch,
+    is not zero. It uses the pool and a router of it, and has no results."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScanNode(Node, kind="scan"):
-    """A region run once for each step of a sequence's first axis, with the same weights.
+    """A region that runs once for each step of a sequence's first axis, with the same weights.
 
-    The region's arguments are one step's slice, the `carried` states, then values from outside; its results are the
-    next values of the states, then what is stacked over time, the results of the scan: what is yielded, and what
-    routes record. What flows into a scan does so in the slot called as the argument; a state without any begins at
-    zero. Weights are called by their names in the whole model, so that pools, routers and modules may be those of the
-    graph around it. Past the length of an example, states stay and results are zero.
+    The region's arguments are a step's slice, the `carried` states, then captured values. Its results are the next
+    states, then the results of the scan, which are stacked over time: yielded values and records of routes. A slot of
+    the scan has the name of the argument; a state without an operand starts at zero. Weights have absolute names, so
+    the region may use pools, routers and modules of the surrounding graph. From the length of an example on, states
+    stay and results are zero.
     """
 
     region: Region
@@ -235,17 +239,17 @@ class ScanNode(Node, kind="scan"):
 
     @property
     def variable(self) -> str:
-        """The argument that is one step of the sequence."""
+        """The argument with one step of the sequence."""
         return self.region.arguments[0]
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The arguments that are carried from step to step."""
+        """The arguments that carry states from step to step."""
         return self.region.arguments[1 : 1 + self.carried]
 
     @property
     def captured(self) -> tuple[str, ...]:
-        """The arguments that are values from outside, the same at each step."""
+        """The arguments with captured values, equal at each step."""
         return self.region.arguments[1 + self.carried :]
 
     @property
@@ -255,20 +259,20 @@ class ScanNode(Node, kind="scan"):
 
     @property
     def stacked(self) -> tuple[Result, ...]:
-        """What a step gives for each of the scan's results."""
+        """The results of a step that the scan stacks."""
         return self.region.results[self.carried :]
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutputNode(Node, kind="output"):
-    """A value that the model yields. `label` is what users know it by."""
+    """An output of the model. `label` is its name for users."""
 
     label: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class LossNode(Node, kind="loss"):
-    """A number that training makes small, known by the name of the node."""
+    """A number that training minimises."""
 
 
 @dataclass(frozen=True)
@@ -282,4 +286,4 @@ class Result:
         return self.node if self.index == 0 else f"{self.node}:{self.index}"
 
 
-Inputs = Mapping[str, Result]  # what flows into the slots of a node
+Inputs = Mapping[str, Result]  # the operands of a node, by slot

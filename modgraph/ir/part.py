@@ -1,4 +1,4 @@
-"""One graph of a model: the whole, a scan's step, a pool's module; what routers decide in it, and what they know."""
+"""Regions; parts of a model (the graph, a scan's step, a pool's module); decisions in a part."""
 
 from __future__ import annotations
 
@@ -43,10 +43,7 @@ def with_regions(node: Node, regions: tuple[Region, ...]) -> Node:
 
 
 def scan_types(scan: ScanNode, time: Axis) -> tuple[TensorType, ...]:
-    """The types of a scan's results over a sequence of some length.
-
-    Raises `Misfit` where a state's next value is of another type than the state.
-    """
+    """The types of a scan's results over a time axis. Raises `Misfit` if a state's next value changes its type."""
     region = scan.region
     for state, following in zip(scan.states, scan.following, strict=True):
         before, after = region.graph[state].types[0], region.graph.type_of(following)
@@ -58,45 +55,44 @@ def scan_types(scan: ScanNode, time: Axis) -> tuple[TensorType, ...]:
 
 @dataclass(frozen=True)
 class Part:
-    """A graph, and the scan it is the region of, if it is one; `place` is what the places of its nodes begin with, in a
-    module of a pool: `pool/0/`."""
+    """A graph, and the scan whose region it is, if any. `place` prefixes places in a pool's module: `pool/0/`."""
 
     graph: Graph
     scan: ScanNode | None = None
     place: str = ""
 
     def outside(self, inside: Result) -> Result:
-        """Where a value is to be had outside: one that a scan stacks is a result of the scan."""
+        """The result outside for a result inside: of a scan, the one that stacks it."""
         return inside if self.scan is None else Result(self.scan.name, self.scan.stacked.index(inside))
 
     def decisions(self, router: str | None = None) -> list[Decision]:
-        """What routers decide in this very graph, or one router alone."""
+        """The decisions in this graph, of all routers or of one."""
         nodes = self.graph if router is None else self.graph.users_of(router)
         return [Decision(self, node) for node in nodes if isinstance(node, RouteNode | DecisionNode)]
 
     def facts_of(self, route: RouteNode) -> PoolFacts:
-        """What a router may know of the pool of a route."""
+        """The facts that a router may know about the pool of a route."""
         return facts_of(self.graph.pool_of(route), in_scan=self.scan is not None)
 
     def lowering_of(self, route: RouteNode) -> Lowering:
-        """The lowering that a route has been given; its definition where it has none of its router's."""
+        """The lowering of a route; its definition if the router offers none of that name."""
         router = self.graph.declaration_of(route)
         found = (each for each in router.lowerings(self.facts_of(route)) if each.name == route.lowering)
         return next(found, router.reference_lowering)
 
 
 def bind_route(router: Router, pool: PoolNode, tokens: TensorType, *others: TensorType) -> Signature:
-    """A router bound to a pool and to what it routes. Raises `Misfit`."""
+    """Bind a router to a pool and to the types of tokens and other operands. Raises `Misfit`."""
     return router.bind_pool(pool_types(pool), tokens, *others)
 
 
 def pool_types(pool: PoolNode) -> PoolTypes:
-    """What a router binds to of a pool."""
+    """The types of a pool that a router binds to."""
     return PoolTypes(pool.name, pool.axis, pool.message, pool.result, pool.over_batch)
 
 
 def facts_of(pool: PoolNode, in_scan: bool = False) -> PoolFacts:
-    """What a router may know of a pool."""
+    """The facts that a router may know about a pool."""
     ops = [node.op for region in pool.regions for node in region.graph.nodes_of(OpNode)]
     plain = not pool.has_pools
     return PoolFacts(
@@ -119,7 +115,7 @@ def _weights(region: Graph) -> int:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a router decides at one place: a route, or a use of a router that is written in the language."""
+    """What a router decides at a route, or at a use of a router text."""
 
     part: Part
     node: RouteNode | DecisionNode
@@ -130,7 +126,7 @@ class Decision:
 
     @property
     def label(self) -> str:
-        """What users know it by."""
+        """Its name for users."""
         return self.node.label or self.node.name
 
     @property
@@ -143,29 +139,29 @@ class Decision:
 
     @property
     def tokens(self) -> Result:
-        """What is routed."""
+        """The tokens of the route."""
         return self.part.graph.inputs(self.name)["tokens"]
 
     @property
     def facts(self) -> RouterFacts:
-        """How the router decides."""
+        """The facts of the router."""
         node = self.node
         return node.facts if isinstance(node, DecisionNode) else self.part.graph.declaration_of(node).facts
 
     @property
     def declared(self) -> tuple[Record, ...]:
-        """The records that there are, with their roles."""
+        """The declared records, with their roles."""
         node = self.node
         return node.records if isinstance(node, DecisionNode) else self.part.graph.declaration_of(node).records
 
     def record_as(self, *roles: Role) -> str | None:
-        """The record in the first of these roles that there is one for."""
+        """The name of the record in the first of these roles that has one."""
         found = record_as(self.declared, *roles)
         return None if found is None else found.name
 
     @property
     def rounds(self) -> dict[str, tuple[Result, ...]]:
-        """Each record after each round, by its name, in the graph that the router decides in."""
+        """Each record after each round, by name, in the graph of the decision."""
         node = self.node
         if isinstance(node, RouteNode):
             return {each.name: (Result(node.name, at),) for at, each in enumerate(self.declared, start=1)}
@@ -174,31 +170,30 @@ class Decision:
 
     @property
     def inside(self) -> dict[str, Result]:
-        """Each record after the last round, in the graph that the router decides in."""
+        """Each record after the last round, by name, in the graph of the decision."""
         return {name: results[-1] for name, results in self.rounds.items()}
 
     @property
     def results(self) -> dict[str, Result]:
-        """Each record after the last round, outside of a scan: those of all its steps."""
+        """Each record after the last round, by name, in the model's graph; of a scan, stacked over its steps."""
         return {name: self.part.outside(result) for name, result in self.inside.items()}
 
     @property
     def sampled(self) -> tuple[Result, Result] | None:
-        """What the router chooses from, and its choice, outside of a scan; None where it does not record both."""
+        """The distribution and the choice, in the model's graph; None unless the router records both."""
         distribution, choice = self.record_as(*DISTRIBUTION), self.record_as(*CHOICES)
         return None if distribution is None or choice is None else (self.results[distribution], self.results[choice])
 
     @property
     def value(self) -> Result:
-        """What the route yields."""
+        """The value of the route."""
         return Result(self.name) if isinstance(self.node, RouteNode) else self.part.graph.inputs(self.name)["value"]
 
     @property
     def token_axes(self) -> Shape:
-        """The axes that gates and choices have before that of modules, as the surroundings of a router name them.
+        """The axes of gates and choices before the axis of modules, with the names that they have outside the router.
 
-        They are those of what is routed before a message, one of length 1 if there are none; inside a scan, that of its
-        steps comes first.
+        They are the axes of tokens before a message, or one of length 1 without any; in a scan, its steps come first.
         """
         graph, steps = self.part.graph, () if self.part.scan is None else self.part.scan.types[0].shape[:1]
         if isinstance(self.node, RouteNode):

@@ -15,9 +15,11 @@ from modgraph.types import TensorType
 
 @dataclass(frozen=True)
 class Built:
-    """Nodes in the place of another, each with what flows into it, results of the old graph or of those before it. The
-    one of its name stands for the old one, and uses what that did; `uses` says by name what others use, and `moved`
-    which of its results stand for those of the old one where they have other places."""
+    """Replacement nodes, each with its operands: results of the old graph or of earlier replacements.
+
+    The node with the old name replaces the old one and uses the same pool and router; `uses` has those of other nodes.
+    `moved` maps results of the old node to those of the new one, if their places differ.
+    """
 
     nodes: tuple[tuple[Node, Inputs], ...]
     uses: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -25,7 +27,7 @@ class Built:
 
 
 def build_op(name: str, op: Op, *operands: Result, span: Span | None = None) -> tuple[OpNode, Inputs]:
-    """A new op with weights of its own, if any, and what flows into it."""
+    """A new op node that owns its weights, if any, with its operands."""
     inputs = dict(zip(op.slots_of(len(operands)), operands, strict=True))
     return OpNode(name=name, owner=name, op=op, span=span), inputs
 
@@ -39,28 +41,27 @@ def keep_node(node: Node, part: Part) -> Change:
 
 
 def rewrite_graph(graph: Graph, rule: Rule = keep_node) -> Graph:
-    """A copy of a graph in which each node is what a rule says: a node, a result that takes the place of its own, or
-    nothing, if none reads it.
+    """Copy a graph, and replace each node by what a rule returns: a node, nodes, a result, or None if nothing reads it.
 
-    The rule sees a node and the old graph that it stands in; then it is asked of the nodes in the regions of what it
-    gave. Types follow from what flows in. Raises `Misfit` where they do not fit any more.
+    The rule takes a node and the part of the old graph that contains it; then it runs on the regions of the node that
+    it returned. Types are inferred anew. Raises `Misfit` if they do not fit any more.
     """
     return _Copy(Part(graph), rule).graph
 
 
 def rewrite_with_moves(graph: Graph, rule: Rule) -> tuple[Graph, Mapping[Result, Result]]:
-    """The same, and the results of the copy that stand for those of the graph where they are others."""
+    """Like `rewrite_graph`; also maps results of the graph to those of the copy that replace them."""
     copy = _Copy(Part(graph), rule)
     return copy.graph, copy.moved
 
 
 def prune_region(region: Region, rule: Rule) -> Region:
-    """A region rewritten, without the arguments that the rule leaves out."""
+    """Rewrite a region, and drop the arguments that the rule removes."""
     return _Copy(Part(region.graph), rule).region(region)
 
 
 class _Copy:
-    """One graph while it is copied; `moved` says which results of the copy stand for those of the old graph."""
+    """A copy of one graph; `moved` maps results of the old graph to those of the copy."""
 
     def __init__(self, part: Part, rule: Rule, arguments: Mapping[str, TensorType] | None = None) -> None:
         self.part, self.rule, self.arguments = part, rule, arguments or {}
@@ -76,7 +77,7 @@ class _Copy:
         return {slot: self.now(result) for slot, result in results.items()}
 
     def region(self, region: Region) -> Region:
-        """What the old region, whose graph this copies, has become."""
+        """The new region for the old one, whose graph this copies."""
         arguments = tuple(name for name in region.arguments if name in self.graph)
         return Region(self.graph, arguments, tuple(map(self.now, region.results)))
 
@@ -93,8 +94,7 @@ class _Copy:
                 self._add(changed, node)
 
     def _add(self, node: Node, before: Node) -> None:
-        """Add what a node has become. An op may have fewer operands than before, a decision fewer rounds and
-        records."""
+        """Add the replacement of a node. An op may lose operands, a decision rounds and records."""
         graph = self.part.graph
         inputs = self._all_now(graph.inputs(before.name))
         if isinstance(node, DecisionNode) and isinstance(before, DecisionNode):

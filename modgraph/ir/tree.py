@@ -1,4 +1,4 @@
-"""The bodies of a graph: its nodes grouped by the calls that they stand in."""
+"""The bodies of a graph: its nodes grouped by the calls that contain them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ Chain = tuple[Call, ...]  # calls, each in the one before
 
 @dataclass(frozen=True)
 class Placed:
-    """Where a pool or a router that a body around this one declares stands among the nodes of the graph: its first use
-    is here."""
+    """The first use of a pool or a router that a surrounding body declares: its place among the nodes of the graph."""
 
     node: Node
 
 
 @dataclass(eq=False)
 class Body:
-    """What stands in a body, in order: nodes, calls, and where nodes of bodies around it are placed. `call` is none of
-    a graph's own body. `deferred` are the pools and routers that a call in it places."""
+    """The items of a body in order: nodes, bodies of calls, and places of nodes that surrounding bodies declare.
+
+    The root body has no `call`. `deferred` are the pools and routers that a call in this body places.
+    """
 
     call: Call | None
     outer: Body | None = None
@@ -33,11 +34,10 @@ class Body:
 
 
 def body_of(graph: Graph, base: Call | None = None) -> Body:
-    """The bodies of a graph, or of the region of a node that stands in a call.
+    """The bodies of a graph, or of the region of a node within the call `base`.
 
-    Inputs and targets stand before the call that they are declared in. A call whose nodes do not stand together any
-    more is none: its nodes belong to the body around it. A pool of a module that is used twice is declared in both
-    uses.
+    Inputs and targets stand before the call that declares them. If the nodes of a call are no longer contiguous, they
+    belong to the surrounding body. A module that is used twice declares its pool in both uses.
     """
     nodes, chains = [*graph], _chains(graph, base)
     root, bodies = Body(base), dict[Chain, Body]()
@@ -68,7 +68,7 @@ def body_of(graph: Graph, base: Call | None = None) -> Body:
 
 
 def sort_by_body(graph: Graph, base: Call | None = None) -> Graph:
-    """The graph whose nodes stand in the order of its bodies, in scans too."""
+    """Sort the nodes of a graph by its bodies, in scans too."""
     deferred = set[str]()
     found = Graph(graph.name, graph.parameters)
 
@@ -92,14 +92,13 @@ def sort_by_body(graph: Graph, base: Call | None = None) -> Graph:
 
 
 def _may_move(node: Node) -> bool:
-    """Whether a node may stand with the others of its call, wherever it was added: nothing flows into it, or it names
-    axes of what the call has computed."""
+    """Whether a node may move next to its call: it has no operands, or renames axes of the call's results."""
     named = isinstance(node, OpNode) and isinstance(node.op, Rename)
     return named or isinstance(node, PoolNode | RouterNode | InputNode | TargetNode)
 
 
 def _around(nodes: list[Node], chains: dict[str, Chain]) -> Iterator[Chain]:
-    """The calls that are open where each node stands that may move: those of the nodes before and after it."""
+    """The calls that are open at each movable node: those that both the node before and the one after stand in."""
     may_move = [_may_move(node) for node in nodes]
     after: list[Chain] = [()] * (len(nodes) + 1)
     for at in range(len(nodes) - 1, -1, -1):
@@ -118,7 +117,7 @@ def _around(nodes: list[Node], chains: dict[str, Chain]) -> Iterator[Chain]:
 
 
 def _chains(graph: Graph, base: Call | None) -> dict[str, Chain]:
-    """The calls that each node stands in, as far as these stand together."""
+    """The calls that contain each node, as long as their nodes are contiguous."""
     known: dict[Call | None, Chain] = {None: ()}
     for within in {node.within for node in graph} - {None}:
         calls = [*within.chain()] if within else []  # from the inside
@@ -137,7 +136,7 @@ def _chains(graph: Graph, base: Call | None) -> dict[str, Chain]:
 
 
 def _declare_again(used: Node, body: Body) -> None:
-    """Put a pool or a router into the second use of the module that declares it."""
+    """Declare a pool or a router again in the second use of its module."""
     declared, child, around = used.within, None, body
     if declared is None:
         return

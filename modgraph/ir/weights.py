@@ -1,4 +1,4 @@
-"""The weights of a graph, as its declarations say: names, shapes, starts. Counts and state dicts follow from this."""
+"""The weights of a graph, from its declarations: names, shapes, initialisers. Counts and state dicts follow."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from modgraph.types import Shape
 
 @dataclass(frozen=True)
 class GraphWeight:
-    """One tensor of the state dict. `owner` is the op, module of a pool or router it belongs to; `scale` is the bound
-    or the deviation of its start; a `shared` one is the same for all modules of a pool. An axis that is a pool's has
-    its name: along it the weight grows with the pool. `place` is that of the node that declares it: of one in a module
-    `pool/0/linear`."""
+    """One tensor of the state dict.
+
+    `owner` is the op, module of a pool or router that owns it. `scale` is the bound or the deviation of its
+    initialiser. All modules of a pool share a `shared` weight. An axis of modules has the pool's name: the weight grows
+    along it with the pool. `place` is that of the declaring node, in a module `pool/0/linear`.
+    """
 
     name: str
     owner: str
@@ -65,7 +67,7 @@ def node_weights(graph: Graph, node: Node) -> Iterator[GraphWeight]:
 def _declaration_weights(
     signature: Signature, place: str, owner: str, initial: Initial | None, frozen: bool
 ) -> Iterator[GraphWeight]:
-    """The weights of one declaration below its owner; `initial` replaces the start of the first."""
+    """The weights of one declaration, with its owner as prefix; `initial` replaces the initialiser of the first."""
     axes = signature.weight_axes()
     for at, weight in enumerate(signature.declaration.all_weights()):
         start = initial if initial and not at else weight.initial
@@ -75,8 +77,10 @@ def _declaration_weights(
 
 
 def _pool_weights(pool: PoolNode) -> Iterator[GraphWeight]:
-    """`pool.3.linear.weight` for each module, `pool.shared.…` for what modules of one kind have in common. What the
-    modules of a pool inside share is each outer module's own."""
+    """`pool.3.linear.weight` for each module, `pool.shared.…` for weights that a homogeneous pool shares.
+
+    A nested pool shares weights within one outer module.
+    """
 
     def place_in_pool(key: object, weight: GraphWeight, **others: Any) -> GraphWeight:
         owner = f"{pool.name}.{key}"
@@ -100,5 +104,5 @@ def _pool_weights(pool: PoolNode) -> Iterator[GraphWeight]:
 
 
 def join_name(owner: str, name: str) -> str:
-    """A weight's name in the whole model; a learned array is called as it is declared."""
+    """The absolute name of a weight; a learned array has the name of its declaration."""
     return f"{owner}.{name}" if name else owner

@@ -37,35 +37,34 @@ class Comparison:
 
 
 class Op(Declaration):
-    """One operation on tensors. Its torch module is the one of its name, its example applies it to vectors, unless it
-    says otherwise."""
+    """Base of ops. By default an op's torch module has its name, and its example applies it to vectors."""
 
     registry: ClassVar[Registry[Op]] = Registry("op")
     module = own_module()
 
-    affine: ClassVar[bool] = False  # in its operands together, so that a router may move weighted sums across it
-    gathers: ClassVar[bool] = False  # its torch module offers `gathered`: many modules' weights as one, taken by index
-    grouped: ClassVar[bool] = False  # many modules' weights are one on rows sorted by module, as where it `gathers`
-    outside_training: ClassVar[str] = ""  # the operand, by its name, that it is outside training
-    zero_outside_training: ClassVar[bool] = False  # it is noise: what is added to another value in training
-    draws: ClassVar[bool] = False  # it chooses by chance in training, unless an operand `forced` does
-    narrows: ClassVar[str] = ""  # the operand, by its name, of which it leaves a part as it is; the rest is zero
-    keeps_zeros: ClassVar[bool] = False  # it is a function of each number, and zero at zero
-    propagate: ClassVar[Any] = None  # a rule of `zeros` for `propagate_choices`, which it is asked for with known zeros
-    taken_as_is: ClassVar[tuple[int, ...]] = ()  # operands, by place, that are not replaced by choices
-    nondifferentiable: ClassVar[tuple[str, ...]] = ()  # operands that no gradient reaches, such as a choice
+    affine: ClassVar[bool] = False  # jointly affine in its operands, so that weighted sums commute with it
+    gathers: ClassVar[bool] = False  # its torch module has `stack_weights`, so weights can be gathered by index
+    grouped: ClassVar[bool] = False  # its torch module has a grouped form on rows sorted by module
+    outside_training: ClassVar[str] = ""  # the operand that it returns outside training
+    zero_outside_training: ClassVar[bool] = False  # noise: zero outside training
+    draws: ClassVar[bool] = False  # it samples a choice in training, unless its operand `forced` gives it
+    narrows: ClassVar[str] = ""  # the operand of which it keeps a part; the rest becomes zero
+    keeps_zeros: ClassVar[bool] = False  # elementwise, and zero at zero
+    propagate: ClassVar[Any] = None  # a rule of `zeros`, which `propagate_choices` calls if there are known zeros
+    taken_as_is: ClassVar[tuple[int, ...]] = ()  # operands, by place, that choices do not replace
+    nondifferentiable: ClassVar[tuple[str, ...]] = ()  # operands that get no gradient, such as a choice
     takes_logits: ClassVar[str] = ""  # the operand to which it applies a softmax
-    neutral: ClassVar[Mapping[str, int]] = {}  # by operand, the number that leaves the other one as it is
-    masks_each: ClassVar[bool] = False  # its torch module takes a mask for each operand, others one for the first
+    neutral: ClassVar[Mapping[str, int]] = {}  # by operand, the number at which the op returns the other operand
+    masks_each: ClassVar[bool] = False  # its torch module takes a mask for each operand, not only for the first
     likelihood: ClassVar[bool] = False  # a negative log-likelihood of each example, with a setting `reduce`
-    compares: ClassVar[Comparison | None] = None  # which operands a loss compares, and what is measured of them
-    over_batch: ClassVar[bool] = False  # an example's result depends on others of the batch, at least in training
-    tokenizes: ClassVar[bool] = False  # it makes tokens of raw data, or completes them before anything reads them
-    objective: ClassVar[bool] = False  # it is made to be minimised: a loss without a name is called after it
-    constant_for: ClassVar[tuple[str, ...]] = ()  # for each operand the setting that a number in its place is
-    broadcasts: ClassVar[bool] = False  # an operand that is the same for all examples may stand for one alone
-    is_array: ClassVar[bool] = False  # one for all examples: its operand only tells how many there are
-    reads: ClassVar[tuple[Role, ...]] = (Role.GATES,)  # of a router as its operand: the first of these that it records
+    compares: ClassVar[Comparison | None] = None  # the operands that a loss compares, and their measures
+    over_batch: ClassVar[bool] = False  # an example's result depends on the batch, at least in training
+    tokenizes: ClassVar[bool] = False  # it makes tokens from raw data, or completes them first
+    objective: ClassVar[bool] = False  # it is made to be minimised; a loss without a name gets its name
+    constant_for: ClassVar[tuple[str, ...]] = ()  # for each operand, the setting that a number in its place becomes
+    broadcasts: ClassVar[bool] = False  # an operand that all examples share may have a batch axis of size 1
+    is_array: ClassVar[bool] = False  # one array for all examples: its operand gives only the batch size
+    reads: ClassVar[tuple[Role, ...]] = (Role.GATES,)  # roles of records that a router as its operand stands for
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -74,64 +73,65 @@ class Op(Declaration):
 
     @property
     def by_chance(self) -> bool:
-        """Whether training computes something by chance that inference does not."""
+        """Whether the op is random in training and not in inference."""
         return bool(self.draws or self.zero_outside_training or self.outside_training or self.deterministic() != self)
 
     def deterministic(self) -> Op:
-        """What takes its place in inference; it may take fewer of the operands."""
+        """The op that replaces it in inference; it may take fewer operands."""
         return self
 
     def choice_bound(self, signature: Signature) -> Bound | None:
-        """The axis and the number of a choice, a value of zeros and ones without gradient; None for other ops."""
+        """The bound of the result if it is a choice: zeros and ones without gradient. None for other ops."""
         return None
 
     def ranking(self, signature: Signature) -> Ranking | None:
-        """The axis along which the result holds ranks, if it does."""
+        """The axis along which the result holds ranks; None for other ops."""
         return None
 
     def choice_ranks(self, size: int | None) -> ChoiceRanks | None:
-        """The ranks below `size`, if that is known, at which the result is not zero; None where it may be any."""
+        """The ranks below `size` at which the result is not zero; None if unknown."""
         return None
 
     def zero_with(self) -> tuple[int, ...]:
-        """The operands, by place, whose zeros the result keeps, number by number."""
+        """The places of operands whose zeros are zeros of the result."""
         if self.keeps_zeros:
             return (0,)
         return tuple(place for place, operand in enumerate(self.operands) if operand.name == self.narrows)
 
     def zero_where(self) -> tuple[int, Op] | None:
-        """An operand, by place, and the op that gives one for those of its numbers at which the result and its gradient
-        are zero."""
+        """The place of an operand, and an op that is one where that operand makes result and gradient zero."""
         return None
 
     def propagate_choices(self, signature: Signature, known: Bounds) -> Propagated:
-        """An op to apply to choices, ones and zeros, in place of the operands, and the bound of its result: wherever
-        that is zero, the op's own result must be zero. `known` has the bounds of the operands; one without known zeros
-        has None, and ones in its place. None: the result has no known zeros."""
+        """An op on choices (ones and zeros) whose zeros are zeros of this op's result, and the bound of its result.
+
+        `known` has the bounds of the operands; an operand without known zeros has None, and ones as its choice. Returns
+        None if the result has no known zeros.
+        """
         found: Propagated = None if self.propagate is None or not any(known) else self.propagate(signature, known)
         return found
 
     def longest(self, signature: Signature) -> dict[str, int]:
-        """How long axes of any length may be here at most, by name."""
+        """The largest lengths of padded axes that this op allows, by name."""
         return {}
 
     def grid(self, *axes: Any, **settings: Any) -> tuple[int, int] | None:
-        """Rows and columns of the image whose places its tokens are, row by row, if it makes tokens of an image.
+        """Rows and columns of the image whose places are its tokens, in row-major order; None for other ops.
 
-        Overriding methods name the axes and settings they need.
+        Overriding methods name the axes and settings that they need.
         """
         return None
 
     @property
     def message_rank(self) -> int | None:
-        """How many trailing axes make one message, or None where any shape will do."""
+        """The number of axes of one message; None if any shape fits."""
         return sum(axis != "..." for axis in self.operands[0].axes.split()) or None
 
 
 def function(home: str, module: TorchModule | None, name: str, says: str, words: str = "", **traits: Any) -> type[Op]:
-    """Declare a function of each number that has no settings, as a class of this name in the file of the path `home`.
+    """Declare an elementwise function without settings, as a class in the module with the path `home`.
 
-    Without a module it is the one of torch with its name. `words` are its synonyms.
+    The default module is torch's with the same name. `words` are its synonyms.
     """
     facts = {"__module__": home, "__doc__": says, "module": module or TorchModule(f"torch.nn.{name}"), **traits}
     return type(name, (Op,), facts, name=name.lower(), synonyms=words)

@@ -1,4 +1,4 @@
-"""Which results are zero because operands are: ops applied to choices, values of ones and zeros."""
+"""Propagation of known zeros: ops applied to choices, values of ones and zeros."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from modgraph.types import Axes
 
 @dataclass(frozen=True)
 class Bound:
-    """At most `k` places along an axis are not zero, any number if `k` is None. `place` counts axes from the last.
+    """At most `k` places along an axis are not zero; any number if `k` is None.
 
-    Without a place, zeros may be anywhere.
+    `place` counts axes from the last; without it, zeros may be anywhere.
     """
 
     place: int | None = None
@@ -23,8 +23,10 @@ class Bound:
 
 @dataclass(frozen=True)
 class Ranking:
-    """A value with each of the ranks 0, 1, 2, … at most once along an axis; `place` counts axes from the last. `scores`
-    is the op whose result is largest where ranks of the operand are lowest, if they rank it."""
+    """A value with each of the ranks 0, 1, 2, … at most once along an axis; `place` counts axes from the last.
+
+    If the ranks order the operand, `scores` is the op whose result is largest where they are lowest.
+    """
 
     place: int
     scores: Any = None
@@ -32,7 +34,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class ChoiceRanks:
-    """At most `count` of the ranks 0, 1, 2, …, the `lowest` ones or others."""
+    """At most `count` of the ranks 0, 1, 2, …; `lowest` says that they are the first."""
 
     count: int
     lowest: bool
@@ -44,13 +46,15 @@ ANYWHERE = Bound()
 
 
 def move_bound(bound: Bound, to: Callable[[int], int]) -> Bound:
-    """The bound after axes moved: `to` gives the new place of an axis."""
+    """The bound after a permutation; `to` maps the old place of an axis to the new one."""
     return ANYWHERE if bound.place is None else Bound(to(bound.place), bound.k)
 
 
 def either_bound(bounds: Bounds, together: Callable[[list[int]], int] = max) -> Bound:
-    """The bound of a value whose numbers come from one of several values, or, with `sum` of what these choose
-    `together`, of one that is zero only where all of them are."""
+    """The bound of a value whose numbers come from one of several values.
+
+    With `together=sum`, the bound of a value that is zero only where all of them are.
+    """
     places = {None if bound is None else bound.place for bound in bounds}
     (place,) = places if len(places) == 1 else (None,)
     counts = [bound.k for bound in bounds if bound is not None and bound.k is not None]

@@ -1,4 +1,4 @@
-"""Passes from graph to graph, and the pipelines they make."""
+"""Passes from graph to graph, and pipelines of passes."""
 
 from modgraph.passes.determinize import Determinize
 from modgraph.passes.fold import Fold

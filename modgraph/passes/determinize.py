@@ -26,9 +26,9 @@ from modgraph.routers import Router
 
 @dataclass(frozen=True)
 class Determinize(Pass):
-    """Take out what only training does: dropout, noise, sampling and capacity, and what only these need.
+    """Remove what only training does: dropout, noise, sampling and capacity, and the nodes that only these read.
 
-    Of what routers decide in several rounds the last is left.
+    Decisions keep the records of their last round.
     """
 
     name: ClassVar[str] = "determinize"
@@ -39,7 +39,7 @@ class Determinize(Pass):
 
 
 def _leaves_out(part: Part) -> bool:
-    """Whether something in a graph is only needed in training."""
+    """Whether only training needs something in a graph."""
     graph = part.graph
     return any(node.rounds > 1 for node in graph.nodes_of(DecisionNode)) or any(
         node.op.zero_outside_training
@@ -49,7 +49,7 @@ def _leaves_out(part: Part) -> bool:
 
 
 def deterministic() -> Rule:
-    """The rule that says what takes a node's place."""
+    """The rewrite rule of `Determinize`."""
     zeros: dict[int, set[Result]] = {}  # of graphs by identity
 
     def rule(node: Node, part: Part) -> Change:
@@ -82,7 +82,7 @@ def deterministic() -> Rule:
 
 
 def _zeros(graph: Graph) -> set[Result]:
-    """The results of a graph that are zero in inference, since they are noise or a product with it."""
+    """The results of a graph that are zero in inference: noise, and products with it."""
     found: set[Result] = set()
     for node in graph.nodes_of(OpNode):
         operands = [*graph.inputs(node.name).values()]

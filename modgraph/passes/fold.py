@@ -1,4 +1,4 @@
-"""Leave out what changes no number, and make constants of what is computed from constants."""
+"""Remove ops that change no number, and fold constants."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from modgraph.passes.infrastructure import Moved, Pass
 
 @dataclass(frozen=True)
 class Fold(Pass):
-    """Leave out 0 + x, 1 · x, x / 1, renames and masks that change nothing; 0 times positions is a constant.
+    """Remove 0 + x, 1 · x, x / 1, and renames and masks without effect; fold 0 · positions to a constant.
 
-    Equal numbers are a constant after a softmax too. What would change the type of a value stays, and so does what a
-    step of a scan results in.
+    The softmax of equal numbers is a constant too. An op stays if its removal would change the type of a value, or if
+    its result is one of a scan's step.
     """
 
     name: ClassVar[str] = "fold"
@@ -42,7 +42,7 @@ def fold_node(node: Node, part: Part) -> Change:
 
 
 def _find_equal_operand(node: OpNode, graph: Graph) -> Result | None:
-    """The operand that the result of an op is equal to, in number and type."""
+    """The operand that equals the result of an op in numbers and type, if any."""
     inputs, op = [*graph.inputs(node.name).values()], node.op
     if len(inputs) != 1 or graph.lengths(node.name) or graph.type_of(inputs[0]) != node.types[0]:
         return None
@@ -52,7 +52,7 @@ def _find_equal_operand(node: OpNode, graph: Graph) -> Result | None:
 
 
 def _constant(node: OpNode, graph: Graph) -> tuple[Result, Constant] | None:
-    """The value that tells the number of examples, and the array of equal numbers that an op computes."""
+    """A value with the batch size, and the constant that an op computes; None if it computes no constant."""
     number = _number(node, graph)
     shape = node.types[0].shape
     if number is None or graph.lengths(node.name) or any(axis.size is None for axis in shape):
@@ -68,7 +68,7 @@ def _constant(node: OpNode, graph: Graph) -> tuple[Result, Constant] | None:
 
 
 def _number(node: Node, graph: Graph) -> float | None:
-    """The number that stands at every place of a value whose axes have fixed sizes."""
+    """The number at every place of a node's value; None if its numbers differ or are unknown."""
     if not isinstance(node, OpNode) or len(inputs := [*graph.inputs(node.name).values()]) != 1:
         return None
     source = graph[inputs[0].node]

@@ -1,4 +1,4 @@
-"""Compute before a scan what no step changes, and once for a batch what no example changes."""
+"""Hoist loop-invariant ops out of scans, and mark batch-invariant nodes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from modgraph.routers import GATHERED
 
 @dataclass(frozen=True)
 class Hoist(Pass):
-    """Move ops out of scans that read nothing but values from outside, and what results from these.
+    """Move ops out of a scan if they read only values from outside, or results of such ops.
 
-    A scan keeps its arguments, read or not: what computes them draws its noise before others.
+    A scan keeps arguments that nothing reads any more: the order of the nodes that compute them is the order of noise.
     """
 
     name: ClassVar[str] = "hoist"
@@ -26,7 +26,7 @@ class Hoist(Pass):
 
 
 def invariant_ops(scan: ScanNode) -> dict[str, OpNode]:
-    """The ops of a scan's region that no step changes, in order."""
+    """The loop-invariant ops of a scan's region, in order."""
     graph, found = scan.region.graph, dict[str, OpNode]()
     for node in graph.nodes_of(OpNode):
         read = {each.node for each in (*graph.inputs(node.name).values(), *graph.lengths(node.name).values())}
@@ -39,7 +39,7 @@ def _hoist(node: Node, part: Part) -> Change:
     if not isinstance(node, ScanNode) or not (hoisted := invariant_ops(node)):
         return node
     old, graph = node.region.graph, Graph(node.region.graph.name, node.region.graph.parameters)
-    arguments: dict[Result, Result] = {}  # inside, of hoisted ops that are read there
+    arguments: dict[Result, Result] = {}  # new arguments for results of hoisted ops that the region reads
     staying = [each for each in old if each.name not in hoisted]
     read = {result for each in staying for result in old.inputs(each.name).values()}
     for result in map(Result, hoisted):
@@ -64,8 +64,10 @@ def _redirect(edges: Mapping[str, Result], now: Mapping[Result, Result]) -> dict
 
 @dataclass(frozen=True)
 class ComputeOnce(Pass):
-    """Mark what is computed once: for a batch what results from learned and given arrays alone, and before all steps of
-    a scan the stacked weights of a `gathered` route."""
+    """Mark nodes that run once for a batch, since they depend only on learned and constant arrays.
+
+    A `gathered` route in a scan is marked too: its weights are stacked once, before the first step.
+    """
 
     name: ClassVar[str] = "once"
 
@@ -74,8 +76,8 @@ class ComputeOnce(Pass):
 
 
 def mark_once() -> Rule:
-    """The rule that marks nodes."""
-    invariant: dict[int, frozenset[str]] = {}  # what no example changes of each graph, by identity
+    """The rewrite rule of `ComputeOnce`."""
+    invariant: dict[int, frozenset[str]] = {}  # batch-invariant nodes of each graph, by its identity
 
     def rule(node: Node, part: Part) -> Change:
         if not isinstance(node, OpNode | RouteNode) or is_array(node):

@@ -1,4 +1,4 @@
-"""Leave out what only training needs, and what nothing needs."""
+"""Remove what only training needs, and dead nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from modgraph.passes.infrastructure import Pass
 
 @dataclass(frozen=True)
 class InferenceOnly(Pass):
-    """Leave out targets, losses, and what only they need. What routers decide stays, if its route does."""
+    """Remove targets, losses, and what only they need. A decision stays if its route does."""
 
     name: ClassVar[str] = "inference"
 
@@ -28,7 +28,7 @@ class InferenceOnly(Pass):
 
 
 def _keep(graph: Graph, decisions: Set[str]) -> tuple[dict[str, Change], set[Result]]:
-    """What takes the place of the nodes that outputs and some decisions need, by name; and the results they need."""
+    """The replacements of the nodes that outputs and `decisions` need, by name; and the results that are live."""
     kept: dict[str, Change] = {}
     live: set[Result] = set()
     for node in reversed(list(graph)):  # sources come first, so users come before them here
@@ -46,8 +46,10 @@ def _keep(graph: Graph, decisions: Set[str]) -> tuple[dict[str, Change], set[Res
 
 
 def narrow_scan(scan: ScanNode, live: Set[Result]) -> tuple[ScanNode, tuple[int, ...]]:
-    """A scan without results that nobody reads, states that they do not depend on over all steps, and what only these
-    need; and the old places of the results that it keeps."""
+    """Remove dead results of a scan, states that the others do not depend on, and what only these need.
+
+    Returns the scan, and the old places of the results that it keeps.
+    """
     graph = scan.region.graph
     wanted = [result for index, result in enumerate(scan.stacked) if Result(scan.name, index) in live]
     following: dict[str, Result] = {}
@@ -75,8 +77,7 @@ ENDS = InputNode | TargetNode | OutputNode | LossNode | DecisionNode | GrowthNod
 
 @dataclass(frozen=True)
 class Prune(Pass):
-    """Leave out what no output, loss, decision, growth or next state needs, and none of the nodes that are `asked` of a
-    model besides. Inputs and targets stay."""
+    """Remove nodes that no output, loss, decision, growth, next state or `asked` node needs. Inputs stay."""
 
     name: ClassVar[str] = "prune"
 
@@ -90,7 +91,7 @@ class Prune(Pass):
 
 
 def dead_nodes(graph: Graph, asked: Set[str]) -> set[str]:
-    """The nodes that nothing needs."""
+    """The dead nodes of a graph."""
     results = (*graph.records().values(), *find_moved_states(graph).values())
     ends = [node.name for node in graph if isinstance(node, ENDS) or node.name in asked]
     return {node.name for node in graph} - graph.ancestors([*ends, *(result.node for result in results)])

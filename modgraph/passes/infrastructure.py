@@ -1,4 +1,4 @@
-"""What a pass is: a frozen value whose fields are its options, called on a graph to give another."""
+"""The base class of passes: a frozen value whose fields are its options, and a function from graph to graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from modgraph.ir import Graph, Result
 
 @dataclass(frozen=True)
 class Moved:
-    """A graph after passes, and the results in it that stand for results of the graph before, where they differ."""
+    """A graph after passes; `results` maps results of the graph before to their replacements."""
 
     graph: Graph
     results: Mapping[Result, Result] = field(default_factory=dict)
@@ -24,8 +24,10 @@ class Moved:
 
 
 class Pass:
-    """A pure function from graph to graph: subclasses say how to `rewrite` one, or how to call it where nothing moves.
-    Applied to what it gave, it changes nothing."""
+    """A pure, idempotent function from graph to graph.
+
+    Subclasses override `rewrite`, or `__call__` if no result moves.
+    """
 
     name: ClassVar[str]
 
@@ -33,15 +35,15 @@ class Pass:
         return self.rewrite(graph).graph
 
     def rewrite(self, graph: Graph) -> Moved:
-        """The graph after this pass, and what has moved in it."""
+        """The graph after this pass, and the results that have moved."""
         return Moved(self(graph))
 
 
 def apply_passes(graph: Graph, passes: Iterable[Pass]) -> Graph:
-    """The graph after each pass in turn."""
+    """Apply passes in order."""
     return reduce(lambda found, each: each(found), passes, graph)
 
 
 def optimise(graph: Graph, passes: Iterable[Pass]) -> Moved:
-    """The graph after each pass in turn, and where its results are to be had."""
+    """Apply passes in order, and compose the moves of results."""
     return reduce(Moved.then, passes, Moved(graph))

@@ -1,4 +1,4 @@
-"""Choose how each route is computed."""
+"""Choose a lowering for each route."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compute once what several nodes compute alike."""
+"""Common subexpression elimination over ops and routes to every module."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from modgraph.passes.infrastructure import Moved, Pass
 
 @dataclass(frozen=True)
 class Merge(Pass):
-    """Keep one of the ops, and of the routes to every module of a pool, that compute the same of the same values.
+    """Keep one of several equal ops, or of equal routes to every module of a pool, that read the same values.
 
-    It moves before the calls that do not all hold it, where its operands are there too: what all rounds compute alike
-    stands before the first. What happens by chance, reads the batch or has buffers stays.
+    The kept node moves before the calls that do not contain all of them, if its operands stand there too: an op that is
+    equal in all rounds moves before the first. Random ops, ops over the batch and ops with buffers stay.
     """
 
     name: ClassVar[str] = "merge"
@@ -35,13 +35,13 @@ class Merge(Pass):
 
 
 def equal_nodes(graph: Graph) -> tuple[dict[Result, Result], dict[str, list[Node]]]:
-    """The results that others stand for, and the nodes that compute alike by the name of the first."""
+    """The results that move to the first of equal nodes, and the equal nodes by the name of the first."""
     first, moved, equal = dict[Hashable, str](), dict[Result, Result](), dict[str, list[Node]]()
     for node in graph:
         if not isinstance(node, OpNode | RouteNode) or not is_function(node, graph):
             continue
         read = tuple((slot, moved.get(each, each)) for slot, each in graph.inputs(node.name).items())
-        what: tuple[Hashable, Hashable]  # and whose weights it uses
+        what: tuple[Hashable, Hashable]  # the declaration, and the owner of its weights
         if isinstance(node, OpNode):
             what = node.op, node.owner if node.op.all_weights() else ""
         else:
@@ -56,7 +56,7 @@ def equal_nodes(graph: Graph) -> tuple[dict[Result, Result], dict[str, list[Node
 def _places(
     graph: Graph, moved: Mapping[Result, Result], equal: Mapping[str, list[Node]]
 ) -> tuple[list[str], dict[str, Call | None]]:
-    """The nodes that stay, in order, and the calls that those of several now stand in."""
+    """The nodes that stay, in order, and the new calls of the merged ones."""
     at = {node.name: (index, index) for index, node in enumerate(graph) if Result(node.name) not in moved}
     first_node = dict[Call, int]()
     for index, node in enumerate(graph):
@@ -74,7 +74,7 @@ def _places(
                     at[each] = (
                         min(first_node[left] - 1, at[each][0]),
                         at[each][1],
-                    )  # behind what stands there, in order
+                    )  # after the nodes at that place, in order
                     within |= {} if isinstance(graph[each], PoolNode) else {each: left.outer}
                 break
     return sorted(at, key=lambda name: at[name]), within

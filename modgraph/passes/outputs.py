@@ -1,4 +1,4 @@
-"""Leave out some outputs of a model; what routers record of novelty as outputs, or left out."""
+"""Remove outputs of a model; turn records of novelty into outputs, or remove them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from modgraph.passes.infrastructure import Pass
 
 @dataclass(frozen=True)
 class WithoutOutputs(Pass):
-    """Leave out the outputs of some labels, what only they need, and inputs that nothing left needs."""
+    """Remove the outputs of some labels, what only they need, and inputs that no remaining node needs."""
 
     name: ClassVar[str] = "without_outputs"
     labels: frozenset[str] = frozenset()
@@ -34,13 +34,13 @@ class WithoutOutputs(Pass):
 
 
 def drop_outputs(labels: Iterable[str]) -> tuple[Pass, ...]:
-    """The pass that leaves some outputs out, if there are any."""
+    """The pass that removes some outputs, if there are any."""
     found = frozenset(labels)
     return (WithoutOutputs(found),) if found else ()
 
 
 def _ask_read_inputs(graph: Graph) -> Graph:
-    """Arrays, which ask an input only how many examples there are, ask one that outputs need for more."""
+    """Let arrays, which read an input only for the batch size, read one that outputs need anyway."""
     pending, read = [each.name for each in (*graph.nodes_of(OutputNode), *graph.nodes_of(DecisionNode))], set[str]()
     while pending:
         node = graph[pending.pop()]
@@ -65,8 +65,10 @@ def _counts_examples(node: Node) -> bool:
 
 
 def _unread_inputs(graph: Graph) -> set[str]:
-    """The inputs that no output needs, and lengths along axes that no other input has any more; none if outputs need
-    no input at all, since it is an input that says how many examples there are."""
+    """The inputs that no output needs, and lengths of axes that no needed input has.
+
+    The set is empty if outputs need no input at all: an input gives the batch size.
+    """
     needed = find_dependencies(graph, graph.outputs.values()).nodes
     inputs = graph.input_types
     axes = {axis for name, type_ in inputs.items() if name in needed for axis in type_.padded}
@@ -76,7 +78,7 @@ def _unread_inputs(graph: Graph) -> set[str]:
 
 @dataclass(frozen=True)
 class NoveltyAsOutputs(Pass):
-    """Make every record of novelty an output, called as it is and after its route: `novelty.blocks.9.adapter`."""
+    """Make every record of novelty an output, named after record and route: `novelty.blocks.9.adapter`."""
 
     name: ClassVar[str] = "novelty_as_outputs"
 
@@ -90,7 +92,7 @@ class NoveltyAsOutputs(Pass):
 
 @dataclass(frozen=True)
 class WithoutNovelty(Pass):
-    """Leave out records of novelty that nothing reads, and what only they need. In a scan they stay."""
+    """Remove records of novelty that nothing reads, and what only they need; in a scan they stay."""
 
     name: ClassVar[str] = "without_novelty"
 
@@ -106,7 +108,7 @@ class WithoutNovelty(Pass):
 
 
 def novelties(graph: Graph) -> dict[str, Result]:
-    """The records of novelty, by `record.label`; of a route inside a scan, those of all steps."""
+    """The records of novelty, by `record.label`; for a route in a scan, stacked over the steps."""
     decisions = graph.decisions()
     return {f"{name}.{each.label}": each.results[name] for each in decisions for name in _names(each)}
 
@@ -116,7 +118,7 @@ def _names(decision: Decision) -> list[str]:
 
 
 def unread_novelties(graph: Graph) -> frozenset[str]:
-    """The routers whose records of novelty nothing reads, in any of their routes."""
+    """The routers whose records of novelty nothing reads on any of their routes."""
     readers = (node.name for node in graph if not isinstance(node, DecisionNode))
     read = {result for name in readers for result in graph.inputs(name).values()}
     decisions, kept = graph.decisions(), set()

@@ -1,4 +1,4 @@
-"""The pipelines: what is done to a graph before a model is trained, and before one is exported.
+"""The pipelines of passes for training and for export.
 
 `build` runs `TRAINING`. An export stores the graph after `BUNDLE` and computes the graph after `INFERENCE`.
 """
@@ -30,29 +30,31 @@ PIPELINES: Mapping[str, tuple[Pass, ...]] = MappingProxyType({"training": TRAINI
 
 
 def export_pipeline(routing: bool, novelty: bool, left_out: Iterable[str] = ()) -> tuple[Pass, ...]:
-    """What makes the graph of a bundle: without some outputs; with what routers record of novelty as outputs, among
-    what they record, or without it."""
+    """The passes from a trained graph to that of a bundle without the outputs `left_out`.
+
+    With `novelty`, records of novelty become outputs; otherwise they stay among the records if `routing`, or go.
+    """
     if novelty:
         return (*drop_outputs(left_out), *WITH_NOVELTY)
     return (*drop_outputs(left_out), *(BUNDLE if routing else WITHOUT_NOVELTY))
 
 
 def training_passes(lowering: str | None = None, asked: Iterable[Result] = ()) -> tuple[Pass, ...]:
-    """`TRAINING`, with one form of all routes that may have it, and results that are asked of the model besides."""
+    """`TRAINING` with a requested lowering, and with results `asked` of the model besides its own."""
     given = {"lower": Lower(lowering), "prune": Prune(frozenset(result.node for result in asked))}
     return tuple(given.get(each.name, each) for each in TRAINING)
 
 
 def pipeline_behind(bundle: Graph, left_out: Iterable[str] = ()) -> tuple[Pass, ...]:
-    """What has made the graph of a bundle that leaves some outputs out."""
+    """The passes that made the graph of a bundle without the outputs `left_out`."""
     records = novelties(bundle)
     return export_pipeline(bool(records), bool(records.keys() & bundle.outputs.keys()), left_out)
 
 
 def up_to(name: str) -> tuple[Pass, ...]:
-    """A pipeline up to one of its passes, called `PIPELINE.PASS`, or `PASS` of the inference pipeline.
+    """A pipeline up to one of its passes, named `PIPELINE.PASS`, or `PASS` of the inference pipeline.
 
-    Raises `KeyError` if there is none.
+    Raises `KeyError` for an unknown name.
     """
     pipeline, _, last = name.rpartition(".")
     passes = PIPELINES[pipeline or "inference"]

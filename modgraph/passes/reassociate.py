@@ -1,7 +1,7 @@
 """Products of three matrices in the cheaper order: u · (W x) = (u W) · x.
 
-Where a learned map W, wider than what it maps, is read by products alone, what it makes is never made. Of a vector of
-length one, whose cosines they are, |W x + b|² = xᵀ (Wᵀ W) x + 2 (b W) · x + b · b divides them.
+If only products read W x, and W widens x, then W x need not be computed. If they are cosines of W x + b, the norm
+|W x + b|² = xᵀ (Wᵀ W) x + 2 (b W) · x + b · b divides them.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from modgraph.ops.linear import Contract
 from modgraph.passes.infrastructure import Pass
 from modgraph.types import Shape
 
-LONG = 64  # what an axis of any length counts as
-SMALL = 1e-16  # the square of the least length that a vector is divided by
+LONG = 64  # the assumed length of a padded axis
+SMALL = 1e-16  # the square of the smallest norm that divides a vector
 
 
 @dataclass(frozen=True)
 class Image:
-    """What a learned map makes of x: W x, perhaps + b, perhaps of length one; and the products that alone read it.
+    """The image W x of a learned map, perhaps with + b, perhaps normalised; and the products, its only readers.
 
-    `macs` are the multiply-accumulates for an example as they stand and in the other order. What is made of weights
-    alone is made once for all examples, and left out.
+    `macs` are the multiply-accumulates for an example before and after. Products of weights run once for all examples
+    and do not count.
     """
 
     last: OpNode
@@ -52,7 +52,7 @@ class Image:
 
 @dataclass(frozen=True)
 class Reassociate(Pass):
-    """Compute products of three matrices in the cheaper order. What nothing reads any more is left in the graph."""
+    """Compute products of three matrices in the cheaper order; dead nodes stay for `Prune`."""
 
     name: ClassVar[str] = "reassociate"
 
@@ -72,7 +72,7 @@ class Reassociate(Pass):
 
 
 def images(graph: Graph) -> list[Image]:
-    """The images that need not be made. Those in scans stay, where the square of a map would be made at each step."""
+    """The images that need not be computed. Images in scans stay: Wᵀ W would be computed at each step."""
     once = batch_invariant(graph)
     found = (_image(node, graph, once) for node in graph.nodes_of(OpNode) if isinstance(node.op, Contract))
     return [image for image in found if image is not None and image.macs[1] < image.macs[0]]
@@ -104,7 +104,7 @@ def _image(node: OpNode, graph: Graph, once: Set[str]) -> Image | None:
 
 
 def _is_over_last_axes(node: OpNode, graph: Graph) -> bool:
-    """Whether a contraction is over the last axis of both of its values."""
+    """Whether a contraction is over the last axes of both operands."""
     left, right = (graph.type_of(each).shape for each in graph.inputs(node.name).values())
     axis = node.op.axis  # type: ignore[attr-defined]
     return bool(axis == -1 or left[-1].name == right[-1].name == axis)
@@ -116,7 +116,7 @@ def _is_bias(result: Result, graph: Graph, once: Set[str]) -> bool:
 
 
 def _reads(node: OpNode, image: OpNode, graph: Graph) -> bool:
-    """Whether a node is a product of an image and another value, whose axes are told apart by their names."""
+    """Whether a node is a product of an image and another value whose outer axes all have names."""
     if not isinstance(node.op, Contract) or not _is_over_last_axes(node, graph):
         return False
     others = [each for each in graph.inputs(node.name).values() if each.node != image.name]
@@ -145,11 +145,11 @@ def _long(axis: Any) -> int:
     return LONG if axis.size is None else int(axis.size)
 
 
-Nodes = Iterator[tuple[OpNode, Mapping[str, Result]]]  # their names have "~", which no name of a spec has
+Nodes = Iterator[tuple[OpNode, Mapping[str, Result]]]  # with "~" in their names, which no name of a spec has
 
 
 def _prepare(image: Image) -> Nodes:
-    """What all products of an image need: the map with its axes changed, and one over the length of each vector."""
+    """The nodes that all products of an image share: the transposed map, and the inverse norm of each vector."""
     at = f"{image.last.name}~"
     turned = Result(f"{at}turned")
     yield build_op(turned.node, Transpose(axes=()), image.weight)
@@ -176,7 +176,7 @@ def _prepare(image: Image) -> Nodes:
 
 
 def _product(node: OpNode, image: Image, graph: Graph) -> Nodes:
-    """A product of an image, by way of the other value; the last of the nodes has the name of the old one."""
+    """The nodes of a product in the other order; the last has the name of the old node."""
     of_image, at = f"{image.last.name}~", f"{node.name}~"
     left, right = graph.inputs(node.name).values()
     other = right if left.node == image.last.name else left

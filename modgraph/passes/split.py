@@ -1,4 +1,4 @@
-"""Split routes by weights into the messages of their pool and what is made of these."""
+"""Split weighted routes into the messages of their pool and the weighted sum."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from modgraph.routers.weighted import EveryModule, Weighted
 class Split(Pass):
     """Compute the messages of a `dense` route, and f(0) of a `factorised` one, by a route of their own.
 
-    `Merge` keeps one of equal routes. Where it does not, in scans and in modules, and of messages that are drawn by
-    chance, those of the first route serve all that send the same value through the same pool.
+    `Merge` keeps one of equal routes. Where it does not apply (in scans, in modules, with random messages), the first
+    route computes the messages of all routes that send the same value through the same pool.
     """
 
     name: ClassVar[str] = "split"
@@ -31,20 +31,20 @@ class Split(Pass):
 
 
 def split_routes(route: RouteNode, graph: Graph) -> list[RouteNode]:
-    """The routes that read the same messages as a route, this one among them, once they are split and merged."""
+    """The routes, this one included, that read the same messages after `Split` and `Merge`."""
     messages = graph.inputs(route.name).get("messages")
     users = [graph[name] for name in graph.users(messages.node)] if messages else []
     return [user for user in users if isinstance(user, RouteNode)] or [route]
 
 
 def sends_messages(route: RouteNode, graph: Graph) -> bool:
-    """Whether a route computes messages that other routes read, and nothing else does."""
+    """Whether a route only computes messages for other routes."""
     users = [graph.inputs(name) for name in graph.users(route.name)]
     return bool(users) and all(inputs.get("messages") == Result(route.name) for inputs in users)
 
 
 def is_whole(route: RouteNode, graph: Graph) -> bool:
-    """Whether a route could be split; lengths of a message's own axes are not known."""
+    """Whether a route can be split. A message with padded axes cannot: their lengths are unknown."""
     is_weighted = isinstance(graph.declaration_of(route), Weighted) and "messages" not in graph.inputs(route.name)
     padded = any(axis.is_padded for axis in graph.pool_of(route).message.shape)
     return is_weighted and route.lowering in ("dense", "factorised") and not padded
@@ -76,7 +76,7 @@ def _split(node: Node, part: Part) -> Change:
 
 
 def _first(route: RouteNode, part: Part) -> str:
-    """The route whose messages a route reads: its own, where `Merge` finds equal ones."""
+    """The name of the route that computes a route's messages: its own if `Merge` will find equal ones."""
     graph = part.graph
     if part.scan is None and not part.place and is_function(graph.pool_of(route), graph):
         return route.name
@@ -89,8 +89,7 @@ def _first(route: RouteNode, part: Part) -> str:
 
 
 def _like(route: RouteNode, graph: Graph) -> Result:
-    """A value before a route that tells a constant how many examples there are, the same for all constants where there
-    is one."""
+    """A value before a route from which a constant reads the batch size: the first float input, if any."""
     before = takewhile(lambda each: each is not route, graph)
     types = {each.name: each.types[0] for each in before if isinstance(each, InputNode)}
     floats = (name for name, type_ in types.items() if (type_.dtype, type_.per) == ("float", "example"))

@@ -27,7 +27,7 @@ from modgraph.passes import Moved, optimise, training_passes
 
 @dataclass(frozen=True)
 class Computed:
-    """What one batch gave: outputs by name, losses by name (each one number), routing records by `route.record`."""
+    """The results of one batch: outputs by name, losses by name (scalars), routing records by `route.record`."""
 
     outputs: dict[str, Tensor]
     losses: dict[str, Tensor]
@@ -50,17 +50,16 @@ class Computed:
 class Model(Namespace):
     """A graph compiled to torch: weights under the graph's names, inputs in its order.
 
-    `graph` is the author's, which has the weights and the types of inputs and targets. `computed` is what passes made
-    of it, which has the steps; it keeps the names of weights, outputs, losses, records and draws. `moved` says where
-    else results of the author's graph are to be had.
+    `graph` is the author's graph, with the weights and the types of inputs and targets. `computed` is the graph after
+    passes, with the steps; it keeps the names of weights, outputs, losses, records and draws. `moved` maps results of
+    the author's graph to their replacements.
 
-    Called with the model's inputs, batch first, positional or by name, it returns its output, or a dictionary of
-    outputs if there are several. How long each example is along an axis of any length is an optional input, by default
-    called `<axis>_length`, [B].
+    A call takes inputs, batch first, by position or name. It returns the output, or a dictionary of outputs if there
+    are several. The lengths of examples along a padded axis are an optional input [B], by default `<axis>_length`.
 
     In training, a call computes the next values of states with a rule. The states take them at the next call in
-    training, at `eval()` or at `state_dict()`: so results of a state can be differentiated, and a forward pass that
-    `torch.utils.checkpoint` repeats moves nothing.
+    training, at `eval()` or at `state_dict()`. So results of a state can be differentiated, and a forward pass that
+    `torch.utils.checkpoint` repeats updates nothing.
     """
 
     def __init__(self, graph: Graph, moved: Moved) -> None:
@@ -72,9 +71,9 @@ class Model(Namespace):
         self._batch_types = BatchTypes.from_graph(graph, self._forced)
         self.moved_states = MovedStates.from_graph(computed)
         self._pending: dict[str, Tensor] = {}  # values that states take at the next call
-        self._inputs, self._targets = graph.input_types, graph.target_types  # a traced call looks into no graph
+        self._inputs, self._targets = graph.input_types, graph.target_types  # a traced call reads no graph
         self._groups = {"outputs": computed.outputs, "losses": computed.losses, "routing": computed.records()}
-        types = graph.input_types.items()  # an axis of each input [B, ...] with padding, and the input of its lengths
+        types = graph.input_types.items()  # each padded axis of an input [B, ...], and the input with its lengths
         self._padded = [(name, *each) for name, type_ in types for each in padding_of(graph, type_)]
         self._labels = labels_of_losses(graph)
         self.in_parts: list[WeightInParts] = []
@@ -87,8 +86,10 @@ class Model(Namespace):
 
     @disable_tracing
     def forward(self, *inputs: Tensor, **named: Tensor) -> Tensor | dict[str, Tensor]:
-        """The model's output, or its outputs by name if it has several; in training, states whose rules read no target
-        move. Raises `TypeError` and `ValueError` for wrong inputs."""
+        """The model's output, or its outputs by name if it has several.
+
+        In training, states move whose rules read no target. Raises `TypeError` and `ValueError` for wrong inputs.
+        """
         given, moving = self._begin(self.bind_inputs(inputs, named))
         outputs, moved = self._compute_groups(given, ("outputs",), moving)
         self._keep_pending(moved)
@@ -99,9 +100,11 @@ class Model(Namespace):
     def compute(
         self, batch: Mapping[str, Tensor], losses: bool = True, routing: bool = False, moves: bool = True
     ) -> Computed:
-        """The results of a batch of inputs (and targets, for the losses), which may force choices of draws. In
-        training, states move, unless `moves` is false. Raises `TypeError` and `ValueError` where the batch does not
-        fit the spec's types."""
+        """The results of a batch of inputs, of targets for the losses, and perhaps of forced choices of draws.
+
+        In training, states move, unless `moves` is false. Raises `TypeError` and `ValueError` if the batch does not fit
+        the spec's types.
+        """
         given, moving = self._begin(batch, moves)
         asked = ("outputs", *(["losses"] if losses else []), *(["routing"] if routing else []))
         found, moved = self._compute_groups(given, asked, moving)
@@ -110,15 +113,15 @@ class Model(Namespace):
 
     @disable_tracing
     def results(self, batch: Mapping[str, Tensor], wanted: tuple[Result, ...]) -> list[Tensor]:
-        """Any results of the graph, from a batch of inputs and targets that is taken as it is; nothing moves."""
+        """Any results of the graph, from an unchecked batch of inputs and targets; no state moves."""
         return self._results(batch, tuple(self._moved.get(result, result) for result in wanted))
 
     def routing_results(self) -> dict[str, Result]:
-        """The records that routers keep, by `route.record`; of a route in a scan, [time, …]."""
+        """The records of routers, by `route.record`; for a route in a scan, [time, …]."""
         return self._groups["routing"]
 
     def prepare(self, wanted: tuple[Result, ...]) -> None:
-        """Find what has to be computed for some results, if that is not known: else the first call does it."""
+        """Plan the computation of some results now, so that the first call need not."""
         for training, plans in self._plans.items():
             if wanted not in plans:
                 plan = plan_for(self.steps, wanted, training)
@@ -127,18 +130,18 @@ class Model(Namespace):
     # ------------------------------------------------------------ states
 
     def settle(self) -> None:
-        """Give states the values that the last call in training computed for them."""
+        """Assign states the values that the last call in training computed."""
         self.moved_states.move(self, self._pending)
         self._pending = {}
 
     def train(self, mode: bool = True) -> Self:
-        """As for any module; where training ends, states take their pending values first."""
+        """Set the mode; at the end of training, states take their pending values first."""
         if not mode:
             self.settle()
         return super().train(mode)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        """As for any module, after states have taken their pending values."""
+        """The state dict, after states have taken their pending values."""
         self.settle()
         return super().state_dict(*args, **kwargs)
 
@@ -155,7 +158,7 @@ class Model(Namespace):
 
     @eager
     def _begin(self, batch: Mapping[str, Tensor], moves: bool = True) -> tuple[dict[str, Tensor], dict[str, Result]]:
-        """The batch, once checked, and the results that are the next values of states."""
+        """Check the batch; returns it, and the results with the next values of states."""
         self._batch_types.check(batch, self)
         if not (self.training and moves and self.moved_states.results):
             return dict(batch), {}
@@ -172,7 +175,7 @@ class Model(Namespace):
     def _compute_groups(
         self, batch: dict[str, Tensor], asked: Sequence[str], moving: Mapping[str, Result]
     ) -> tuple[dict[str, dict[str, Tensor]], dict[str, Tensor]]:
-        """The results of some groups by name, losses as means, and the next values of states."""
+        """Compute the results of some groups by name, losses as means, and the next values of states."""
         wanted = {(group, name): result for group in asked for name, result in self._groups[group].items()}
         results = self._run_plan(batch, (*wanted.values(), *moving.values()))
         found: dict[str, dict[str, Tensor]] = {group: {} for group in asked}
@@ -215,8 +218,10 @@ class Model(Namespace):
         return given | named
 
     def _values(self, given: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Values of inputs and targets; lengths that are not given are those of full examples. In training the padding
-        of inputs is filled as it is to be learnt from."""
+        """The values of inputs and targets. Absent lengths are those of full examples.
+
+        In training, the padding of inputs repeats the last element.
+        """
         known = (self._inputs, self._targets, self._forced)
         values = {name: ids(each) for name, each in given.items() if any(name in names for names in known)}
         for name, type_ in self._inputs.items():
@@ -237,17 +242,17 @@ class Model(Namespace):
 
 
 def ids(x: Tensor) -> Tensor:
-    """Whole numbers as torch's ops take them, whatever their width; floats as they are."""
+    """Convert whole numbers of any width to int64, which torch's ops take."""
     return x if x.is_floating_point() or x.dtype == torch.int64 else x.long()
 
 
 def build(
     graph: Graph, seed: int = 0, lowering: str | None = None, device: str = "cpu", asked: Iterable[Result] = ()
 ) -> Model:
-    """A model with fresh weights. `lowering` asks for one form of all routes that may have it; `asked` are results that
-    `Model.results` is asked for, beside outputs, losses, records and what these need.
+    """A model with fresh weights.
 
-    Raises `ModgraphError` where the weights do not fit in memory.
+    `lowering` requests a lowering for all routes that offer it. `asked` are further results for `Model.results`.
+    Raises `ModgraphError` if the weights do not fit in memory.
     """
     refuse_large_weights(graph)
     model = empty_model(graph, lowering, asked=asked)
@@ -261,7 +266,7 @@ def empty_model(
     allocation: AbstractContextManager[object] | None = None,
     asked: Iterable[Result] = (),
 ) -> Model:
-    """A model whose weights have no numbers yet; `allocation` is what they are made in, if that is not memory."""
+    """A model with uninitialised weights, allocated within the context `allocation`."""
     with torch.device("meta"):
         model = Model(graph, optimise(graph, training_passes(lowering, asked)))
     weights = weights_of(graph)

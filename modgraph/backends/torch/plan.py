@@ -1,4 +1,4 @@
-"""The steps of a graph, and those that have to be computed for some results of a body and of the calls in it."""
+"""The steps of a graph, and plans: the live steps of a body and its calls for some results."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ Computed = OpNode | RouteNode | ScanNode
 
 @dataclass(frozen=True)
 class Once:
-    """What computes a value that is the same for every example: for one, and then for as many as its first operand,
-    whose values have `rank` axes, is there for. Behind the results come those for one alone."""
+    """Computes a batch-invariant value once, and expands it to the batch of its first operand.
+
+    `rank` is the number of axes of one example of that operand. The results are followed by the unexpanded ones.
+    """
 
     compute: Callable[..., Any]
     rank: int
@@ -43,7 +45,7 @@ class Once:
 
 
 def steps_of(graph: Graph, computes: Mapping[str, Callable[..., Any]], share: bool = True) -> list[Step[Result]]:
-    """The steps of a graph in order; values that are the same for every example are computed `alone`, once."""
+    """The steps of a graph in order; with `share`, batch-invariant values are computed once."""
     once = find_computed_once(graph) if share else frozenset[str]()
     return [_step(graph, node, computes[node.name], once) for node in graph if isinstance(node, Computed)]
 
@@ -75,11 +77,10 @@ def _step(graph: Graph, node: Computed, compute: Callable[..., Any], once: Set[s
 
 
 def _operands(graph: Graph, node: Computed, once: Set[str]) -> tuple[Result, ...]:
-    """What flows into a node: of what is the same for every example that for one alone, where this is enough. Of routes
-    it is for f(0)."""
+    """The operands of a node; unexpanded results of batch-invariant nodes where the node broadcasts them."""
     inputs = graph.inputs(node.name)
     found = tuple(inputs.values())
-    if isinstance(node, OpNode) and node.op.is_array:  # its operand tells how many examples there are
+    if isinstance(node, OpNode) and node.op.is_array:  # its operand gives the batch size
         return found
     varies = any(each.node not in once and graph.type_of(each).per == "example" for each in found)
     takes_one = node.name in once or (isinstance(node, OpNode) and node.op.broadcasts and varies)
@@ -94,8 +95,7 @@ def _operands(graph: Graph, node: Computed, once: Set[str]) -> tuple[Result, ...
 
 @dataclass(frozen=True, eq=False)
 class CallSteps:
-    """The steps of a call, in the place of the call. `nodes` are all in it, in order; `values` are the results that it
-    gives, of all that others may read."""
+    """The steps of a call. `nodes` are its nodes in order; `values` are its declared results."""
 
     instance: Callable[..., Any]
     steps: Steps
@@ -107,7 +107,7 @@ Steps = Sequence[Step[Result] | CallSteps]
 
 
 def all_steps(steps: Steps) -> Iterator[Step[Result]]:
-    """The steps, those of calls too, in order."""
+    """All steps in order, with those of calls."""
     for each in steps:
         if isinstance(each, CallSteps):
             yield from all_steps(each.steps)
@@ -118,9 +118,11 @@ def all_steps(steps: Steps) -> Iterator[Step[Result]]:
 def plan_for(
     steps: Steps, wanted: Iterable[Result], training: bool = True, arguments: Sequence[str] | None = None
 ) -> Plan:
-    """The plan for some results, without steps that compute nothing; an array that is learned is given for each example
-    where any reads it so. Outside training, what only training reads is left out. The arguments are those named, or
-    what is read and not computed."""
+    """The plan that computes some results, without dead steps and without steps that compute nothing.
+
+    Outside training it lacks operands that only training reads. Its arguments are `arguments`, or else the values that
+    it reads and does not compute.
+    """
     same = {
         Result(step.node): result
         for step in all_steps(steps)
@@ -134,7 +136,7 @@ def plan_for(
 
 @dataclass(eq=False)
 class _Liveness:
-    """What is read so far, while the steps are gone through from the last to the first."""
+    """The results that are read, collected from the last step to the first."""
 
     training: bool
     same: Mapping[Result, Result]
@@ -143,7 +145,7 @@ class _Liveness:
     lengths: set[Result] = field(default_factory=set)
 
     def source(self, result: Result) -> Result:
-        """The result that is computed, where others are the same."""
+        """The computed result that a result is the same as."""
         while result in self.same:
             result = self.same[result]
         return result
@@ -153,9 +155,11 @@ class _Liveness:
             self.read.setdefault(result.node, set()).add(result.index)
 
     def body(self, steps: Steps, ends: Sequence[Result], given: tuple[Result, ...] | None = None) -> Plan:
-        """The plan of a body for the results that are read of it, with those of its calls. Each value has a number:
-        arguments come first, lengths last among them."""
-        live: list[tuple[Step[Result], list[Result]]] = []  # from the last to the first, with its results
+        """The plan of a body and its calls for the results `ends`.
+
+        Values have numbers: arguments come first, lengths last among them.
+        """
+        live: list[tuple[Step[Result], list[Result]]] = []  # from the last to the first, each with its results
         for each in reversed(steps):
             if isinstance(each, CallSteps):
                 if asked := self._read_results(each):
@@ -181,7 +185,7 @@ class _Liveness:
         return Plan(arguments, tuple(with_numbers), tuple(numbers[result] for result in ends))
 
     def _read_results(self, call: CallSteps) -> list[Result]:
-        """The results of a call that are read: first those that it gives."""
+        """The results of a call that are read, its declared results first."""
         read = [Result(name, index) for name in call.nodes for index in sorted(self.read.get(name, ()))]
         values = dict.fromkeys(self.source(value) for value in call.values)
         return [*(value for value in values if value in read), *(each for each in read if each not in values)]

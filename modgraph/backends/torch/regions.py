@@ -1,4 +1,4 @@
-"""Pools whose modules, and scans whose steps, are compiled from regions."""
+"""Pools and scans compiled from regions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from modgraph.nn.pool import IndexedFunction
 
 
 class Expert(Namespace):
-    """One module of a pool: the region's graph over ops, pools and routers of its own, which `compile` computes."""
+    """One module of a pool: a region over its own ops, pools and routers, which `compile` constructs."""
 
     def __init__(self, region: Region, compile: Callable[[Expert], Mapping[str, Callable[..., Any]]]) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class Expert(Namespace):
         self.plan = plan_for(steps_of(region.graph, self.computes), region.results, arguments=region.arguments)
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [..., message] gives [..., result]. Routes take one axis of examples, [B, message]."""
+        """x [..., message] gives [..., result]. Routes in a region take one outer axis, [B, message]."""
         lead = x.shape[: x.dim() - self.rank]
         if not self.routes or len(lead) == 1:
             return run_one(self.plan, x)
@@ -43,8 +43,10 @@ class Expert(Namespace):
 
 
 class CompiledPool(Pool):
-    """A pool of experts. Each runs by itself, and their results are stacked at the end; experts that share
-    weights run together, op after op, unless they have pools."""
+    """A pool of experts. Each runs by itself, and the results are stacked.
+
+    Experts that share weights run together, op by op, unless they have pools.
+    """
 
     def __init__(self, node: PoolNode, experts: list[Expert], shared: Namespace | None) -> None:
         super().__init__(experts, shared, len(node.message.shape), len(node.result.shape))
@@ -62,7 +64,7 @@ class CompiledPool(Pool):
         return show(self)
 
     def _bind_rows(self, step: Step[int]) -> Callable[..., Any]:
-        """An op done for all modules, each on its row."""
+        """The function of an op that runs all modules, each on its row."""
         op = self.region.graph[step.node]
         assert isinstance(op, OpNode)
         rank = len(self.region.graph.signature(op).operands[0].shape)
@@ -83,7 +85,7 @@ class CompiledPool(Pool):
         return run_indexed
 
     def group_modules(self) -> GroupedFunction | None:
-        """All modules on rows that are sorted by module; None where some op has no such form, or they are unlike."""
+        """A function of rows sorted by module; None if an op has no grouped form or the pool is not homogeneous."""
         found = {name: group_modules(column) for name, column in self.columns.items()}
         if not found or None in found.values():
             return None
@@ -96,7 +98,7 @@ class CompiledPool(Pool):
 
 
 def run_one(plan: Plan, x: Tensor) -> Tensor:
-    """The result of a module's region for its argument."""
+    """Run a module's region on its argument."""
     return plan.run((x,))[0]
 
 
@@ -105,8 +107,10 @@ def _unlike(*values: Tensor) -> Tensor:
 
 
 def rows_of(column: list[nn.Module], rank: int, result_rank: int, *values: Tensor) -> Any:
-    """One op of every module, each on its row: those that share weights do it together, those without any are all the
-    same."""
+    """Run one op of every module, each on its row of values [..., M, axes of one].
+
+    Modules that share weights run together; modules without weights are equal.
+    """
     run_rows = getattr(type(column[0]), "rows", None)
     if run_rows is not None:
         return run_rows(column, *values)
@@ -118,7 +122,7 @@ def rows_of(column: list[nn.Module], rank: int, result_rank: int, *values: Tenso
 
 
 class CompiledScan:
-    """Runs the steps of a region along a sequence. It has no weights: they are the model's, under its names."""
+    """Runs a region along a sequence. The model owns its weights."""
 
     def __init__(self, node: ScanNode, steps: Steps, slots: Sequence[str], model: nn.Module) -> None:
         self.node = node
@@ -133,7 +137,7 @@ class CompiledScan:
 
     @property
     def captured(self) -> list[str]:
-        """The slots of values from outside, the same at each step."""
+        """The slots of captured values, equal at each step."""
         return [slot for slot in self.slots if slot != self.node.variable and slot not in self.node.states]
 
     @property
@@ -165,13 +169,15 @@ class CompiledScan:
     def __call__(
         self, *operands: Tensor, length: Tensor | None = None, forced: Mapping[str, Tensor] | None = None
     ) -> tuple[Tensor | None, ...]:
-        """What flows into the slots, batch first, gives what the region stacks [B, T, ...], None for what is not read;
-        draws may be told what to take at each step, [B, T, ...] by name."""
+        """Operands, batch first, give the stacked results [B, T, ...], None for those that nothing reads.
+
+        `forced` has choices of draws for each step, [B, T, ...] by name.
+        """
         given = dict(zip(self.slots, operands, strict=True))
         sequence, captured = given[self.node.variable], [given[slot] for slot in self.captured]
         states = [given[state] if state in given else self._zeros(sequence, state) for state in self.states]
         plan, forced = self.plan.with_computes(stack_once), forced or {}
-        active: list[Tensor] = []  # which examples reach each step [B, T], if anything asks
+        active: list[Tensor] = []  # a mask [B, T] of the examples that reach each step, if an op needs it
         if length is not None and self.over_batch and not torch.compiler.is_exporting():
             active = [torch.arange(sequence.shape[1], device=sequence.device) < length.to(sequence.device)[:, None]]
 
@@ -186,7 +192,7 @@ class CompiledScan:
         return tuple(found.get(index) for index in range(len(self.node.stacked)))
 
     def _zeros(self, sequence: Tensor, state: str) -> Tensor:
-        """A state's start, in the precision of the sequence, or of the model's weights if it is one of ids."""
+        """The initial state: zeros in the dtype of the sequence, or of the model's weights if that holds ids."""
         floats = (each.dtype for each in (sequence, *self.model.parameters()) if each.is_floating_point())
         dtype = next(floats, torch.get_default_dtype())
         return torch.zeros(sequence.shape[0], *self.shapes[state], dtype=dtype, device=sequence.device)

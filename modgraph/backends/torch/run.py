@@ -1,4 +1,4 @@
-"""Steps that compute nodes, and plans that run them on values that have numbers."""
+"""Steps that compute nodes, and plans that run them on numbered values."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from modgraph.ir import Result
 from modgraph.nn import valid_along
 from modgraph.nn.padding import both
 
-Values = list[Any]  # tensors, and None for lengths that are not given
-V = TypeVar("V")  # what stands for a value: a result of the graph, or its number in a plan
+Values = list[Any]  # tensors, and None for absent lengths
+V = TypeVar("V")  # a reference to a value: a result of the graph, or its number in a plan
 W = TypeVar("W")
 
 
 @dataclass(eq=False)
 class Context:
-    """What the bodies of one call of a model have in common.
+    """State that the bodies of one call of a model share.
 
-    `forced` has choices of draws by name. `active` says which examples [B] reach a step of a scan. `masks` are kept by
-    the first that needs them.
+    `forced` has choices of draws by name. `active` [B] is false for examples that ended before a step of a scan.
+    `masks` caches padding masks.
     """
 
     forced: Mapping[str, Tensor] = field(default_factory=dict)
@@ -32,8 +32,10 @@ class Context:
 
 @dataclass(frozen=True)
 class Padding(Generic[V]):
-    """Axes of an operand [B, ...] that hold padding, counted from 1, and the values that tell its lengths; masks of one
-    name and as many axes are the same."""
+    """The padded axes of an operand [B, ...], counted from 1, and the values with their lengths.
+
+    Operands with equal names and ranks have equal masks.
+    """
 
     name: str = ""
     lengths: tuple[tuple[int, V], ...] = ()
@@ -46,7 +48,7 @@ NO_PADDING: Padding[Any] = Padding()
 
 
 def mask_of(padding: Padding[int], x: Tensor, values: Values, context: Context) -> Tensor | None:
-    """Which places are no padding, as a mask that broadcasts against x; None where all are."""
+    """The padding mask of x, which broadcasts against it; None without padded axes."""
     name = (padding.name, x.dim())
     if name not in context.masks:
         lengths = {axis: values[at] for axis, at in padding.lengths if values[at] is not None}
@@ -56,13 +58,13 @@ def mask_of(padding: Padding[int], x: Tensor, values: Values, context: Context) 
 
 @dataclass(frozen=True, eq=False)
 class Step(Generic[V]):
-    """One node's work, or a call's, which runs its `inner` plan.
+    """The computation of one node, or of a call, which runs its `inner` plan.
 
-    `padding` is that of each operand whose mask it takes: of `each`, or of the first alone. A scan takes the `length`
-    itself. `forced` is under what name the context may hold what a draw is to take, `forced_inside` of the draws within
-    a scan. `takes_active` says that it leaves out examples that have ended before a step of a scan. What computes
-    nothing is the `same` as its operand; `evaluated` is the one of several that it is outside training. `results` are
-    those of its results that others read.
+    `padding` is that of the operands whose masks it takes: of `each`, or of the first. A scan takes the `length`
+    itself. `forced` names the forced choice of a draw in the context, `forced_inside` those of draws in a scan. With
+    `takes_active` it masks examples that ended before a step of a scan. A step that computes nothing is the `same` as
+    its operand; `evaluated` is the operand that it returns outside training. `results` are the places of its results
+    that others read.
     """
 
     node: str
@@ -78,16 +80,16 @@ class Step(Generic[V]):
     evaluated: tuple[Result, ...] = ()
     results: tuple[int, ...] = (0,)
     inner: Plan | None = None
-    plain: bool = False  # it takes nothing but operands
+    plain: bool = False  # it takes only operands
 
     @property
     def lengths(self) -> list[V]:
-        """The values that tell it of padding."""
+        """The lengths that it reads."""
         found = [length for each in self.padding for _, length in each.lengths]
         return list(dict.fromkeys([*found, *([] if self.length is None else [self.length])]))
 
     def with_numbers(self, numbers: Mapping[V, int]) -> Step[int]:
-        """The same for values with numbers."""
+        """The step with numbers in place of results."""
         changes: Any = {
             "operands": tuple(numbers[each] for each in self.operands),
             "padding": tuple(each.with_numbers(numbers.__getitem__) for each in self.padding),
@@ -99,7 +101,7 @@ class Step(Generic[V]):
 
 
 def run_step(step: Step[int], values: Values, context: Context) -> Any:
-    """What a step computes."""
+    """Run one step; returns a tensor, or a tuple if it has several results."""
     operands = [values[at] for at in step.operands]
     if step.inner is not None:
         return step.compute(*operands, plan=step.inner, context=context)
@@ -126,15 +128,14 @@ def run_step(step: Step[int], values: Values, context: Context) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What computes some results of a body from its arguments. The arguments are the first values; each step appends
-    those of its results that are read."""
+    """Computes results of a body from its arguments: these are the first values, and each step appends its results."""
 
     arguments: tuple[Result, ...] = ()
     steps: tuple[Step[int], ...] = ()
     results: tuple[int, ...] = ()
 
     def run(self, arguments: Sequence[Tensor], context: Context | None = None) -> list[Tensor]:
-        """The results; arguments that are left out are lengths of full examples."""
+        """Run all steps. Missing arguments are lengths; their examples are full."""
         context = Context() if context is None else context
         values: Values = [*arguments, *[None] * (len(self.arguments) - len(arguments))]
         for step in self.steps:
@@ -146,7 +147,7 @@ class Plan:
         return [values[at] for at in self.results]
 
     def with_computes(self, compute: Callable[[Step[int]], Callable[..., Any]]) -> Plan:
-        """The same, each node computed by something else, in calls too."""
+        """The plan with another function for each node, in calls too."""
         steps = []
         for step in self.steps:
             found = step.compute if step.inner is not None else compute(step)
@@ -158,9 +159,11 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class CompiledRoute:
-    """One place where a router sends messages through a pool. A value without an axis of senders is a single sender;
-    a result for each sender then has none either. `alone`: the form takes it so, and all else without that axis too;
-    what it records, of which so many are results, has one."""
+    """A route: a lowering's module with its pool and router.
+
+    A `single` token has no axis of tokens; the lowering gets one of size 1, and the result loses it. With `takes_one`
+    the lowering takes a token and other operands without that axis; the first `records` get one.
+    """
 
     lowering: Any
     pool: Any
@@ -186,6 +189,6 @@ class CompiledRoute:
 
 
 def stack_once(step: Step[int]) -> Callable[..., Any]:
-    """What computes a step many times with the same weights: those that are stacked once are stacked here."""
+    """The function of a step that runs many times with the same weights: stacks those of a `once` route now."""
     route = step.compute
     return replace(route, pool=route.pool.stack_weights()) if isinstance(route, CompiledRoute) and route.once else route

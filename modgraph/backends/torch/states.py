@@ -1,4 +1,4 @@
-"""The states that rules move: in a training loop, each call computes the values that they take at the next call."""
+"""States with update rules: in training, each call computes the values that they take at the next call."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from modgraph.ir.analysis.learnt import ModuleAxis
 
 @dataclass(frozen=True)
 class MovedStates:
-    """The next value of each state with a rule, by the name of its weight, the targets that the rule reads, and the
-    places that move of a state that is frozen elsewhere."""
+    """The next value of each state with a rule, by the name of its weight.
+
+    `targets` are the targets that each rule reads. `new_places` has the axis along which a frozen state has grown: only
+    its new places move.
+    """
 
     results: Mapping[str, Result]
     targets: Mapping[str, frozenset[str]]
@@ -24,7 +27,7 @@ class MovedStates:
 
     @classmethod
     def from_graph(cls, graph: Graph) -> MovedStates:
-        """The moved states of a graph."""
+        """The states of a graph that have rules."""
         results = find_moved_states(graph)
         if not results:
             return cls({}, {}, {})
@@ -39,7 +42,7 @@ class MovedStates:
 
     @torch.no_grad()
     def move(self, model: Namespace, values: Mapping[str, Tensor]) -> None:
-        """Give states their next values, those that are frozen in their new places alone."""
+        """Assign states their next values; in frozen states, only the new places."""
         for name, value in values.items():
             own, of = model.lookup(name), self.new_places.get(name)
             place = ... if of is None else (*[slice(None)] * of.axis, slice(of.old, None))

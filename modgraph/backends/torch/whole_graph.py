@@ -24,12 +24,12 @@ KERNELS = {"layout_optimization": False}  # else convolutions of routed messages
 
 
 def disable_tracing(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that torch does not trace by itself, only within a caller; torch traces its callees."""
+    """Keep torch from tracing a function by itself; torch still traces its callees, and it within a caller."""
     return _skip(function, eval_frame._FrameAction.DEFAULT)
 
 
 def eager(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that torch does not trace by itself, only within a caller, and neither its callees."""
+    """Keep torch from tracing a function and its callees by themselves; it still traces them within a caller."""
     return _skip(function, eval_frame._FrameAction.SKIP)
 
 
@@ -40,7 +40,7 @@ def _skip(function: Callable[P, R], calls: Any) -> Callable[P, R]:
 
 
 def whole_graph(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that is compiled as one graph wherever it is compiled."""
+    """Make torch compile a function as one graph."""
 
     @wraps(function)
     def call(*arguments: P.args, **named: P.kwargs) -> R:

@@ -1,4 +1,4 @@
-"""What a graph compares with its targets, as its ops declare it."""
+"""Comparisons of results with targets, as ops declare them."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from modgraph.ops.op import Measure
 
 @dataclass(frozen=True)
 class Compared:
-    """One op that compares a result with a target."""
+    """An op that compares a result with a target."""
 
     node: OpNode
     prediction: Result
     target: str
     measures: tuple[Measure, ...]
-    ignored: int | None  # the label that does not count, if there is one
-    may_miss: bool  # whether it can be told that labels may be missing
-    missing: bool  # whether they may
+    ignored: int | None  # the label that does not count, if any
+    may_miss: bool  # whether the op has a setting for missing labels
+    missing: bool  # whether labels may be missing
     class_weights: tuple[float, ...] | None  # how much each class counts, none where all count alike; None: no setting
     reduce: str  # what a likelihood takes over an example's positions: mean or sum
 
     @property
     def value(self) -> Result:
-        """What the op makes of the two."""
+        """The result of the op."""
         return Result(self.node.name)
 
 
 def comparisons(graph: Graph) -> list[Compared]:
-    """The ops of a graph that compare something with a target, in the order of work."""
+    """The ops of a graph that compare a result with a target, in the order of the graph."""
     found = []
     for node in graph.nodes_of(OpNode):
         compares, inputs = node.op.compares, graph.inputs(node.name)
@@ -54,13 +54,13 @@ def comparisons(graph: Graph) -> list[Compared]:
 
 
 def find_ignored_labels(graph: Graph) -> dict[str, int]:
-    """The label of each target that does not count, though it may be no class, where there is one."""
+    """The ignored label of each target that has one; it may be no class."""
     found = {each.target: each.ignored for each in comparisons(graph)}
     return {name: ignored for name, ignored in found.items() if ignored is not None}
 
 
 def with_missing_labels(graph: Graph) -> set[str]:
-    """The targets whose labels may be missing: all that reads them compares with them, and knows it."""
+    """The targets whose labels may be missing: only comparisons read them, all with `missing`."""
     known = {each.node.name for each in comparisons(graph) if each.missing}
     read = [(node.name, result.node) for node in graph for result in graph.inputs(node.name).values()]
     targets = {node.name for node in graph.nodes_of(TargetNode)} & {target for _, target in read}
@@ -68,6 +68,6 @@ def with_missing_labels(graph: Graph) -> set[str]:
 
 
 def find_loss_targets(graph: Graph) -> dict[str, set[str]]:
-    """The targets behind each loss."""
+    """The targets that each loss depends on."""
     targets = {node.name for node in graph.nodes_of(TargetNode)}
     return {loss.name: targets & graph.ancestors([loss.name]) for loss in graph.nodes_of(LossNode)}

@@ -1,5 +1,4 @@
-"""What training moves: the weights that losses are computed from, the states whose rules go with these losses, and the
-axes along which weights grow."""
+"""The weights and states that training updates, and the axes along which weights grow."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from modgraph.ops.situation import StopGradient
 
 
 def weights_behind(graph: Graph, results: Iterable[Result]) -> set[str]:
-    """The names of the weights that results are computed from, as far as a gradient may flow."""
+    """The names of the weights that get a gradient from some results."""
     pending = list(results)
     seen, nodes, found = set(pending), set[str](), set[str]()
     while pending:
@@ -35,17 +34,16 @@ def weights_behind(graph: Graph, results: Iterable[Result]) -> set[str]:
 
 
 def learnt_weights(graph: Graph, results: Iterable[Result]) -> set[str]:
-    """The weights that training moves to make results small: those behind them, all or some of whose places are not
-    frozen."""
+    """The weights that training updates to minimise results: those that get a gradient and are not wholly frozen."""
     axes, behind = module_axes(graph), weights_behind(graph, results)
     learns = (each for each in weights_of(graph) if each.name in behind)
     return {each.name for each in learns if not each.frozen or (each.name in axes and axes[each.name].grown)}
 
 
 def find_moved_states(graph: Graph) -> dict[str, Result]:
-    """What each state that a rule moves is after a step of training, by the name of its weight.
+    """The next value of each state that a rule updates, by the name of its weight.
 
-    A frozen one moves where it has grown, and only in the places that are new.
+    A frozen state moves only if it has grown, and only in its new places.
     """
     rules = [*find_ruled_states(graph)]
     axes, found = module_axes(graph) if any(state.frozen for _, state in rules) else {}, {}
@@ -58,7 +56,7 @@ def find_moved_states(graph: Graph) -> dict[str, Result]:
 
 
 def find_ruled_states(graph: Graph) -> Iterator[tuple[OpNode, OpNode]]:
-    """The rules that move states of this very graph, each with its state."""
+    """The update rules in this graph, without regions, each with its state."""
     for rule in graph.nodes_of(OpNode):
         if isinstance(rule.op, NextState):
             state = graph[graph.inputs(rule.name)["state"].node]
@@ -67,10 +65,7 @@ def find_ruled_states(graph: Graph) -> Iterator[tuple[OpNode, OpNode]]:
 
 
 def with_losses(graph: Graph, losses: Collection[str]) -> Graph:
-    """The graph with some of its losses alone.
-
-    Of its states those move whose rules read a weight that these losses read, or no weight at all.
-    """
+    """Keep only some losses of a graph, and the rules that read one of their weights, or no weight at all."""
     behind = weights_behind(graph, [result for name, result in graph.losses.items() if name in losses])
 
     def keep_node(node: Node, part: Part) -> Node | None:
@@ -86,8 +81,10 @@ def with_losses(graph: Graph, losses: Collection[str]) -> Graph:
 
 @dataclass(frozen=True)
 class ModuleAxis:
-    """The place of an axis of modules or classes in a weight, what it is called, the pools along it, and the targets
-    whose labels are its places. `others` are such axes of the weight besides this one, along which it cannot grow."""
+    """The axis of a weight that is an axis of modules or classes: its place and name, its pools and targets.
+
+    `others` are further axes of modules or classes of the weight, along which it cannot grow.
+    """
 
     axis: int
     name: str
@@ -97,18 +94,18 @@ class ModuleAxis:
 
     @property
     def old(self) -> int:
-        """How many places there were before the first was added to any of the pools or targets."""
+        """The size before any place was added to its pools and targets."""
         targets = ((target.types[0].size or 0) - target.grown for target in self.targets)
         return min((*(pool.size - pool.grown for pool in self.pools), *targets))
 
     @property
     def grown(self) -> int:
-        """How many were added since."""
+        """The number of places that were added."""
         return max((*(pool.grown for pool in self.pools), *(target.grown for target in self.targets)))
 
 
 def module_axes(graph: Graph) -> dict[str, ModuleAxis]:
-    """The weights that have an axis that can grow, by name, in scans and in the modules of pools too."""
+    """The growable axis of each weight that has one, by name, in scans and pools too."""
     along: dict[str, ModuleAxis] = {}
     for pool in graph.pools().values():
         known = along.setdefault(pool.axis.name, ModuleAxis(0, pool.axis.name))

@@ -1,4 +1,4 @@
-"""What results depend on: the nodes that compute them, what routers decide on the way, and targets."""
+"""Dependencies of results: nodes, decisions on the way, and targets."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from modgraph.ir.graph import Graph
 from modgraph.ir.node import DecisionNode, InputNode, OpNode, Result, ScanNode, TargetNode
 from modgraph.ir.part import Part
 
-Value = tuple[str, Result]  # the scan in whose region a result is found, or nothing for the graph itself
+Value = tuple[str, Result]  # the scan whose region contains the result, or "" for the graph itself
 
 
 @dataclass(frozen=True)
 class Needed:
-    """The nodes of one graph that some results, the `ends`, depend on, and these results with all that those nodes
-    read."""
+    """The nodes of one graph that the results `ends` depend on; `results` are these and all that the nodes read."""
 
     graph: Graph
     ends: set[Result]
@@ -24,8 +23,7 @@ class Needed:
 
 
 def find_dependencies(graph: Graph, ends: Iterable[Result]) -> Needed:
-    """The dependencies of some results in their own graph. Where a route is needed, so is all that its router
-    decides."""
+    """The dependencies of results within their graph. The decision of a needed route is needed too."""
     decisions, lengths = decisions_by_result(graph), {*graph.length_inputs.values()}
     nodes, results = set[str](), {*ends}
     found = Needed(graph, {*results}, nodes, results)
@@ -43,7 +41,7 @@ def find_dependencies(graph: Graph, ends: Iterable[Result]) -> Needed:
 
 
 def decisions_by_result(graph: Graph) -> dict[Result, list[str]]:
-    """The decisions whose value or record a result is."""
+    """The decisions of which each result is the value or a record."""
     found: dict[Result, list[str]] = {}
     for each in Part(graph).decisions():
         if isinstance(each.node, DecisionNode):
@@ -53,10 +51,9 @@ def decisions_by_result(graph: Graph) -> dict[Result, list[str]]:
 
 
 def paths_from_targets(graph: Graph) -> dict[str, list[str]]:
-    """The outputs that depend on a target in inference, which has none, by label, each with the nodes of a shortest
-    path from there.
+    """The outputs that depend on a target in inference, by label, each with the nodes of a shortest path from it.
 
-    Paths leave out operands that only training reads, such as the first one of `training_or_inference`.
+    Operands that only training reads, such as the first one of `training_or_inference`, are no dependencies.
     """
     if not graph.nodes_of(TargetNode):
         return {}
@@ -64,7 +61,7 @@ def paths_from_targets(graph: Graph) -> dict[str, list[str]]:
     decisions = {name: decisions_by_result(part.graph) for name, part in parts.items()}
 
     def sources(value: Value) -> Iterator[Value]:
-        """The values that a value depends on in inference, and those that tell what a router decides with it."""
+        """The values that a value depends on in inference, with the records of its decisions."""
         here, result = value
         part = parts[here]
         node, inputs = part.graph[result.node], part.graph.inputs(result.node)
@@ -91,9 +88,9 @@ def paths_from_targets(graph: Graph) -> dict[str, list[str]]:
 
 
 def _path(graph: Graph, sources: Callable[[Value], Iterator[Value]], ends: list[Value]) -> list[str]:
-    """The nodes of a shortest path from a target to one of some values; none if there is no path."""
+    """The nodes of a shortest path from a target to one of some values; empty if there is none."""
     readers: dict[Value, Value | None] = dict.fromkeys(ends)
-    for value in ends:  # which grows
+    for value in ends:  # the list grows within the loop
         if not value[0] and isinstance(graph[value[1].node], TargetNode):
             names, reader = dict[str, None](), readers[value]
             names[value[1].node] = None

@@ -1,4 +1,4 @@
-"""What is known of values before any is computed: which are computed once, which op drew them, how long they may be."""
+"""Static facts of values: batch invariance, draws, padding and largest lengths."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from modgraph.types import TensorType
 
 
 def batch_invariant(graph: Graph) -> frozenset[str]:
-    """The ops and routes whose values are made of learned and given arrays alone, nothing of it by chance."""
+    """The ops and routes that depend only on learned and constant arrays, and on no randomness."""
     found: set[str] = set()
     for node in graph:
         sources = {source.node for source in graph.inputs(node.name).values()}
@@ -26,28 +26,28 @@ def batch_invariant(graph: Graph) -> frozenset[str]:
 
 
 def find_computed_once(graph: Graph) -> frozenset[str]:
-    """The nodes of a graph that are computed once for a batch: arrays, and what is marked so."""
+    """The nodes that run once for a batch: arrays, and nodes marked `once`."""
     return frozenset(node.name for node in graph if is_computed_once(node))
 
 
 def is_computed_once(node: Node) -> bool:
-    """Whether a node is computed once for a batch."""
+    """Whether a node runs once for a batch."""
     return is_array(node) or (isinstance(node, OpNode | RouteNode) and node.once == "batch")
 
 
 def is_array(node: Node) -> bool:
-    """Whether a node is an array that is learned or given, the same for every example."""
+    """Whether a node is a learned or constant array that all examples share."""
     return isinstance(node, OpNode) and node.op.is_array
 
 
 def varies_with_sources(node: Node, graph: Graph) -> bool:
-    """Whether a node's value differs between examples only where what flows into it does."""
+    """Whether a node's value differs between examples only if its operands do."""
     sound = not node.op.by_chance if isinstance(node, OpNode) else is_function(node, graph)
     return sound and all(type_.per == "example" for type_ in node.types)
 
 
 def is_function(node: Node, graph: Graph) -> bool:
-    """Whether a node is a function of its operands and of weights that are learned."""
+    """Whether a node is a pure function of its operands and learned weights."""
     match node:
         case OpNode(op=op):
             moves = isinstance(op, State | NextState) or any(weight.buffer for weight in op.all_weights())
@@ -62,12 +62,14 @@ def is_function(node: Node, graph: Graph) -> bool:
 
 
 Padding = tuple[tuple[int, str], ...]
-SAME_ORDER = (NewAxis, Rename, Sum, MaskPadding)  # as long as only axes of one place come and go
+SAME_ORDER = (NewAxis, Rename, Sum, MaskPadding)  # keep the order of numbers if they change only axes of size 1
 
 
 def find_draw(choice: Result, graph: Graph) -> OpNode | None:
-    """The op that drew a choice along its last axis, if nothing else became of it than axes of one place, and nothing
-    tells that op what to take."""
+    """The draw that sampled a choice along its last axis; None if the choice was forced or changed.
+
+    Ops that only insert or remove axes of size 1 do not change it.
+    """
 
     def lengths(type_: TensorType) -> list[int | str]:
         return [axis.size or axis.name for axis in type_.shape if axis.size != 1]
@@ -84,34 +86,34 @@ def find_draw(choice: Result, graph: Graph) -> OpNode | None:
 
 
 def is_free_draw(node: Node, graph: Graph) -> bool:
-    """Whether a node draws, and nothing that flows into it tells it what to take."""
+    """Whether a node is a draw without a forced choice as its operand."""
     return isinstance(node, OpNode) and node.op.draws and "forced" not in graph.inputs(node.name)
 
 
 def free_draws(graph: Graph) -> list[OpNode]:
-    """The ops of this very graph that draw."""
+    """The draws in this graph, without regions, that no operand forces."""
     return [node for node in graph.nodes_of(OpNode) if is_free_draw(node, graph)]
 
 
 def make_forced_key(draw: str) -> str:
-    """The key of a batch at which the choice of a draw is forced; no name in a spec has a colon."""
+    """The key of a batch that forces the choice of a draw; no name in a spec has a colon."""
     return f"{draw}:forced"
 
 
 def find_padded_axes(graph: Graph) -> list[str]:
-    """The axes of any length among a graph's inputs, each once."""
+    """The padded axes of a graph's inputs, each once."""
     return list(dict.fromkeys(axis for type_ in graph.input_types.values() for axis in type_.padded))
 
 
 def padding_of(graph: Graph, type_: TensorType) -> Padding:
-    """The axes of a value [B, …] that hold padding, counted from 1, each with the input that tells its lengths."""
+    """The padded axes of a value [B, …], counted from 1, each with the input of its lengths."""
     lengths = graph.length_inputs
     axes = enumerate(type_.shape, start=1)
     return tuple((at, lengths[axis.name]) for at, axis in axes if axis.is_padded and axis.name in lengths)
 
 
 def free_length_name(axis: str, is_taken: Callable[[str], bool]) -> str:
-    """What an input is called that tells how long examples are along an axis, where some names are taken."""
+    """A free name for the input with the lengths of an axis."""
     name = f"{axis}_length"
     while is_taken(name):
         name += "_"
@@ -119,13 +121,13 @@ def free_length_name(axis: str, is_taken: Callable[[str], bool]) -> str:
 
 
 def length_name(graph: Graph, axis: str) -> str:
-    """What the input is called, or would be, that tells how long examples are along an axis."""
+    """The name that the input with the lengths of an axis has, or would have."""
     taken = {*graph.input_types, *graph.target_types}
     return graph.length_inputs.get(axis) or free_length_name(axis, taken.__contains__)
 
 
 def longest(graph: Graph) -> dict[str, int]:
-    """Axes that cannot have any length, since a learned vector belongs to each place along them."""
+    """The largest lengths of padded axes with a learned vector for each place, by name."""
     found: dict[str, int] = {}
     for part in graph.parts():
         for node in part.graph.nodes_of(OpNode):

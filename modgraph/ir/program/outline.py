@@ -150,7 +150,7 @@ def _homes(body: Body) -> Iterator[tuple[str, Body]]:
 
 
 def name_captured(source: Result) -> str:
-    """What a scan's argument is called that is a value from outside."""
+    """The name of a scan's argument with a captured value."""
     return f"{CAPTURED}{source.node}" + (f".{source.index}" if source.index else "")
 
 

@@ -1,4 +1,4 @@
-"""Readers of what stored graphs are made of. Each gives a value, or raises `InvalidGraph` with what is wrong."""
+"""Readers for the values in stored graphs. Each returns a value or raises `InvalidGraph` with the reason."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FACTS: Mapping[str, tuple[Any, ...]] = {
 
 
 class Fields:
-    """The fields of one stored object, each read once; a mistake is told with the node and the field."""
+    """The fields of one stored object, each read once; errors name the node and the field."""
 
     def __init__(self, record: Any, node: str = "") -> None:
         expect(isinstance(record, dict), record, "is no object", node)
@@ -43,13 +43,13 @@ class Fields:
 
     @classmethod
     def read_named(cls, record: Any, name_of: Callable[[Any], str]) -> Fields:
-        """The other fields of an object that has a name, which mistakes are told with."""
+        """Read the name of an object, which errors will name, and return its other fields."""
         fields = cls(record)
         fields.node = fields.read("name", name_of)
         return fields
 
     def read(self, field: str, reader: Callable[[Any], T], default: Any = MISSING) -> T:
-        """A field's value. Raises `InvalidGraph` for one that the reader refuses, or that is missing."""
+        """Read a field. Raises `InvalidGraph` if the reader refuses it or it is missing."""
         if field not in self._left and default is not MISSING:
             return default  # type: ignore[no-any-return]
         ask(field in self._left, "is missing", self.node, field)
@@ -62,17 +62,17 @@ class Fields:
             raise InvalidGraph(inner, self.node, field) from error
 
     def has(self, field: str) -> bool:
-        """Whether there is such a field that nothing has read."""
+        """Whether there is an unread field of this name."""
         return field in self._left
 
     def close(self) -> None:
-        """Raises `InvalidGraph` for a field that nothing has read."""
+        """Raise `InvalidGraph` if a field is unread."""
         for field in self._left:
             raise InvalidGraph("is not known here", self.node, field)
 
 
 def expect(holds: bool, value: Any, words: str, node: str = "") -> None:
-    """Raises `InvalidGraph` with a value and what is wrong with it, if it does not hold."""
+    """Raise `InvalidGraph` with a value and the reason unless `holds`."""
     if not holds:
         text = repr(value)
         raise InvalidGraph(f"{text if len(text) <= MOST_LETTERS else text[:MOST_LETTERS] + '…'} {words}", node)
@@ -89,7 +89,7 @@ def check_depth(record: Any) -> None:
 
 
 def make_reader(kind: type[T], words: str, holds: Callable[[T], object] = lambda value: True) -> Callable[[Any], T]:
-    """A reader of values of a kind for which something holds; the words say what is wrong with any other."""
+    """Make a reader of values of a type for which `holds` is true; `words` is the reason to refuse others."""
 
     def read(value: Any) -> T:
         expect(isinstance(value, kind) and bool(holds(value)), value, words)
@@ -164,7 +164,7 @@ def _axis(value: Any) -> Axis:
 
 
 def initial_of(value: Any) -> Initial:
-    """How a weight starts."""
+    """The initialiser of a weight."""
     fields = Fields(value)
     kind = fields.read("kind", one_of("zeros", "ones", "constant", "normal", "uniform"))
     scale = fields.read("scale", _number)

@@ -101,13 +101,13 @@ def _list_nodes(graph: Graph) -> list[Any]:
 
 
 def node_with_edges(graph: Graph, node: Node, nodes: Callable[[Graph], list[Any]] = nodes_to_json) -> dict[str, Any]:
-    """A node with its regions, whose nodes `nodes` lists, what it reads, and the lengths that it is told."""
+    """A node with its regions, whose nodes `nodes` lists, and all its edges, lengths too."""
     lengths = _edges_to_json(graph.lengths(node.name))
     return body_node_to_json(graph, node, nodes) | ({"lengths": lengths} if lengths else {})
 
 
 def body_node_to_json(graph: Graph, node: Node, nodes: Callable[[Graph], list[Any]]) -> dict[str, Any]:
-    """A node of a program's body with its regions, whose nodes `nodes` lists, and what it reads."""
+    """A node of a program's body with its regions, whose nodes `nodes` lists, and its edges."""
 
     def region_to_json(region: Region) -> dict[str, Any]:
         results = results_to_json(region.results)
@@ -131,7 +131,7 @@ def results_to_json(results: Iterable[Result]) -> list[Any]:
 
 
 def node_to_json(node: Node) -> dict[str, Any]:
-    """A node by itself: neither its regions nor what it reads."""
+    """A node by itself, without regions and edges."""
     entry: dict[str, Any] = {"name": node.name, "kind": node.kind}
     if isinstance(node, CallNode):
         entry |= {"is": node.definition.name, "names": [*node.names]} | ({} if node.key is None else {"key": node.key})

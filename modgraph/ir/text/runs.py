@@ -1,4 +1,4 @@
-"""Rounds that follow each other and are the same but for their keys, in one line; references to values, and back."""
+"""Folding of consecutive equal rounds into one line, and of references to values; and the inverse."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BEFORE = "[-1]"  # behind the name of a loop: the round before
 
 @dataclass(frozen=True)
 class Run:
-    """Rounds of one loop, by what they have in common: `first` is one of them, and `last` is the key of the last."""
+    """Consecutive rounds of one loop that differ only in their keys: the `first` one, and the key of the `last`."""
 
     loop: str
     definition: Definition
@@ -33,7 +33,7 @@ class Run:
 
 
 def reference(graph: Graph, result: Result) -> str:
-    """A value of a body in words: `x2.add`, its second result `x2.split:1`, that of a call `blocks.8/x2.add`."""
+    """The text of a value: `x2.add`, a second result `x2.split:1`, a result of a call `blocks.8/x2.add`."""
     node = graph[result.node]
     if isinstance(node, CallNode):
         return f"{node.name}/{reference(node.definition.graph, node.definition.results[result.index])}"
@@ -41,7 +41,7 @@ def reference(graph: Graph, result: Result) -> str:
 
 
 def runs_of(graph: Graph) -> Iterator[Node | Run]:
-    """The nodes of a body, in order; rounds that follow each other as one."""
+    """The nodes of a body in order, with runs in place of consecutive rounds."""
     pending: Run | None = None
     for node in (*graph, None):
         here = _round(node, graph)
@@ -56,8 +56,8 @@ def runs_of(graph: Graph) -> Iterator[Node | Run]:
 
 
 def fold(references: Sequence[str]) -> list[str]:
-    """References, with one for those that follow each other of one value in several rounds, `blocks[0..4]/x.add` and
-    `blocks[8,10]/x.add`, or of several values of one call, `x.ffn/{y.add, z.relu}`."""
+    """Fold consecutive references to one value in several rounds, `blocks[0..4]/x.add` and `blocks[8,10]/x.add`, or to
+    several values of one call, `x.ffn/{y.add, z.relu}`."""
     found: list[str] = []
     rounds = [(ROUND.fullmatch(text), text) for text in references]
     for _, same in groupby(rounds, lambda each: each[0].group(1, 3) if each[0] else each[1]):
@@ -78,7 +78,7 @@ def fold(references: Sequence[str]) -> list[str]:
 
 
 def unfold(text: str) -> list[str]:
-    """The references that one stands for. Raises `InvalidGraph` for one that names too many rounds."""
+    """The references that a folded one stands for. Raises `InvalidGraph` if it names too many rounds."""
     if match := VALUES.fullmatch(text):
         return [each for value in match[2].split(",") for each in unfold(f"{match[1]}/{value.strip()}")]
     match = KEYS.fullmatch(text)
@@ -93,7 +93,7 @@ def unfold(text: str) -> list[str]:
 
 
 def _round(node: Node | None, graph: Graph) -> Run | None:
-    """A round by itself, if the one before and the one after would be called by the keys next to its own."""
+    """A run of this one round, if its name and operands follow from its key; None otherwise."""
     if not isinstance(node, CallNode) or not isinstance(node.key, int) or node.weights:
         return None
     loop, _, key = node.name.rpartition(".")
@@ -110,8 +110,10 @@ def _round(node: Node | None, graph: Graph) -> Run | None:
 
 
 def resolve(record: Any) -> None:
-    """Replace the texts of references, in definitions and in the model, by nodes and places of their results. Raises
-    `InvalidGraph` for one to nothing."""
+    """Replace the texts of references by nodes and places of results, in definitions and in the model.
+
+    Raises `InvalidGraph` for an unknown reference.
+    """
     known: dict[str, Any] = {}
     for definition in record["definitions"]:
         _resolve_body(definition["nodes"], known)
@@ -141,7 +143,7 @@ def _calls_in(nodes: list[Any]) -> dict[str, Any]:
 
 
 def _bind_decision(node: dict[str, Any]) -> list[Any]:
-    """The operands of a decision with their slots: those of the last round are called as their record."""
+    """The operands of a decision with their slots; those of the last round have the names of the records."""
     records = node.pop("records", ())
     given = {name: [each for text in texts for each in unfold(text)] for name, _, texts in records}
     rounds = {len(texts) for texts in given.values()} or {1}
