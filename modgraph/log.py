@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, nullcontext
+from typing import Any, TextIO
 
 log = logging.getLogger("modgraph")
 
@@ -19,10 +19,14 @@ class _Printer(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         bars: Any = sys.modules.get("tqdm")
-        if bars is not None:
-            bars.tqdm.write(record.getMessage(), file=sys.stderr)
-        else:
-            print(record.getMessage(), file=sys.stderr)
+        with nullcontext() if bars is None else bars.tqdm.external_write_mode(file=terminal()):
+            print(record.getMessage(), file=sys.stderr, flush=True)
+
+
+def terminal() -> TextIO:
+    """Standard error for progress bars, whose codes move the cursor: commands print no such codes else."""
+    stream: TextIO = getattr(sys.stderr, "stream", sys.stderr)
+    return stream
 
 
 @contextmanager

@@ -11,10 +11,10 @@ from typing import NoReturn
 
 from modgraph_runtime.streams import keep_streams_open
 
-from modgraph.cli.surroundings import check_folder, imports_frozen, message_of, warnings_that_only_warn
+from modgraph.cli.surroundings import INTERRUPTED, check_folder, imports_frozen, message_of, warnings_that_only_warn
 from modgraph.diagnostics import Diagnostic, ModgraphError, render_all
 
-USER_FAULT, OUR_FAULT, INTERRUPTED = 1, 3, 130
+USER_FAULT, OUR_FAULT = 1, 3
 OURS = "This is a fault of modgraph, not yours. Please report it with the text above."
 
 COMMANDS = {path.stem.removesuffix("_command"): path for path in sorted(Path(__file__).parent.glob("*_command.py"))}

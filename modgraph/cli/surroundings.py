@@ -13,6 +13,7 @@ from pathlib import Path
 
 from modgraph.diagnostics import Diagnostic, ModgraphError
 
+INTERRUPTED = 130  # the exit code of what Ctrl-C ends, as shells have it
 OF_ALLOCATORS = ("can't allocate memory", "not enough memory", "out of memory")  # as torch's say it
 BYTES = re.compile(r"tried to allocate (\d+) bytes")  # in torch's message for the processor's memory
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+import sys
+from pathlib import Path
 
 from modgraph.cli.common import add_options, read_overrides
-from modgraph.cli.surroundings import imports_frozen
+from modgraph.cli.surroundings import INTERRUPTED, imports_frozen
 from modgraph.diagnostics import Diagnostic, ModgraphError
+from modgraph.store.checkpoint_record import newest_record
+from modgraph.store.run_directory import STARTING, RunDirectory
 
 
 class SpecOrResume(Diagnostic, code="MG114"):
@@ -43,8 +48,26 @@ def run(options: argparse.Namespace) -> int:
         from modgraph.training.run import finish, print_metrics, resume_run, start_run
 
     begun = (options.spec, options.recipe, values, options.out)
-    with start_run(*begun) if options.resume is None else resume_run(options.resume) as engine:
-        if options.resume is not None:
-            engine.say(f"{options.resume} goes on after epoch {engine.progress.epoch}, step {engine.progress.step}")
-        print_metrics(engine, finish(engine))
+    folder = RunDirectory(Path(options.resume or options.out or f"runs/{Path(options.spec).stem}"))
+    try:
+        with start_run(*begun) if options.resume is None else resume_run(options.resume) as engine:
+            if options.resume is not None:
+                engine.say(f"{options.resume} goes on after epoch {engine.progress.epoch}, step {engine.progress.step}")
+            print_metrics(engine, finish(engine))
+    except KeyboardInterrupt:
+        print(_describe_interrupt(folder), file=sys.stderr)
+        return INTERRUPTED
     return 0
+
+
+def _describe_interrupt(folder: RunDirectory) -> str:
+    """What an interrupted training has kept, and the command that goes on."""
+    try:
+        is_begun = folder.record.exists() and folder.read_record()["status"] != STARTING
+        kept = newest_record(folder.checkpoints, folder.origin(), best=False) if is_begun else None
+    except ModgraphError:
+        is_begun, kept = False, None
+    if not is_begun:
+        return "interrupted before the run began: nothing is kept"
+    what = "no step is kept yet" if kept is None else f"the run is kept up to step {kept.step} (epoch {kept.epoch})"
+    return f"interrupted: {what}; go on: modgraph train --resume {shlex.quote(str(folder.path))}"

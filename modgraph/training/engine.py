@@ -32,9 +32,10 @@ from modgraph.training.algorithms.algorithm import Curriculum, Facts, Phase
 from modgraph.training.callbacks import Epoch, Step, Watch
 from modgraph.training.divergence import CHECK_EVERY, FiniteCheck, wrong_in
 from modgraph.training.errors import Diverged
+from modgraph.training.interrupt import on_interrupt
 from modgraph.training.named_parts import check_monitored, list_metrics
 from modgraph.training.processes import Processes, unshard
-from modgraph.training.progress import Log, Progress, progress
+from modgraph.training.progress import Log, Progress, StepMeter
 from modgraph.training.reading import BatchReader
 from modgraph.training.sections import Train
 from modgraph.training.stages import FACT
@@ -57,7 +58,8 @@ class Engine:
         watch: Watch | None = None,
     ) -> None:
         self.train = train
-        self.watch, self.stopped = watch or Watch(), False
+        self.watch, self.stopped, self.interrupted = watch or Watch(), False, False
+        self.parts: Mapping[str, Tensor] = {}  # of the loss of the last step
         self.curriculum = curriculum
         self.directory = directory
         self.processes = processes
@@ -177,35 +179,46 @@ class Engine:
     # ------------------------------------------------------------ training
 
     def run(self) -> None:
-        """Train to the end, with a checkpoint after every epoch. Raises `ModgraphError` if the loss diverges."""
+        """Train to the end, with a checkpoint after every epoch. Raises `ModgraphError` if the loss diverges, and
+        `KeyboardInterrupt` after a Ctrl-C: of a single process when the step is done and kept."""
         for line in filter(None, (self.curriculum.describe(), self.state.learner.describe())):
             self.say(line)
+        is_first, is_only = self.processes.is_rank_zero, self.processes.size == 1
         with (
-            closing(Log(self.directory, self.progress.step)) if self.processes.is_rank_zero else nullcontext() as writer
+            closing(Log(self.directory, self.progress.step)) if is_first else nullcontext() as writer,
+            on_interrupt(self._stop) if is_only else nullcontext(),
         ):
             self._train(writer)
             while not self.stopped and (following := self.curriculum.next_phase(self)) is not None:
                 self._begin(*following)
                 self._train(writer)
+        if self.interrupted:
+            raise KeyboardInterrupt
+
+    def _stop(self) -> None:
+        self.stopped = self.interrupted = True
 
     def _train(self, writer: Log | None) -> None:
         """Run the remaining epochs of this phase."""
-        while self.progress.epoch_of_phase < self.phase.epochs and not (self.progress.enough or self.stopped):
-            self._epoch()
-            if self.progress.step_of_phase % self.order.steps == 0:
-                self._close_epoch(writer)
-                self.accumulators = Accumulators()
-            self.save()
+        total, done = self.phase.epochs * self.order.steps, self.progress.step_of_phase
+        with closing(StepMeter(total, done, self.phase.epochs, quiet=not self.processes.is_rank_zero)) as meter:
+            while self.progress.epoch_of_phase < self.phase.epochs and not (self.progress.enough or self.stopped):
+                self._epoch(meter)
+                if self.progress.step_of_phase % self.order.steps == 0:
+                    self._close_epoch(writer)
+                    self.accumulators = Accumulators()
+                self.save()
 
-    def _epoch(self) -> None:
+    def _epoch(self, meter: StepMeter) -> None:
         """Run the remaining steps of this epoch."""
         steps, every = self.order.steps, self.train.checkpoint_every
         done = self.progress.step_of_phase - self.progress.epoch_of_phase * steps
         order = self.order.draw(self.train.seed, self.progress.epoch, since=done)
-        title = f"epoch {self.progress.epoch_of_phase + 1}/{self.phase.epochs}"
+        epoch = self.progress.epoch_of_phase + 1
         with self.reader.reading(self.phase.data, order, self.progress.step) as examples:
-            for indices, read in progress(examples, steps - done, title, quiet=not self.processes.is_rank_zero):
+            for indices, read in examples:
                 self._step(indices, read)
+                meter.advance(epoch, self._loss)
                 ended = self.progress.step_of_phase % steps == 0
                 if self.stopped:
                     break
@@ -252,11 +265,16 @@ class Engine:
             measure, known = len(state.metrics.wanted), len(found) - len(states.results)
             objective = state.learner.objective(losses, found[measure:known], len(indices))
         parts = self._descend(objective, batch, len(indices))
+        self.parts = {name: part.detach() for name, part in parts.items()}
         states.move(state.model, dict(zip(states.results, found[known:], strict=True)))
         self.progress = replace(self.progress, step=step + 1)
         state.metrics.gather(self.accumulators, batch, found[:measure], losses)
         if self.watch.hears("on_step"):
             self._call_on_step(parts)
+
+    def _loss(self) -> float:
+        """Return the loss of the last step; with several processes that of this one's part of the batch."""
+        return sum(float(part) for part in self.parts.values())
 
     def _call_on_step(self, parts: Mapping[str, Tensor]) -> None:
         losses = {name: float(self.processes.mean(part)) for name, part in parts.items()}

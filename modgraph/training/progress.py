@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from statistics import mean
-from typing import Any, TypeVar
+from typing import Any
 
 from tqdm import tqdm
 
 from modgraph.data import TRAIN
 from modgraph.extras import find_missing
 from modgraph.files import writing
-from modgraph.log import log
+from modgraph.log import log, terminal
 from modgraph.metrics.metrics import better
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.store.journal import Journal
@@ -22,7 +23,10 @@ from modgraph.store.run_directory import RunDirectory
 from modgraph.training.algorithms.algorithm import Place
 from modgraph.training.sections import Train, names_in
 
-T = TypeVar("T")
+BAR = "{desc}  {percentage:3.0f}%|{bar:20}|  {rate_noinv_fmt}  {remaining} left"
+# without smoothing, so that the time left includes that of measurements between epochs
+STYLE: dict[str, Any] = {"bar_format": BAR, "unit": " steps", "smoothing": 0}
+BAR_EVERY, LINE_EVERY = 0.2, 20.0  # seconds
 NUMBER = (float, int, type(None))
 KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("epoch", "step", "epochs_before", "steps_before", "waited"), (int,)),
@@ -140,7 +144,29 @@ class Log:
                 events.close()
 
 
-def progress(items: Iterator[T], total: int, title: str, quiet: bool = False) -> Iterator[T]:
-    """Yield the items, `total` in all, with a progress bar on a terminal."""
-    hidden = quiet or not sys.stderr.isatty()
-    yield from tqdm(items, desc=title, total=total, leave=False, disable=hidden, file=sys.stderr)
+class StepMeter:
+    """Shows the steps of a phase, `done` of `total`: loss, steps a second, and time left. On a terminal this is a bar,
+    elsewhere a line every now and then."""
+
+    def __init__(self, total: int, done: int, epochs: int, quiet: bool = False) -> None:
+        self.epochs, self.quiet = epochs, quiet or not log.isEnabledFor(logging.INFO)
+        hidden = self.quiet or not terminal().isatty()
+        self.bar = tqdm(total=total, initial=done, leave=False, disable=hidden, file=terminal(), **STYLE)
+        self.done, self.total, self.first = done, total, done
+        self.began = self.said = time.monotonic()
+
+    def advance(self, epoch: int, loss: Callable[[], float]) -> None:
+        """Count a step of an epoch, from 1. Its loss is asked for only where it is displayed."""
+        self.done, now = self.done + 1, time.monotonic()
+        if now - self.said >= (LINE_EVERY if self.bar.disable else BAR_EVERY):
+            self.said = now
+            place, value = f"epoch {epoch}/{self.epochs}", "" if self.quiet else f"loss {loss():.4g}"
+            self.bar.set_description_str(f"{place}  {value}", refresh=False)
+            if self.bar.disable and not self.quiet:
+                rate = (self.done - self.first) / (now - self.began)
+                left = tqdm.format_interval((self.total - self.done) / rate)
+                log.info(f"{place}  step {self.done}/{self.total}  {value}  {rate:.3g} steps/s  {left} left")
+        self.bar.update()
+
+    def close(self) -> None:
+        self.bar.close()
