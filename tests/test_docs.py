@@ -10,12 +10,13 @@ import torch
 
 import modgraph
 from modgraph.backends.report import random_batch
+from modgraph.cli import main
 from modgraph.diagnostics import Report, Source
 from modgraph.syntax.format import format_source
+from tests.pages import read_blocks, read_command
 
 LANGUAGE = Path("docs/language.md").read_text()
 EXAMPLES = re.findall(r"```mod\n(.*?)```", LANGUAGE, re.S)
-README = Path("README.md").read_text()
 
 
 def name_of(text: str) -> str:
@@ -35,38 +36,51 @@ def test_an_example_of_the_language_is_sound(text: str) -> None:
     assert format_source(Source("t.mod", text), Report()) == text
 
 
+def blocks_of_readme(language: str) -> list[str]:
+    return [block.text for block in read_blocks(Path("README.md")) if block.language == language]
+
+
 def test_the_spec_of_the_readme_is_that_of_the_specs() -> None:
-    lines = README.split("    model smn", 1)[1].split("\n    }\n", 1)[0]
-    text = "model smn" + lines.replace("\n    ", "\n") + "\n}\n"
+    [text] = blocks_of_readme("mod")
     assert modgraph.loads(text).ir == modgraph.load("specs/smn.mod").ir
 
 
-def test_the_message_of_the_readme_is_what_is_said() -> None:
-    documented = re.search(r"    error\[MG202\].*?help: did you mean \"linear\"\?", README, re.S)
-    assert documented is not None
+def test_the_message_of_the_readme_is_what_is_reported() -> None:
     with pytest.raises(modgraph.ModgraphError) as caught:
         modgraph.loads(
             "model net() {\n  input image: float[4]\n  \n  \n  logits = image -> liner(10)\n  output logits\n}",
             "net.mod",
         )
-    message = str(caught.value)
-    assert [line.strip() for line in documented[0].splitlines()] == [
-        line.strip() for line in message.strip().splitlines()[: len(documented[0].splitlines())]
-    ]
+    assert str(caught.value).strip().startswith(blocks_of_readme("text")[0])
 
 
-def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = README.split("    import modgraph\n", 1)[1].split("\nAn exported model", 1)[0]
+def test_the_lowering_of_the_readme_is_what_is_printed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    [spec] = [block.text for block in read_blocks(Path("docs/tutorial/03-mixture.md")) if block.language == "mod"]
+    (tmp_path / "mixture.mod").write_text(spec)
+    assert main(["compile", str(tmp_path / "mixture.mod")]) == 0
+    assert blocks_of_readme("text")[1].removesuffix("...\n") in capsys.readouterr().out
+
+
+def test_the_commands_of_the_readme_are_commands() -> None:
+    for text in blocks_of_readme("sh"):
+        for line in text.splitlines():
+            read_command(line.removesuffix(" &&"), "README.md")
+
+
+def test_the_python_of_the_readme_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [script] = blocks_of_readme("python")
     specs = Path("specs").resolve()
     monkeypatch.chdir(tmp_path)
     (tmp_path / "specs").symlink_to(specs)
-    script = "import modgraph\n" + "\n".join(line.removeprefix("    ") for line in code.splitlines())
     names: dict[str, object] = {"images": torch.rand(2, 1, 28, 28)}
     exec(compile(script, "README.md", "exec"), names)
     logits = names["logits"]
     assert isinstance(logits, torch.Tensor)
     assert logits.shape == (2, 10)
     assert names["program"].cost().parameters == 131_594  # type: ignore[attr-defined]
+    assert capsys.readouterr().out.startswith("131594\n"), "the comment of the README is not what is printed"
 
 
 def test_no_merge_is_left_half_done() -> None:
