@@ -28,9 +28,9 @@ class Drawing:
 
     def _repr_html_(self) -> str:
         """The page to explore, in a frame, as a notebook shows it. Raises `ModgraphError` where V8 cannot start."""
-        from modgraph.pages import in_notebook, page_of_architecture
+        from modgraph.pages import embed_in_notebook, page_of_architecture
 
-        return in_notebook(page_of_architecture(self.of))
+        return embed_in_notebook(page_of_architecture(self.of))
 
     @cached_property
     def scene(self) -> Scene:

@@ -85,7 +85,7 @@ def write_atomically(path: str | Path, content: bytes) -> None:
         file.write(content)
 
 
-def shipped_specs() -> dict[str, Path]:
+def list_shipped_specs() -> dict[str, Path]:
     """The specs that come with modgraph, by name: `smn`, `zoo/mixtral`."""
     package = Path(__file__).parent
     folder = next((each for each in (package / "specs", package.parent / "specs") if each.is_dir()), package)

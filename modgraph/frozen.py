@@ -58,8 +58,8 @@ class FrozenData:
         return hash(self._compared(vars(self)))
 
     def __repr__(self) -> str:
-        shown = [f"{each.name}={vars(self)[each.name]!r}" for each in self._fields if each.repr]
-        return f"{type(self).__qualname__}({', '.join(shown)})"
+        texts = [f"{each.name}={vars(self)[each.name]!r}" for each in self._fields if each.repr]
+        return f"{type(self).__qualname__}({', '.join(texts)})"
 
 
 def replace_fields(value: T, **others: Any) -> T:

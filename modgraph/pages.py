@@ -1,4 +1,4 @@
-"""Pages of what was opened: a spec or a bundle as a graph, a run with what it measured and what was traced of it."""
+"""Builds pages: the graph of a spec or a bundle, and the graph, metrics and trace of a run."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from modgraph.store.journal import check_logs, read_metrics
 from modgraph.store.run_directory import RunDirectory
 from modgraph.store.stored_trace import read_trace
 
-ABOUT = ("step", "epoch", "split", "task", "phase")  # what a line of metrics tells beside them
+ABOUT = ("step", "epoch", "split", "task", "phase")  # keys of a record besides metrics
 
 
-def page_of_architecture(shown: Architecture) -> str:
-    """The page of a spec, a run or a bundle. Raises `ModgraphError` where a run's records are damaged."""
-    run, pane = shown.run, Pane(scene_of(shown.graph), shown.source)
-    if run is None or shown.kind is not Kind.RUN:
+def page_of_architecture(architecture: Architecture) -> str:
+    """Build the page of a spec, a run or a bundle. Raises `ModgraphError` where a run's records are damaged."""
+    run, pane = architecture.run, Pane(scene_of(architecture.graph), architecture.source)
+    if run is None or architecture.kind is not Kind.RUN:
         return page_of(pane.scene.name, [pane])
     check_logs(run)
     trace, growth = read_trace(run), growth_of(run)
@@ -39,29 +39,30 @@ def page_of_architecture(shown: Architecture) -> str:
         sections += sections_of(trace.content, pictures, trace.stale)
     grown = " ".join(f"-s {name}={value}" for name, value in (run.read_record().get("grown") or {}).items())
     notes = [f"the grown model is the spec with {grown}"] if grown else []
-    if trace is None and shown.graph.records():
-        notes.append(f"What its routers do on real data is shown here after: modgraph trace {shown.label}")
+    if trace is None and architecture.graph.records():
+        notes.append(f"What its routers do on real data is shown here after: modgraph trace {architecture.label}")
     if trace is not None and trace.stale:
-        notes.append(f"The trace is of an older model; make it anew: modgraph trace {shown.label}")
-    *earlier, now = _panes(shown, run) or [pane]
+        notes.append(f"The trace is of an older model; make it anew: modgraph trace {architecture.label}")
+    *earlier, now = _panes(architecture, run) or [pane]
     loads = {} if trace is None else loads_of(trace.content)
-    return page_of(shown.graph.name, [*earlier, replace(now, loads=loads, notes=notes)], sections)
+    return page_of(architecture.graph.name, [*earlier, replace(now, loads=loads, notes=notes)], sections)
 
 
-def _panes(shown: Architecture, run: RunDirectory) -> Sequence[Pane]:
-    """Where the graph of a run has grown, the one that it began with and what it is now, what was added marked."""
-    if run.read_graph() == shown.graph:
+def _panes(architecture: Architecture, run: RunDirectory) -> Sequence[Pane]:
+    """Build panes for the initial and the current graph of a run, with additions marked; none without growth."""
+    if run.read_graph() == architecture.graph:
         return ()
     began = read_architecture(run.ir)
-    sides = Side(run.ir.name, began.kind, began.graph), Side(shown.label, shown.kind, shown.graph)
+    sides = Side(run.ir.name, began.kind, began.graph), Side(architecture.label, architecture.kind, architecture.graph)
     found = drop_marks(compare_sides(*sides, {}, {}))
-    return panes_of(found, (began.source, shown.source), ("as it began", "as it is now")) if found.diff else ()
+    return panes_of(found, (began.source, architecture.source), ("as it began", "as it is now")) if found.diff else ()
 
 
-def in_notebook(page: str) -> str:
-    """A page as a notebook shows it: in a frame of its own, which reaches nothing around it.
+def embed_in_notebook(page: str) -> str:
+    """Wrap a page in an isolated frame for a notebook.
 
-    It is ASCII: read in another encoding, scripts would not have the hashes that the page allows.
+    The result is ASCII, because in another encoding the hashes of the scripts would differ from those that the page
+    allows.
     """
     content = escape_html(page).encode("ascii", "xmlcharrefreplace").decode()
     style = "width: 100%; height: 640px; border: 1px solid #d3d8df; border-radius: 6px"
@@ -72,7 +73,7 @@ def in_notebook(page: str) -> str:
 
 
 def _charts(records: Iterable[Mapping[str, Any]]) -> Iterator[Curves]:
-    """A chart for each metric, with a curve for each split, and each number at the end of its name."""
+    """Yield a chart for each metric, with a curve for each split and for each number that ends its name."""
     charts: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for record in records:
         for name, value in record.items():

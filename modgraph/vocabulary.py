@@ -1,4 +1,4 @@
-"""Looks up ops and routers by name: this package's, and those of packages that extend it."""
+"""Finds ops and routers by name, those of extensions included, and suggests names for unknown ones."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ find_router = Router.registry.find
 
 
 def is_router(name: str) -> bool:
-    """Whether a name is that of a kind of router, one that the language defines included."""
+    """Whether a name is that of a kind of router, built-in ones of the language included."""
     return name in definitions() or find_router(name) is not None
 
 
 def router_names() -> list[str]:
-    """Every kind of router by name."""
+    """List the names of all kinds of routers."""
     return sorted({*Router.registry, *definitions()})
 
 
 ALMOST_EQUAL = 0.8
-ONE_LETTER = 0.74  # as alike as words of four letters that differ in one; less alike names may be other words
+ONE_LETTER = 0.74  # the similarity of words of four letters that differ in one; less similar names may be other words
 
 
-def op_meant(name: str, in_scope: Iterable[str]) -> str:
-    """The help line for a name that stands for no op: what it most likely means, things in scope before ops."""
+def suggest_op(name: str, in_scope: Iterable[str]) -> str:
+    """Write the help line for an unknown op: its most likely meaning, names in scope before ops."""
     here = list(in_scope)
     match = closest(name, here, ALMOST_EQUAL)
     if match is not None:
@@ -48,8 +48,8 @@ def op_meant(name: str, in_scope: Iterable[str]) -> str:
     return f"no op is called so; {declared}all ops: modgraph explain"
 
 
-def value_meant(name: str, in_scope: Iterable[str]) -> str:
-    """The help line for a name that stands for nothing: what is in scope, or another word for an op."""
+def suggest_value(name: str, in_scope: Iterable[str]) -> str:
+    """Write the help line for an unknown name: names in scope, or a synonym of an op."""
     here = list(in_scope)
     if closest(name, here) is not None or not here:
         return did_you_mean(name, here)
@@ -57,21 +57,21 @@ def value_meant(name: str, in_scope: Iterable[str]) -> str:
     return _idiom(name) or exactly or did_you_mean(name, here, "known here: {known}")
 
 
-def router_meant(name: str, here: Iterable[str]) -> str:
-    """The help line for a name that is no router: those that a file defines come first."""
+def suggest_router(name: str, here: Iterable[str]) -> str:
+    """Write the help line for an unknown router: those of the file come first."""
     match = closest(name, list(here))
     if match is not None:
         return f'did you mean "{match}"?'
     return _other_word(name, _routers()) or did_you_mean(name, router_names(), "routers are: {known}")
 
 
-def other_word(name: str) -> str | None:
-    """The help line for another word of the field for an op or a router, or for what is written otherwise."""
+def suggest_synonym(name: str) -> str | None:
+    """Write the help line for a synonym of an op or a router, or for an idiom of another library."""
     return _idiom(name) or _other_word(name, OPS) or _other_word(name, _routers())
 
 
 def _idiom(name: str) -> str | None:
-    """The help line for a name from another library."""
+    """Write the help line for an idiom of another library."""
     idiom = next((idiom for idiom in IDIOMS if _plain(name) in map(_plain, idiom.words)), None)
     return idiom.help(name) if idiom is not None else None
 
@@ -81,7 +81,7 @@ def _routers() -> dict[str, type[Router] | Written]:
 
 
 def _other_word(name: str, known: Mapping[str, Any], misspelt: bool = True) -> str | None:
-    """The help line for another word of the field for what has synonyms, perhaps misspelt."""
+    """Write the help line for a synonym of a known declaration, perhaps misspelt."""
     words = {word: each for each in known.values() for word in each.synonyms}
     exact = {_plain(word): each for word, each in words.items()} | {_plain(each): known[each] for each in known}
     found = exact.get(_plain(name))

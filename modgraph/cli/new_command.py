@@ -10,7 +10,7 @@ from pathlib import Path
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source
 from modgraph.elaboration import read_standalone
-from modgraph.files import exists, shipped_specs, write_atomically, writing
+from modgraph.files import exists, list_shipped_specs, write_atomically, writing
 from modgraph.log import log
 from modgraph.store.run_directory import locate_recipe
 from modgraph.syntax import keywords, parse, read
@@ -113,7 +113,7 @@ def write_sentences() -> str:
 
 def _find_spec(name: str) -> str:
     """The path of a spec, given or by the name of one that comes with modgraph. Raises `ModgraphError`."""
-    shipped = shipped_specs()
+    shipped = list_shipped_specs()
     if exists(name) or name.removesuffix(".mod") not in shipped:
         if not exists(name) and not name.endswith(".mod"):
             raise ModgraphError([NoSuchSpec(name=name, known=", ".join(shipped))])
@@ -149,7 +149,7 @@ def _copy_spec(name: str, spec: str) -> tuple[dict[str, str], dict[str, str]]:
 def _with_maps(recipe: str) -> tuple[str, dict[str, str]]:
     """A recipe whose maps of weights stand next to it, and these: those of shipped recipes are named from the folder
     above."""
-    folder, maps = shipped_specs().get("smn", STARTERS).parent, dict[str, str]()
+    folder, maps = list_shipped_specs().get("smn", STARTERS).parent, dict[str, str]()
     for name in re.findall(r"^ +map: specs/(\S+\.yaml)$", recipe, re.MULTILINE):
         if (folder / name).is_file():
             maps[Path(name).name] = (folder / name).read_text(encoding="utf-8")

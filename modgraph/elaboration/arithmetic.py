@@ -47,8 +47,7 @@ def evaluate_constant_call(name: str, call: ast.Call, elaborator: Elaborator) ->
 
 
 def _measure_pool(name: str, pool: PoolEntity, call: ast.Call, elaborator: Elaborator) -> Any:
-    """Return the number of axes or elements that a pool's modules take or yield; for results, the size of the last
-    axis."""
+    """Return the number of axes or elements that modules take or yield; for results, the size of the last axis."""
     node = find_node(pool.path, elaborator)
     if not isinstance(node, PoolNode):
         return elaborator.report(errors.Arithmetic(span=call.span, problem="it is known once the pool is used"))

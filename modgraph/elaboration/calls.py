@@ -139,8 +139,10 @@ def bind_settings(
 
 
 def resolve_axis(value: Any, elaborator: Elaborator) -> Any:
-    """Return the name of an axis that a spec refers to by a pool, its name, or a block's word for an axis; a list
-    element by element; anything else as it is."""
+    """Resolve what a spec calls an axis to its name: a pool or its name, or a block's word for an axis.
+
+    Resolves a list element by element, and returns anything else as it is.
+    """
     if isinstance(value, tuple):
         return tuple(resolve_axis(each, elaborator) for each in value)
     if isinstance(value, str):

@@ -173,8 +173,10 @@ class Context:
         self.report.extend(caution for axis, caution in self.deferred if axis not in self.may_grow)
 
     def _annotate(self, diagnostic: Diagnostic) -> Diagnostic:
-        """Add notes for code that is written in one place and applied in another, and move a mistake in the text of a
-        built-in router to its use in the spec."""
+        """Add notes for code that is written in one place and applied in another.
+
+        Move a mistake in the text of a built-in router to its use in the spec.
+        """
         span, notes = diagnostic.span, diagnostic.notes
         apart = next(((there, here) for there, here in reversed(self.applied) if not here.holds(there)), None)
         if apart is not None:

@@ -94,8 +94,10 @@ def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Cal
 
 
 def _find_records(router: RouterEntity, record: str, span: Span, elaborator: Elaborator) -> list[Any] | Poison:
-    """List a record of every route of a router so far, with the axes of the surroundings; inside a scan, of this step
-    and of routes outside. Modules of pools cannot read records."""
+    """List a record of every route of a router so far, with the axes of the surroundings.
+
+    Inside a scan these are the routes of this step and those outside. Modules of pools cannot read records.
+    """
     if elaborator.region:
         what = f'a record of the router "{router.path}"'
         return elaborator.report(errors.NotInRegion(span=span, what=what, way_out=IN_MODULE))
@@ -186,11 +188,12 @@ def unbind(value: Tensor | Poison, decision: Decision, elaborator: Elaborator) -
 
 
 def record(value: Any, role: Role, token_axes: Shape, modules: Axis, elaborator: Elaborator) -> Any:
-    """Turn a record into the form of its role: a number for each token and module, and for each slot of a router that
-    fills slots, with one token where there is no token axis. Axes keep the names of the body.
+    """Turn a record into the form of its role: a number for each token and module, and for each slot if there are
+    slots.
 
-    A value that is equal for all tokens is broadcast, except for a novelty and for a choice that was sampled once for
-    several tokens, whose probability counts once.
+    A record without token axes gets one token. Axes keep the names of the body. A value that is equal for all tokens is
+    broadcast, except for a novelty and for a choice that was sampled once for several tokens, whose probability counts
+    once.
     """
     decision = elaborator.decision
     assert decision is not None

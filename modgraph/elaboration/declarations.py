@@ -22,7 +22,7 @@ from modgraph.ir.analysis.learnt import find_ruled_states
 from modgraph.ops.array import Constant, NextState, Parameter, State
 from modgraph.routers import Router
 from modgraph.syntax import ast
-from modgraph.vocabulary import find_router, router_meant
+from modgraph.vocabulary import find_router, suggest_router
 
 WHERE_STATES_STAND = "declare it before the scan, and move it after"
 
@@ -131,7 +131,7 @@ def _resolve_router(
     if isinstance(known, Poison):
         return POISON
     if known is None or elaborator.find_argument(callee) is None:
-        suggestion = router_meant(callee.name, [name for scope in elaborator.scope.chain() for name in scope.routers])
+        suggestion = suggest_router(callee.name, [name for scope in elaborator.scope.chain() for name in scope.routers])
         return elaborator.report(
             errors.UnknownOp(span=callee.span, name=callee.name, kind="router", suggestion=suggestion)
         )

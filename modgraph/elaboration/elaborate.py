@@ -134,8 +134,10 @@ OF_SHAPES: tuple[type[Diagnostic], ...] = (
 
 
 def elaborate_blocks(file: ast.File, report: Report, observe: Observer | None = None) -> None:
-    """Report the mistakes of each block of a file by itself: its names and arguments, and its shapes if each parameter
-    has a default and each axis of its inputs a number."""
+    """Report the mistakes of each block of a file by itself.
+
+    Mistakes of shapes count only if each parameter has a default and each axis of the inputs a number.
+    """
     path = Path(file.span.source.name)
     scope = Imports.from_spec(path, report).read_definitions(file, path)
     for block in (*file.blocks, *file.routers):

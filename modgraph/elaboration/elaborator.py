@@ -177,7 +177,7 @@ class Elaborator:
         assert self.call is not None
         way_out = f"axis={name} names it; for a number make it a parameter: block {self.call.name}({name}) {{ … }}"
         if self.call.decision is not None:
-            way_out = f"axis={name} names it; it is a number where what is sent has a fixed length along it"
+            way_out = f"axis={name} names it; it is a number where the routed value has a fixed length along it"
         self.report(errors.AxisOfAnyLength(span=span, name=name, way_out=way_out))
 
     def refuse(self, place: ast.Tree | Span, needed: str, found: str, way_out: str = "") -> Poison:

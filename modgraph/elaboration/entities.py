@@ -210,8 +210,7 @@ class RouterEntity(DeclaredEntity):
 
 @dataclass(frozen=True)
 class Family(Entity):
-    """The entities that one declaration inside a `repeat`, `for` or `if` produced, by key; or the members of `s[k] =
-    …`."""
+    """The entities that one declaration in a `repeat`, `for` or `if` produced, by key; or members of `s[k] = …`."""
 
     name: str
     members: dict[Any, Any] = field(hash=False)

@@ -18,7 +18,7 @@ from modgraph.elaboration.entities import POISON, BlockEntity, Entity, Poison, T
 from modgraph.elaboration.pipelines import evaluate_pipeline
 from modgraph.ops import Op
 from modgraph.syntax import ast
-from modgraph.vocabulary import find_op, is_router, op_meant, value_meant
+from modgraph.vocabulary import find_op, is_router, suggest_op, suggest_value
 
 OPERANDS = Tensor | entities.RouterEntity | entities.Family | Poison  # first arguments of an op in function style
 CALLABLE = "an op, a block, a module or a pool"
@@ -40,7 +40,7 @@ def _evaluate_name(expression: ast.Name, elaborator: Elaborator) -> Any:
     elif found is not None or op is not None:
         return elaborator.make_template(ast.Stage(span=span, term=expression))
     elif not elaborator.report_ended(name, span):
-        suggestion = MEANT.get(name) or value_meant(name, [*elaborator.list_candidates(span), *constants.FUNCTIONS])
+        suggestion = MEANT.get(name) or suggest_value(name, [*elaborator.list_candidates(span), *constants.FUNCTIONS])
         elaborator.report(errors.UnknownName(span=span, name=name, suggestion=suggestion))
     return POISON
 
@@ -146,7 +146,7 @@ def _report_unknown_call(call: ast.Call, name: str, elaborator: Elaborator) -> A
         return elaborator.refuse(call.span, "an op", f"this is {what}", advice)
     suggestion = "a range is written with two dots: 0..4"
     if name != "range":
-        suggestion = op_meant(name, [*elaborator.list_candidates(call.span, is_callable), *constants.FUNCTIONS])
+        suggestion = suggest_op(name, [*elaborator.list_candidates(call.span, is_callable), *constants.FUNCTIONS])
     return elaborator.report(errors.UnknownOp(span=call.callee.span, name=name, suggestion=suggestion))
 
 
@@ -163,8 +163,7 @@ EXPRESSIONS: dict[type[ast.Expression], Callable[[Any, Elaborator], Any]] = {
 
 
 def resolve_term(term: ast.Expression, elaborator: Elaborator, further: tuple[CallArgument, ...] = ()) -> Any:
-    """Resolve a term right of an arrow to a callable; `further` arguments are added to one that was passed as an
-    argument."""
+    """Resolve a term right of an arrow to a callable; `further` arguments belong to a term that was passed in."""
     callee = term.callee if isinstance(term, ast.Call) else term
     if not isinstance(callee, ast.Name):
         value = elaborator.evaluate(term)
@@ -194,7 +193,7 @@ def _report_unknown_term(term: ast.Name, elaborator: Elaborator) -> Poison:
     if isinstance(found, Poison) or (found is None and elaborator.report_ended(term.name, term.span)):
         return POISON
     if found is None:
-        suggestion = op_meant(term.name, elaborator.list_candidates(term.span, is_callable))
+        suggestion = suggest_op(term.name, elaborator.list_candidates(term.span, is_callable))
         return elaborator.report(errors.UnknownOp(span=term.span, name=term.name, suggestion=suggestion))
     way_out = f"for example: {term.name}=relu" if elaborator.find_argument(term) else ""
     if isinstance(found, entities.Family) and found.members:

@@ -34,8 +34,7 @@ NORMALISE = Softmax | MaskedSoftmax
 
 
 def find_weaknesses(graph: Graph, declared: Mapping[str, Declared], growing: Set[str], report: Report) -> None:
-    """Warn of weights that no output or loss depends on, of weights that nothing trains, of probabilities in the place
-    of logits, and of routers that may use few of their modules.
+    """Warn of weights without effect or training, of probabilities used as logits, and of unbalanced routers.
 
     `declared` holds the declarations of routers by path. Modules along the `growing` axes join one after another and do
     not compete, so they need no balance.
@@ -155,8 +154,7 @@ def find_leaks(graph: Graph, report: Report) -> None:
 
 
 def _find_probabilities(graph: Graph, report: Report) -> None:
-    """Warn of ops that apply a softmax to probabilities, and of losses that need logits but get numbers between zero
-    and one."""
+    """Warn of losses and softmax ops that need logits but get numbers between zero and one."""
     for part in graph.parts():
         inside = (region.graph for pool in part.graph.nodes_of(PoolNode) for region in pool.regions)
         for each in (part.graph, *inside):
@@ -214,7 +212,7 @@ def check_moves(body: ast.Body, graph: Graph, report: Report) -> None:
     names = {above for name in whole for above in accumulate(name.split("."), join)}
     for name, each in after.items():
         if name not in names and name not in before:  # else the name exists or moves on
-            suggestion = did_you_mean(name, names, "names are those that are shown by: modgraph show")
+            suggestion = did_you_mean(name, names, "for the names run: modgraph show")
             report.add(errors.MovedNowhere(span=each.after.span, name=name, suggestion=suggestion))
 
 

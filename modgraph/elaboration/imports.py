@@ -83,8 +83,7 @@ class Imports:
                 own[name] = value
 
     def _read_import(self, statement: ast.Import, importer: Path) -> Scope | None:
-        """Return the definitions of an imported file, read once; None, with the reason reported, if that is not
-        possible."""
+        """Return the definitions of an imported file, read once; None after a reported problem."""
         path, span = resolve_path(importer.parent / statement.path), statement.span
         if path in self.reading:
             self.report.add(errors.CircularImport(span=span, path=statement.path))

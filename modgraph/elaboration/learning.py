@@ -38,8 +38,10 @@ class Stop:
 
 
 class Reach:
-    """The nodes that the gradients of some results reach in a graph and its scans, and where gradients stop; both
-    include those of `others`."""
+    """The nodes that gradients of some results reach in a graph and its scans, and where gradients stop.
+
+    Both include those of `others`.
+    """
 
     def __init__(self, graph: Graph, results: Iterable[Result], others: Reach | None = None) -> None:
         self.graph = graph
@@ -80,8 +82,11 @@ class Reach:
 
 
 def _is_constant(node: OpNode, graph: Graph) -> bool:
-    """Whether an op yields one for a single choice along an axis, whatever its score: a masked softmax over one place,
-    or the weight of one choice divided by the sum of all. An axis of size one does not count, since it may grow."""
+    """Whether an op yields one for a single choice along an axis, whatever its score.
+
+    Such an op is a masked softmax over one place, or the weight of one choice divided by the sum of all. An axis of
+    size one does not count, since it may grow.
+    """
     if not isinstance(node.op, MaskedSoftmax | Divide):
         return False
     operands = [*graph.inputs(node.name).values()]
@@ -96,8 +101,10 @@ def _is_constant(node: OpNode, graph: Graph) -> bool:
 
 
 def _find_sum_axis(result: Result, terms: Result, graph: Graph) -> int | None:
-    """Find the place of the axis over which a value sums some terms, if it does; the sum may be broadcast or have a
-    constant added to it."""
+    """Find the place of the axis over which a value sums some terms, if it does.
+
+    The sum may be broadcast or have a constant added to it.
+    """
     node = graph[result.node]
     while isinstance(node, OpNode):
         read = [*graph.inputs(node.name).values()]
@@ -120,8 +127,7 @@ class Owner:
     nodes: set[str]
 
     def stop_in(self, reach: Reach) -> Stop | None:
-        """Find a stop of gradients between their start and the owner if they do not reach it; prefer one that weighs by
-        a constant."""
+        """Find a stop of gradients on the way to the owner if they do not reach it; prefer a constant one."""
         if self.nodes & reach.nodes:
             return None
         ends = ((stop, graph.ancestors(each.node for each in stop.operands)) for graph, stop in reach.stops)
@@ -192,8 +198,10 @@ def _find_compared(graph: Graph) -> set[Result]:
 
 
 def _list_owners(graphs: list[Graph], routers: Mapping[str, RouterNode], path: str = "") -> list[Owner]:
-    """List everything with trainable weights in the order of the graphs: routers, pools and other ops; for the region
-    of a pool's module, with names below `path`, no pools."""
+    """List everything with trainable weights in the order of the graphs: routers, pools and other ops.
+
+    With a `path`, the graphs are regions of a pool's module: names start with the path, and pools are left out.
+    """
     found: dict[str, Owner] = {}
     for graph in graphs:
         for node in graph:

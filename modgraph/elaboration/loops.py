@@ -14,8 +14,10 @@ from modgraph.types import is_key
 
 
 def elaborate_loop(statement: ast.Loop, elaborator: Elaborator) -> None:
-    """Elaborate the iterations of a `repeat`, each in a scope with its own path (`blocks.8`), or of a `for`, whose
-    names end in a key (`s.0`)."""
+    """Elaborate the iterations of a loop.
+
+    Those of a `repeat` have scopes with their own paths (`blocks.8`). Names in a `for` end in a key (`s.0`).
+    """
     domain: Any = POISON
     if statement.name and isinstance(elaborator.scope.find_bound(statement.name), PoolEntity):
         elaborator.report(
@@ -63,8 +65,7 @@ def _find_keys(domain: range | tuple[Any, ...]) -> Sequence[Any]:
 
 
 def elaborate_if(statement: ast.If, elaborator: Elaborator) -> None:
-    """Elaborate the branch that a constant selects; its declarations and the names that both branches bind stay
-    visible."""
+    """Elaborate the branch that a constant selects; its declarations and the names of both branches stay visible."""
     condition = elaborator.evaluate_constant(statement.condition, "a condition")
     if not isinstance(condition, bool):
         if not isinstance(condition, Poison):

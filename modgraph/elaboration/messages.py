@@ -29,8 +29,10 @@ Types = tuple[TensorType, ...]
 
 
 def infer_message_ranks(template: Any, count: int, elaborator: Elaborator) -> tuple[int, ...]:
-    """Infer the number of trailing axes that modules take of each value: from the first op or block, or, behind ops
-    that keep all axes, from the first op that needs several."""
+    """Infer the number of trailing axes that modules take of each value.
+
+    The first op or block decides, or, behind ops that keep all axes, the first op that needs several.
+    """
     terms: list[Any] = [template]
     seen: set[str] = set()
     said = False
@@ -75,8 +77,10 @@ def _infer_input_ranks(use: BlockUse) -> Iterator[int]:
 
 
 def _count_needed_axes(stages: tuple[ast.Stage, ...], scope: Scope) -> tuple[int, bool]:
-    """Count the axes that the first stage needs, or, behind stages that keep all axes, the first that needs several; 1
-    if unknown. Also return whether all stages keep them."""
+    """Count the axes that the stages need, and return whether all stages keep the axes of their operand.
+
+    The first stage decides, or, behind stages that keep all axes, the first that needs several; 1 if unknown.
+    """
     for stage in stages:
         callee = stage.term.callee if isinstance(stage.term, ast.Call) else stage.term
         if stage.by is not None or not isinstance(callee, ast.Name):
@@ -137,7 +141,7 @@ def _explain_unpackable(type_: TensorType, rank: int) -> Misfit | None:
     if len(type_.shape) < rank:
         return Misfit(f"its modules take {rank} axes of this value, which is {type_}", "give the value these axes")
     if (axis := next((each for each in _cut_message(type_, rank).shape if each.size is None), None)) is not None:
-        reason = f'what its modules take of a value sent beside others has fixed lengths, and "{axis}" has none'
+        reason = f'what its modules take of a value sent with others has fixed lengths, and "{axis}" has none'
         return Misfit(reason, f'reduce it first: -> mean(axis="{axis}")')
     return None
 

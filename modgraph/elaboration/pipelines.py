@@ -79,8 +79,7 @@ def _sum_head(value: Any, clause: ast.ByClause, span: Span, elaborator: Elaborat
 def _apply_to_family(
     term: Any, weighting: Weighting | None, family: Family, stage: ast.Stage, elaborator: Elaborator
 ) -> Any:
-    """Apply a stage to a family: mean and sum run over its members, stack names their axis after it, other ops take
-    all."""
+    """Apply a stage to a family: mean and sum run over members, stack names their axis, other ops take all."""
     members, span = tuple(family.members.values()), stage.span
     match term:
         case OpUse(op=Mean() | Sum() as op) if not op.values():

@@ -31,8 +31,11 @@ KINDS = (OpNode, PoolNode, RouterNode, RouteNode, LossNode)
 
 @dataclass(frozen=True)
 class Round:
-    """An elaborated round: the meaning of names before it, its call and nodes, the names it bound in its own scope and
-    in the enclosing body, its entries in the tables of the context, and counts."""
+    """An elaborated round: the meaning of names before it, its call and nodes, and its effects.
+
+    Effects are the names that it bound in its own scope and in the enclosing body, its entries in the tables of the
+    context, and counts.
+    """
 
     before: Mapping[str, Any]
     call: Call
@@ -164,8 +167,11 @@ def _list_tables(elaborator: Elaborator) -> tuple[dict[Any, Any], ...]:
 
 
 def _is_known(found: Round, elaborator: Elaborator) -> bool:
-    """Whether a round can be copied: it reads inputs and named values only, its names can be renamed afterwards, and no
-    choice of modules enters or leaves it."""
+    """Whether a round can be copied.
+
+    It must read only inputs and named values, its names must have renamable meanings, and no choice of modules may
+    enter or leave it.
+    """
 
     def is_known(value: Any) -> bool:
         match value:

@@ -31,8 +31,7 @@ def inline_router(
     span: Span,
     elaborator: Elaborator,
 ) -> Any:
-    """Inline a router that is defined in the language and return the value of the route; poison after a reported
-    mistake.
+    """Inline a router that is defined in the language, and return the value of the route or poison.
 
     The first of the `values` is routed through the `pool`, which is the first of the `pools`.
     """

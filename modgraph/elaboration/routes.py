@@ -60,10 +60,10 @@ def apply_pool(pool: PoolEntity, value: Tensor, weighting: Weighting | None, spa
 def find_choice(
     weights: Tensor, value: Tensor, pool: PoolNode, span: Span, elaborator: Elaborator
 ) -> tuple[Tensor, Support] | None:
-    """Find the choice behind weights, and return both with a weight for each token and module; messages of fixed size
-    only.
+    """Find the choice behind weights, and return both with a weight for each token and module.
 
-    Weights that lack token axes are broadcast. Warns of an op that ends a choice before it reaches the weights.
+    Messages must have a fixed size. Weights that lack token axes are broadcast. Warns of an op that ends a choice
+    before it reaches the weights.
     """
     outer = value.type.shape[: len(value.type.shape) - len(pool.message.shape)]
     if pool.message.padded or pool.result.padded or pool.axis in outer:
@@ -86,8 +86,10 @@ def find_choice(
 
 
 def choose_router(support: Support) -> tuple[type[TokenChoice], int | None]:
-    """Return the router for weights with a choice, and how many it chooses (None for any number): modules for a token,
-    or a fixed number of tokens for a module."""
+    """Return the router for weights with a choice, and how many it chooses, None for any number.
+
+    It chooses modules for a token, or a fixed number of tokens for a module.
+    """
     axis, k = support.axis, support.bound.k
     size = k or (None if axis is None else axis.size)
     if support.bound.place == -2 and size is not None:

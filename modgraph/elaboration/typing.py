@@ -27,7 +27,7 @@ def elaborate_type(type_: ast.TypeOf, elaborator: Elaborator, of_input: bool = F
         suggestion = did_you_mean(dtype, ["float", *SIZED], "types are: {known}")
         return elaborator.report(errors.UnknownType(span=span, name=dtype, suggestion=suggestion))
     if of_input and type_.named:
-        problem = "in a block or router, the axes of an input are those of what is sent"
+        problem = "in a block or router, the axes of an input are those of its operand"
         word = type_.named[0].name
         way_out = f"leave the length out: {word}"
         return elaborator.report(errors.BadAxis(span=type_.named[0].span, problem=problem, way_out=way_out))

@@ -20,7 +20,7 @@ from modgraph.routers import Router
 from modgraph.routers.prelude import Written, definitions
 from modgraph.syntax import keywords, parse
 from modgraph.syntax.advice import find_examples
-from modgraph.vocabulary import ONE_LETTER, other_word
+from modgraph.vocabulary import ONE_LETTER, suggest_synonym
 
 LANGUAGE = "docs/language.md describes the whole language."
 
@@ -44,7 +44,7 @@ def suggestion(name: str) -> str:
     """The help line for a name that has no page."""
     known = [*definitions(), *(each for registry in registries() for each in registry)]
     known += [*keywords(), *Diagnostic.catalogue]
-    return other_word(name) or did_you_mean(name, known, "all that there is: modgraph explain", ONE_LETTER)
+    return suggest_synonym(name) or did_you_mean(name, known, "all that there is: modgraph explain", ONE_LETTER)
 
 
 def overview() -> str:

@@ -10,7 +10,7 @@ import pytest
 import modgraph
 from modgraph.cli import main
 from modgraph.cli.new_command import TASKS, write_sentences
-from modgraph.files import shipped_specs
+from modgraph.files import list_shipped_specs
 
 ROOT = Path(__file__).parents[2]
 INNER = "block widen(d) { input x: float[n] y = x -> linear(d) output y }"
@@ -133,7 +133,7 @@ def test_the_sentences_have_as_many_words_as_the_spec_knows() -> None:
 
 
 @pytest.mark.usefixtures("empty")
-@pytest.mark.parametrize("name", shipped_specs())
+@pytest.mark.parametrize("name", list_shipped_specs())
 def test_every_spec_that_comes_along_can_be_copied_by_its_name(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", "mine", "--from", name]) == 0
     assert Path("mine.mod").exists()

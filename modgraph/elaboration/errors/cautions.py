@@ -16,7 +16,7 @@ class Unused(Caution, code="MG401"):
 
 
 class OutsideProject(Caution, code="MG403"):
-    """An import reads a file outside the folder of the spec: said, so that no spec reads files unnoticed."""
+    """An import reads a file outside the folder of the spec. It is reported, so that no spec reads files unnoticed."""
 
     message = '"{path}" lies outside the folder of the spec'
     help = "copy it into that folder, or go on if this is meant"

@@ -23,7 +23,7 @@ class BoundInside(UnknownName):
 
 class AxisOfAnyLength(Diagnostic, code="MG262"):
     """A name in the type of a block's input stands for an axis of any length. It names that axis, and is no number:
-    what is to be one is a parameter. In a router it is one where what is sent has a fixed length there."""
+    what is to be one is a parameter. In a router it is one where the routed value has a fixed length there."""
 
     message = '"{name}" is an axis of any length here, and not a number'
     example = (
