@@ -83,10 +83,21 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     """Public names are imported when they are first used: `import modgraph` costs nothing."""
     if name not in _HOMES:
-        raise AttributeError(f"module 'modgraph' has no attribute {name!r}")
+        raise AttributeError(f"module 'modgraph' has no attribute {name!r}{_suggest(name)}")
     from importlib import import_module
 
     return getattr(import_module(_HOMES[name]), name)
+
+
+def _suggest(name: str) -> str:
+    """What a misspelt public name may mean. Modules of the package and names of Python are none."""
+    from importlib.util import find_spec
+
+    if name.startswith("_") or find_spec(f"modgraph.{name}") is not None:
+        return ""
+    from modgraph.diagnostics import did_you_mean
+
+    return f": {did_you_mean(name, __all__, 'its names are {known}')}"
 
 
 def __dir__() -> list[str]:

@@ -118,14 +118,24 @@ class Program:
 
 
 def load(path: str | Path, /, **parameters: Any) -> Program:
-    """Read a spec. Raises `ModgraphError`, which shows every mistake with its place."""
+    """Read a spec. Keywords set its parameters, `load("specs/smn.mod", modules=8)`.
+
+    Raises `ModgraphError`, which shows every mistake with its place, and `TypeError` for anything but a path.
+    """
+    if not isinstance(path, str | Path):
+        raise TypeError(f"load takes a path, not {type(path).__name__}: modgraph.loads(TEXT) reads a string")
     report = Report()
     source = read(path, report)
     return _program(source, parameters, report)
 
 
 def loads(text: str, /, name: str = "<string>", **parameters: Any) -> Program:
-    """Read a spec from a string. Raises `ModgraphError`."""
+    """Read a spec from a string. `name` stands in messages, and what the text imports is looked for beside it.
+
+    Raises `ModgraphError`, which shows every mistake with its place, and `TypeError` for anything but a string.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"loads takes the text of a spec, not {type(text).__name__}: modgraph.load(PATH) reads a file")
     return _program(Source(name, text), parameters, Report())
 
 

@@ -191,6 +191,8 @@ class Run(StoredRun):
 def load_run(path: str | Path, /, **data: Any) -> Run:
     """A run on disk. Keywords choose keys of its data anew, `load_run("runs/smn", test="other.npz")`.
 
-    Raises `ModgraphError` where there is no run.
+    Raises `ModgraphError` where there is no run, and `TypeError` for anything but a path.
     """
+    if not isinstance(path, str | Path):
+        raise TypeError(f"load_run takes the path of a run's folder, not {type(path).__name__}")
     return Run.load(path, data)

@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-from modgraph_runtime import Bundle
+from typing import TYPE_CHECKING, Any
 
 from modgraph.data import Arrays
 from modgraph.metrics.details import Details, details
 from modgraph.metrics.metrics import Metrics, measure, values_of_model
-from modgraph.training.bundle_metrics import bundle_of, evaluate_bundle, following_from, values_of_bundle
 from modgraph.training.processes import device_or_cpu
 from modgraph.training.run import threads
 from modgraph.training.stored_run import StoredRun
+
+if TYPE_CHECKING:
+    from modgraph_runtime import Bundle
 
 
 @dataclass(frozen=True)
@@ -43,16 +43,30 @@ def evaluate(run: StoredRun, bundle: str | Path | None = None, detail: bool = Fa
     `ModgraphError` for changed data, and for a bundle of another run.
     """
     with threads(run.recipe.train.threads):
-        opened = None if bundle is None else bundle_of(run, str(bundle), check=check)
+        opened = None if bundle is None else _open_bundle(run, bundle, check)
         data = run.test_data()
         notes = tuple(_notes(run, opened, data))
-        by, asked = run.recipe.train.by, run.recipe.train.metrics
-        if opened is not None:
-            measured = {split: evaluate_bundle(opened, run.graph, arrays, by, asked) for split, arrays in data.items()}
-        else:
-            model = run.model(device_or_cpu(run.recipe.train.device))
-            measured = {split: measure(model, arrays, by, asked) for split, arrays in data.items()}
+        measured = dict(_measure(run, opened, data))
         return Evaluation(measured, _details(run, opened, data) if detail else {}, notes)
+
+
+def _open_bundle(run: StoredRun, path: str | Path, check: bool) -> Bundle:
+    from modgraph.training.bundle_metrics import bundle_of  # which imports ONNX Runtime
+
+    return bundle_of(run, str(path), check=check)
+
+
+def _measure(
+    run: StoredRun, bundle: Bundle | None, data: Mapping[str, Arrays]
+) -> Iterator[tuple[str, Mapping[str, float]]]:
+    by, asked = run.recipe.train.by, run.recipe.train.metrics
+    if bundle is None:
+        model = run.model(device_or_cpu(run.recipe.train.device))
+        yield from ((split, measure(model, arrays, by, asked)) for split, arrays in data.items())
+        return
+    from modgraph.training.bundle_metrics import evaluate_bundle
+
+    yield from ((split, evaluate_bundle(bundle, run.graph, arrays, by, asked)) for split, arrays in data.items())
 
 
 def _details(run: StoredRun, bundle: Bundle | None, data: Mapping[str, Arrays]) -> dict[str, Details]:
@@ -60,6 +74,8 @@ def _details(run: StoredRun, bundle: Bundle | None, data: Mapping[str, Arrays]) 
     if bundle is None:
         compute = partial(values_of_model, run.model().eval())
     else:
+        from modgraph.training.bundle_metrics import following_from, values_of_bundle
+
         compute = partial(values_of_bundle, bundle, run.graph)
         metrics = following_from(bundle.outputs, run.graph, metrics)
     classes = run.description().get("classes", {})
