@@ -10,7 +10,10 @@ import zipfile
 from pathlib import Path
 
 import lark
+import modgraph_web
 import pytest
+
+import modgraph
 
 CHECKOUT = Path(__file__).parents[1]
 PROJECTS = ("grammar", "export/runtime", "export/web", ".")  # folders that hold a pyproject.toml
@@ -51,17 +54,26 @@ def test_every_installation_runs_from_any_folder(kind: str, copy: Path, tmp_path
             wheel.extractall(installed)
     libraries = Path(lark.__file__).parents[1]
     code = f"""
-import site, sys
+import runpy, site, sys
 site.addsitedir({str(installed)!r})
 sys.path.append({str(libraries)!r})
 import modgraph, modgraph_grammar
-print(modgraph.loads({MODEL!r}).ir.name, modgraph.__file__, modgraph_grammar.__file__)
+print(modgraph.loads({MODEL!r}).ir.name, modgraph.__file__, modgraph_grammar.__file__, flush=True)
+for words in sys.argv[1:]:
+    sys.argv = ["modgraph", *words.split()]
+    try:
+        runpy.run_module("modgraph", run_name="__main__")
+    except SystemExit as end:
+        assert not end.code, words
 """
+    commands = ("new mine --from zoo/mixtral", "check mine.mod", "--version")
     whole, grammar = (copy, copy / "grammar") if kind == "editable" else (installed, installed)
-    for folder, found in ((tmp_path, whole), (copy, copy)):
-        done = subprocess.run([sys.executable, "-ESsc", code], cwd=folder, capture_output=True, text=True)
+    for folder, found, words in ((tmp_path, whole, commands), (copy, copy, ())):
+        done = subprocess.run([sys.executable, "-ESsc", code, *words], cwd=folder, capture_output=True, text=True)
         expected = f"m {found / 'modgraph/__init__.py'} {grammar / 'modgraph_grammar/__init__.py'}\n"
-        assert (done.stdout, done.stderr) == (expected, ""), f"imported from {folder}"
+        assert done.stdout.startswith(expected) and (done.returncode, done.stderr) == (0, ""), f"imported from {folder}"
+        assert not words or done.stdout.endswith(f"modgraph {modgraph.__version__}\n"), "its version is printed"
+    assert (tmp_path / "mine.mod").exists() and (tmp_path / "mine.yaml").exists(), "a shipped spec is copied"
 
 
 def _build(kind: str, source: Path, folder: Path) -> Path:
@@ -78,6 +90,35 @@ def test_modgraph_needs_its_sibling_packages_in_their_present_versions() -> None
     needed = [*whole["dependencies"], *whole["optional-dependencies"]["web"]]
     for name, record in records.items():
         assert f"{record['name']}=={record['version']}" in needed, f"{name}/pyproject.toml names another version"
+        assert record["version"] == modgraph.__version__, f"{name}/pyproject.toml: all packages have one version"
+
+
+def test_one_command_gives_all_packages_a_version(copy: Path) -> None:
+    script = copy / ".ci" / "set-version"
+    before = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert (before.stdout, before.stderr) == (f"{modgraph.__version__}\n", ""), "all places agree"
+    try:
+        subprocess.run([sys.executable, script, "9.8.7"], check=True)
+        after = subprocess.run([sys.executable, script], capture_output=True, text=True)
+        assert after.stdout == "9.8.7\n"
+        assert "modgraph-web==9.8.7" in (copy / "pyproject.toml").read_text()
+        (copy / "grammar" / "pyproject.toml").write_text('version = "1.0.0"\n')
+        wrong = subprocess.run([sys.executable, script], capture_output=True, text=True)
+        assert (wrong.returncode, wrong.stderr) == (1, "grammar/pyproject.toml: 1.0.0\n"), "who differs is named"
+    finally:
+        for name in _files("."):
+            shutil.copy(CHECKOUT / name, copy / name)
+
+
+def test_modgraph_web_is_built_with_its_libraries(copy: Path, tmp_path: Path) -> None:
+    installed = CHECKOUT / "export" / "web" / "node_modules"
+    if not (installed / ".package-lock.json").exists():
+        pytest.skip("needs npm ci --ignore-scripts --prefix export/web")
+    web = copy / "export" / "web"
+    (web / "node_modules").symlink_to(installed)
+    with zipfile.ZipFile(_build("wheel", web, tmp_path)) as wheel:
+        assert {f"modgraph_web/{name}" for name in modgraph_web.NAMES} <= {*wheel.namelist()}
+    assert _build("sdist", web, tmp_path).name == f"modgraph_web-{modgraph.__version__}.tar.gz"
 
 
 @pytest.mark.parametrize("project", PROJECTS)
