@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from modgraph_runtime.integrity import GRAPH_KEYS, MANIFEST_KEYS, seal
 
@@ -12,9 +16,16 @@ from modgraph.cli.common import add_options, read_overrides, warn
 from modgraph.diagnostics import Diagnostic, ModgraphError, Note, did_you_mean, list_names
 from modgraph.files import files_of_bundle, refuse_foreign, write_output
 from modgraph.ir import to_verified_json
+from modgraph.log import log
 from modgraph.passes import NoSuchLowering
 from modgraph.program import load
 from modgraph.routers import MASKED
+from modgraph.store.architecture import Kind, kind_of
+from modgraph.store.errors import SetOfStored
+from modgraph.version import VERSION
+
+if TYPE_CHECKING:
+    from modgraph.backends.torch import Model
 
 
 class UnknownSuffix(Diagnostic, code="MG111"):
@@ -32,13 +43,13 @@ class UnknownLowering(Diagnostic, code="MG112"):
     help = "{suggestion}"
 
 
-USAGE = ("modgraph compile mine.mod", "modgraph compile mine.mod -o mine.onnx")
+USAGE = ("modgraph compile mine.mod", "modgraph compile mine.mod -o mine.py", "modgraph compile runs/mine -o model.py")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("spec", metavar="SPEC")
+    parser.add_argument("spec", metavar="SPEC|RUN")
     add_options(parser, "set")
-    what = "write a bundle (.onnx), the graph (.json) or PyTorch source (.py)"
+    what = "write a bundle (.onnx), the graph (.json) or PyTorch source (.py; of a run, with its weights next to it)"
     parser.add_argument("-o", "--output", metavar="FILE", help=what)
     what = "compute every route that has this lowering by it, instead of by its best"
     parser.add_argument("--lowering", metavar="LOWERING", help=what)
@@ -47,20 +58,84 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    suffix = Path(options.output).suffix if options.output else None
-    if suffix not in (None, ".onnx", ".json", ".py"):
-        raise ModgraphError([UnknownSuffix(path=options.output)])
+    suffix, path = Path(options.output or "").suffix, options.output
+    if path is not None and suffix not in (".onnx", ".json", ".py"):
+        raise ModgraphError([UnknownSuffix(path=path)])
+    from_run = kind_of(options.spec) is Kind.RUN
     if suffix == ".onnx":
-        refuse_foreign(*files_of_bundle(options.output), force=options.force, keys=MANIFEST_KEYS)
-    elif suffix is not None:
-        refuse_foreign(options.output, force=options.force, keys=GRAPH_KEYS)
-    program = load(options.spec, **read_overrides(options.set))
-    warn(program)
-    graph = to_verified_json(program.ir) if suffix == ".json" else None
+        refuse_foreign(*files_of_bundle(path), force=options.force, keys=MANIFEST_KEYS)
+    elif path is not None:
+        weights = [weights_of_source(path)] if from_run and suffix == ".py" else []
+        refuse_foreign(path, *weights, force=options.force, keys=GRAPH_KEYS)
+    model = _load_run(options) if from_run else _load_spec(options)
     from modgraph.backends.report import compile_report
 
+    graph = to_verified_json(model.graph) if suffix == ".json" else None
+    print(compile_report(model.graph, model))
+    if suffix == ".json":
+        write_output(path, json.dumps(graph, indent=2).encode(), options.force, GRAPH_KEYS)
+    elif suffix == ".py":
+        _write_source(model, path, from_run, options.force)
+    elif suffix == ".onnx":
+        from modgraph.api.run import load_run
+        from modgraph.backends.onnx import export
+
+        bundle = load_run(options.spec).export if from_run else partial(export, model)
+        report = bundle(path, force=options.force)
+        warn(report)
+        print(report)
+    return 0
+
+
+def weights_of_source(path: str) -> Path:
+    """The file next to a source that has its weights."""
+    return Path(path).with_suffix(".safetensors")
+
+
+def _load_spec(options: argparse.Namespace) -> Model:
+    """The model of a spec, with fresh weights. Raises `ModgraphError`."""
+    program = load(options.spec, **read_overrides(options.set))
+    warn(program)
+    with _reporting_lowerings():
+        return program.build(options.seed, options.lowering)
+
+
+def _load_run(options: argparse.Namespace) -> Model:
+    """The model of a run, with its weights. Raises `ModgraphError`."""
+    for name in read_overrides(options.set):
+        raise ModgraphError([SetOfStored(path=options.spec, kind=Kind.RUN, name=name)])
+    from modgraph.backends.torch import build
+    from modgraph.training.stored_run import load_run
+
+    model = load_run(options.spec).model()
+    if options.lowering is None:
+        return model
+    with _reporting_lowerings():
+        lowered = build(model.graph, lowering=options.lowering)
+    lowered.load_state_dict(model.state_dict())
+    return lowered.eval()
+
+
+def _write_source(model: Model, path: str, with_weights: bool, force: bool) -> None:
+    """Write a model as PyTorch source, and the weights of a run next to it. Raises `ModgraphError`."""
+    from modgraph.backends.report import random_batch
+    from modgraph.backends.torch.source import verify_source
+
+    source = verify_source(model, random_batch(model), Path(path) if with_weights else None)
+    write_output(path, seal(source).encode(), force)
+    if with_weights:
+        from safetensors.torch import save
+
+        weights = {name: value.clone().contiguous() for name, value in model.state_dict().items()}
+        write_output(weights_of_source(path), save(weights, {"modgraph": VERSION}), force)
+        log.info(f"{path}, and its weights in {weights_of_source(path)}")
+
+
+@contextmanager
+def _reporting_lowerings() -> Iterator[None]:
+    """Within it, a lowering that no route has is reported with those that there are. Raises `ModgraphError`."""
     try:
-        model = program.build(options.seed, options.lowering)
+        yield
     except NoSuchLowering as error:
         offered = error.offered.items()
         routes = [(", ".join(lowerings), "s" * (len(names) > 1), list_names(names)) for lowerings, names in offered]
@@ -68,19 +143,3 @@ def run(options: argparse.Namespace) -> int:
         known = [MASKED, *(each for lowerings in error.offered for each in lowerings)]
         suggestion = did_you_mean(error.lowering, known, "leave --lowering out, and each route has its best")
         raise ModgraphError([UnknownLowering(lowering=error.lowering, suggestion=suggestion, notes=notes)]) from error
-    print(compile_report(program.ir, model))
-    if suffix == ".json":
-        write_output(options.output, json.dumps(graph, indent=2).encode(), options.force, GRAPH_KEYS)
-    elif suffix == ".py":
-        from modgraph.backends.report import random_batch
-        from modgraph.backends.torch.source import verify_source
-
-        source = verify_source(model, random_batch(model))
-        write_output(options.output, seal(source).encode(), options.force)
-    elif suffix == ".onnx":
-        from modgraph.backends.onnx import export
-
-        report = export(model, options.output, force=options.force)
-        warn(report)
-        print(report)
-    return 0

@@ -107,6 +107,7 @@ SUMMARY_KEYS = frozenset(("modgraph", "split", "routes"))
 KINDS = (GRAPH_KEYS, MANIFEST_KEYS, SUMMARY_KEYS)
 LARGEST_JSON = 1 << 26  # bytes; what is larger is not ours
 ARCHIVE = b"modgraph"  # the comment of a zip file, with its length the last bytes
+TENSORS = b'"__metadata__":{"modgraph":'  # at the beginning of a file of tensors
 SEAL = b"# modgraph: sha256 of all above "  # before the digest that a source ends in
 EITHER_END = 1 << 13  # bytes of a picture among which its maker is named
 MARKS = {
@@ -142,7 +143,7 @@ def is_of_modgraph(path: str | Path, keys: Keys | None = None) -> bool:
     """Whether the content is what modgraph writes under this suffix; JSON must have the given `keys`. Raises
     `OSError`."""
     suffix = Path(path).suffix.lower()
-    if suffix not in (".json", ".onnx", ".npz", ".py", *MARKS):
+    if suffix not in (".json", ".onnx", ".npz", ".py", ".safetensors", *MARKS):
         return False
     with open_file(path) as file:
         match suffix:
@@ -158,6 +159,8 @@ def is_of_modgraph(path: str | Path, keys: Keys | None = None) -> bool:
                 return PRODUCER in file.read(HEAD) or _end(file, LENGTH).startswith(START)
             case ".npz":
                 return _end(file, len(ARCHIVE) + 2) == len(ARCHIVE).to_bytes(2, "little") + ARCHIVE
+            case ".safetensors":
+                return TENSORS in file.read(EITHER_END)
             case ".py":
                 text, _, digest = file.read(LARGEST_JSON).rpartition(SEAL)
                 return hashlib.sha256(text).hexdigest().encode() == digest.strip()

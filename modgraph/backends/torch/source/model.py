@@ -10,6 +10,7 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -42,6 +43,18 @@ B is the axis of examples, "..." stands for any axes before those of one message
 from __future__ import annotations
 
 '''
+HEAD_WITH_WEIGHTS = '''"""{title}
+
+Written by modgraph {version}; it needs torch, and safetensors for its weights, which stand next to it:
+    {load}; from safetensors.torch import load_file
+    model = {name}(); model.load_state_dict(load_file("{weights}")); model.eval()
+    {call}
+B is the axis of examples, "..." stands for any axes before those of one message.
+"""
+
+from __future__ import annotations
+
+'''
 TOLERANCE = 1e-5  # of the largest magnitude; most files agree to the last bit
 MODULE = "a file that modgraph writes"  # the module's name while it runs: no import can name it
 IMPORTS = {  # what texts speak of without a definition that says so
@@ -53,8 +66,9 @@ IMPORTS = {  # what texts speak of without a definition that says so
 }
 
 
-def source_of(model: Model) -> str:
-    """The file: helpers, the classes of definitions, and last that of the model.
+def source_of(model: Model, path: Path | None = None) -> str:
+    """The file: helpers, the classes of definitions, and last that of the model. Where it goes to a `path` next to its
+    weights, it says how they are loaded.
 
     Raises `ModgraphError` for a layer that cannot be copied.
     """
@@ -78,15 +92,22 @@ def source_of(model: Model) -> str:
     }
     imports, definitions = file.vendored.text()
     texts = [wrap_lines(each) for each in (*definitions, *parts)]
-    return "\n\n\n".join([_head(model.graph, own) + _imports(imports, "\n".join(texts)), *texts]) + "\n"
+    return "\n\n\n".join([_head(model.graph, own, path) + _imports(imports, "\n".join(texts)), *texts]) + "\n"
 
 
-def _head(graph: Graph, name: str) -> str:
+def _head(graph: Graph, name: str, path: Path | None) -> str:
     called = arguments(graph)
     inputs = [called[key] for key, each in graph.input_types.items() if each.dtype != "length"]
     said = ", ".join(f"{key}={format_value(value)}" for key, value in graph.parameters.items())
     title = textwrap.wrap(prose(f"{graph.name}({said})"), LINE, subsequent_indent="    ", break_long_words=False)
-    return HEAD.format(title="\n".join(title), version=VERSION, name=name, call=f"output = model({', '.join(inputs)})")
+    facts = {"title": "\n".join(title), "version": VERSION, "name": name}
+    facts["call"] = f"output = model({', '.join(inputs)})"
+    if path is None:
+        return HEAD.format(**facts)
+    load = f"from {path.stem} import {name}"
+    if not path.stem.isidentifier():
+        load = f'import runpy; {name} = runpy.run_path("{prose(path.name)}")["{name}"]'
+    return HEAD_WITH_WEIGHTS.format(**facts, load=load, weights=prose(path.with_suffix(".safetensors").name))
 
 
 def _imports(lines: list[str], whole: str) -> str:
@@ -186,12 +207,12 @@ def _losses(writer: Writer, graph: Graph, names: Mapping[str, str]) -> Iterator[
 # ------------------------------------------------------------ verified
 
 
-def verify_source(model: Model, batch: Mapping[str, Tensor]) -> str:
+def verify_source(model: Model, batch: Mapping[str, Tensor], path: Path | None = None) -> str:
     """The file of a model, checked on a batch: the same outputs and losses with targets, the same outputs without.
 
     Raises `ModgraphError` for a layer that cannot be copied, and where the file computes something else.
     """
-    source, mode, problems = source_of(model), model.training, list[str]()
+    source, mode, problems = source_of(model, path), model.training, list[str]()
     inputs = {name: value for name, value in batch.items() if name in model.graph.input_types}
     module = sys.modules[MODULE] = ModuleType(MODULE)  # which `dataclass` needs
     try:
