@@ -1,4 +1,4 @@
-"""Exports a model: traced, verified, described, written, and only then put in its place."""
+"""Exports a model: traces, verifies, describes and writes a bundle, and only then puts it in place."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ LARGEST = 2_000_000_000  # bytes of weights in one file; protobuf ends at 2 GiB
 
 @dataclass(frozen=True)
 class Report:
-    """What an export gave; printed, it is a short account. `seconds` are those of the export alone, without what every
-    process pays once."""
+    """The result of an export; it prints as a summary. `seconds` excludes what every process does once."""
 
     path: Path
     size: int
@@ -88,16 +87,14 @@ def export(
     description: Mapping[str, Any] | None = None,
     force: bool = False,
 ) -> Report:
-    """Write a verified bundle, and its manifest beside it as `<stem>.json`.
+    """Write a verified bundle, and its manifest next to it as `<stem>.json`.
 
-    `routing` adds the routers' records as outputs, named `<route>.<record>`; `novelty` those of novelty, as outputs
-    named `<record>.<route>`; without either, what only they need is left out. `only` are names of outputs, or patterns
-    with `*`: the bundle has these outputs alone, and nothing that only others need. `examples` are arrays by input
-    name to verify on (random ones otherwise); `description` gives `classes` by target, `preprocessing` by input,
-    and by input of tokens the `words` that ids stand for. `int8` rounds weights to eight bits after the
-    verification, and measures on `tests` (the examples otherwise) what that changes. What modgraph did not write is
-    overwritten only with `force`.
-    Raises `ModgraphError`, and then leaves what was there before.
+    `routing` adds the routers' records as outputs, named `<route>.<record>`; `novelty` adds records of novelty, named
+    `<record>.<route>`. `only` are names of outputs, or patterns with `*`: the bundle has only these and what they need.
+    `examples` are arrays by input to verify on (default: random ones). `description` gives `classes` by target,
+    `preprocessing` by input, and the `words` of ids by input of tokens. `int8` quantises weights after the
+    verification, and measures the change on `tests` (default: the examples). Files that modgraph did not write are
+    overwritten only with `force`. Raises `ModgraphError`, and then changes no file.
     """
     start_up()  # not part of the reported time
     begun = time.perf_counter()
@@ -141,7 +138,7 @@ def export(
 
 
 def exportable(model: Model, left_out: Iterable[str] = ()) -> list[Model]:
-    """The models for inference, without some outputs, that a bundle may be of, by what it does with novelty."""
+    """The models for inference that a bundle without some outputs may contain: one for each treatment of novelty."""
     pipelines = (WITHOUT_NOVELTY, BUNDLE, WITH_NOVELTY) if novelties(model.graph) else (BUNDLE,)
     first = drop_outputs(left_out)
     return [deterministic(model, (*first, *each)) for each in pipelines]
@@ -161,7 +158,7 @@ def deterministic(model: Model, pipeline: tuple[Pass, ...] = BUNDLE) -> Model:
 
 
 def _check_place(target: Path, force: bool) -> None:
-    """Raises `ModgraphError` if a bundle cannot be written there; better before the work than after."""
+    """Raise `ModgraphError` if a bundle cannot be written there, before any work is done."""
     if target.suffix != ".onnx":
         raise ModgraphError([WrongSuffix(path=str(target))])
     reason = None
@@ -177,7 +174,7 @@ def _check_place(target: Path, force: bool) -> None:
 
 
 def _check_model(model: Model) -> None:
-    """Raises `ModgraphError` if there is no inference to export: no number, or none for an example alone."""
+    """Raise `ModgraphError` if outputs depend on the batch, weights are not finite, or the model is too large."""
     graph, found = model.graph, list[Diagnostic]()
     for name, result in graph.outputs.items():
         needed = find_dependencies(graph, [result]).nodes
@@ -196,7 +193,7 @@ def _check_model(model: Model) -> None:
 
 
 def _is_over_batch(graph: Graph, node: Node) -> bool:
-    """Whether a node, or one inside a scan, makes a statistic of the batch; a state is none, nor what is made of it."""
+    """Whether a node, or one in its scan, computes a statistic of the batch; states and functions of them do not."""
     if isinstance(node, ScanNode):
         return any(_is_over_batch(node.region.graph, each) for each in node.region.graph)
     if not isinstance(node, OpNode) or isinstance(node.op, State):

@@ -1,9 +1,8 @@
-"""Discrete decisions of routing: which modules were chosen, and how close the call was.
+"""Choices of routers on the examples of a verification, and how close each call was.
 
-A router that chooses among modules records its choice (of slots: that of each), not zero where sender n's message goes
-to module m, and may record what it ranks modules by, in the same shape. Where a router records gates of zeros and ones
-and chooses no modules, and behind the choice of a route without such scores, ops choose: thresholds, and choices of k.
-Of these the values that they compare tell how close the call is.
+A router that chooses among modules records its choice [..., N, M], not zero where token n goes to module m, and may
+record the scores by which it ranks modules. Without such scores, and for gates of zeros and ones, ops choose:
+thresholds and the k largest. The values that these ops compare show how close the call is.
 """
 
 from __future__ import annotations
@@ -31,24 +30,23 @@ Batch = dict[str, Tensor]
 
 AXES = {"modules": -1, "senders": -2}
 CLOSE = 1e-5  # a gap between scores below which rounding may decide
-ROUNDS = 4  # of replacing close calls; what is still close then is compared all the same
+ROUNDS = 4  # of replacing examples with close calls; the rest is compared anyway
 
 
 def choices_of(graph: Graph) -> dict[str, Decision]:
-    """The routes, those inside scans included, whose routers choose: by the full name of the record of what was
-    chosen."""
+    """The decisions of routers that choose, in scans too, by the full name of the record of their choice."""
     choosing = (each for each in graph.decisions() if each.facts.chooses_along is not None)
     return {f"{each.label}.{name}": each for each in choosing if (name := each.record_as(*CHOICES)) is not None}
 
 
 class Decisions:
-    """What the routers of a model decided on the examples of a verification."""
+    """The choices of a model's routers on the examples of a verification."""
 
     def __init__(self, model: Model) -> None:
         self.model, self.replaced = model, 0
         self.choices = choices_of(model.graph)
         self.gates = gate_calls(model.graph)
-        self.inside = [  # what selects in pools inside pools, and along which axis
+        self.inside = [  # the routers that choose in nested pools, and the axis of their choice
             (expert.computes[route.name].router, AXES[along])  # type: ignore[attr-defined]
             for expert in (each for each in model.modules() if isinstance(each, Expert))
             for route in expert.region.graph.nodes_of(RouteNode)
@@ -62,8 +60,9 @@ class Decisions:
     def clear_calls(
         self, examples: Examples, size: int, lengths: Lengths, inside: bool = False
     ) -> tuple[Batch, Computed]:
-        """A batch of examples whose decisions hang on no rounding, and what the model makes of it; others are replaced,
-        and counted. Those of pools inside pools count where it is asked for.
+        """A batch of examples without close calls, and the model's results for it.
+
+        Examples with close calls are replaced and counted; with `inside`, also those of nested pools.
         """
         batch, used = examples.draw(0, size, lengths), size
         computed = self._compute(batch)
@@ -82,12 +81,14 @@ class Decisions:
         return batch, computed
 
     def close_inside(self, batch: Batch) -> Tensor:
-        """Which examples have a close call in a pool inside a pool, whose routes keep no records: [B]. Each is computed
-        by itself."""
+        """Whether each example has a close call in a nested pool: [B].
+
+        Routes in nested pools keep no records, so each example runs by itself.
+        """
         found, gaps = list[Tensor](), list[Tensor]()
 
         def note_gap(axis: int, module: nn.Module, operands: Any, records: Any) -> None:
-            if records.scores.numel():  # else no message came
+            if records.scores.numel():  # else the pool got no message
                 gaps.append(gap(records.choice[None], records.scores[None], axis))
 
         hooks = [router.register_forward_hook(partial(note_gap, axis)) for router, axis in self.inside]
@@ -100,7 +101,7 @@ class Decisions:
         return torch.cat(found) < CLOSE
 
     def see(self, routing: Mapping[str, Tensor]) -> None:
-        """Note the modules that a batch reached."""
+        """Record the modules that a batch reached."""
         for choice, route in self.choices.items():
             modules = routing[choice].bool().flatten(0, -2).any(0).nonzero().flatten().tolist()
             self.reached[route.pool.name].update(modules)
@@ -148,9 +149,11 @@ def _smallest(gaps: Iterable[Tensor], size: int) -> Tensor:
 
 @dataclass(frozen=True)
 class GateCall:
-    """An op that chooses values above a threshold or the k largest along an axis (counted from the last) of the values
-    `compared`, or that compares two of them. `margin` is the difference of both sides. `padding` has the axes that hold
-    padding, from 1, and the inputs with their lengths."""
+    """An op that chooses among the values `compared`: by a threshold, by the k largest, or by a comparison of two.
+
+    `along` is the axis of the choice, counted from the last. `margin` computes the difference of both sides. `padding`
+    lists the padded axes, counted from 1, with the inputs of their lengths.
+    """
 
     compared: tuple[Result, ...]
     op: Above | TopK | Comparison
@@ -159,7 +162,7 @@ class GateCall:
     margin: Arithmetic
 
     def gap(self, values: tuple[Tensor, ...], inputs: Mapping[str, Tensor]) -> Tensor:
-        """How far the closest call of each example is from being another: [B] from [B, ...]."""
+        """The margin of the closest call of each example: [B] from [B, ...]."""
         if isinstance(self.op, TopK):
             largest = values[0].movedim(self.along, -1).topk(self.op.k + 1).values
             gaps = (largest[..., -2] - largest[..., -1]).unsqueeze(-1).movedim(-1, self.along)
@@ -170,7 +173,7 @@ class GateCall:
 
 
 def gate_calls(graph: Graph) -> list[GateCall]:
-    """Those of a graph, but for what a scan does in its steps."""
+    """The gate calls of a graph, without those in scans."""
     bodies = tuple(f"{each.name}." for each in Part(graph).decisions() if each.facts.chooses_along is None)
     nodes = {node.name: node for node in graph.nodes_of(OpNode) if node.name.startswith(bodies)}
     nodes = {name: node for name, node in nodes.items() if isinstance(node.op, Above | TopK)}
@@ -181,7 +184,7 @@ def gate_calls(graph: Graph) -> list[GateCall]:
 
 
 def _find_choosing(route: RouteNode, graph: Graph) -> Iterator[OpNode]:
-    """The ops that compute the choice of a route without scores of its own; with such scores, comparisons alone."""
+    """The ops that compute the choice of a route; only thresholds and comparisons if the route has scores."""
     inputs = graph.inputs(route.name)
     kinds = Above | TopK | Comparison if inputs["scores"] == inputs["choice"] else Above | Comparison
     pending = [inputs["choice"]]
@@ -219,7 +222,7 @@ def _call(graph: Graph, node: OpNode) -> GateCall | None:
 
 
 def _is_exact(result: Result, graph: Graph) -> bool:
-    """Whether a value holds whole numbers alone: a choice, or ranks."""
+    """Whether a value has only whole numbers: a choice, or ranks."""
     node = graph[result.node]
     if not isinstance(node, OpNode):
         return False

@@ -1,12 +1,11 @@
-"""Weights of eight bits: onnxruntime's dynamic quantisation, and what it is told to round.
+"""Weights of eight bits by onnxruntime's dynamic quantisation.
 
-In a product x·W the weight is rounded when the bundle is made, each column to a scale of its own, and x whenever the
-bundle runs, to one scale for the whole tensor: what an example gives then depends a little on the rest of its batch.
-Weights are unsigned bytes, as what they multiply is: signed ones overflow on processors that add pairs of products in
-sixteen bits (AVX2 without VNNI), which gave logits of SMN that were 15 % off.
-Routers stay as they are, since their weights are few and a rounded score is another choice; so do convolutions, which
-onnxruntime computes no faster with whole numbers.
-What rounding changes is measured on examples, in ONNX Runtime on both sides.
+In a product x·W, the export quantises W, with a scale for each column. Each run quantises x, with one scale for the
+tensor, so an example's result depends a little on its batch. Weights are unsigned bytes, like x: signed ones overflow
+on processors that add pairs of products in sixteen bits (AVX2 without VNNI), which changed logits of SMN by 15 %.
+Routers keep their weights: these are few, and a rounded score may change a choice. Convolutions keep theirs, since
+onnxruntime runs them no faster in int8. The change by quantisation is measured on examples, in ONNX Runtime on both
+sides.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ PLAIN_GEMM = {"alpha": 1.0, "beta": 1.0, "transA": 0}
 
 
 def quantise(traced: Traced, model: Model) -> Traced:
-    """The same model with weights of eight bits. Raises `ModgraphError` if it has none that can be rounded."""
+    """Quantise the weights of a model. Raises `ModgraphError` if it has none that can be quantised."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    # Of routers, none; nor what the exporter has computed from weights, the normalised keys of a router for one. It
-    # keeps no names of transposed weights.
+    # Skip routers, and constants that the exporter folded from weights, such as a router's normalised keys. The
+    # exporter drops the names of transposed weights, so compare contents.
     routers = tuple(f"{node.name}." for part in model.graph.parts() for node in part.graph.nodes_of(RouterNode))
     left_out, weights = axes_of_inner_modules(model.graph), model.state_dict().items()
     known = [each.numpy() for name, each in weights if name not in left_out and not name.startswith(routers)]
@@ -70,13 +69,15 @@ def quantise(traced: Traced, model: Model) -> Traced:
 
 
 def _print(array: NDArray[Any]) -> Print:
-    """What tells an array from others."""
+    """A fingerprint of an array."""
     return array.shape, hash(array.tobytes())
 
 
 def _separate_products(model: onnx_ir.Model, rounded: Collection[Print]) -> list[str]:
-    """Let every product with a weight be a `MatMul` whose matrix no other kind of node reads, as the quantisation
-    needs it; the names of those to round."""
+    """Make every product with a weight a `MatMul` with a matrix of its own, as the quantisation needs.
+
+    Returns the names of the products to quantise.
+    """
     matrices: dict[tuple[str, bool], onnx_ir.Value] = {}
     products = []
     for node in list(model.graph.all_nodes()):
@@ -98,7 +99,7 @@ def _separate_products(model: onnx_ir.Model, rounded: Collection[Print]) -> list
 
 
 def _weight_of(node: onnx_ir.Node) -> tuple[onnx_ir.Value, bool] | None:
-    """The weight that a product multiplies with, and whether it is transposed before."""
+    """The weight of a product, and whether it is transposed; None for other nodes."""
     attributes = {name: attribute.value for name, attribute in node.attributes.items()}
     plain = all(attributes.get(name, value) == value for name, value in PLAIN_GEMM.items())
     if node.op_type not in ("MatMul", "Gemm") or not plain:
@@ -115,7 +116,7 @@ def _weight_of(node: onnx_ir.Node) -> tuple[onnx_ir.Value, bool] | None:
 
 
 def _product(node: onnx_ir.Node, matrix: onnx_ir.Value) -> onnx_ir.Node:
-    """A product in the form `x @ matrix`, what a Gemm adds in a node of its own."""
+    """Rewrite a product as `x @ matrix`; the bias of a Gemm becomes an `Add`."""
     if node.op_type == "MatMul":
         node.replace_input_with(1, matrix)
         return node
@@ -137,14 +138,14 @@ def _product(node: onnx_ir.Node, matrix: onnx_ir.Value) -> onnx_ir.Node:
 
 # ------------------------------------------------------------ what it changes
 
-BATCH = 1024  # as a bundle computes large batches, since what else is in one has its effect
+BATCH = 1024  # the batch size of bundles for many examples: results depend on it
 PRECISIONS = ("float", "int8")
-TOGETHER = 8  # examples compared with themselves alone
+TOGETHER = 8  # examples that also run one by one
 
 
 @dataclass(frozen=True)
 class Test:
-    """Examples to measure on, inputs by name, and what metrics follow from the outputs of them all."""
+    """Examples to measure on: inputs by name, and metrics of their outputs."""
 
     inputs: Arrays
     metrics: Callable[[Values], Mapping[str, float]] = lambda outputs: {}
@@ -152,7 +153,7 @@ class Test:
 
 @dataclass(frozen=True)
 class Change:
-    """What eight bits save and cost; of pairs, what was comes first.
+    """What eight bits save and cost; pairs have the old value first.
 
     `size` is the bytes of graph and weights; `metrics` are by `test.metric`; `routes` has the share of tokens that a
     router sends to other modules. `outputs` has the largest change of each output, `standalone` the largest change of
@@ -177,7 +178,7 @@ class Change:
         return "\n".join([*lines, f"int8: an example moves by {self.standalone:.2%} with the batch that it is in"])
 
     def as_json(self) -> dict[str, Any]:
-        """What the manifest says of it."""
+        """The entry of the manifest."""
         return {
             "bytes": dict(zip(PRECISIONS, self.size, strict=True)),
             "examples": self.examples,
@@ -189,12 +190,12 @@ class Change:
 
 
 def change(graph: Graph, before: Traced, after: Traced, tests: Mapping[str, Test]) -> Change:
-    """Compare two forms of a model, both with the records of its routers as outputs. Raises `ModgraphError`."""
+    """Compare a model before and after quantisation, both with records as outputs. Raises `ModgraphError`."""
     sessions = Session(before), Session(after)
     examples, standalone, metrics = 0, 0.0, dict[str, tuple[float, float]]()
     outputs = dict.fromkeys(graph.outputs, 0.0)
     choices = {decision.label: choice for choice, decision in choices_of(graph).items()}
-    counts = {name: np.zeros(2, int) for name in choices}  # of tokens that go elsewhere, and that go anywhere
+    counts = {name: np.zeros(2, int) for name in choices}  # tokens with a new choice, and all tokens
     for name, test in tests.items():
         inputs = Examples.from_arrays(graph, test.inputs).given
         assert inputs is not None
@@ -202,7 +203,7 @@ def change(graph: Graph, before: Traced, after: Traced, tests: Mapping[str, Test
         for part in parts:
             for label, count in counts.items():
                 old, new = (values[choices[label]] != 0 for values in part)
-                count += (old != new).any(-1).sum(), (old | new).any(-1).sum()  # padding goes nowhere: in neither
+                count += (old != new).any(-1).sum(), (old | new).any(-1).sum()  # padding has no choice
         was, is_ = (
             {output: np.concatenate([part[side][output] for part in parts]) for output in outputs} for side in range(2)
         )

@@ -1,5 +1,4 @@
-"""What a bundle tells of itself: the whole graph, what goes in and comes out and what is left out, how it was
-verified, and words for classes and tokens, which the graph does not know."""
+"""The manifest of a bundle: its graph, ports, omissions and verification, and names of classes and words."""
 
 from __future__ import annotations
 
@@ -24,10 +23,9 @@ from modgraph.version import VERSION
 
 
 def describe(given: Mapping[str, Any] | None, graph: Graph) -> dict[str, dict[str, Any]]:
-    """What the graph does not know: names of `classes` by target, and by input how it is made from what is measured,
-    its `preprocessing`, and which `words` its ids stand for. What is given for other targets and inputs is left out.
+    """The description of a model: `classes` by target, `preprocessing` and `words` of ids by input.
 
-    Raises `ModgraphError`.
+    Entries for other targets and inputs are dropped. Raises `ModgraphError`.
     """
     found = dict(given or {})
     return {
@@ -50,8 +48,7 @@ def _names(given: Mapping[str, Any], types: Mapping[str, TensorType], what: str)
 
 
 def find_omissions(trained: Graph, inference: Graph) -> dict[str, list[str]]:
-    """What a model has and a bundle of some of its outputs lacks: those outputs, and the inputs and targets that only
-    they go with."""
+    """The outputs of a model that a bundle lacks, and the inputs and targets that only these need."""
     needed = trained.ancestors(trained.outputs[name].node for name in inference.outputs if name in trained.outputs)
     compared = comparisons(trained)
     kept = {each.target for each in compared if each.prediction.node in needed}
@@ -63,9 +60,9 @@ def find_omissions(trained: Graph, inference: Graph) -> dict[str, list[str]]:
 
 
 def outputs_but(graph: Graph, patterns: Collection[str]) -> list[str]:
-    """The outputs of a graph that no pattern means; none where there are no patterns.
+    """The outputs of a graph that match no pattern; empty without patterns.
 
-    Raises `ModgraphError` for patterns that mean nothing.
+    Raises `ModgraphError` for patterns that match no output.
     """
     names, found = [*graph.outputs], list[UnknownOutput]()
     meant = {each: [name for name in names if each == name or fnmatchcase(name, each)] for each in patterns}
@@ -87,8 +84,11 @@ def manifest_of(
     changed: Change | None,
     left_out: Mapping[str, list[str]],
 ) -> dict[str, Any]:
-    """The manifest, ready to be written as JSON. `trained` has the targets that the inference graph lost; what was
-    verified is the model before its weights were rounded, and `int8` what that changed."""
+    """The manifest as JSON values.
+
+    `trained` has the targets that the inference graph lacks. The verification is of the model before quantisation;
+    `changed` is what quantisation changed.
+    """
     graph, targets = inference.graph, targets_of(trained)
     results = {**graph.outputs, **inference.routing_results()}
     ports = [_port(name, graph.type_of(results[name]), tensor) for name, tensor in traced.tensors.items()]
@@ -140,5 +140,5 @@ def _port(name: str, type_: TensorType, tensor: str) -> dict[str, Any]:
 
 
 def hash_of_weights(model: Model) -> str:
-    """A name for the weights: SHA-256 over names, shapes and values."""
+    """The SHA-256 digest of the weights' names, shapes and values."""
     return hash_of_values({name: tensor.contiguous().cpu().numpy() for name, tensor in model.state_dict().items()})

@@ -1,4 +1,4 @@
-"""How torch's operations are said in ONNX, where the exporter's own library does not say it."""
+"""ONNX lowerings of torch operators that the exporter's own library lacks."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from torch.onnx._internal.exporter._torchlib._torchlib_registry import get_torch
 OPSET = 20
 op: Any = onnxscript.opset20
 aten = torch.ops.aten
-ELSEWHERE = ("internal::", "torchvision::")  # names of functions for no operation of torch itself
+ELSEWHERE = ("internal::", "torchvision::")  # namespaces of functions for no operator of torch itself
 
 
 class Operators(ONNXRegistry):
-    """torch's table of what can be said in ONNX, each function of onnxscript's library read when it is looked up.
+    """torch's registry of ONNX lowerings, which parses functions of onnxscript's library lazily.
 
-    `ONNXRegistry.from_torchlib` reads five hundred of them from their sources, which takes as long as importing torch.
+    `ONNXRegistry.from_torchlib` parses five hundred of them, which takes as long as importing torch.
     """
 
     def __init__(self) -> None:
@@ -53,8 +53,7 @@ class Operators(ONNXRegistry):
 
 @functools.cache
 def operators() -> Operators:
-    """All that can be said: torch's table, and `SAID`. It is made once, since `torch.onnx.export` makes one for every
-    export."""
+    """The registry with torch's table and `SAID`, built once; `torch.onnx.export` would build one for every export."""
     registry = Operators()
     for operation, said in SAID.items():
         registry.register_op(operation, said)
@@ -62,8 +61,11 @@ def operators() -> Operators:
 
 
 def _einsum(equation: str, operands: Sequence[Any], path: Any = None) -> Any:
-    """An einsum with a letter for every axis. ONNX infers the sizes of "..." from the first operand alone, which is
-    wrong where an axis has size 1 there and more elsewhere: this squeezes such axes."""
+    """An einsum with a letter for every axis.
+
+    ONNX infers the sizes of "..." from the first operand, which is wrong if an axis has size 1 there and more in
+    another operand: squeeze such axes.
+    """
     inputs, result = equation.split("->")
     terms = [term.removeprefix("...") for term in inputs.split(",")]
     outer = [[*x.shape[: len(x.shape) - len(term)]] for x, term in zip(operands, terms, strict=True)]
@@ -96,7 +98,7 @@ def _pad_convolution(
     dilation: Sequence[int] = (1, 1),
     groups: int = 1,
 ) -> Any:
-    """A convolution whose padding is a word; an odd zero of "same" stands at the end."""
+    """A convolution with `padding` "same" or "valid"; an odd zero of "same" goes to the end."""
     stretch = zip(weight.shape[2:], dilation, strict=True)
     zeros = [by * (size - 1) if padding == "same" else 0 for size, by in stretch]
     pads = [*(each // 2 for each in zeros), *(each - each // 2 for each in zeros)]
@@ -104,8 +106,10 @@ def _pad_convolution(
 
 
 def _states(layer: Any, gates: Sequence[int], x: Any, weights: Sequence[Any], **settings: Any) -> Any:
-    """The states of all steps [B, N, H] of a layer, batch first, whose state begins at zero, as ONNX's does where
-    none is given. Rows of weights are blocks, one for each gate, here in the order of ONNX."""
+    """All states [B, N, H] of a recurrent layer from a zero state, which is ONNX's default.
+
+    `gates` permutes the blocks of rows of the weights, one for each gate, to ONNX's order.
+    """
     hidden = weights[1].shape[1]
     rows = [[op.Constant(value_ints=[row]) for row in (gate * hidden, (gate + 1) * hidden, 0)] for gate in gates]
     weights = [op.Concat(*(op.Slice(each, *block) for block in rows), axis=0) for each in weights]
@@ -117,7 +121,7 @@ def _states(layer: Any, gates: Sequence[int], x: Any, weights: Sequence[Any], **
 
 
 SAID: Mapping[Any, Callable[..., Any]] = {
-    # in the end one `Split`
+    # optimisation turns this into one `Split`
     torch.ops.modgraph.slices.default: lambda x, counts, parts: op.SplitToSequence(x, counts, axis=0),
     aten.einsum.default: _einsum,
     aten.rsub.Scalar: lambda x, other, alpha=1.0: op.Sub(op.CastLike(op.Constant(value_float=other), x), x),

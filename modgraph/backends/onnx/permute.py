@@ -1,4 +1,4 @@
-"""Choices with modules in another order: every module of a pool can be reached, whatever the examples are."""
+"""Permutations of modules: with them a verification reaches every module, whatever the examples are."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Axes = Mapping[str, int]  # of modules, by the name of a router's weight
 
 
 def axes_of_modules(graph: Graph, pools: Collection[str] | None = None) -> dict[str, int]:
-    """The weights with an axis of the modules of pools that a router selects from, some or all; and its place."""
+    """The weights with an axis of modules of pools from which routers choose, and its place; all pools by default."""
     choosing = {each.pool.name for each in graph.decisions() if each.facts.chooses_along is not None}
     wanted = choosing if pools is None else choosing & {*pools}
     return {name: of.axis for name, of in module_axes(graph).items() if any(pool.name in wanted for pool in of.pools)}
 
 
 def axes_of_inner_modules(graph: Graph) -> dict[str, int]:
-    """The same of pools inside pools, which keep no records: in other orders, all of their modules are reached."""
+    """The weights with an axis of modules of nested pools from which routers choose, and its place."""
     names = {
         region.graph.pool_of(route).axis.name
         for _, region in graph.modules()
@@ -38,7 +38,7 @@ def axes_of_inner_modules(graph: Graph) -> dict[str, int]:
 
 @contextmanager
 def permute_modules(model: Model, axes: Axes, by: int) -> Iterator[None]:
-    """Within it, what has these weights chooses module j + `by` where it would choose j, counted around."""
+    """Roll the axes of modules in a `with` block: routers choose module j + `by`, cyclically, instead of j."""
     tensors = model.state_dict(keep_vars=True)
 
     def roll(by: int) -> None:
@@ -54,7 +54,7 @@ def permute_modules(model: Model, axes: Axes, by: int) -> Iterator[None]:
 
 
 def permute_proto(proto: onnx.ModelProto, axes: Axes, by: int) -> onnx.ModelProto | None:
-    """The same in an ONNX model, which has no weights that nothing reads; None where it has none of these."""
+    """Roll the axes of modules of an ONNX model's weights; None if it has none of these weights."""
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)
     tensors = {tensor.name: tensor for tensor in copy.graph.initializer}
@@ -67,7 +67,7 @@ def permute_proto(proto: onnx.ModelProto, axes: Axes, by: int) -> onnx.ModelProt
 
 @contextmanager
 def hide_weights(graph: onnx_ir.Graph, names: Axes) -> Iterator[None]:
-    """Within it, weights look like inputs, so that none is computed into something else."""
+    """Turn weights into inputs in a `with` block, so that no optimisation folds them."""
     values = [value for value in graph.initializers.values() if value.name in names]
     tensors = [value.const_value for value in values]
     for value in values:

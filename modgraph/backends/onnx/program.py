@@ -1,8 +1,7 @@
-"""A model as a program of torch operations, each of which the exporter can say in ONNX.
+"""Captures a model as a program of torch operators that the exporter knows.
 
-torch's own way to such a program runs a captured one twice more, node by node, which takes longer than all else. Here
-operations are split only where one is left that neither the exporter knows nor `SAID` says in those that it knows, and
-of values their types are read off the capture.
+torch's own path runs a captured program twice more, node by node, which takes most of the time. This decomposes
+operators only if neither the exporter nor `SAID` knows one, and reads the types of values from the capture.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ from torch.onnx._internal.fx.passes import type_promotion
 
 aten = torch.ops.aten
 sizes: Any = _config
-Said = tuple[Any, tuple[Any, ...], dict[str, Any]]  # an operation, and what it is given
+Said = tuple[Any, tuple[Any, ...], dict[str, Any]]  # an operator and its arguments
 
 
 class NotCaptured(RuntimeError):
-    """Torch cannot follow the model; the cause says where."""
+    """torch cannot capture the model; the cause says where."""
 
 
 def program_of(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], shapes: Any, known: ONNXRegistry) -> Any:
-    """The program of a model for inputs whose axes are dynamic as `shapes` says. Raises `NotCaptured`."""
+    """Capture a model for inputs with the dynamic axes of `shapes`. Raises `NotCaptured`."""
     before = fx_config.do_not_emit_stack_traces
     fx_config.do_not_emit_stack_traces = True  # they take a tenth of the time
     try:
@@ -44,7 +43,7 @@ def program_of(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], shapes:
         if not all(_is_known(node, known) for part in _parts(program) for node in part.graph.nodes):
             program = _fx_passes.decompose_with_registry(program, known)
         table = type_promotion.TypePromotionTable()
-        for part in _parts(program):  # casts of operands that torch takes in several types, and ONNX in one alone
+        for part in _parts(program):  # cast operands of ops that in ONNX take only one dtype
             casts = type_promotion.InsertTypePromotion(part, table)
             casts.interpreter = _Promotion(part, table)
             casts.run()
@@ -56,7 +55,7 @@ def program_of(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], shapes:
 
 
 class _Promotion(type_promotion._TypePromotionInterpreter):
-    """torch's rules for operands of several types. What they cast is computed, all else is known from the capture."""
+    """torch's rules of type promotion. It computes only what they cast; other values are known from the capture."""
 
     def run_node(self, n: fx.Node) -> Any:
         if "val" not in n.meta:
@@ -69,12 +68,12 @@ class _Promotion(type_promotion._TypePromotionInterpreter):
 
 
 def _parts(program: ExportedProgram) -> list[fx.GraphModule]:
-    """A program, and the steps of its scans."""
+    """The graph modules of a program: the main one, and the steps of its scans."""
     return [module for module in program.graph_module.modules() if isinstance(module, fx.GraphModule)]
 
 
 def _is_known(node: fx.Node, known: ONNXRegistry) -> bool:
-    """Whether a node is said in ONNX as it stands, or leaves nothing behind. One that writes into a value is not."""
+    """Whether a node has an ONNX lowering or vanishes. An operator that mutates a value has none."""
     if node.op != "call_function" or node.target in (*ASSERTIONS, *SAID, *SHAPES):
         return True
     target: Any = node.target
@@ -83,7 +82,7 @@ def _is_known(node: fx.Node, known: ONNXRegistry) -> bool:
 
 
 def _say(node: fx.Node) -> None:
-    """The same in an operation that the exporter knows, or nothing where nothing is done."""
+    """Replace a node by an operator that the exporter knows, or remove it if it does nothing."""
     if node.target in SHAPES:
         source = node.all_input_nodes[0]
         lengths = ([*each.meta["val"].shape] for each in (source, node))
@@ -98,8 +97,10 @@ def _say(node: fx.Node) -> None:
 
 
 def _shape(old: list[int | str], new: list[int | str]) -> list[int] | None:
-    """New lengths in constants: 0 keeps that of the same place, -1 is what is left. Empty where nothing changes. Of
-    lengths that only a run knows there are formulas."""
+    """The shape of a reshape in constants: 0 keeps a length, -1 is inferred. Empty if nothing changes.
+
+    Lengths known only at run time are formulas. Returns None if constants cannot express the shape.
+    """
     if old == new:
         return []
     kept = [isinstance(each, str) and each == before for each, before in zip(new, old, strict=False)]

@@ -1,4 +1,4 @@
-"""From a model to an ONNX graph: torch's exporter, with names, dynamic axes, and nothing of the trace left behind."""
+"""Traces a model to an ONNX graph by torch's exporter, with the spec's names and dynamic axes."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ TRACED_BATCH = 2
 
 @dataclass(frozen=True)
 class Traced:
-    """An ONNX model, and the names of its tensors by those of outputs. Inputs keep their names."""
+    """An ONNX model, and its tensors' names by the names of outputs. Inputs keep their names."""
 
     proto: onnx.ModelProto
     tensors: dict[str, str]
 
     def only(self, outputs: Collection[str]) -> Traced:
-        """The same without other outputs, and without what only they need."""
+        """Keep only some outputs, and what they need."""
         kept = {name: tensor for name, tensor in self.tensors.items() if name in outputs}
         model = onnx_ir.from_proto(self.proto)
         model.graph.outputs[:] = [value for value in model.graph.outputs if value.name in kept.values()]
@@ -49,12 +49,12 @@ class Traced:
 
 
 class _Positional(Namespace):
-    """A model as the exporter wants it: inputs by place, outputs as a tuple. Weights keep their names."""
+    """A model for the exporter: inputs by position, outputs as a tuple. Weights keep their names."""
 
     def __init__(self, model: Model) -> None:
         super().__init__()
         self._computed = (model,)  # in a tuple, so that its weights are not registered under a second name
-        for name in ("_modules", "_parameters", "_buffers"):  # the same dictionaries: the model sees what torch changes
+        for name in ("_modules", "_parameters", "_buffers"):  # shared, so that the model sees torch's changes
             self.__dict__[name] = getattr(model, name)
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
@@ -65,20 +65,21 @@ class _Positional(Namespace):
 
 
 def start_up() -> None:
-    """Read what every process reads once, whatever it exports: imports, and the table of operators."""
+    """Do what every process needs once, whatever it exports: imports, and the table of operators."""
     with quiet():
         operators()
         import_module("torch.export._trace")
 
 
 def trace(model: Model, examples: Examples) -> Traced:
-    """The ONNX form of a model in evaluation mode, the batch and axes of any length dynamic; every record of its
-    routers is an output. Raises `ModgraphError`.
+    """Trace a model in evaluation mode. Batch and padded axes are dynamic; records of routers are outputs.
+
+    Raises `ModgraphError`.
     """
     graph, types = model.graph, model.graph.input_types
     results = {**graph.outputs, **model.routing_results()}
     example = examples.draw(0, TRACED_BATCH, examples.lengths()[-1])
-    # Names of axes are the user's, and might mean something to torch: numbers.
+    # Number the axes: a user's name might mean something to torch.
     batch = torch.export.Dim("batch", min=1)
     axes = {axis: torch.export.Dim(f"axis{at}", min=1) for at, axis in enumerate(find_padded_axes(graph))}
     dynamic = tuple(
@@ -110,7 +111,7 @@ def trace(model: Model, examples: Examples) -> Traced:
 
 
 def _rename(graph: onnx_ir.Graph, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-    """Give inputs and outputs the spec's names; what the exporter called so gets another name."""
+    """Give inputs and outputs the spec's names; other values with these names get new ones."""
     ends = {*graph.inputs, *graph.outputs}
     inner = [value for node in graph.all_nodes() for value in node.outputs] + list(graph.initializers.values())
     inner += [value for part in graph.subgraphs() for value in (*part.inputs, *part.initializers.values())]
@@ -130,7 +131,7 @@ def _rename(graph: onnx_ir.Graph, inputs: Sequence[str], outputs: Sequence[str])
 
 
 def strip_metadata(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Without stack traces, and without intermediate shapes, which the trace's sizes would fix."""
+    """Remove stack traces and intermediate shapes, which have the sizes of the trace."""
     parts = [proto.graph, *proto.functions]
     for part in parts:
         del part.value_info[:]
@@ -143,7 +144,7 @@ def strip_metadata(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _reason(error: BaseException) -> str:
-    """What lies at the bottom of an exporter's error, in a line."""
+    """The first line of the root cause of an exporter's error."""
     while error.__cause__ is not None:
         error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -152,7 +153,7 @@ def _reason(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keeps the exporter's progress and warnings from the user; its errors are exceptions."""
+    """Suppress the exporter's progress and warnings; its errors are exceptions."""
     previous = logging.root.manager.disable
     logging.disable(logging.WARNING)
     chatter = io.StringIO()

@@ -1,8 +1,7 @@
-"""Compares an exported model with torch before the export counts.
+"""Compares an exported model with torch before an export counts.
 
-Mistakes of an export are silent: a Python loop over a dynamic axis keeps the traced length, and
-`scatter_reduce(..., "mean", include_self=False)` computes something else. So outputs are compared at several batch
-sizes.
+Faults of an export are silent: a Python loop over a dynamic axis keeps the traced length, and
+`scatter_reduce(..., "mean", include_self=False)` computes something else. So this compares at several batch sizes.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.inspect.cost import cost_of
 from modgraph.ir import weights_of
 
-MANY, LESS = 64, 4  # examples of the largest batch, as many as `MACS` allow
+MANY, LESS = 64, 4  # bounds of the largest batch, which `MACS` limits
 MACS = 25_000_000_000  # multiply-accumulates of a batch
-TOGETHER = 3  # examples compared with themselves alone
+TOGETHER = 3  # examples that also run one by one
 TOLERANCE = 1e-4  # of the tensor's largest magnitude
 
 Values = dict[str, NDArray[Any]]
@@ -39,9 +38,12 @@ Values = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Verified:
-    """What was found: the worst error relative to a tensor's largest magnitude, examples replaced because a decision
-    was too close to compare, modules that were never reached, and those that only other orders of modules reached.
-    `inputs` are a batch of the comparison, of which torch makes `expected`."""
+    """The result of a verification.
+
+    `worst` is the largest error relative to a tensor's largest magnitude. `replaced` counts examples with close calls.
+    `unreached` are modules that no example reached, `permuted` those that only permutations of modules reached.
+    `inputs` is a batch of the comparison, `expected` torch's results for it.
+    """
 
     batches: tuple[int, ...]
     lengths: tuple[Mapping[str, int], ...]
@@ -55,7 +57,7 @@ class Verified:
 
 @torch.no_grad()
 def verify(model: Model, traced: Traced, examples: Examples) -> Verified:
-    """Compare decisions and outputs at several batch sizes, and examples alone with examples together.
+    """Compare choices and outputs at several batch sizes, and examples one by one with a batch.
 
     Raises `ModgraphError`.
     """
@@ -78,7 +80,7 @@ def verify(model: Model, traced: Traced, examples: Examples) -> Verified:
 
 
 class _Comparison:
-    """Torch against ONNX Runtime: what was found wrong, and the worst error."""
+    """A comparison of torch with ONNX Runtime: diagnostics found, and the worst error."""
 
     def __init__(self, model: Model, traced: Traced, examples: Examples) -> None:
         self.model, self.traced, self.examples = model, traced, examples
@@ -89,8 +91,10 @@ class _Comparison:
     def compare(
         self, session: Session, size: int, lengths: Lengths, inside: bool = False
     ) -> tuple[Values, Computed, Values]:
-        """Hold the results of one batch against each other; gives it, torch's and ONNX Runtime's. What differs may hang
-        on a close call in a pool inside a pool: without these, it is compared once more."""
+        """Compare the results of one batch; returns it, torch's results and ONNX Runtime's.
+
+        A difference may come from a close call in a nested pool, so it is compared again without such examples.
+        """
         batch, computed = self.decisions.clear_calls(self.examples, size, lengths, inside)
         expected, inputs = _arrays({**computed.outputs, **computed.routing}), _arrays(batch)
         found = session.run(inputs)
@@ -108,9 +112,9 @@ class _Comparison:
         return inputs, computed, found
 
     def permute(self, size: int) -> dict[str, list[int]]:
-        """Compare with modules in other orders, of those routers that have not reached all; gives what is reached so.
+        """Compare with permuted modules where some are unreached; returns the modules that this reaches.
 
-        Two turns, since a router decides otherwise once those before it do; modules inside modules are turned once.
+        Each pool is rolled twice around, since routers depend on earlier ones; nested pools once.
         """
         before, graph = self.decisions.find_unreached(), self.model.graph
         inner = axes_of_inner_modules(graph)
@@ -139,7 +143,7 @@ def _disagreements(errors: Mapping[str, float], batch: int) -> list[Diagnostic]:
 
 
 def verify_bundle(verified: Verified, exact: bool, path: Any) -> None:
-    """Compute one batch with a written bundle, as its users will run it, and compare it where it must be `exact`.
+    """Run one batch with a written bundle, as users will; compare results if they must be `exact`.
 
     Raises `ModgraphError`.
     """
@@ -152,10 +156,9 @@ def verify_bundle(verified: Verified, exact: bool, path: Any) -> None:
 
 
 def relative_errors(expected: Values, found: Values) -> dict[str, float]:
-    """Largest difference of each tensor, relative to its largest magnitude; infinite where shapes differ.
+    """The largest difference of each tensor, relative to its largest magnitude; infinite if shapes differ.
 
-    Where neither is a number, or both are the same infinity, they agree. Raises `ModgraphError` for a tensor without
-    any finite value.
+    NaNs agree with NaNs, and infinities with equal ones. Raises `ModgraphError` for a tensor without finite values.
     """
     errors = {}
     for name, theirs in expected.items():
@@ -189,7 +192,7 @@ class Session:
             self.runtime = ort.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
     def run(self, inputs: Values) -> Values:
-        """Outputs by name, of inputs by name. Raises `ModgraphError`."""
+        """Run the model: inputs by name give outputs by name. Raises `ModgraphError`."""
         with _wrap_errors():
             results = self.runtime.run(list(self.tensors.values()), inputs)
         return dict(zip(self.tensors, results, strict=True))

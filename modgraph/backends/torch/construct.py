@@ -20,9 +20,9 @@ from modgraph.nn.names import keep_names
 
 
 def resolve(path: str) -> Any:
-    """What an import path such as `torch.nn.Linear` names. Paths come from declarations, never from a spec.
+    """Import the object at a path such as `torch.nn.Linear`. Paths come from declarations, never from a spec.
 
-    Raises `ModgraphError` where that of an installed package fails.
+    Raises `ModgraphError` if the import of an installed package fails.
     """
     home, _, name = path.rpartition(".")
     try:
@@ -35,18 +35,17 @@ def resolve(path: str) -> Any:
 
 
 def construct(signature: Signature) -> Any:
-    """The torch module of a bound declaration, its weights not yet set."""
+    """Construct the torch module of a bound declaration; its weights are uninitialised."""
     path, positional, named = signature.constructor()
     return resolve(path)(*positional, **named)
 
 
 class Namespace(nn.Module):
-    """A name with modules and arrays below it, so that state dicts have hierarchical names.
+    """A module that only holds modules and parameters, so that state dicts have hierarchical names.
 
-    `namespace[key]` is what it has below it by name. A name that torch uses for an attribute of its own, such as
-    `type`, gets another attribute, `type_`, and stays in state dicts. Subclasses set their own attributes before they
-    register anything here.
-    `functions` are modules without weights that it calls, and that follow it into training.
+    `namespace[key]` is the entry of that name. A name that torch claims, such as `type`, gets another attribute,
+    `type_`, and keeps its name in state dicts. Subclasses set their own attributes before they register anything.
+    `functions` are modules without weights that it calls; they follow its training mode.
     """
 
     def __init__(self) -> None:
@@ -60,7 +59,7 @@ class Namespace(nn.Module):
         return super().train(mode)
 
     def __getitem__(self, name: int | str) -> Any:
-        """What it has directly below a name, or a round by its key."""
+        """The entry of a name, or a round by its key."""
         return getattr(self, attribute(self, str(name)))
 
     def __iter__(self) -> Iterator[nn.Module]:
@@ -70,8 +69,10 @@ class Namespace(nn.Module):
         return show(self)
 
     def put(self, path: str, module: Any, homes: Mapping[str, Namespace] | None = None, above: str = "") -> Any:
-        """Register a module below this one, or an array that is learnt, under a dotted path; `homes` are namespaces for
-        paths on the way. Those of `above` begin with this."""
+        """Register a module or a learned array under a dotted path.
+
+        `homes` are namespaces for intermediate paths; `above` is the path of this namespace.
+        """
         first, _, rest = path.partition(".")
         name = self._attribute_for(first)
         if not rest and isinstance(module, Parameter):
@@ -87,7 +88,7 @@ class Namespace(nn.Module):
         return inner.put(rest, module, homes, f"{above}.")
 
     def is_free(self, path: str) -> bool:
-        """Whether nothing is registered under a dotted path, and something can be."""
+        """Whether a dotted path is free and can be registered."""
         first, _, rest = path.partition(".")
         inner = self._modules.get(attribute(self, first))
         if inner is None or not rest:
@@ -95,7 +96,7 @@ class Namespace(nn.Module):
         return isinstance(inner, Namespace) and inner.is_free(rest)
 
     def sort(self, ranks: Mapping[str, int], above: str = "") -> None:
-        """Put all below this namespace in the order of the ranks of their paths, which begin with `above`."""
+        """Sort all entries by the ranks of their paths; `above` is the path of this namespace."""
         names = {each: name for name, each in self.renamed.items()}
         for kept in (self._modules, self._parameters):
             places = {each: f"{above}{names.get(each, each)}" for each in kept}
@@ -125,12 +126,12 @@ class Namespace(nn.Module):
 
 
 def attribute(module: nn.Module, name: str) -> str:
-    """The attribute under which a module keeps a name."""
+    """The attribute of a module for a name."""
     return module.renamed.get(name, name) if isinstance(module, Namespace) else name
 
 
 def attribute_path(root: nn.Module, path: str) -> str:
-    """The attributes under which a module keeps a dotted path of names."""
+    """The dotted path of attributes for a dotted path of names."""
     found, here = list[str](), root
     for name in path.split("."):
         found.append(attribute(here, name))
@@ -139,7 +140,7 @@ def attribute_path(root: nn.Module, path: str) -> str:
 
 
 def build_shared(pool: PoolNode) -> Namespace | None:
-    """What the modules of a pool have in common, by the owner of the weights in its region."""
+    """The modules that the modules of a pool share, by the owner of their weights in the region; None without any."""
     shared = Namespace()
     if not pool.is_homogeneous:
         return None
@@ -152,7 +153,7 @@ def build_shared(pool: PoolNode) -> Namespace | None:
 
 
 def expert_module(region: Graph, node: OpNode, shared: Namespace | None) -> Any:
-    """One op of one module of a pool; where the op shares weights, only its own part."""
+    """The torch module of one op of a pool's module; if the op shares weights, only its own part."""
     signature = region.signature(node)
     if shared is None or not any(weight.shared for weight in node.op.all_weights()):
         return construct(signature)

@@ -1,4 +1,4 @@
-"""How each node of a graph is computed: torch modules, made once for each name of weights."""
+"""The torch modules that compute the nodes of a graph, one for each name of weights."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ Compute = Callable[..., Any]
 
 
 class Nodes:
-    """Registers the modules of a graph and of its scans in a model, or those of a pool's module in it. Things of one
-    name are one module; `shared` is what the modules of a pool have in common."""
+    """Registers the modules of a graph and its scans in a model, or those of a region in a pool's module.
+
+    Nodes with one name of weights share a module. `shared` are the weights that the modules of a pool share.
+    """
 
     def __init__(self, model: Namespace, shared: Namespace | None = None) -> None:
         self.model = model
@@ -37,8 +39,10 @@ class Nodes:
         self.classes: dict[int, type[Instance]] = {}  # by the numbers of definitions
 
     def steps(self, graph: Graph, author: Graph) -> Steps:
-        """The steps of a model's graph; those of each call belong to an instance. All that has weights in the author's
-        graph is registered, in its order, whatever became of the nodes."""
+        """The steps of a model's graph; the steps of a call belong to an instance.
+
+        All weights of the author's graph are registered, in its order, whatever passes made of the nodes.
+        """
         self.bodies[""] = body_of(graph)
         self.definitions = definitions_of(graph)
         self._open(graph, self.bodies[""], self.model)
@@ -51,7 +55,7 @@ class Nodes:
         return steps
 
     def register(self, graph: Graph, computed: Graph) -> None:
-        """Register what has weights in the order of the author's graph, each as it is computed."""
+        """Register the modules with weights in the order of the author's graph, as the computed graph has them."""
         known = {node.name: node for node in computed}
         for node in graph:
             match node, known.get(node.name, node):

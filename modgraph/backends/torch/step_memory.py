@@ -1,4 +1,4 @@
-"""The memory of a training step, measured: the step runs on tensors that have shapes and no numbers."""
+"""Measures the memory of a training step, which runs on fake tensors: with shapes and without numbers."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ from modgraph.nn.choice_routes import ChoiceGrouped, ChoicePerModule
 from modgraph.ops.sequence import Recurrent
 from modgraph.passes.likelihoods import with_likelihoods
 
-BYTES = {"float32": 4, "bfloat16": 4, "float64": 8}  # of a number of a weight: bfloat16 is of the arithmetic alone
+BYTES = {"float32": 4, "bfloat16": 4, "float64": 8}  # per weight: bfloat16 is only for arithmetic
 ops: Any = torch.ops.aten
 PAGE = 4096
-SHORTER = (8, 12, 16)  # steps of a loop that are measured; what more of them take follows
+SHORTER = (8, 12, 16)  # measured numbers of steps of a loop; larger ones are extrapolated
 
 
 def memory_of(graph: Graph, step: TrainingStep, lengths: Mapping[str, int] | None = None) -> Memory:
-    """The memory of a training step, axes of any length taken at the given lengths (1 where none is given).
+    """The memory of a training step, with padded axes of the given lengths (default 1).
 
-    Raises `ModgraphError` where a length does not fit, or an op needs numbers.
+    Raises `ModgraphError` if a length does not fit, or an op needs numbers.
     """
     return _memory(Rehearsal(graph, step.precision), step, lengths or {})
 
 
 def largest_batch(graph: Graph, step: Callable[[int], TrainingStep], lengths: Mapping[str, int], size: int) -> int:
-    """The largest batch whose step holds at most so many bytes at once; 0 where a single example takes more."""
+    """The largest batch whose step needs at most `size` bytes; 0 if one example needs more."""
     rehearsal = Rehearsal(graph, step(1).precision)
     return last_below(cache(lambda batch: _memory(rehearsal, step(batch), lengths).peak), size)
 
 
 class StepBytes(NamedTuple):
-    """Bytes of a step: its batch, what autograd keeps, and the most at once, forwards and in all."""
+    """Bytes of a step: its batch, the tensors that autograd saves, and the peaks of the forward pass and of all."""
 
     examples: int
     kept: int
@@ -56,8 +56,11 @@ class StepBytes(NamedTuple):
 
 
 class Rehearsal:
-    """A model without numbers, to take steps with. What has no loss is trained on its outputs; where decisions are
-    sampled, an algorithm descends on how likely they and the targets are."""
+    """A model of fake tensors that takes steps.
+
+    Without losses it trains on outputs. If decisions are sampled, it trains on the log-likelihoods of decisions and
+    targets.
+    """
 
     def __init__(self, graph: Graph, precision: str, lowering: str | None = None) -> None:
         self.graph, self.half = graph, precision == "bfloat16"
@@ -75,7 +78,7 @@ class Rehearsal:
                 self.model.load_state_dict(doubled, assign=True)
 
     def measure(self, batch: int, lengths: Mapping[str, int], learns: bool = True, page: int = PAGE) -> StepBytes:
-        """Those of a step, or of a forward pass of inference if it does not learn. Raises `ModgraphError`."""
+        """Measure a step, or a forward pass of inference unless it `learns`. Raises `ModgraphError`."""
         long = next((axis for axis in sorted(self.loops) if lengths.get(axis, 1) > SHORTER[-1]), None)
         if long is None:
             try:
@@ -117,7 +120,7 @@ class Rehearsal:
 
 def _memory(rehearsal: Rehearsal, step: TrainingStep, lengths: Mapping[str, int]) -> Memory:
     graph, number = rehearsal.graph, BYTES[step.precision]
-    cost_of(graph, lengths)  # tells of lengths that do not fit
+    cost_of(graph, lengths)  # reports lengths that do not fit
     weights = weights_of(graph)
     trained = [each.count for each in weights if not each.buffer and not each.frozen]
     weight_bytes, gradients = number * sum(weight.count for weight in weights), number * sum(trained)
@@ -130,7 +133,7 @@ def _memory(rehearsal: Rehearsal, step: TrainingStep, lengths: Mapping[str, int]
 
 
 def _find_unrolled_axes(graph: Graph) -> Iterator[str]:
-    """The axes of any length along which torch computes one step after another."""
+    """The padded axes along which torch runs step by step."""
     for part in graph.parts():
         for node in part.graph:
             if isinstance(node, ScanNode) or (isinstance(node, OpNode) and isinstance(node.op, Recurrent)):
@@ -139,18 +142,17 @@ def _find_unrolled_axes(graph: Graph) -> Iterator[str]:
 
 
 def _extrapolate(found: tuple[int, ...], length: int) -> int:
-    """The value at a length, from those at the shorter ones: a polynomial of degree 2, as attention's is."""
+    """Extrapolate the values at `SHORTER` to a length by a polynomial of degree 2, as for attention."""
     first, second, third = found
     at, gap = (length - SHORTER[0]) / (SHORTER[1] - SHORTER[0]), third - 2 * second + first
     return round(first + at * (second - first) + at * (at - 1) / 2 * gap)
 
 
 class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts the bytes of the storages that are alive, the most at once, and those that autograd keeps, but for some
-    that are there before.
+    """Counts the bytes of live storages, their peak, and those that autograd saves, without `known` ones.
 
-    It answers for numbers that are not there: choices are spread evenly over modules, whatever else is looked
-    for is found everywhere, and any other number is zero.
+    It invents the numbers that fake tensors lack: choices spread evenly over modules, other masks are true everywhere,
+    and other numbers are zero.
     """
 
     def __init__(self, known: Iterable[Tensor], page: int = PAGE) -> None:
@@ -184,7 +186,7 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return tensor
 
     def enter_module(self, module: nn.Module, given: tuple[Any, ...]) -> None:
-        """Note what share of all pairs of senders and modules a route will look for."""
+        """Note the share of all pairs of tokens and modules that a route will choose."""
         if isinstance(module, ChoiceGrouped | ChoicePerModule):
             tokens, pool, router = given[:3]
             all_ = tokens.shape[-1 - pool.rank] if isinstance(router, ExpertChoice) else len(pool)
@@ -206,7 +208,7 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return found
 
     def _pairs(self, x: Tensor) -> Tensor:
-        """Where x is not zero, as the share says: of modules in rows, as many for each."""
+        """The indices of x that are not zero, as many as the share, spread evenly over rows (modules)."""
         total = round(x.numel() * self.share)
         rows = x.shape[0]
         self.counts = iter([total // rows + (row < total % rows) for row in range(rows)])
@@ -214,8 +216,10 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _workspace(shape: Sequence[int], hidden: int, page: int) -> int:
-    """Bytes that oneDNN's LSTM kernel keeps: gates, states, cells and what goes into each step, of two layers where one
-    reads the other, their rows laid out by 64 bytes, each array by pages."""
+    """Bytes that oneDNN's LSTM kernel keeps: gates, states, cells and inputs of each step.
+
+    Rows are aligned to 64 bytes, arrays to pages.
+    """
     steps, examples, width = shape
     of_step = [examples * steps * row for row in (_pad_row(4 * hidden), _pad_row(hidden))]
     rows = hidden, hidden, *[_pad_row(max(width, hidden))] * 3
@@ -224,6 +228,6 @@ def _workspace(shape: Sequence[int], hidden: int, page: int) -> int:
 
 
 def _pad_row(numbers: int) -> int:
-    """The length of a row: a multiple of 16, but not of 256, which would fall into the same places of a cache."""
+    """The padded length of a row: a multiple of 16, but not of 256, which would collide in the cache."""
     found = -(-numbers // 16) * 16
     return found if found % 256 else found + 16

@@ -1,5 +1,4 @@
-"""Writes what a body computes: calls of definitions, rounds that follow each other as a loop, and scans, whose step is
-a function within the function."""
+"""Writes the statements of a body: calls of definitions, rounds as loops, and scans with nested functions."""
 
 from __future__ import annotations
 
@@ -27,8 +26,11 @@ Values = Sequence[Sequence[Result]]  # of each round
 
 @dataclass
 class Defined:
-    """A definition as the file has it: its name, whether its instances hold anything, the places of what it borrows
-    among all that a body has outside."""
+    """A definition in the file.
+
+    `holds` says that its instances hold modules or parameters. `borrowed` are the places of its arguments among the
+    paths that a body uses outside its weights.
+    """
 
     name: str = ""
     is_function: bool = False
@@ -37,7 +39,7 @@ class Defined:
 
 
 def write_items(writer: Writer, items: Sequence[Item], condition: str = "") -> None:
-    """The lines of some items; of those that may lack targets below a condition."""
+    """Write items; those that need targets go under a condition."""
     layout = writer.layout
 
     def is_optional(item: Item) -> bool:
@@ -76,7 +78,7 @@ def _write(writer: Writer, items: Sequence[Item]) -> None:
 
 
 def outside(layout: Layout, body: Body) -> list[str]:
-    """The paths of what a body uses that does not stand below its weights, each once."""
+    """The paths of modules that a body uses outside its weights, each once."""
     assert body.call is not None
     return [path for path in dict.fromkeys(_paths(layout, body)) if not path.startswith(f"{body.call.weights}.")]
 
@@ -125,7 +127,7 @@ def _write_call(writer: Writer, body: Body) -> None:
 
 
 def _loop_of(layout: Layout, item: Item) -> object:
-    """The same for rounds of one loop."""
+    """A key that is equal for the rounds of one loop."""
     if not isinstance(item, Body) or item.call is None or item.call.kind != "round":
         return id(item)
     path = item.call.weights.rpartition(".")[0]
@@ -133,7 +135,7 @@ def _loop_of(layout: Layout, item: Item) -> object:
 
 
 def _find_carried(takes: Values, gives: Values) -> dict[int, int] | None:
-    """Which results of a round the next one takes, by the place of the operand; None where rounds differ otherwise."""
+    """The results of a round that the next one takes, by the place of the operand; None if rounds differ otherwise."""
     found: dict[int, int] = {}
     for at, first in enumerate(takes[0]):
         if all(each[at] == first for each in takes):
@@ -147,7 +149,7 @@ def _find_carried(takes: Values, gives: Values) -> dict[int, int] | None:
 
 
 def _write_loop(writer: Writer, run: Sequence[Body], takes: Values, gives: Values, carried: dict[int, int]) -> bool:
-    """Rounds as a loop, if they differ in what the round before gives alone."""
+    """Write rounds as a loop, if they differ only in the results of the round before; returns whether they do."""
     layout, lines = writer.layout, writer.lines
     if len({writer.file.key(writer, each) for each in run}) > 1:
         return False
@@ -185,7 +187,7 @@ def _write_loop(writer: Writer, run: Sequence[Body], takes: Values, gives: Value
 
 
 def _first_value(writer: Writer, takes: Values, gives: Values, at: int, of: int) -> str:
-    """The variable that each round gives the next, with its first value."""
+    """Write the initial value of a loop-carried variable, and return the variable."""
     lines, first = writer.lines, takes[0][at]
     said = lines.values[first]
     is_last = lines.left[first] <= 1 and isinstance(said, ast.Name) and said.id not in lines.pending()
@@ -200,7 +202,7 @@ def _first_value(writer: Writer, takes: Values, gives: Values, at: int, of: int)
 
 
 def _loop_header(writer: Writer, run: Sequence[Body], defined: Defined) -> tuple[str, str, str] | None:
-    """The loop's variable, what it goes over, and what is called if that is not the variable."""
+    """The loop's variable, its iterable, and the called function if that is not the variable; None if no loop fits."""
     call, tree, root = run[0].call, writer.tree, writer.root
     assert call is not None
     if not defined.holds:

@@ -1,4 +1,4 @@
-"""How ops without weights are said in a line of torch. What is not here is copied as the module that it is."""
+"""Ops without weights as torch expressions. Modules without a rule here are vendored."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ Masks = Sequence[Expression | None]
 
 @dataclass(frozen=True)
 class Value:
-    """A value: the expression that gives it, how many axes an example has, whether it has none of examples, and whether
-    it is away from zero."""
+    """An expression `said`, the rank of an example, and two facts.
+
+    `is_bare` values have no axis of examples; `is_apart` values are bounded away from zero.
+    """
 
     said: Expression
     rank: int = 0
@@ -34,7 +36,7 @@ Rule = str | Callable[[Any, Sequence[Value], Vendored], Template]
 
 
 def text(template: str, *values: Expression) -> Expression:
-    """An expression with others in the places `_0`, `_1`, … of a template."""
+    """Parse a template, and substitute expressions for `_0`, `_1`, …."""
     places = {f"_{at}": value for at, value in enumerate(values)}
 
     class Filled(ast.NodeTransformer):
@@ -46,12 +48,12 @@ def text(template: str, *values: Expression) -> Expression:
 
 
 def name(of: str) -> Expression:
-    """A name, or any other expression, from its text."""
+    """Parse a name or another expression."""
     return ast.parse(of, mode="eval").body
 
 
 def call_of(function: str, arguments: Sequence[Expression], **named: Expression | None) -> Expression:
-    """A call; arguments by name that are None are left out."""
+    """A call; named arguments that are None are dropped."""
     keywords = [ast.keyword(key, value) for key, value in named.items() if value is not None]
     return ast.Call(name(function), [*arguments], keywords)
 
@@ -62,7 +64,7 @@ def apply_mask(value: Expression, mask: Expression | None, otherwise: float = 0.
 
 
 def expand(value: Value, like: Expression, rank: int, inside: bool) -> Expression:
-    """What is the same for all examples, for as many as a value has, of which one example has so many axes."""
+    """Expand a value without an axis of examples to the outer axes of `like`, whose examples have `rank` axes."""
     kept = "".join(", -1" for _ in range(value.rank))
     outer = "len(_1)" if not inside else f"*_1.shape[:-{rank}]" if rank else "*_1.shape"
     return text(f"_0.expand({outer}{kept})", value.said, like)
@@ -81,7 +83,7 @@ def formula(module: Any, values: Sequence[Value], masks: Masks, vendored: Vendor
 
 
 def is_apart(module: Any, values: Sequence[Value]) -> bool:
-    """Whether what a module gives is away from zero: a bound of its numbers is above zero."""
+    """Whether the results of a module are bounded away from zero."""
     if isinstance(module, library.Clamp):
         return module.least is not None and module.least > 0
     if isinstance(module, library.Arithmetic) and module.symbol == "maximum":
@@ -127,7 +129,7 @@ def transpose_of(module: library.Transpose, values: Sequence[Value], vendored: V
 
 
 def contraction_of(module: library.Contract, values: Sequence[Value], vendored: Vendored) -> Template:
-    """A map of vectors by a matrix that is the same for all examples; an equation for other products."""
+    """`F.linear` for a matrix that all examples share; an einsum for other products."""
     if module.aligned or not values[1].is_bare or module.free[1] != 1:
         return "torch.einsum({equation}, _0, _1)"
     sides = (f"_{at}" + ("" if axis == -1 else f".movedim({axis}, -1)") for at, axis in enumerate(module.over))
@@ -135,14 +137,14 @@ def contraction_of(module: library.Contract, values: Sequence[Value], vendored: 
 
 
 def cross_entropy_of(module: library.CrossEntropy, values: Sequence[Value], vendored: Vendored) -> Template:
-    """That of one label for each example, all of which count alike; None for others."""
+    """torch's cross-entropy for one label per example without weights or ignored labels; None otherwise."""
     plain = not module.weights and module.ignore is None and not module.since and not module.missing
     one = values[1].rank == 0 and not values[0].is_bare
     return "F.cross_entropy(_0, _1.long(), reduction='none')" if plain and one else None
 
 
 def importance_of(module: library.Importance, values: Sequence[Value], vendored: Vendored) -> Template:
-    """That of one route, or of two."""
+    """The sum for one or two routes; None for more."""
     flat = "flatten(1, -2).sum(1)" if module.over == "example" else "flatten(0, -2).sum(0)"
     if len(values) > 2 or any(value.is_bare for value in values):
         return None

@@ -1,4 +1,4 @@
-"""The lines of a function: a line for each value that is read more than once, or that the author named."""
+"""The lines of a function: one for each value that is read more than once or named by the author."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from modgraph.backends.torch.source.formulas import Expression, name
 from modgraph.backends.torch.source.text import free, number_names, prose
 from modgraph.ir import Result
 
-DEEP = 60  # an expression that is longer has a name of its own
+DEEP = 60  # longer expressions get a variable
 
 
 class Lines:
-    """The lines so far, and what values are called in them. `word` says what the author calls a value."""
+    """The lines so far, and the variables of values. `word` returns the author's name of a value."""
 
     def __init__(self, word: Callable[[Result], str]) -> None:
         self.word = word
@@ -29,17 +29,17 @@ class Lines:
         self.words: dict[Result, str] = {}  # what values are called that a loop begins with
 
     def fresh_name(self, called: str) -> str:
-        """A name that nothing else has from here on."""
+        """Reserve a new name like `called`."""
         called = free(called, self.taken)
         self.taken.add(called)
         return called
 
     def pending(self) -> set[str]:
-        """The variables in values that stand in no line yet."""
+        """The variables in values that no line contains yet."""
         return {each.id for one in self.waiting for each in ast.walk(self.values[one]) if isinstance(each, ast.Name)}
 
     def name_for(self, result: Result) -> str:
-        """A variable for a value, perhaps one whose value nothing reads any more."""
+        """A variable for a value; it may reuse one whose value is dead."""
         pending = self.pending()
         for called in number_names(free(self.words.get(result) or self.word(result), ())):
             old = self.owners.get(called, [])
@@ -51,13 +51,13 @@ class Lines:
         return called
 
     def give(self, result: Result, called: str) -> None:
-        """A value under a name, which it keeps as long as something reads it."""
+        """Let a variable hold a value."""
         self.values[result] = name(called)
         self.owners.setdefault(called, []).append(result)
         self.taken.add(called)
 
     def set(self, result: Result, said: Expression, shape: str, stays: bool, deep: int = DEEP) -> None:
-        """A value: in a line, unless it is short, read once and `stays` where it is read."""
+        """Write a value in a line, unless it is short, read once and `stays` where it is read."""
         if not self.left[result] and stays:
             return
         if isinstance(said, ast.Name) and said.id in self.owners:
@@ -70,39 +70,39 @@ class Lines:
             self.assign(result, said, shape)
 
     def wait(self, result: Result, said: Expression) -> None:
-        """A value that stands where it is read."""
+        """Inline a value where it is read."""
         self.values[result] = said
         self.waiting[result] = None
 
     def assign(self, result: Result, said: Expression, shape: str = "") -> None:
-        """A value in a line of its own, and behind it its shape."""
+        """Write an assignment of a value, with its shape as a comment."""
         called = self.name_for(result)
         self.values[result] = name(called)
         self.line(f"{called} = {ast.unparse(said)}" + (f"  # {prose(shape)}" if shape else ""))
 
     def set_all(self, results: Sequence[Result], said: Expression) -> None:
-        """Several values that are computed at once; those that nothing reads have no name."""
+        """Write an assignment of several values; dead ones go to `_`."""
         names = [self.name_for(each) if self.left[each] else "_" for each in results]
         for each, called in zip(results, names, strict=True):
             self.values[each] = name(called)
         self.line(f"{', '.join(names)}{',' if len(names) == 1 else ''} = {ast.unparse(said)}")
 
     def read(self, result: Result) -> Expression:
-        """The expression for a value, which is read once more."""
+        """The expression for a value; counts as a read."""
         self.left[result] -= 1
         if self.left[result] <= 0:
             self.waiting.pop(result, None)
         return self.values[result]
 
     def variable(self, result: Result) -> str:
-        """The variable that holds a value; this does not count as a reading."""
+        """The variable that holds a value; does not count as a read."""
         if not isinstance(self.values[result], ast.Name):
             self.waiting.pop(result, None)
             self.assign(result, self.values[result])
         return ast.unparse(self.values[result])
 
     def bind(self, said: Expression, word: str) -> Expression:
-        """A variable for an expression that is said several times."""
+        """Assign an expression that occurs several times to a variable."""
         if isinstance(said, ast.Name):
             return said
         called = self.fresh_name(word)
@@ -114,7 +114,7 @@ class Lines:
 
     @contextmanager
     def indent(self, head: str) -> Iterator[None]:
-        """Put the lines written within it below another."""
+        """Indent the lines of a `with` block under a head."""
         at = len(self.lines)
         yield
         if len(self.lines) > at:
@@ -122,8 +122,7 @@ class Lines:
 
     @contextmanager
     def guard(self, condition: str) -> Iterator[None]:
-        """Put the lines written within it under an `if`; values that are read behind it are None otherwise, masks are
-        forgotten."""
+        """Put the lines of a `with` block under an `if`; live values are None in its `else`, and masks are dropped."""
         masks, known = dict(self.masks), set(self.values)
         with self.indent(f"if {condition}:"):
             yield

@@ -1,7 +1,6 @@
-"""Definitions of a library with all that they need, as text: what a file must contain to be standalone.
+"""Vendored definitions: library functions and classes as text, with all dependencies, for a standalone file.
 
-A class keeps the methods that something calls. Definitions of one name from several files are told apart by the name
-of their file.
+A class keeps only the methods that something calls. Definitions with equal names get the name of their file as suffix.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ Meaning = ast.stmt | Place | str  # a definition, the place of one elsewhere, or
 
 @cache
 def module(name: str) -> dict[str, Meaning]:
-    """What the names of a module mean. Raises `ModgraphError` where it has no source."""
+    """The definitions and imports of a module, by name. Raises `ModgraphError` if it has no source."""
     found = util.find_spec(name)
     if found is None or found.origin is None or not found.origin.endswith(".py"):
         raise ModgraphError([NoSource(path=name, reason="it has no Python source")])
@@ -46,13 +45,13 @@ def module(name: str) -> dict[str, Meaning]:
 
 @cache
 def definitions() -> frozenset[str]:
-    """The names of all definitions in the files from which the source copies."""
+    """The names of all definitions that may be vendored."""
     homes = [f"modgraph.nn.{each.name}" for each in iter_modules(library.__path__) if not each.ispkg]
     return frozenset(name for home in (*homes, labelled.__name__) for name in vars(import_module(home)))
 
 
 class _Specialised(ast.NodeTransformer):
-    """Removes what runs only while modgraph exports a model, or where several processes have a batch."""
+    """Removes code that runs only during an export, or with several processes."""
 
     def visit(self, node: ast.AST) -> Any:
         match self.generic_visit(node):
@@ -77,13 +76,13 @@ def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, Place | s
 
 @dataclass
 class Vendored:
-    """What a text needs. `calls` are the names of methods that it calls."""
+    """The definitions that a file needs. `calls` are the names of methods that it calls."""
 
     calls: set[str] = field(default_factory=set)
     roots: dict[Place, None] = field(default_factory=dict)
 
     def name_of(self, value: Any) -> str:
-        """What a class or function is called in the file, which copies it, and imports it from torch."""
+        """The name of a class or function in the file; vendors it unless it is torch's."""
         home, name = value.__module__, value.__qualname__
         if home.partition(".")[0] == "torch":
             return f"nn.{name}" if home.startswith("torch.nn.modules") else f"{home}.{name}"
@@ -91,7 +90,7 @@ class Vendored:
         return str(name)
 
     def text(self) -> tuple[list[str], list[str]]:
-        """Lines that import, and definitions, each after those that it is made of."""
+        """Import lines, and definitions in an order in which Python can evaluate them."""
         before, kept = -1, dict[Place, ast.stmt]()
         while before != len(self.calls):
             before, kept = len(self.calls), self._collect()
@@ -104,7 +103,7 @@ class Vendored:
         return sorted({each for each in meanings if isinstance(each, str)}), list(dict.fromkeys(parts))
 
     def _collect(self) -> dict[Place, ast.stmt]:
-        """Definitions, of classes what something calls."""
+        """Collect definitions and their dependencies; classes lose methods that nothing calls."""
         waiting, kept = [*self.roots], dict[Place, ast.stmt]()
         while waiting:
             place = waiting.pop()
@@ -116,8 +115,7 @@ class Vendored:
 
 
 class _Renamed(ast.NodeTransformer):
-    """Gives what a definition needs the names that these have in the file, and returns without a name what has one for
-    its type alone."""
+    """Renames dependencies to their names in the file, and inlines a result that is named only for its type."""
 
     def __init__(self, place: Place, names: dict[Place, str]) -> None:
         self.place, self.names = place, names
@@ -139,7 +137,7 @@ class _Renamed(ast.NodeTransformer):
 
 
 def _home(place: Place) -> Place:
-    """Where a definition stands itself, whoever passes it on."""
+    """The place of a definition itself, behind re-exports."""
     home, name = place
     match module(home).get(name):
         case ast.stmt():
@@ -153,7 +151,7 @@ def _home(place: Place) -> Place:
 
 
 def _meaning(home: str, name: str) -> Place | str | None:
-    """What a name means in a module: a definition, or a line that imports it; None for Python's own."""
+    """The place of the definition that a name means in a module, or its import line; None for builtins."""
     meant = module(home).get(name)
     if isinstance(meant, ast.stmt):
         return _home((home, name))
@@ -167,7 +165,7 @@ def _meaning(home: str, name: str) -> Place | str | None:
 
 
 def _needs(place: Place, names: Collection[str]) -> list[Place]:
-    """The definitions that some names mean beside a definition."""
+    """The definitions that names in a definition refer to."""
     return [meant for meant in (_meaning(place[0], name) for name in names) if isinstance(meant, tuple)]
 
 
@@ -176,7 +174,7 @@ def _names(part: ast.AST, context: type[ast.expr_context] = ast.expr_context) ->
 
 
 def _part(place: Place, calls: Collection[str]) -> ast.stmt:
-    """A definition, of a class its head and those of its body that something calls."""
+    """A definition; a class keeps its head, and the members that something calls."""
     node = module(place[0])[place[1]]
     if not isinstance(node, ast.ClassDef):
         return node  # type: ignore[return-value]
@@ -192,7 +190,7 @@ def _part(place: Place, calls: Collection[str]) -> ast.stmt:
 
 
 def _sort(kept: dict[Place, ast.stmt]) -> list[Place]:
-    """Definitions in an order in which what is made when the file is read comes after what it is made of."""
+    """Sort definitions so that each follows those that Python evaluates when it reads it."""
     found: dict[Place, None] = {}
 
     def visit(place: Place) -> None:
@@ -207,7 +205,7 @@ def _sort(kept: dict[Place, ast.stmt]) -> list[Place]:
 
 
 def _eager_names(node: ast.stmt) -> list[str]:
-    """The names that Python looks up when it reads a definition."""
+    """The names that Python evaluates when it reads a definition."""
     match node:
         case ast.FunctionDef():
             parts = [*node.decorator_list, *node.args.defaults]
