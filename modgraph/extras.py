@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib.util import find_spec
 
-from modgraph.diagnostics import Diagnostic, ModgraphError
+from modgraph.diagnostics import Caution, Diagnostic, ModgraphError
 
 EXTRAS = {  # the module that each package of an extra is imported as
     "digits": {"scikit-learn": "sklearn"},
@@ -29,6 +29,13 @@ class NeedsExtra(Diagnostic, code="MG119"):
 
     message = "{what} needs the package {package}, which is not installed"
     help = "pip install 'modgraph-compiler[{extra}]'{otherwise}"
+
+
+class WillNeedExtra(Caution, code="MG123"):
+    """Training by a recipe needs a package that an ordinary install leaves out: `check` finds that beforehand."""
+
+    message = "training by this recipe needs the package {package}, which is not installed"
+    help = "pip install 'modgraph-compiler[{extra}]'"
 
 
 def find_missing(extra: str) -> str | None:

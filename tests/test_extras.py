@@ -65,6 +65,7 @@ CORE = [
     ["trace", "run"],
     ["visualize", "m.mod", "-o", "m.mmd"],
 ]
+CHECKED = ["check", str(SPECS / "smn.mod")]
 BEYOND = {  # a command line, and the extra that it needs
     "digits": [
         ["train", str(SPECS / "smn.mod"), "--out", "none"],
@@ -95,7 +96,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, st
         (folder / "root" / name / "1.png").write_bytes(b"")
     rng = np.random.default_rng(0)
     np.savez(folder / "data.npz", x=rng.normal(size=(8, 3, 4)).astype(np.float32), label=np.arange(8) % 2)
-    commands = [*CORE, *(each for several in BEYOND.values() for each in several)]
+    commands = [*CORE, CHECKED, *(each for several in BEYOND.values() for each in several)]
     command = [sys.executable, "-c", CHILD, json.dumps(beyond_the_core()), json.dumps(commands)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -140,6 +141,13 @@ def test_a_run_without_tensorboard_and_pictures_says_what_would_add_them(answers
         "to TensorBoard too after: pip install 'modgraph-compiler[tensorboard]'" in answers["train m.mod --out run"][1]
     )
     assert "pip install 'modgraph-compiler[pictures]'" in answers["trace run"][1]
+
+
+def test_check_warns_that_a_recipe_will_need_an_extra(answers: dict[str, tuple[int, str]]) -> None:
+    code, err = answers[" ".join(CHECKED)]
+    assert code == 0, "it can be trained elsewhere"
+    assert re.search(r"warning\[MG123\].*\n --> .*smn.yaml:4:3", err), err
+    assert "help: pip install 'modgraph-compiler[digits]'" in err
 
 
 @pytest.mark.parametrize("extra", BEYOND)

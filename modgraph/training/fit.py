@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
+from modgraph.extras import WillNeedExtra, find_missing
 from modgraph.ir import Graph, OpNode, comparisons
 from modgraph.ir.analysis.learnt import find_ruled_states
 from modgraph.ops.array import State
@@ -34,9 +35,22 @@ def diagnose_training(spec: str | Path, recipe: str | Path, overrides: Mapping[s
         refuse_unfit(program.ir, found)
         if found.start is not None and found.start.map is not None:
             read_map(found.start.map, program.ir)
+        warnings = [*warnings, *find_missing_extras(found)]
     except ModgraphError as error:
         return [*warnings, *error.diagnostics]
     return warnings
+
+
+def find_missing_extras(recipe: Recipe) -> Iterator[Diagnostic]:
+    """Yield a caution for each extra that the recipe's data or metrics need and that is not installed."""
+    extras = {extra: "data" for extra in recipe.data.extras()} | (
+        {"metrics": "train.metrics"} if recipe.train.metrics else {}
+    )
+    for extra, key in extras.items():
+        package = find_missing(extra)
+        if package is not None:
+            place = recipe.places.get(f"{key}.name", recipe.places.get(key))
+            yield WillNeedExtra(span=place, package=package, extra=extra)
 
 
 def refuse_unfit(graph: Graph, recipe: Recipe) -> None:
