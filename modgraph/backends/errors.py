@@ -128,7 +128,7 @@ class NoSource(Diagnostic, code="MG865"):
 
 
 class WrongSource(Diagnostic, code="MG866"):
-    """`compile` runs the PyTorch source beside the model before it writes the file: outputs and losses must match."""
+    """`compile` runs the PyTorch source and the model before it writes the file: outputs and losses must match."""
 
     message = "the PyTorch source of this model {problem}"
     help = "nothing was written; please report this with the spec; a bundle is another way: -o model.onnx"

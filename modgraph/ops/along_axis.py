@@ -1,5 +1,4 @@
-"""Ops along one axis, which is given by its name or counted from the last: reductions, softmax, sums up to a place,
-ranks, the k-th value, positions."""
+"""Ops along one axis, by its name or counted from the last: reductions, softmax, cumulative sums, ranks, positions."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from modgraph.types import Axes, Misfit, TensorType, replace_axes
 
 
 class AlongAxis(Op):
-    """Works along one axis, padding left out."""
+    """Base of ops along one axis, without padding."""
 
     module = own_module("position")
     masks = "position"
@@ -36,13 +35,13 @@ class LogSoftmax(AlongAxis, name="log_softmax"):
 
 
 class Unit(AlongAxis, name="unit", synonyms="l2_normalize unit_norm normalize normalise"):
-    """x / max(‖x‖, 1e-8) along an axis: vectors of length one, so that the contraction of two is their cosine."""
+    """x / max(‖x‖, 1e-8) along an axis: unit vectors, so that the contraction of two is their cosine."""
 
     keeps_zeros = True
 
 
 class Reduction(AlongAxis):
-    """Reduce one axis, padding left out; by default the tokens of [N, D]."""
+    """Reduce one axis, without padding; by default the tokens of [N, D]."""
 
     takes_one: ClassVar[bool] = False  # the result is one of the values, by their order
 
@@ -62,7 +61,7 @@ class Reduction(AlongAxis):
 
 
 class Mean(Reduction, name="mean", synonyms="average avg"):
-    """The mean over an axis; of nothing, zero."""
+    """The mean over an axis; zero if it is empty."""
 
     affine = True
 
@@ -74,7 +73,7 @@ class Sum(Reduction, name="sum", synonyms="reduce_sum"):
 
 
 class Max(Reduction, name="max", synonyms="amax reduce_max"):
-    """The largest value along an axis; of nothing, zero."""
+    """The largest value along an axis; zero if it is empty."""
 
     takes_one = True
 
@@ -86,18 +85,18 @@ class Max(Reduction, name="max", synonyms="amax reduce_max"):
 
 
 class Min(Max, name="min", synonyms="amin reduce_min"):
-    """The least value along an axis; of nothing, zero."""
+    """The least value along an axis; zero if it is empty."""
 
 
 class Last(Reduction, name="last"):
-    """The last value along an axis, padding left out: of a sequence of states, the final one; of nothing, zero."""
+    """The last value along an axis, without padding, such as the final state of a sequence; zero if it is empty."""
 
     affine = True
     propagate = drop_axis
 
 
 class CumulativeSum(AlongAxis, name="cumulative_sum", synonyms="cumsum running_sum prefix_sum"):
-    """At each place along an axis the sum up to there, the place itself included; padding adds nothing."""
+    """At each place along an axis, the sum up to and including it; padding adds nothing."""
 
     affine = True
 
@@ -138,7 +137,7 @@ class KthLargest(Reduction, name="kth_largest", synonyms="top_k_value"):
 
 
 class Positions(AlongAxis, name="positions", synonyms="arange iota position_ids"):
-    """0, 1, 2, … along an axis of a value, which is all that the result has; without gradient."""
+    """0, 1, 2, … along an axis of a value; the result has only this axis, and no gradient."""
 
     nondifferentiable = ("x",)
     example = "input x: float[5, 6] y = x -> positions(axis=-2) output y"

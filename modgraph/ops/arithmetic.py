@@ -1,6 +1,6 @@
 """Arithmetic between values, and between a value and a constant.
 
-Values stand over each other: axes of one name, plain ones from the last; what one lacks is repeated.
+Operands broadcast: axes align by name, plain ones from the last; an operand repeats along axes that it lacks.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from modgraph.types import Axes, Misfit, Shape, TensorType, align_axes, broadcas
 
 
 def align(found: tuple[TensorType, ...], sign: str) -> tuple[TensorType, list[tuple[int, ...]]]:
-    """The type of what values give together, and for each the axes it lacks, counted from the last of the result's.
+    """The broadcast type of some values, and for each value the axes that it lacks, counted from the result's last.
 
-    Raises `Misfit` where they do not fit under an operator or op of this name.
+    Raises `Misfit` if they do not broadcast; `sign` is the operator or op.
     """
     for at, type_ in enumerate(found):
         if type_.dtype != "float":
@@ -44,7 +44,7 @@ def align(found: tuple[TensorType, ...], sign: str) -> tuple[TensorType, list[tu
 
 
 def _way_out(left: Shape, right: Shape) -> str:
-    """What to do where two values fit but for the names of their axes."""
+    """The help for two values that fit except for the names of their axes."""
     for one, other in zip(reversed(left), reversed(right), strict=False):
         if one.size == other.size and one.name != other.name and one.name and other.name:
             meant = f'-> rename({other.name}="{one.name}")' if "." not in one.name + other.name else "rename one"
@@ -54,14 +54,14 @@ def _way_out(left: Shape, right: Shape) -> str:
 
 
 class Pairwise(Op):
-    """Base of what is computed of two values, or of a value and a constant, element by element."""
+    """Base of elementwise ops on two values, or on a value and a constant."""
 
     symbol: ClassVar[str]
     broadcasts = True
 
     @property
     def constants(self) -> tuple[float | None, float | None]:
-        """What stands for the left and for the right value, where it is a constant."""
+        """The left and the right constant, None for values."""
         return getattr(self, "left", None), getattr(self, "right", None)
 
     def slots_of(self, count: int) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ class Pairwise(Op):
         return (type_,)
 
     def propagate_all(self, op: Op, signature: Signature, known: Bounds) -> Propagated:
-        """Another op and its bound for two choices, for a result that is zero where both values are."""
+        """`op` and its bound for two choices, if this op's result is zero where both values are."""
         if len(known) < 2 or not all(known):
             return None
         shape = signature.results[0].shape

@@ -1,4 +1,4 @@
-"""Arrays that a spec gives, and arrays that a rule moves from step to step of a training."""
+"""Constants, learned arrays, and states that a rule updates at each step of a training."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, require_distin
 
 
 class Array(Op):
-    """An array along axes of its own, whose operand only tells how many examples there are, and in which precision."""
+    """An array with its own axes; its operand gives only the batch size and the dtype."""
 
     operands = (Operand("like", "..."),)
     per: ClassVar[Literal["example", "batch"]] = "example"
 
     sizes: tuple[int, ...] = setting((), min=1, doc="the lengths of its axes")
-    names: tuple[str, ...] = setting((), axis=True, doc='what they are called, "" a plain one')
+    names: tuple[str, ...] = setting((), axis=True, doc='their names, "" for a plain axis')
 
     def shape(self) -> Shape:
         """The axes. Raises `Misfit`."""
@@ -37,7 +37,7 @@ class Array(Op):
         return (TensorType("float", axes.lead, per=self.per),)
 
     def with_extent(self, axis: str, size: int | None) -> Self:
-        """The same with another length of an axis of a name."""
+        """The op with another size of a named axis."""
         if axis not in self.names or size is None:
             return self
         lengths = zip(self.sizes, self.names, strict=True)
@@ -45,9 +45,9 @@ class Array(Op):
 
 
 class Constant(Array, name="constant", synonyms="literal tensor array full"):
-    """Given numbers, the same for every example: what `constant c: float[2, 3] = [[1, 0, 0], [0, 1, 0]]` declares.
+    """Constant numbers that all examples share: `constant c: float[2, 3] = [[1, 0, 0], [0, 1, 0]]` declares it.
 
-    A single number stands at every place.
+    A single number fills every place.
     """
 
     example = "input x: float[5, 3] constant c: float[3] = [1, 0.5, 2] y = x * c output y"
@@ -64,9 +64,9 @@ class Constant(Array, name="constant", synonyms="literal tensor array full"):
 
 
 class Parameter(Array, name="parameter", synonyms="variable learned learned_queries latents"):
-    """A learned array, the same for every example: what `weight w: float[4, 8] = normal(0.02)` declares.
+    """A learned array that all examples share: `weight w: float[4, 8] = normal(0.02)` declares it.
 
-    Its operand only tells how many examples there are. The weight has the declaration's own name.
+    Its operand gives only the batch size. The weight has the name of the declaration.
     """
 
     example = "input x: float[5, 6] weight w: float[6] = normal(1.0) y = x * w output y"
@@ -76,10 +76,10 @@ class Parameter(Array, name="parameter", synonyms="variable learned learned_quer
 
 
 class State(Array, name="state", synonyms="buffer running ema moving_average"):
-    """An array that no gradient moves: `state bias: float[expert] = zeros`, and `next bias = …` says what it is after a
-    step of training.
+    """An array without gradient: `state bias: float[expert] = zeros`; `next bias = …` gives its value after a step of
+    training.
 
-    It is one for the whole batch, is part of a checkpoint, and a constant in an export.
+    The whole batch shares it. It is part of a checkpoint, and a constant in an export.
     """
 
     example = "input x: float[5, 6] state s: float[6] = zeros y = x + s output y"
@@ -89,9 +89,9 @@ class State(Array, name="state", synonyms="buffer running ema moving_average"):
 
 
 class NextState(Op, name="next_state", synonyms="assign update register_buffer"):
-    """What a state is after a step of training: `next bias = …`. Its value must be one over the batch.
+    """The value of a state after a step of training: `next bias = …`. It must be a value over the batch.
 
-    A step computes it with what it computes else, before the weights move, and without gradient.
+    A step computes it before the weights move, and without gradient.
     """
 
     example = """input x: float[5, 6] state s: float[6] = zeros next s = 0.9 * s + 0.1 * (x -> batch_mean(-2))

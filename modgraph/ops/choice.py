@@ -1,4 +1,4 @@
-"""Choices: values of ones and zeros that say what takes part."""
+"""Choices: values of ones and zeros along an axis."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from modgraph.types import Axes, Misfit, TensorType, replace_axes
 
 
 class TopK(Op, name="top_k", synonyms="top_k_mask"):
-    """One at the k largest values along an axis, of equal ones the first, and zero elsewhere.
+    """One at the k largest values along an axis, of equal ones the first, and zero elsewhere; without gradient.
 
-    Padding is never chosen; of a shorter sequence, all. No gradient passes. A value times a choice along the modules of
-    a pool is zero for all others, so a route by it computes the chosen modules alone.
+    The choice never falls on padding; of a sequence shorter than k, it takes all. A value times a choice along the
+    modules of a pool is zero for other modules, so a route by it computes only the chosen modules.
     """
 
     example = "input x: float[5, 6] y = x -> top_k(2) output y"
@@ -35,7 +35,7 @@ class TopK(Op, name="top_k", synonyms="top_k_mask"):
 
 
 class MaskedSoftmax(AlongAxis, name="masked_softmax", synonyms="sparse_softmax softmax_among"):
-    """exp(x) / Σ exp(x) among what a choice is not zero for; zero elsewhere, and where nothing is chosen."""
+    """exp(x) / Σ exp(x) over the places at which a choice is not zero; zero at other places."""
 
     nondifferentiable = ("choice",)
     takes_logits = "x"
@@ -82,7 +82,7 @@ class WithinCapacity(Op, name="within_capacity", synonyms="capacity capacity_fac
 class Above(Op, name="above", synonyms="threshold larger_than heaviside step"):
     """One where a value is larger than a threshold, zero elsewhere and in padding; without gradient.
 
-    A choice of any number along the axis: a route by it computes what is above the threshold alone.
+    A choice of any number along the axis: a route by it computes only modules above the threshold.
     """
 
     example = "input x: float[5, 6] y = x -> above(0.5) output y"
@@ -90,7 +90,7 @@ class Above(Op, name="above", synonyms="threshold larger_than heaviside step"):
     along = True
     masks = "..."
 
-    threshold: float = setting(0.0, doc="what is not chosen any more")
+    threshold: float = setting(0.0, doc="the largest value that is not chosen")
     axis: int | str = axis_setting(-1)
 
     def choice_bound(self, signature: Signature) -> Bound:
@@ -100,7 +100,7 @@ class Above(Op, name="above", synonyms="threshold larger_than heaviside step"):
 class FirstPlaces(Op, name="first_places", synonyms="first_k"):
     """A choice for each of some slots: slot i takes place i of the last axis, whatever its value is.
 
-    x[…, modules] gives […, slots, modules]: what a baseline without selection chooses.
+    x[…, modules] gives […, slots, modules]: the choice of a baseline without a router.
     """
 
     example = 'input x: float[5, 6] y = x -> first_places(2, axis="slot") output y'
@@ -108,7 +108,7 @@ class FirstPlaces(Op, name="first_places", synonyms="first_k"):
     module = own_module("slots")
 
     slots: int = setting(min=1, doc="how many slots there are")
-    axis: str = setting("", axis=True, doc="what their axis is called")
+    axis: str = setting("", axis=True, doc="the name of their axis")
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         places = axes.resolve("M")
@@ -121,18 +121,18 @@ class FirstPlaces(Op, name="first_places", synonyms="first_k"):
 
 
 class Dispatch(AlongAxis, name="dispatch", synonyms="compact dispatch_mask"):
-    """A slot for each thing that was chosen along an axis, in their order: slot i takes the i-th of them.
+    """Assign the chosen places along an axis to slots, in order: slot i takes the i-th chosen place.
 
-    A choice x[…, tokens] gives […, slots, tokens]; a slot that is not needed is zero, and what finds no slot is left
-    out. `x by place over time` are the chosen tokens alone, one after another, `y by place over slot` puts them back
-    (the mask of GShard, Lepikhin et al., 2021).
+    A choice x[…, tokens] gives […, slots, tokens]. Unused slots are zero; places beyond the last slot are dropped.
+    `x by place over time` gathers the chosen tokens, `y by place over slot` scatters them back (the dispatch mask of
+    GShard, Lepikhin et al., 2021).
     """
 
     example = 'input x: float[5] y = x -> top_k(2) -> dispatch(2, into="slot") output y'
     module = own_module("position", "slots")
 
     slots: int = setting(min=1, doc="how many slots there are")
-    into: str = setting("", axis=True, doc="what the axis of slots is called")
+    into: str = setting("", axis=True, doc="the name of the axis of slots")
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         return (replace_axes(found[0], axes["position"], [axis_called(self.slots, self.into)], 0),)
@@ -145,7 +145,7 @@ class StraightThrough(Op, name="straight_through", synonyms="ste straight_throug
     """The value of the second, the gradient of the first: `(soft, hard) -> straight_through` (Bengio et al., 2013).
 
     A gate of temperature t that is one or zero and learns as the softmax does:
-    `(scores / t -> softmax, scores -> draw) -> straight_through`. Its gradient reaches what is not chosen too.
+    `(scores / t -> softmax, scores -> draw) -> straight_through`. Places outside the choice get a gradient too.
     """
 
     nondifferentiable = ("hard",)

@@ -17,7 +17,7 @@ MOST_RANKS = 2**12  # that are counted one by one
 
 
 class _Compared(Pairwise):
-    """Base of what compares two values, or a value and a constant."""
+    """Base of comparisons of two values, or of a value and a constant."""
 
     module = TorchModule("modgraph.nn.Arithmetic", "symbol", "left_lacks", "right_lacks", right="right")
 

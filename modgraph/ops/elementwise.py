@@ -1,4 +1,4 @@
-"""Functions of each number of a value: those of mathematics, activations, and what masks padding."""
+"""Elementwise functions: mathematical ones, activations, and the masking of padding."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ Identity = torch_function("Identity", "The value itself.", "noop passthrough", k
 
 
 class MaskPadding(Op, name="mask_padding"):
-    """x, zero in padding: what stands there reaches neither values nor gradients."""
+    """x with zeros in padding, which then reaches neither values nor gradients."""
 
     masks = "..."
     affine = True

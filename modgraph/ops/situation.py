@@ -1,6 +1,6 @@
-"""What differs between training and use: noise and choices by chance, gradients that stop, values of training alone.
+"""Ops that differ between training and inference: noise, random choices, stopped gradients.
 
-Outside training there is no noise, and a draw takes the most probable.
+Outside training there is no noise, and a draw takes the most probable place.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from modgraph.types import Axes, Misfit, TensorType, format_shape, shapes_meet
 
 
 class NormalNoise(Op, name="normal_noise", synonyms="gaussian_noise jitter"):
-    """In training independent normal numbers of a value's shape times a standard deviation, otherwise zero.
+    """In training, independent normal numbers of a value's shape times a standard deviation; otherwise zero.
 
     The deviation is a number, `scores -> normal_noise(0.1)`, or a value: `(scores, deviation) -> normal_noise`. An
-    export leaves it out, and whatever only it needs.
+    export removes the noise, and whatever only it needs.
     """
 
     nondifferentiable = ("x",)
@@ -50,9 +50,9 @@ class NormalNoise(Op, name="normal_noise", synonyms="gaussian_noise jitter"):
 
 
 class GumbelNoise(Op, name="gumbel_noise"):
-    """In training independent standard Gumbel numbers of a value's shape, otherwise zero.
+    """In training, independent standard Gumbel numbers of a value's shape; otherwise zero.
 
-    The largest of logits and such noise is a draw from their softmax. `noisy = logits + (logits -> gumbel_noise)`, and
+    The argmax of logits plus such noise samples their softmax. `noisy = logits + (logits -> gumbel_noise)`, and
     `(noisy / t -> softmax, noisy -> top_k) -> straight_through` is a gate of temperature t (Jang et al., 2017).
     """
 
@@ -65,12 +65,12 @@ class GumbelNoise(Op, name="gumbel_noise"):
 
 
 class Draw(Op, name="draw", synonyms="multinomial sample_categorical gumbel_max random_choice"):
-    """One for a place drawn along an axis from the softmax of a value, zero elsewhere; without gradient.
+    """One for a place sampled along an axis from the softmax of a value, zero elsewhere; without gradient.
 
-    In inference the most probable is taken, of equal ones the first. Padding is never drawn, and where all is padding
-    the choice is zero. A second value may say what is taken in training: the number of a place for each choice, whose
-    axes are the others, or −1 where it is drawn all the same; so decisions can be judged that were drawn before.
-    An export takes the most probable, whatever it would be told.
+    Inference takes the most probable place, of equal ones the first. The choice never falls on padding, and is zero
+    where all is padding. A second value may force choices in training: it has the index of a place for each choice,
+    along the other axes, or −1 to sample it; so earlier decisions can be evaluated. An export takes the most probable
+    place and ignores forced choices.
     """
 
     takes_logits = "x"
@@ -94,7 +94,7 @@ class Draw(Op, name="draw", synonyms="multinomial sample_categorical gumbel_max 
         at = position + len(x.shape)
         others = (*x.shape[:at], *x.shape[at + 1 :])
         if len(found) == 2 and (found[1].dtype not in ("float", "class") or not shapes_meet(found[1].shape, others)):
-            raise Misfit(f"what is taken is told by the number of a place for each of {format_shape(others)}", "", 1)
+            raise Misfit(f"a forced choice is the number of a place for each of {format_shape(others)}", "", 1)
         check_one_kind(found)
         return (x,)
 
@@ -106,7 +106,7 @@ class Draw(Op, name="draw", synonyms="multinomial sample_categorical gumbel_max 
 
 
 class StopGradient(Op, name="stop_gradient", synonyms="detach no_grad stopgrad"):
-    """The value itself, through which no gradient flows."""
+    """The value itself, without gradient."""
 
     example = "input x: float[5, 6] y = x * (x -> stop_gradient) output y"
     narrows = "x"
@@ -115,7 +115,7 @@ class StopGradient(Op, name="stop_gradient", synonyms="detach no_grad stopgrad")
 class TrainingOrInference(Op, name="training_or_inference", synonyms="train_or_eval in_train_phase is_training"):
     """The first value in training, the second in inference: `(a, b) -> training_or_inference`.
 
-    An export takes the second, and leaves out what only the first needs.
+    An export takes the second, and removes what only the first needs.
     """
 
     nondifferentiable = ("inference",)

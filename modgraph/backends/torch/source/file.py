@@ -200,7 +200,7 @@ class File:
         return tree
 
     def define_modules(self, node: PoolNode, program: Any) -> list[str]:
-        """The class of each module, of one for all that are alike."""
+        """The class of each module; one class for a homogeneous pool."""
         return [self._module_class(node, region, program.regions[at].graph) for at, region in enumerate(node.regions)]
 
     def define_pools(self, tree: Tree) -> None:

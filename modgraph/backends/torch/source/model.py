@@ -1,5 +1,8 @@
-"""A model as one file of PyTorch: what it imports and copies, and the class of the model, whose `forward` gives the
-outputs, and the losses where targets are given. The file runs beside its model before it is written."""
+"""A model as one PyTorch file: imports, vendored definitions, and the class of the model.
+
+Its `forward` returns the outputs, and the losses if targets are given. The file runs next to its model before it is
+written.
+"""
 
 from __future__ import annotations
 
