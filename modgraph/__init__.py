@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from modgraph.drawings import Drawing
     from modgraph.inspect.cost import Cost
     from modgraph.inspect.diff import Comparison
-    from modgraph.prediction import Predictions
+    from modgraph.prediction.predictions import Predictions
     from modgraph.program import Program, load, loads
     from modgraph.trace.trace import Trace
     from modgraph.training.callbacks import Callback, Epoch, Step
@@ -62,7 +62,7 @@ _HOMES = {
     "Epoch": "modgraph.training.callbacks",
     "Model": "modgraph.backends.torch",
     "ModgraphError": "modgraph.diagnostics",
-    "Predictions": "modgraph.prediction",
+    "Predictions": "modgraph.prediction.predictions",
     "Program": "modgraph.program",
     "Run": "modgraph.api.run",
     "Step": "modgraph.training.callbacks",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from modgraph.prediction import Predictions
-from modgraph.prediction import predict as predict_at
+from modgraph.prediction.predictions import Predictions
+from modgraph.prediction.predictions import predict as predict_at
 from modgraph.training.stored_run import StoredRun
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from modgraph.differences import HasArchitecture
     from modgraph.drawings import Drawing
     from modgraph.inspect.diff import Comparison
-    from modgraph.prediction import Predictions
+    from modgraph.prediction.predictions import Predictions
     from modgraph.store.architecture import Architecture
     from modgraph.trace.trace import Trace
 
@@ -132,7 +132,7 @@ class Run(StoredRun):
     def predict(self, inputs: Any) -> Predictions:
         """What the model predicts of images, arrays, tables or texts: paths, or a dictionary of arrays by input, as
         `modgraph.predict` takes them. Raises `ModgraphError` for inputs that do not fit."""
-        from modgraph.prediction import predict
+        from modgraph.prediction.predictions import predict
 
         return predict(self.path, inputs)
 

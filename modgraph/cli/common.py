@@ -10,7 +10,7 @@ from modgraph.log import log
 
 if TYPE_CHECKING:
     from modgraph.backends.onnx import Report
-    from modgraph.prediction import Predictions
+    from modgraph.prediction.predictions import Predictions
     from modgraph.program import Program
     from modgraph.store.architecture import Architecture
 

@@ -12,8 +12,8 @@ from modgraph.diagnostics import Diagnostic, ModgraphError
 
 
 class NothingToExplain(Diagnostic, code="MG116"):
-    """`explain` knows ops, routers, data sets, algorithms, optimizers, schedules, the words of the language and the
-    codes of messages."""
+    """`explain` knows the words of the language, ops, routers, data sets, algorithms, optimizers, schedules, the keys
+    of recipes, commands, and the codes of messages."""
 
     message = 'nothing is called "{name}"'
     help = "{suggestion}"
@@ -22,32 +22,51 @@ class NothingToExplain(Diagnostic, code="MG116"):
 VOCABULARY = ("modgraph.ops", "modgraph.routers", "modgraph.training.algorithms", "modgraph.recipes.optimizers")
 
 
-USAGE = ("modgraph explain linear", "modgraph explain MG202")
+USAGE = ("modgraph explain", "modgraph explain linear", "modgraph explain train.early_stop", "modgraph explain MG202")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME|CODE", nargs="?", help="a word; without one, all that there are")
+    parser.add_argument("name", metavar="WORD|KEY|CODE", nargs="?", help="without a word, an index of all by subject")
     parser.add_argument("--all", action="store_true", help="everything, as the Markdown of docs/reference.md")
 
 
 def run(options: argparse.Namespace) -> int:
-    from modgraph.inspect.reference import explain, overview, reference, suggestion
+    from modgraph.inspect.reference import reference
 
     for room in VOCABULARY:
         import_module(room)
     if options.all or options.name is None:
         load_all()
+        from modgraph.cli.reference import overview
+
         print(reference() if options.all else overview())
         if faults := load_extensions():
             raise ModgraphError(faults)
         return 0
-    if (page := explain(options.name)) is None:
+    if (page := _explain(options.name)) is None:
         load_all()
-        if (page := explain(options.name)) is None:
-            unknown = NothingToExplain(name=options.name, suggestion=suggestion(options.name))
-            raise ModgraphError([unknown, *load_extensions()])
+        if (page := _explain(options.name)) is None:
+            raise ModgraphError([_unknown(options.name), *load_extensions()])
     print(page)
     return 0
+
+
+def _explain(name: str) -> str | None:
+    """The pages of all that has a name: words of the language first."""
+    from modgraph.cli.reference import explain_command, explain_key
+    from modgraph.inspect.reference import explain
+
+    pages = [each(name) for each in (explain, explain_key, explain_command)]
+    return "\n\n".join(page for page in pages if page is not None) or None
+
+
+def _unknown(name: str) -> NothingToExplain:
+    from modgraph.cli.main import COMMANDS
+    from modgraph.cli.reference import recipe_keys
+    from modgraph.inspect.reference import suggestion
+
+    keys = [path if "." in name else path.rpartition(".")[2] for path in recipe_keys()]
+    return NothingToExplain(name=name, suggestion=suggestion(name, [*COMMANDS, *keys]))
 
 
 def load_all() -> None:

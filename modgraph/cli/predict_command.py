@@ -22,7 +22,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.csv is not None:
         refuse_foreign(options.csv, force=options.force)
-    from modgraph.prediction import predict
+    from modgraph.prediction.predictions import predict
 
     found = predict(options.path, options.files, check=not options.unchecked)
     warn(found)

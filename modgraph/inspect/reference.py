@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-import textwrap
-from itertools import starmap
+from collections.abc import Iterable
 from typing import Any
 
 from modgraph.declare import MISSING, Declaration, Registered, Registry, Setting, format_value
@@ -40,30 +39,11 @@ def explain(name: str) -> str | None:
     return "\n\n".join(pages) or None
 
 
-def suggestion(name: str) -> str:
-    """The help line for a name that has no page."""
-    known = [*definitions(), *(each for registry in registries() for each in registry)]
+def suggestion(name: str, more: Iterable[str] = ()) -> str:
+    """The help line for a name that has no page; `more` names have one elsewhere."""
+    known = [*more, *definitions(), *(each for registry in registries() for each in registry)]
     known += [*keywords(), *Diagnostic.catalogue]
     return suggest_synonym(name) or did_you_mean(name, known, "all that there is: modgraph explain", ONE_LETTER)
-
-
-def overview() -> str:
-    """The names of all pages, by groups, and how to ask for one."""
-    groups = {f"{registry.kind}s": sorted(registry) for registry in registries()[1:]}
-    groups["routers"] = sorted({*groups["routers"], *definitions()})
-    ops: dict[str, list[str]] = {}
-    for name, op in sorted(Op.registry.items()):
-        ops.setdefault(op.__module__.rpartition(".")[2].replace("_", " "), []).append(name)
-
-    def list_names(title: str, names: list[str]) -> str:
-        indent = " " * 18
-        return textwrap.fill(", ".join(names), 110, initial_indent=f"  {title:16}", subsequent_indent=indent)
-
-    lines = ["modgraph explain NAME explains one of these words, modgraph explain MG202 a message,"]
-    lines += ["modgraph explain --all everything (docs/reference.md).", "", "the language:"]
-    lines += [list_names("words", list(keywords())), "", "ops:", *starmap(list_names, sorted(ops.items())), ""]
-    lines += ["besides:", *starmap(list_names, groups.items())]
-    return "\n".join([*lines, f"  {'messages':16}{len(Diagnostic.catalogue)} codes, which the messages show"])
 
 
 def registries() -> list[Registry[Any]]:
@@ -102,7 +82,7 @@ def declaration_page(declaration: type[Declaration]) -> str:
     lines += [f"    gives   {_axes(axes)}" for axes in declaration.results[:1]]
     for record in declaration.records if issubclass(declaration, Router) else ():
         lines.append(f"    {record.name:7} {_axes(record.axes)}, {record.role.value}")
-    lines += map(_setting, declaration.settings().values())
+    lines += map(setting_line, declaration.settings().values())
     for weight in declaration.weights:
         shared = ", shared by the modules of a pool" if weight.shared else ""
         state = " (state, not trained)" if weight.buffer else ""
@@ -121,7 +101,7 @@ def section_page(declared: type[Registered]) -> str:
     """How a section of a recipe is written, and what its keys mean."""
     settings = declared.settings().values()
     keys = [f"name: {declared.name}", *(f"{each.name}: {_default(each, 'null', '…')}" for each in settings)]
-    lines = [f"{declared.registry.kind} {declared.name}", "", _prose(declared), "", *map(_setting, settings)]
+    lines = [f"{declared.registry.kind} {declared.name}", "", _prose(declared), "", *map(setting_line, settings)]
     return "\n".join([*lines, "", f"    written {{{', '.join(keys)}}}"])
 
 
@@ -167,7 +147,7 @@ def _default(setting: Setting, none: str, missing: str = "") -> str:
     return none if setting.default is None else format_value(setting.default)
 
 
-def _setting(setting: Setting) -> str:
+def setting_line(setting: Setting) -> str:
     choices = setting.bounds.get("choices")
     kind = " or ".join(f'"{choice}"' for choice in choices) if choices else setting.describe()
     return f"    {setting.name}: {kind}; {setting.bounds['doc']}"

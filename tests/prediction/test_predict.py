@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 
 from modgraph.cli import main
-from modgraph.prediction import predict
+from modgraph.prediction.predictions import predict
 from modgraph.training.stored_run import load_run
 
 IMAGES = """model m() {

@@ -1,0 +1,173 @@
+"""What `explain` knows besides the vocabulary: the keys of recipes, the commands, and the index of all by subject."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import textwrap
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from modgraph.cli.main import COMMANDS, GROUPS, parser
+from modgraph.declare import Setting
+from modgraph.diagnostics import Diagnostic
+from modgraph.inspect.reference import registries, setting_line
+from modgraph.ops import Op
+from modgraph.recipes.schema import Named, Section
+from modgraph.routers import Router
+from modgraph.routers.prelude import definitions
+from modgraph.syntax import keywords
+
+MESSAGES = {
+    "1": "commands, files, syntax",
+    "2": "names and arguments of a spec",
+    "3": "types and shapes",
+    "4": "cautions about a spec",
+    "5": "recipes, data, predictions",
+    "6": "data of a run, runs, checkpoints",
+    "7": "training, export",
+    "8": "traces, diff, migrate, pages, Python",
+}
+LOSSES = "loss"  # the file of ops that are losses
+WIDTH, INDENT = 110, 18
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of recipes by its dotted path, with what it takes: a plain value, a section, or one of several kinds."""
+
+    path: str
+    setting: Setting
+    section: type[Section] | None = None
+    of_each: bool = False  # a section for each name: of each target, input or state
+
+    def line(self) -> str:
+        """Its name and what it takes."""
+        if self.section is None:
+            return setting_line(self.setting)
+        what = f"one of {_join(self.section)}" if issubclass(self.section, Named) else "a mapping"
+        return f"    {self.setting.name}: {what}"
+
+    def page(self) -> str:
+        """What it means, what it takes, and how it is written."""
+        lines = [f"{self.path}: a key of recipes", ""]
+        if self.section is None:
+            lines.append(setting_line(self.setting).replace(f"{self.setting.name}: ", "", 1))
+            if not self.setting.required:
+                lines.append(f"    {_plain(self.setting.default)} where it is not given")
+        elif issubclass(self.section, Named):
+            lines.append(f"    one of {_join(self.section)}; modgraph explain NAME describes one")
+        else:
+            lines.append(textwrap.indent(inspect.cleandoc(self.section.__doc__ or ""), "    "))
+            lines += ["", *map(setting_line, self.section.settings().values())]
+        start, *rest = self.path.split(".")
+        inside = "…" if self.section is None or issubclass(self.section, Named) else "{…}"
+        for name in reversed(rest):
+            inside = f"{{{name}: {inside}}}"
+        lines += ["", f"    written {start}: {inside}"]
+        if inside.count("{") == len(rest) and not self.of_each:
+            lines[-1] += f", or for one training -s {self.path}=…"
+        return "\n".join(lines)
+
+
+def recipe_keys() -> dict[str, Key]:
+    """Every key of the sections `start` and `train`, by its dotted path; those of data sets, optimizers and the like
+    stand on their own pages."""
+    from modgraph.training.sections import Start, Train
+
+    return {key.path: key for name, kind in (("start", Start), ("train", Train)) for key in _keys_of(kind, name)}
+
+
+def _keys_of(kind: type[Section], path: str, of_each: bool = False) -> Iterator[Key]:
+    hints = typing.get_type_hints(kind)
+    for name, setting in kind.settings().items():
+        section, each = _section_in(hints[name])
+        here = f"{path}.{name}.NAME" if each and section is not None else f"{path}.{name}"
+        yield Key(here, setting, section, of_each or each)
+        if section is not None and not issubclass(section, Named):
+            yield from _keys_of(section, here, of_each or each)
+
+
+def _section_in(hint: Any) -> tuple[type[Section] | None, bool]:
+    """The section that a field holds, and whether it holds one for each of several names."""
+    for option in typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,):
+        if typing.get_origin(option) is Mapping:
+            return _section_in(typing.get_args(option)[1])[0], True
+        if isinstance(option, type) and issubclass(option, Section):
+            return option, False
+    return None, False
+
+
+def _join(kind: type[Named]) -> str:
+    return ", ".join(sorted(kind.registry))
+
+
+def _plain(value: Any) -> str:
+    return (
+        {None: "null", True: "true", False: "false"}.get(value, str(value))
+        if not isinstance(value, float)
+        else f"{value:g}"
+    )
+
+
+def explain_key(name: str) -> str | None:
+    """The pages of the keys whose path is a name, or ends in it; of a section of recipes, all its keys."""
+    from modgraph.training.sections import Start, Train
+
+    sections: dict[str, type[Section]] = {"start": Start, "train": Train}
+    pages = []
+    if name in sections:
+        keys = [
+            key
+            for path, key in recipe_keys().items()
+            if path.startswith(f"{name}.") and path.replace(".NAME", "").count(".") == 1
+        ]
+        about = inspect.cleandoc(sections[name].__doc__ or "")
+        pages.append("\n".join([f"{name}: a section of recipes", "", f"    {about}", "", *map(Key.line, keys)]))
+    plain = {path.replace(".NAME", ""): key for path, key in recipe_keys().items()}
+    pages += [key.page() for path, key in plain.items() if path == name or path.endswith(f".{name}")]
+    return "\n\n".join(pages) or None
+
+
+def explain_command(name: str) -> str | None:
+    """The help of a command."""
+    if name not in COMMANDS:
+        return None
+    commands = next(each for each in parser([name])._actions if isinstance(each.choices, dict))
+    assert isinstance(commands.choices, dict), "commands are the choices of an action"
+    command: argparse.ArgumentParser = commands.choices[name]
+    return f"modgraph {name}: a command\n\n{command.format_help().rstrip()}"
+
+
+def overview() -> str:
+    """All that can be explained, by subject."""
+    ops: dict[str, list[str]] = {}
+    for name, op in sorted(Op.registry.items()):
+        ops.setdefault(op.__module__.rpartition(".")[2], []).append(name)
+    losses = ops.pop(LOSSES)
+    keys = recipe_keys()
+    lines = [
+        "modgraph explain WORD explains any of these: ops, routers, keys, commands; modgraph explain MG202 a message."
+    ]
+    lines += ["", "the language:", _list("words", keywords())]
+    lines += ["", "ops:", *(_list(kind.replace("_", " "), names) for kind, names in sorted(ops.items()))]
+    lines += ["", _list("losses", losses), _list("routers", sorted({*Router.registry, *definitions()}))]
+    lines += ["", "recipes:"]
+    for section in ("start", "train"):
+        own = [path.split(".")[1] for path in keys if path.startswith(f"{section}.")]
+        lines.append(_list(section, dict.fromkeys(own)))
+    lines += [_list(f"{each.kind}s", sorted(each)) for each in registries()[2:]]
+    lines += ["", "commands:", *(_list(group, names.split(), 26) for group, names in GROUPS.items())]
+    counts = dict.fromkeys(MESSAGES, 0)
+    for code in Diagnostic.catalogue:
+        counts[code[2]] += 1
+    every = [f"MG{hundred}xx {what} ({counts[hundred]})" for hundred, what in MESSAGES.items()]
+    return "\n".join([*lines, "", _list("messages", every)])
+
+
+def _list(title: str, names: typing.Iterable[str], indent: int = INDENT) -> str:
+    start = f"  {title:{indent - 2}}"
+    return textwrap.fill(", ".join(names), WIDTH, initial_indent=start, subsequent_indent=" " * indent)
