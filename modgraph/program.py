@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modgraph.diagnostics import Diagnostic, Report, Source
+from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source, did_you_mean
 from modgraph.elaboration import Standalone, read_model
 from modgraph.inspect.cost import Cost, Memory, TrainingStep, check_lengths, cost_of
 from modgraph.ir import Graph, heading
+from modgraph.recipes.errors import UnknownChoice
 from modgraph.recipes.optimizers import Optimizer
 from modgraph.syntax import read
 
@@ -24,8 +25,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Program:
-    """An architecture: its graph, its source, warnings, new names by those of an earlier version, and its text with
-    those of the files that it imports."""
+    """An architecture that was read from a spec.
+
+    `ir` is its graph, which prints as `modgraph show` prints it; `source` the text, `warnings` what `check` warns of,
+    `moved` new names by those of an earlier version, and `standalone` the text with those of its imports.
+    """
 
     ir: Graph
     source: Source | None = None
@@ -86,14 +90,16 @@ class Program:
         """Bytes of a training step, axes of any length as `cost` takes them: measured on tensors without numbers.
 
         Raises `ModgraphError` for an axis that the model does not have, a length that does not fit, or an op that needs
-        numbers, and `KeyError` for an optimizer or a precision that there is not.
+        numbers, an unknown optimizer or precision.
         """
-        from modgraph.backends.torch.step_memory import memory_of
+        from modgraph.backends.torch.step_memory import BYTES, memory_of
 
         check_lengths(self.ir, lengths)
         kind: Any = Optimizer.registry.find(optimizer)
-        if kind is None:
-            raise KeyError(optimizer)
+        for what, name, known in (("optimizer", optimizer, Optimizer.registry), ("precision", precision, BYTES)):
+            if name not in known:
+                suggestion = did_you_mean(str(name), known, "they are: {known}")
+                raise ModgraphError([UnknownChoice(what=what, name=str(name), suggestion=suggestion)])
         kept, made = kind().numbers_per_weight
         return memory_of(self.ir, TrainingStep(batch, kept, made, precision), lengths)
 

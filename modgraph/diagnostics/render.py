@@ -35,7 +35,8 @@ def render_all(diagnostics: Iterable[Diagnostic]) -> str:
 
 
 class ModgraphError(Exception):
-    """Raised by the Python interface for a mistake in the input; carries every diagnostic."""
+    """Mistakes in a spec, a recipe, data or a file, printed as the commands print them. `diagnostics` are all of them,
+    each with its `code`, its place `span`, `text()` and `advice()`."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)

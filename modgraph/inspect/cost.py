@@ -38,7 +38,8 @@ class DoesNotFitLength(Diagnostic, code="MG129"):
 
 @dataclass(frozen=True)
 class Cost:
-    """Counts of a graph; `own` has the counts of each name by itself."""
+    """What a model costs: `parameters`, those that are `trainable`, multiply-accumulates of one example (`macs`), and
+    those where only the chosen modules run (`active_macs`). `own` has the counts of each name by itself."""
 
     parameters: int = 0
     trainable: int = 0
@@ -79,6 +80,7 @@ class Cost:
         return render(repr(self), render_table(parts))
 
     def as_json(self) -> dict[str, Any]:
+        """The counts, and under `nodes` those of each name, as `modgraph cost --json` prints them."""
         nodes = {name: cost.counts for name, cost in self.nodes.items()}
         return {**self.counts, **({"nodes": nodes} if nodes else {})}
 

@@ -85,7 +85,8 @@ class Side:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two architectures, their differences, and the consequences."""
+    """Two architectures and what they differ in: nodes (`diff`), costs before and after (`costs`), what becomes of each
+    weight (`weights`), and of runs whether trained `values` are equal. It prints itself in a line."""
 
     before: Side
     after: Side
@@ -119,6 +120,7 @@ class Comparison:
 
     @property
     def is_different(self) -> bool:
+        """Whether anything differs: a node, or the value of a trained weight."""
         return bool(self.diff) or self.values.trained == "different"
 
     @cached_property
