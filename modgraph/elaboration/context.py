@@ -37,6 +37,14 @@ MOST_ERRORS = 50
 Observer = Callable[[Span, Any], None]  # called with a place and its meaning: a value, a module, a bound op
 
 
+@dataclass(frozen=True)
+class Elaborated:
+    """A statement that was elaborated: the nodes that it added, and the meaning of the names that it declares."""
+
+    nodes: tuple[Node, ...]
+    names: Mapping[str, Any]
+
+
 class Abandoned(Exception):
     """Raised when a limit is reached and elaboration stops."""
 

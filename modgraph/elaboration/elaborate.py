@@ -45,12 +45,14 @@ def elaborate(
     return sort_by_body(graph)
 
 
-def diagnose(file: ast.File, overrides: Mapping[str, Any], report: Report, observe: Observer | None = None) -> None:
-    """Report every mistake and caution of the file's model.
+def diagnose(
+    file: ast.File, overrides: Mapping[str, Any], report: Report, observe: Observer | None = None
+) -> Graph | None:
+    """Report every mistake and caution of the file's model, and return its graph if there is no mistake.
 
     `observe` is called with the meaning of names and stages, for language tools.
     """
-    _elaborate_file(file, overrides, Context(report, observe))
+    return _elaborate_file(file, overrides, Context(report, observe))
 
 
 def _elaborate_file(

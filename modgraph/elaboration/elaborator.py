@@ -10,11 +10,11 @@ from typing import Any
 from modgraph.diagnostics import Diagnostic, Note, Span
 from modgraph.diagnostics.suggest import MOST_CANDIDATES
 from modgraph.elaboration import entities, errors
-from modgraph.elaboration.context import NAME, STATEMENT, BlockCall, Context, Decision, localize_axis_names
+from modgraph.elaboration.context import NAME, STATEMENT, BlockCall, Context, Decision, Elaborated, localize_axis_names
 from modgraph.elaboration.entities import POISON, Entity, Family, Poison, Template, Tensor, describe
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.frozen import replace_fields
-from modgraph.ir import Call, Graph, Result
+from modgraph.ir import Call, Graph, Node, Result
 from modgraph.routers.prelude import is_prelude
 from modgraph.syntax import ast
 from modgraph.types import Axis
@@ -130,7 +130,20 @@ class Elaborator:
         """Elaborate the statements of a body, in order."""
         for statement in body.statements:
             self.context.spend(STATEMENT, statement.span)
+            before = len(self.graph)
             self.rules.statements[type(statement)](statement, self)
+            if self.context.is_observed:
+                self._observe(statement, tuple(islice(self.graph, before, None)))
+
+    def _observe(self, statement: ast.Statement, nodes: tuple[Node, ...]) -> None:
+        match statement:
+            case ast.Input(reference=ast.Reference(name=name)) | ast.Target(reference=ast.Reference(name=name)):
+                names = {name: self.scope.bound(name)}
+            case ast.Module(name=name) | ast.Pool(name=name) | ast.Router(name=name) | ast.Array(name=name):
+                names = {name: self.scope.bound(name)}
+            case _:
+                names = {}
+        self.context.observe(statement.span, Elaborated(nodes, names))
 
     # ------------------------------------------------------------ other places
 

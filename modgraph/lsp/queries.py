@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lsprotocol.types import CompletionItem, CompletionItemKind
@@ -10,8 +10,11 @@ from lsprotocol.types import CompletionItem, CompletionItemKind
 from modgraph.diagnostics import Span
 from modgraph.elaboration import entities
 from modgraph.elaboration.imports import find_prelude_router
+from modgraph.inspect.cost import Cost
+from modgraph.inspect.cost_text import readable
 from modgraph.inspect.reference import declaration_page, signature_of
 from modgraph.lsp.analysis import CALLABLE, Analysis, heads, list_declarations
+from modgraph.lsp.symbols import Kind, Occurrence
 from modgraph.ops import Op
 from modgraph.routers import Router
 from modgraph.routers.prelude import definitions
@@ -106,20 +109,73 @@ def _arguments(before: list[PlacedToken], analysis: Analysis) -> list[Completion
     return []
 
 
-def hover(analysis: Analysis, offset: int) -> str | None:
-    """What stands at a place: its type, and the page of an op or router. Markdown."""
+def hover(analysis: Analysis, offset: int, occurrences: Sequence[Occurrence] = ()) -> str | None:
+    """What stands at a place: its meaning, what it costs, and the page of an op or router. Markdown.
+
+    `occurrences` are those of the text's symbols.
+    """
     word = analysis.word_at(offset)
     if word is None:
         return None
-    described = _describe(analysis.value_at(offset))
+    here = next((each for each in occurrences if each.span == word.span), None)
+    described = _describe(analysis.value_at(offset)) or (
+        _describe_symbol(analysis, here, occurrences) if here else None
+    )
     lines = [f"`{described}`"] if described is not None else []
-    if word.type == "NAME":
+    if here is not None and (cost := _describe_cost(analysis, here, occurrences)):
+        lines.append(cost)
+    if word.type == "NAME" and (here is None or not here.symbol.definition):
         kinds = find_op(str(word)), find_router(str(word))  # or both: each has its own place in a spec
         lines += [f"```\n{declaration_page(each)}\n```" for each in kinds if each is not None]
         lines += [f"```\n{definitions()[str(word)].whole}```"] if str(word) in definitions() else []
-        block = analysis.block(str(word))
-        lines += [f"`{block}`"] if block is not None else []
+        head = analysis.head(str(word))
+        lines += [f"`{head}`"] if head is not None else []
+        if head is not None and head.keyword.type == "MODEL" and analysis.costs is not None:
+            lines += [_format_cost(analysis.costs) or "no parameters"]
     return "\n\n".join(lines) or None
+
+
+def _describe_symbol(analysis: Analysis, here: Occurrence, occurrences: Sequence[Occurrence]) -> str | None:
+    """A symbol by its declaration: its meaning there, or else its kind and, of a parameter, its default."""
+    start = _find_declaration(here, occurrences).span.start
+    value = analysis.meaning_of(here.symbol.name, start)
+    if value is None:
+        value = analysis.value_at(start)
+    if (described := _describe(value)) is not None:
+        return described
+    if here.kind is Kind.PARAMETER and analysis.file is not None:
+        trees = (tree for tree in ast.walk(analysis.file) if isinstance(tree, ast.Parameter))
+        found = next((tree for tree in trees if tree.span.start == start), None)
+        return f"parameter {found.span.text}" if found is not None else None
+    return None if not here.symbol.definition else f"{here.kind} {here.symbol.name}"
+
+
+def _find_declaration(here: Occurrence, occurrences: Sequence[Occurrence]) -> Occurrence:
+    """The last declaration of a symbol before a place, else the first."""
+    declared = [each for each in occurrences if each.declares and each.symbol == here.symbol]
+    before = [each for each in declared if each.span.start <= here.span.start]
+    return (before[-1:] or declared[:1] or [here])[0]
+
+
+def _describe_cost(analysis: Analysis, here: Occurrence, occurrences: Sequence[Occurrence]) -> str | None:
+    """What the statement that declares a value adds, or what a pool or module has."""
+    start = _find_declaration(here, occurrences).span.start
+    value = analysis.meaning_of(here.symbol.name, start)
+    if isinstance(value, entities.PoolEntity | entities.ModuleEntity) and analysis.costs is not None:
+        return _format_cost(analysis.costs.nodes.get(value.path, Cost()))
+    found = analysis.cost_at(start) if here.kind is Kind.VALUE else None
+    if found is None:
+        return None
+    cost, count = found
+    text = _format_cost(cost)
+    return f"{text}, in {count} rounds" if text is not None and count > 1 else text
+
+
+def _format_cost(cost: Cost) -> str | None:
+    if not (cost.parameters or cost.macs):
+        return None
+    active = "" if cost.macs == cost.active_macs else f", {readable(cost.active_macs)} of them active"
+    return f"{cost.parameters:,} parameters, {readable(cost.macs)} MACs{active}"
 
 
 def _describe(value: Any) -> str | None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from pathlib import Path
-from typing import Any
 
 from lsprotocol import types
-from pygls.lsp.client import LanguageClient
+
+from tests.lsp.editor import Editor
 
 FFN = "block ffn(dim) {\n  input x: float[tokens, dim]\n  y = x -> linear(dim)\n  output y\n}\n"
 TEXT = """import ffn from "ffn.mod"
@@ -20,59 +19,6 @@ model net(width=8) {
   output hidden
 }
 """
-
-
-class Editor:
-    """A client that keeps the messages it was sent, and looks for places by the text before them."""
-
-    def __init__(self, folder: Path) -> None:
-        self.client = LanguageClient("tests", "1")
-        self.path = folder / "net.mod"
-        self.uri = self.path.as_uri()
-        self.messages: list[types.Diagnostic] = []
-        self.arrived = asyncio.Event()
-        self.text = ""
-        self.version = 0
-
-        @self.client.feature(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
-        def published(params: types.PublishDiagnosticsParams) -> None:
-            self.messages = list(params.diagnostics)
-            self.arrived.set()
-
-    async def start(self) -> None:
-        await self.client.start_io(sys.executable, "-m", "modgraph", "lsp")
-        await self.client.initialize_async(
-            types.InitializeParams(capabilities=types.ClientCapabilities(), root_uri=self.path.parent.as_uri())
-        )
-
-    async def write(self, text: str) -> None:
-        """Open the document, or change it whole, and wait for the messages."""
-        self.arrived.clear()
-        self.text, self.version = text, self.version + 1
-        if self.version == 1:
-            item = types.TextDocumentItem(self.uri, "modgraph", self.version, text)
-            self.client.text_document_did_open(types.DidOpenTextDocumentParams(item))
-        else:
-            document = types.VersionedTextDocumentIdentifier(uri=self.uri, version=self.version)
-            change = types.TextDocumentContentChangeWholeDocument(text=text)
-            self.client.text_document_did_change(types.DidChangeTextDocumentParams(document, [change]))
-        await asyncio.wait_for(self.arrived.wait(), 30)
-
-    def at(self, before: str) -> dict[str, Any]:
-        head = self.text[: self.text.index(before) + len(before)]
-        position = types.Position(head.count("\n"), len(head) - head.rfind("\n") - 1)
-        return {"text_document": types.TextDocumentIdentifier(self.uri), "position": position}
-
-    async def completions(self, before: str) -> set[str]:
-        found = await self.client.text_document_completion_async(types.CompletionParams(**self.at(before)))
-        assert isinstance(found, types.CompletionList)
-        return {item.label for item in found.items}
-
-    async def hovered(self, before: str) -> str:
-        found = await self.client.text_document_hover_async(types.HoverParams(**self.at(before)))
-        assert found is not None
-        assert isinstance(found.contents, types.MarkupContent)
-        return found.contents.value
 
 
 async def session(folder: Path) -> None:

@@ -87,7 +87,7 @@ def test_what_only_training_reads_is_needed_only_in_training(what: str, tmp_path
 
 def test_a_training_pass_says_which_target_it_lacks() -> None:
     model = modgraph.loads(
-        f"model m() {{ input x: float[4] target t: float[4] {PERMITTED['training inferred']} }}"
+        f"model m() {{ input x: float[4] target t: float[4] {PERMITTED['training alone']} }}"
     ).build()
     with pytest.raises(TypeError, match=r'm needs the target "t": float\[4\]'):
         model(torch.randn(2, 4))

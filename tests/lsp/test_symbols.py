@@ -1,0 +1,188 @@
+"""Names across files, as an editor asks for them: rename, references, outline."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+
+from modgraph import load
+from tests.lsp.editor import Editor, drive
+
+FFN = """block ffn(dim, hidden=8) {
+  input x: float[tokens, dim]
+  y = x -> linear(hidden) -> relu -> linear(dim)
+  output y
+}
+"""
+NET = """import ffn from "ffn.mod"
+
+model net(width=8) {
+  input image: float[3, 4]
+  pool  p[3] = ffn(width, hidden=2 * width)
+  router r = agreement(2)
+  hidden = image -> linear(width) -> p by r
+  for i in 0..2 { hidden = hidden + i }
+  for i in 0..2 { side[i] = image -> linear(width + i) }
+  output hidden
+  output total = hidden -> mean(axis="p")
+}
+"""
+OTHER = 'import ffn from "ffn.mod"\nmodel other() { input x: float[2, 4] y = x -> ffn(4, hidden=3) output y }\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in {"ffn.mod": FFN, "net.mod": NET, "other.mod": OTHER}.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_a_rename_reaches_every_occurrence_in_every_file(folder: Path) -> None:
+    async def work(editor: Editor) -> None:
+        await editor.write(NET)
+        assert await editor.renamed("  hid", "h") == {"net.mod": NET.replace("hidden", "h").replace("h=2", "hidden=2")}
+        block = await editor.renamed("= ff", "mlp")
+        assert block == {
+            "ffn.mod": FFN.replace("ffn", "mlp"),
+            "net.mod": NET.replace("import ffn", "import mlp").replace("= ffn", "= mlp"),
+            "other.mod": OTHER.replace("import ffn", "import mlp").replace("> ffn", "> mlp"),
+        }
+        argument = await editor.renamed("ffn(width, hid", "inner")
+        assert argument == {
+            "ffn.mod": FFN.replace("hidden", "inner"),
+            "net.mod": NET.replace("hidden=2", "inner=2"),
+            "other.mod": OTHER.replace("hidden", "inner"),
+        }
+        pool = await editor.renamed("pool  p", "expert")
+        assert 'axis="expert"' in pool["net.mod"] and "-> expert by r" in pool["net.mod"]
+        loop = await editor.renamed("for i", "k")
+        assert "for k in 0..2 { hidden = hidden + k }" in loop["net.mod"], "the first loop"
+        assert "for i in 0..2 { side[i] " in loop["net.mod"], "the second loop has a variable of its own"
+        for name, text in block.items():
+            (folder / name).write_text(text)
+        assert load(folder / "net.mod").ir.hash() != "", "the renamed files go together"
+
+    drive(folder, work)
+
+
+REFUSED = [
+    ("  hid", "image", 'the name "image" is taken: net.mod:4'),
+    ("  hid", "loss", '"loss" is a word of the language'),
+    ("  hid", "2x", '"2x" is no name'),
+    ("  hid", "a b", '"a b" is no name'),
+    ("= ff", "linear", 'the name "linear" is taken: ffn.mod:3'),
+    ("image -> lin", "map", '"linear" is not declared in a spec'),
+    ("\nmod", "map", '"model" is not declared in a spec'),
+]
+
+
+def test_a_rename_that_cannot_be_is_refused_with_its_reason(folder: Path) -> None:
+    async def work(editor: Editor) -> None:
+        await editor.write(NET)
+        for before, new, reason in REFUSED:
+            with pytest.raises(JsonRpcException, match=re.escape(reason)):
+                await editor.renamed(before, new)
+
+    drive(folder, work)
+
+
+def test_a_rename_that_changes_a_meaning_is_refused(folder: Path) -> None:
+    text = "model m(load=2) { input x: float[4] y = x -> linear(load)\n  output y\n}\n"
+
+    async def work(editor: Editor) -> None:
+        await editor.write(text)
+        assert (await editor.renamed("m(lo", "size"))["net.mod"] == text.replace("load", "size")
+        axis = "model m() {\n  input x: float[4]\n  target t: class[kind=3]\n  y = x -> linear(kind)\n  output y\n}\n"
+        await editor.write(axis)
+        with pytest.raises(JsonRpcException) as refused:
+            await editor.renamed("kin", "sort")
+        assert '"kind" names an axis' in str(refused.value)
+
+    drive(folder, work)
+
+
+def test_a_record_keeps_its_name_when_its_value_gets_another(folder: Path) -> None:
+    text = """router pick() for p {
+  input x: float[tokens, dim]
+  gates = x -> linear(p) -> softmax
+  record gates
+  y = x -> p by gates
+  output y
+}
+"""
+
+    async def work(editor: Editor) -> None:
+        await editor.write(text)
+        renamed = (await editor.renamed("  gates", "shares"))["net.mod"]
+        assert "  record gates = shares\n" in renamed and "p by shares" in renamed
+
+    drive(folder, work)
+
+
+def test_references_are_found_in_every_file_that_imports(folder: Path) -> None:
+    async def work(editor: Editor) -> None:
+        await editor.write(NET)
+        found = await editor.references("= ff")
+        assert sorted(found) == [
+            ("ffn.mod", "block ffn(dim, hidden=8) {"),
+            ("net.mod", 'import ffn from "ffn.mod"'),
+            ("net.mod", "pool  p[3] = ffn(width, hidden=2 * width)"),
+            ("other.mod", 'import ffn from "ffn.mod"'),
+            ("other.mod", "model other() { input x: float[2, 4] y = x -> ffn(4, hidden=3) output y }"),
+        ]
+        uses = await editor.references("router r", declarations=False)
+        assert uses == [("net.mod", "hidden = image -> linear(width) -> p by r")]
+        assert await editor.references("image -> lin") == []
+
+    drive(folder, work)
+
+
+def test_the_outline_lists_what_definitions_declare(folder: Path) -> None:
+    async def work(editor: Editor) -> None:
+        await editor.write(NET)
+        found = await editor.client.text_document_document_symbol_async(types.DocumentSymbolParams(editor.document))
+        assert found is not None
+        (model,) = (each for each in found if isinstance(each, types.DocumentSymbol))
+        assert (model.name, model.kind, model.detail) == ("net", types.SymbolKind.Class, "model")
+        names = [(each.name, each.detail) for each in model.children or ()]
+        assert names[:5] == [
+            ("width", "parameter"),
+            ("image", "input"),
+            ("p", "pool"),
+            ("r", "router"),
+            ("hidden", "value"),
+        ]
+        assert model.range.end.line == NET.count("\n") - 1
+
+    drive(folder, work)
+
+
+def test_names_are_known_while_a_line_is_broken(folder: Path) -> None:
+    broken = NET.replace("  output hidden", "  extra = hidden -> \n  output hidden")
+
+    async def work(editor: Editor) -> None:
+        await editor.write(broken)
+        assert [each.code for each in editor.messages] == ["MG104"]
+        renamed = (await editor.renamed("  hid", "h"))["net.mod"]
+        assert "  h = image" in renamed and "  output h\n" in renamed
+        assert ("net.mod", "output hidden") in await editor.references("  hid")
+        assert (await editor.hints())["hidden"] == ": float[p=3, 8]"
+        assert "`float[p=3, 8]`" in await editor.hovered("output hid")
+
+    drive(folder, work)
+
+
+def test_a_change_of_an_imported_file_is_seen(folder: Path) -> None:
+    async def work(editor: Editor) -> None:
+        await editor.write(NET)
+        assert "`block ffn(dim, hidden=8)`" in await editor.hovered("= ff")
+        (folder / "ffn.mod").write_text(FFN.replace("hidden=8", "hidden=9"))
+        changed = types.FileEvent((folder / "ffn.mod").as_uri(), types.FileChangeType.Changed)
+        editor.client.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams([changed]))
+        assert "`block ffn(dim, hidden=9)`" in await editor.hovered("= ff")
+
+    drive(folder, work)
