@@ -136,7 +136,10 @@ class _Names:
         self.definition, self.path, self.place, self.known = definition, path, place, known
         self.kinds: dict[str, Kind] = {}
         self.loops: dict[str, list[Span]] = {}  # the loops and scans that bind a name, where nothing else does
-        declared = [*self._parameters(), *(each for tree in ast.walk(definition.body) for each in self._list_declared(tree))]
+        declared = [
+            *self._parameters(),
+            *(each for tree in ast.walk(definition.body) for each in self._list_declared(tree)),
+        ]
         for name, kind, _ in declared:
             self.kinds.setdefault(name, kind)
         bound = [each for tree in ast.walk(definition.body) for each in self._keys(tree)]
