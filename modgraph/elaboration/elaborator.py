@@ -138,9 +138,9 @@ class Elaborator:
     def _observe(self, statement: ast.Statement, nodes: tuple[Node, ...]) -> None:
         match statement:
             case ast.Input(reference=ast.Reference(name=name)) | ast.Target(reference=ast.Reference(name=name)):
-                names = {name: self.scope.bound(name)}
+                names = {name: self.scope.find_bound(name)}
             case ast.Module(name=name) | ast.Pool(name=name) | ast.Router(name=name) | ast.Array(name=name):
-                names = {name: self.scope.bound(name)}
+                names = {name: self.scope.find_bound(name)}
             case _:
                 names = {}
         self.context.observe(statement.span, Elaborated(nodes, names))
