@@ -173,7 +173,7 @@ def _split_losses(layout: Layout, items: list[Item]) -> tuple[list[Item], list[I
 
 
 def _prepare_inputs(writer: Writer, graph: Graph, names: Mapping[str, str]) -> Iterator[str]:
-    """What is done to inputs first: padding refilled while the model learns, lengths that are not given made full."""
+    """The lines that prepare inputs: in training padding repeats the last element; absent lengths become full."""
     for key, type_ in graph.input_types.items():
         for axis, length in padding_of(graph, type_):
             filled = writer.vendored.name_of(repeat_last)
