@@ -55,7 +55,7 @@ class Program:
         from modgraph.inspect.notebook import render, render_picture, render_text
         from modgraph.inspect.scene import scene_of
 
-        counts = "\n".join(count_lines(self.cost(), self.ir))
+        counts = "\n".join(line for line in count_lines(self.cost(), self.ir) if "--all" not in line)  # of the command
         return render(heading(self.ir), render_picture(scene_of(self.ir)), render_text(counts))
 
     def architecture(self) -> Architecture:

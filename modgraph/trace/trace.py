@@ -112,23 +112,25 @@ class Trace:
         return f"<Trace of {len(self)} examples of {self.split}: {routes}>"
 
     def _repr_html_(self) -> str:
-        """Render the use of each module for a notebook."""
-        from modgraph.inspect.notebook import render, render_table, render_text
+        """The use of each module, for a notebook."""
+        from modgraph.inspect.notebook import render, render_text
         from modgraph.trace.summary import as_json, as_table
 
-        return render(repr(self), render_table(self.as_records()), render_text(as_table(self, as_json(self))))
+        return render(repr(self), render_text(as_table(self, as_json(self))))
 
     def as_records(self) -> list[dict[str, Any]]:
-        """Return a record for each module of each route, for `pandas.DataFrame`: its share of the choices (`load`) and
-        of the gates (`importance`), and whether it is never chosen (`dead`)."""
+        """Return a record for each module of each route, for `pandas.DataFrame`: how often it is chosen (`load`), the
+        sum of its gates (`importance`), its `share` of all choices, and whether it is never chosen (`dead`)."""
         from modgraph.trace.statistics import statistics_of
 
         records = []
         for route in self.routes:
             found = statistics_of(route)
+            total = sum(found["load"])
             for module, (load, importance) in enumerate(zip(found["load"], found["importance"], strict=True)):
-                shares = {"load": load, "importance": importance, "dead": module in found["dead"]}
-                records.append({"route": route.name, "pool": route.pool, "module": module, **shares})
+                use = {"share": load / total if total else 0.0, "load": load, "importance": importance}
+                names = {"route": route.name, "pool": route.pool, "module": module}
+                records.append({**names, **use, "dead": module in found["dead"]})
         return records
 
     def __len__(self) -> int:

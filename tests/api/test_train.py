@@ -92,7 +92,12 @@ def test_a_run_traces_its_routers_on_its_own_data_and_on_others(routed: modgraph
     assert len(traced) == 8
     assert [route.name for route in traced.routes] == ["expert"], "the route of the spec"
     assert routed.trace(data={"test": sequences(5, 7)}).split == "test"
-    assert traced.as_records()[0].keys() >= {"route", "module", "load"}, "records that pandas takes"
+    records = traced.as_records()
+    assert [(each["route"], each["module"]) for each in records] == [("expert", 0), ("expert", 1), ("expert", 2)]
+    assert sum(each["share"] for each in records) == pytest.approx(1), "shares of all choices"
+    lengths = traced.arrays.values["tokens_length"]
+    assert sum(each["load"] for each in records) == 2 * lengths.sum(), "two modules for each token that is no padding"
+    assert len(traced._repr_html_()) < 300_000
 
 
 def test_a_run_exports_a_bundle_that_agrees(routed: modgraph.Run, tmp_path: Path) -> None:
