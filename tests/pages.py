@@ -52,14 +52,17 @@ def read_blocks(page: Path) -> list[Block]:
     ]
 
 
-def run_page(page: Path) -> None:
-    """Run a page's blocks in the current folder. Raises `AssertionError` with the place."""
+def run_page(page: Path, without: str = "") -> None:
+    """Run a page's blocks in the current folder, `without` untitled ones of a language. Raises `AssertionError` with
+    the place."""
     names: dict[str, object] = {"__name__": "page"}
     for block in read_blocks(page):
         place = f"{page}:{block.line}"
         if block.title is not None:
             Path(block.title).parent.mkdir(parents=True, exist_ok=True)
             Path(block.title).write_text(block.text)
+        elif block.language == without:
+            continue
         match block.language:
             case "mod":
                 check_spec(block, place)

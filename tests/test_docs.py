@@ -13,7 +13,7 @@ from modgraph.backends.report import random_batch
 from modgraph.cli import main
 from modgraph.diagnostics import Report, Source
 from modgraph.syntax.format import format_source
-from tests.pages import read_blocks, read_command
+from tests.pages import read_blocks, read_command, run_page
 
 LANGUAGE = Path("docs/language.md").read_text()
 EXAMPLES = re.findall(r"```mod\n(.*?)```", LANGUAGE, re.S)
@@ -34,6 +34,21 @@ def test_an_example_of_the_language_is_sound(text: str) -> None:
     if computed.losses:
         computed.loss.backward()
     assert format_source(Source("t.mod", text), Report()) == text
+
+
+def test_what_the_language_page_prints_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = Path("docs/language.md").resolve()
+    monkeypatch.chdir(tmp_path)
+    run_page(page, without="mod")
+
+
+def test_the_language_page_lists_the_reserved_words() -> None:
+    grammar = Path("grammar/modgraph_grammar/modgraph.lark").read_text()
+    reserved, names = grammar.split("// names wherever", 1)
+    listed = re.search(r"reserved everywhere: `(.*?)`.*?elsewhere: `(.*?)`", LANGUAGE, re.S)
+    assert listed is not None
+    for text, documented in zip((reserved, names), listed.groups(), strict=True):
+        assert documented.split() == sorted(re.findall(r'^[A-Z]+: "([a-z]+)"$', text, re.M))
 
 
 def blocks_of_readme(language: str) -> list[str]:
