@@ -24,7 +24,7 @@ from modgraph.store.records import seal, unseal
 if TYPE_CHECKING:
     from numpy import ndarray
 
-FORMAT = 3
+FORMAT = 4
 AGAIN = ".again"  # part of the second name for the tensors of a step
 WEIGHT = "weight."  # prefix of the names of weights among the tensors
 NAME = re.compile(r"step-([0-9]{8}|[1-9][0-9]{8,})")

@@ -76,7 +76,7 @@ class Engine:
             with refusing_damage(checkpoint):
                 self.progress = Progress.read(checkpoint)
                 phase = curriculum.phase(self.progress.at, graph)
-                accumulators = Accumulators.read(checkpoint.facts["means"])
+                accumulators = Accumulators.read(checkpoint.facts["accumulators"])
             if processes.is_rank_zero:
                 self.accumulators = accumulators
                 tidy(directory.checkpoints, train.keep, self.progress.best_step)  # deletion may have been interrupted
@@ -125,7 +125,7 @@ class Engine:
         process."""
         state = self.state
         stages = {name: each.stages for name, each in state.staged.items()}
-        kept = {"means": self.accumulators.facts(), "algorithm": state.learner.facts(), FACT: stages}
+        kept = {"accumulators": self.accumulators.facts(), "algorithm": state.learner.facts(), FACT: stages}
         return Checkpoint(
             epoch=self.progress.epoch,
             step=self.progress.step,
@@ -146,7 +146,9 @@ class Engine:
             raise ModgraphError([Diverged(what=f"{wrong} is not finite", step=self.progress.step)])
         if self.processes.is_rank_zero:
             accumulators = Accumulators.merge(part for part, _ in parts)
-            now = replace(now, facts={**now.facts, "means": accumulators.facts(), LOGS: seal_logs(self.directory)})
+            now = replace(
+                now, facts={**now.facts, "accumulators": accumulators.facts(), LOGS: seal_logs(self.directory)}
+            )
             write_checkpoint(self.directory.checkpoints, now, self.train.keep, self.progress.best_step)
 
     def begin_from(self, checkpoint: Checkpoint, kept: Mapping[str, Tensor], facts: Mapping[str, Any]) -> bool:

@@ -103,7 +103,7 @@ def test_a_range_among_parameters_is_stored_as_one() -> None:
         assert str(again) == str(graph)
 
 
-@pytest.mark.parametrize("garbage", [None, 3, [], {}, {"format": 1}, {"format": 3, "nodes": []}, "x"])
+@pytest.mark.parametrize("garbage", [None, 3, [], {}, {"format": 1}, {"format": 4, "nodes": []}, "x"])
 def test_what_is_no_graph_is_unreadable(garbage: object) -> None:
     with pytest.raises(UnreadableGraph):
         from_json(garbage)

@@ -178,7 +178,7 @@ def test_a_checkpoint_that_lacks_a_fact_is_refused(spec: Path, tmp_path: Path) -
     begin(spec, tmp_path / "run", train__epochs=1)
     (path,) = (tmp_path / "run/checkpoints").glob("*.json")
     record = unseal(json.loads(path.read_text()))
-    for fact in ("logs", "means", "algorithm", "at", "monitored"):
+    for fact in ("logs", "accumulators", "algorithm", "at", "monitored"):
         facts = {name: value for name, value in record["facts"].items() if name != fact}
         path.write_bytes(seal({**record, "facts": facts}))
         assert code_of(lambda: go_on(tmp_path / "run")) == "MG603", fact

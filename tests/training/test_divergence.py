@@ -131,7 +131,7 @@ def test_files_and_output_of_a_run_without_numbers_are_json(
         interrupt_at(engine, 5)
         finish(engine)
     (record,) = (strict(path.read_text()) for path in (out / "checkpoints").glob("*.json"))
-    assert record["facts"]["means"]["sums"]["accuracy"] == "inf"
+    assert record["facts"]["accumulators"]["sums"]["accuracy"] == "inf"
     assert main(["train", "--resume", str(out)]) == 0
     metrics = strict(capsys.readouterr().out.splitlines()[-1])
     assert metrics["test.total_loss"] is None

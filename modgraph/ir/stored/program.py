@@ -18,7 +18,7 @@ from modgraph.ir.stored import nodes
 from modgraph.ir.stored.fields import Fields
 from modgraph.ir.verify.nodes import verify
 
-FORMAT = 3
+FORMAT = 4
 INITIAL = nodes.Field("initial", lambda value: None if value is None else readers.initial_of(value))
 
 

@@ -38,8 +38,8 @@ class Position:
     accuracies: tuple[tuple[float, ...], ...] = ()
 
     def facts(self) -> Facts:
-        """Return the position as a checkpoint keeps it, where scans are called looks."""
-        return {"looks" if name == "scans" else name: value for name, value in asdict(self).items()}
+        """Return the position as a checkpoint keeps it."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ class ContinualCurriculum(Curriculum):
         """Read a position from a checkpoint. Raises `KeyError`, `TypeError` or `ValueError` if it is invalid."""
         facts = dict(at)
         rows = tuple(tuple(float(each) for each in row) for row in facts.pop("accuracies"))
-        scans, expanded = facts.pop("looks"), tuple(facts.pop("expanded"))
-        here = Position(**facts, scans=scans, expanded=expanded, accuracies=rows)
+        expanded = tuple(facts.pop("expanded"))
+        here = Position(**facts, expanded=expanded, accuracies=rows)
         tasks, phases = len(self.tasks), len(self.phases)
         if not (0 <= here.task < tasks and 0 <= here.phase < phases and here.doing in (LEARN, DETECT, DONE)):
             raise ValueError(f"it is at {facts}, of {tasks} tasks with {phases} phases")
