@@ -90,11 +90,13 @@ class Program:
         """Bytes of a training step, axes of any length as `cost` takes them: measured on tensors without numbers.
 
         Raises `ModgraphError` for an axis that the model does not have, a length that does not fit, or an op that needs
-        numbers, an unknown optimizer or precision.
+        numbers, an unknown optimizer or precision, and `TypeError` for a batch that is no number.
         """
         from modgraph.backends.torch.step_memory import BYTES, memory_of
 
         check_lengths(self.ir, lengths)
+        if type(batch) is not int or batch < 1:
+            raise TypeError(f"batch is a number of examples from 1, not {batch!r}")
         kind: Any = Optimizer.registry.find(optimizer)
         for what, name, known in (("optimizer", optimizer, Optimizer.registry), ("precision", precision, BYTES)):
             if name not in known:
@@ -106,8 +108,9 @@ class Program:
     def build(self, seed: int = 0, lowering: str | None = None) -> Model:
         """A torch module with fresh weights, a function of the seed and of each weight's name.
 
-        `lowering` asks for a form (`masked`, `message_passing`) of all routes that may have it; the others, and by
-        default all, have their best.
+        `lowering` asks for one (`masked`, `message_passing`) of all routes that have it; the others, and by default
+        all, have their best. Raises `ModgraphError` where the weights do not fit in memory, and `ValueError` for a
+        lowering that no route has.
         """
         from modgraph.backends.torch import build
 

@@ -34,3 +34,10 @@ class NeedsTypes(Diagnostic, code="MG873"):
     help = (
         'give the type, {input}="float[tokens, 64]", or an example with the batch first: {input}=torch.zeros(1, 9, 64)'
     )
+
+
+class NothingToLearnFrom(Diagnostic, code="MG874"):
+    """A program that was read from a string has no recipe beside it, which would name its data."""
+
+    message = 'there are no data to train "{name}" on: it was read from a string, and has no recipe beside it'
+    help = "give data, modgraph.train(program, data=dict(train=dataset)), or a recipe, modgraph.train(program, PATH)"

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from modgraph.api.errors import NothingToLearnFrom
 from modgraph.api.run import Run
 from modgraph.data.in_python import InPython, refuse_without_training
+from modgraph.diagnostics import ModgraphError
 from modgraph.program import Program
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.callbacks import Watch
-from modgraph.training.run import finish, start_run
+from modgraph.training.run import finish, path_of, start_run
 
 
 def train(
@@ -38,7 +40,7 @@ def train(
     Returns the `Run`. Raises `ModgraphError` for a mistake in spec, recipe or data, and `TypeError` for a value of
     another kind.
     """
-    _refuse_kinds(program, recipe)
+    _refuse_kinds(program, recipe, overrides, data)
     watch, given = Watch(callbacks), None
     if data is not None:
         given = InPython.from_splits(data)
@@ -51,9 +53,14 @@ def train(
     return run
 
 
-def _refuse_kinds(program: Any, recipe: Any) -> None:
+def _refuse_kinds(program: Any, recipe: Any, overrides: Any, data: Any) -> None:
     if not isinstance(program, Program | str | Path):
         wanted = "a path of a spec, or a Program (modgraph.load)"
         raise TypeError(f"train takes {wanted}, not {type(program).__name__}")
     if not isinstance(recipe, str | Path | Mapping | None):
         raise TypeError(f"recipe is a path or a dictionary, not {type(recipe).__name__}")
+    if not isinstance(overrides, Mapping | None):
+        wanted = 'a dictionary by dotted key, {"train.epochs": 2}'
+        raise TypeError(f"overrides is {wanted}, not {type(overrides).__name__}")
+    if recipe is None and data is None and isinstance(program, Program) and path_of(program) is None:
+        raise ModgraphError([NothingToLearnFrom(name=program.ir.name)])

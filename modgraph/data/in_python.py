@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, check
 from modgraph.data.errors import DataNotGiven, UnknownArray, does_not_fit
+from modgraph.declare import format_count
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph, length_name
 from modgraph.types import TensorType
@@ -97,7 +98,8 @@ def _name_values(example: Any, types: Types, place: str) -> Mapping[str, Any]:
     values = list(example) if isinstance(example, tuple | list) else [example]
     if len(values) != len(names):
         way_out = f"give a dictionary by name, or a tuple of {len(names)}: ({', '.join(names)})"
-        raise does_not_fit(f"{place} has {len(values)} values, and the spec {len(names)} inputs and targets", way_out)
+        count = format_count(len(values), "value")
+        raise does_not_fit(f"{place} has {count}, and the spec {len(names)} inputs and targets", way_out)
     return dict(zip(names, values, strict=True))
 
 
@@ -145,6 +147,8 @@ def _refuse_shape(array: NDArray[Any], type_: TensorType, place: str) -> None:
 
 def _suggest_layout(array: NDArray[Any], sizes: Sequence[int | None]) -> str:
     """Return the help for images with channels last, or without the axis of channels."""
+    if array.size == 1 and not sizes:
+        return "give a single number: label.item()"
     if [1, *array.shape] == sizes:
         return "add the axis of channels: image[None]"
     channels_first = [*array.shape[-1:], *array.shape[:-1]]

@@ -66,7 +66,7 @@ def start_run(
 ) -> AbstractContextManager[Engine]:
     """Begin a training of a spec, or of a program that was read from one; its run directory is created and locked.
     `data` replace those of the recipe. Raises `ModgraphError`."""
-    path = _path_of(spec)
+    path = path_of(spec)
     recipe, program = read_with_spec(_recipe_of(given, path, data), spec, key_overrides(overrides), data)
     directory = RunDirectory(Path(out or f"runs/{program.ir.name if path is None else path.stem}"))
     directory.refuse_existing()
@@ -100,7 +100,7 @@ def _recipe_of(given: RecipeOrPath | None, spec: Path | None, data: DataSet | No
     return {} if path is None or (data is not None and not exists(path)) else path
 
 
-def _path_of(spec: str | Path | Program) -> Path | None:
+def path_of(spec: str | Path | Program) -> Path | None:
     """Return the file of a spec; None for a program that was read from a string."""
     if not isinstance(spec, Program):
         return Path(spec)

@@ -64,6 +64,18 @@ CALLS: dict[str, tuple[Callable[[Path], Any], str]] = {
         ),
         r"sets hidden=8, and the program was read with hidden=16.*modgraph.load\(PATH, hidden=8\)",
     ),
+    "a text without data": (
+        lambda folder: modgraph.train(modgraph.loads(SPEC)),
+        'no data to train "digits" on.*data=dict',
+    ),
+    "an unknown optimizer of a step": (
+        lambda folder: modgraph.loads(SPEC).memory(optimizer="adm"),
+        'no optimizer called "adm".*did you mean "adam"',
+    ),
+    "a label in brackets": (
+        train(data={"train": [(tensors()[0][0], [1])]}),
+        r"has the shape \[1\]; class\[10\] needs \[\].*label.item\(\)",
+    ),
     "a folder that holds a run": (train(out="run"), "run"),
     "a data set of another name": (
         train(data={"train": [{"img": tensors()[0][0], "label": 1}]}),
@@ -114,6 +126,9 @@ KINDS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a text for a path": (lambda folder: modgraph.loads(3), "loads takes the text of a spec"),
     "a model to train": (lambda folder: modgraph.train(modgraph.loads(SPEC).build()), r"modgraph.load"),
     "a list as a recipe": (lambda folder: modgraph.train("digits.mod", [1]), "recipe is a path or a dictionary"),
+    "a list of overrides": (train(overrides=["train.epochs=2"]), "overrides is a dictionary by dotted key"),
+    "words for a batch": (lambda folder: modgraph.loads(SPEC).memory(batch="64"), "a number of examples"),
+    "a program to export": (lambda folder: modgraph.export(modgraph.loads(SPEC), "m.onnx"), r"program.build\(\)"),
     "a tensor in a recipe": (
         train(recipe={"train": {"seed": torch.zeros(1)}}),
         "a recipe holds plain values, not Tensor",
