@@ -24,7 +24,7 @@ class NeedsExtra(Diagnostic, code="MG119"):
     """A part of modgraph needs a package that an ordinary install leaves out.
 
     Extras install such packages: `pip install 'modgraph-compiler[digits]'`, several with `[digits,images]`, all with
-    `[all]`. In a checkout, write `.` for `modgraph-compiler`.
+    `[all]`.
     """
 
     message = "{what} needs the package {package}, which is not installed"

@@ -127,9 +127,11 @@ def _keep(run: RunDirectory, summary: dict[str, Any], pictures: Callable[[], dic
         return
     try:
         keep_trace(run, summary, {} if missing else pictures(), force)
-        log.info(f"trace.json and {0 if missing else len(pictures())} pictures are in {run.path}")
         if missing:
-            log.info(f"pictures need the package {missing}: pip install 'modgraph-compiler[pictures]'")
+            pictures_need = f"pictures need {missing}: pip install 'modgraph-compiler[pictures]'"
+            log.info(f"trace.json is in {run.path}; {pictures_need}")
+        else:
+            log.info(f"trace.json and {len(pictures())} pictures are in {run.path}")
     except ModgraphError as error:
         reasons = [each.reason for each in error.diagnostics if isinstance(each, CannotWrite)]
         if not reasons:

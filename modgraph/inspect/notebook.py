@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 
+from modgraph.extras import find_missing
 from modgraph.inspect.quote import escape_html
 from modgraph.inspect.scene import Scene
 
@@ -55,8 +55,9 @@ def render_text(text: str) -> str:
 
 def render_picture(scene: Scene) -> str:
     """The graph as a picture, which reaches nothing in the notebook; a line that says why where there is none."""
-    if find_spec("py_mini_racer") is None:
-        return "<p>no picture: V8, which lays it out, is not installed (<code>pip install mini-racer</code>)</p>"
+    if find_missing("visualize"):
+        command = "pip install 'modgraph-compiler[visualize]'"
+        return f"<p>no picture: V8, which lays it out, is not installed (<code>{command}</code>)</p>"
     from modgraph.inspect.drawing import svg_of
 
     content = svg_of(scene).encode()
