@@ -12,9 +12,10 @@ from typing import NoReturn
 from modgraph_runtime.streams import keep_streams_open
 
 from modgraph.cli.surroundings import INTERRUPTED, check_folder, imports_frozen, message_of, warnings_that_only_warn
-from modgraph.diagnostics import Diagnostic, ModgraphError, render_all
+from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean, render_all
 
 USER_FAULT, OUR_FAULT = 1, 3
+SIMILAR = 0.74  # how like a command a word must be to mean it
 OURS = "This is a fault of modgraph, not yours. Please report it with the text above."
 
 COMMANDS = {path.stem.removesuffix("_command"): path for path in sorted(Path(__file__).parent.glob("*_command.py"))}
@@ -33,13 +34,13 @@ GROUPS = {
 class _Parser(argparse.ArgumentParser):
     """Wrong usage is the user's fault: exit code 1."""
 
-    def error(self, message: str) -> NoReturn:
+    def error(self, message: str, way_out: str = "") -> NoReturn:
         self.print_usage(sys.stderr)
-        print(f"error: {message}", file=sys.stderr)
+        print(f"error: {message}\n  help: {way_out or f'{self.prog} --help'}", file=sys.stderr)
         sys.exit(USER_FAULT)
 
 
-def parser(words: Sequence[str]) -> argparse.ArgumentParser:
+def parser(words: Sequence[str]) -> _Parser:
     """All commands, and the arguments of the one that a command line names.
 
     Each command is a module: its docstring begins with its summary, `USAGE` has examples, `arguments` adds its
@@ -63,7 +64,8 @@ def parser(words: Sequence[str]) -> argparse.ArgumentParser:
             module = import_module(f"modgraph.cli.{each}_command")
             module.arguments(command)
             _add_volume(command)
-            command.set_defaults(run=module.run)
+            own = {action.dest: str(action.metavar) for action in command._actions}
+            command.set_defaults(run=module.run, parser=command, arguments=own)
             command.description = summary_of(each)
             command.epilog = "\n".join(["for example:", *(f"  {line}" for line in module.USAGE)])
     return top
@@ -89,10 +91,43 @@ def _add_volume(command: argparse.ArgumentParser) -> None:
     volume.add_argument("-v", "--verbose", action="store_true", help="also what is read, written and found")
 
 
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """The options of a command line. Exits with 1 where it is no command line of ours."""
+    whole = parser(words)
+    first = next(iter(words), "-")
+    if first not in COMMANDS and not first.startswith("-"):
+        whole.error(
+            f'there is no command "{first}"', did_you_mean(first, COMMANDS, "modgraph --help lists them", SIMILAR)
+        )
+    options, rest = whole.parse_known_args(words)
+    if rest:
+        known = [flag for action in options.parser._actions for flag in action.option_strings]
+        unknown = rest[0].partition("=")[0]
+        what = f'{options.command} has no option "{unknown}"'
+        if not unknown.startswith("-"):
+            what = f'{options.command} does not take so many arguments: "{unknown}" is left'
+        options.parser.error(what, did_you_mean(unknown, known) if unknown.startswith("-") else "")
+    return options
+
+
+def _refuse_other_kinds(options: argparse.Namespace) -> None:
+    """Raises `ModgraphError` for files of another kind than the command takes: help calls arguments by their kinds."""
+    from modgraph.cli.kinds import kinds_of_arguments, refuse_other_kinds
+
+    called = {**options.arguments, "recipe": "RECIPE", "resume": "RUN"}
+    for name, wanted in kinds_of_arguments(called).items():
+        given = getattr(options, name, None) or []
+        for path in [given] if isinstance(given, str) else given:
+            refuse_other_kinds(path, wanted, options.command)
+
+
 def _run(options: argparse.Namespace) -> int:
     import logging
 
     from modgraph.log import printing
+
+    if options.command != "migrate":  # which says itself what goes where
+        _refuse_other_kinds(options)
 
     with printing(logging.ERROR if options.quiet else logging.DEBUG if options.verbose else logging.INFO):
         code: int = options.run(options)
@@ -108,7 +143,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             check_folder()
             words = sys.argv[1:] if argv is None else argv
             with imports_frozen():
-                options = parser(words).parse_args(words)
+                options = parse(words)
             return _run(options)
         except ModgraphError as error:
             diagnostics = error.diagnostics

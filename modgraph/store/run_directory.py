@@ -87,6 +87,8 @@ class RunDirectory:
             reason = "the name of a run's folder must be UTF-8: choose another with --out"
             raise ModgraphError([CannotWrite(path=path, reason=reason)])
         with writing(self.path):
+            if self.path.exists() and not self.path.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, "it is a file, and a run is a folder")
             above = (each for each in (self.path, *self.path.absolute().parents) if each.exists())
             if not os.access(next(above, self.path), os.W_OK | os.X_OK):  # reported before any work
                 raise PermissionError(errno.EACCES, "it is write-protected")
