@@ -1,4 +1,4 @@
-# MT-RMN (Chen et al., AAAI 2021) attached to a multi-task LSTM: several tasks on one sequence, each with labels of its
+# MT-RMN (Xu et al., AAAI 2021) attached to a multi-task LSTM: several tasks on one sequence, each with labels of its
 # own kind. The defaults are the paper's architecture for task-fMRI; recipes have those for tagging and clinical series.
 import mt_rmn from "parts/mt_rmn.mod"
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from modgraph.inspect.page.content import Pane
-from modgraph.inspect.page.document import render, text_of
+from modgraph.inspect.page.document import FIRST_BOXES, render, text_of
 from modgraph.inspect.quote import quote_dot, quote_mermaid
 from modgraph.inspect.scene import Box, Edge, Scene
 from modgraph.version import VERSION
@@ -147,9 +147,9 @@ def _nest(box: Box, leaf: Say, group: Say, end: str) -> Iterator[str]:
 MARGIN = 4
 
 
-def svg_of(scene: Scene) -> str:
-    """The text of an `.svg` file."""
-    picture = render(Pane(scene).as_json())
+def svg_of(scene: Scene, boxes: int = FIRST_BOXES) -> str:
+    """The text of an `.svg` file in which about so many boxes are unfolded."""
+    picture = render(Pane(scene).as_json(), boxes)
     width, height = (round(picture["laid"][side] + 2 * MARGIN) for side in ("width", "height"))
     style = text_of("drawing.css")
     # few viewers know colours by their names

@@ -1,4 +1,4 @@
-# MT-RMN, multi-task recurrent modular networks (Chen et al., AAAI 2021), for any multi-task recurrent model: an encoder
+# MT-RMN, multi-task recurrent modular networks (Xu et al., AAAI 2021), for any multi-task recurrent model: an encoder
 # of layers of sub-networks, which decides anew at each time step what is connected to what, and for each task a decoder
 # that decides what of it to read. `x -> mt_rmn(tasks=["a", "b"])` gives a family, a vector for each task and time step.
 

@@ -1,0 +1,231 @@
+"""Writes the gallery, a page with the picture and the costs of each shipped spec: python docs/gallery.py (ten seconds).
+
+A picture is the graph of inference, without what only training needs. What holds neither pool nor route is folded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import modgraph
+from modgraph.inspect.cost import Cost
+from modgraph.inspect.drawing import svg_of
+from modgraph.inspect.scene import Box, Scene, scene_of
+from modgraph.passes import apply_passes
+from modgraph.passes.inference import InferenceOnly, Prune
+
+DOCS = Path(__file__).parent
+PAGE = DOCS / "gallery.md"
+PICTURES = DOCS / "pictures/gallery"
+RULE = "\n---\n\n"
+ROUTING = ("pool", "router", "route")
+HEAD = """# Gallery
+
+Every spec that modgraph ships. `modgraph new mine --from zoo/mixtral` copies one with its imports and recipe,
+`modgraph cost SPEC` prints its costs part by part, and `modgraph visualize SPEC` writes a page where every box opens.
+
+Multiply-accumulates (MACs) are those of one example, with one token where sequences have any length. Active MACs count
+only the modules that a choice takes. The pictures leave out losses and noise, and fold what routes nothing.
+
+| spec | parameters | MACs | active MACs |
+|---|---:|---:|---:|
+"""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A spec of the gallery: its name below `specs`, the paper and its address, a section of the results, and about how
+    many boxes of its picture are unfolded."""
+
+    name: str
+    title: str
+    sentence: str
+    paper: tuple[str, str]
+    results: str = ""
+    boxes: int = 18
+
+    @property
+    def anchor(self) -> str:
+        return self.title.lower().replace(" ", "-").translate(str.maketrans("", "", ",:()"))
+
+    @property
+    def stem(self) -> str:
+        return self.name.rpartition("/")[2]
+
+    @cached_property
+    def program(self) -> modgraph.Program:
+        return modgraph.load(DOCS.parent / f"specs/{self.name}.mod")
+
+    def write_row(self) -> str:
+        cost: Cost = self.program.cost()
+        counts = f"{cost.parameters:,} | {cost.macs:,} | {cost.active_macs:,}"
+        return f"| [{self.title}](#{self.anchor}) | {counts} |\n"
+
+    def write_section(self) -> str:
+        links = [f"[{self.paper[0]}]({self.paper[1]})", f"[the spec](../specs/{self.name}.mod)"]
+        links += [f"[its results](results.md#{self.results})"] if self.results else []
+        picture = f"pictures/gallery/{self.stem}.svg"
+        image = f"[![The graph of {self.stem}]({picture})]({picture})"
+        return f"\n## {self.title}\n\n{self.sentence}\n{' · '.join(links)}\n\n{image}\n"
+
+    def draw(self) -> str:
+        """The text of its picture."""
+        graph = apply_passes(self.program.ir, (InferenceOnly(), Prune()))
+        scene = scene_of(graph)
+        routing = any(box.kind in ROUTING for box in scene.walk())
+        return svg_of(fold(scene) if routing else scene, self.boxes)
+
+
+def fold(scene: Scene) -> Scene:
+    """A scene in which boxes that hold neither pool nor route have nothing inside; their edges end at the boxes."""
+
+    def without_parts(box: Box) -> Box:
+        routing = any(inner.kind in ROUTING for inner in box.walk())
+        return replace(box, children=tuple(map(without_parts, box.children)) if routing else ())
+
+    def find_homes(box: Box, outer: str) -> None:
+        homes[box.id] = box.id if box.id in kept else outer
+        for child in box.children:
+            find_homes(child, homes[box.id])
+
+    boxes = tuple(map(without_parts, scene.boxes))
+    kept = {inner.id for box in boxes for inner in box.walk()}
+    homes: dict[str, str] = {}
+    for box in scene.boxes:
+        find_homes(box, box.id)
+    edges = dict.fromkeys(replace(edge, source=homes[edge.source], target=homes[edge.target]) for edge in scene.edges)
+    return replace(scene, boxes=boxes, edges=tuple(edge for edge in edges if edge.source != edge.target))
+
+
+SMN = ("Hu et al., Scalable Modular Network, ICLR 2024", "https://openreview.net/forum?id=pEKJl5sflp")
+MODULAR = ("Kirsch et al., Modular Networks, NeurIPS 2018", "https://arxiv.org/abs/1811.05249")
+GMOE = ("Li et al., Sparse Mixture-of-Experts, ICLR 2023", "https://arxiv.org/abs/2206.04046")
+SEMA = ("Wang et al., Self-Expansion of Pre-trained Models, CVPR 2025", "https://arxiv.org/abs/2403.18886")
+MT_RMN = (
+    "Xu et al., Multi-Task Recurrent Modular Networks, AAAI 2021",
+    "https://ojs.aaai.org/index.php/AAAI/article/view/17256",
+)
+ENTRIES = (
+    Entry(
+        "smn",
+        "Scalable Modular Network",
+        "Specialists and router exchange messages for some rounds until they agree on who takes what of an image.",
+        SMN,
+        "scalable-modular-networks-hu-et-al-iclr-2024",
+    ),
+    Entry(
+        "smn_parity",
+        "Scalable Modular Network with added modules",
+        "A trained network stays frozen, and added specialists and a new head learn another task from few labels.",
+        SMN,
+        "scalable-modular-networks-hu-et-al-iclr-2024",
+    ),
+    Entry(
+        "modular_networks",
+        "Modular Networks, regression",
+        "A controller samples which of two linear maps takes a point, and EM trains both.",
+        MODULAR,
+        "modular-networks-kirsch-et-al-neurips-2018",
+    ),
+    Entry(
+        "modular_networks_lm",
+        "Modular Networks, language",
+        "A GRU whose candidate state comes from a module that the controller samples at every word.",
+        MODULAR,
+        "modular-networks-kirsch-et-al-neurips-2018",
+        boxes=22,
+    ),
+    Entry(
+        "modular_networks_images",
+        "Modular Networks, images",
+        "Three convolutions and two linear layers, each sampled from a pool of its own.",
+        MODULAR,
+        "modular-networks-kirsch-et-al-neurips-2018",
+        boxes=20,
+    ),
+    Entry(
+        "gmoe",
+        "GMoE",
+        "A vision transformer, ViT-S/16, in which two blocks have six experts in place of the MLP.",
+        GMOE,
+        "gmoe-li-et-al-iclr-2023",
+    ),
+    Entry(
+        "gmoe_digits",
+        "GMoE on digits",
+        "The same architecture, small enough to learn rotated digits on a laptop.",
+        GMOE,
+        "gmoe-li-et-al-iclr-2023",
+    ),
+    Entry(
+        "sema",
+        "SEMA",
+        "A frozen ViT-B/16 whose last three blocks add adapters when a batch of images surprises those that exist.",
+        SEMA,
+        "sema-wang-et-al-cvpr-2025",
+        boxes=20,
+    ),
+    Entry(
+        "sema_backbone",
+        "Backbone of SEMA",
+        "The small vision transformer that SEMA starts from in the tasks on digits and clothes.",
+        SEMA,
+        "sema-wang-et-al-cvpr-2025",
+        boxes=20,
+    ),
+    Entry(
+        "mt_rmn",
+        "MT-RMN",
+        "At every step of a sequence, each of four tasks chooses the sub-encoders that it reads.",
+        MT_RMN,
+        "mt-rmn-xu-et-al-aaai-2021",
+        boxes=26,
+    ),
+    Entry(
+        "zoo/mixtral",
+        "Mixtral",
+        "A language model of two of eight experts for each token; [maps](guides/published-weights.md) read the "
+        "published weights of Mixtral, Qwen2-MoE and Qwen3-MoE.",
+        ("Jiang et al., Mixtral of Experts, 2024", "https://arxiv.org/abs/2401.04088"),
+    ),
+    Entry(
+        "zoo/switch",
+        "Switch Transformer",
+        "A language model in which each token goes to one expert, which drops what exceeds its capacity in training.",
+        ("Fedus et al., Switch Transformers, JMLR 2022", "https://arxiv.org/abs/2101.03961"),
+        boxes=22,
+    ),
+    Entry(
+        "zoo/expert_choice",
+        "Expert choice",
+        "A vision transformer whose experts choose their tokens, so that the load is even without a loss.",
+        (
+            "Zhou et al., Mixture-of-Experts with Expert Choice Routing, NeurIPS 2022",
+            "https://arxiv.org/abs/2202.09368",
+        ),
+        boxes=24,
+    ),
+    Entry(
+        "zoo/soft_moe",
+        "Soft mixture of experts",
+        "Experts read weighted means of the tokens, and tokens weighted means of the results: nothing is discrete.",
+        ("Puigcerver et al., From Sparse to Soft Mixtures of Experts, ICLR 2024", "https://arxiv.org/abs/2308.00951"),
+        boxes=24,
+    ),
+)
+
+
+def write_page() -> str:
+    """The text of the page, above its links to its neighbours."""
+    rows = "".join(entry.write_row() for entry in ENTRIES)
+    return f"{HEAD}{rows}{''.join(entry.write_section() for entry in ENTRIES)}"
+
+
+if __name__ == "__main__":
+    PICTURES.mkdir(exist_ok=True)
+    for each in ENTRIES:
+        (PICTURES / f"{each.stem}.svg").write_text(each.draw())
+    _, _, neighbours = PAGE.read_text().partition(RULE) if PAGE.exists() else ("", "", "")
+    PAGE.write_text(f"{write_page()}{RULE}{neighbours}")
