@@ -131,7 +131,7 @@ def name_of(requirement: str) -> str:
 
 
 @pytest.mark.parametrize("command", CORE, ids=" ".join)
-def test_the_core_alone_is_enough(command: list[str], answers: dict[str, tuple[int, str]]) -> None:
+def test_the_core_is_enough(command: list[str], answers: dict[str, tuple[int, str]]) -> None:
     code, err = answers[" ".join(command)]
     assert code == 0, err
 

@@ -34,6 +34,7 @@ SOUND = (
     "modgraph/training",
     "modgraph/types",
     "modgraph/web",
+    "tests",
 )
 
 

@@ -158,7 +158,7 @@ def test_a_block_stands_in_a_hugging_face_model(parts: Path) -> None:
     assert all(each.grad is not None for each in model.model.layers[0].mlp.parameters())
 
 
-def test_a_block_is_copied_moved_and_switched_as_modules_are(parts: Path) -> None:
+def test_a_block_is_duplicated_moved_and_switched_as_modules_are(parts: Path) -> None:
     block, x = modgraph.block(parts, "moe", dim=8), random(2, 5, 8)
     block(x)
     other = copy.deepcopy(block)

@@ -19,7 +19,7 @@ LONGEST = 300  # letters of a line
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_every_spec_shows_itself_in_a_notebook_of_bounded_size(path: Path) -> None:
+def test_every_spec_displays_itself_in_a_notebook_of_bounded_size(path: Path) -> None:
     program = modgraph.load(path)
     for value in (program, program.cost(), modgraph.diff(program, SPECS / "smn.mod")):
         html = value._repr_html_()
@@ -44,7 +44,7 @@ def test_values_print_themselves_in_a_line(run: modgraph.Run) -> None:
     assert repr(program.visualize()) == "<Drawing of digits: 9 boxes>"
 
 
-def test_a_run_shows_its_metrics_in_a_notebook(run: modgraph.Run) -> None:
+def test_a_run_displays_its_metrics_in_a_notebook(run: modgraph.Run) -> None:
     html = run._repr_html_()
     assert len(html) < MOST
     assert "test.accuracy" in html

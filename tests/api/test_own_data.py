@@ -38,9 +38,9 @@ def train_on(data: Any, out: Path) -> bytes:
     return final_weights(modgraph.train(modgraph.loads(SPEC), RECIPE, data={"train": data}, out=out).path)
 
 
-def test_every_form_of_one_data_set_trains_the_same(tmp_path: Path) -> None:
+def test_every_kind_of_one_data_set_trains_the_same(tmp_path: Path) -> None:
     images, labels = tensors()
-    forms = {
+    kinds = {
         "dictionaries": Digits(0, 500),
         "tuples": Digits(0, 500, as_tuples=True),
         "tensors": TensorDataset(images[:500], labels[:500]),
@@ -49,7 +49,7 @@ def test_every_form_of_one_data_set_trains_the_same(tmp_path: Path) -> None:
         "whole arrays": {"image": images[:500].numpy(), "label": labels[:500]},
         "doubles": {"image": images[:500].double(), "label": labels[:500].int()},
     }
-    weights = {name: train_on(data, tmp_path / name) for name, data in forms.items()}
+    weights = {name: train_on(data, tmp_path / name) for name, data in kinds.items()}
     assert {name for name, each in weights.items() if each != weights["dictionaries"]} == set()
 
 
@@ -61,11 +61,11 @@ def test_examples_of_unequal_lengths_are_padded_and_their_lengths_known() -> Non
     assert arrays.values["time_length"].tolist() == [3, 1]
     batch = {name: torch.from_numpy(each) for name, each in arrays.values.items()}
     padded = modgraph.loads(TEXT).build().compute(batch).losses["loss.cross_entropy"]
-    alone = [
+    separate = [
         modgraph.loads(TEXT).build().compute({name: torch.tensor([value]) for name, value in each.items()}).loss
         for each in examples
     ]
-    assert padded.item() == pytest.approx(torch.stack(alone).mean().item(), rel=1e-5), "padding counts nowhere"
+    assert padded.item() == pytest.approx(torch.stack(separate).mean().item(), rel=1e-5), "padding counts nowhere"
 
 
 def test_a_data_set_is_read_once() -> None:

@@ -53,11 +53,11 @@ def test_mistakes_of_both_come_at_once_each_at_its_place(capsys: pytest.CaptureF
     Path("m.mod").write_text(SPEC.replace("-> linear(3)", "-> liner(3)"))
     Path("m.yaml").write_text("data: {name: npz, train: x.npz}\ntrain:\n  epochs: many\n  bach: 3\n")
     assert main(["check", "m.mod"]) == 1
-    told = capsys.readouterr().err
+    errors = capsys.readouterr().err
     for place in ("m.mod:4:34", "m.yaml:3:11", "m.yaml:4:3"):
-        assert f"--> {place}" in told, "file, line and column"
-    assert told.count("^") >= 3, "each with a caret"
-    assert told.rstrip().endswith("3 errors")
+        assert f"--> {place}" in errors, "file, line and column"
+    assert errors.count("^") >= 3, "each with a caret"
+    assert errors.rstrip().endswith("3 errors")
 
 
 @pytest.mark.parametrize("what", WRONG)
@@ -76,8 +76,8 @@ def test_another_recipe_and_overrides(capsys: pytest.CaptureFixture[str]) -> Non
     assert "train.epochs" in capsys.readouterr().err
     assert main(["check", "m.mod", "--recipe", "other.yaml", "-s", "train.epochs=3"]) == 0
     assert main(["check", "m.mod", "-s", "train.epochs=0", "-s", "width=x"]) == 1
-    told = capsys.readouterr().err
-    assert "2 errors" in told, "a parameter and a key"
+    errors = capsys.readouterr().err
+    assert "2 errors" in errors, "a parameter and a key"
     assert main(["check", "m.mod", "--recipe", "none.yaml"]) == 1
     assert 'there is no recipe "none.yaml"' in capsys.readouterr().err
 

@@ -134,7 +134,9 @@ def test_the_sentences_have_as_many_words_as_the_spec_knows() -> None:
 
 @pytest.mark.usefixtures("empty")
 @pytest.mark.parametrize("name", list_shipped_specs())
-def test_every_spec_that_comes_along_can_be_copied_by_its_name(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_spec_that_comes_along_can_be_duplicated_by_its_name(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["new", "mine", "--from", name]) == 0
     assert Path("mine.mod").exists()
     assert main(["check", "mine.mod"]) == 0, capsys.readouterr().err
@@ -151,7 +153,7 @@ def test_maps_of_weights_come_along() -> None:
 @pytest.mark.usefixtures("empty")
 def test_a_name_that_no_spec_has_is_answered_with_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", "mine", "--from", "zoo/mixtrl"]) == 1
-    told = capsys.readouterr().err
-    assert "no spec called so comes with modgraph" in told
-    assert "zoo/mixtral" in told
+    errors = capsys.readouterr().err
+    assert "no spec called so comes with modgraph" in errors
+    assert "zoo/mixtral" in errors
     assert not list(Path().iterdir())

@@ -36,7 +36,7 @@ class Editor:
             types.InitializeParams(capabilities=types.ClientCapabilities(), root_uri=self.path.parent.as_uri())
         )
 
-    def turn_to(self, path: Path) -> None:
+    def switch_to(self, path: Path) -> None:
         """Leave the document for another one."""
         self.path, self.uri, self.version = path, path.as_uri(), 0
         self.declared = {}

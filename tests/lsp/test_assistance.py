@@ -155,7 +155,7 @@ def test_shipped_specs_have_answers_for_every_name() -> None:
 
     async def work(editor: Editor) -> None:
         for spec in ("gmoe_digits", "smn", "mt_rmn", "sema", "modular_networks_lm"):
-            editor.turn_to(SPECS / f"{spec}.mod")
+            editor.switch_to(SPECS / f"{spec}.mod")
             await editor.write(editor.path.read_text())
             assert editor.messages == []
             assert await editor.hints()

@@ -82,7 +82,7 @@ def test_equal_contents_are_equal_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(NODE is None, reason="needs Node")
-def test_the_extension_starts_the_server_and_knows_recipes(unpacked: Path, tmp_path: Path) -> None:
+def test_the_extension_runs_the_server_and_knows_recipes(unpacked: Path, tmp_path: Path) -> None:
     (tmp_path / "node_modules").mkdir()
     (tmp_path / "node_modules/vscode.js").write_text(VSCODE)
     (tmp_path / "driver.js").write_text(DRIVER)

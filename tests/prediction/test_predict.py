@@ -144,9 +144,9 @@ def test_a_digit_on_paper_is_taken_as_its_negative(
         Image.fromarray(255 - image).convert("RGB").save(tmp_path / f"{at:02}.png")
     capsys.readouterr()
     assert main(["predict", bundle, str(tmp_path)]) == 0
-    told = capsys.readouterr()
-    assert [line.split()[1] for line in told.out.splitlines()[1:]] == [str(int(each)) for each in expected]
-    assert "negatives are taken of 12 of 12 images" in told.err
+    printed = capsys.readouterr()
+    assert [line.split()[1] for line in printed.out.splitlines()[1:]] == [str(int(each)) for each in expected]
+    assert "negatives are taken of 12 of 12 images" in printed.err
 
 
 def test_tables_and_arrays_are_read_by_the_names_of_inputs(train: Train, tmp_path: Path) -> None:
@@ -213,11 +213,11 @@ def test_what_does_not_fit_is_said(
     np.savez(tmp_path / "named.npz", picture=np.zeros((2, 3, 6, 6)))
     for path in colours:
         assert main(["predict", path, str(tmp_path / name)]) == 1
-        told = capsys.readouterr().err
-        assert name in told, "the message names the file"
-        assert told.rstrip().endswith("1 error")
+        printed = capsys.readouterr().err
+        assert name in printed, "the message names the file"
+        assert printed.rstrip().endswith("1 error")
         for words in WRONG[name]:
-            assert words in told
+            assert words in printed
 
 
 def test_classes_without_names_are_numbers_and_said_so(
@@ -229,9 +229,9 @@ def test_classes_without_names_are_numbers_and_said_so(
     for path in (run, bundle):
         capsys.readouterr()
         assert main(["predict", path, str(tmp_path / "d.npz")]) == 0
-        told = capsys.readouterr()
-        assert "warning[MG526]" in told.err
-        assert told.out.splitlines()[1].split()[1] in ("0", "1")
+        printed = capsys.readouterr()
+        assert "warning[MG526]" in printed.err
+        assert printed.out.splitlines()[1].split()[1] in ("0", "1")
     Image.new("RGB", (6, 6)).save(tmp_path / "p.png")
     assert main(["predict", run, str(tmp_path / "p.png")]) == 1
     assert "is an image, and the run" in capsys.readouterr().err
