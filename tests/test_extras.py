@@ -77,8 +77,12 @@ BEYOND = {  # a command line, and the extra that it needs
     ],
     "images": [["train", "images.mod", "--out", "none"]],
     "metrics": [["train", "m.mod", "-s", "train.metrics.label=f1", "--out", "none"]],
-    "pictures": [["trace", "run", "-o", "m.png"]],
-    "visualize": [["visualize", "m.mod", "-o", "m.svg"], ["visualize", "m.mod", "-o", "m.html"]],
+    "pictures": [["trace", "run", "-o", "m.png"], ["trace", "run", "--html", "trace.html"]],
+    "visualize": [
+        ["visualize", "m.mod", "-o", "m.svg"],
+        ["visualize", "m.mod", "-o", "m.html"],
+        ["diff", "m.mod", "images.mod", "--html", "diff.html"],
+    ],
     "lsp": [["lsp"]],
 }
 
