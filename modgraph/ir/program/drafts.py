@@ -1,4 +1,5 @@
-"""Definitions while a graph is outlined: bodies with numbers for what they take, and the graphs that they become."""
+"""Drafts of definitions while a graph is outlined: bodies that number the names from outside, and the graphs that they
+become."""
 
 from __future__ import annotations
 
@@ -19,13 +20,13 @@ from modgraph.ir.program.relative import TAKEN, CallLevel, Naming, clear_marks, 
 from modgraph.ir.stored.nodes import node_to_json
 from modgraph.types import TensorType
 
-VALUE = "$"  # before the number of a value that a definition takes
+VALUE = "$"  # before the number of an operand of a definition
 NUMBERED = re.compile(f"[{TAKEN}{VALUE}][0-9]+")
 
 
 @dataclass(frozen=True)
 class Line:
-    """A node as its body says it, and what it reads; `place` is where its marks stand, `call` what a call is of."""
+    """A node of a body with its sources. `place` is the place of its marks; a call has its `call`."""
 
     node: Node
     inputs: Mapping[str, Result]
@@ -41,8 +42,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Lines:
-    """A body, and of a region its arguments and results; `places` says of pools and routers of bodies around after how
-    many lines they stand."""
+    """The lines of a body; a region also has arguments and results.
+
+    `places` has, for each pool or router of a surrounding body, the number of lines before its first use.
+    """
 
     lines: tuple[Line, ...]
     places: dict[str, int]
@@ -51,12 +54,12 @@ class Lines:
     results: tuple[Result, ...] = ()
 
     def content(self) -> list[Any]:
-        """What makes two bodies the same: not where nodes of others stand, nor marks."""
+        """The content that equal bodies share: lines without marks and without places of other bodies' nodes."""
         results = [[each.node, each.index] for each in self.results]
         return [[line.content() for line in self.lines], [*self.deferred], [*self.arguments], results]
 
     def all(self) -> Iterator[Line]:
-        """The lines of the body and its regions."""
+        """Yield the lines of the body and its regions."""
         for line in self.lines:
             yield line
             for region in line.regions:
@@ -65,8 +68,11 @@ class Lines:
 
 @dataclass(eq=False)
 class Draft:
-    """The body of a call, in which what it takes is numbered: `types` are those of the values among that, `words` what
-    the author calls them. Calls of one definition share the first draft."""
+    """The body of a call with numbers for names from outside.
+
+    `types` are the types of the values among them, `words` the author's names. Calls of one definition share the first
+    draft.
+    """
 
     call: Call
     lines: Lines
@@ -84,7 +90,7 @@ class Draft:
         return json.dumps([head, self.lines.content()], ensure_ascii=False)
 
     def define(self, name: str) -> None:
-        """Make the definition, still without nodes but its inputs."""
+        """Make the definition, with inputs and no other nodes yet."""
         call, level = self.call, self.level
         used = {*level.own, *level.axes, *(line.node.name for line in self.lines.lines)}
         takes = {f"{TAKEN}{at}": _unique(_last_word(taken), used) for at, taken in enumerate(level.takes)}
@@ -99,7 +105,7 @@ class Draft:
         return NUMBERED.sub(lambda found: self.given[found[0]], name)
 
     def request(self, result: Result) -> int:
-        """The place of a value among the results, in the order in which calls first read them."""
+        """Return the index of a value among the results, in the order in which calls first read them."""
         named = Result(self.name(result.node), result.index)
         if named not in self.results:
             self.results.append(named)
@@ -107,8 +113,10 @@ class Draft:
 
 
 class Drafts:
-    """The definitions of a graph by their content, what calls say otherwise of weights, and a number for each call;
-    `names` are those of the pools, routers and axes of the graph."""
+    """The definitions of a graph by content, the marks in which calls differ, and a number for each call.
+
+    `names` are the pools, routers and axes of the graph.
+    """
 
     def __init__(self, names: Iterable[str]) -> None:
         self.known: dict[str, Draft] = {}
@@ -119,7 +127,7 @@ class Drafts:
         self._numbers: dict[object, int] = {}
 
     def intern(self, draft: Draft) -> Draft:
-        """The first draft of the same content; marks that differ from it are kept."""
+        """Find or add the draft with this content, and keep the marks that differ from it."""
         if draft.content not in self.known:
             self.known[draft.content] = draft
             draft.define(_unique(draft.call.definition, self._words, numbered=True))
@@ -137,7 +145,7 @@ class Drafts:
 
 
 def fill(graph: Graph, body: Lines, name: Naming) -> Graph:
-    """Add the nodes of a body, under the names that it gives to what it takes."""
+    """Add the nodes of a body, with the body's names for what comes from outside."""
     for placed in body.deferred:
         graph.add(DeferredNode(name=f"deferred {placed}", placed=name(placed)))
     places = defaultdict[int, list[str]](list)
@@ -169,7 +177,7 @@ def _make_node(line: Line, name: Naming) -> Node:
 
 
 def _unique(word: str, used: set[str], numbered: bool = False) -> str:
-    """A word that was not used yet, and is now."""
+    """Make a word unique among those used so far."""
     found, count = word, 1
     while found in used:
         count += 1
@@ -179,5 +187,5 @@ def _unique(word: str, used: set[str], numbered: bool = False) -> str:
 
 
 def _last_word(name: str) -> str:
-    """What the author calls a pool, a router or an axis: without the path and the key of a member."""
+    """Return the author's name of a pool, a router or an axis, without path and key."""
     return next((word for word in reversed(name.split(".")) if not word.isdecimal()), name)

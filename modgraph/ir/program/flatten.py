@@ -1,4 +1,4 @@
-"""From a program to its graph: definitions are put in where they are called."""
+"""From a program to its graph: inlines each definition where it is called."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from modgraph.ir.program.relative import Place, make_absolute, marks_of, rename_
 from modgraph.ir.stored.fields import NAME
 from modgraph.ir.stored.nodes import most_grown
 
-CAPTURED = re.compile(r"outer\.\d+(_*)")  # an argument of a scan that is called after the value outside
+CAPTURED = re.compile(r"outer\.\d+(_*)")  # a scan's argument that has the name of the value outside
 DEEPEST_CALL = 100
-MOST_NODES = 200_000  # of a graph, so that a small stored program cannot fill the memory
+MOST_NODES = 200_000  # of a graph, so that a small stored program cannot exhaust the memory
 
 Names = Mapping[str, str]
 
 
 def flatten(program: Program) -> Graph:
-    """The graph of a program. Raises `InvalidGraph` where the program's calls do not fit its definitions."""
+    """Flatten a program to its graph. Raises `InvalidGraph` if calls do not fit their definitions."""
     known: dict[str, tuple[int, int]] = {}
-    for definition in program.definitions:  # before any of a graph is made, which would be too large
+    for definition in program.definitions:  # before a graph that is too large is built
         known[definition.name] = size, depth = _extent(definition.graph, known)
         ask(size <= MOST_NODES, f"its graph has more than {MOST_NODES} nodes", definition.name, "nodes")
         ask(depth <= DEEPEST_CALL, f"its calls are nested more than {DEEPEST_CALL} deep", definition.name, "nodes")
@@ -41,7 +41,7 @@ def flatten(program: Program) -> Graph:
 
 
 def _extent(body: Graph, known: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
-    """How many nodes a body has with those of its calls and regions, and how deep the calls are nested."""
+    """Count the nodes of a body, with those of its calls and regions, and the depth of nested calls."""
     size, depth = len(body), 0
     for node in body:
         inner = [_extent(region.graph, known) for region in regions_of(node)]
@@ -53,9 +53,12 @@ def _extent(body: Graph, known: Mapping[str, tuple[int, int]]) -> tuple[int, int
 
 @dataclass
 class _Flat:
-    """One graph while definitions are put into it: the model's, or that of a region, whose marks stand below `pool`.
-    `weights` are the marks of all graphs of the program by place, `marked` those that were found; `pending` are the
-    pools and routers that a call will place, with the bodies that declare them."""
+    """One graph while definitions are inlined: that of the model or of a region.
+
+    The marks of a region's nodes stand below `pool`. `weights` has the marks of the whole program by place, `marked`
+    the places that were found. `pending` has the pools and routers that a call will place, with the bodies that declare
+    them.
+    """
 
     graph: Graph
     weights: Mapping[str, Mapping[str, Any]]
@@ -64,7 +67,7 @@ class _Flat:
     pending: dict[str, Node] = field(default_factory=dict)
 
     def put(self, body: Graph, place: Place, call: Call | None, given: Inputs, captured: Names) -> dict[Result, Result]:
-        """Add the nodes of a body that stands at a place; what its results are in the graph."""
+        """Add the nodes of a body at a place, and return its results in the graph."""
         found: dict[Result, Result] = {}
         deferred = {node.placed for node in body.nodes_of(DeferredNode)}
         for node in body:
@@ -99,7 +102,7 @@ class _Flat:
         return found
 
     def _call(self, node: CallNode, place: Place, call: Call | None, inputs: Inputs) -> dict[Result, Result]:
-        """Put the definition of a call in its place; what the results of the call are in the graph."""
+        """Inline the definition of a call, and return the call's results in the graph."""
         definition, path = node.definition, place.node(node.path)
         weights = place.owner(node.weights) if node.weights else place.weight(node.path)
         names = {name: place.owner(here) for name, here in zip(definition.takes, node.names, strict=True)}
@@ -114,7 +117,7 @@ class _Flat:
         return {Result(node.name, index): results[result] for index, result in enumerate(definition.results)}
 
     def _node(self, node: Node, place: Place, call: Call | None, inputs: Inputs, captured: Names) -> Node:
-        """A node as the graph has it, with its marks and regions."""
+        """Make a node of the graph, with its marks and regions."""
         name = captured.get(node.name) or make_absolute(node, place).name
         at = self.pool + name
         if at in self.weights:
@@ -154,7 +157,7 @@ class _Flat:
 
 
 def _slots(node: Node, added: Node, inputs: Inputs) -> Inputs:
-    """What flows into a node; a scan's slots are called as its arguments."""
+    """Find the slots of a node's operands. The slots of a scan are its arguments."""
     if not isinstance(node, ScanNode) or not isinstance(added, ScanNode):
         return inputs
     now = dict(zip(node.region.arguments, added.region.arguments, strict=True))

@@ -1,4 +1,4 @@
-"""From a graph to the program that its author wrote: the nodes of a call become a definition, equal ones the same."""
+"""From a graph to its author's program: groups the nodes of a call into a definition, and shares equal definitions."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from modgraph.ir.tree import Body, Placed, body_of
 
 CAPTURED = "outer."
 
-Operands = dict[Result, int] | None  # the values that a definition takes so far, none of a graph of its own
+Operands = dict[Result, int] | None  # the values that a definition takes so far; None for the model and for regions
 
 
 def outline(graph: Graph) -> Program:
-    """The program of a graph: `flatten` gives the graph again, to the order of its nodes."""
+    """Outline a graph as a program. `flatten` gives the graph again, except for the order of its nodes."""
     drafts = Drafts(_names(graph))
     lines = _Outline(graph, None, Level(), drafts).lines
     for draft in drafts.known.values():
@@ -30,16 +30,18 @@ def outline(graph: Graph) -> Program:
 
 
 def definitions_of(graph: Graph) -> dict[Call, int]:
-    """A number for each call of a graph, in regions too: the same for calls of one definition whose nodes are frozen,
-    start and have grown alike."""
+    """Number the calls of a graph, in regions too. Calls of one definition with the same marks have one number."""
     drafts = Drafts(_names(graph))
     _Outline(graph, None, Level(), drafts)
     return drafts.kinds
 
 
 class _Outline:
-    """The `lines` of one graph: of the model, or of a region, some of whose arguments are called as `captured` says;
-    `pool` is where the marks of its nodes stand."""
+    """Outlines one graph into `lines`: the model, or a region.
+
+    `captured` has the values outside that some arguments of a region are named after. `pool` is the place of the marks
+    of its nodes.
+    """
 
     def __init__(
         self,
@@ -51,7 +53,7 @@ class _Outline:
         captured: Mapping[str, str] | None = None,
     ) -> None:
         self.graph, self.drafts, self.pool, self.captured = graph, drafts, pool, captured or {}
-        self.names: dict[str, str] = {}  # what bodies call their nodes
+        self.names: dict[str, str] = {}  # the names of nodes in their bodies
         self.calls: dict[Body, tuple[str, Draft]] = {}
         root = body_of(graph, base)
         self.homes = dict(_homes(root))
@@ -84,7 +86,7 @@ class _Outline:
             places = ((each, f"{place}/{at}/") for at, each in enumerate(node.regions))
             regions = tuple(self._region(each, None, inside, below, {}) for each, below in places)
         if isinstance(node, ScanNode):
-            captured = dict[str, str]()  # the arguments that are called after the value outside: what their place says
+            captured = dict[str, str]()  # arguments named after the value outside have the name of its place
             for at, name in enumerate(node.captured):
                 prefix = name_captured(self.graph.inputs(node.name)[name])
                 if name.rstrip("_") == prefix.rstrip("_") and name.startswith(prefix):
@@ -120,12 +122,12 @@ class _Outline:
         return Line(node, dict(zip(draft.definition.operands, given, strict=True)), call=call)
 
     def _word(self, result: Result) -> str:
-        """What the author calls a value: the first word of its node's name in its body."""
+        """Return the author's name of a value: the first word of its node's name in its body."""
         name, call = self.names[result.node], self.homes[result.node].call
         return call.definition if name == SELF and call else name.lstrip(OUTER).partition(".")[0]
 
     def _read(self, result: Result, body: Body, operands: Operands) -> Result:
-        """What a body calls a value: its own, a result of a call in it, or one that it takes."""
+        """Return a body's name for a value: its own, a result of a call in it, or one that it takes."""
         home: Body | None = self.homes.get(result.node)
         path = []
         while home is not None and home is not body:
@@ -150,12 +152,12 @@ def _homes(body: Body) -> Iterator[tuple[str, Body]]:
 
 
 def name_captured(source: Result) -> str:
-    """The name of a scan's argument with a captured value."""
+    """Name the argument of a scan after the captured value."""
     return f"{CAPTURED}{source.node}" + (f".{source.index}" if source.index else "")
 
 
 def _names(graph: Graph) -> Iterator[str]:
-    """The names of pools, routers and axes of a graph, in scans too."""
+    """List the names of the pools, routers and axes of a graph, in scans too."""
     for node in (node for part in graph.parts() for node in part.graph):
         if not node.types:
             yield node.name

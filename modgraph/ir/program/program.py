@@ -1,5 +1,4 @@
-"""A program: definitions, and a body that calls them. What is printed and stored of a graph; `flatten` gives the
-graph."""
+"""A program: definitions, and a body that calls them. Programs are printed and stored; `flatten` gives the graph."""
 
 from __future__ import annotations
 
@@ -15,27 +14,26 @@ from modgraph.types import TensorType
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceNode(Node, kind="place"):
-    """Where a pool or a router that a body around this one declares stands in the order of the whole graph: `placed` is
-    used here for the first time."""
+    """The first use of a pool or a router that a surrounding body declares. `placed` is its name."""
 
     placed: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeferredNode(Node, kind="deferred"):
-    """Says of a pool or a router of this body that a call in it places it."""
+    """Marks a pool or a router of this body as placed by a call in it."""
 
     placed: str
 
 
 @dataclass(frozen=True, eq=False)
 class Definition:
-    """A block, the text of a router, a module, or the rounds of a loop that are the same.
+    """A block, the text of a router, a module, or equal rounds of a loop.
 
-    `author` is what the author calls it; `name` tells definitions of one author's name apart. The inputs of `graph` are
-    the values that it takes, `takes` the names of the pools, routers, modules and axes. `axes` are those of its own
-    that stand below the path of its nodes, where all others stand below that of its weights. `members` are the names
-    that the loop's variable gives a key. `results` are the values that callers read.
+    `author` is the author's name; `name` distinguishes definitions with one author's name. The inputs of `graph` are
+    the values that it takes. `takes` has the names of pools, routers, modules and axes from outside. `axes` are its own
+    axes below the path of its nodes; all others stand below the path of its weights. `members` are the names that the
+    loop's variable indexes. Callers read `results`.
     """
 
     name: str
@@ -57,9 +55,9 @@ class Definition:
 class CallNode(Node, kind="call"):
     """A use of a definition, in the body of another or of the program.
 
-    `path` is that of its nodes; the name is the same, with a number behind `~` where two calls have one path. `weights`
-    is the path of its weights, if it is another; `key` that of a round. `names` says what the names that the definition
-    takes are here. Values flow into the slots that are called as the definition's operands.
+    `path` is the path of its nodes, and also its name; a number behind `~` distinguishes two calls with one path.
+    `weights` is the path of its weights if that differs. A round has its `key`. `names` binds the names that the
+    definition takes to names in this body. Operands flow into slots with the names of the definition's operands.
     """
 
     definition: Definition
@@ -72,7 +70,7 @@ class CallNode(Node, kind="call"):
         return self.name.partition("~")[0]
 
     def yields(self) -> tuple[TensorType, ...]:
-        """The types of its results, as the caller says them."""
+        """The types of its results, in the names of the caller."""
         definition, names = self.definition, dict(zip(self.definition.takes, self.names, strict=True))
         place = Place(self.path, self.weights or self.path, self.key, None, names, definition.axes)
         return tuple(rename_axes(definition.graph.type_of(each), place.owner) for each in definition.results)
@@ -80,9 +78,9 @@ class CallNode(Node, kind="call"):
 
 @dataclass(frozen=True)
 class Program:
-    """A model: its body, and the definitions that the body and they themselves call, each after those that it calls.
+    """A model: its body, and all definitions, each after those that it calls.
 
-    `weights` says by the place of a node what differs there from its definition: `frozen`, `initial`, `grown`.
+    `weights` has, by the place of a node, the marks that differ from the definition: `frozen`, `initial`, `grown`.
     """
 
     body: Graph

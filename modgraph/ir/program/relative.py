@@ -1,8 +1,8 @@
-"""Names in a definition: below the paths that a call gives it, or of what is around it.
+"""Names in a definition, relative to the paths of its call or to the surrounding body.
 
-A node `blocks.8.x2.add` is called `x2.add` in the definition of the round 8 of `blocks`. `#` stands for the key of the
-round where the loop's variable gives one (`h.#.linear` of `h[i] = …`), `##` for that of the call around it. What
-belongs to the body around a call begins with `^`, and `@` is the path of the call itself.
+A node `blocks.8.x2.add` is `x2.add` in the definition of round 8 of `blocks`. `#` stands for the key of the round where
+the loop's variable indexes a name (`h.#.linear` of `h[i] = …`), `##` for the key of the surrounding call. Names of the
+surrounding body begin with `^`. `@` is the path of the call itself.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from modgraph.routers import Router
 from modgraph.types import Axis, TensorType
 
 SELF, OUTER, KEY = "@", "^", "#"
-OUTSIDE = OUTER  # for all names that are outside of a call
-TAKEN = "%"  # before the number of a name that a definition takes, while it is drafted
-MARKS = re.compile(r"(?<![^.^])#+(?![^.])")  # a part of a name that stands for a key
+OUTSIDE = OUTER  # all names outside of a call
+TAKEN = "%"  # before the number of a name that a draft takes
+MARKS = re.compile(r"(?<![^.^])#+(?![^.])")  # stands for a key in a name
 
 Naming = Callable[[str], str]
 
 
 def rename_axes(type_: TensorType, name: Naming) -> TensorType:
-    """A type whose axes have other names."""
+    """Rename the axes of a type."""
     names = {each: name(each) for each in (*[axis.name for axis in type_.shape], type_.of) if each}
     if all(before == after for before, after in names.items()):
         return type_
@@ -36,26 +36,29 @@ def rename_axes(type_: TensorType, name: Naming) -> TensorType:
 
 
 class Level:
-    """How the body of a graph says names of the graph: as they are."""
+    """Names in the body of a graph: those of the graph."""
 
     def node(self, name: str) -> str:
-        """What a node is called here."""
+        """Name a node in this body."""
         return name
 
     def weights(self, name: str) -> str:
-        """What the weights of a node are called here: as the node, where they stand below the path of weights as the
-        node stands below that of nodes."""
+        """Name the weights of a node in this body. The result is the name of the node if both are relative to their
+        paths alike."""
         return name
 
     def owner(self, name: str) -> str:
-        """What a pool, a router, a module or an axis is called here."""
+        """Name a pool, a router, a module or an axis in this body."""
         return name
 
 
 @dataclass
 class CallLevel(Level):
-    """How the definition of a call says names. What it takes is numbered as it occurs; `takes` are the names of that in
-    the body around the call, `axes` those of its own that stand below the path of its nodes."""
+    """Names in the definition of a call.
+
+    Names from outside are numbered in their order; `takes` are their names in the surrounding body. `axes` are its own
+    axes below the path of its nodes.
+    """
 
     call: Call
     outer: Level
@@ -93,7 +96,7 @@ class CallLevel(Level):
         return f"{TAKEN}{[*self.takes].index(name)}"
 
     def _mark_keys(self, name: str) -> str:
-        """A name in which the keys of this round and those around it, where a loop's variable gives them, are marks."""
+        """Replace the keys of this round and the surrounding ones by marks, where a loop's variable gives them."""
         rounds = takewhile(lambda call: call.kind == "round", self.call.chain())
         for depth, call in enumerate(rounds, start=1):
             for member in call.members:
@@ -104,7 +107,7 @@ class CallLevel(Level):
 
 
 def name_in_call(call: Call | None, name: str) -> str:
-    """What the definition of a call calls a node; `OUTSIDE` for one that stands outside of the call."""
+    """Name a node in the definition of a call; `OUTSIDE` for a node outside of the call."""
     if call is None:
         return name
     said = CallLevel(call, Level()).node(name)
@@ -113,8 +116,7 @@ def name_in_call(call: Call | None, name: str) -> str:
 
 @dataclass
 class RegionLevel(Level):
-    """How a module of a pool says names, whose nodes are called below the module: those of the graph around it, which
-    are `known`, have a mark."""
+    """Names in the module of a pool, relative to the module. Names of the surrounding graph, `known`, have a mark."""
 
     outer: Level
     known: frozenset[str]
@@ -130,14 +132,16 @@ def _strip_path(path: str, name: str) -> str | None:
 
 
 def _raise_keys(name: str) -> str:
-    """A name of the body around a call, whose keys are those of one call further out."""
+    """Raise the keys in a name of the surrounding body by one call."""
     return MARKS.sub(lambda found: found[0] + KEY, name) if KEY in name else name
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a body stands in a graph: how the graph says the names of the body. `names` are those that its definition
-    takes, `axes` those below the path of its nodes."""
+    """The place of a body in a graph: maps names of the body to names of the graph.
+
+    `names` are those that its definition takes, `axes` those below the path of its nodes.
+    """
 
     path: str = ""
     weights: str = ""
@@ -180,32 +184,32 @@ class Place:
             place = place.outer
 
         def key(found: re.Match[str]) -> str:
-            beyond = len(found[0]) - len(keys)  # marks of rounds that are not known
+            beyond = len(found[0]) - len(keys)  # marks of unknown rounds
             return KEY * beyond if beyond > 0 else keys[len(found[0]) - 1]
 
         return MARKS.sub(key, name)
 
 
 def make_plain(value: Any) -> Any:
-    """Names of axes without marks, as far as they can be judged before it is known what they are in the whole graph."""
+    """Drop the marks from names of axes, for checks before the names in the whole graph are known."""
     if isinstance(value, tuple):
         return tuple(map(make_plain, value))
     return MARKS.sub("0", value).lstrip(f"{OUTER}{SELF}.") if isinstance(value, str) else value
 
 
 def join(path: str, name: str) -> str:
-    """A name below a path."""
+    """Join a path and a name below it."""
     return f"{path}.{name}" if path else name
 
 
 GROWTH = ".growth"
 N = TypeVar("N", bound=Node)
-LOCAL = ""  # the owner, in a definition, of a node whose weights stand where it does
+LOCAL = ""  # in a definition: the weights stand where the node stands
 UNMARKED: Mapping[str, Any] = {"frozen": False, "initial": None, "grown": 0, "label": ""}
 
 
 def marks_of(node: Node) -> dict[str, Any]:
-    """What of a node is no part of its definition."""
+    """Collect the marks of a node: facts that its definition does not contain."""
     if isinstance(node, OutputNode):
         return {}
     marks = {name: getattr(node, name) for name in UNMARKED if hasattr(node, name)}
@@ -213,7 +217,7 @@ def marks_of(node: Node) -> dict[str, Any]:
 
 
 def with_marks(node: Node, marks: Mapping[str, Any]) -> Node:
-    """A node with other marks. A label that is the node's name is none."""
+    """Apply marks to a node. A label that equals the node's name is dropped."""
     facts = {name: "" if (name, value) == ("label", node.name) else value for name, value in marks.items()}
     return replace_fields(node, **facts)
 
@@ -223,7 +227,7 @@ def clear_marks(node: Node) -> Node:
 
 
 def rename(node: N, name: str, owner: Naming) -> N:
-    """A node of another name, whose axes and pools are called as `owner` says. Its regions stay as they are."""
+    """Rename a node, and its axes and pools by `owner`. Its regions stay as they are."""
     facts: dict[str, Any] = {"name": name, "types": tuple(rename_axes(each, owner) for each in node.types)}
     match node:
         case OpNode():
@@ -237,7 +241,7 @@ def rename(node: N, name: str, owner: Naming) -> N:
 
 
 def make_relative(node: Node, level: Level) -> Node:
-    """A node of a graph as a body says it."""
+    """Make a node of a graph relative to a body."""
     said = _said(node, level.node, level.owner)
     if not isinstance(node, OpNode):
         return said
@@ -247,7 +251,7 @@ def make_relative(node: Node, level: Level) -> Node:
 
 
 def make_absolute(node: Node, place: Place) -> Node:
-    """A node of a definition as the graph says it, where its body stands."""
+    """Make a node of a definition absolute, at the place of its body."""
     said = _said(node, place.node, place.owner)
     if not isinstance(node, OpNode):
         return said
@@ -257,7 +261,7 @@ def make_absolute(node: Node, place: Place) -> Node:
 
 
 def _said(node: Node, name: Naming, owner: Naming) -> Node:
-    """A node under another name, as `name` says those of nodes, and `owner` those of pools, routers and axes."""
+    """Rename a node by `name` for nodes and `owner` for pools, routers and axes."""
     match node:
         case PoolNode() | RouterNode():
             return rename(node, owner(node.name), owner)
@@ -273,6 +277,6 @@ def _said(node: Node, name: Naming, owner: Naming) -> Node:
 
 
 def _output_name(label: str) -> str:
-    """What the node of an output is called, in any body."""
+    """Return the name of an output's node in any body."""
     word = label.lstrip(OUTER)
     return f"{OUTER * (len(label) - len(word))}output.{word}"

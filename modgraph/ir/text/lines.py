@@ -24,17 +24,17 @@ FACTS |= {"inside": " inside {}", "lowering": " lowering {}", "once": " once for
 
 
 def say_facts(facts: Mapping[str, Any]) -> str:
-    """What of a node is not at its default: ` frozen`, ` init zeros(1.0)`, ` grown 2`, ` as ^expert`."""
+    """Write the facts of a node that are not at their default: ` frozen`, ` init zeros(1.0)`, ` grown 2`, ` as
+    ^expert`."""
     return "".join(words.format(facts[name]) for name, words in FACTS.items() if facts.get(name))
 
 
 class BodyLines:
-    """The text of a body: `read` are its values that are read outside; those that flow in stand in a definition's
-    head."""
+    """Writes the text of a body. `read` are its values that others read. A definition's head lists its operands."""
 
     def __init__(self, graph: Graph, indent: str, read: Sequence[Result] = (), head: bool = False) -> None:
         self.graph, self.indent, self.read, self.head = graph, indent, {*read}, head
-        self.own = {  # routers that are declared for one route alone, right before it
+        self.own = {  # routers that are declared right before the one route that uses them
             route.name: router
             for router, route in pairwise(graph)
             if isinstance(router, kinds.RouterNode)
@@ -66,8 +66,7 @@ class BodyLines:
             yield from f"{self.indent}{text}".split("\n")
 
     def _items(self) -> Iterator[Node | Run | list[Node]]:
-        """The nodes in order; rounds that follow each other as one, and as a list ops that follow each other, each on
-        the value of the one before alone."""
+        """Group the nodes in order: consecutive rounds as one, and a chain of ops as a list."""
         chain: list[Node] = []
         for item in (*runs_of(self.graph), None):
             if chain and isinstance(item, kinds.OpNode | kinds.LossNode) and self._continues(item, chain[-1]):
@@ -80,7 +79,7 @@ class BodyLines:
                 yield item
 
     def _continues(self, node: Node, before: Node) -> bool:
-        """Whether a node stands in the line of the one before: it alone reads its one value, as its first operand."""
+        """Whether a node continues a line: it is the only reader of the one value before, as its first operand."""
         value, operands = Result(before.name), [*self.graph.inputs(node.name).values()]
         continues = self.graph.users(before.name) == [node.name] and value not in self.read and len(before.types) == 1
         return continues and operands[:1] == [value] and operands.count(value) == 1
@@ -125,7 +124,7 @@ class BodyLines:
         return _list([f"{slot} <- {reference(self.graph, each)}" for slot, each in inputs])
 
     def _decision(self, node: kinds.DecisionNode) -> str:
-        """What is routed and its value, the records of all rounds, in order, and facts."""
+        """Write what is routed, its value, the records of all rounds in order, and facts."""
         inputs = {slot: reference(self.graph, each) for slot, each in self.graph.inputs(node.name).items()}
         records = []
         for record in node.records:
@@ -138,8 +137,8 @@ class BodyLines:
         return f" ({inputs['tokens']}, {inputs['value']}){said}"
 
     def _chain(self, nodes: list[Node]) -> str:
-        """Ops in one line. One that is not called after itself next to the last is named; the types of all but the
-        last follow."""
+        """Write ops in one line. An op other than the last is named if its name does not follow from the last; all but
+        the last give their types."""
         last, parts = nodes[-1], list[str]()
         path = last.name if isinstance(last, kinds.LossNode) else last.name.rpartition(".")[0]
         for node in nodes:
@@ -150,7 +149,7 @@ class BodyLines:
         return f"{_name(last)} = {'loss ' * isinstance(last, kinds.LossNode)}op {' -> '.join(parts)}"
 
     def _regions(self, regions: tuple[Region, ...]) -> str:
-        """Regions one after the other, below the node that has them: `region(arguments) -> (results) { … }`."""
+        """Write regions one after the other, below their node: `region(arguments) -> (results) { … }`."""
         inner, texts = self.indent + STEP, []
         for region in regions:
             results = ", ".join(reference(region.graph, each) for each in region.results)
@@ -160,7 +159,7 @@ class BodyLines:
 
 
 def _pipeline(region: Region) -> str | None:
-    """A module that is one pipeline, in one line: `x: float[8] -> linear(width=4) -> relu`, or a call of a
+    """Write a module that is one pipeline in one line: `x: float[8] -> linear(width=4) -> relu`, or a call of a
     definition."""
     graph, (first, *others) = region.graph, region.graph
     results = [reference(graph, each) for each in region.results]
@@ -180,7 +179,7 @@ def _pipeline(region: Region) -> str | None:
 
 
 def _name(node: Node) -> str:
-    """`x.add: float[5]`; the types of a call follow from its definition."""
+    """Write `x.add: float[5]`; the types of a call follow from its definition."""
     types = "" if isinstance(node, CallNode) else ", ".join(map(str, node.types))
     return f"{node.name}: {types}" if types else node.name
 
@@ -191,14 +190,14 @@ def _op(node: kinds.OpNode) -> str:
 
 
 def _router_text(router: RouterText) -> str:
-    """A router that is written in the language, and its arguments: those at their default behind a semicolon."""
+    """Write a router text and its arguments; those at their default follow a semicolon."""
     lists = [", ".join(f"{name}={_quote(text)}" for name, text in each) for each in (router.given, router.defaults)]
     arguments = "; ".join(lists) if lists[1] else lists[0]
     return f"{router.name}({arguments})" if arguments else router.name
 
 
 def _quote(text: str) -> str:
-    """An argument as a spec writes it: a constant as it is, other words between backquotes."""
+    """Write an argument as a spec does: a constant unchanged, other words between backquotes."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -212,7 +211,7 @@ def _list(items: Sequence[str]) -> str:
 
 
 def _bound(call: CallNode, names: tuple[str, ...]) -> str:
-    """Where the weights of a call stand, and what the names are that it takes, where they are called otherwise."""
+    """Write the path of a call's weights, and bind the names that it takes where they differ."""
     pairs = zip(call.definition.takes, names, strict=True)
     bound = [f"{name} <- {here}" for name, here in pairs if name != here]
     weights = f" weights {call.weights}" if call.weights else ""

@@ -19,16 +19,16 @@ from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
 from modgraph.ir.stored.program import FORMAT, from_json
 from modgraph.ir.text.runs import resolve
 
-Rule = Callable[..., Any]  # what a rule of the grammar gives for what it holds
+Rule = Callable[..., Any]  # maps the children of a grammar rule to its value
 
-MOST_LETTERS = 40  # of the text that a message shows
+MOST_LETTERS = 40  # the length of text that a message quotes
 WORDS = {"WORD": "a name", "NUMBER": "a number", "STRING": "a string", "_NL": "the end of the line"}
 WORDS |= {"REFERENCE": "a value", "DECLARED": "a name", "RUN": "rounds", "PATH": "a name", "_COMMA": '","'}
 WORDS |= {"_GIVES": '"->"', "_LPAR": '"("', "_SEMICOLON": '";"', "WRITTEN": '"`"', "KIND": "a definition"}
 
 
 def parse_text(text: str) -> Graph:
-    """The graph that a text describes. Raises `UnreadableGraph`, which names line and column, or node and field."""
+    """Parse the text of a graph. Raises `UnreadableGraph`, which names line and column, or node and field."""
     try:
         record: Any = grammar().parse(text)
         resolve(record)
@@ -41,14 +41,14 @@ def parse_text(text: str) -> Graph:
 
 @cache
 def grammar(strict: bool = False) -> Lark:
-    """The parser of the text form; `strict` raises on any conflict (and needs `interegular`)."""
+    """Build the parser of the text format; `strict` raises on any conflict (and needs `interegular`)."""
     text = (resources.files("modgraph_grammar") / "graph.lark").read_text(encoding="utf-8")
     builder: Any = _Records()
     return Lark(text, parser="lalr", transformer=builder, maybe_placeholders=True, strict=strict)
 
 
 def _problem(error: UnexpectedInput, text: str) -> str:
-    """Where a text is none of a program, and what could stand there."""
+    """Locate a syntax error, and list what could stand there."""
     if isinstance(error, UnexpectedToken) and error.token.type == "$END":
         return "the text ends before the model's closing brace"
     names = {*getattr(error, "allowed", ()), *getattr(error, "expected", ())}
@@ -58,7 +58,7 @@ def _problem(error: UnexpectedInput, text: str) -> str:
 
 
 def word_of(terminal: TerminalDef) -> str:
-    """What a message calls a terminal. The name of one that is a keyword is that keyword."""
+    """Name a terminal for a message. The name of a keyword's terminal is the keyword."""
     text = terminal.pattern.value if terminal.pattern.type == "str" else terminal.name.strip("_").lower()
     return WORDS.get(terminal.name, f'"{text}"')
 
@@ -157,7 +157,7 @@ def _key(text: str) -> int | str:
 
 
 def _whole(text: str) -> Any:
-    """A number, or the text itself, which is then refused as one."""
+    """Parse a number; other text stays as it is, and a later check refuses it."""
     return int(text) if text.isdecimal() and text.isascii() else text
 
 
@@ -214,8 +214,10 @@ RULES: Mapping[str, Rule] = {
 
 
 class _Records:
-    """Turns the tree into the record that JSON would hold, while it is parsed; references are still texts. Most rules
-    give facts of a record by name."""
+    """Turns the syntax tree into records as JSON has them, during parsing; references are still texts.
+
+    Most rules give facts of a record by name.
+    """
 
     def __getattr__(self, rule: str) -> Callable[[list[Any]], Any]:
         if rule not in RULES:
@@ -223,9 +225,9 @@ class _Records:
         return lambda children: RULES[rule](*map(_text, children))
 
     def __default__(self, rule: str, children: list[Any], meta: object) -> Any:
-        """A rule without a function gives what it holds, by its own name."""
+        """Return the children of a rule without a function, under the rule's name."""
         if rule.startswith("_"):
-            return Tree(rule, children)  # which becomes part of the rule around it
+            return Tree(rule, children)  # merged into the surrounding rule
         (value,) = children
         return {rule: _text(value)}
 

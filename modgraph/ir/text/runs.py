@@ -16,7 +16,7 @@ from modgraph.ir.program.program import CallNode, Definition
 ROUND = re.compile(r"([^/]+)\.(\d+)/(.+)", re.S)
 KEYS = re.compile(r"([^/\[]+)\[([0-9.,]+)\]/(.*)", re.S)
 VALUES = re.compile(r"(.*)/\{(.*)\}", re.S)
-MOST_ROUNDS = 100_000  # in one reference
+MOST_ROUNDS = 100_000  # the number of rounds in one reference
 BEFORE = "[-1]"  # behind the name of a loop: the round before
 
 
@@ -33,7 +33,7 @@ class Run:
 
 
 def reference(graph: Graph, result: Result) -> str:
-    """The text of a value: `x2.add`, a second result `x2.split:1`, a result of a call `blocks.8/x2.add`."""
+    """Write a reference to a value: `x2.add`, a second result `x2.split:1`, a result of a call `blocks.8/x2.add`."""
     node = graph[result.node]
     if isinstance(node, CallNode):
         return f"{node.name}/{reference(node.definition.graph, node.definition.results[result.index])}"
@@ -41,7 +41,7 @@ def reference(graph: Graph, result: Result) -> str:
 
 
 def runs_of(graph: Graph) -> Iterator[Node | Run]:
-    """The nodes of a body in order, with runs in place of consecutive rounds."""
+    """List the nodes of a body in order, with runs in place of consecutive rounds."""
     pending: Run | None = None
     for node in (*graph, None):
         here = _round(node, graph)
@@ -78,7 +78,7 @@ def fold(references: Sequence[str]) -> list[str]:
 
 
 def unfold(text: str) -> list[str]:
-    """The references that a folded one stands for. Raises `InvalidGraph` if it names too many rounds."""
+    """Expand a folded reference. Raises `InvalidGraph` if it names too many rounds."""
     if match := VALUES.fullmatch(text):
         return [each for value in match[2].split(",") for each in unfold(f"{match[1]}/{value.strip()}")]
     match = KEYS.fullmatch(text)
@@ -93,7 +93,7 @@ def unfold(text: str) -> list[str]:
 
 
 def _round(node: Node | None, graph: Graph) -> Run | None:
-    """A run of this one round, if its name and operands follow from its key; None otherwise."""
+    """Make a run of one round if its name and operands follow from its key; None otherwise."""
     if not isinstance(node, CallNode) or not isinstance(node.key, int) or node.weights:
         return None
     loop, _, key = node.name.rpartition(".")
@@ -143,7 +143,7 @@ def _calls_in(nodes: list[Any]) -> dict[str, Any]:
 
 
 def _bind_decision(node: dict[str, Any]) -> list[Any]:
-    """The operands of a decision with their slots; those of the last round have the names of the records."""
+    """Bind the operands of a decision to their slots. The slots of the last round have the names of the records."""
     records = node.pop("records", ())
     given = {name: [each for text in texts for each in unfold(text)] for name, _, texts in records}
     rounds = {len(texts) for texts in given.values()} or {1}
@@ -170,7 +170,7 @@ def _result(text: str, calls: dict[str, Any], known: dict[str, Any]) -> list[Any
 
 
 def _bind(call: dict[str, Any], known: dict[str, Any]) -> None:
-    """Give the operands of a call their slots, and every name that it takes what it is there."""
+    """Bind the operands of a call to their slots, and the names that it takes to names of the body."""
     ask(call["is"] in known, f"{call['is']} is no definition before it", call["name"], "is")
     definition, given, inputs = known[call["is"]], call["names"], call.get("inputs", [])
     formals = [each["name"] for each in definition["nodes"] if each["kind"] == "input"]

@@ -20,12 +20,12 @@ BREAKS = (" -> ", " by ", " (", " weights ", " takes ", " records ", " facts ")
 
 
 def to_text(graph: Graph) -> str:
-    """The text of a graph's program."""
+    """Print a graph's program."""
     return print_program(outline(graph))
 
 
 def print_program(program: Program) -> str:
-    """`name: type = kind … (operands)`, the nodes of regions indented below their pool or scan."""
+    """Print a program: `name: type = kind … (operands)`, the nodes of regions indented below their pool or scan."""
     parts = [_block(_head(each), BodyLines(each.graph, STEP, each.results, head=True)) for each in program.definitions]
     weights = [f"{STEP}{place}{_differences(marks)}" for place, marks in program.weights.items()]
     parts += [_block("weights", weights)] if weights else []
@@ -33,7 +33,7 @@ def print_program(program: Program) -> str:
 
 
 def heading(graph: Graph) -> str:
-    """The model's name with its parameters, as a spec calls it."""
+    """Write the model's name with its parameters, as a spec calls it."""
     given = ", ".join(f"{name}={format_value(value)}" for name, value in graph.parameters.items())
     return f"{graph.name}({given})"
 
@@ -47,7 +47,7 @@ def _head(definition: Definition) -> str:
 
 
 def _differences(marks: Mapping[str, Any]) -> str:
-    """What a table of weights says: also that something is not so."""
+    """List the entries of a table of weights, including facts that are false."""
     no = {"initial": " init none", "frozen": " learns", "grown": " grown 0"}
     return "".join(say_facts({name: value}) or no[name] for name, value in marks.items())
 
@@ -57,7 +57,7 @@ def _block(head: str, lines: Iterable[str]) -> str:
 
 
 def _wrap(line: str) -> list[str]:
-    """A line, broken where it may be if it is too long."""
+    """Wrap a line that is too long."""
     indent = " " * (len(line) - len(line.lstrip()) + 2 * len(STEP))
     found = [""]
     for piece in _pieces(line) if len(line) > WIDTH else [line]:
@@ -70,7 +70,7 @@ def _wrap(line: str) -> list[str]:
 
 
 def _pieces(line: str, lists: bool = False) -> Iterator[str]:
-    """The parts of a line between which it may be broken; strings stay whole, and so do lists that fit in a line."""
+    """Split a line where it may be wrapped; strings and short lists stay whole."""
     pieces, depth = [""], 0
     for token in TOKENS.findall(line):
         depth += (token in "[{") - (token in "]}")

@@ -21,14 +21,14 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Body, Node, OpNode, Result, RouteNode, ScanNode
 from modgraph.nn import scan
 
-Values = Sequence[Sequence[Result]]  # of each round
+Values = Sequence[Sequence[Result]]  # in each round
 
 
 @dataclass
 class Defined:
     """A definition in the file.
 
-    `holds` says that its instances hold modules or parameters. `borrowed` are the places of its arguments among the
+    `holds` means that its instances hold modules or parameters. `borrowed` are the places of its arguments among the
     paths that a body uses outside its weights.
     """
 
@@ -127,7 +127,7 @@ def _write_call(writer: Writer, body: Body) -> None:
 
 
 def _loop_of(layout: Layout, item: Item) -> object:
-    """A key that is equal for the rounds of one loop."""
+    """Compute a key that is equal for all rounds of one loop."""
     if not isinstance(item, Body) or item.call is None or item.call.kind != "round":
         return id(item)
     path = item.call.weights.rpartition(".")[0]
@@ -202,7 +202,8 @@ def _first_value(writer: Writer, takes: Values, gives: Values, at: int, of: int)
 
 
 def _loop_header(writer: Writer, run: Sequence[Body], defined: Defined) -> tuple[str, str, str] | None:
-    """The loop's variable, its iterable, and the called function if that is not the variable; None if no loop fits."""
+    """Find the variable of a loop, its iterable, and the called function if that is not the variable; None if no loop
+    fits."""
     call, tree, root = run[0].call, writer.tree, writer.root
     assert call is not None
     if not defined.holds:
@@ -248,7 +249,7 @@ def _write_scan(writer: Writer, node: ScanNode) -> None:
         raise ModgraphError([NoSource(path=f'scan "{node.name}"', reason=reason)])
     items = step.items(inner.root, wanted)
     x = given.pop(node.variable)
-    # The state before the first step is zero where none is given.
+    # the state before the first step is zero by default
     learns = any(not each.buffer for each in step.tree.weights_below(step.root).values())
     weight = "next(self.parameters()).dtype" if learns or not step.root else "torch.get_default_dtype()"
     dtype = f"{x}.dtype" if step.graph.type_of(Result(node.variable)).dtype == "float" else weight

@@ -1,4 +1,4 @@
-"""The file that is being written: its definitions, each a class or a function, and the modules of pools."""
+"""Collects the definitions of a file: classes, functions, and the modules of pools."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ from modgraph.backends.torch.source.writer import Writer
 from modgraph.ir import Body, Graph, OpNode, PoolNode, Region, Result, RouteNode, weights_of
 from modgraph.nn import Pool
 
-Made = tuple[Any, Sequence[Any], Mapping[str, Any]]  # a class, or the path of one, and what makes an instance
-PLAIN = ("Linear", "Conv2d", "GroupNorm")  # modules of ours that are torch's own in a file
+Made = tuple[Any, Sequence[Any], Mapping[str, Any]]  # a class or its path, and the arguments of its constructor
+PLAIN = ("Linear", "Conv2d", "GroupNorm")  # modgraph's modules that a file replaces by torch's own
 
 
 class File:
-    """What is copied into a file, and its definitions, each after those that it uses."""
+    """The vendored code and the definitions of a file. A definition follows those that it uses."""
 
     def __init__(self) -> None:
         self.vendored = Vendored()
         self.known: dict[Any, Defined] = {}
         self.texts: dict[str, Callable[[], str]] = {}  # of definitions, by name
         self.modules: dict[Any, str] = {}  # the classes of modules of pools
-        self.programs: dict[str, Any] = {}  # pools as the program has them
-        self.whole_pools: set[Any] = set()  # pools that need more than a list: of a tree, the path
+        self.programs: dict[str, Any] = {}  # pools as nodes of the program
+        self.whole_pools: set[Any] = set()  # pools that need a `Pool` instead of a list, by tree and path
 
     # ------------------------------------------------------------ trees
 
     def tree(self, graph: Graph, layout: Layout, shared: Tree | None = None) -> Tree:
-        """What a model, or the module of a pool, holds; `shared` is what the modules of the pool have in common."""
+        """Build the tree of a model or of a pool's module. `shared` holds what all modules of the pool share."""
         weights = (weight for weight in weights_of(graph) if shared is None or not weight.shared)
         tree = Tree(weights, self.vendored, lambda key: self.known[key].name)
         self.hold(tree, graph, layout, shared)
         return tree
 
     def hold(self, tree: Tree, graph: Graph, layout: Layout, shared: Tree | None = None) -> None:
-        """Let a tree hold what stands in a graph."""
+        """Add the layers, pools and parameters of a graph to a tree."""
         for part in graph.parts():
             programs: dict[str, Any] = layout.programs
             if part.scan is not None:
@@ -82,7 +82,7 @@ class File:
         tree.leaves.setdefault(path, partial(self.instantiate, made))
 
     def instantiate(self, made: Made) -> str:
-        """The call that makes a module."""
+        """Write the call that constructs a module."""
         of, positional, named = made
         of = resolve(of) if isinstance(of, str) else of
         takes = {each.name: each.default for each in _parameters(of)}
@@ -103,7 +103,7 @@ class File:
     # ------------------------------------------------------------ definitions
 
     def key(self, writer: Writer, body: Body) -> Any:
-        """What calls have in common that are of one class: the definition, and how it is used."""
+        """Compute the key of a call's class: its definition and its use. Calls with equal keys share one class."""
         assert body.call is not None
         layout, takes = writer.layout, writer.layout.takes(body)
         guarded = [each.node in layout.optional for each in takes] if layout.guards(body) else []
@@ -111,10 +111,10 @@ class File:
         return layout.definitions[body].name, used, writer.tree.content(body.call.weights)
 
     def has_class(self, writer: Writer, body: Body) -> bool:
-        """Whether a call is of a class or function; else its lines stand where it is."""
+        """Whether a call has its own class or function. If not, its lines are inlined."""
         assert body.call is not None
         tree, root, path = writer.tree, writer.root, body.call.weights
-        borrows = any(each.startswith(f"{path}.") for each in tree.borrowing)  # what a pool's module alone is given
+        borrows = any(each.startswith(f"{path}.") for each in tree.borrowing)  # only a pool's module receives these
         if borrows or path in tree.leaves or path == root or f"{root}.".startswith(f"{path}."):
             return False
         if not tree.weights_below(path):
@@ -123,7 +123,7 @@ class File:
         return bool(tree.instances.setdefault(path, key) == key)
 
     def define(self, caller: Writer, body: Body) -> Defined:
-        """The class or function of a call."""
+        """Define the class or function of a call."""
         assert body.call is not None
         key, call, layout = self.key(caller, body), body.call, caller.layout
         if key in self.known:
@@ -153,7 +153,7 @@ class File:
         return defined
 
     def add(self, name: str, text: Callable[[str], str]) -> str:
-        """The name of a definition like this one, whose text is made at the end."""
+        """Reserve a free name like `name` for a definition. `text` renders it at the end."""
         known = (f"{name}{at if at > 1 else ''}" for at in count(1))
         found = next(each for each in known if each not in self.texts and each not in reserve_names())
         self.texts[found] = partial(text, found)
@@ -162,7 +162,7 @@ class File:
     def class_(
         self, name: str, writer: Writer, forward: str, doc: str = "", more: Sequence[str] = (), given: str = ""
     ) -> str:
-        """The text of a class."""
+        """Write the text of a class."""
         tree, root = writer.tree, writer.root
         init = [*tree.members(root), *(f"self.{name} = {call}" for name, call in writer.helpers.items())]
         init += [*tree.initialisers(root), *more]
@@ -190,7 +190,7 @@ class File:
         return f"{self.vendored.name_of(Pool)}({', '.join([f'[{calls}]', *settings])})"
 
     def _build_shared_tree(self, node: PoolNode) -> Tree:
-        """What the modules of a pool have in common."""
+        """Build the tree of what all modules of a pool share."""
         region = node.region(0).graph
         tree = Tree((weight for weight in weights_of(region) if weight.shared and node.is_homogeneous), self.vendored)
         for each in region.nodes_of(OpNode) if node.is_homogeneous else ():
@@ -200,11 +200,11 @@ class File:
         return tree
 
     def define_modules(self, node: PoolNode, program: Any) -> list[str]:
-        """The class of each module; one class for a homogeneous pool."""
+        """Define the class of each module; a homogeneous pool has one class."""
         return [self._module_class(node, region, program.regions[at].graph) for at, region in enumerate(node.regions)]
 
     def define_pools(self, tree: Tree) -> None:
-        """The classes of modules that no route may send anything to."""
+        """Define the classes of pools that no route reaches."""
         for node, program in tree.pools:
             self.define_modules(node, program)
 
@@ -225,7 +225,7 @@ class File:
         return self.modules[key]
 
     def _module_forward(self, writer: Writer, region: Region, rank: int) -> str:
-        """The function of a module; one with routes takes all axes before its message as one."""
+        """Write the `forward` of a module. A module with routes flattens all axes before its message into one."""
         lines, argument, (result, *_) = writer.lines, Result(region.arguments[0]), region.results
         lines.taken |= {"lead", "y"}
         items = writer.items(writer.layout.root, [result])
@@ -249,11 +249,11 @@ class File:
 
 
 def function(name: str, given: Sequence[str], lines: Iterable[str]) -> str:
-    """A function of these lines."""
+    """Write a function with these lines as its body."""
     return f"def {name}({', '.join(given)}):\n" + textwrap.indent("\n".join(lines), "    ")
 
 
 def _parameters(of: type) -> list[inspect.Parameter]:
-    """What a constructor takes, as the first base says it by name."""
+    """List the parameters of a constructor: those of the first base without `*args`."""
     signatures = ([*inspect.signature(base).parameters.values()] for base in of.__mro__ if base is not object)
     return next((each for each in signatures if not any(one.kind is one.VAR_POSITIONAL for one in each)), [])

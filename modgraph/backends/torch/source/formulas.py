@@ -53,13 +53,13 @@ def name(of: str) -> Expression:
 
 
 def call_of(function: str, arguments: Sequence[Expression], **named: Expression | None) -> Expression:
-    """A call; named arguments that are None are dropped."""
+    """Write a call without the named arguments that are None."""
     keywords = [ast.keyword(key, value) for key, value in named.items() if value is not None]
     return ast.Call(name(function), [*arguments], keywords)
 
 
 def apply_mask(value: Expression, mask: Expression | None, otherwise: float = 0.0) -> Expression:
-    """A value, filled with `otherwise` where the mask is false."""
+    """Fill a value with `otherwise` where the mask is false."""
     return value if mask is None else text(f"_0.masked_fill(~_1, {literal(otherwise)})", value, mask)
 
 
@@ -71,7 +71,7 @@ def expand(value: Value, like: Expression, rank: int, inside: bool) -> Expressio
 
 
 def formula(module: Any, values: Sequence[Value], masks: Masks, vendored: Vendored) -> Expression | None:
-    """The expression that a module computes from values with masks; None if it has no rule here."""
+    """Write the expression that a module computes from values with masks; None without a rule here."""
     kind = type(module)
     rule = MASKED.get(kind) or (None if any(masks) else FORMULAS.get(kind))
     template = rule(module, values, vendored) if callable(rule) else rule
@@ -92,7 +92,7 @@ def is_apart(module: Any, values: Sequence[Value]) -> bool:
 
 
 def arithmetic_of(module: library.Arithmetic, values: Sequence[Value], vendored: Vendored) -> Template:
-    """left ∘ right."""
+    """Write left ∘ right."""
     symbol, sides, remaining = module.symbol, list[str](), iter(enumerate(values))
     for number, axes in ((module.left, module.left_lacks), (module.right, module.right_lacks)):
         if number is not None:
@@ -129,7 +129,7 @@ def transpose_of(module: library.Transpose, values: Sequence[Value], vendored: V
 
 
 def contraction_of(module: library.Contract, values: Sequence[Value], vendored: Vendored) -> Template:
-    """`F.linear` for a matrix that all examples share; an einsum for other products."""
+    """Write `F.linear` for a matrix that all examples share, and an einsum for other products."""
     if module.aligned or not values[1].is_bare or module.free[1] != 1:
         return "torch.einsum({equation}, _0, _1)"
     sides = (f"_{at}" + ("" if axis == -1 else f".movedim({axis}, -1)") for at, axis in enumerate(module.over))
@@ -137,14 +137,14 @@ def contraction_of(module: library.Contract, values: Sequence[Value], vendored: 
 
 
 def cross_entropy_of(module: library.CrossEntropy, values: Sequence[Value], vendored: Vendored) -> Template:
-    """torch's cross-entropy for one label per example without weights or ignored labels; None otherwise."""
+    """Write torch's cross-entropy for one label per example without weights or ignored labels; None otherwise."""
     plain = not module.weights and module.ignore is None and not module.since and not module.missing
     one = values[1].rank == 0 and not values[0].is_bare
     return "F.cross_entropy(_0, _1.long(), reduction='none')" if plain and one else None
 
 
 def importance_of(module: library.Importance, values: Sequence[Value], vendored: Vendored) -> Template:
-    """The sum for one or two routes; None for more."""
+    """Write the sum for one or two routes; None for more."""
     flat = "flatten(1, -2).sum(1)" if module.over == "example" else "flatten(0, -2).sum(0)"
     if len(values) > 2 or any(value.is_bare for value in values):
         return None
@@ -182,7 +182,7 @@ FORMULAS: Mapping[type, Rule] = {
         f"F.max_pool2d(_0, {'{kernel_size}' if module.kernel_size == module.stride else '{kernel_size}, {stride}'})"
     ),
 }
-MASKED: Mapping[type, Rule] = {  # of operands whose padding is zero
+MASKED: Mapping[type, Rule] = {  # operands whose padding is zero
     library.Unit: "F.normalize(_0, dim={axis}, eps=1e-08)",
     library.Sum: "_0.sum({axis})",
     library.Select: "_0.select({axis}, {index})",

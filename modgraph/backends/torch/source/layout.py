@@ -1,5 +1,4 @@
-"""What is printed of a graph: its bodies by definition, the steps that are computed, the values that calls take and
-give."""
+"""Plans a file: groups nodes by definition, and finds live nodes and the operands and results of calls."""
 
 from __future__ import annotations
 
@@ -16,12 +15,15 @@ from modgraph.ops.elementwise import MaskPadding
 from modgraph.ops.shape import Flatten, Rename
 
 Item = Node | Body
-Place = tuple[int, int]  # a result of a body: which of its nodes, which result of that
+Place = tuple[int, int]  # a result of a body: the index of its node, and the index of the node's result
 
 
 class Layout:
-    """A graph, or the region of a scan or of a pool's module, as its program has it: `program` is the graph of the same
-    in the program, `wanted` are the values that are computed, `base` is the call that a region stands in."""
+    """The structure of a graph, or of the region of a scan or of a pool's module.
+
+    `program` is its counterpart in the program, `wanted` the results to compute, `base` the scan that contains a
+    region.
+    """
 
     def __init__(self, graph: Graph, program: Graph, wanted: Iterable[Result], base: ScanNode | None = None) -> None:
         self.graph, self.scan = graph, base
@@ -50,20 +52,20 @@ class Layout:
     # ------------------------------------------------------------ what is read
 
     def is_bare(self, result: Result) -> bool:
-        """Whether a value has no axis of examples: it is one for the whole batch."""
+        """Whether a value has no axis of examples: the whole batch shares it."""
         return result.node in self.invariant or self.graph.type_of(result).per == "batch"
 
     def lengths(self, node: Node) -> list[Result]:
-        """The lengths of the axes whose padding a node must know."""
+        """List the lengths of the padded axes that a node masks."""
         return [*self.graph.lengths(node.name).values()]
 
     def operands(self, node: Node) -> list[Result]:
-        """What flows into a node, but for f(0) of a route, which is written as the sum that defines it."""
+        """List the operands of a node. A factorised route drops f(0), because its formula computes it."""
         of_zero = isinstance(node, RouteNode) and node.lowering == "factorised"
         return [*self.graph.inputs(node.name).values()][: 2 if of_zero else None]
 
     def reads(self, node: Node) -> list[Result]:
-        """The values that a node reads. Of an operand that only tells how many examples there are, none."""
+        """List the values that a node reads. An array reads nothing: its operand gives only the batch size."""
         operands = self.operands(node)
         if not isinstance(node, OpNode | RouteNode | ScanNode):
             return []
@@ -72,7 +74,7 @@ class Layout:
         return [*operands, *self.counts(node), *self.lengths(node)]
 
     def counts(self, node: Node) -> list[Result]:
-        """The value that tells how many examples there are, of a node whose operands are the same for all of them."""
+        """Find the value that gives the batch size, for a node whose operands are all batch-invariant."""
         operands = [*self.graph.inputs(node.name).values()]
         found = next((each for each in operands if each.node in self.invariant), None)
         if node.name in self.invariant or not found or not all(map(self.is_bare, operands)) or self.same(node):
@@ -82,30 +84,30 @@ class Layout:
         return [found]
 
     def same(self, node: Node) -> Result | None:
-        """The operand that a node's result is, if it computes nothing."""
+        """Find the operand that a node returns unchanged; None if the node computes something."""
         if not isinstance(node, OpNode) or self.graph.lengths(node.name):
             return None
         is_same = isinstance(node.op, Rename | MaskPadding) or (isinstance(node.op, Flatten) and node.op.axes == 1)
         return next(iter(self.graph.inputs(node.name).values())) if is_same else None
 
     def word(self, result: Result) -> str:
-        """What the author calls a value."""
+        """Return the author's name of a value."""
         while isinstance(node := self.graph[result.node], OpNode) and isinstance(node.op, Rename | MaskPadding):
             (result,) = self.graph.inputs(node.name).values()
         return variable(result.node, self.graph[result.node].within)
 
     def closure(self, wanted: Iterable[Result]) -> set[str]:
-        """The nodes that some values depend on."""
+        """Compute the nodes that some values depend on."""
         return reach([each.node for each in wanted], lambda name: [each.node for each in self.reads(self.graph[name])])
 
     @cached_property
     def first(self) -> set[str]:
-        """What the outputs depend on."""
+        """The nodes that outputs depend on."""
         return self.closure(self.graph.outputs.values())
 
     @cached_property
     def optional(self) -> set[str]:
-        """What depends in inference on targets, which a call may leave out."""
+        """The nodes that depend on targets in inference. A call may omit targets."""
         found = set(self.graph.target_types)
         for node in self.graph:
             read = self.reads(node)
@@ -126,32 +128,32 @@ class Layout:
     # ------------------------------------------------------------ bodies
 
     def inside(self, item: Item) -> list[Node]:
-        """The nodes of an item that are computed, those of calls in a body too."""
+        """List the live nodes of an item; a body includes the nodes of its calls."""
         return [node for node in (self.nodes[item] if isinstance(item, Body) else [item]) if node.name in self.live]
 
     def items(self, body: Body) -> list[Item]:
-        """What is computed in a body, in order."""
+        """List the live items of a body, in order."""
         return [item for item in body.items if not isinstance(item, Placed) and self.inside(item)]
 
     def guards(self, body: Body) -> bool:
-        """Whether outputs need something of a body that depends on targets too."""
+        """Whether a body computes something for outputs and also something that depends on targets."""
         names = {node.name for node in self.inside(body)}
         return not names.isdisjoint(self.first) and not names.isdisjoint(self.optional)
 
     def takes(self, body: Body) -> list[Result]:
-        """The values that a body reads from outside, each once."""
+        """List the values that a body reads from outside, each once."""
         own = {node.name for node in self.nodes[body]}
         read = (each for node in self.inside(body) for each in self.reads(node))
         return list(dict.fromkeys(each for each in read if each.node not in own))
 
     def places(self, body: Body) -> tuple[Place, ...]:
-        """Where the values stand that others read of a body: those that outputs need of any call of the definition
-        first, and of these the last."""
+        """List the places of a body's results. Results that outputs need in any call of the definition come first, the
+        last of them in front."""
         main = [place for place in sorted(self.gives[body]) if (self.definitions[body].name, place) in self.main]
         return (*main[-1:], *main[:-1], *(place for place in sorted(self.gives[body]) if place not in main))
 
     def results(self, body: Body) -> list[Result]:
-        """The values that others read of a body."""
+        """List the values of a body that others read."""
         return [Result(self.nodes[body][at].name, index) for at, index in self.places(body)]
 
     @cached_property
@@ -162,7 +164,8 @@ class Layout:
         return {(self.definitions[body].name, place) for body, place in needed}
 
     def _find_results(self) -> dict[Body, set[Place]]:
-        """What each body gives: calls of a definition the same, unless one would draw for it what nothing reads."""
+        """Find the results of each body. Calls of a definition have the same results, unless an unused result would
+        sample."""
         while True:
             found, groups = dict[Body, set[Place]](), defaultdict[str, set[Place]](set)
             for body, definition in self.definitions.items():
@@ -186,7 +189,7 @@ class Layout:
                 return found
 
     def is_chance(self, item: Item) -> bool:
-        """Whether an item draws, in a module of its pool or a step of it too."""
+        """Whether an item samples, in itself, in a pool's module or in a scan's step."""
         match item:
             case OpNode(op=op):
                 return op.by_chance

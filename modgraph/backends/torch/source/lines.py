@@ -1,4 +1,4 @@
-"""The lines of a function: one for each value that is read more than once or named by the author."""
+"""The lines of a function: one for each value that is read more than once or that the author named."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from modgraph.backends.torch.source.formulas import Expression, name
 from modgraph.backends.torch.source.text import free, number_names, prose
 from modgraph.ir import Result
 
-DEEP = 60  # longer expressions get a variable
+DEEP = 60  # the depth above which an expression gets a variable
 
 
 class Lines:
@@ -21,12 +21,12 @@ class Lines:
         self.word = word
         self.taken = set[str]()
         self.values: dict[Result, Expression] = {}
-        self.left: Counter[Result] = Counter()  # how often each value is still to be read
-        self.owners: dict[str, list[Result]] = {}  # the values that each variable holds
-        self.waiting: dict[Result, None] = {}  # values that stand in no line yet
+        self.left: Counter[Result] = Counter()  # the remaining reads of each value
+        self.owners: dict[str, list[Result]] = {}  # the values of each variable
+        self.waiting: dict[Result, None] = {}  # values that no line contains yet
         self.lines: list[str] = []
         self.masks: dict[tuple[object, ...], str] = {}
-        self.words: dict[Result, str] = {}  # what values are called that a loop begins with
+        self.words: dict[Result, str] = {}  # the variables at the start of a loop
 
     def fresh_name(self, called: str) -> str:
         """Reserve a new name like `called`."""
@@ -51,7 +51,7 @@ class Lines:
         return called
 
     def give(self, result: Result, called: str) -> None:
-        """Let a variable hold a value."""
+        """Assign a variable to a value."""
         self.values[result] = name(called)
         self.owners.setdefault(called, []).append(result)
         self.taken.add(called)

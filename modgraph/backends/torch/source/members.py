@@ -1,4 +1,4 @@
-"""What classes hold, under the names of a model's state dict, and how weights begin."""
+"""The members of classes, under the names of a model's state dict, and their initialisers."""
 
 from __future__ import annotations
 
@@ -15,57 +15,60 @@ from modgraph.backends.torch.source.vendored import Vendored
 from modgraph.ir import GraphWeight
 from modgraph.nn.names import Named, keep_names
 
-CLAIMED = frozenset({*vars(nn.Module()), "renamed"})  # the attributes that torch itself, or `keep_names`, sets
+CLAIMED = frozenset({*vars(nn.Module()), "renamed"})  # the attributes that torch itself or `keep_names` sets
 NORMS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.BatchNorm2d)
 
 
 class Tree:
-    """What a model, or a module of a pool, holds by path: `leaves` say what makes each layer, pool and parameter,
-    `instances` are of classes of the file, `kinds` the torch class of a layer."""
+    """The members of a model, or of a pool's module, by path.
+
+    `leaves` construct layers, pools and parameters, `instances` are instances of classes in the file, and `kinds` has
+    the torch class of each layer.
+    """
 
     def __init__(
         self, weights: Iterable[GraphWeight], vendored: Vendored, class_of: Callable[[Any], str] = str
     ) -> None:
         self.weights = {weight.name: weight for weight in weights}
-        self.vendored, self.class_of = vendored, class_of  # the class of an instance
+        self.vendored, self.class_of = vendored, class_of  # returns the class of an instance
         self.leaves: dict[str, Callable[[], str]] = {}
         self.kinds: dict[str, Any] = {}
         self.instances: dict[str, Any] = {}
         self.pools: list[Any] = []
-        self.sharing: dict[str, int] = {}  # pools whose modules share something, and how many these are
-        self.borrowing: set[str] = set()  # leaves that are given what the modules of a pool share
-        self.before: list[str] = []  # lines that make what they share
-        self.after: dict[str, str] = {}  # the variables for that
+        self.sharing: dict[str, int] = {}  # the sizes of pools whose modules share members
+        self.borrowing: set[str] = set()  # leaves that receive the shared members of a pool
+        self.before: list[str] = []  # lines that construct shared members
+        self.after: dict[str, str] = {}  # the variables of shared members
 
     def weights_below(self, path: str) -> dict[str, GraphWeight]:
-        """The weights below a path."""
+        """Find the weights below a path."""
         return {name: each for name, each in self.weights.items() if is_below(path, name)}
 
     def content(self, path: str) -> tuple[Any, ...]:
-        """The weights below a path, as they are there."""
+        """Describe the weights below a path: relative names, shapes and initialisers."""
         found = self.weights_below(path).items()
         return tuple((name.removeprefix(f"{path}."), each.shape, each.initial, each.scale) for name, each in found)
 
     def children(self, path: str) -> list[str]:
-        """The names directly below a path."""
+        """List the names directly below a path."""
         lead = f"{path}." if path else ""
         rest = (each.removeprefix(lead) for each in (*self.leaves, *self.instances) if each.startswith(lead))
         return list(dict.fromkeys(each.partition(".")[0] for each in rest))
 
     def attribute(self, path: str, name: str) -> str:
-        """The attribute for a name below a path: what torch itself sets has none of its own."""
+        """Return the attribute for a name below a path. A name that torch claims gets another attribute."""
         if name not in CLAIMED:
             return name
         return next(each for each in number_names(f"{name}_") if each not in self.children(path))
 
     def is_list(self, path: str) -> bool:
-        """Whether modules that are numbered from 0 stand below a path, and nothing else."""
+        """Whether only modules numbered from 0 stand below a path."""
         names = self.children(path)
         is_array = any(self.kinds.get(f"{path}.{name}") is nn.Parameter for name in names)
         return sorted(names, key=len) == [str(at) for at in range(len(names))] and not is_array
 
     def access(self, path: str, root: str = "", said: str = "self") -> str:
-        """The expression for what stands at a path, in a class that holds what is below a root."""
+        """Write the expression for the member at a path, in a class whose members stand below a root."""
         here = root
         for name in path.removeprefix(f"{root}.").split("."):
             inner = f"{here}.{name}" if here else name
@@ -80,14 +83,14 @@ class Tree:
     # ------------------------------------------------------------ lines of `__init__`
 
     def members(self, root: str) -> Iterator[str]:
-        """The lines that make what stands below a root."""
+        """Write the lines that construct the members below a root."""
         for name in sorted(self.children(root), key=lambda name: name.isdigit() and int(name)):
             path = f"{root}.{name}" if root else name
             made = self._construct(path)
             yield from (*self.before, f"{self.access(path, root)} = {made}")
             yield from (f"{self.access(each, root)}.shared = {shared}" for each, shared in self.after.items())
             self.before, self.after = [], {}
-        homes = {root: "self"}  # what the class makes itself to hold others
+        homes = {root: "self"}  # containers that the class constructs itself
         for path in (*self.leaves, *self.instances):
             parents = [path[:at] for at, char in enumerate(path) if char == "." and is_below(root, path[:at])]
             if is_below(root, path) and not self._belongs_to_instance(path, root):
@@ -103,7 +106,7 @@ class Tree:
         return self.leaves[path]() if path in self.leaves else self.container(path)
 
     def container(self, path: str) -> str:
-        """The call that makes what holds all that stands below a path."""
+        """Write the call that constructs the container at a path."""
         inner = {self.attribute(path, name): f"{path}.{name}" if path else name for name in self.children(path)}
         parts = {name: self._construct(each) for name, each in inner.items()}
         if self.is_list(path):
@@ -117,7 +120,7 @@ class Tree:
         return f"{called}({{{', '.join(f'{literal(name)}: {each}' for name, each in parts.items())}}})"
 
     def initialisers(self, root: str, said: str = "self") -> Iterator[str]:
-        """A line for each weight of the layers of a class that torch would begin otherwise."""
+        """Write a line for each weight that torch would initialise differently."""
         for path, kind in self.kinds.items():
             if kind in (nn.Parameter, "pool") or not is_below(root, path) or self._belongs_to_instance(path, root):
                 continue
@@ -138,7 +141,7 @@ class Tree:
         return any(is_below(each, path) and is_below(root, each) for each in self.instances)
 
     def frozen(self) -> Iterator[str]:
-        """A line for each part of a model that does not learn, the largest without a weight that does."""
+        """Write a line for each frozen part of a model. A part is as large as possible without a weight that trains."""
         own = [each for each in self.weights.values() if not each.buffer]
         learns = [each.name for each in own if not each.frozen]
         paths: dict[str, None] = {}
@@ -153,11 +156,11 @@ def is_below(path: str, name: str) -> bool:
 
 
 def parameter(weight: GraphWeight) -> str:
-    """The call that makes an array that is learnt."""
+    """Write the call that constructs a learned array."""
     empty = f"torch.empty({', '.join(map(str, weight.shape)) or '()'})"
     return f"nn.Parameter({initialise(empty, weight)})"
 
 
 def initialise(said: str, weight: GraphWeight) -> str:
-    """The call that sets a weight to its start."""
+    """Write the call that initialises a weight."""
     return f"nn.init.{weight.initial.kind}_({', '.join([said, *map(str, numbers_of_start(weight))])})"

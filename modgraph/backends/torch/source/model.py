@@ -1,7 +1,7 @@
-"""A model as one PyTorch file: imports, vendored definitions, and the class of the model.
+"""Writes a model as one PyTorch file: imports, vendored definitions, and the class of the model.
 
-Its `forward` returns the outputs, and the losses if targets are given. The file runs next to its model before it is
-written.
+`forward` returns the outputs, and also the losses if targets are given. The file is compared with its model before it
+is written.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ B is the axis of examples, "..." stands for any axes before those of one message
 from __future__ import annotations
 
 '''
-TOLERANCE = 1e-5  # of the largest magnitude; most files agree to the last bit
-MODULE = "a file that modgraph writes"  # the module's name while it runs: no import can name it
-IMPORTS = {  # what texts speak of without a definition that says so
+TOLERANCE = 1e-5  # relative to the largest magnitude; most files agree to the last bit
+MODULE = "a file that modgraph writes"  # the module's name while it runs; no import can have this name
+IMPORTS = {  # imports, with patterns for their uses
     "import math": r"\bmath\.",
     "import torch": r"\btorch\.",
     "import torch.nn.functional as F": r"\bF\.",
@@ -70,16 +70,16 @@ IMPORTS = {  # what texts speak of without a definition that says so
 
 
 def source_of(model: Model, path: Path | None = None) -> str:
-    """The file: helpers, the classes of definitions, and last that of the model. Where it goes to a `path` next to its
-    weights, it says how they are loaded.
+    """Write the file: helpers, the classes of definitions, then the model's class.
 
-    Raises `ModgraphError` for a layer that cannot be copied.
+    A file with a `path` also says how to load its weights, which stand next to it. Raises `ModgraphError` for a layer
+    that cannot be copied.
     """
     file, graph = File(), model.computed
     layout = Layout(graph, outline(graph).body, [*graph.outputs.values(), *graph.losses.values()])
     tree = file.tree(graph, layout)
     weights = {weight.name: weight for weight in weights_of(model.graph)}
-    if weights.keys() != tree.weights.keys():  # passes removed what these belong to
+    if weights.keys() != tree.weights.keys():  # passes removed nodes that own weights
         tree.weights = weights | tree.weights
         file.hold(tree, model.graph, Layout(model.graph, outline(model.graph).body, ()))
     writer = Writer(file, layout, tree, "")
@@ -114,7 +114,7 @@ def _head(graph: Graph, name: str, path: Path | None) -> str:
 
 
 def _imports(lines: list[str], whole: str) -> str:
-    """The lines that import what the texts speak of, torch's last."""
+    """Write the import lines that the texts need, torch's last."""
     froms: dict[str, list[str]] = defaultdict(list)
     for line in sorted({*lines, *(line for line, mark in IMPORTS.items() if re.search(mark, whole))}):
         source, _, what = line.partition(" import ")
@@ -159,8 +159,8 @@ def _forward(writer: Writer, graph: Graph) -> str:
 
 
 def _split_losses(layout: Layout, items: list[Item]) -> tuple[list[Item], list[Item]]:
-    """What comes before the outputs are returned, and what losses alone need. What they draw comes where it stands, as
-    all that it is made of."""
+    """Split items into those before the `return` of outputs and those that only losses need. An item that samples keeps
+    its order, and so do the items that it depends on."""
     stay, now, later = set(layout.first), list[Item](), list[Item]()
     for item in reversed(items):
         nodes = layout.inside(item)
@@ -173,7 +173,7 @@ def _split_losses(layout: Layout, items: list[Item]) -> tuple[list[Item], list[I
 
 
 def _prepare_inputs(writer: Writer, graph: Graph, names: Mapping[str, str]) -> Iterator[str]:
-    """The lines that prepare inputs: in training padding repeats the last element; absent lengths become full."""
+    """Write the lines that prepare inputs. Padding repeats the last element in training; absent lengths become full."""
     for key, type_ in graph.input_types.items():
         for axis, length in padding_of(graph, type_):
             filled = writer.vendored.name_of(repeat_last)
@@ -188,10 +188,10 @@ def _prepare_inputs(writer: Writer, graph: Graph, names: Mapping[str, str]) -> I
 
 
 def _losses(writer: Writer, graph: Graph, names: Mapping[str, str]) -> Iterator[str]:
-    """Each loss by its name: the mean over the batch, or over the examples that have labels."""
+    """Write each loss by name: the mean over the batch, or over the examples with labels."""
     labelled, name_of = labels_of_losses(graph), writer.vendored.name_of
     for key, result in writer.graph.losses.items():
-        examples = list[str]()  # that have a label, by target
+        examples = list[str]()  # the examples with a label, by target
         for each in labelled.get(key) or ():
             target, mask = names[each.target], "None"
             if each.padding:
@@ -211,17 +211,18 @@ def _losses(writer: Writer, graph: Graph, names: Mapping[str, str]) -> Iterator[
 
 
 def verify_source(model: Model, batch: Mapping[str, Tensor], path: Path | None = None) -> str:
-    """The file of a model, checked on a batch: the same outputs and losses with targets, the same outputs without.
+    """Write the file of a model, and compare both on a batch, with targets in training and without targets in
+    evaluation.
 
-    Raises `ModgraphError` for a layer that cannot be copied, and where the file computes something else.
+    Raises `ModgraphError` for a layer that cannot be copied, and if the file computes something else.
     """
     source, mode, problems = source_of(model, path), model.training, list[str]()
     inputs = {name: value for name, value in batch.items() if name in model.graph.input_types}
-    module = sys.modules[MODULE] = ModuleType(MODULE)  # which `dataclass` needs
+    module = sys.modules[MODULE] = ModuleType(MODULE)  # `dataclass` needs it
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             with _reporting():
-                exec(compile(source, MODULE, "exec"), vars(module))  # our own text, with all texts of the spec quoted
+                exec(compile(source, MODULE, "exec"), vars(module))  # generated text that quotes all text of the spec
             for given in (batch, inputs):
                 torch.manual_seed(0)
                 losses = model.graph.target_types.keys() <= given.keys()
@@ -242,7 +243,7 @@ def verify_source(model: Model, batch: Mapping[str, Tensor], path: Path | None =
 
 @contextmanager
 def _reporting() -> Iterator[None]:
-    """Any exception of our own text means that it is wrong."""
+    """Report any exception of the generated text as a mistake of modgraph."""
     try:
         yield
     except Exception as error:
@@ -250,7 +251,7 @@ def _reporting() -> Iterator[None]:
 
 
 def _run(definitions: Mapping[str, Any], model: Model, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The results of the last class of a file with the model's weights."""
+    """Run the last class of a file with the model's weights, and return its outputs and losses."""
     with torch.device("meta"):
         last = [each for each in definitions.values() if isinstance(each, type) and each.__module__ == MODULE][-1]
         other: nn.Module = last()
@@ -264,7 +265,7 @@ def _run(definitions: Mapping[str, Any], model: Model, given: Mapping[str, Tenso
 
 
 def _differences(expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> Iterator[str]:
-    """What is wrong with each value that differs."""
+    """Describe each value that differs."""
     if expected.keys() != found.keys():
         yield f"gives {', '.join(found)} in place of {', '.join(expected)}"
         return

@@ -18,7 +18,7 @@ BY_CHOICE = ("ChoiceGrouped", "ChoicePerModule", "ChoiceGathered", "ChoiceMessag
 
 
 def write_route(writer: Writer, node: RouteNode) -> None:
-    """The lines of one route."""
+    """Write the lines of one route."""
     graph, layout = writer.graph, writer.layout
     pool, router = graph.pool_of(node), graph.declaration_of(node)
     path = Part(graph, layout.scan).lowering_of(node).route
@@ -50,7 +50,7 @@ def _every(modules: str, x: Expression, pool: PoolNode, rows: bool) -> Expressio
 def _sum_weighted(
     writer: Writer, node: RouteNode, modules: str, said: Sequence[Expression], masks: Masks
 ) -> Expression:
-    """The einsum of a weighted route, masked where its tokens are padding."""
+    """Write the einsum of a weighted route. A mask excludes padded tokens."""
     pool = writer.graph.pool_of(node)
     kind, positional, named = writer.graph.signature(node).constructor()
     router: Weighted = resolve(kind)(*positional, **named)
@@ -74,7 +74,7 @@ def _sum_weighted(
 def _call_choice(
     writer: Writer, node: RouteNode, modules: str, said: Sequence[Expression], mask: Expression | None
 ) -> Expression:
-    """A call of `route_by_choice`, and the router's records."""
+    """Write a call of `route_by_choice`, and the router's records."""
     lines, pool = writer.lines, writer.graph.pool_of(node)
     router: Any = writer.graph.declaration_of(node)
     x, gates, scores, choice = said
@@ -97,7 +97,7 @@ def _call_choice(
 
 
 def _is_single(writer: Writer, node: RouteNode) -> bool:
-    """Whether the tokens of an example are one message."""
+    """Whether each example is a single message."""
     shape = writer.graph.type_of(writer.graph.inputs(node.name)["tokens"]).shape
     return len(shape) == len(writer.graph.pool_of(node).message.shape)
 

@@ -1,5 +1,5 @@
-"""Python as text: names for what a graph holds, literals and comments that no text of a spec ends, long lines in
-several."""
+"""Writes Python text: names for the values of a graph, literals and comments that no text of a spec can end, wrapped
+lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from modgraph.ir import Call, Graph
 
 LINE = 112
 ENDING = re.compile(r'"(?="|$)')  # a quote that could end a docstring
-WRITTEN = {"self", "torch", "nn", "F", "math", "Tensor", "losses", "module", "row", "shared"}  # in lines
+WRITTEN = {"self", "torch", "nn", "F", "math", "Tensor", "losses", "module", "row", "shared"}  # the number of lines
 
 
 # ------------------------------------------------------------ names
@@ -27,12 +27,13 @@ WRITTEN = {"self", "torch", "nn", "F", "math", "Tensor", "losses", "module", "ro
 
 @cache
 def reserve_names() -> frozenset[str]:
-    """Names that no variable and no class may have: those in written lines, and definitions that these may call."""
+    """List the names that no variable and no class may have: those in written lines and in definitions that they may
+    call."""
     return frozenset({*WRITTEN, *dir(builtins), *keyword.kwlist, *definitions()})
 
 
 def argument(name: str) -> str:
-    """The argument for an input or a target. It may have the name of a builtin that no line calls."""
+    """Return the argument for an input or a target. It may shadow a builtin that no line calls."""
     name = re.sub(r"\W", "_", name)
     name = f"value{name}" if name.startswith("__") else name  # Python mangles such names in a class
     used = {*WRITTEN, *keyword.kwlist, *definitions(), "len", "zip", "range", "super", "float", "__debug__"}
@@ -48,13 +49,13 @@ def arguments(graph: Graph) -> dict[str, str]:
 
 
 def number_names(name: str) -> Iterator[str]:
-    """A name, and then the same with a number."""
+    """Yield a name, then the same name with numbers."""
     yield name
     yield from (f"{name}_{at}" for at in count(2))
 
 
 def free(name: str, taken: Collection[str], known: bool = False) -> str:
-    """A name like this one that nothing else has; one that is `known` to be none of Python's own."""
+    """Find a free name like this one. A name in `known` is not one of Python's."""
     name = name if name.isidentifier() else "value_" + re.sub(r"\W", "_", name)
     name = f"value{name}" if name.startswith("__") and not name.endswith("__") else name  # mangled in a class
     name = f"{name}_" if name in reserve_names() and not known else name
@@ -62,7 +63,7 @@ def free(name: str, taken: Collection[str], known: bool = False) -> str:
 
 
 def variable(node: str, call: Call | None) -> str:
-    """What the author calls a value of a body: the words of its binding, without keys of rounds."""
+    """Return the author's name of a value in a body: the words of its binding, without keys of rounds."""
     name, _, helper = node.partition("~")
     if call is not None and name == call.path:
         return call.definition
@@ -75,12 +76,12 @@ def variable(node: str, call: Call | None) -> str:
 
 
 def last_word(path: str) -> str:
-    """The name of a pool, a router or a module, without its path and its key."""
+    """Return the name of a pool, a router or a module without path and key."""
     return next((each for each in reversed(path.split(".")) if not each.isdigit()), path)
 
 
 def class_name(name: str) -> str:
-    """What a class is called that is named after something."""
+    """Make a class name of the words of a name."""
     said = "".join(part[:1].upper() + part[1:] for part in re.split(r"\W|_", name) if part)
     return said if said.isidentifier() else f"Module{said}"
 
@@ -95,19 +96,19 @@ def is_plain_name(name: str) -> bool:
 
 
 def prose(text: str) -> str:
-    """A text in a docstring or in a comment, on one line."""
+    """Escape a text for a docstring or a comment, on one line."""
     return ENDING.sub(r'\\"', _visible(text))
 
 
 def _visible(text: str) -> str:
-    """A text with escapes for backslashes and for characters that cannot be printed."""
+    """Escape backslashes and unprintable characters."""
     return "".join(
         char if char.isprintable() and char != "\\" else char.encode("unicode_escape").decode() for char in text
     )
 
 
 def literal(value: Any) -> str:
-    """The Python expression of a text, a number, or a list, tuple or dictionary of them."""
+    """Write a text, a number, or a list, tuple or dictionary of them as a Python literal."""
     match value:
         case str():
             return '"' + _visible(value).replace('"', '\\"') + '"'
@@ -123,7 +124,7 @@ def literal(value: Any) -> str:
 
 
 def wrap_lines(text: str) -> str:
-    """A text of Python as people write it."""
+    """Wrap the long lines of a Python text."""
     lines, inside = text.splitlines(), set[int]()
     for token in reversed([*tokenize.generate_tokens(io.StringIO(text).readline)]):
         (row, start), (last, end) = token.start, token.end
@@ -135,7 +136,7 @@ def wrap_lines(text: str) -> str:
 
 
 def _wrap(line: str) -> Iterator[str]:
-    """A statement in several lines, if it is long: the longest brackets are opened."""
+    """Wrap a long statement: open its longest brackets."""
     code = line if len(line) <= LINE else line.partition("  # ")[0]
     first, *commas, last = _longest(code) if len(code) > LINE and '"""' not in code else (0, 0)
     if first == last:
@@ -153,7 +154,7 @@ def _wrap(line: str) -> Iterator[str]:
 
 
 def _longest(code: str) -> list[int]:
-    """Where the longest outermost brackets of a line open, have commas to cut at, and close."""
+    """Find the longest outermost brackets of a line: their start, commas and end."""
     opened, found, comprehensions, quoted = list[list[int]](), [[0, 0]], set[int](), ""
     for at, char in enumerate(code):
         if quoted:

@@ -22,13 +22,13 @@ from modgraph.backends.torch import labelled
 from modgraph.diagnostics import ModgraphError
 
 FALSE = ("torch.compiler.is_exporting()", "_process.shard is not None")  # in files of their own
-Place = tuple[str, str]  # the module of a definition, and its name there
-Meaning = ast.stmt | Place | str  # a definition, the place of one elsewhere, or a line that imports it
+Place = tuple[str, str]  # the module of a definition, and its name in that module
+Meaning = ast.stmt | Place | str  # a definition, a re-export's place, or an import line
 
 
 @cache
 def module(name: str) -> dict[str, Meaning]:
-    """The definitions and imports of a module, by name. Raises `ModgraphError` if it has no source."""
+    """List the definitions and imports of a module, by name. Raises `ModgraphError` if the module has no source."""
     found = util.find_spec(name)
     if found is None or found.origin is None or not found.origin.endswith(".py"):
         raise ModgraphError([NoSource(path=name, reason="it has no Python source")])
@@ -45,7 +45,7 @@ def module(name: str) -> dict[str, Meaning]:
 
 @cache
 def definitions() -> frozenset[str]:
-    """The names of all definitions that may be vendored."""
+    """List the names of all definitions that may be vendored."""
     homes = [f"modgraph.nn.{each.name}" for each in iter_modules(library.__path__) if not each.ispkg]
     return frozenset(name for home in (*homes, labelled.__name__) for name in vars(import_module(home)))
 
@@ -76,13 +76,13 @@ def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, Place | s
 
 @dataclass
 class Vendored:
-    """The definitions that a file needs. `calls` are the names of methods that it calls."""
+    """The definitions that a file needs. `calls` has the names of the methods that the file calls."""
 
     calls: set[str] = field(default_factory=set)
     roots: dict[Place, None] = field(default_factory=dict)
 
     def name_of(self, value: Any) -> str:
-        """The name of a class or function in the file; vendors it unless it is torch's."""
+        """Return the name of a class or function in the file, and vendor it unless it is torch's."""
         home, name = value.__module__, value.__qualname__
         if home.partition(".")[0] == "torch":
             return f"nn.{name}" if home.startswith("torch.nn.modules") else f"{home}.{name}"
@@ -137,7 +137,7 @@ class _Renamed(ast.NodeTransformer):
 
 
 def _home(place: Place) -> Place:
-    """The place of a definition itself, behind re-exports."""
+    """Find the place of a definition itself, behind re-exports."""
     home, name = place
     match module(home).get(name):
         case ast.stmt():
@@ -151,7 +151,7 @@ def _home(place: Place) -> Place:
 
 
 def _meaning(home: str, name: str) -> Place | str | None:
-    """The place of the definition that a name means in a module, or its import line; None for builtins."""
+    """Find the place of the definition that a name means in a module, or its import line; None for builtins."""
     meant = module(home).get(name)
     if isinstance(meant, ast.stmt):
         return _home((home, name))
@@ -165,7 +165,7 @@ def _meaning(home: str, name: str) -> Place | str | None:
 
 
 def _needs(place: Place, names: Collection[str]) -> list[Place]:
-    """The definitions that names in a definition refer to."""
+    """Find the definitions to which the names in a definition refer."""
     return [meant for meant in (_meaning(place[0], name) for name in names) if isinstance(meant, tuple)]
 
 
@@ -174,7 +174,7 @@ def _names(part: ast.AST, context: type[ast.expr_context] = ast.expr_context) ->
 
 
 def _part(place: Place, calls: Collection[str]) -> ast.stmt:
-    """A definition; a class keeps its head, and the members that something calls."""
+    """Return a definition; a class keeps its head and the members that something calls."""
     node = module(place[0])[place[1]]
     if not isinstance(node, ast.ClassDef):
         return node  # type: ignore[return-value]
@@ -205,7 +205,7 @@ def _sort(kept: dict[Place, ast.stmt]) -> list[Place]:
 
 
 def _eager_names(node: ast.stmt) -> list[str]:
-    """The names that Python evaluates when it reads a definition."""
+    """Find the names that Python evaluates when it reads a definition."""
     match node:
         case ast.FunctionDef():
             parts = [*node.decorator_list, *node.args.defaults]

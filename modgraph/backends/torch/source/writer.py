@@ -1,4 +1,4 @@
-"""Writes ops: the lines of a function, and what its class must have for them."""
+"""Writes ops as lines of a function, and records the members that the lines need."""
 
 from __future__ import annotations
 
@@ -22,25 +22,27 @@ from modgraph.ops.array import Array, State
 if TYPE_CHECKING:
     from modgraph.backends.torch.source.file import File
 
-LONGEST = 200  # of an expression that is returned
+LONGEST = 200  # the length of a returned expression
 
 
 class Writer:
-    """Writes into a function of the class that holds what stands below `root` in a tree; `inside` says that values have
-    any outer axes, not that of the batch."""
+    """Writes a function of the class at `root` in a tree.
+
+    In a function that is `inside` a pool's module, values have any outer axes instead of the axis of examples.
+    """
 
     def __init__(self, file: File, layout: Layout, tree: Tree, root: str, inside: bool = False) -> None:
         self.file, self.layout, self.tree, self.root, self.inside = file, layout, tree, root, inside
         self.graph, self.vendored, self.lines = layout.graph, file.vendored, Lines(layout.word)
         self.helpers: dict[str, str] = {}  # modules without weights, by attribute
-        self.borrowed: dict[str, str] = {}  # the arguments for what stands elsewhere, by path
-        self.apart: set[Result] = set()  # values that are away from zero
+        self.borrowed: dict[str, str] = {}  # arguments for members outside the class, by path
+        self.apart: set[Result] = set()  # values that are bounded away from zero
         self.returned: set[Result] = set()
 
     # ------------------------------------------------------------ what the class holds
 
     def member(self, path: str) -> str:
-        """The expression for what stands at a path."""
+        """Write the expression for the member at a path."""
         if not self.root or path.startswith(f"{self.root}."):
             return self.tree.access(path, self.root)
         if path not in self.borrowed:
@@ -48,13 +50,13 @@ class Writer:
         return self.borrowed[path]
 
     def argument(self, path: str) -> str:
-        """What stands at a path, of a pool its modules without what they share."""
+        """Write the argument for the member at a path; of a pool, only its modules."""
         size = self.tree.sharing.get(path) if (id(self.tree), path) not in self.file.whole_pools else None
         said = self.member(path)
         return f"{said}[:{size}]" if size and path not in self.borrowed else said
 
     def helper(self, word: str, made: str) -> str:
-        """The expression for a module without weights."""
+        """Write the expression for a module without weights."""
         known = next((name for name, each in self.helpers.items() if each == made), None)
         if known is None:
             taken = {*self.helpers, *self.tree.children(self.root), *dir(torch.nn.Module())}
@@ -65,7 +67,7 @@ class Writer:
     # ------------------------------------------------------------ values
 
     def items(self, body: Body, ends: Sequence[Result]) -> list[Item]:
-        """What is computed in a body, and is counted as read in it and behind it: `ends`."""
+        """List the items of a body, and count the reads of their operands and of the results `ends`."""
         items = [*self._flat(body)]
         for item in items:
             self.lines.left.update(self.layout.takes(item) if isinstance(item, Body) else self.layout.reads(item))
@@ -74,33 +76,35 @@ class Writer:
         return items
 
     def _flat(self, body: Body) -> Iterable[Item]:
-        """The items of a body, and those of calls whose weights belong to no instance of their own."""
+        """List the items of a body. Calls without an instance are inlined."""
         for item in self.layout.items(body):
             inner = isinstance(item, Body) and not self.file.has_class(self, item)
             yield from self._flat(item) if inner else [item]  # type: ignore[arg-type]
 
     def value(self, result: Result) -> Value:
-        """A value that is read."""
+        """Read a value."""
         rank = len(self.graph.type_of(result).shape)
         return Value(self.lines.read(result), rank, self.layout.is_bare(result), result in self.apart)
 
     def set(self, result: Result, said: Expression, *, stays: bool = True) -> None:
-        """A value of a node."""
+        """Set the value of a node's result."""
         users = [name for name in self.layout.readers[result] if name in self.layout.live]
         binding, word = result.node.rpartition(".")[0], self.lines.word
         bound = (user.rpartition(".")[0] == binding or word(result) == word(Result(user)) for user in users)
-        same = result in self.returned or all(bound)  # they stand in one binding, or one pipeline, with all readers
+        same = result in self.returned or all(bound)  # it shares a binding or a pipeline with all readers
         deep = LONGEST if result in self.returned else DEEP
         self.lines.set(result, said, self.shape(result, "..." if self.inside else "B"), stays and same, deep)
 
     def shape(self, result: Result, outer: str) -> str:
-        """The shape of a value as a comment says it, with the axes before those of an example."""
+        """Write the shape of a value for a comment, with the axes before those of an example."""
         axes = [str(axis.size if axis.size is not None else axis.name) for axis in self.graph.type_of(result).shape]
         return f"[{', '.join([*([] if self.layout.is_bare(result) else [outer]), *axes])}]"
 
     def operands(self, node: OpNode | RouteNode | ScanNode) -> tuple[list[Value], list[Expression | None]]:
-        """What a node reads, and the masks of operands with padding. What is the same for all examples is given to as
-        many as the others have, unless the node does so."""
+        """Read the operands of a node and the masks of padded operands.
+
+        An operand that all examples share is expanded to the batch, unless the op broadcasts it.
+        """
         operands, counts = self.layout.operands(node), self.layout.counts(node)
         masks = self._masks(node, operands)
         same = [each.node in self.layout.invariant for each in operands]
@@ -139,7 +143,7 @@ class Writer:
     # ------------------------------------------------------------ ops
 
     def op(self, node: OpNode) -> None:
-        """The lines of an op."""
+        """Write the lines of an op."""
         result, same = Result(node.name), self.layout.same(node)
         if same is not None:
             self._same(result, same)
@@ -176,13 +180,13 @@ class Writer:
         return text(said, self.lines.read(like))
 
     def _compute(self, node: OpNode) -> Expression:
-        """The expression for what an op gives: a formula, or a call of its module."""
+        """Write the expression for an op: a formula, or a call of its module."""
         bare, module = node.name in self.layout.invariant, None
         if not node.op.all_weights():
             with torch.device("meta"):
                 module = construct(self.graph.signature(node))
         values, masks = self.operands(node)
-        # torch's own function takes [B, C, H, W] alone
+        # torch's own function accepts only [B, C, H, W]
         outside = isinstance(module, library.MaxPool2d) and (self.inside or values[0].rank != 3)
         if module is not None and not outside and not (bare and isinstance(module, formulas.NOT_BARE)):
             found = formulas.formula(module, values, masks, self.vendored)
