@@ -114,9 +114,10 @@ def write_sentences() -> str:
 def _find_spec(name: str) -> str:
     """The path of a spec, given or by the name of one that comes with modgraph. Raises `ModgraphError`."""
     shipped = list_shipped_specs()
+    shipped |= {each.rpartition("/")[2]: path for each, path in shipped.items()}
     if exists(name) or name.removesuffix(".mod") not in shipped:
         if not exists(name) and not name.endswith(".mod"):
-            raise ModgraphError([NoSuchSpec(name=name, known=", ".join(shipped))])
+            raise ModgraphError([NoSuchSpec(name=name, known=", ".join(list_shipped_specs()))])
         return name
     return str(shipped[name.removesuffix(".mod")])
 

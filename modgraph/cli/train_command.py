@@ -10,8 +10,6 @@ from pathlib import Path
 from modgraph.cli.common import add_options, read_overrides
 from modgraph.cli.surroundings import INTERRUPTED, imports_frozen
 from modgraph.diagnostics import Diagnostic, ModgraphError
-from modgraph.store.checkpoint_record import newest_record
-from modgraph.store.run_directory import STARTING, RunDirectory
 
 
 class SpecOrResume(Diagnostic, code="MG114"):
@@ -48,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         from modgraph.training.run import finish, print_metrics, resume_run, start_run
 
     begun = (options.spec, options.recipe, values, options.out)
-    folder = RunDirectory(Path(options.resume or options.out or f"runs/{Path(options.spec).stem}"))
+    folder = Path(options.resume or options.out or f"runs/{Path(options.spec).stem}")
     try:
         with start_run(*begun) if options.resume is None else resume_run(options.resume) as engine:
             if options.resume is not None:
@@ -60,14 +58,18 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _describe_interrupt(folder: RunDirectory) -> str:
+def _describe_interrupt(folder: Path) -> str:
     """What an interrupted training has kept, and the command that goes on."""
+    from modgraph.store.checkpoint_record import newest_record
+    from modgraph.store.run_directory import STARTING, RunDirectory
+
+    run = RunDirectory(folder)
     try:
-        is_begun = folder.record.exists() and folder.read_record()["status"] != STARTING
-        kept = newest_record(folder.checkpoints, folder.origin(), best=False) if is_begun else None
+        is_begun = run.record.exists() and run.read_record()["status"] != STARTING
+        kept = newest_record(run.checkpoints, run.origin(), best=False) if is_begun else None
     except ModgraphError:
         is_begun, kept = False, None
     if not is_begun:
         return "interrupted before the run began: nothing is kept"
     what = "no step is kept yet" if kept is None else f"the run is kept up to step {kept.step} (epoch {kept.epoch})"
-    return f"interrupted: {what}; go on: modgraph train --resume {shlex.quote(str(folder.path))}"
+    return f"interrupted: {what}; go on: modgraph train --resume {shlex.quote(str(folder))}"

@@ -152,6 +152,10 @@ def test_maps_of_weights_come_along() -> None:
 
 @pytest.mark.usefixtures("empty")
 def test_a_name_that_no_spec_has_is_answered_with_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", "copy", "--from", "mixtral"]) == 0, "the last part of a name will do"
+    Path("copy.mod").unlink()
+    Path("copy.yaml").unlink()
+    capsys.readouterr()
     assert main(["new", "mine", "--from", "zoo/mixtrl"]) == 1
     errors = capsys.readouterr().err
     assert "no spec called so comes with modgraph" in errors
