@@ -17,7 +17,7 @@ from tests.pages import CHECKOUT, run_page
 DOCS = CHECKOUT / "docs"
 README = CHECKOUT / "README.md"
 CONFIGURATION = DOCS / "site/mkdocs.yml"
-GENERATED = {"python.md", "reference.md"}
+GENERATED = {"commands.md", "python.md", "reference.md"}
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)|<img[^>]*src=\"([^\"]+)\"")
 
 

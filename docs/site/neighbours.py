@@ -11,7 +11,7 @@ import yaml
 
 DOCS = Path(__file__).parents[1]
 CONFIGURATION = Path(__file__).parent / "mkdocs.yml"
-GENERATED = {"python.md", "reference.md"}
+GENERATED = {"commands.md", "python.md", "reference.md"}
 RULE = "\n---\n\n"
 
 

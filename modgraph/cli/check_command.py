@@ -21,7 +21,7 @@ USAGE = ("modgraph check mine.mod", "modgraph check mine.mod -s experts=8 -s tra
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("specs", nargs="+", metavar="SPEC")
+    parser.add_argument("specs", nargs="+", metavar="SPEC", help="a spec (.mod)")
     parser.add_argument("--recipe", metavar="FILE", help="a recipe to check with each (the YAML file next to it)")
     add_options(parser, "set")
     parser.add_argument("--json", action="store_true", help="messages as JSON on stdout")

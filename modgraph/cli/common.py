@@ -36,6 +36,7 @@ class LengthGivenTwice(Diagnostic, code="MG127"):
     help = "keep one of them"
 
 
+ARCHITECTURE = "a spec, a run's folder, a checkpoint, a graph (.json) or a bundle"
 LENGTH = "the length of an axis of any length (1 where none is given)"
 UNCHECKED = "whether or not the bundle is as it was exported"
 SETTING: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME=VALUE"}

@@ -47,7 +47,7 @@ USAGE = ("modgraph compile mine.mod", "modgraph compile mine.mod -o mine.py", "m
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("spec", metavar="SPEC|RUN")
+    parser.add_argument("spec", metavar="SPEC|RUN", help="a spec, or a run, whose weights are taken")
     add_options(parser, "set")
     what = "write a bundle (.onnx), the graph (.json) or PyTorch source (.py; of a run, with its weights next to it)"
     parser.add_argument("-o", "--output", metavar="FILE", help=what)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from modgraph.cli.main import COMMANDS, parser, summary_of
+from modgraph.cli.main import COMMANDS, find_parser, summary_of
 
 Candidates = Iterator[tuple[str, str]]  # words, each with what it means
 SUFFIXES = {
@@ -35,7 +35,7 @@ def _suggest(before: Sequence[str], current: str) -> Candidates:
         yield from ((each, summary_of(each)) for each in COMMANDS)
         yield from (("--help", "describe the commands"), ("--version", "print the version"))
         return
-    actions = _actions_of(name)
+    actions = find_parser(name)._actions
     flags = {flag: action for action in actions for flag in action.option_strings}
     option = flags.get(before[-1])
     if option is not None and option.nargs != 0:
@@ -46,14 +46,6 @@ def _suggest(before: Sequence[str], current: str) -> Candidates:
         for action in actions:
             if not action.option_strings:
                 yield from _values(action, before, current)
-
-
-def _actions_of(name: str) -> Sequence[argparse.Action]:
-    """The arguments of a command."""
-    commands = next(each for each in parser([name])._actions if isinstance(each.choices, dict))
-    assert isinstance(commands.choices, dict), "commands are the choices of an action"
-    actions: Sequence[argparse.Action] = commands.choices[name]._actions
-    return actions
 
 
 def _values(action: argparse.Action, before: Sequence[str], current: str) -> Candidates:

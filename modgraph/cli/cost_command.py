@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from modgraph.cli.common import add_options, is_count, open_architecture, read_lengths, read_overrides
+from modgraph.cli.common import ARCHITECTURE, add_options, is_count, open_architecture, read_lengths, read_overrides
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.files import exists
 from modgraph.inspect.cost import TrainingStep, axes_of_any_length, check_lengths, cost_of
@@ -46,7 +46,11 @@ USAGE = ("modgraph cost mine.mod", "modgraph cost mine.mod --fits 8GB")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("spec", metavar="SPEC|RUN|CHECKPOINT|BUNDLE")
+    parser.add_argument(
+        "spec",
+        metavar="SPEC|RUN|CHECKPOINT|BUNDLE",
+        help=ARCHITECTURE,
+    )
     add_options(parser, "set", "json")
     parser.add_argument("--all", action="store_true", help="every node, equal repetitions too")
     add_options(parser, "length")

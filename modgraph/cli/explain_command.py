@@ -27,7 +27,10 @@ USAGE = ("modgraph explain", "modgraph explain linear", "modgraph explain train.
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="WORD|KEY|CODE", nargs="?", help="without a word, an index of all by subject")
-    parser.add_argument("--all", action="store_true", help="everything, as the Markdown of docs/reference.md")
+    parser.add_argument(
+        "--all", action="store_true", help="the vocabulary and messages, as Markdown: docs/reference.md"
+    )
+    parser.add_argument("--commands", action="store_true", help="the commands, as Markdown: docs/commands.md")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -35,6 +38,11 @@ def run(options: argparse.Namespace) -> int:
 
     for room in VOCABULARY:
         import_module(room)
+    if options.commands:
+        from modgraph.cli.reference import write_commands
+
+        print(write_commands())
+        return 0
     if options.all or options.name is None:
         load_all()
         from modgraph.cli.reference import overview

@@ -20,8 +20,8 @@ USAGE = ("modgraph export runs/mine -o mine.onnx", "modgraph export runs/mine -o
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_directory", metavar="RUN")
-    parser.add_argument("-o", "--output", metavar="model.onnx|FOLDER", required=True)
+    parser.add_argument("run_directory", metavar="RUN", help="a run: the folder that train has written")
+    parser.add_argument("-o", "--output", metavar="model.onnx|FOLDER", required=True, help="where to write it")
     parser.add_argument("--routing", action="store_true", help="the routers' records as further outputs")
     parser.add_argument("--novelty", action="store_true", help="what routers record of novelty as further outputs")
     parser.add_argument("--int8", action="store_true", help="weights of eight bits; says what that changes")

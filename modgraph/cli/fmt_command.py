@@ -23,7 +23,7 @@ USAGE = ("modgraph fmt mine.mod", "modgraph fmt --check mine.mod")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("specs", nargs="+", metavar="SPEC")
+    parser.add_argument("specs", nargs="+", metavar="SPEC", help="a spec (.mod)")
     parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if a file is not in the layout")
 
 

@@ -71,6 +71,13 @@ def parser(words: Sequence[str]) -> _Parser:
     return top
 
 
+def find_parser(name: str) -> argparse.ArgumentParser:
+    """The parser of a command."""
+    commands = next(each.choices for each in parser([name])._actions if isinstance(each.choices, dict))
+    found: argparse.ArgumentParser = commands[name]
+    return found
+
+
 def list_commands() -> str:
     """The commands by group, one a line."""
     lines = []

@@ -9,9 +9,10 @@ import types
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
-from modgraph.cli.main import COMMANDS, GROUPS, parser
+from modgraph.cli.main import COMMANDS, GROUPS, find_parser, summary_of
 from modgraph.declare import Setting
 from modgraph.diagnostics import Diagnostic
 from modgraph.inspect.reference import registries, setting_line
@@ -31,6 +32,7 @@ MESSAGES = {
     "7": "training, export",
     "8": "traces, diff, migrate, pages, Python",
 }
+BAR = r"\|"  # in a table of Markdown
 LOSSES = "loss"  # the file of ops that are losses
 WIDTH, INDENT = 110, 18
 
@@ -136,10 +138,7 @@ def explain_command(name: str) -> str | None:
     """The help of a command."""
     if name not in COMMANDS:
         return None
-    commands = next(each for each in parser([name])._actions if isinstance(each.choices, dict))
-    assert isinstance(commands.choices, dict), "commands are the choices of an action"
-    command: argparse.ArgumentParser = commands.choices[name]
-    return f"modgraph {name}: a command\n\n{command.format_help().rstrip()}"
+    return f"modgraph {name}: a command\n\n{find_parser(name).format_help().rstrip()}"
 
 
 def overview() -> str:
@@ -171,3 +170,34 @@ def overview() -> str:
 def _list(title: str, names: typing.Iterable[str], indent: int = INDENT) -> str:
     start = f"  {title:{indent - 2}}"
     return textwrap.fill(", ".join(names), WIDTH, initial_indent=start, subsequent_indent=" " * indent)
+
+
+def write_commands() -> str:
+    """The reference of commands, as Markdown."""
+    lines = [
+        "# Commands",
+        "",
+        "Generated from the commands: `modgraph explain --commands > docs/commands.md`.",
+        "",
+        "A command exits with 0 when it is done, 1 where the input or the usage is at fault, 2 where `diff` finds a",
+        "difference, 3 for a fault of modgraph, and 130 after Ctrl-C. Results go to standard output, messages to",
+        "standard error. Every command takes `-q` (only results and errors), `-v` (also what is read, written and",
+        "found) and `--help`.",
+    ]
+    for group, names in GROUPS.items():
+        lines += ["", f"## {group[0].upper()}{group[1:]}"]
+        for name in names.split():
+            lines += ["", *_write_command(name)]
+    return "\n".join(lines)
+
+
+def _write_command(name: str) -> Iterator[str]:
+    usage = import_module(f"modgraph.cli.{name}_command").USAGE
+    yield from (f"### {name}", "", summary_of(name), "", "```sh", *usage, "```", "")
+    yield from ("| argument | meaning |", "|---|---|")
+    for action in find_parser(name)._actions:
+        if action.dest not in ("help", "quiet", "verbose") and action.help != argparse.SUPPRESS:
+            takes = action.metavar or "|".join(map(str, action.choices or ()))
+            given = "" if action.nargs == 0 else f" {takes}"
+            called = " ".join(f"`{flag}{given}`" for flag in action.option_strings) or f"`{takes}`"
+            yield f"| {called.replace('|', BAR)} | {(action.help or '').replace('|', BAR)} |"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from modgraph.cli.common import add_options, open_architecture
+from modgraph.cli.common import ARCHITECTURE, add_options, open_architecture
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.ir import to_json
 from modgraph.passes import PIPELINES, apply_passes, up_to
@@ -24,9 +24,13 @@ USAGE = ("modgraph show mine.mod", "modgraph show mine.mod --after training.lowe
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("architecture", metavar="SPEC|RUN|CHECKPOINT|BUNDLE")
+    parser.add_argument(
+        "architecture",
+        metavar="SPEC|RUN|CHECKPOINT|BUNDLE",
+        help=ARCHITECTURE,
+    )
     add_options(parser, "set")
-    parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how it is printed (text)")
     parser.add_argument("--after", metavar="PASS", help=f"after the passes up to one: {', '.join(_names())}")
 
 

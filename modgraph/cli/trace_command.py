@@ -34,7 +34,7 @@ USAGE = ("modgraph trace runs/mine", "modgraph trace runs/mine -o trace.html")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="RUN|BUNDLE")
+    parser.add_argument("path", metavar="RUN|BUNDLE", help="a run's folder, or a bundle (.onnx)")
     add_options(parser, "set")
     what = "arrays (.npz), summary (.json), a page (.html), a view (.png .svg .pdf)"
     parser.add_argument("-o", "--output", metavar="FILE", help=what)

@@ -27,7 +27,7 @@ USAGE = (
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("spec", metavar="SPEC", nargs="?")
+    parser.add_argument("spec", metavar="SPEC", nargs="?", help="a spec (.mod)")
     add_options(parser, "set")
     parser.add_argument("--recipe", metavar="FILE", help="the recipe (the YAML file next to the spec)")
     parser.add_argument("--out", metavar="DIR", help="folder for the run (runs/SPEC)")

@@ -5,14 +5,18 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from modgraph.cli.common import add_options, open_architecture
+from modgraph.cli.common import ARCHITECTURE, add_options, open_architecture
 from modgraph.drawings import Drawing, check_drawing
 
 USAGE = ("modgraph visualize mine.mod -o mine.svg",)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("architecture", metavar="SPEC|RUN|CHECKPOINT|BUNDLE")
+    parser.add_argument(
+        "architecture",
+        metavar="SPEC|RUN|CHECKPOINT|BUNDLE",
+        help=ARCHITECTURE,
+    )
     add_options(parser, "set")
     what = "a page (.html), a picture (.svg), graphviz (.dot), Mermaid (.mmd)"
     parser.add_argument("-o", "--output", metavar="FILE", help=what)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from modgraph.cli import main
 from modgraph.cli.main import COMMANDS
-from modgraph.cli.reference import recipe_keys
+from modgraph.cli.reference import recipe_keys, write_commands
 from modgraph.diagnostics import Diagnostic
 from modgraph.recipes.optimizers import Optimizer
 from modgraph.training.sections import Train
@@ -85,3 +86,9 @@ def test_explain_imports_neither_torch_nor_numpy() -> None:
     script += "assert not {'torch', 'numpy'} & set(sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_reference_of_commands_is_that_of_the_commands() -> None:
+    assert Path("docs/commands.md").read_text() == write_commands() + "\n", (
+        "run: modgraph explain --commands > docs/commands.md"
+    )

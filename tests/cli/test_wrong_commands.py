@@ -80,13 +80,13 @@ def test_wrong_commands_are_answered_with_a_way_out(
         except SystemExit as error:
             assert isinstance(error.code, int)
             code = error.code
-        told = capsys.readouterr()
+        answer = capsys.readouterr()
         assert code == 1, line
-        assert told.out == "", f"{line}: nothing goes to stdout"
-        assert "Traceback" not in told.err, line
-        assert "  help: " in told.err, f"{line}: there is a way out"
-        answer = told.err[told.err.index("error") :].rstrip()  # without how the command is used
-        found.append(f"$ modgraph {line}\n{answer}\n")
+        assert answer.out == "", f"{line}: nothing goes to stdout"
+        assert "Traceback" not in answer.err, line
+        assert "  help: " in answer.err, f"{line}: there is a way out"
+        text = answer.err[answer.err.index("error") :].rstrip()  # without how the command is used
+        found.append(f"$ modgraph {line}\n{text}\n")
     assert sorted(folder.rglob("*")) == before, "nothing is written"
     text = "\n".join(found)
     if request.config.getoption("--refresh"):
