@@ -22,18 +22,18 @@ class CannotWrite(Diagnostic, code="MG113"):
     """A file cannot be written: its folder is missing or not writable, the disk is full, or the path is a folder."""
 
     message = 'cannot write "{path}": {reason}'
-    help = "choose a file that can be written, in a folder that is there and can be written to"
+    help = "choose a file in a writable folder"
     reason: str
 
 
 class NotOurs(Diagnostic, code="MG121"):
-    """A command overwrites what modgraph wrote before, of the same kind, and nothing else unless it is told to.
+    """Without `--force` a command overwrites only files of the same kind that modgraph wrote.
 
-    What a file is follows from its content: the keys of a graph, a manifest or a summary in JSON, the maker named in an
-    ONNX model or a picture, the comment of an archive of arrays. Empty files may be overwritten.
+    The content of a file tells: the keys of a graph, a manifest or a summary in JSON, the producer in an ONNX model or
+    a picture, the comment of an archive of arrays. Empty files may be overwritten.
     """
 
-    message = '"{path}" is there already, and nothing in it says that modgraph wrote it as such'
+    message = '"{path}" exists, and modgraph did not write it as this kind of file'
     help = "choose another name, or overwrite it: --force (in Python force=True)"
 
 

@@ -256,7 +256,7 @@ def test_a_package_that_fails_is_named_with_the_unknown_name(
     assert message.count("error[MG202]") == 2
     assert '"my-package"' in message and '"my_package.broken"' in message
     assert words in message
-    assert "help: update or mend the package, or remove it: pip uninstall my-package" in message
+    assert "help: update or repair the package, or remove it: pip uninstall my-package" in message
 
 
 def test_it_is_reported_at_whatever_command(install: Install, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,8 +19,8 @@ from modgraph.frozen import FrozenData
 from modgraph.types import Axes, Axis, Misfit, TensorType
 
 DTYPE_HELP = {
-    "class": "a label is compared with by a loss, after the logits: cross_entropy(logits, label)",
-    "token": "tokens become vectors with: -> embedding(width)",
+    "class": "compare a label in a loss, after the logits: cross_entropy(logits, label)",
+    "token": "turn tokens into vectors: -> embedding(width)",
 }
 
 
@@ -40,7 +40,7 @@ class Operand:
 
 def tokens(name: str) -> Operand:
     """Declare an operand of N tokens of width D."""
-    advice = "tokens have the axes number, width; an image becomes tokens with: -> tokens"
+    advice = "give tokens the axes number, width; turn an image into tokens with: -> tokens"
     return Operand(name, "... N D", help=advice)
 
 
@@ -166,7 +166,7 @@ class Declaration(_Declared, Registered):
 def check_one_kind(found: tuple[TensorType, ...]) -> None:
     """Raise `Misfit` where some values are per example and others per batch."""
     if len({type_.per for type_ in found}) > 1:
-        raise Misfit("it takes values of each example or values over the batch, not both")
+        raise Misfit("operands must all be of each example, or all over the batch")
 
 
 @cache

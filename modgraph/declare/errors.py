@@ -11,11 +11,11 @@ class BrokenExtension(Diagnostic, code="MG133"):
     """A name is unknown, and an installed package that may declare it cannot be imported.
 
     A package adds ops, routers, data sets, optimizers and algorithms with an entry point of the group `modgraph` that
-    names a module. One that fails while it is imported adds nothing. It is told only where a name is not known.
+    names a module. If the module cannot be imported, the package adds nothing; only an unknown name reports it.
     """
 
-    message = 'the package "{package}" adds nothing: its entry point "{entry}" ends in {problem}'
-    help = "update or mend the package, or remove it: pip uninstall {package}"
+    message = 'the package "{package}" adds nothing: its entry point "{entry}" fails with {problem}'
+    help = "update or repair the package, or remove it: pip uninstall {package}"
 
 
 class BrokenModule(Diagnostic, code="MG134"):
@@ -24,8 +24,8 @@ class BrokenModule(Diagnostic, code="MG134"):
     `TorchModule("my_package.nn.Bend", …)` and the `torch` of an optimizer are import paths.
     """
 
-    message = 'the torch module "{path}" cannot be imported: {problem}'
-    help = "update or mend the package that declares it, or remove it: pip uninstall {package}"
+    message = 'cannot import the torch module "{path}": {problem}'
+    help = "update or repair the package that declares it, or remove it: pip uninstall {package}"
 
 
 def describe_failure(error: BaseException) -> str:

@@ -10,16 +10,16 @@ from enum import Enum
 class Role(Enum):
     """The meaning of a record. Its shape is [..., N, M], for N tokens and M modules, unless the text states another."""
 
-    GATES = "what the message of each module is weighted by"
+    GATES = "the weight of each module's message"
     CHOICE = "one where a module is chosen, zero elsewhere and in padding"
     SLOTS = "one where a slot holds a module, zero elsewhere and in padding: [..., N, slots, M]"
-    SCORES = "what modules are ranked by, the larger the sooner"
-    LOGITS = "their softmax is the distribution that modules are chosen from"
-    LOG_PROBABILITIES = "the logarithm of the distribution that modules are chosen from"
+    SCORES = "ranks modules, the larger the sooner"
+    LOGITS = "their softmax is the distribution over modules"
+    LOG_PROBABILITIES = "the logarithm of the distribution over modules"
     PROBABILITIES = "a distribution over all modules, before noise and choice"
-    OTHER = "what its definition means by it, of any axes"
-    NOVELTY = "how unlike what a module was made for its input is; [..., M] too, the same for all senders"
-    LOAD = "how likely a module is to be chosen, smooth in training"
+    OTHER = "anything else, with any axes"
+    NOVELTY = "how far the input is from what a module was made for; or [..., M], the same for all tokens"
+    LOAD = "the probability of choosing a module, smooth in training"
 
 
 ROLES = {role.name.lower(): role for role in Role}  # by the words of the language

@@ -170,13 +170,13 @@ def position_of(axis: int | str, type_: TensorType, who: str) -> int:
         if -axis <= rank:
             return axis
         advice = f"write {who}(axis=-1)" if rank else "it is a single number already"
-        raise Misfit(f"there is no axis {axis} in {format_shape(type_.shape)}", advice)
+        raise Misfit(f"unknown axis {axis} in {format_shape(type_.shape)}", advice)
     position = type_.position(axis)
     if position is None:
         names = [each.name for each in type_.shape if each.name]
         advice = "count from the last: axis=-1"
-        advice = f"it has: {', '.join(names)}; or {advice}" if names else f"its axes have no names: {advice}"
-        raise Misfit(f'there is no axis "{axis}" in {format_shape(type_.shape)}', advice)
+        advice = f"axes are: {', '.join(names)}; or {advice}" if names else f"{advice}: its axes have no names"
+        raise Misfit(f'unknown axis "{axis}" in {format_shape(type_.shape)}', advice)
     return position - rank
 
 
@@ -184,7 +184,7 @@ def positions_of(axes: tuple[int | str, ...], type_: TensorType, who: str) -> li
     """Find the places of several axes. Raises `Misfit`, also for an axis given twice."""
     found = [position_of(axis, type_, who) for axis in axes]
     if len(set(found)) < len(found):
-        raise Misfit("an axis is given twice", "give each once")
+        raise Misfit("an axis occurs twice", "keep one of them")
     return found
 
 

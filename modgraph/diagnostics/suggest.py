@@ -30,9 +30,7 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     return [*cutoff, *others[: MOST_LISTED - len(cutoff)]]
 
 
-def did_you_mean(
-    name: str, known: Iterable[str], otherwise: str = "known are: {known}", cutoff: float = SIMILAR
-) -> str:
+def did_you_mean(name: str, known: Iterable[str], otherwise: str = "known: {known}", cutoff: float = SIMILAR) -> str:
     """Write the help line for a misspelt name; of many known names it lists the most similar, then the first."""
     names = _drop_repeats(known)
     match = closest(name, names, cutoff)

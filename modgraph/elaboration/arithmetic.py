@@ -21,9 +21,9 @@ from modgraph.syntax import ast
 OPERATORS = {**ARITHMETIC, **COMPARISONS}
 MOST_LISTED = 20  # members of a family in a message
 LOGIC = {
-    "and": "of zeros and ones a product is both: (a > 0) * (b > 0)",
-    "or": "of zeros and ones the larger is either: (a > 0, b > 0) -> maximum",
-    "not": "of zeros and ones: 1 - (a > 0)",
+    "and": "for zeros and ones multiply: (a > 0) * (b > 0)",
+    "or": "for zeros and ones take the maximum: (a > 0, b > 0) -> maximum",
+    "not": "for zeros and ones write: 1 - (a > 0)",
 }
 
 
@@ -50,7 +50,9 @@ def _measure_pool(name: str, pool: PoolEntity, call: ast.Call, elaborator: Elabo
     """Return the number of axes or elements that modules take or yield; for results, the size of the last axis."""
     node = find_node(pool.path, elaborator)
     if not isinstance(node, PoolNode):
-        return elaborator.report(errors.Arithmetic(span=call.span, problem="it is known once the pool is used"))
+        return elaborator.report(
+            errors.Arithmetic(span=call.span, problem=f"{name} is known only after the first use of the pool")
+        )
     of_message = name.startswith("message")
     shape = node.message.shape if of_message else node.result.shape
     if name.endswith("rank"):
@@ -58,8 +60,8 @@ def _measure_pool(name: str, pool: PoolEntity, call: ast.Call, elaborator: Elabo
     measured = shape if of_message else shape[-1:]
     if (shape or of_message) and not any(axis.is_padded for axis in measured):
         return product(measured)
-    lacks = "take is not of a fixed size" if of_message else "yield has no axis of a fixed length"
-    return elaborator.report(errors.Arithmetic(span=call.span, problem=f"what its modules {lacks}"))
+    lacks = "take no value of a fixed size" if of_message else "yield no axis of a fixed length"
+    return elaborator.report(errors.Arithmetic(span=call.span, problem=f"its modules {lacks}"))
 
 
 def evaluate_function(name: str, values: list[Any], call: ast.Call, elaborator: Elaborator) -> Any:
@@ -104,10 +106,10 @@ def _refuse_operands(expression: Any, values: tuple[Any, ...], elaborator: Elabo
     culprit = next((value for value in found if not isinstance(value, Tensor)), found[0])
     way_out = LOGIC.get(expression.operator, "") if isinstance(culprit, Tensor) else ""
     if isinstance(culprit, entities.Template):
-        way_out = "an op is applied with an arrow: x -> op; put the pipeline in parentheses"
+        way_out = "apply an op with an arrow, and put the pipeline in parentheses: (x -> op)"
     if isinstance(culprit, entities.AxisEntity):
-        way_out = "how long it is, as a number: len(AXIS)"
-    problem = f'"{expression.operator}" cannot be taken of {describe(culprit)}'
+        way_out = "write its length: len(AXIS)"
+    problem = f'"{expression.operator}" needs numbers or values, not {describe(culprit)}'
     return elaborator.report(errors.Arithmetic(span=expression.span, problem=problem, way_out=way_out))
 
 
@@ -119,13 +121,13 @@ def _evaluate_index(expression: ast.Index, elaborator: Elaborator) -> Any:
     if not isinstance(target, Entity):
         return fold_constants(expression, elaborator, constants.take_item, target, index)
     problem = f"{describe(target)} has no members"
-    way_out = "a token is taken with: -> select(0)" if isinstance(target, Tensor) else ""
+    way_out = "take a token with: -> select(0)" if isinstance(target, Tensor) else ""
     if isinstance(target, entities.Family):
         if index in target.members:
             return target.members[index]
         known = ", ".join(format_briefly(key) for key in islice(target.members, MOST_LISTED)) or "none"
         problem = f'"{target.name}" has no member {format_briefly(index)}'
-        way_out = f"it has: {known}" + (", …" if len(target.members) > MOST_LISTED else "")
+        way_out = f"members are: {known}" + (", …" if len(target.members) > MOST_LISTED else "")
     return elaborator.report(errors.BadIndex(span=span, problem=problem, way_out=way_out))
 
 

@@ -53,7 +53,7 @@ def elaborate_binding(statement: ast.Binding, elaborator: Elaborator) -> None:
             elaborator.report(errors.NotAState(span=reference.span, name=reference.name))
         if is_callable(each):
             advice = f"apply it to a value, or declare it: module {reference.name} = …"
-            facts: Any = {"what": "what is bound", "found": describe(each), "way_out": advice}
+            facts: Any = {"what": "a binding", "found": describe(each), "way_out": advice}
             each = elaborator.report(errors.NotValue(span=statement.value.span, **facts))
         if isinstance(elaborator.scope.find_bound(reference.name), entities.DeclaredEntity | AxisEntity):
             elaborator.report(errors.DuplicateName(span=reference.span, name=reference.name))
@@ -71,7 +71,7 @@ def evaluate_key(reference: ast.Reference, elaborator: Elaborator) -> Any:
     key = elaborator.evaluate_constant(reference.index, "an index")
     if isinstance(key, Poison) or is_key(key):
         return key
-    problem = f"a member is named by a whole number from 0 or a word, not by {describe(key)}"
+    problem = f"a member's name must be a whole number from 0 or a word, not {describe(key)}"
     return elaborator.report(errors.BadIndex(span=reference.index.span, problem=problem))
 
 
@@ -84,9 +84,7 @@ def bind_name(reference: ast.Reference, key: Any, value: Any, elaborator: Elabor
     elif isinstance(family, Poison):
         return
     elif family is not None and not isinstance(family, Family):
-        elaborator.report(
-            errors.DuplicateName(span=reference.span, name=name, way_out="a family needs a name of its own")
-        )
+        elaborator.report(errors.DuplicateName(span=reference.span, name=name, way_out="give the family a name"))
     elif isinstance(value, Poison):
         body.declare(name, POISON)
     else:
@@ -109,11 +107,11 @@ def elaborate_output(statement: ast.Output, elaborator: Elaborator) -> None:
     if elaborator.call is not None:
         _add_result(statement, elaborator.call, elaborator)
         return
-    if refuse_in_scan(statement, "an output", "yield it, and output what was yielded", elaborator):
+    if refuse_in_scan(statement, "an output", "yield it, and output the result of the scan", elaborator):
         return
     reference = statement.reference or _find_reference(statement.value)
     if reference is None:
-        elaborator.refuse(statement.value.span, "a name", "this is an expression", "give it a name: output NAME = …")
+        elaborator.refuse(statement.value.span, "a name", "an expression", "give it a name: output NAME = …")
         return
     key = evaluate_key(reference, elaborator)
     if key is POISON and statement.reference is None:
@@ -121,7 +119,7 @@ def elaborate_output(statement: ast.Output, elaborator: Elaborator) -> None:
     label = elaborator.scope.weight_path(reference.name) if key is None else f"{reference.name}.{key}"
     name = f"output.{label}"
     if name in elaborator.graph:
-        advice = "give it a name of its own: output NAME = …"
+        advice = "give it another name: output NAME = …"
         elaborator.report(errors.DuplicateName(span=statement.span, name=label, way_out=advice))
         return
     value = _name_member(f"output.{reference.name}", key, elaborator).evaluate_tensor(statement.value, "an output")
@@ -170,13 +168,13 @@ def _name_member(name: str, key: Any, elaborator: Elaborator) -> Elaborator:
 
 
 def elaborate_loss(statement: ast.Loss, elaborator: Elaborator) -> None:
-    if refuse_inside(statement, "a loss", "yield what it is of, and take the loss of what was yielded", elaborator):
+    if refuse_inside(statement, "a loss", "yield its operand, and take the loss of the result of the scan", elaborator):
         return
     reference = statement.reference
     key = evaluate_key(reference, elaborator) if reference is not None else None
     inside = _name_member(f"loss.{_name_loss(statement)}", key, elaborator)
     if inside.naming.node in elaborator.graph:
-        advice = "give it a name of its own: loss NAME = …"
+        advice = "give it another name: loss NAME = …"
         elaborator.report(errors.DuplicateName(span=statement.span, name=inside.naming.node, way_out=advice))
         return
     value = inside.evaluate(statement.value)

@@ -39,7 +39,7 @@ def use_block(
         if parameter.default is not None and (of_router or not is_given):
             default = evaluate_argument(parameter.default, inside)
         elif not is_given:
-            meaning = "a parameter of the block without a default"
+            meaning = "a parameter without a default"
             inside.report(errors.MissingArgument(span=span, callee=callee, name=name, meaning=meaning))
         if of_router or not is_given:
             defaults[name] = default
@@ -63,7 +63,7 @@ def _bind_arguments(
     for name, argument in match_arguments(others, callee, names, values, elaborator):
         value = argument.value
         if isinstance(value, Tensor | TensorTuple) or (isinstance(value, entities.Family) and value.of_values):
-            way_out = f"a value is sent in, as an input of its own: (a, b) -> {callee}"
+            way_out = f"send the value in as another input: (a, b) -> {callee}"
             facts: Any = {"what": f"{name} of {callee}", "found": describe(value), "way_out": way_out}
             value = elaborator.report(errors.NotConstant(span=argument.span, **facts))
         if name:
@@ -81,9 +81,12 @@ def _check_kind(
         return value
     if constants.has_kind(default, value):
         return float(value) if isinstance(default, float) else value
-    wanted = "something to be applied" if isinstance(default, Entity) else constants.describe_kind(default)
+    wanted = "an op or a block" if isinstance(default, Entity) else constants.describe_kind(default)
     printed = str(default) if isinstance(default, Entity) else format_value(default)
-    problem, way_out = f"must be {wanted}, not {entities.format_argument(value)}", f"its default is {name}={printed}"
+    problem, way_out = (
+        f"must be {wanted}, not {entities.format_argument(value)}",
+        f"write it like its default: {name}={printed}",
+    )
     return elaborator.report(
         errors.NotRequired(span=spans[name], name=name, callee=callee, problem=problem, way_out=way_out)
     )
@@ -125,15 +128,15 @@ def enter_body(
     return replace_fields(elaborator, scope=scope, naming=Naming(node, owner, scope), call=call), call
 
 
-# ---------------------------------------------------------------- what is required of parameters
+# ---------------------------------------------------------------- a requirement of parameters
 
 BOUNDS = {
     ">=": ("must be at least {}", "write {name}={}"),
-    ">": ("must be more than {}", "choose a number above {}"),
+    ">": ("must be greater than {}", "choose a number above {}"),
     "<=": ("must be at most {}", "write {name}={}"),
     "<": ("must be less than {}", "choose a number below {}"),
     "==": ("must be {}", "write {name}={}"),
-    "!=": ("must be other than {}", "choose something else"),
+    "!=": ("must not be {}", "choose another value"),
 }
 
 
@@ -168,11 +171,11 @@ def _names(condition: ast.Expression) -> list[str]:
 
 
 def _require(condition: ast.Expression, elaborator: Elaborator) -> None:
-    holds = elaborator.evaluate_constant(condition, "what is required")
+    holds = elaborator.evaluate_constant(condition, "a requirement")
     if holds is True or isinstance(holds, Poison):
         return
     if holds is not False:
-        problem = f"a condition is true or false, not {format_briefly(holds)}"
+        problem = f"a condition must be true or false, not {format_briefly(holds)}"
         elaborator.report(errors.Arithmetic(span=condition.span, problem=problem, way_out="compare it: x == 1"))
         return
     own = elaborator.scope.body.names
@@ -205,6 +208,5 @@ def _explain_failure(condition: ast.Expression, names: list[str], elaborator: El
     written = condition.span.text
     written += ")" * (written.count("(") - written.count(")"))  # the span of a group leaves out its parentheses
     printed = ", ".join(f"{name}={format_briefly(elaborator.scope.find(name))}" for name in names) or "not so"
-    is_, it = ("are", "one of them") if len(names) > 1 else ("is", "it")
-    problem = f"must be such that {written}, and {is_} {printed}"
-    return " and ".join(names) or "this", problem, f"change {it} until {written}"
+    problem = f"must satisfy {written}, not {printed}"
+    return " and ".join(names) or "this", problem, f"change {'one of them' if len(names) > 1 else 'it'}"

@@ -53,7 +53,7 @@ def _evaluate_value(argument: ast.Argument, elaborator: Elaborator, of_op: bool)
     if argument.name == "init":
         return read_initial(value, elaborator)
     if word and elaborator.scope.find(word) is None:
-        suggestion = f'an axis is named by a string: axis="{word}"'
+        suggestion = f'name the axis by a string: axis="{word}"'
         suggestion = did_you_mean(word, elaborator.axes) if closest(word, elaborator.axes) else suggestion
         return elaborator.report(errors.UnknownName(span=value.span, name=word, suggestion=suggestion))
     return elaborator.evaluate(value)
@@ -215,7 +215,7 @@ def read_label(argument: CallArgument, elaborator: Elaborator) -> str | Poison:
         return value
     problem = word_problem(value) if isinstance(value, str) else "must be a word of letters, digits and underscores"
     word = word_like(value) if isinstance(value, str) else ""
-    meaning = "how this op and its weights are called" + (f', as in name="{word}"' if word else "")
+    meaning = "the name of this op and its weights" + (f', as in name="{word}"' if word else "")
     facts: Any = {"callee": "an op", "name": "name", "problem": problem, "meaning": meaning}
     return elaborator.report(errors.BadSetting(span=argument.span, **facts))
 

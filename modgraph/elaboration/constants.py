@@ -44,9 +44,9 @@ def apply_binary(sign: str, left: Any, right: Any) -> Any:
     if sign in COMPARISONS:
         return COMPARISONS[sign](left, right)
     if sign in ("/", "//", "%") and right == 0:
-        raise ConstantProblem("this divides by zero", "check the parameters that the divisor is made of")
+        raise ConstantProblem("division by zero", "check the parameters in the divisor")
     if sign == "**" and left == 0 and right < 0:
-        raise ConstantProblem("this divides by zero")
+        raise ConstantProblem("division by zero")
     if sign == "**" and left != 0 and abs(right) * abs(math.log2(abs(left))) > 1000:
         raise ConstantProblem(f"the result is too large: at most {INTEGER}")
     return _check_bounds(ARITHMETIC[sign](left, right))
@@ -73,23 +73,23 @@ def check_extent(count: int, depth: int) -> None:
     if count > LONGEST_LIST:
         raise ConstantProblem(f"lists with too many members in all: at most {LONGEST_LIST}", "write a range: 0..n")
     if depth > DEEPEST_LIST:
-        raise ConstantProblem(f"lists are nested too deep: at most {DEEPEST_LIST}", "use fewer levels")
+        raise ConstantProblem(f"lists are nested more than {DEEPEST_LIST} deep", "use fewer levels")
 
 
 def make_range(start: Any, stop: Any) -> range:
     for end in (start, stop):
         if type(end) is not int:
-            raise ConstantProblem(f"a range runs between whole numbers, not {format_briefly(end)}")
+            raise ConstantProblem(f"a range needs whole numbers, not {format_briefly(end)}")
     return range(start, stop)
 
 
 def take_item(values: Any, index: Any) -> Any:
     """Return one member of a list, counted from 0."""
     if not isinstance(values, tuple | range):
-        raise ConstantProblem(f"only lists and families have members, not {format_briefly(values)}")
+        raise ConstantProblem(f"expected a list or a family, found {format_briefly(values)}")
     if type(index) is not int or not 0 <= index < len(values):
-        last = f"the last is {len(values) - 1}" if values else "it is empty"
-        raise ConstantProblem(f"there is no member {format_briefly(index)} in a list of {len(values)}", last)
+        last = f"the last member is {len(values) - 1}" if values else "it is empty"
+        raise ConstantProblem(f"a list of {len(values)} has no member {format_briefly(index)}", last)
     return values[index]
 
 
@@ -106,10 +106,10 @@ def call(name: str, values: list[Any]) -> Any:
         if name == "len":
             (only,) = values
             if not isinstance(only, tuple | range | str):
-                raise ConstantProblem(f"len is of a list, not of {format_briefly(only)}")
+                raise ConstantProblem(f"len needs a list, not {format_briefly(only)}")
             return len(only)
         if name in OF_POOL:
-            raise ConstantProblem(f"{name} is of a pool")
+            raise ConstantProblem(f"{name} needs a pool")
         numbers = values[0] if len(values) == 1 and isinstance(values[0], tuple | range) else values
         if len(numbers) > LONGEST_LIST:
             raise ConstantProblem(f"{name} of {len(numbers)} numbers: at most {LONGEST_LIST}")
@@ -117,7 +117,7 @@ def call(name: str, values: list[Any]) -> Any:
     except OverflowError as error:
         raise ConstantProblem("the result is not a finite real number") from error
     except (ValueError, TypeError) as error:
-        raise ConstantProblem(f"{name} cannot be taken of {len(values)} such values") from error
+        raise ConstantProblem(f"{name} does not take these {len(values)} values") from error
 
 
 OF_ONE: dict[str, Callable[[Any], Any]] = {"abs": abs, "round": round}
@@ -142,13 +142,13 @@ def _check_bounds(value: Any) -> Any:
 
 def _require_number(value: Any, sign: str) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ConstantProblem(f'"{sign}" is for numbers, not {format_briefly(value)}')
+        raise ConstantProblem(f'"{sign}" needs numbers, not {format_briefly(value)}')
     return value
 
 
 def _require_truth(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ConstantProblem(f"a condition is true or false, not {format_briefly(value)}", "compare it: x == 1")
+        raise ConstantProblem(f"a condition must be true or false, not {format_briefly(value)}", "compare it: x == 1")
     return value
 
 

@@ -26,7 +26,7 @@ LIMITS = {  # the most there may be of a thing, the message beyond it, and the w
     "nodes": (30_000, "the graph has too many nodes", "lower the number"),
     "iterations": (20_000, "too many iterations in all", "lower the number"),
     "weights": (200_000, "the model has too many tensors of weights", "lower the number"),  # those of pools included
-    "steps": (MOST_STEPS, "the spec takes too many steps to work out", "write fewer iterations or shorter lists"),
+    "steps": (MOST_STEPS, "the spec takes too many steps to elaborate", "write fewer iterations or shorter lists"),
     "uses": (50, "modules used inside modules are nested too deep", "use fewer levels"),
     "pools": (16, "pools inside pools are nested too deep", "use fewer levels"),  # four levels each in a stored graph
 }
@@ -196,7 +196,7 @@ class Context:
         if span is None or use is None:
             return diagnostic.replace(notes=notes)
         if is_prelude(span.source):
-            return diagnostic.replace(span=use, notes=(Note(text="in the router's own text", span=span), *notes))
+            return diagnostic.replace(span=use, notes=(Note(text="in the text of the router", span=span), *notes))
         moved = (replace(each, span=use) if each.span and is_prelude(each.span.source) else each for each in notes)
         return diagnostic.replace(notes=tuple(moved))
 

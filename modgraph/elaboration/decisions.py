@@ -32,7 +32,7 @@ WAYS_OUT: dict[type, str] = {
     entities.ModuleEntity: "declare a weight to read it: weight w: float[3, 8] = normal(0.02) y = (x, w) -> contract",
     PoolEntity: "name the router that chooses among its modules: r.gates",
     Tensor: "apply an op to the value: x -> transpose",
-    Family: "take a member of the family with [ ]",
+    Family: "take a member of the family: NAME[0]",
 }
 IN_MODULE = "compute the weights in the module: w = x -> linear(POOL) -> softmax y = x -> POOL by w"
 
@@ -48,7 +48,7 @@ def evaluate_attribute(expression: ast.Attribute, elaborator: Elaborator) -> Any
         return elaborator.report(errors.NoPart(**elaborator.locate(expression.target), **facts))
     records = [each.name for each in target.router.records]
     if not elaborator.region and name not in records:
-        suggestion = did_you_mean(name, records, f"{target.router.name} keeps: {{known}}")
+        suggestion = did_you_mean(name, records, f"{target.router.name} records: {{known}}")
         return elaborator.report(errors.UnknownName(span=expression.span, name=name, suggestion=suggestion))
     found_records = _find_records(target, name, expression.span, elaborator)
     if isinstance(found_records, Poison):
@@ -57,7 +57,10 @@ def evaluate_attribute(expression: ast.Attribute, elaborator: Elaborator) -> Any
         return found_records[0] if len(found_records) == 1 else Family(name, dict(enumerate(found_records)))
     if elaborator.context.incomplete:
         return POISON
-    found, way_out = "of a router that has routed nothing yet", "route something by it first: x -> pool by router"
+    found, way_out = (
+        "a record of a router that has routed nothing yet",
+        "route something by it first: x -> pool by router",
+    )
     return elaborator.report(
         errors.NotValue(span=expression.span, what=f'"{target.path}.{name}"', found=found, way_out=way_out)
     )
@@ -78,7 +81,7 @@ def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Cal
         for member in members:
             if not isinstance(member, RouterEntity):
                 advice = "name the router that chooses among its modules" if isinstance(member, PoolEntity) else ""
-                return elaborator.refuse(span, "a value or a router", f"this is {describe(value)}", advice)
+                return elaborator.refuse(span, "a value or a router", describe(value), advice)
             read = record_as(member.router.records, *bound.op.reads)
             records = _find_records(member, "" if read is None else read.name, span, elaborator)
             if isinstance(records, Poison):
@@ -167,11 +170,11 @@ def elaborate_record(statement: ast.Record, elaborator: Elaborator) -> None:
     for item in statement.items:
         value = item.value or ast.Name(span=item.span, name=item.name)
         found = elaborator.with_naming(elaborator.scope.next_binding(f"record.{item.name}")).evaluate_tensor(
-            value, "what a router records"
+            value, "a record"
         )
         role = entities.find_role(item)
         if role is None:
-            suggestion = did_you_mean(str(item.role), ROLES, "a record is one of: {known}")
+            suggestion = did_you_mean(str(item.role), ROLES, "roles are: {known}")
             found = elaborator.report(errors.UnknownRole(span=item.span, name=str(item.role), suggestion=suggestion))
         decision.records.setdefault(item.name, []).append((found, role))
         decision.roles.add(role)

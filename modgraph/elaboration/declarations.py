@@ -51,7 +51,7 @@ def declare_pool(statement: ast.Pool, elaborator: Elaborator) -> None:
     if size is None or not isinstance(axis, entities.WithAxis):
         facts["size"] = _evaluate_size(statement, len(listed) if is_list else None, elaborator)
     elif elaborator.region and not (isinstance(axis, PoolEntity) and axis.inside == elaborator.region):
-        advice = f"say how many modules it has: pool {statement.name}[len({size.span.text})] = …"
+        advice = f"give it a size: pool {statement.name}[len({size.span.text})] = …"
         what = f'a pool along the axis "{axis.path}"'
         facts["size"] = elaborator.report(errors.NotInRegion(span=size.span, what=what, way_out=advice))
     else:
@@ -73,17 +73,17 @@ def _evaluate_size(statement: ast.Pool, listed: int | None, elaborator: Elaborat
     if isinstance(size, Poison):
         return POISON
     if isinstance(size, entities.Entity):
-        advice = "a number, or a pool whose axis its modules share: pool q[p] = linear(4)"
+        advice = "write a number, or a pool that shares its axis: pool q[p] = linear(4)"
         if isinstance(size, PoolEntity):
-            advice = "pools that share an axis have modules of one kind: pool q[p] = linear(4)"
+            advice = "give both pools one kind of modules: pool q[p] = linear(4)"
         found = describe(size)
         return elaborator.report(errors.NotConstant(span=span, what="the size of a pool", found=found, way_out=advice))
     if type(size) is int and 1 <= size <= MOST_MODULES and listed in (None, size):
         return size
-    advice = f"a size is a whole number from 1 to {MOST_MODULES}"
+    advice = f"write a whole number from 1 to {MOST_MODULES}"
     if listed is not None:
-        advice = f"its list has {listed} modules: leave the number out"
-    what = "this is not a size the pool can have"
+        advice = f"leave the number out: the list has {listed} modules"
+    what = "the pool cannot have this size"
     return elaborator.report(errors.TooLarge(span=span, what=what, limit=MOST_MODULES, way_out=advice))
 
 
@@ -93,7 +93,7 @@ def _require_template(value: Any, expression: ast.Expression, what: str, elabora
         return value
     needed = f"a pipeline that begins with an op, for {what},"
     way_out = "begin with an op, for example: linear(64) -> relu"
-    return elaborator.refuse(expression, needed, f"this is {describe(value)}", way_out)
+    return elaborator.refuse(expression, needed, describe(value), way_out)
 
 
 def declare_router(statement: ast.Router, elaborator: Elaborator) -> None:
@@ -106,7 +106,7 @@ def _resolve_router(
     """Resolve a kind of router with its arguments, and `further` ones for a router that was passed as an argument."""
     callee = value.callee if isinstance(value, ast.Call) else value
     if not isinstance(callee, ast.Name):
-        return elaborator.refuse(value.span, "the name of a router", "this is an expression")
+        return elaborator.refuse(value.span, "the name of a router", "an expression")
     passed = elaborator.scope.find(callee.name, lambda found: isinstance(found, Template))
     if passed is not None:
         arguments = (*evaluate_arguments(value, elaborator, of_op=False), *further)
@@ -114,7 +114,7 @@ def _resolve_router(
             with elaborator.context.enter_application(passed.span, value.span):
                 return _resolve_router(passed.term, arguments, elaborator.enter_template(passed))
         way_out = "give a kind of router, for example: agreement(2)"
-        return elaborator.refuse(callee, "a kind of router", "this is a pipeline", way_out)
+        return elaborator.refuse(callee, "a kind of router", "a pipeline", way_out)
     defined = elaborator.scope.find_router(callee.name) or find_prelude_router(callee.name)
     if defined is not None:
         use = use_block(
@@ -137,8 +137,8 @@ def _resolve_router(
         )
     way_out = f"give a kind of router, for example: {callee.name}=agreement(2)"
     if isinstance(known, entities.RouterEntity):
-        way_out = f"one that is declared routes as it is: x -> pool by {callee.name}"
-    return elaborator.refuse(callee, "a kind of router", f"this is {describe(known)}", way_out)
+        way_out = f"use the declared router directly: x -> pool by {callee.name}"
+    return elaborator.refuse(callee, "a kind of router", describe(known), way_out)
 
 
 def _declare(statement: Any, kind: Any, elaborator: Elaborator, **facts: Any) -> None:
@@ -167,7 +167,7 @@ def declare_array(statement: ast.Array, elaborator: Elaborator) -> None:
         operand = Tensor(Result(like.name), like.types[0], statement.span)
         found = apply_op(use, (operand,), statement.span, enter_binding(statement.name, elaborator))
     elif isinstance(use, OpUse):
-        reason, advice = "there is no input yet", "declare it behind the inputs"
+        reason, advice = "there is no input yet", "declare it after the inputs"
         elaborator.report(errors.DoesNotFit(span=statement.span, who=statement.name, reason=reason, way_out=advice))
     elaborator.scope.declare(statement.name, found)
 
@@ -178,7 +178,7 @@ def _make_array_op(statement: ast.Array, elaborator: Elaborator) -> OpUse | Pois
     type_: Any = elaborate_type(statement.type, elaborator)
     if not isinstance(type_, Poison) and (type_.dtype != "float" or type_.padded):
         what = "a weight" if keyword == "weight" else "an array"
-        problem = f"{what} has numbers of a fixed length along each axis, and this is {type_}"
+        problem = f"{what} must be float with fixed lengths, not {type_}"
         way_out = "for example: float[expert, 8]"
         type_ = elaborator.report(errors.BadAxis(span=statement.type.span, problem=problem, way_out=way_out))
     start: Any = (
@@ -206,14 +206,14 @@ def _flatten_numbers(value: Any, lengths: tuple[int, ...]) -> list[float] | str:
     level = [value]
     for length in lengths if isinstance(value, tuple) else ():
         if not all(isinstance(each, tuple) for each in level):
-            return f"it has lists of fewer than {len(lengths)} axes"
+            return f"expected lists nested {len(lengths)} deep, found fewer levels"
         found = {len(each) for each in level}
         if found - {length}:
-            ragged = "its lists are not as long as each other"
-            return ragged if len(found) > 1 else f"a list of {found.pop()} stands where {length} are meant"
+            ragged = "its lists differ in length"
+            return ragged if len(found) > 1 else f"expected a list of {length}, found {found.pop()}"
         level = [item for each in level for item in each]
     sound = all(type(each) in (int, float) for each in level) and (len(level) == prod(lengths) or level == [value])
-    return level if sound else "it has what is no number"
+    return level if sound else "expected numbers only"
 
 
 def elaborate_next(statement: ast.Next, elaborator: Elaborator) -> None:
@@ -221,7 +221,7 @@ def elaborate_next(statement: ast.Next, elaborator: Elaborator) -> None:
     if refuse_in_scan(statement, "the next value of a state", WHERE_STATES_STAND, elaborator):
         return
     if elaborator.region:
-        advice = "declare the state outside of the pool, with its modules as an axis: state s: float[POOL, 8] = zeros"
+        advice = "declare it outside of the pool, with an axis for its modules: state s: float[POOL, 8] = zeros"
         elaborator.report(errors.NotInRegion(span=statement.span, what="the next value of a state", way_out=advice))
         return
     inside = enter_binding(f"next_{statement.name}", elaborator)
@@ -235,7 +235,7 @@ def elaborate_next(statement: ast.Next, elaborator: Elaborator) -> None:
         else None
     )
     if not (isinstance(state, Tensor) and isinstance(node, OpNode) and isinstance(node.op, State)):
-        found = "not declared" if state is None else describe(state)
+        found = "an undeclared name" if state is None else describe(state)
         elaborator.report(errors.NoState(span=statement.name_span, name=statement.name, found=found))
     elif node.owner in {state.owner for _, state in find_ruled_states(elaborator.graph)}:
         elaborator.report(errors.TwoNexts(span=statement.span, name=node.owner))

@@ -96,7 +96,7 @@ class Elaborator:
             return value
         mistake = errors.NotConstant(**self.locate(expression), what=what, found=describe(value))
         if isinstance(value, entities.AxisEntity):
-            mistake = mistake.replace(way_out=f"how long it is, as a number: len({expression.span.text})")
+            mistake = mistake.replace(way_out=f"write its length: len({expression.span.text})")
         return self.report(mistake)
 
     def evaluate_tensor(self, expression: ast.Expression, what: str) -> Tensor | Poison:

@@ -263,7 +263,7 @@ def describe(value: Any) -> str:
         case Template() if value.is_router:
             return "a kind of router"
         case OpUse() | Template() | BlockUse() | BlockEntity():
-            return "an op that is not applied to anything"
+            return "an op without operands"
         case AxisEntity():
             return f'the axis "{value.axis}"'
         case Family():

@@ -50,9 +50,9 @@ def _evaluate_list(expression: ast.ListOf, elaborator: Elaborator) -> Any:
     for item in expression.items:
         value = elaborator.evaluate(item)
         if isinstance(value, Entity) and not isinstance(value, Poison):
-            advice = "several values stand in parentheses: (a, b) -> concat"
+            advice = "put several values in parentheses: (a, b) -> concat"
             if is_callable(value):
-                advice = "unlike modules are listed in a pool: pool p = [linear(4), identity]"
+                advice = "list different modules in a pool: pool p = [linear(4), identity]"
             what, found = "a member of a list", describe(value)
             value = elaborator.report(errors.NotConstant(span=item.span, what=what, found=found, way_out=advice))
         items.append(value)
@@ -67,8 +67,8 @@ def _evaluate_tuple(expression: ast.TupleOf, elaborator: Elaborator) -> Any:
 
 def _evaluate_call(call: ast.Call, elaborator: Elaborator) -> Any:
     if not isinstance(call.callee, ast.Name):
-        way_out = "an op is applied with an arrow: y = x -> relu"
-        return elaborator.refuse(call.callee.span, "a name", "this is an expression", way_out)
+        way_out = "apply an op with an arrow: y = x -> relu"
+        return elaborator.refuse(call.callee.span, "a name", "an expression", way_out)
     name = call.callee.name
     if elaborator.scope.find(name, lambda found: isinstance(found, Template)) is not None:
         return _evaluate_passed(call, elaborator)
@@ -96,8 +96,8 @@ def _evaluate_call(call: ast.Call, elaborator: Elaborator) -> Any:
     if any(isinstance(argument.value, Poison) for argument in given):
         return POISON
     if not operands and any(argument.name is None and isinstance(argument.value, Tensor) for argument in settings):
-        way_out = f"{name}imum(0, x) is of two" if name in ("min", "max") else f"as in {name}(x, …)"
-        reason = "values come before settings"
+        way_out = f"write {name}imum(0, x) for two" if name in ("min", "max") else f"as in {name}(x, …)"
+        reason = "put values before settings"
         return elaborator.report(errors.DoesNotFit(span=call.span, who=name, reason=reason, way_out=way_out))
     if not operands:
         return elaborator.make_template(ast.Stage(span=call.span, term=call))
@@ -120,7 +120,7 @@ def _evaluate_passed(call: ast.Call, elaborator: Elaborator) -> Any:
         return apply_statistic(settled, [(each.value, each.span) for each in operands], call, elaborator)
     if isinstance(settled, Poison):
         return POISON
-    return elaborator.refuse(call.span, "an op", "this is a block", "a block is applied with an arrow: x -> ffn")
+    return elaborator.refuse(call.span, "an op", "a block", "apply a block with an arrow: x -> ffn")
 
 
 def _order_arguments(op: type[Op], given: list[CallArgument]) -> list[CallArgument]:
@@ -142,9 +142,13 @@ def _report_unknown_call(call: ast.Call, name: str, elaborator: Elaborator) -> A
         return POISON
     if found is not None or is_router(name) or elaborator.scope.find_router(name) is not None:
         what = describe(found) if found is not None else f'the router "{name}"'
-        advice = "a router is declared: router NAME = …" if found is None else "only ops and routers take arguments"
-        return elaborator.refuse(call.span, "an op", f"this is {what}", advice)
-    suggestion = "a range is written with two dots: 0..4"
+        advice = (
+            "declare a router: router NAME = …"
+            if found is None
+            else "leave out the arguments: only ops and routers take them"
+        )
+        return elaborator.refuse(call.span, "an op", what, advice)
+    suggestion = "write a range with two dots: 0..4"
     if name != "range":
         suggestion = suggest_op(name, [*elaborator.list_candidates(call.span, is_callable), *constants.FUNCTIONS])
     return elaborator.report(errors.UnknownOp(span=call.callee.span, name=name, suggestion=suggestion))
@@ -169,7 +173,7 @@ def resolve_term(term: ast.Expression, elaborator: Elaborator, further: tuple[Ca
         value = elaborator.evaluate(term)
         if is_callable(value) or isinstance(value, Poison):
             return value
-        return elaborator.refuse(term.span, CALLABLE, f"this is {describe(value)}")
+        return elaborator.refuse(term.span, CALLABLE, describe(value))
     found = elaborator.scope.find(callee.name, is_callable)
     called = isinstance(term, ast.Call) or bool(further)
     if isinstance(found, BlockEntity):
@@ -179,8 +183,8 @@ def resolve_term(term: ast.Expression, elaborator: Elaborator, further: tuple[Ca
         if found.term is not None:
             with elaborator.context.enter_application(found.span, term.span):
                 return resolve_term(found.term, elaborator.enter_template(found), arguments)
-        way_out = "give an op or a block by its name"
-        return elaborator.refuse(callee, "an op or a block", "this is a pipeline, which takes no arguments", way_out)
+        way_out = "name an op or a block"
+        return elaborator.refuse(callee, "an op or a block", "a pipeline, which takes no arguments", way_out)
     if found is not None and not called:
         return found
     if (op := find_op(callee.name)) is None:
@@ -198,4 +202,4 @@ def _report_unknown_term(term: ast.Name, elaborator: Elaborator) -> Poison:
     way_out = f"for example: {term.name}=relu" if elaborator.find_argument(term) else ""
     if isinstance(found, entities.Family) and found.members:
         way_out = f"take one of its members: {term.name}[{format_value(next(iter(found.members)))}]"
-    return elaborator.refuse(term, CALLABLE, f'"{term.name}" is {describe(found)}', way_out)
+    return elaborator.refuse(term, CALLABLE, describe(found), way_out)

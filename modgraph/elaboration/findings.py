@@ -212,7 +212,7 @@ def check_moves(body: ast.Body, graph: Graph, report: Report) -> None:
     names = {above for name in whole for above in accumulate(name.split("."), join)}
     for name, each in after.items():
         if name not in names and name not in before:  # else the name exists or moves on
-            suggestion = did_you_mean(name, names, "for the names run: modgraph show")
+            suggestion = did_you_mean(name, names, "for the names, run: modgraph show")
             report.add(errors.MovedNowhere(span=each.after.span, name=name, suggestion=suggestion))
 
 

@@ -23,8 +23,8 @@ from modgraph.types import Axis, TensorType
 
 E = TypeVar("E", PoolEntity, RouterEntity)
 W = TypeVar("W", PoolEntity, AxisEntity)
-OF_TYPES = "its modules are those of an axis of a type", "give the pool a size of its own, a number"
-UNLIKE = "its modules are unlike, so a new one is none of them", "add the module to the pool's list"
+OF_TYPES = "its size is the axis of a type", "give the pool a number as its size"
+UNLIKE = "its modules differ, so there is none to repeat", "add the module to the pool's list"
 EXAMPLES: dict[type[Entity], str] = {PoolEntity: "pool NAME[2] = …", RouterEntity: "router NAME = …"}
 
 
@@ -39,12 +39,12 @@ def elaborate_grow_by(statement: ast.GrowBy, elaborator: Elaborator) -> None:
     others = _find_along(pool.axis, PoolEntity, elaborator.scope)
     problem = UNLIKE if len(pool.templates) > 1 else None
     if any(other.path in elaborator.context.named for other in others.values()):
-        problem = "it has been used already, with the modules it had", "let it grow before its first use"
+        problem = "it was used before", "let it grow before its first use"
     if _find_along(pool.axis, AxisEntity, elaborator.scope):
         problem = OF_TYPES
     if type(by) is not int or not 0 <= by <= MOST_MODULES - pool.size:
         most = f"from 0 to {MOST_MODULES - pool.size}, as in: grow p[1]"
-        problem = "it grows by a whole number of modules", most
+        problem = "the number must be whole", most
     if problem is not None:
         elaborator.report(
             errors.CannotGrow(span=statement.span, pool=statement.pool, reason=problem[0], way_out=problem[1])
@@ -72,8 +72,8 @@ def _find_declared(name: str, kind: type[E], statement: ast.GrowBy | ast.Grow, e
         suggestion = did_you_mean(name, known, f"the {word}s here: {{known}}") if known else declare
         elaborator.report(errors.UnknownName(span=statement.span, name=name, suggestion=suggestion))
     elif not isinstance(found, Poison):
-        way_out = "let each grow where it is declared, in the same loop" if isinstance(found, entities.Family) else ""
-        elaborator.refuse(statement.span, f"a {word}", f"{name} is {describe(found)}", way_out)
+        way_out = "grow each pool where it is declared, in the same loop" if isinstance(found, entities.Family) else ""
+        elaborator.refuse(statement.span, f"a {word}", describe(found), way_out)
     return None
 
 
@@ -83,18 +83,18 @@ def elaborate_grow(statement: ast.Grow, elaborator: Elaborator) -> None:
         elaborator.report(errors.NotInRegion(span=statement.span, what="growth"))
         return
     if elaborator.decision is not None:
-        way_out = f"a model says it: {statement.span.text.splitlines()[0]}"
-        elaborator.refuse(statement.span, "a model's or a block's body", "this is a router's", way_out)
+        way_out = f"move it to a model: {statement.span.text.splitlines()[0]}"
+        elaborator.refuse(statement.span, "the body of a model or block", "the body of a router", way_out)
         return
-    if refuse_in_scan(statement, "growth", "let the pool grow behind the scan", elaborator):
+    if refuse_in_scan(statement, "growth", "move it after the scan", elaborator):
         return
     pool = _find_declared(statement.pool, PoolEntity, statement, elaborator)
     router = _find_declared(statement.router, RouterEntity, statement, elaborator)
     if pool is not None:
         elaborator.context.may_grow.add(pool.axis.name)
-    wanted = True if statement.where is None else elaborator.evaluate_constant(statement.where, "where a pool grows")
+    wanted = True if statement.where is None else elaborator.evaluate_constant(statement.where, "the condition")
     if statement.where is not None and not isinstance(wanted, bool | Poison):
-        problem = f"where a pool grows is true or false, not {describe(wanted)}"
+        problem = f"the condition must be true or false, not {describe(wanted)}"
         elaborator.report(errors.Arithmetic(span=statement.where.span, problem=problem, way_out="compare it: i >= 9"))
     if wanted is not True:
         return
@@ -104,7 +104,7 @@ def elaborate_grow(statement: ast.Grow, elaborator: Elaborator) -> None:
     elaborator.context.growing[pool.axis.name] = statement.span
     uses = {"pool": pool.path, "router": router.path}
     adopted = [adopt_node(each, elaborator) for each in uses.values()]
-    assert all(adopted), "the pool and its router are in the graph or in one of a scan"
+    assert all(adopted), "move the pool and its router out of the scan"
     node = GrowthNode(name=f"{pool.path}.growth", span=statement.span)
     add_node(elaborator, node, statement.span, {"when": when.result}, uses)
 
@@ -134,7 +134,7 @@ def _may_grow(pool: PoolEntity, router: RouterEntity, statement: ast.Grow, elabo
         elaborator.report(errors.CannotGrow(span=span, pool=name, reason=reason, way_out=way_out))
         return False
     if first is not None:
-        notes = (Note(text="they grow by this already", span=first),)
+        notes = (Note(text="this condition is first", span=first),)
         elaborator.report(errors.GrowsTwice(span=span, pool=name, notes=notes))
         return False
     elaborator.context.spend(len(elaborator.graph), router.span)

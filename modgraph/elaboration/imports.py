@@ -91,7 +91,7 @@ class Imports:
         if path in self.scopes:
             return self.scopes[path]
         if len(self.reading) > DEEPEST_IMPORT:
-            self.report.add(errors.TooLarge(span=span, what="files import each other too deep", limit=DEEPEST_IMPORT))
+            self.report.add(errors.TooLarge(span=span, what="imports are nested too deep", limit=DEEPEST_IMPORT))
             return None
         if not path.is_relative_to(self.root):
             self.report.add(errors.OutsideProject(span=span, path=str(path)))

@@ -172,7 +172,7 @@ def _explain(stop: Stop | None) -> dict[str, Any]:
     if stop is None:
         return {"why": "", "way_out": NO_LOSS}
     by, prelude = f'"{stop.node.op.name}"', is_in_prelude(stop.node)
-    why = f": {by} of a single choice is one, whatever its score" if stop.constant else f": none passes {by}"
+    why = f": {by} of a single choice is always one" if stop.constant else f": none passes {by}"
     way_out = (CHOOSE_MORE if prelude else SHARES) if stop.constant else STRAIGHT
     notes = () if prelude else (Note(text="it ends here", span=stop.node.span),)
     return {"why": why, "way_out": way_out, "notes": notes}

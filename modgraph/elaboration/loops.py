@@ -24,9 +24,9 @@ def elaborate_loop(statement: ast.Loop, elaborator: Elaborator) -> None:
             errors.DuplicateName(span=statement.span, name=statement.name)
         )  # the names of its modules, `pool.0`, would clash
     else:
-        domain = elaborator.evaluate_constant(statement.domain, "what a loop runs over")
+        domain = elaborator.evaluate_constant(statement.domain, "the domain of a loop")
         if not isinstance(domain, range | tuple | Poison):
-            problem = f"a loop runs over a range or a list, not {describe(domain)}"
+            problem = f"a loop needs a range or a list, not {describe(domain)}"
             elaborator.report(
                 errors.Arithmetic(span=statement.domain.span, problem=problem, way_out="for example: 0..4")
             )
@@ -69,7 +69,7 @@ def elaborate_if(statement: ast.If, elaborator: Elaborator) -> None:
     condition = elaborator.evaluate_constant(statement.condition, "a condition")
     if not isinstance(condition, bool):
         if not isinstance(condition, Poison):
-            problem = f"a condition is true or false, not {describe(condition)}"
+            problem = f"a condition must be true or false, not {describe(condition)}"
             elaborator.report(
                 errors.Arithmetic(span=statement.condition.span, problem=problem, way_out="compare it: x == 1")
             )

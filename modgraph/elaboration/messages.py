@@ -125,7 +125,7 @@ def pack_message(pool: PoolEntity, tensors: tuple[Tensor, ...], span: Span, elab
     for at, (tensor, rank) in enumerate(zip(tensors, ranks, strict=True)):
         problem = _explain_unpackable(tensor.type, rank)
         if problem is None and known is not None and not _cut_message(tensor.type, rank).meets(known[at]):
-            reason = f"its modules take {known[at]} there, and this value is {tensor.type}"
+            reason = f"its modules take {known[at]} there, not {tensor.type}"
             problem = Misfit(reason, f"send {', '.join(map(str, known))}, in this order")
         if problem is not None:
             return refuse(pool, problem, span, elaborator, (tensor,))
@@ -136,12 +136,12 @@ def pack_message(pool: PoolEntity, tensors: tuple[Tensor, ...], span: Span, elab
 def _explain_unpackable(type_: TensorType, rank: int) -> Misfit | None:
     """Explain why a value cannot be packed with others, and what could be; None if it can."""
     if type_.dtype != "float" or type_.per == "batch":
-        way_out = "send what each example has" if type_.per == "batch" else "make it float first: -> embedding(8)"
-        return Misfit(f"values sent together are float, of each example, and this is {type_}", way_out)
+        way_out = "send a value of each example" if type_.per == "batch" else "make it float first: -> embedding(8)"
+        return Misfit(f"values sent together must be float of each example, not {type_}", way_out)
     if len(type_.shape) < rank:
         return Misfit(f"its modules take {rank} axes of this value, which is {type_}", "give the value these axes")
     if (axis := next((each for each in _cut_message(type_, rank).shape if each.size is None), None)) is not None:
-        reason = f'what its modules take of a value sent with others has fixed lengths, and "{axis}" has none'
+        reason = f'values sent together need fixed lengths, and "{axis}" has none'
         return Misfit(reason, f'reduce it first: -> mean(axis="{axis}")')
     return None
 
@@ -170,8 +170,8 @@ def _concatenate(
         spread = broadcast_to_tokens(tensor, rank, like, token_axes, span, inside)
         if spread is None:
             found = format_shape(outer[at])
-            reason = f"the token axes of one value are {format_shape(token_axes)}, and those of another {found}"
-            way_out = "give both the same axes in front of those that a module takes"
+            reason = f"one value has the token axes {format_shape(token_axes)}, another {found}"
+            way_out = "give both the same token axes"
             return refuse(pool, Misfit(reason, way_out), span, elaborator, tensors)
         vectors.append(_merge_axes(spread, rank, span, inside))
     return POISON if POISON in vectors else apply_op(OpUse(Concat()), tuple(vectors), span, inside)

@@ -57,13 +57,13 @@ def _find_problem(
     if elaborator.region and any(result.node not in elaborator.graph for result in inputs.values()):
         return errors.NotInRegion(span=span, what="a value from outside")
     if elaborator.region and padded:
-        what = f'what must know the padding of "{next(iter(padded))}"'
+        what = f'an op that needs the padding of "{next(iter(padded))}"'
         return errors.NotInRegion(span=span, what=what, way_out="apply it to the value before or after the pool")
     for type_ in node.types:
         if len(type_.shape) > MOST_AXES:
-            return errors.TooLarge(span=span, what="this value has too many axes", limit=MOST_AXES)
+            return errors.TooLarge(span=span, what="the value has too many axes", limit=MOST_AXES)
         if prod([axis.size or 1 for axis in type_.shape]) > MOST_NUMBERS:
-            return errors.TooLarge(span=span, what="this value has too many numbers", limit=MOST_NUMBERS)
+            return errors.TooLarge(span=span, what="the value has too many numbers", limit=MOST_NUMBERS)
     return None
 
 
@@ -117,7 +117,7 @@ def is_own(entity: DeclaredEntity, span: Span, elaborator: Elaborator) -> bool:
     """Whether the current module of a pool, or the model outside of pools, declares an entity; report it if not."""
     elaborator.context.used[join(entity.inside, entity.path)] = None
     if entity.inside != elaborator.region:
-        advice = "declare it in a block that the pool is made of, where each module has one of its own"
+        advice = "declare it in the block of the pool's modules, so that each has its own"
         what = describe(entity).replace("the ", "the shared ", 1)
         elaborator.report(errors.NotInRegion(span=span, what=what, way_out=advice))
     return entity.inside == elaborator.region

@@ -70,10 +70,10 @@ def _sum_head(value: Any, clause: ast.ByClause, span: Span, elaborator: Elaborat
         return POISON
     if isinstance(weighting, ByRouter):
         way_out = f"send it through a pool: x -> p by {weighting.router.path}"
-        return elaborator.refuse(clause.value.span, "a value", f'"{weighting.router.path}" is a router', way_out)
+        return elaborator.refuse(clause.value.span, "a value", f'the router "{weighting.router.path}"', way_out)
     if isinstance(value, Tensor):
         return _apply_sum(value, weighting, clause.span, elaborator)
-    return elaborator.report(errors.NotValue(span=span, what="what is summed", found=describe(value)))
+    return elaborator.report(errors.NotValue(span=span, what="the summed value", found=describe(value)))
 
 
 def _apply_to_family(
@@ -102,13 +102,13 @@ def _apply_to_tensors(
         return _apply_pool(term, weighting, tensors, stage.span, elaborator)
     if isinstance(weighting, ByRouter):
         way_out = "a router chooses among the modules of a pool: pool p[4] = linear(8)"
-        return elaborator.refuse(stage.term, "a pool", f"this is {describe(term)}", way_out)
+        return elaborator.refuse(stage.term, "a pool", describe(term), way_out)
     value = elaborator.apply(term, tensors, stage.span)
     if weighting is None or stage.by is None or isinstance(value, Poison):
         return value
     if isinstance(value, Tensor):
         return _apply_sum(value, weighting, stage.by.span, elaborator)
-    return elaborator.report(errors.NotValue(span=stage.term.span, what="what is summed", found=describe(value)))
+    return elaborator.report(errors.NotValue(span=stage.term.span, what="the summed value", found=describe(value)))
 
 
 def _apply_pool(
@@ -154,16 +154,16 @@ def _evaluate_weighting(clause: ast.ByClause, elaborator: Elaborator) -> Weighti
             case place:
                 return ByWeights(found, int(elaborator.evaluate_constant(place, "the place of an axis")))
     if elaborator.find_argument(called) is None:
-        way_out = "declare it: router NAME = …; or give weights: x -> pool by w over expert"
-        return elaborator.refuse(clause.value.span, "a router or weights", f"this is {describe(found)}", way_out)
-    way_out = "give a router that is declared, or declare one of that kind in the block: router r = kind"
-    return elaborator.refuse(called, "a router or weights", f"this is {describe(found)}", way_out)
+        way_out = "declare it, router NAME = …, or give weights: x -> pool by w over expert"
+        return elaborator.refuse(clause.value.span, "a router or weights", describe(found), way_out)
+    way_out = "name a declared router, or declare one in the block: router r = kind"
+    return elaborator.refuse(called, "a router or weights", describe(found), way_out)
 
 
 def _evaluate_router(router: entities.RouterEntity, clause: ast.ByClause, elaborator: Elaborator) -> Weighting | Poison:
     if clause.over is not None:
         way_out = f"leave it out: x -> pool by {router.path}"
-        return elaborator.refuse(clause.over.span, "nothing", "a router decides what is summed", way_out)
+        return elaborator.refuse(clause.over.span, "a router without over", "over", way_out)
     others, pools = list[Tensor | Poison](), list[PoolEntity]()
     for value in [each.value for each in clause.value.arguments] if isinstance(clause.value, ast.Call) else ():
         pool = elaborator.evaluate(value) if isinstance(value, ast.Name | ast.Index) else None
@@ -182,10 +182,10 @@ def _report_unknown(called: ast.Name, elaborator: Elaborator) -> None:
         return
     if is_router(name) or elaborator.scope.find_router(name) is not None:
         way_out = f"give it a name: router r = {name}, and x -> pool by r"
-        elaborator.refuse(called.span, "a router", f'"{name}" is a kind of router', way_out)
+        elaborator.refuse(called.span, "a router", f'the kind of router "{name}"', way_out)
     elif find_op(name) is not None:
-        way_out = f"weights are a value: by (x -> {name})"
-        elaborator.refuse(called.span, "a router or weights", f'"{name}" is an op', way_out)
+        way_out = f"write weights as a value: by (x -> {name})"
+        elaborator.refuse(called.span, "a router or weights", f'the op "{name}"', way_out)
     else:
         known = elaborator.list_candidates(called.span, lambda value: isinstance(value, entities.RouterEntity))
         declare = "declare it: router NAME = …"
@@ -199,14 +199,13 @@ def _apply_sum(value: Tensor, weighting: ByWeights, span: Any, elaborator: Elabo
     if over is None:
         shared = [axis.name for axis in weighting.weights.type.shape if axis.name and axis in shape]
         if len(shared) != 1:
-            found = (
-                f"{weighting.weights.type} and {value.type} share {' and '.join(shared) if shared else 'no named axis'}"
-            )
+            types = f"{weighting.weights.type} and {value.type}"
+            found = f"{' and '.join(shared) if shared else 'no named axis'} in {types}"
             way_out = f"say which is summed: by … over {shared[0] if shared else -1}"
             return elaborator.refuse(span, "one axis to sum over", found, way_out)
         (over,) = shared
     if isinstance(over, str) and value.type.position(over) is None:
-        reason = f'there is no axis "{over}" in {format_shape(shape)}'
-        way_out = f"it has: {', '.join(axis.name for axis in shape if axis.name) or 'no named axis'}"
-        return elaborator.report(errors.DoesNotFit(span=span, who="what is summed", reason=reason, way_out=way_out))
+        reason = f'unknown axis "{over}" in {format_shape(shape)}'
+        way_out = f"axes are: {', '.join(axis.name for axis in shape if axis.name) or 'no named axis'}"
+        return elaborator.report(errors.DoesNotFit(span=span, who="the summed value", reason=reason, way_out=way_out))
     return apply_op(OpUse(Contract(axis=over)), (weighting.weights, value), span, elaborator)

@@ -20,7 +20,7 @@ from modgraph.ops.along_axis import Softmax
 from modgraph.routers import RouterFacts
 from modgraph.types import Shape
 
-DRAWS = "let a router of the model draw, and choose by linear(k=1) in its modules"
+DRAWS = "let a router of the model sample, and choose by linear(k=1) in its modules"
 
 
 def inline_router(
@@ -87,7 +87,7 @@ def _decide(value: Any, pool: PoolNode, router: RouterEntity, routed: Tensor, sp
     made = {name: each[-1][0] for name, each in decision.records.items()}
     facts = _derive_facts(value, made, declared, pool, token_axes, inside.graph)
     if inside.region:  # no algorithm trains choices that are sampled there
-        what = f'the router "{router.path}", which draws its choice,'
+        what = f'the sampling router "{router.path}"'
         return inside.report(errors.NotInRegion(span=span, what=what, way_out=DRAWS)) if facts.draws else value
     name = inside.naming.node
     node = DecisionNode(name=name, span=span, records=declared, rounds=rounds, facts=facts)

@@ -80,7 +80,7 @@ def find_choice(
         way_out = "multiply by the choice again after it: weights * chosen"
         if isinstance(lost.op, Softmax | Where):
             way_out = "take the softmax over the chosen modules: (scores, chosen) -> masked_softmax"
-        notes = (Note(text="its result weighs the modules here", span=span),)
+        notes = (Note(text="its result weights the modules here", span=span),)
         elaborator.report(errors.ChoiceLost(span=lost.span, notes=notes, op=lost.op.name, way_out=way_out))
     return None
 
@@ -243,12 +243,12 @@ def _require_pool(pool: PoolEntity, tokens: TensorType, span: Span, elaborator: 
 def _infer_message(pool: PoolEntity, tokens: TensorType, span: Span, elaborator: Elaborator) -> TensorType | Poison:
     """Return the type of message that the modules of a pool take of a value: its last axes."""
     if tokens.per == "batch":
-        reason = f"its modules run on each example, and this value is {tokens}"
-        return refuse(pool, Misfit(reason, "send what each example has"), span, elaborator)
+        reason = f"its modules take a value of each example, not {tokens}"
+        return refuse(pool, Misfit(reason, "send a value of each example"), span, elaborator)
     parts = elaborator.context.messages.get(pool.whole_path, ())
     ranks = [1] if parts else [rank for each in pool.templates for rank in infer_message_ranks(each, 1, elaborator)]
     if len(tokens.shape) < max(ranks):
-        return refuse(pool, Misfit(f"its modules take {max(ranks)} axes, and this value is {tokens}"), span, elaborator)
+        return refuse(pool, Misfit(f"its modules take {max(ranks)} axes, not {tokens}"), span, elaborator)
     return tokens.with_shape(tokens.shape[len(tokens.shape) - max(ranks) :])
 
 

@@ -33,7 +33,7 @@ State = tuple[ast.Carry, Tensor, Result | None]  # the declaration, the value at
 def elaborate_scan(statement: ast.Scan, elaborator: Elaborator) -> None:
     """Elaborate a scan into one node, and bind its names to the stacked values that its steps yield."""
     results, span = None, statement.sequence.span
-    advice = "yield what the inner one needs, and run one scan after the other"
+    advice = "yield the operand of the inner scan, and run one scan after the other"
     if not refuse_inside(statement.sequence, "a scan", advice, elaborator):
         results = _elaborate_steps(statement, elaborator)
     if results is None:
@@ -58,7 +58,7 @@ def elaborate_yield(statement: ast.Yield, elaborator: Elaborator) -> None:
         if isinstance(each, Tensor) and each.type.per != "batch":
             each = replace(each, span=span)
         elif not isinstance(each, Poison):
-            each = elaborator.report(errors.NotValue(span=span, what="what a step yields", found=describe(each)))
+            each = elaborator.report(errors.NotValue(span=span, what="a yield", found=describe(each)))
         elaborator.scan.yields.append(each)
 
 
@@ -87,7 +87,7 @@ def is_bound_outside(name: str, elaborator: Elaborator) -> bool:
 def _elaborate_steps(statement: ast.Scan, elaborator: Elaborator) -> list[Any] | None:
     """Return the values of the names after `as`; None after a reported mistake."""
     names, span = elaborator.scope.next_binding(statement.names[0]), statement.sequence.span
-    sequence = elaborator.with_naming(names).evaluate_tensor(statement.sequence, "what a scan runs over")
+    sequence = elaborator.with_naming(names).evaluate_tensor(statement.sequence, "the operand of a scan")
     if isinstance(sequence, Tensor):
         sequence = replace(sequence, span=span)
         if not sequence.type.shape or sequence.type.per == "batch":
@@ -130,8 +130,12 @@ def _declare_state(carry: ast.Carry, names: Naming, inside: Elaborator) -> State
         return None
     facts: Any = {"name": carry.name, "declared": str(type_)}
     if type_.dtype != "float" or type_.padded:
-        advice = "a state is float, and each of its axes is a number or a pool's: float[8]"
-        outer.report(errors.StateType(span=carry.type.span, found="that cannot be carried", way_out=advice, **facts))
+        advice = "make it float, each axis a number or a pool: float[8]"
+        outer.report(
+            errors.StateType(
+                span=carry.type.span, found="a scan carries float of fixed lengths", way_out=advice, **facts
+            )
+        )
         return None
     if start is not None and not start.type.meets(type_):
         outer.report(errors.StateType(span=carry.type.span, found=f"it starts as {start.type}", **facts))
@@ -203,10 +207,10 @@ def _finish(
     types = tuple(step.with_shape((axis, *step.shape)) for step in map(graph.type_of, stacked))
     reason = ""
     if any(find_repeated(type_.shape) for type_ in types):
-        reason = f'a step gives a value that has the axis "{axis.name}" of the steps already'
+        reason = f'the value of a step already has the axis "{axis.name}" of the steps'
         way_out = "reduce it over that axis first"
     elif axis.is_padded and (pool := next((each for each in graph.nodes_of(PoolNode) if each.over_batch), None)):
-        reason = f'modules of "{pool.name}" depend on all of their messages, also on those of examples that have ended'
+        reason = f'modules of "{pool.name}" depend on all their messages, also of examples that have ended'
         way_out = "use layer_norm or group_norm in it, or give the axis a number in the input's type"
     if reason:
         outer.report(errors.DoesNotFit(span=span, who="a scan", reason=reason, way_out=way_out))

@@ -28,7 +28,7 @@ def _elaborate_target(statement: ast.Target, elaborator: Elaborator) -> None:
     value: Tensor | Poison = POISON
     if not refuse_in_scan(statement, "a target", "declare it before the scan", elaborator):
         if elaborator.call is not None or elaborator.region:
-            elaborator.refuse(statement.span, "a model's body", "this is a block's")
+            elaborator.refuse(statement.span, "the body of a model", "the body of a block")
         else:
             key = evaluate_key(statement.reference, elaborator)
             if key is POISON or (
@@ -55,8 +55,8 @@ def _elaborate_input(statement: ast.Input, elaborator: Elaborator) -> None:
         elaborator.scope.body.path,
         elaborator.scope.body.suffix,
     ):
-        way_out = f"a member of a family may stand there: input {name}[k]: …"
-        elaborator.refuse(statement.span, "a body that is no loop's", "this is inside a loop", way_out)
+        way_out = f"declare a member of a family: input {name}[k]: …"
+        elaborator.refuse(statement.span, "a place outside loops", "a loop", way_out)
     else:
         value = _declare_given(statement, key, elaborator)
     if key is None:

@@ -27,7 +27,7 @@ def elaborate_type(type_: ast.TypeOf, elaborator: Elaborator, of_input: bool = F
         suggestion = did_you_mean(dtype, ["float", *SIZED], "types are: {known}")
         return elaborator.report(errors.UnknownType(span=span, name=dtype, suggestion=suggestion))
     if of_input and type_.named:
-        problem = "in a block or router, the axes of an input are those of its operand"
+        problem = "name the axis: an input of a block or router takes the axes of its operand"
         word = type_.named[0].name
         way_out = f"leave the length out: {word}"
         return elaborator.report(errors.BadAxis(span=type_.named[0].span, problem=problem, way_out=way_out))
@@ -37,7 +37,7 @@ def elaborate_type(type_: ast.TypeOf, elaborator: Elaborator, of_input: bool = F
         return POISON
     if (twice := find_repeated(sound)) is not None:
         problem = f'the axis "{twice.name}" occurs twice in one type'
-        return elaborator.report(errors.BadAxis(span=span, problem=problem, way_out="give each axis a name of its own"))
+        return elaborator.report(errors.BadAxis(span=span, problem=problem, way_out="give each axis another name"))
     if dtype == "float":
         return TensorType("float", sound)
     if not sound or sound[-1].size is None or (sound[-1].name and dtype == "token"):
@@ -125,7 +125,7 @@ def _explain_misfit(declared: TensorType, found: TensorType, axes: dict[str, Axi
 
     It may have more outer axes, and may lack outer named ones.
     """
-    reason = f"its input is {declared}, and this value is {found}"
+    reason = f"its input must be {declared}, not {found}"
     if declared.dtype != found.dtype or declared.size != found.size:
         return reason
     lacking = len(declared.shape) - len(found.shape)
@@ -156,8 +156,8 @@ def _refuse_one_axis(
         way_out = f"if both mean one axis, use one name for it: {one}"
     else:
         name = axis.name.rpartition(".")[2]
-        way_out = f'give the second value an axis of its own: -> rename({name}="{second}")'
+        way_out = f'rename an axis of the second value: -> rename({name}="{second}")'
     notes = tuple(Note(text=f'"{word}" is an axis of this input', span=each.span) for word, each in (named, again))
     words = f'"{first}" of input "{earlier.reference.name}" and "{second}" of input "{statement.reference.name}"'
-    facts: Any = {"axis": "of its tokens" if axis is None else axis, "words": words, "way_out": way_out}
+    facts: Any = {"axis": "the axis of its tokens" if axis is None else axis, "words": words, "way_out": way_out}
     return elaborator.report(errors.OneAxisForTwo(span=call.span, notes=notes, who=str(call), **facts))

@@ -124,18 +124,18 @@ def _advise_on_structure(mistake: Mistake) -> Iterator[str]:
     """Suggest fixes for braces, brackets and missing names."""
     kind = mistake.kind
     if mistake.as_name:
-        yield f'"{mistake.token}" is a reserved word: choose another name'
+        yield f'choose another name: "{mistake.token}" is reserved'
     if kind == "RBRACE" and "$END" in mistake.accepted:
-        yield "one closing brace too many"
+        yield "leave out this closing brace"
     if kind in DEFINITION_KEYWORDS and "RBRACE" in mistake.accepted:
-        yield f"{mistake.token}s stand at the top of the file, outside of the braces"
+        yield f"move the {mistake.token} to the top of the file, outside of the braces"
     if mistake.bracket and (kind in STATEMENT_KEYWORDS or kind in ("$END", "RBRACE", "RPAR", "RSQB")):
-        not_closed = f"a bracket is not closed: {CLOSING[mistake.bracket]}"
+        not_closed = f"close the bracket: {CLOSING[mistake.bracket]}"
         yield "leave out the comma, or write one more" if mistake.last == "COMMA" else not_closed
     if kind == "$END":
-        yield "a brace is not closed: }"
+        yield "close the brace: }"
     if kind in ("RPAR", "RSQB") and not mistake.bracket:
-        yield "no bracket is open here: leave it out"
+        yield "leave it out: no bracket is open"
     if mistake.statement == "MOVED":
         yield f"write, for example: {EXAMPLES['MOVED']}"
 
@@ -158,15 +158,15 @@ def _advise_on_signs(mistake: Mistake) -> Iterator[str]:
     kind, following, last = mistake.kind, mistake.following, mistake.last
     between_statements = "INPUT" in mistake.accepted
     if (kind, following) == ("EQUAL", "GREATER"):
-        yield f"an arrow is written ->: {EXAMPLES['NAME']}"
+        yield f"write an arrow as ->: {EXAMPLES['NAME']}"
     if between_statements and (kind == "FLOOR" or (kind, following) == ("SLASH", "STAR")):
-        yield "a comment begins with #"
+        yield "begin a comment with #"
     if (kind, following) == ("DOT", "INTEGER"):
         yield f"write 0.{mistake.after}"
     if mistake.after_first_name:
         name = mistake.before[-1]
         if kind == "EQUALS" or (kind, following) == ("COLON", "EQUAL"):
-            yield f"a value is bound with one sign: {name} = x -> relu"
+            yield f"bind a value with one sign: {name} = x -> relu"
         if kind in OPERATORS and following == "EQUAL":
             yield f"write it out: {name} = {name} {mistake.token} 1"
         if kind == "ARROW":
@@ -174,18 +174,18 @@ def _advise_on_signs(mistake: Mistake) -> Iterator[str]:
         if kind == "LPAR":
             yield f"give the result a name: y = {name}(x)"
     elif (kind, following) == ("COLON", "EQUAL"):
-        yield f"a value is bound with one sign: {EXAMPLES['NAME']}"
+        yield f"bind a value with one sign: {EXAMPLES['NAME']}"
     if kind == "COMMA" and mistake.statement == "OUTPUT":
-        yield "each output is a statement: output x output y"
+        yield "write a statement for each output: output x output y"
     if kind == "COMMA" and between_statements:
-        yield "statements need no sign between them"
+        yield "leave it out: statements need no sign between them"
     if kind == "COMMA" and last in ("LPAR", "LSQB", "COMMA"):
         yield "leave out the comma"
     if kind == "COLON" and mistake.after is not None:
         if mistake.bracket == "LPAR" and last == "NAME":
-            yield f"an argument is given with =: {mistake.before[-1]}={mistake.after}"
+            yield f"give an argument with =: {mistake.before[-1]}={mistake.after}"
         if mistake.bracket == "LSQB" and last == "INTEGER":
-            yield f"a range is written with two dots: {mistake.before[-1]}..{mistake.after}"
+            yield f"write a range with two dots: {mistake.before[-1]}..{mistake.after}"
 
 
 def _advise_on_values(mistake: Mistake) -> Iterator[str]:
@@ -193,23 +193,23 @@ def _advise_on_values(mistake: Mistake) -> Iterator[str]:
     kind, last = mistake.kind, mistake.last
     before = [each.type for each in mistake.before]
     if kind in ("INTEGER", "DECIMAL", "STRING", "TRUE", "FALSE") and before[-2:] == ["ARROW", "NAME"]:
-        yield f"arguments stand in parentheses: {mistake.before[-1]}({mistake.token})"
+        yield f"put arguments in parentheses: {mistake.before[-1]}({mistake.token})"
     if kind in OPERATORS and "ARROW" in mistake.accepted:
         begins = next((each for each in reversed(before) if each in ("BY", "ARROW")), "")
         either = f", or the weights: x -> p by (w {mistake.token} y)" if begins == "BY" else ""
         yield f"put the pipeline in parentheses: (x -> op) {mistake.token} y{either}"
     if kind == "OVER":
-        yield "what is summed with comes first: y = x -> p by w over time"
+        yield "put by before over: y = x -> p by w over time"
     if last == "OVER":
-        yield "an axis is named, or counted from the last: by w over time, by w over -2"
+        yield "name an axis, or count from the last: by w over time, by w over -2"
     if last == "ARROW" and kind == "REPEAT":
-        yield "repeat is a statement; twice along an axis is: y = x -> new_axis(2) -> merge(-3, -2)"
+        yield "repeat is a statement; along an axis write: y = x -> new_axis(2) -> merge(-3, -2)"
     if last == "ARROW":
-        yield "an arrow leads to an op, a module or a pool: y = x -> relu"
+        yield "put an op, a module or a pool after the arrow: y = x -> relu"
     if last == "BY":
-        yield "a pool is routed by a router: y = x -> p by r"
+        yield "route a pool by a router: y = x -> p by r"
     if last == "EQUAL" and kind == "IF":
-        yield "if is a statement: if n > 1 { y = x } else { y = x -> relu }"
+        yield "write if as a statement: if n > 1 { y = x } else { y = x -> relu }"
 
 
 def describe_expected(accepted: Set[str]) -> str:

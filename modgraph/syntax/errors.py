@@ -6,54 +6,54 @@ from modgraph.diagnostics import Diagnostic
 
 
 class UnreadableFile(Diagnostic, code="MG101"):
-    """A file named on the command line or in an import cannot be read: it is missing, a folder, or not permitted."""
+    """A file on the command line or in an import cannot be read: it is missing, a folder, or not permitted."""
 
     message = 'cannot read "{path}": {reason}'
     way_out = ""
 
 
 class NotText(Diagnostic, code="MG102"):
-    """A spec is a text in UTF-8 without NUL characters, at most 2 MiB long."""
+    """A spec is UTF-8 text without NUL characters, at most 2 MiB long."""
 
     message = '"{path}" is not a spec: {reason}'
     help = "a spec is UTF-8 text of at most {limit} bytes"
 
 
 class StrayCharacter(Diagnostic, code="MG103"):
-    """A character stands where no word, number, string or sign of the language begins."""
+    """No word, number, string or sign of the language begins with this character."""
 
-    message = "{found} does not begin any word or sign of the language"
+    message = "unexpected {found}"
     example = "model m() { input x: float[4] output x ? }"
 
 
 class UnexpectedText(Diagnostic, code="MG104"):
-    """A word or sign stands where the grammar does not allow it. The message names what could stand there."""
+    """The grammar does not allow this word or sign here. The message names what it allows."""
 
-    message = "{found} cannot stand here; expected {expected}"
+    message = "expected {expected}, found {found}"
     example = "model m() { input x float[4] output x }"
     way_out = ""
 
 
 class TooDeep(Diagnostic, code="MG105"):
-    """Brackets, operators or bodies are nested beyond the limit that the message states."""
+    """Brackets, operators or bodies are nested beyond the limit in the message."""
 
     message = "{what} nested more than {limit} deep"
-    help = "name a part of it in a statement of its own, and use the name"
+    help = "name a part of it in its own statement, and use the name"
     example = "model m() { input x: float[4] output x x = " + "(" * 101 + " }"
 
 
 class NumberTooLarge(Diagnostic, code="MG106"):
-    """A number is beyond what a size or setting can be."""
+    """A number exceeds the limit of sizes and settings."""
 
-    message = "the number is too large: at most {limit}"
+    message = "the number must be at most {limit}"
     help = "write a smaller number"
     example = "model m(a=99999999999999999999) { input x: float[4] output x }"
 
 
 class NotAName(Diagnostic, code="MG240"):
-    """An output or a loss is given a name, or the name of a member of a family, left of the equals sign."""
+    """The left side of an output or a loss is a name, or the name of a member of a family."""
 
-    message = "a name stands left of =, and this is an expression"
+    message = "expected a name left of =, found an expression"
     help = "write {keyword} NAME = …, or {keyword} NAME[k] = …"
     example = "model m() { input x: float[4] output x + 1 = x }"
 
@@ -67,16 +67,16 @@ class TooLong(Diagnostic, code="MG115"):
 
 
 class NothingHere(Diagnostic, code="MG107"):
-    """The file declares no model, so there is nothing to build."""
+    """Without a model there is nothing to build."""
 
-    message = "there is no model in this file"
+    message = "the file declares no model"
     help = "begin with: model NAME(parameter=value) {{ … }}"
     example = "# only a comment"
 
 
 class SeveralModels(Diagnostic, code="MG108"):
-    """A file declares one model: a command must know which to build."""
+    """A file declares one model, so that a command knows which to build."""
 
-    message = 'a second model, "{name}": a file holds one'
-    help = "move it to a file of its own"
+    message = '"{name}" is a second model, and a file has one'
+    help = "move it to its own file"
     example = "model a() { input x: float[4] output x } model b() { input x: float[4] output x }"

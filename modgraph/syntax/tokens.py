@@ -78,18 +78,18 @@ def _describe_stray(source: Source, at: int) -> StrayCharacter:
         line_end = source.text.find("\n", at)
         end = len(source.text) if line_end < 0 else line_end
         advice = 'close the string with " on the same line; inside it, write \\" and \\\\'
-        return StrayCharacter(span=Span(source, at, end), found="this string has no end, and", way_out=advice)
+        return StrayCharacter(span=Span(source, at, end), found="string without an end", way_out=advice)
     found = f"{char!r}" if char.isprintable() else f"the character U+{ord(char):04X}"
     return StrayCharacter(span=Span(source, at, at + 1), found=found, way_out=_SUGGESTIONS.get(char, "remove it"))
 
 
 _SUGGESTIONS = {
-    "'": 'strings stand in double quotes: "…"',
-    ";": "statements need no sign between them",
-    "\\": "line breaks mean nothing: no backslash is needed",
+    "'": 'write strings in double quotes: "…"',
+    ";": "leave it out: statements need no sign between them",
+    "\\": "leave it out: a statement may span lines",
     "&": 'write "and"',
     "|": 'write "or"',
     "!": 'write "not"',
     "^": 'write "**"',
-    "@": "a matrix product is an op: x -> linear(width)",
+    "@": "write a matrix product as an op: x -> linear(width)",
 }

@@ -63,12 +63,14 @@ class Axes:
         if open_ended:
             lead = shape[:split]
             if self.lead is not None and not shapes_meet(self.lead, lead):
-                raise Misfit(f"{what} has outer axes {format_shape(lead)}, not {format_shape(self.lead)}", "", operand)
+                raise Misfit(
+                    f"{what} must have the outer axes {format_shape(self.lead)}, not {format_shape(lead)}", "", operand
+                )
             self.lead = lead if self.lead is None else meet_shapes(self.lead, lead)
         for name, axis in zip(trailing, shape[split:], strict=True):
             known = self.bound.setdefault(name, axis)
             if not may_meet(known, axis):
-                raise Misfit(f"axis {name} of {what} is {axis}, but it is {known} elsewhere", "", operand)
+                raise Misfit(f"axis {name} of {what} is {axis}, but {known} elsewhere", "", operand)
             self.bound[name] = meet_axes(known, axis)
 
     def __getitem__(self, name: str) -> Any:
@@ -116,10 +118,10 @@ def require_distinct(shape: Shape) -> Shape:
     """Return the shape. Raises `Misfit` where a named axis occurs twice."""
     twice = find_repeated(shape)
     if twice is not None:
-        reason = f'the result would be {format_shape(shape)}, where the axis "{twice.name}" occurs twice'
+        reason = f'the axis "{twice.name}" would occur twice in {format_shape(shape)}'
         padded = any(axis.is_padded and axis.name == twice.name for axis in shape)
-        advice = f'give one another name: -> rename({twice.name}="other")'
-        advice = "give one of the two another name" if padded else advice
+        advice = f'rename one: -> rename({twice.name}="other")'
+        advice = "rename one of the two" if padded else advice
         raise Misfit(reason, advice)
     return shape
 

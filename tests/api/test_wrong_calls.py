@@ -40,7 +40,7 @@ CALLS: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "an unknown parameter": (
         lambda folder: modgraph.load(folder / "digits.mod", hiden=8),
-        'model digits has no parameter "hiden".*did you mean "hidden"',
+        'unknown parameter "hiden" of model digits.*did you mean "hidden"',
     ),
     "a parameter of another kind": (
         lambda folder: modgraph.load(folder / "digits.mod", hidden="wide"),

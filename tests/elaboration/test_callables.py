@@ -226,7 +226,7 @@ def test_a_block_that_its_own_default_names_is_recursive() -> None:
 
 def test_an_argument_of_a_router_is_of_the_kind_of_its_default() -> None:
     scored = "router scored(score=linear, k=1) for e { input x: float[n, d] y = x -> e by (x -> score(e)) output y }"
-    for use, problem in (("scored(3)", "must be something to be applied, not 3"), ("scored(k=relu)", "not relu")):
+    for use, problem in (("scored(3)", "must be an op or a block, not 3"), ("scored(k=relu)", "not relu")):
         with pytest.raises(ModgraphError) as raised:
             loads(f"{scored} {BLOCKS} model m() {{ input x: float[5, 6] z = x -> moe(linear(6), {use}) output z }}")
         (only,) = raised.value.diagnostics

@@ -99,27 +99,27 @@ ROUTED = f"{HEAD} y = x -> p by r -> mean c = y -> mean(axis=-1) -> batch_mean "
 MISTAKES = {
     f"{ROUTED} grow q by r when c > 1": ("MG201", "the pools here: p"),
     f"{ROUTED} grow p by s when c > 1": ("MG201", "the routers here: r"),
-    f"{ROUTED} grow y by r when c > 1": ("MG218", "a pool is needed"),
-    f"{ROUTED} grow p by p when c > 1": ("MG218", "a router is needed"),
+    f"{ROUTED} grow y by r when c > 1": ("MG218", "expected a pool"),
+    f"{ROUTED} grow p by p when c > 1": ("MG218", "expected a router"),
     f"{ROUTED} router s = agreement(1) grow p by s when c > 1": ("MG252", "x -> p by s"),
-    f"{HEAD} y = x -> mean grow p by r when (x -> batch_mean -> mean(axis=-1)) > 1": ("MG252", "sends nothing"),
+    f"{HEAD} y = x -> mean grow p by r when (x -> batch_mean -> mean(axis=-1)) > 1": ("MG252", "routes nothing"),
     f"{ROUTED} grow p by r when y -> mean(axis=-1)": ("MG251", "-> batch_mean"),
     f"{ROUTED} grow p by r when y -> batch_mean": ("MG251", "-> min(axis=-1)"),
     f"{ROUTED} grow p by r when 2 > 1": ("MG251", "the constant true"),
-    f"{ROUTED} grow p by r when linear(4)": ("MG251", "not applied"),
-    f"{ROUTED} grow p by r when c > 1 where c": ("MG213", "where a pool grows"),
+    f"{ROUTED} grow p by r when linear(4)": ("MG251", "without operands"),
+    f"{ROUTED} grow p by r when c > 1 where c": ("MG213", "the condition"),
     f"{ROUTED} grow p by r when c > 1 where 3": ("MG215", "true or false"),
-    f"{ROUTED} grow p by r when c > 1 grow p by r when c > 2": ("MG256", "twice"),
-    f"{ROUTED} for k in 0..2 {{ grow p by r when c > k }}": ("MG256", "twice"),
+    f"{ROUTED} grow p by r when c > 1 grow p by r when c > 2": ("MG256", "two conditions"),
+    f"{ROUTED} for k in 0..2 {{ grow p by r when c > k }}": ("MG256", "two conditions"),
     f"{ROUTED} pool q[p] = linear(4) z = x -> q by r -> mean grow p by r when c > 1 grow q by r when c > 2": (
         "MG256",
         "q",
     ),
     "input x: float[5, 4] pool p = [linear(4), relu -> linear(4)] router r = agreement(1) y = x -> p by r -> mean "
-    "grow p by r when (y -> batch_mean -> mean(axis=-1)) > 1": ("MG228", "unlike"),
+    "grow p by r when (y -> batch_mean -> mean(axis=-1)) > 1": ("MG228", "differ"),
     f"{ROUTED} repeat b[i] in 0..2 {{ pool s[2] = linear(4) router t = agreement(1) y = y + (x -> s by t -> mean) }} "
     "grow s by t when c > 1": ("MG218", "in the same loop"),
-    f"{ROUTED} scan x as v {{ yield v grow p by r when c > 1 }} as z": ("MG233", "behind the scan"),
+    f"{ROUTED} scan x as v {{ yield v grow p by r when c > 1 }} as z": ("MG233", "after the scan"),
 }
 
 
@@ -138,7 +138,7 @@ def test_a_router_and_a_module_do_not_grow_by_their_own_text() -> None:
         "grow p by r when (x -> batch_mean -> mean(axis=-1)) > 1 output y } "
         "model m() { input x: float[5, 4] pool p[2] = linear(4) router r = s y = x -> p by r output y }"
     )
-    with pytest.raises(ModgraphError, match="a model's or a block's body"):
+    with pytest.raises(ModgraphError, match="the body of a model or block"):
         loads(text)
 
 

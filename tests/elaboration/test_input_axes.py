@@ -55,7 +55,7 @@ def test_a_use_that_sends_one_axis_for_two_is_refused_where_it_stands(use: str) 
     found = refused(in_model(USES[use]))
     assert found.code == "MG306", found.text()
     assert found.span is not None and len(found.notes) >= 2
-    assert '"other"' in found.text() and "sends the axis" in found.text()
+    assert '"other"' in found.text() and "for both" in found.text()
 
 
 def test_a_use_of_an_imported_block_is_refused_in_the_file_that_uses_it(tmp_path: Path) -> None:

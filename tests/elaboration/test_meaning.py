@@ -41,7 +41,7 @@ def test_a_pool_that_rounds_share_takes_in_each_what_it_took_first() -> None:
     with pytest.raises(ModgraphError) as caught:
         loads(in_model(f"{pool} {loop}".format(3)))
     message = str(caught.value)
-    assert '"p" takes float[4]' in message and '"b.0.x"' in message and '"b.1.x" gives it float[5, 3]' in message
+    assert '"p" takes float[4]' in message and '"b.0.x"' in message and '"b.1.x" sends it float[5, 3]' in message
 
 
 def test_inline_ops_are_new_at_each_place_and_modules_are_not() -> None:

@@ -194,16 +194,16 @@ def test_modules_that_are_affine_in_their_values_together_run_on_sums() -> None:
     ("body", "given", "words"),
     [
         ("a = (x, h) -> cell y = x -> cell", {}, "its modules take 2 values together, not 1"),
-        ("a = (x, h) -> cell y = (h, x) -> cell", {}, "its modules take float[6] there, and this value is float[5, 4]"),
-        ("y = (x, h, x) -> cell", {}, 'block "step" has 2 inputs, not 3'),
-        ("y = x -> cell", {}, 'block "step" has 2 inputs, not 1'),
+        ("a = (x, h) -> cell y = (h, x) -> cell", {}, "its modules take float[6] there, not float[5, 4]"),
+        ("y = (x, h, x) -> cell", {}, 'block "step" takes 2 inputs, not 3'),
+        ("y = x -> cell", {}, 'block "step" takes 2 inputs, not 1'),
         (
             "y = (x, g) -> cell",
             {"inputs": "input x: float[5, 6] input g: float[7, 4]"},
-            "the token axes of one value",
+            "one value has the token axes",
         ),
-        ("y = (x, g) -> cell", {"inputs": "input x: float[5, 6] input g: token[5, 9]"}, "float, of each example"),
-        ("y = (x, x -> batch_mean) -> cell", {}, "float, of each example"),
+        ("y = (x, g) -> cell", {"inputs": "input x: float[5, 6] input g: token[5, 9]"}, "float of each example"),
+        ("y = (x, x -> batch_mean) -> cell", {}, "float of each example"),
         ("y = (x, g) -> cell", {"inputs": "input x: float[5, 6] input g: float[5, time]"}, "fixed lengths"),
     ],
 )

@@ -204,7 +204,7 @@ def test_a_name_stands_where_a_pool_may(body: str) -> None:
 
 
 MISTAKES = {
-    model("input y: float[place=4] input z: float[place=5]"): ("MG257", "4 elsewhere, and 5 here"),
+    model("input y: float[place=4] input z: float[place=5]"): ("MG257", "5 here, but 4 elsewhere"),
     model("input y: float[place] input z: float[place=5]"): ("MG257", "of any length elsewhere"),
     model("pool p[2] = linear(3) y = x -> p -> mean -> mean input z: float[p=3]"): ("MG257", "2 elsewhere"),
     model("y = x -> mean input z: float[y=3]"): ("MG208", "twice"),
@@ -217,7 +217,7 @@ MISTAKES = {
     loss("repeat b[i] in 0..kind { }"): ("MG213", "len(kind)"),
     loss("loss cross_entropy(x -> mean -> linear(4), label)"): ("MG301", "4 logits for a label of 3 classes"),
     loss("pool p[3] = linear(2) loss cross_entropy(x -> mean -> linear(p), label)"): ("MG301", "linear(kind)"),
-    loss("pool p[kind] = linear(2) grow p[1] y = x -> p"): ("MG228", "an axis of a type"),
+    loss("pool p[kind] = linear(2) grow p[1] y = x -> p"): ("MG228", "the axis of a type"),
     "block b() { input x: float[tokens=5, dim] output x } model m() { input x: float[5, 4] y = x -> b output y }": (
         "MG303",
         "leave the length out: tokens",

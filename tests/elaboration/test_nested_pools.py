@@ -98,7 +98,7 @@ def test_pools_inside_share_an_axis_with_each_other() -> None:
 
 
 ROUTED = "pool inner[2] = linear(4) router gate = linear(1) y = x -> inner by gate"
-SHARED = "declare it in a block that the pool is made of, where each module has one of its own"
+SHARED = "declare it in the block of the pool's modules, so that each has its own"
 REFUSED: dict[str, tuple[dict[str, str], str, str]] = {
     "pool": (
         {"block": unit("y = x -> p -> mean(axis=p)", "p"), "of": "unit(q)", "before": "pool q[2] = linear(4)"},
@@ -126,7 +126,7 @@ REFUSED: dict[str, tuple[dict[str, str], str, str]] = {
             "before": "pool q[2] = linear(4)",
         },
         'a pool along the axis "q"',
-        "say how many modules it has: pool inner[len(p)] = …",
+        "give it a size: pool inner[len(p)] = …",
     ),
     "record": (
         {"block": unit(f"{ROUTED} z = gate.gates")},
@@ -151,8 +151,8 @@ REFUSED: dict[str, tuple[dict[str, str], str, str]] = {
     ),
     "draw": (
         {"block": unit(ROUTED.replace("linear(1)", "categorical"))},
-        'the router "unit.gate", which draws its choice,',
-        "let a router of the model draw, and choose by linear(k=1) in its modules",
+        'the sampling router "unit.gate"',
+        "let a router of the model sample, and choose by linear(k=1) in its modules",
     ),
     "scan": (
         {"block": unit(f"{ROUTED} z = x -> inner scan z as v with h: float[4] {{ h = v + h yield h }} as w")},

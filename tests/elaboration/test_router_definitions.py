@@ -110,7 +110,9 @@ def test_one_decision_for_all_tokens_has_a_record_for_each_but_a_novelty(tmp_pat
 def test_a_sample_has_a_record_for_those_that_it_is_sampled_for() -> None:
     sampled = PER_IMAGE.replace("chosen = scores -> top_k(1)", "chosen = scores -> log_softmax -> draw")
     body = "input x: float[time, 5] pool p[4] = linear(5) router r = image y = x -> p by r output y"
-    assert "MG246" in message_of(model(sampled, body)) and "choice are [time, p=4]" in message_of(model(sampled, body))
+    assert "MG246" in message_of(model(sampled, body)) and "choice must be [time, p=4]" in message_of(
+        model(sampled, body)
+    )
 
 
 def test_operands_and_pools_after_the_first() -> None:
@@ -150,13 +152,13 @@ def test_an_imported_definition_comes_before_the_vocabularys(tmp_path: Path) -> 
 
 
 MISTAKES = {
-    "y = x -> p by soft": 'write, for example|router r = soft|"soft" is a kind of router',
+    "y = x -> p by soft": 'write, for example|router r = soft|the kind of router "soft"',
     "router r = sofd y = x -> p by r": 'did you mean "soft"',
     "router r = soft(3) y = x -> p by r": "MG20",
     "router r = soft y = x -> p by r over p": "leave it out",
     "router r = soft y = (x, x) -> p by r": "error",
-    "router r = soft y = x -> p by r(x)": 'router "soft" has 1 inputs, not 2',
-    "router r = soft y = x -> p by r z = r.scores": "soft keeps: gates",
+    "router r = soft y = x -> p by r(x)": 'router "soft" takes 1 inputs, not 2',
+    "router r = soft y = x -> p by r z = r.scores": "soft records: gates",
     "record gates = x y = x": "MG244",
     "y = x -> soft": "error",
     "router r = truncated_kernel(3.0) y = x -> p by r": "truncation of truncated_kernel must be at most 2, not 3.0",
@@ -182,11 +184,11 @@ router asking(k=1, mode="sum", share=0.5, deep=false) for p {
 REFUSED = {
     "k=0": "k of asking must be at least 1, not 0|write k=1",
     'mode="mea"': 'mode of asking must be one of "sum", "mean", not "mea"|did you mean "mean"?',
-    "share=0": "share of asking must be more than 0, not 0.0|choose a number above 0",
+    "share=0": "share of asking must be greater than 0, not 0.0|choose a number above 0",
     "share=2.0": "share of asking must be at most 1, not 2.0|write share=1",
     "k=3": "k of asking must be at most 2, not 3|write k=2",
-    "k=9": "k and deep of asking must be such that k + 1 < 5 or deep, and are k=9, deep=false",
-    "k=1.5": "k of asking must be a whole number, not 1.5|its default is k=1",
+    "k=9": "k and deep of asking must satisfy k + 1 < 5 or deep, not k=9, deep=false",
+    "k=1.5": "k of asking must be a whole number, not 1.5|write it like its default: k=1",
 }
 
 
@@ -209,7 +211,7 @@ def test_models_and_blocks_require_too() -> None:
     assert modgraph.loads(text).ir
     with pytest.raises(modgraph.ModgraphError, match="n of m must be less than 4, not 5"):
         modgraph.loads(text, n=5)
-    with pytest.raises(modgraph.ModgraphError, match="k of b must be more than 1, not 1"):
+    with pytest.raises(modgraph.ModgraphError, match="k of b must be greater than 1, not 1"):
         modgraph.loads(text, n=1)
 
 
@@ -218,7 +220,7 @@ def test_a_mistake_in_the_vocabularys_text_is_reported_where_it_is_used() -> Non
         "model m() {\n input x: float[5, n]\n pool p[2] = gelu\n router r = truncated_kernel\n"
         " y = x -> p by r\n output y\n}"
     )
-    assert "5 |  y = x -> p by r" in message and "in the router's own text" in message
+    assert "5 |  y = x -> p by r" in message and "in the text of the router" in message
 
 
 @pytest.mark.parametrize("definition", [SOFT, SWITCH])

@@ -48,7 +48,7 @@ def test_the_new_axis_stands_first_and_is_called_after_the_family(body: str, typ
     ("body", "reason"),
     [
         ("y = (x, x -> linear(3)) -> stack", "outer axes"),
-        ('y = (x, x) -> stack(axis="time")', 'the axis "time" occurs twice'),
+        ('y = (x, x) -> stack(axis="time")', 'the axis "time" would occur twice'),
         (
             'y = x -> mean -> linear(4) pool p[3] = linear(4) z = y -> p -> rename(p="a b")',
             '"a b" is no name of an axis',
@@ -56,7 +56,7 @@ def test_the_new_axis_stands_first_and_is_called_after_the_family(body: str, typ
         (
             "pool p[2] = linear(4) router r = agreement() z = x -> p by r "
             'y = (importance(r), importance(r, over="example")) -> stack',
-            "not both",
+            "or all over the batch",
         ),
     ],
 )

@@ -98,7 +98,7 @@ MISTAKES = {
     "weight w: float[4] = 3": "error[MG",
     "weight w: float[4]": 'expected "="',
     "weight w: float[4] = zeros weight w: float[4] = zeros": "declared twice",
-    "weight: float[4] = zeros": "cannot stand here",
+    "weight: float[4] = zeros": "found",
 }
 
 
@@ -110,7 +110,7 @@ def test_mistakes_are_reported(statement: str) -> None:
 
 
 def test_before_all_inputs_there_is_none() -> None:
-    with pytest.raises(ModgraphError, match="declare it behind the inputs"):
+    with pytest.raises(ModgraphError, match="declare it after the inputs"):
         modgraph.loads("model m() { weight w: float[4] = zeros input x: float[4] y = x * w output y }")
 
 

@@ -31,7 +31,10 @@ def diagnose(text: str) -> Diagnostic:
     ("text", "words"),
     [
         (in_router("weight w: float[4, 3] = zeros y = x + w"), "[tokens=5, 6] and [4, 3]"),
-        (in_router("s = x -> linear(expert) y = (x, s) -> contract(axis=dim)"), 'no axis "dim" in [tokens=5, p=4]'),
+        (
+            in_router("s = x -> linear(expert) y = (x, s) -> contract(axis=dim)"),
+            'unknown axis "dim" in [tokens=5, p=4]',
+        ),
         (
             in_block("pool e[4] = linear(6) pool f[4] = linear(6) y = (x -> e) + (x -> f)"),
             "[time, e=4, 6] and [time, f=4, 6]",

@@ -229,16 +229,16 @@ def test_affine_modules_run_on_sums_where_tokens_are_summed() -> None:
 
 
 MISTAKES = {
-    "x -> p by w over q": "there is no axis",
+    "x -> p by w over q": "unknown axis",
     "x -> p by v": 'have no axis of the modules of "p"',
     "x -> p by v over -1": "begin with these axes",
     "z -> p by v over -1": "neither the value nor",
-    "x -> p by r over p": "a router decides what is summed",
+    "x -> p by r over p": "expected a router without over",
     "x by r": "send it through a pool: x -> p by r",
     "x by v": "say which is summed",
     "x -> p by 3": "a router or weights",
-    "(x, x) by w": "what is summed",
-    "x -> p by softmax(axis=-1)": "is an op",
+    "(x, x) by w": "the summed value",
+    "x -> p by softmax(axis=-1)": "found the op",
     "x -> p by linear(x)": "width",
     "x -> p by u": "begin with these axes",
 }

@@ -101,15 +101,15 @@ def test_the_layout_is_kept_and_the_new_words_stay_names() -> None:
 
 
 MISTAKES = {
-    "constant c: float[2] = [1, 2, 3] y = x": "a list of 3 stands where 2 are meant",
-    "constant c: float[2, 2] = [1, 2] y = x": "lists of fewer than 2 axes",
-    "constant c: float[2, 2] = [[1, 2], [3]] y = x": "not as long as each other",
-    'constant c: float[2] = ["a", "b"] y = x': "what is no number",
-    "constant c: float[time] = 0 y = x": "a fixed length along each axis",
-    "state s: class[3] = zeros y = x": "a fixed length along each axis",
+    "constant c: float[2] = [1, 2, 3] y = x": "expected a list of 2, found 3",
+    "constant c: float[2, 2] = [1, 2] y = x": "lists nested 2 deep",
+    "constant c: float[2, 2] = [[1, 2], [3]] y = x": "differ in length",
+    'constant c: float[2] = ["a", "b"] y = x': "numbers only",
+    "constant c: float[time] = 0 y = x": "float with fixed lengths",
+    "state s: class[3] = zeros y = x": "float with fixed lengths",
     "state s: float[6] = zeros next s = x y = x + s": "one for the whole batch",
-    "next t = x -> batch_mean y = x": "no state that could have a next value: it is not declared",
-    "state s: float[6] = zeros next s = s next s = s y = x + s": "has a next value already",
+    "next t = x -> batch_mean y = x": "must be a state to have a next value, not an undeclared name",
+    "state s: float[6] = zeros next s = s next s = s y = x + s": "has two next values",
     "state s: float[6] = zeros next s = x -> batch_mean -> mean(axis=-1) y = x + s": "axes",
 }
 

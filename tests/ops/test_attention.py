@@ -230,7 +230,7 @@ def test_all_settings_agree_in_onnx_runtime_at_any_length(tmp_path: Path) -> Non
         ("y = x -> attention(2, head_width=3, rotary=10000)", "make head_width even"),
         ("y = x -> attention(2, relative=5)", "relative=6"),
         ("y = (x, x, m, m) -> attention(2)", "it takes 1 to 3 operands (x, memory, mask), not 4"),
-        ("y = (x, m, x) -> attention(2, kv_heads=2)", 'axis M of operand "mask" is 8, but it is 7'),
+        ("y = (x, m, x) -> attention(2, kv_heads=2)", 'axis M of operand "mask" is 8, but 7'),
     ],
 )
 def test_what_does_not_go_together_is_reported(body: str, says: str) -> None:

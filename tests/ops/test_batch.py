@@ -162,7 +162,7 @@ def test_a_balance_loss_is_written_with_them() -> None:
 MISTAKES = {
     "x -> batch_mean(-1)": 'batch_mean("time")',
     'x -> batch_mean("time") -> batch_mean': "over the batch already",
-    'x -> batch_mean("time", "time")': "given twice",
+    'x -> batch_mean("time", "time")': "occurs twice",
     "(x, x -> mean(axis=-1)) -> keep_recent": "a record is a state",
     "(s, s -> sum(axis=-1)) -> keep_recent": "one over the batch",
     '(s, x -> mean(axis="time")) -> keep_recent': "outer axes [6], not [2]",

@@ -8,32 +8,32 @@ HEAD = "model m() { input x: float[5, 4] "
 
 
 class Unused(Caution, code="MG401"):
-    """Something is declared and never used, so it is left out of the graph."""
+    """Nothing uses this declaration, so the graph leaves it out."""
 
-    message = '{what} "{name}" is never used: it is left out'
+    message = '{what} "{name}" is never used'
     help = "use it or delete its line"
     example = "model m() { input x: float[4] pool p[2] = linear(3) output x }"
 
 
 class OutsideProject(Caution, code="MG403"):
-    """An import reads a file outside the folder of the spec. It is reported, so that no spec reads files unnoticed."""
+    """An import reads a file outside the folder of the spec. The caution keeps such a read from going unnoticed."""
 
     message = '"{path}" lies outside the folder of the spec'
-    help = "copy it into that folder, or go on if this is meant"
+    help = "copy it into that folder, or go on if you trust it"
 
 
 class Dead(Caution, code="MG404"):
-    """Weights are made that no output or loss depends on."""
+    """No output and no loss depends on these weights."""
 
-    message = 'the weights of "{name}" reach no output and no loss'
+    message = 'the weights of "{name}" reach no output or loss'
     help = "use the value, or delete the statement"
     example = "model m() { input x: float[4] y = x -> linear(2) output x }"
 
 
 class SingleModule(Caution, code="MG405"):
-    """A router chooses among one module, so there is nothing to choose.
+    """A router has nothing to choose in a pool of one module.
 
-    A pool that says so outright, `pool p[1]`, is meant: a router may choose what its only module is sent.
+    An explicit `pool p[1]` gives no caution: a router may choose the tokens of its only module.
     """
 
     message = 'router "{router}" routes to a pool of one module'
@@ -42,61 +42,60 @@ class SingleModule(Caution, code="MG405"):
 
 
 class SelectsAll(Caution, code="MG408"):
-    """A router that chooses modules is set to choose all of them: each token is computed by every module."""
+    """A router that chooses modules chooses all of them, so every module computes every token."""
 
-    message = 'router "{router}" selects all {size} modules of "{pool}"'
-    help = "lower k, or take a router that mixes all modules"
+    message = 'router "{router}" chooses all {size} modules of "{pool}"'
+    help = "lower k, or use a router that mixes all modules"
     example = HEAD + "pool p[2] = linear(4) router r = noisy_top_k(k=2) y = x -> p by r output y }"
 
 
 class NoBalance(Caution, code="MG407"):
-    """A router that may come to use few of its modules has no loss that keeps their use in balance, in a model that
-    is trained. Any loss that depends on what the router records counts: `importance(r)`, `load(r)`, or one written by
-    hand from `r.gates`."""
+    """A router may come to use few of its modules, and no loss of the model balances them. Any loss that depends on the
+    records of the router counts: `importance(r)`, `load(r)`, or your own of `r.gates`."""
 
-    message = 'nothing keeps router "{router}"{others} from using few of its modules'
+    message = 'no loss keeps router "{router}"{others} from using few of its modules'
     example = HEAD + "pool p[2] = linear(4) router r = agreement(1) y = x -> p by r -> mean output y loss mse(y, y) }"
 
 
 class NamesWouldShift(Caution, code="MG406"):
-    """A name is bound twice in one scope by statements with weights of their own: the second's are numbered, and a
-    statement inserted between would rename them, so that a checkpoint no longer fits."""
+    """Two statements with weights bind one name in a scope, so the second gets a number. A statement between them would
+    rename its weights, and a checkpoint would no longer fit."""
 
-    message = 'weights stand under "{name}", a number that an inserted statement would shift'
+    message = 'the weights are named "{name}", a number that an inserted statement would shift'
     help = 'name the op: name="…"'
     example = "model m() { input x: float[4] x = x -> linear(4) x = x -> linear(4) output x }"
 
 
 class StateStays(Caution, code="MG410"):
-    """The body of a scan never binds a state anew, so that it keeps the value it starts with."""
+    """The body of a scan never binds the state, so it keeps its initial value."""
 
-    message = 'nothing updates state "{name}": it keeps its initial value'
+    message = 'state "{name}" is never updated'
     help = "bind it in the body, {name} = …, or read a value from outside instead"
     example = "model m() { input x: float[5, 4] scan x as v with h: float[4] { yield v + h } as y output y }"
 
 
 class EmptyFamily(Caution, code="MG402"):
-    """A statistic runs over a family without members; it counts as zero."""
+    """A statistic over a family without members is zero."""
 
-    message = 'no router called "{name}" was declared: {statistic} of none is 0'
+    message = 'router "{name}" is never declared, so {statistic} is 0'
     way_out = "check the condition under which it is declared"
 
 
 class ChoiceLost(Caution, code="MG411"):
-    """The spec chooses modules, and an op between the choice and their weights gives numbers other than zero where its
-    operand is zero. So every module runs on every token, whatever was chosen. Products, sums of choices, `where` with
-    zero, `masked_softmax`, functions that are zero at zero, and ops that move, join, cut or reduce axes keep zeros."""
+    """The spec chooses modules, but an op between the choice and the weights maps zero to other numbers. So every
+    module runs on every token, whatever the choice. Products, sums of choices, `where` with zero, `masked_softmax`,
+    functions that are zero at zero, and ops that move, join, cut or reduce axes keep zeros."""
 
-    message = 'a choice of modules ends at "{op}", which does not keep its zeros: every module runs'
+    message = 'every module runs: "{op}" does not keep the zeros of the choice'
     example = HEAD + "pool p[3] = linear(4) s = x -> linear(p) y = x -> p by (s * (s -> top_k) -> softmax) output y }"
 
 
 class NoLogits(Caution, code="MG412"):
-    """An op that applies a softmax to its operand gets probabilities. A softmax of probabilities is nearly the same for
-    all classes, so the model learns slowly and never becomes certain. Logits are unbounded numbers, such as the result
-    of `linear`; the result of `log_softmax` is logits too."""
+    """An op that applies a softmax gets probabilities. A softmax of probabilities is nearly the same for all classes,
+    so the model learns slowly and never becomes certain. Logits are unbounded numbers, such as the result of `linear`;
+    the result of `log_softmax` is logits too."""
 
-    message = '"{op}" takes logits, but gets numbers between zero and one from "{made}"'
+    message = '"{op}" expects logits, but "{made}" gives numbers from 0 to 1'
     example = (
         "model m() { input x: float[4] target label: class[3] p = x -> linear(3) -> softmax output p "
         "loss cross_entropy(p, label) }"
@@ -104,9 +103,9 @@ class NoLogits(Caution, code="MG412"):
 
 
 class NotLearned(Caution, code="MG413"):
-    """Weights that are not frozen keep their initial values, since no gradient of a loss reaches them: none passes a
-    choice or a comparison, and a softmax over a single chosen module is one whatever its score. An algorithm of the
-    recipe (`em`, `reinforce`) trains a router that draws and records the logits of the draw."""
+    """Weights that are not frozen keep their initial values, since no loss has a gradient with respect to them. No
+    gradient passes a choice or a comparison, and the softmax of a single chosen module is one whatever its score. An
+    algorithm of the recipe (`em`, `reinforce`) trains a router that samples and records the logits of the draw."""
 
     message = "no gradient of a loss reaches {what}{why}"
     example = (
@@ -116,11 +115,11 @@ class NotLearned(Caution, code="MG413"):
 
 
 class NotTaught(Caution, code="MG414"):
-    """The task depends on weights that its gradient does not reach; only other losses train them, such as a loss that
-    balances the use of modules. So a router does not learn which module suits a token. The losses of the task are those
-    that depend on a target or compare two values."""
+    """The gradient of the task does not reach these weights; only other losses train them, such as one that balances
+    the use of modules. So a router does not learn which module suits a token. The losses of the task depend on a target
+    or compare two values."""
 
-    message = "no gradient of the task reaches {what}, only that of other losses{why}"
+    message = "no gradient of the task reaches {what}, only of other losses{why}"
     example = (
         "model m() { input x: float[5, 4] target y: float[5, 4] pool p[3] = linear(4) router r = noisy_top_k(1) "
         "z = x -> p by r output z loss mse(z, y) loss 0.01 * load(r) }"

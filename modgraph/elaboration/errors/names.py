@@ -6,10 +6,9 @@ from modgraph.diagnostics import Diagnostic
 
 
 class UnknownName(Diagnostic, code="MG201"):
-    """A name is used that nothing before it declares. A value first bound inside `repeat` or `if` is not visible
-    outside it."""
+    """Nothing above declares this name. A value first bound inside `repeat` or `if` is not visible outside it."""
 
-    message = 'nothing is called "{name}" here'
+    message = 'unknown name "{name}"'
     help = "{suggestion}"
     example = "model m() { input image: float[4] y = imgae -> linear(2) output y }"
 
@@ -22,10 +21,10 @@ class BoundInside(UnknownName):
 
 
 class AxisOfAnyLength(Diagnostic, code="MG262"):
-    """A name in the type of a block's input stands for an axis of any length. It names that axis, and is no number:
-    what is to be one is a parameter. In a router it is one where the routed value has a fixed length there."""
+    """A name in the type of a block's input stands for an axis of any length, so it is no number: a parameter is one.
+    In a router the name is a number where the routed value has a fixed length."""
 
-    message = '"{name}" is an axis of any length here, and not a number'
+    message = '"{name}" is an axis of any length, not a number'
     example = (
         "block b() { input x: float[tokens, dim] y = x -> linear(dim) output y } "
         "model m() { input x: float[5, 4] y = x -> b output y }"
@@ -33,17 +32,17 @@ class AxisOfAnyLength(Diagnostic, code="MG262"):
 
 
 class UnknownOp(Diagnostic, code="MG202"):
-    """Right of an arrow stands an op, a named module, or a pool `by` a router; this name is none of them."""
+    """An op, a named module, or a pool `by` a router stands right of an arrow. This name is none of them."""
 
-    message = 'there is no {kind} called "{name}"'
+    message = 'unknown {kind} "{name}"'
     help = "{suggestion}"
     example = "model m() { input x: float[4] y = x -> liner(2) output y }"
     kind = "op, module or pool"
 
 
 class DuplicateName(Diagnostic, code="MG208"):
-    """Two things of one scope have the same name. A value may be bound again with `=`; inputs, targets, modules,
-    pools, routers, outputs and losses may not, and two weights never share a name."""
+    """Two declarations of one scope have the same name. A value may be bound again with `=`; inputs, targets, modules,
+    pools, routers, outputs and losses may not. Two weights never share a name."""
 
     message = '"{name}" is declared twice'
     example = "model m() { input x: float[4] input x: float[4] output x }"
@@ -51,45 +50,45 @@ class DuplicateName(Diagnostic, code="MG208"):
 
 
 class NameAcross(Diagnostic, code="MG263"):
-    """Names of weights are paths, and no op's lie below another's. An op that `name=` calls as its statement is called
-    would stand above the others of that statement."""
+    """Names of weights are paths, and no op's path lies below another's. `name=` gives this op the path of its
+    statement, above the other ops of that statement."""
 
     message = '"{name}" and "{other}" cannot both name an op: one lies below the other'
-    help = 'choose another word for name="…", or leave it out'
+    help = 'choose another name="…", or leave it out'
     example = 'model m() { input x: float[4] y = x -> linear(5) -> linear(3, name="y") output y }'
 
 
 class WrongKind(Diagnostic, code="MG218"):
-    """The name is known, but it stands for something else than what is needed here."""
+    """The name is known, but it stands for another kind of thing than this place expects."""
 
-    message = "{needed} is needed here, and {found}"
+    message = "expected {needed}, found {found}"
     example = "model m() { input x: float[4] pool p[2] = linear(3) y = x -> p by p output y }"
     way_out = ""
 
 
 class NoPart(WrongKind):
-    """A dot follows a value that is not a router: `router.name` is a record of a router, and nothing else has parts."""
+    """`router.name` is a record of a router. Nothing else has parts."""
 
-    message = '{found} has no "{name}": only records of a router follow a dot'
+    message = '{found} has no "{name}": only a router has parts, its records'
 
 
 class NotInThatFile(Diagnostic, code="MG224"):
-    """An import names a block that the other file does not define."""
+    """The imported file does not define this block."""
 
-    message = 'there is no block "{name}" in "{path}"'
+    message = 'unknown block "{name}" in "{path}"'
     help = "{suggestion}"
 
 
 class CircularImport(Diagnostic, code="MG225"):
-    """Files import each other in a circle."""
+    """Files import each other in a cycle."""
 
-    message = 'importing "{path}" comes back to this file'
-    help = "move what both need to a third file"
+    message = 'importing "{path}" leads back to this file'
+    help = "move the shared blocks to a third file"
 
 
 class NotInRegion(Diagnostic, code="MG226"):
-    """A pool's modules are made of ops, blocks, modules, pools and routers of their own, which nothing outside reads. A
-    module, pool or router that is declared outside would be shared by all; losses, growth, scans and what must know of
+    """A pool builds its modules from ops, blocks, and modules, pools and routers of their own, which nothing outside
+    reads. All modules would share a module, pool or router from outside. Losses, growth, scans and ops that need the
     padding belong to the model."""
 
     message = "{what} cannot stand inside the modules of a pool"
@@ -101,15 +100,15 @@ class NotInRegion(Diagnostic, code="MG226"):
 
 
 class UnknownArgument(Diagnostic, code="MG204"):
-    """An op or router is given an argument it does not have."""
+    """The op or router has no argument of this name."""
 
-    message = '{callee} has no argument "{name}"'
+    message = 'unknown argument "{name}" of {callee}'
     help = "{suggestion}"
     example = "model m() { input x: float[4] y = x -> linear(2, biass=false) output y }"
 
 
 class MissingArgument(Diagnostic, code="MG205"):
-    """An op or router has a setting without a default, and it is not given."""
+    """A setting without a default has no value."""
 
     message = "{callee} needs {name}: {meaning}"
     help = "write it as {callee}({name}=…)"
@@ -117,7 +116,7 @@ class MissingArgument(Diagnostic, code="MG205"):
 
 
 class BadSetting(Diagnostic, code="MG206"):
-    """A setting has a value of the wrong kind or outside its range."""
+    """A setting has a value of the wrong kind or out of range."""
 
     message = "{name} of {callee} {problem}"
     help = "{name}: {meaning}"
@@ -125,55 +124,56 @@ class BadSetting(Diagnostic, code="MG206"):
 
 
 class TooManyArguments(Diagnostic, code="MG207"):
-    """More positional arguments are given than there are settings."""
+    """There are more positional arguments than settings."""
 
     message = "{callee} takes at most {most} arguments"
-    help = "its arguments, in order: {names}"
+    help = "the arguments of {callee}, in order: {names}"
     example = "model m() { input x: float[4] y = x -> relu(3) output y }"
 
 
 class DuplicateArgument(Diagnostic, code="MG209"):
-    """The same argument is given twice."""
+    """The same argument occurs twice."""
 
-    message = '{callee} is given "{name}" twice'
+    message = '{callee} gets "{name}" twice'
     help = "keep one of them"
     example = "model m() { input x: float[4] y = x -> linear(2, width=3) output y }"
 
 
 class UnknownStart(Diagnostic, code="MG221"):
-    """`init=` says how the first weight of an op starts: `zeros`, `ones`, `normal(deviation)` or `uniform(bound)`."""
+    """`init=` sets the initial values of an op's first weight: `zeros`, `ones`, `normal(deviation)` or
+    `uniform(bound)`."""
 
-    message = "this is not a way a weight can start"
+    message = "unknown initialiser of a weight"
     help = "write zeros, ones, normal(0.02) or uniform(0.1)"
     example = "model m() { input x: float[4] y = x -> linear(2, init=normal) output y }"
 
 
 class UnknownParameter(Diagnostic, code="MG210"):
-    """A parameter is set from outside (`-s name=value`) that the model does not have."""
+    """`-s name=value` sets a parameter that the model does not have."""
 
-    message = 'model {model} has no parameter "{name}"'
+    message = 'unknown parameter "{name}" of model {model}'
     help = "{suggestion}"
 
 
 class BadParameter(Diagnostic, code="MG211"):
-    """A parameter is set from outside to a value of another kind than its default."""
+    """`-s name=value` sets a parameter to a value of another kind than its default."""
 
     message = 'parameter "{name}" must be {wanted}, not {given}'
     help = "its default is {default}"
 
 
 class ParameterWithoutValue(Diagnostic, code="MG212"):
-    """A model's parameter has no default and is not set."""
+    """A parameter of the model has no default and no value."""
 
     message = 'parameter "{name}" has no value'
-    help = "give it a default, {name}=…, or set it with -s {name}=…"
+    help = "give it a default, {name}=…, or set it: -s {name}=…"
     example = "model m(width) { input x: float[4] y = x -> linear(width) output y }"
 
 
 class NotRequired(Diagnostic, code="MG250"):
-    """A definition requires something of its parameters: `require k >= 1 and mode in ["sum", "mean"]`.
+    """A definition checks its parameters: `require k >= 1 and mode in ["sum", "mean"]`.
 
-    An argument of a router must be of the kind of its parameter's default besides.
+    An argument of a router must also have the kind of its parameter's default.
     """
 
     message = "{name} of {callee} {problem}"
@@ -184,17 +184,17 @@ class NotRequired(Diagnostic, code="MG250"):
 
 
 class RecursiveBlock(Diagnostic, code="MG222"):
-    """A block uses itself, directly or through another: it would never end."""
+    """A block uses itself, directly or through another, so it would never end."""
 
     message = 'block "{name}" uses itself'
-    help = "repeat a fixed number of times with: repeat NAME[i] in 0..n {{ … }}"
+    help = "repeat a fixed number of times: repeat NAME[i] in 0..n {{ … }}"
     example = "block b() { input x: float[4] y = x -> b output y } model m() { input x: float[4] y = x -> b output y }"
 
 
 class BlockOperands(Diagnostic, code="MG223"):
-    """A block is applied to as many values as it has inputs."""
+    """A block takes as many values as it has inputs."""
 
-    message = '{kind} "{name}" has {inputs} inputs, not {given}'
+    message = '{kind} "{name}" takes {inputs} inputs, not {given}'
     example = "block b() { input x: float[4] output x } model m() { input x: float[4] y = (x, x) -> b output y }"
     name: str
     kind = "block"

@@ -10,96 +10,98 @@ M = " } model m() { input x: float[5, 4] pool p[2] = linear(3) router g = r y = 
 
 
 class RecordOutsideRouter(Diagnostic, code="MG244"):
-    """Only a router has a decision to show."""
+    """Only routers have records. In a model or block every value has a name."""
 
-    message = "a record stands outside of a router's body"
-    help = "in a model or block every value can be reached by its name; output it, or use it in a loss"
+    message = "a record must stand in a router"
+    help = "in a model or block, output the value, or use it in a loss"
     example = "model m() { input x: float[4] record gates = x output x }"
 
 
 class UnknownRole(Diagnostic, code="MG245"):
-    """What a record means is one of few words, which traces, losses and exports look for."""
+    """A record has one of a few roles, by which traces, losses and exports find it."""
 
-    message = 'a record has no role "{name}"'
+    message = 'unknown role "{name}" of a record'
     help = "{suggestion}"
     example = R + "g = x -> linear(p) -> softmax record w: weights = g y = x -> p by g output y" + M
 
 
 class RecordShape(Diagnostic, code="MG246"):
-    """Records of a known meaning are numbers for each sender and module, so that they can be read for any router."""
+    """A record with a role has a number for each token and module, so it reads the same for every router."""
 
-    message = "{role} are {wanted}, and this is {found}"
-    help = "lay the axes so: -> transpose(…); or give it a name of its own, record NAME: other = …"
+    message = "{role} must be {wanted}, not {found}"
+    help = "permute the axes, -> transpose(…), or choose the role other: record NAME: other = …"
     example = R + "g = x -> linear(p) -> softmax record gates = x y = x -> p by g output y" + M
 
 
 class RouterOutputs(Diagnostic, code="MG247"):
-    """What a router gives is the value of the route."""
+    """The output of a router is the value of the route."""
 
-    message = 'router "{name}" has {count} outputs, and needs one'
-    help = "output y, what the modules made of the value; record what else is to be seen"
+    message = 'router "{name}" must have one output, not {count}'
+    help = "output the value of the route, output y, and record the rest"
     example = R + "g = x -> linear(p) -> softmax y = x -> p by g" + M
 
 
 class RouterPools(Diagnostic, code="MG248"):
-    """A router is for as many pools as it is defined for."""
+    """A router takes as many pools as its definition names."""
 
-    message = 'router "{name}" is for {wanted}, and {given} pools are given'
-    help = "x goes to the first pool, the others are operands: x -> p by r(q)"
+    message = 'router "{name}" routes to {wanted}, not to {given} pools'
+    help = "put x -> the first pool, and the others in parentheses: x -> p by r(q)"
     example = (
         "router r() for p, q { input x: float[tokens, 4] g = x -> linear(p) -> softmax y = x -> p by g output y" + M
     )
 
 
 class DecidesOtherwise(Diagnostic, code="MG249"):
-    """All uses of one router decide alike: they record the same, choose as many, and give values of one kind."""
+    """All uses of a router must record the same, choose equally many modules, and give values of one kind."""
 
-    message = 'router "{name}" decides otherwise here than where it was used before'
+    message = 'router "{name}" decides differently here than at an earlier use'
     help = "declare another router for this use"
 
 
 class SelectsTooMany(Diagnostic, code="MG203"):
-    """A router sends each token to more modules than the pool has."""
+    """A router cannot send a token to more modules than the pool has."""
 
-    message = 'router "{router}" selects k={k} of a pool of {size}'
+    message = 'router "{router}" chooses k={k} modules, but "{pool}" has {size}'
     help = 'lower k, or raise the size of "{pool}"'
     example = HEAD + "pool p[2] = linear(4) router r = noisy_top_k(k=3) y = x -> p by r output y }"
 
 
 class PoolWithoutSize(Diagnostic, code="MG227"):
-    """A pool of modules of one kind says how many there are; a list of unlike modules says it by its length."""
+    """A homogeneous pool states how many modules it has; a list of different modules has its length."""
 
-    message = 'pool "{name}" does not say how many modules it has'
-    help = "write pool {name}[4] = …, or list unlike modules: pool {name} = [ …, … ]"
+    message = 'pool "{name}" has no size'
+    help = "write pool {name}[4] = …, or list different modules: pool {name} = [ …, … ]"
     example = "model m() { input x: float[4] pool p = linear(3) output x }"
 
 
 class CannotGrow(Diagnostic, code="MG228"):
-    """A pool of modules of one kind can grow; `grow pool[2]` adds modules to it before it is first used."""
+    """`grow pool[2]` adds modules to a homogeneous pool before its first use."""
 
     message = 'pool "{pool}" cannot grow here: {reason}'
     example = "model m() { input x: float[4] pool p[2] = linear(3) y = x -> p -> mean grow p[1] output y }"
 
 
 class PoolUsedOtherwise(Diagnostic, code="MG320"):
-    """A pool's modules are the same at each use, in each round of a `repeat` too: they take what the first use gave
-    them."""
+    """A pool has the same modules at each use, and in each round of a `repeat`. Its first use decides what they
+    take."""
 
-    message = 'pool "{pool}" takes {takes} since its first use, and "{within}" gives it {found}'
-    help = "give it {takes} each time, its own results in a loop too, or declare a pool for each use"
+    message = 'pool "{pool}" takes {takes}, but "{within}" sends it {found}'
+    help = "send {takes} at each use, also in a loop, or declare a pool for each use"
     example = HEAD + "pool p[2] = linear(3) repeat round[t] in 0..2 { x = x -> p -> mean } output x }"
 
 
 class YieldOutsideScan(Diagnostic, code="MG230"):
-    """`yield` says what each step of a scan gives; it stands in the scan's own body, not in a block that it uses."""
+    """`yield` gives a value of each step of a scan. It belongs in the scan's own body, not in a block that the scan
+    uses."""
 
-    message = "this yield stands in no scan"
-    help = "a model or block gives a value with: output NAME"
+    message = "a yield must stand in the body of a scan"
+    help = "give the value of a model or block with: output NAME"
     example = "model m() { input x: float[5, 4] yield x output x }"
 
 
 class NoYield(Diagnostic, code="MG231"):
-    """A scan gives what its steps yield, joined along the first axis; nothing else of it is seen outside."""
+    """A scan gives the values that its steps yield, joined along the first axis. Nothing else of it is visible
+    outside."""
 
     message = "this scan yields nothing"
     help = "add to its body: yield NAME"
@@ -107,41 +109,40 @@ class NoYield(Diagnostic, code="MG231"):
 
 
 class YieldsAndNames(Diagnostic, code="MG232"):
-    """A scan names after `as` what its steps yield: as many names as values, in the order of its yields."""
+    """`as` names the values that the steps yield, in the same order."""
 
-    message = 'each step yields {yielded}, and {names} "as"'
-    help = "write one name for each value that is yielded"
+    message = 'each step yields {yielded}, but {names} "as"'
+    help = "write one name for each value"
     example = "model m() { input x: float[5, 4] scan x as v { yield v } as y, z output y }"
 
 
 class NotInScan(Diagnostic, code="MG233"):
-    """The body of a scan is one step, which runs many times: what there is once for a model stands outside."""
+    """The body of a scan is one step, which runs many times. A declaration that a model has once belongs outside."""
 
     message = "{what} cannot stand inside a scan"
     example = "model m() { input x: float[5, 4] scan x as v { yield v loss v -> mean(axis=-1) } as y output y }"
 
 
 class NotAState(Diagnostic, code="MG234"):
-    """The body of a scan reads values bound outside, and they stay the same at every step. A value that changes from
-    step to step is a state, declared with its type."""
+    """A scan reads outer values, which stay the same at every step. A value that changes from step to step is a state,
+    declared with its type."""
 
-    message = '"{name}" is bound outside this scan and is no state of it: binding it again would change nothing there'
+    message = '"{name}" is no state of this scan: binding it here would not change it outside'
     help = "carry it from step to step, … with {name}: float[…] = {name} {{ … }}, or choose another name"
     example = "model m() { input x: float[5, 4] t = x -> mean scan x as v { t = t + v yield t } as y output y }"
 
 
 class NoTimeAxis(Diagnostic, code="MG310"):
-    """A scan runs over the first axis of a value, one step for each place along it."""
+    """A scan runs over the first axis of a value, one step for each place."""
 
-    message = "a scan runs over the first axis of a value, and this is {found}"
+    message = "a scan needs a value with an axis, not {found}"
     example = "model m() { input x: float scan x as v { yield v } as y output y }"
-    way_out = "scan a value that has an axis, such as float[time, 8]"
+    way_out = "scan a value with an axis, such as float[time, 8]"
 
 
 class StateType(Diagnostic, code="MG311"):
-    """A state of a scan has one type: float, of fixed lengths. It starts with it, and each step gives it a value of
-    that type."""
+    """A state of a scan has one type, float with fixed lengths, at the start and after each step."""
 
-    message = 'state "{name}" is {declared}, and {found}'
+    message = 'state "{name}" is {declared}, but {found}'
     example = HEAD + "scan x as v with h: float[3] { h = (h, v) -> concat yield h } as y output y }"
-    way_out = "make the two equal"
+    way_out = "make both types equal"

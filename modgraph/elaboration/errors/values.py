@@ -16,7 +16,7 @@ class DoesNotFit(Diagnostic, code="MG301"):
 class UnknownType(Diagnostic, code="MG302"):
     """A type is `float[axes…]`, `token[axes…, vocabulary]` or `class[axes…, classes]`."""
 
-    message = 'there is no type "{name}"'
+    message = 'unknown type "{name}"'
     help = "{suggestion}"
     example = "model m() { input x: flaot[4] output x }"
 
@@ -26,23 +26,23 @@ class BadAxis(Diagnostic, code="MG303"):
 
     message = "{problem}"
     example = "model m() { input x: float[0] output x }"
-    way_out = "an axis is a whole number from 1, or a new name for any length"
+    way_out = "write a whole number from 1, or a new name for any length"
 
 
 class AxisDiffers(Diagnostic, code="MG257"):
-    """An axis has one length wherever it occurs. A type that writes it gives the axis its name, or agrees with it."""
+    """An axis has one length wherever it occurs. The first type that gives it a length decides."""
 
-    message = 'the axis "{name}" is {before} elsewhere, and {length} here'
-    help = "give one of the two another name"
+    message = 'axis "{name}" is {length} here, but {before} elsewhere'
+    help = "rename one of the two"
     example = "model m() { input x: float[place=4] input y: float[place=5] output x output y }"
 
 
 class OneAxisForTwo(Diagnostic, code="MG306"):
     """The inputs of a block or router name two axes, and a use sends the same axis for both. The body would compute
     something else: `(a, b) -> contract` keeps two axes apart, and aligns one that both values have. An axis with a
-    number can get another name first, `x -> rename(expert="other")`; an axis of any length cannot."""
+    number can first get another name, `x -> rename(expert="other")`; an axis of any length cannot."""
 
-    message = "{who} keeps {words} apart, and this use sends the axis {axis} for both"
+    message = "{who} needs two axes for {words}, not {axis} for both"
     example = (
         "block pairs() { input a: float[one, 4] input b: float[other, 4] y = (a, b) -> contract output y } "
         "model m() { input x: float[time, 4] y = (x, x) -> pairs output y }"
@@ -50,9 +50,9 @@ class OneAxisForTwo(Diagnostic, code="MG306"):
 
 
 class SharedWithOtherShapes(Diagnostic, code="MG304"):
-    """A module, pool or router is shared by all its uses, so each use must give its weights the same shapes."""
+    """All uses share a module, pool or router, so each must give its weights the same shapes."""
 
-    message = '"{name}" is shared, and this use gives "{weight}" the shape {found}, where an earlier one gave {earlier}'
+    message = '"{weight}" of the shared "{name}" has shape {found} here, but {earlier} at an earlier use'
     help = "declare a second one, or make the shapes equal"
     example = (
         "model m() { input a: float[4] input b: float[5] module enc = linear(3) "
@@ -61,10 +61,10 @@ class SharedWithOtherShapes(Diagnostic, code="MG304"):
 
 
 class SharedWithOtherWeights(Diagnostic, code="MG312"):
-    """Two ops with one name have one set of weights, so each must have all of them: with a bias, or both without."""
+    """Ops of one name share one set of weights, so each must have all of them: all with a bias, or all without."""
 
-    message = '"{name}" is shared, and this use has the weights {found}, where an earlier one had {earlier}'
-    help = "give each a name of its own, or make their settings equal"
+    message = 'the shared "{name}" has weights {found} here, but {earlier} at an earlier use'
+    help = "give each another name, or make their settings equal"
     example = (
         'model m() { input x: float[4] y = x -> linear(4, bias=false, name="z") z = x -> linear(4, name="z") '
         "output y output z }"
@@ -74,29 +74,30 @@ class SharedWithOtherWeights(Diagnostic, code="MG312"):
 class LossIsNotNumber(Diagnostic, code="MG305"):
     """A loss is one number per example, or one over the batch."""
 
-    message = "a loss is one number, and this is {found}"
-    help = "reduce it, for example with: -> mean(axis=-1)"
+    message = "a loss must be one number, not {found}"
+    help = "reduce it, for example: -> mean(axis=-1)"
     example = "model m() { input x: float[4] output x loss x }"
 
 
 class NotConstant(Diagnostic, code="MG213"):
-    """Sizes, settings and conditions are known when the model is built; this one would depend on its input."""
+    """Sizes, settings and conditions are known when the model is built. This one would depend on its input."""
 
-    message = "{what} must be a constant, and this is {found}"
+    message = "{what} must be a constant, not {found}"
     example = "model m() { input x: float[4] if x { output x } }"
-    way_out = "constants are numbers, strings, lists, parameters and loop variables"
+    way_out = "use numbers, strings, lists, parameters or loop variables"
 
 
 class NotValue(Diagnostic, code="MG214"):
-    """A value of the network is needed here, and something else stands there."""
+    """This place expects a value of the network."""
 
-    message = "{what} must be a value of the network, and this is {found}"
+    message = "{what} must be a value of the network, not {found}"
     example = "model m() { input x: float[4] y = 3 -> linear(2) output y }"
-    way_out = "a value is an input, or what a pipeline yields"
+    way_out = "use an input, or the result of a pipeline"
 
 
 class Arithmetic(Diagnostic, code="MG215"):
-    """Constants cannot be combined so: a division by zero, a result beyond any size, kinds that do not go together."""
+    """These constants cannot be combined: a division by zero, a result that is too large, or kinds that do not go
+    together."""
 
     message = "{problem}"
     example = "model m(k=0) { input x: float[4] y = x -> linear(4 / k) output y }"
@@ -104,7 +105,7 @@ class Arithmetic(Diagnostic, code="MG215"):
 
 
 class TooLarge(Diagnostic, code="MG216"):
-    """The graph would become larger than the limit that the message states."""
+    """The graph would exceed the limit in the message."""
 
     message = "{what}: at most {limit}"
     example = "model m() { input x: float[4] repeat i in 0..10**9 { x = x -> relu } output x }"
@@ -112,7 +113,7 @@ class TooLarge(Diagnostic, code="MG216"):
 
 
 class BadIndex(Diagnostic, code="MG219"):
-    """A list or family has no such member."""
+    """The list or family has no such member."""
 
     message = "{problem}"
     example = "model m(widths=[1, 2]) { input x: float[4] y = x -> linear(widths[2]) output y }"
@@ -120,7 +121,7 @@ class BadIndex(Diagnostic, code="MG219"):
 
 
 class NamesAndResults(Diagnostic, code="MG220"):
-    """A statement binds another number of names than its right side yields values."""
+    """A statement binds more or fewer names than its right side yields values."""
 
     message = "{names} names on the left, {values} values on the right"
     help = "bind one name to each value"
@@ -128,7 +129,7 @@ class NamesAndResults(Diagnostic, code="MG220"):
 
 
 class NoOutput(Diagnostic, code="MG217"):
-    """A model, and a block, must say what it yields."""
+    """A model, and a block, needs an output."""
 
     message = "{kind} {name} has no output"
     help = "add a line: output NAME"
@@ -138,61 +139,63 @@ class NoOutput(Diagnostic, code="MG217"):
 
 class OutputReadsTarget(Diagnostic, code="MG264"):
     """An output depends on a target. Inference has no targets, and a model that reads its own label learns nothing
-    else. Values for training alone are the first operand of `training_or_inference`, such as the previous label in
-    teacher forcing."""
+    else. The first operand of `training_or_inference` is for training only, such as the previous label in teacher
+    forcing."""
 
-    message = 'output "{output}" reads the target "{target}" in inference, where there is none: {path}'
+    message = 'output "{output}" reads target "{target}", which inference lacks: {path}'
     example = "model m() { input x: float[4] target t: float[4] y = x + t -> linear(4) output y loss mse(y, t) }"
-    way_out = "give inference another value, (WITH_TARGET, WITHOUT) -> training_or_inference, or read it in a loss"
+    way_out = (
+        "give inference another value, (WITH_TARGET, WITHOUT) -> training_or_inference, or read the target in a loss"
+    )
 
 
 class NoSuchArray(Diagnostic, code="MG253"):
-    """A constant is a number, or a list of lists of numbers as long as its type says, the last axis innermost."""
+    """A constant is a number, or nested lists of numbers as long as its type says, the last axis innermost."""
 
-    message = "the numbers of this constant are not those of {type}: {problem}"
-    help = "for example: constant c: float[2, 3] = [[1, 0, 0], [0, 1, 0]]; or one number for all places"
+    message = "the numbers do not fit {type}: {problem}"
+    help = "for example: constant c: float[2, 3] = [[1, 0, 0], [0, 1, 0]], or one number for all places"
     example = "model m() { input x: float[2, 3] constant c: float[2, 3] = [[1, 0, 0], [0, 1]] y = x * c output y }"
 
 
 class NoState(Diagnostic, code="MG254"):
-    """`next NAME = …` says what a state is after a step of training; the state is declared before, in the same body."""
+    """`next NAME = …` updates a state after a step of training. The same body declares the state before."""
 
-    message = '"{name}" is no state that could have a next value: it is {found}'
+    message = '"{name}" must be a state to have a next value, not {found}'
     help = "declare it first: state {name}: float[4] = zeros"
     example = "model m() { input x: float[4] y = x -> relu next y = x -> batch_mean output y }"
 
 
 class TwoNexts(Diagnostic, code="MG255"):
-    """A state has one rule. In a block or module that is used twice it would have two."""
+    """A state has one update. In a block or module that is used twice it would have two."""
 
-    message = 'the state "{name}" has a next value already'
-    help = "say once what it becomes; of a module that is used at several places, at one of them"
+    message = 'state "{name}" has two next values'
+    help = "keep one: next NAME = …; for a module that is used twice, at one of its uses"
     example = "model m() { input x: float[4] state s: float[4] = zeros next s = s next s = 2 * s y = x + s output y }"
 
 
 class MoveInside(Diagnostic, code="MG241"):
-    """What has moved is told with the names that the whole model's graph has, so it stands in the model's own body,
-    outside of repeats, branches, scans and blocks."""
+    """`moved` uses names of the whole graph, so it belongs in the model's own body, outside of repeats, branches, scans
+    and blocks."""
 
-    message = '"moved" stands at the top of a model'
-    help = "put it at the end of the model's body, with the whole names: moved blocks.0.old -> blocks.0.new"
+    message = '"moved" must stand at the top of a model'
+    help = "put it at the end of the model, with whole names: moved blocks.0.old -> blocks.0.new"
     example = "model m() { input x: float[4] frozen { y = x -> linear(2) moved z -> y } output y }"
 
 
 class MovedTwice(Diagnostic, code="MG242"):
-    """A name has moved to one place, and to a place one name has moved. Moves may follow each other: `moved a -> b`
-    and `moved b -> c`."""
+    """A name moves to one place, and to each place moves one name. Moves may follow each other: `moved a -> b` and
+    `moved b -> c`."""
 
     message = '"{name}" is moved twice'
-    help = "keep one of them; of moves that follow each other write: moved a -> b, and moved b -> c"
+    help = "keep one; for moves that follow each other write: moved a -> b, and moved b -> c"
     example = "model m() { input x: float[4] y = x -> linear(2) output y moved z -> y moved w -> y }"
 
 
 class MovedNowhere(Caution, code="MG243"):
-    """The new name of something that has moved is not there. Names are those of the graph, as `modgraph show` prints
-    them, or what these lie below; some parameters of a model may have a name that others lack."""
+    """The new name of a move does not exist. Use names of the graph, as `modgraph show` prints them, or a prefix of
+    them; some parameters of a model may have a name that others lack."""
 
-    message = 'nothing is called "{name}" in the graph'
+    message = 'unknown name "{name}" in the graph'
     help = "{suggestion}"
     example = "model m() { input x: float[4] first = x -> linear(2) output first moved start -> frist }"
 
@@ -205,23 +208,23 @@ LOSS = ' loss importance(r, over="example") }'
 
 
 class GrowthCondition(Diagnostic, code="MG251"):
-    """Whether a pool grows is decided for a whole batch by one number, which says no where it is zero."""
+    """One number decides for a whole batch whether a pool grows. Zero means no."""
 
-    message = "growth needs one number for the whole batch, and this is {found}"
+    message = "growth needs one number for the batch, not {found}"
     example = f"{TRAINED} grow p by r when y -> mean(axis=-1){LOSS}"
 
 
 class GrowsByAnother(Diagnostic, code="MG252"):
-    """A pool grows by a router that sends through it, which then gets an output more."""
+    """A pool grows by a router that routes through it. The router then gets another output."""
 
-    message = 'router "{router}" sends nothing through pool "{pool}" before it grows'
-    help = "let it grow by the router that it is used by, behind: x -> {pool} by {router}"
+    message = 'router "{router}" routes nothing through pool "{pool}" before it grows'
+    help = "grow it by the router of an earlier use: x -> {pool} by {router}"
     example = f"{TRAINED} router s = agreement(1) grow p by s when c > 0{LOSS}"
 
 
 class GrowsTwice(Diagnostic, code="MG256"):
     """Modules along one axis grow together, so one condition decides for all pools that share it."""
 
-    message = 'it is said twice when the modules of "{pool}" grow'
-    help = "make one condition of both, for example: maximum(a > 2, b > 2)"
+    message = 'the modules of "{pool}" have two conditions to grow'
+    help = "combine them, for example: maximum(a > 2, b > 2)"
     example = f"{TRAINED} grow p by r when c > 0 grow p by r when c > 1{LOSS}"
