@@ -1,4 +1,5 @@
-"""Ops along one axis, by its name or counted from the last: reductions, softmax, cumulative sums, ranks, positions."""
+"""Ops along one axis, given by name or counted from the last: reductions, softmax, cumulative sums, ranks,
+positions."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from modgraph.types import Axes, Misfit, TensorType, replace_axes
 
 
 class AlongAxis(Op):
-    """Base of ops along one axis, without padding."""
+    """Base of ops along one axis; padding does not count."""
 
     module = own_module("position")
     masks = "position"
@@ -41,14 +42,14 @@ class Unit(AlongAxis, name="unit", synonyms="l2_normalize unit_norm normalize no
 
 
 class Reduction(AlongAxis):
-    """Reduce one axis, without padding; by default the tokens of [N, D]."""
+    """Reduces one axis without padding; by default the tokens of [N, D]."""
 
     takes_one: ClassVar[bool] = False  # the result is one of the values, by their order
 
     axis: int | str = axis_setting(-2)
 
     def propagate(self, signature: Signature, known: Bounds) -> Propagated:
-        """The bound of the places that are not zero somewhere along the reduced axis."""
+        """The bound of places that are not zero somewhere along the reduced axis."""
         found = drop_axis(Max(axis=self.axis) if self.takes_one else self, signature, known)
         if found is None:
             return None
@@ -85,7 +86,7 @@ class Max(Reduction, name="max", synonyms="amax reduce_max"):
 
 
 class Min(Max, name="min", synonyms="amin reduce_min"):
-    """The least value along an axis; zero if it is empty."""
+    """The smallest value along an axis; zero if it is empty."""
 
 
 class Last(Reduction, name="last"):
@@ -96,7 +97,7 @@ class Last(Reduction, name="last"):
 
 
 class CumulativeSum(AlongAxis, name="cumulative_sum", synonyms="cumsum running_sum prefix_sum"):
-    """At each place along an axis, the sum up to and including it; padding adds nothing."""
+    """The sum along an axis up to and including each place; padding adds nothing."""
 
     affine = True
 
@@ -106,8 +107,11 @@ class CumulativeSum(AlongAxis, name="cumulative_sum", synonyms="cumsum running_s
 
 
 class SortOrder(AlongAxis, name="sort_order", synonyms="rank ranks"):
-    """For each place its rank along an axis, from 0, without gradient: of equal values the one that stands first is
-    first, and padding comes last. So `x -> sort_order(descending=true) < k` is one for the k largest."""
+    """The rank of each place along an axis, from 0, without gradient. Of equal values the first ranks first; padding
+    comes last.
+
+    `x -> sort_order(descending=true) < k` is one for the k largest.
+    """
 
     nondifferentiable = ("x",)
     example = "input x: float[5, 6] y = x -> sort_order(descending=true) output y"
@@ -120,8 +124,11 @@ class SortOrder(AlongAxis, name="sort_order", synonyms="rank ranks"):
 
 
 class KthLargest(Reduction, name="kth_largest", synonyms="top_k_value"):
-    """The k-th largest value along an axis, padding left out, with a gradient to its place: of equal values the one
-    that stands first is larger. Of fewer than k values it is the least, of none zero."""
+    """The k-th largest value along an axis, without padding.
+
+    The gradient flows to that value. Of equal values the first counts as larger. With fewer than k values, the result
+    is the smallest one; with none, zero.
+    """
 
     example = "input x: float[5, 6] y = x -> kth_largest(2) output y"
     module = own_module("position", "k")
@@ -137,7 +144,7 @@ class KthLargest(Reduction, name="kth_largest", synonyms="top_k_value"):
 
 
 class Positions(AlongAxis, name="positions", synonyms="arange iota position_ids"):
-    """0, 1, 2, … along an axis of a value; the result has only this axis, and no gradient."""
+    """0, 1, 2, … along an axis of a value, without gradient; the result has only this axis."""
 
     nondifferentiable = ("x",)
     example = "input x: float[5, 6] y = x -> positions(axis=-2) output y"

@@ -1,6 +1,6 @@
 """Arithmetic between values, and between a value and a constant.
 
-Operands broadcast: axes align by name, plain ones from the last; an operand repeats along axes that it lacks.
+Operands broadcast. Axes align by name, unnamed ones from the last. An operand repeats along axes that it lacks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from modgraph.types import Axes, Misfit, Shape, TensorType, align_axes, broadcas
 
 
 def align(found: tuple[TensorType, ...], sign: str) -> tuple[TensorType, list[tuple[int, ...]]]:
-    """The broadcast type of some values, and for each value the axes that it lacks, counted from the result's last.
+    """Broadcast the types of some values; list for each value the axes that it lacks, counted from the result's last.
 
     Raises `Misfit` if they do not broadcast; `sign` is the operator or op.
     """
@@ -44,7 +44,7 @@ def align(found: tuple[TensorType, ...], sign: str) -> tuple[TensorType, list[tu
 
 
 def _way_out(left: Shape, right: Shape) -> str:
-    """The help for two values that fit except for the names of their axes."""
+    """Return the help for two values that fit except for the names of their axes."""
     for one, other in zip(reversed(left), reversed(right), strict=False):
         if one.size == other.size and one.name != other.name and one.name and other.name:
             meant = f'-> rename({other.name}="{one.name}")' if "." not in one.name + other.name else "rename one"
@@ -78,7 +78,7 @@ class Pairwise(Op):
         return (type_,)
 
     def propagate_all(self, op: Op, signature: Signature, known: Bounds) -> Propagated:
-        """`op` and its bound for two choices, if this op's result is zero where both values are."""
+        """Return `op` and its bound for two choices, if this op's result is zero where both values are."""
         if len(known) < 2 or not all(known):
             return None
         shape = signature.results[0].shape

@@ -1,4 +1,4 @@
-"""Constants, learned arrays, and states that a rule updates at each step of a training."""
+"""Constants, learned arrays, and states with an update rule for each training step."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, require_distin
 
 
 class Array(Op):
-    """An array with its own axes; its operand gives only the batch size and the dtype."""
+    """Base of arrays with axes of their own; the operand gives only the batch size and the dtype."""
 
     operands = (Operand("like", "..."),)
     per: ClassVar[Literal["example", "batch"]] = "example"
 
-    sizes: tuple[int, ...] = setting((), min=1, doc="the lengths of its axes")
-    names: tuple[str, ...] = setting((), axis=True, doc='their names, "" for a plain axis')
+    sizes: tuple[int, ...] = setting((), min=1, doc="lengths of the axes")
+    names: tuple[str, ...] = setting((), axis=True, doc='names of the axes; "" for an unnamed one')
 
     def shape(self) -> Shape:
         """The axes. Raises `Misfit`."""
@@ -37,7 +37,7 @@ class Array(Op):
         return (TensorType("float", axes.lead, per=self.per),)
 
     def with_extent(self, axis: str, size: int | None) -> Self:
-        """The op with another size of a named axis."""
+        """Return the op with another size of a named axis."""
         if axis not in self.names or size is None:
             return self
         lengths = zip(self.sizes, self.names, strict=True)
@@ -45,7 +45,7 @@ class Array(Op):
 
 
 class Constant(Array, name="constant", synonyms="literal tensor array full"):
-    """Constant numbers that all examples share: `constant c: float[2, 3] = [[1, 0, 0], [0, 1, 0]]` declares it.
+    """A constant array that all examples share: `constant c: float[2, 3] = [[1, 0, 0], [0, 1, 0]]`.
 
     A single number fills every place.
     """
@@ -54,7 +54,7 @@ class Constant(Array, name="constant", synonyms="literal tensor array full"):
     module = own_module("rank", "sizes", "numbers")
     is_array = True
 
-    numbers: tuple[float, ...] = setting((0.0,), doc="its numbers, the last axis innermost; or one for all places")
+    numbers: tuple[float, ...] = setting((0.0,), doc="the numbers, last axis innermost; one number fills all places")
 
     def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if len(self.numbers) not in (1, prod(self.sizes)):
@@ -64,7 +64,7 @@ class Constant(Array, name="constant", synonyms="literal tensor array full"):
 
 
 class Parameter(Array, name="parameter", synonyms="variable learned learned_queries latents"):
-    """A learned array that all examples share: `weight w: float[4, 8] = normal(0.02)` declares it.
+    """A learned array that all examples share: `weight w: float[4, 8] = normal(0.02)`.
 
     Its operand gives only the batch size. The weight has the name of the declaration.
     """
@@ -76,10 +76,10 @@ class Parameter(Array, name="parameter", synonyms="variable learned learned_quer
 
 
 class State(Array, name="state", synonyms="buffer running ema moving_average"):
-    """An array without gradient: `state bias: float[expert] = zeros`; `next bias = …` gives its value after a step of
-    training.
+    """An array without gradient: `state bias: float[expert] = zeros`. `next bias = …` gives its value after a training
+    step.
 
-    The whole batch shares it. It is part of a checkpoint, and a constant in an export.
+    The whole batch shares it. Checkpoints contain it; exports make it a constant.
     """
 
     example = "input x: float[5, 6] state s: float[6] = zeros y = x + s output y"
@@ -89,9 +89,9 @@ class State(Array, name="state", synonyms="buffer running ema moving_average"):
 
 
 class NextState(Op, name="next_state", synonyms="assign update register_buffer"):
-    """The value of a state after a step of training: `next bias = …`. It must be a value over the batch.
+    """The value of a state after a training step: `next bias = …`. It must be a value of the whole batch.
 
-    A step computes it before the weights move, and without gradient.
+    It is computed before the weights are updated, without gradient.
     """
 
     example = """input x: float[5, 6] state s: float[6] = zeros next s = 0.9 * s + 0.1 * (x -> batch_mean(-2))

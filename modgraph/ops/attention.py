@@ -9,21 +9,22 @@ from modgraph.ops.op import Op
 from modgraph.types import Axes, Misfit, TensorType, infer_axis
 
 MEMORY_HELP = "what tokens attend to has the axes number, width; their outer axes are those of the tokens"
-KV_HEADS = "heads of keys and values, which divide the heads; queries, keys and values have a map each then"
-RELATIVE = "buckets of relative positions, often 32; none if not given"
+KV_HEADS = "number of heads of keys and values; must divide heads; queries, keys and values then have a projection each"
+RELATIVE = "number of buckets of relative positions, often 32; no bias if not given"
 NAMED = ("kv_heads", "bias", "out_bias", "causal", "rotary", "relative", "qk_norm")
 MASK_HELP = "a mask has the axes of the tokens and of those that they attend to, [N, M], or the latter alone, [M]"
 
 
 class Attention(Op, name="attention", synonyms="self_attention cross_attention multihead_attention mha"):
-    """Multi-head attention of tokens to themselves or to a memory: softmax(Q Kᵀ / √head_width) V, padding masked.
+    """Multi-head attention of tokens to themselves or to a memory: softmax(Q Kᵀ / √head_width) V. Padding is masked.
 
-    `(x, memory)` attends to other tokens, and where a third operand, a mask, is zero, a token is not seen: it has the
-    axes [N, M], or [M] alone; a query that sees no token gets zeros. Places are counted from 0 along N and along M:
-    `causal` hides those that are later, `rotary` turns pairs of numbers by them, i with i + head_width / 2 as in Llama
-    (Su et al., 2021), and `relative` adds what is learnt for each head and bucket of their distance (T5, Raffel et al.,
-    2020: half of the buckets a distance each, the others up to 128 by its logarithm; without `causal`, half of all for
-    what is later).
+    `(x, memory) -> attention(…)` attends to other tokens. A third operand is a mask with the axes [N, M] or [M]: no
+    token attends where it is zero. A query without any visible token gives zeros.
+
+    Positions count from 0, along N and along M. `causal` hides later positions. `rotary` rotates pairs of numbers, i
+    with i + head_width / 2 as in Llama (Su et al., 2021). `relative` adds a learned bias for each head and bucket of
+    distances (T5, Raffel et al., 2020). Half of the buckets hold one distance each; the others grow logarithmically up
+    to a distance of 128. Without `causal`, half of all buckets are for later positions.
     """
 
     nondifferentiable = ("mask",)
@@ -53,19 +54,19 @@ class Attention(Op, name="attention", synonyms="self_attention cross_attention m
     masks = "N M"
     masks_each = True
 
-    heads: int = setting(min=1, doc="number of heads; divides the width, unless head_width is given")
-    bias: bool = setting(True, doc="biases in the maps to queries, keys and values")
-    causal: bool = setting(False, doc="no token sees a later one")
-    out_bias: bool = setting(True, doc="a bias in the map from the heads' results")
+    heads: int = setting(min=1, doc="number of heads; must divide the width, unless head_width is given")
+    bias: bool = setting(True, doc="add biases in the projections of queries, keys and values")
+    causal: bool = setting(False, doc="a token attends to no later one")
+    out_bias: bool = setting(True, doc="add a bias in the output projection")
     kv_heads: int | None = setting(None, min=1, doc=KV_HEADS)
-    head_width: int | None = setting(None, min=1, doc="numbers of a head; width / heads if not given")
-    rotary: float | None = setting(None, min=1, doc="base of rotary positions, often 10000; none if not given")
+    head_width: int | None = setting(None, min=1, doc="width of a head; width / heads if not given")
+    rotary: float | None = setting(None, min=1, doc="base of rotary positions, often 10000; no rotation if not given")
     relative: int | None = setting(None, min=4, max=128, doc=RELATIVE)
-    qk_norm: bool = setting(False, doc="rms_norm of each head's queries and keys")
+    qk_norm: bool = setting(False, doc="apply rms_norm to each head's queries and keys")
 
     @property
     def fused(self) -> bool:
-        """Whether one map makes queries, keys and values."""
+        """Whether one projection computes queries, keys and values."""
         return self.kv_heads is None
 
     @infer_axis

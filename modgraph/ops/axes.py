@@ -1,4 +1,4 @@
-"""Ops that move, join, cut and add axes."""
+"""Ops that permute, merge, split and add axes."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from modgraph.ops.shape import axis_called
 from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, Propagated, move_bound, moves
 from modgraph.types import Axes, Axis, Misfit, TensorType, format_shape, replace_axes
 
-PLACE = "its place in the result, counted from the last; the first if not given"
+PLACE = "place of the new axis in the result, counted from the last; the first if not given"
 LISTED = "axes, by name or counted from the last: -1, -2, …; the last two if none are given"
 
 
 class _OfAxes(Op):
-    """Base of what works on several axes, which are given one after another."""
+    """Base of ops on several axes, which are positional arguments."""
 
     affine = True
 
     axes: tuple[str | int, ...] = setting((), max=-1, axis=True, doc=LISTED)
 
     def places(self, x: TensorType, otherwise: tuple[int, int]) -> list[int]:
-        """Where the given axes stand, counted from the last. Raises `Misfit`."""
+        """The places of the given axes, counted from the last. Raises `Misfit`."""
         given, who = self.axes or otherwise, self.name
         if len(given) < 2:
             raise Misfit("it takes two axes or more", f'for example: {who}(-2, -1), or by name, {who}("time", -1)')
@@ -30,10 +30,9 @@ class _OfAxes(Op):
 
 
 class Transpose(_OfAxes, name="transpose", synonyms="permute swapaxes swap_axes moveaxis movedim"):
-    """Lay axes in the order in which they are given: `transpose("expert", "time")`, `transpose(-1, -2)`.
+    """Permute axes into the given order: `transpose("expert", "time")`, `transpose(-1, -2)`.
 
-    They take the places that they had among them, the first given the outermost; all others stay where they are.
-    Without any, the last two change places.
+    The given axes share their old places, the first one outermost; all others stay. By default the last two swap.
     """
 
     module = own_module("order")
@@ -50,15 +49,15 @@ class Transpose(_OfAxes, name="transpose", synonyms="permute swapaxes swap_axes 
 
 
 class Merge(_OfAxes, name="merge", synonyms="flatten_axes collapse combine_axes"):
-    """Make one axis of neighbouring ones, its places in their order: `merge("expert", "slot", into="row")`.
+    """Merge neighbouring axes into one, in row-major order: `merge("expert", "slot", into="row")`.
 
-    Without a name it is a plain one. By default of the last two.
+    By default it merges the last two axes. Without a name the new axis is unnamed.
     """
 
     example = 'input x: float[4, 5, 6] y = x -> merge(-3, -2, into="row") output y'
     module = own_module("first", "last")
 
-    into: str = setting("", axis=True, doc="what the axis is called")
+    into: str = setting("", axis=True, doc="name of the new axis")
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         (x,) = found
@@ -85,7 +84,7 @@ class Merge(_OfAxes, name="merge", synonyms="flatten_axes collapse combine_axes"
 
 
 class Unmerge(Op, name="unmerge", synonyms="unflatten split_axis unflatten_axes"):
-    """Make several axes of one: `unmerge([4, 8], into=["head", ""])`, the last of them the innermost."""
+    """Split an axis into several: `unmerge([4, 8], into=["head", ""])`. The last of them is innermost."""
 
     example = 'input x: float[5, 6] y = x -> unmerge([2, 3], into=["head", ""]) output y'
     module = own_module("position", "sizes")
@@ -93,9 +92,9 @@ class Unmerge(Op, name="unmerge", synonyms="unflatten split_axis unflatten_axes"
     affine = True
     propagate = moves(lambda axes, place: place - (len(axes["sizes"]) - 1) * (place < axes["position"]))
 
-    sizes: tuple[int, ...] = setting(min=1, doc="the lengths of the new axes, whose product is that of the old")
+    sizes: tuple[int, ...] = setting(min=1, doc="lengths of the new axes; their product is the length of the old one")
     axis: int | str = axis_setting(-1)
-    into: tuple[str, ...] = setting((), axis=True, doc='what they are called, "" a plain one')
+    into: tuple[str, ...] = setting((), axis=True, doc='names of the new axes; "" for an unnamed one')
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if not self.sizes:
@@ -111,12 +110,12 @@ class Unmerge(Op, name="unmerge", synonyms="unflatten split_axis unflatten_axes"
 
 
 class _Repeated(Op):
-    """Base of what repeats a value along a new axis, at its `place` in the result."""
+    """Base of ops that repeat a value along a new axis, at its `place` in the result."""
 
     propagate = moves(lambda axes, place: place - (place <= axes["place"]))
 
     def repeat(self, x: TensorType, axis: Axis, at: int | None, axes: Axes) -> TensorType:
-        """The type of the result. Raises `Misfit`."""
+        """Add the new axis to the operand's type. Raises `Misfit`."""
         rank = len(x.shape) + 1
         axes.bound["place"] = place = -rank if at is None else at
         if place < -rank:
@@ -125,15 +124,18 @@ class _Repeated(Op):
 
 
 class NewAxis(_Repeated, name="new_axis"):
-    """Repeat a value along a new axis: `new_axis(3, axis="sender")`, or along that of a pool's modules,
-    `new_axis(expert)`. It stands before all others, or where `at` says; without a name it is a plain one."""
+    """Repeat a value along a new axis: `new_axis(3, axis="sender")`, or along the modules of a pool:
+    `new_axis(expert)`.
+
+    The new axis is the first one unless `at` gives another place. Without a name it is unnamed.
+    """
 
     example = 'input x: float[5, 6] y = x -> new_axis(3, axis="copy", at=-2) output y'
     module = own_module("place", "length")
     affine = True
 
-    length: int = setting(1, min=1, extent="axis", doc="how long it is; of a pool or a named axis, its own")
-    axis: str = setting("", axis=True, doc="what it is called")
+    length: int = setting(1, min=1, extent="axis", doc="length of the axis; a pool or a named axis gives its own")
+    axis: str = setting("", axis=True, doc="name of the axis")
     at: int | None = setting(None, max=-1, doc=PLACE)
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -141,9 +143,9 @@ class NewAxis(_Repeated, name="new_axis"):
 
 
 class Expand(_Repeated, name="expand", synonyms="expand_as broadcast_like"):
-    """Repeat a value along an axis that another has, of any length too: `(gates, x) -> expand("time")`.
+    """Repeat a value along an axis of another value, even one of variable length: `(gates, x) -> expand("time")`.
 
-    The axis stands before all others, or where `at` says.
+    The new axis is the first one unless `at` gives another place.
     """
 
     nondifferentiable = ("like",)
@@ -152,7 +154,7 @@ class Expand(_Repeated, name="expand", synonyms="expand_as broadcast_like"):
     module = own_module("place", "position")
     taken_as_is = (1,)
 
-    axis: int | str = setting(max=-1, axis=True, doc="which of the other's axes, by name or counted from the last")
+    axis: int | str = setting(max=-1, axis=True, doc="the axis of the other value, by name or counted from the last")
     at: int | None = setting(None, max=-1, doc=PLACE)
 
     def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -166,7 +168,7 @@ class Expand(_Repeated, name="expand", synonyms="expand_as broadcast_like"):
 
 
 def require_fixed_length(axis: Axis) -> int:
-    """How long an axis is. Raises `Misfit` for one of any length."""
+    """Return the length of an axis. Raises `Misfit` for an axis of variable length."""
     if axis.size is None:
         reason = f'the axis "{axis}" has no fixed length, and its padding would be forgotten'
         raise Misfit(reason, "reduce it, or give it a number in the input's type")

@@ -1,5 +1,5 @@
-"""Statistics over the examples of a batch, and records of them, all processes together: for losses, and for states
-that a rule moves."""
+"""Statistics over the examples of a batch, and records of them, for losses and for rules of states. All processes count
+as one batch."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from modgraph.declare import Operand, own_module, positions_of, setting
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Misfit, TensorType
 
-AXES = "axes that are gone over too, by name or counted from the last; by default that of the tokens of [..., N, D]"
+AXES = "further axes, by name or counted from the last; by default the axis of tokens, N of [..., N, D]"
 
 
 class _OverBatch(Op):
-    """Goes over all examples of a batch, and along axes that are named."""
+    """Base of ops over all examples of a batch, and along some axes."""
 
     module = own_module("positions")
     masks = "..."
@@ -37,29 +37,28 @@ class _OverBatch(Op):
 
 
 class BatchMean(_OverBatch, name="batch_mean", synonyms="mean_over_batch batch_average expectation"):
-    """The mean over all examples of a batch, and along axes: those that are given, or that of tokens; without padding.
+    """The mean over all examples of a batch and along axes, without padding; by default along the axis of tokens.
 
-    It is one for the batch, so it may stand in losses and in the rule of a state, but be no output: `batch_mean([])` is
-    over examples alone. Switch's balance (Fedus et al., 2022, equation 4) is the sum over experts of two of them, times
-    how many there are: `experts * sum(batch_mean(chosen) * batch_mean(probabilities), axis=-1)`.
+    The result is one value for the batch. Losses and rules of states may use it, outputs may not. `batch_mean([])`
+    averages over examples only. The balance loss of Switch (Fedus et al., 2022, equation 4) is `experts *
+    sum(batch_mean(chosen) * batch_mean(probabilities), axis=-1)`.
     """
 
     example = "input x: float[5, 6] y = x -> batch_mean loss mean(y ** 2, axis=-1) output x"
 
 
 class BatchVariance(_OverBatch, name="batch_variance", synonyms="variance_over_batch batch_var"):
-    """The mean squared distance from the mean, over all examples of a batch and along axes as `batch_mean` goes."""
+    """The mean squared distance from the mean, over examples and axes as in `batch_mean`."""
 
     example = "input x: float[5, 6] y = x -> batch_variance(-2) loss mean(y, axis=-1) output x"
 
 
 class KeepRecent(Op, name="keep_recent", synonyms="ring_buffer fifo memory_bank enqueue history"):
-    """The most recent values of a record: those of a batch are appended in its order, the oldest fall out.
+    """The most recent values of a record: appends those of a batch in its order, and drops the oldest.
 
-    So a state keeps the last 500 errors, `next errors = (errors, error) -> keep_recent` with
-    `state errors: float[500] = zeros`; another that starts at zeros, to which ones are appended, tells which of its
-    places are filled. From a batch that is longer than the record it keeps the last values (SEMA's authors keep the
-    first).
+    `next errors = (errors, error) -> keep_recent` with `state errors: float[500] = zeros` keeps the last 500 errors. A
+    second record, which starts at zeros and receives ones, marks the places that are filled. A batch longer than the
+    record leaves its last values (SEMA's authors keep the first).
     """
 
     example = """input x: float[6] state recent: float[6, 4] = zeros next recent = (recent, x) -> keep_recent

@@ -11,10 +11,10 @@ from modgraph.types import Axes, Misfit, TensorType, replace_axes
 
 
 class TopK(Op, name="top_k", synonyms="top_k_mask"):
-    """One at the k largest values along an axis, of equal ones the first, and zero elsewhere; without gradient.
+    """One at the k largest values along an axis, else zero; without gradient. Of equal values the first is larger.
 
-    The choice never falls on padding; of a sequence shorter than k, it takes all. A value times a choice along the
-    modules of a pool is zero for other modules, so a route by it computes only the chosen modules.
+    Padding is never chosen; a sequence shorter than k is chosen whole. A value times a choice along the modules of a
+    pool is zero for other modules, so a route by it computes only the chosen modules.
     """
 
     example = "input x: float[5, 6] y = x -> top_k(2) output y"
@@ -22,7 +22,7 @@ class TopK(Op, name="top_k", synonyms="top_k_mask"):
     masks = "position"
     along = True
 
-    k: int = setting(1, min=1, doc="how many are chosen")
+    k: int = setting(1, min=1, doc="number of places to choose")
     axis: int | str = axis_setting(-1)
 
     def check(self, axes: Axes) -> None:
@@ -35,7 +35,7 @@ class TopK(Op, name="top_k", synonyms="top_k_mask"):
 
 
 class MaskedSoftmax(AlongAxis, name="masked_softmax", synonyms="sparse_softmax softmax_among"):
-    """exp(x) / Σ exp(x) over the places at which a choice is not zero; zero at other places."""
+    """exp(x) / Σ exp(x) over the places where a choice is not zero; zero at other places."""
 
     nondifferentiable = ("choice",)
     takes_logits = "x"
@@ -47,12 +47,12 @@ class MaskedSoftmax(AlongAxis, name="masked_softmax", synonyms="sparse_softmax s
 
 
 class WithinCapacity(Op, name="within_capacity", synonyms="capacity capacity_factor token_dropping expert_capacity"):
-    """In training, of the tokens that chose a module no more than it has room for; outside training, the whole choice.
+    """Limit how many tokens each module takes in training; outside training, keep the whole choice.
 
-    A module, a place along the axis, takes k · int(share · ⌈tokens / modules⌉) over the whole batch, all processes
-    together; tokens are those that choose anything. `priority` says who is served first: a module's largest scores; or
-    all first choices before any second one, each by the token's largest score (batch prioritised routing, Riquelme et
-    al., 2021, section 4). Of equal ones the first.
+    A module takes at most k · int(share · ⌈tokens / modules⌉) tokens of the whole batch, over all processes. Only
+    tokens that choose a module count. `priority` decides which tokens come first: those with a module's largest scores,
+    or all first choices before any second choice, each by the token's largest score (batch prioritised routing,
+    Riquelme et al., 2021, section 4). Of equal scores the first comes first.
     """
 
     nondifferentiable = ("scores", "choice")
@@ -67,9 +67,11 @@ class WithinCapacity(Op, name="within_capacity", synonyms="capacity capacity_fac
     outside_training = "choice"
     narrows = "choice"
 
-    share: float = setting(min=0, doc="of an even share of the tokens, how much a module takes for each of k choices")
+    share: float = setting(
+        min=0, doc="capacity of a module, relative to an even share of the tokens, for each of the k choices"
+    )
     k: int = setting(1, min=1, doc="how many modules a token chooses")
-    priority: str = setting("score", choices=("score", "first_choice"), doc="who is served until there is no room left")
+    priority: str = setting("score", choices=("score", "first_choice"), doc="which tokens come first")
     axis: int | str = axis_setting(-1)
 
     def check(self, axes: Axes) -> None:
@@ -80,9 +82,9 @@ class WithinCapacity(Op, name="within_capacity", synonyms="capacity capacity_fac
 
 
 class Above(Op, name="above", synonyms="threshold larger_than heaviside step"):
-    """One where a value is larger than a threshold, zero elsewhere and in padding; without gradient.
+    """One where a value exceeds a threshold; zero elsewhere and in padding; without gradient.
 
-    A choice of any number along the axis: a route by it computes only modules above the threshold.
+    Any number of places may be chosen: a route by it computes only modules above the threshold.
     """
 
     example = "input x: float[5, 6] y = x -> above(0.5) output y"
@@ -90,7 +92,7 @@ class Above(Op, name="above", synonyms="threshold larger_than heaviside step"):
     along = True
     masks = "..."
 
-    threshold: float = setting(0.0, doc="the largest value that is not chosen")
+    threshold: float = setting(0.0, doc="the threshold; a value equal to it is not chosen")
     axis: int | str = axis_setting(-1)
 
     def choice_bound(self, signature: Signature) -> Bound:
@@ -98,7 +100,7 @@ class Above(Op, name="above", synonyms="threshold larger_than heaviside step"):
 
 
 class FirstPlaces(Op, name="first_places", synonyms="first_k"):
-    """A choice for each of some slots: slot i takes place i of the last axis, whatever its value is.
+    """A choice for each slot: slot i takes place i of the last axis, whatever its value.
 
     x[…, modules] gives […, slots, modules]: the choice of a baseline without a router.
     """
@@ -107,8 +109,8 @@ class FirstPlaces(Op, name="first_places", synonyms="first_k"):
     operands = (Operand("x", "... M"),)
     module = own_module("slots")
 
-    slots: int = setting(min=1, doc="how many slots there are")
-    axis: str = setting("", axis=True, doc="the name of their axis")
+    slots: int = setting(min=1, doc="number of slots")
+    axis: str = setting("", axis=True, doc="name of the axis of slots")
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         places = axes.resolve("M")
@@ -131,8 +133,8 @@ class Dispatch(AlongAxis, name="dispatch", synonyms="compact dispatch_mask"):
     example = 'input x: float[5] y = x -> top_k(2) -> dispatch(2, into="slot") output y'
     module = own_module("position", "slots")
 
-    slots: int = setting(min=1, doc="how many slots there are")
-    into: str = setting("", axis=True, doc="the name of the axis of slots")
+    slots: int = setting(min=1, doc="number of slots")
+    into: str = setting("", axis=True, doc="name of the axis of slots")
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         return (replace_axes(found[0], axes["position"], [axis_called(self.slots, self.into)], 0),)
@@ -142,10 +144,11 @@ class Dispatch(AlongAxis, name="dispatch", synonyms="compact dispatch_mask"):
 
 
 class StraightThrough(Op, name="straight_through", synonyms="ste straight_through_estimator hard_gate binary_gate"):
-    """The value of the second, the gradient of the first: `(soft, hard) -> straight_through` (Bengio et al., 2013).
+    """The value of the second operand with the gradient of the first: `(soft, hard) -> straight_through` (Bengio et
+    al., 2013).
 
-    A gate of temperature t that is one or zero and learns as the softmax does:
-    `(scores / t -> softmax, scores -> draw) -> straight_through`. Places outside the choice get a gradient too.
+    A gate of temperature t that is one or zero and learns like the softmax: `(scores / t -> softmax, scores -> draw) ->
+    straight_through`. Places outside the choice get a gradient too.
     """
 
     nondifferentiable = ("hard",)

@@ -1,4 +1,4 @@
-"""The lesser and the larger of two values, comparison, and choice by a condition."""
+"""Minimum and maximum of two values, comparisons, and `where`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from modgraph.ops.op import Op
 from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, ChoiceRanks, Propagated
 from modgraph.types import Axes, Misfit, TensorType
 
-MOST_RANKS = 2**12  # that are counted one by one
+MOST_RANKS = 2**12  # compared one by one
 
 
 class _Compared(Pairwise):
@@ -25,7 +25,7 @@ class _Compared(Pairwise):
 
 
 class Minimum(_Compared, name="minimum"):
-    """The lesser of two values, element by element."""
+    """The smaller of two values, element by element."""
 
     symbol = "minimum"
     constant_for = ("right", "right")
@@ -55,10 +55,11 @@ class Maximum(Minimum, name="maximum"):
 
 
 class Comparison(_Compared):
-    """Base of comparisons: one where it holds, zero elsewhere, without gradient. A choice of any number."""
+    """Base of comparisons: one where the comparison is true, else zero, without gradient. A choice of any number of
+    places."""
 
     constant_for = ("", "right")
-    holds: ClassVar[Callable[[float, float], bool]]  # of two numbers
+    holds: ClassVar[Callable[[float, float], bool]]  # compares two numbers
 
     def choice_bound(self, signature: Signature) -> Bound:
         return ANYWHERE
@@ -75,7 +76,7 @@ class Comparison(_Compared):
 
 
 def _compare(name: str, symbol: str, holds: Any, one_where: str, words: str, example: str) -> type[Comparison]:
-    """Declare a comparison, as a class of this name; the example is an expression of x."""
+    """Declare a comparison as a class of this name; the example is an expression of x."""
     facts: dict[str, Any] = {"symbol": symbol, "holds": holds}
     facts |= {"example": f"input x: float[5, 6] y = {example} output y"}
     facts |= {"__module__": __name__, "__doc__": f"One where {one_where}, without gradient."}
@@ -99,9 +100,9 @@ MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
 class Where(Op, name="where", synonyms="if_else switch_case"):
-    """One value where a condition is not zero, another elsewhere: `where(x > 0, a, b)`, either perhaps a constant.
+    """One value where a condition is not zero, another elsewhere: `where(x > 0, a, b)`; a and b may be constants.
 
-    The values stand over each other as in arithmetic. No gradient flows to the side that is not taken.
+    Values broadcast as in arithmetic. No gradient flows to the value that is not taken.
     """
 
     nondifferentiable = ("condition",)

@@ -27,13 +27,13 @@ Erf = declare("Erf", "The error function: 2/√π times the integral of exp(−t
 
 
 class Clamp(Op, name="clamp", synonyms="clip clip_by_value"):
-    """x, but no less than `min` and no more than `max`; either may be left out. Beyond them there is no gradient."""
+    """x clamped to the range from `min` to `max`; either may be omitted. Outside the range there is no gradient."""
 
     example = "input x: float[5, 6] y = x -> clamp(min=-0.5, max=1) output y"
     module = own_module("min", "max")
 
-    min: float | None = setting(None, doc="the least value")
-    max: float | None = setting(None, doc="the largest value")
+    min: float | None = setting(None, doc="lower bound")
+    max: float | None = setting(None, doc="upper bound")
 
     def zero_with(self) -> tuple[int, ...]:
         return (0,) if (self.min is None or self.min <= 0) and (self.max is None or self.max >= 0) else ()
@@ -62,12 +62,12 @@ class ReLU(Op, name="relu"):
 
 
 class LeakyReLU(Op, name="leaky_relu", synonyms="lrelu"):
-    """x where it is positive, slope · x elsewhere."""
+    """x where it is positive, else slope · x."""
 
     module = TorchModule("torch.nn.LeakyReLU", "slope")
     keeps_zeros = True
 
-    slope: float = setting(0.01, min=0, doc="slope below zero")
+    slope: float = setting(0.01, min=0, doc="slope for negative values")
 
 
 NORMAL = "x Φ(x), Φ the normal distribution function (exact, not the tanh approximation)."
@@ -81,7 +81,7 @@ Identity = torch_function("Identity", "The value itself.", "noop passthrough", k
 
 
 class MaskPadding(Op, name="mask_padding"):
-    """x with zeros in padding, which then reaches neither values nor gradients."""
+    """x with zeros in padding; padding then affects neither values nor gradients."""
 
     masks = "..."
     affine = True

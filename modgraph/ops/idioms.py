@@ -1,4 +1,4 @@
-"""Names from other libraries that are no op here: what to write in their place, or that no op does the same."""
+"""Names from other libraries that are no op here, with equivalent code if there is any."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Idiom:
-    """`code` has statements that compute y from x and mean the same as the words; `when` is a remark on them.
+    """`code` has statements that compute y from x as the names do elsewhere; `when` is a remark.
 
-    Where no op does the same, `lacks` says what no op does; the code is then the nearest, if there is one, and `when`
+    If no op is equivalent, `lacks` says what is missing, `code` is the nearest alternative if there is one, and `when`
     says how it differs. `x` is the type of x.
     """
 
@@ -21,7 +21,7 @@ class Idiom:
     x: str = "float[6, 8]"
 
     def help(self, name: str) -> str:
-        """The help line for one of the words."""
+        """Return the help line for one of the names."""
         if not self.lacks:
             return f"there is no op {name}: write, for example, {self.code}" + (f" ({self.when})" if self.when else "")
         nearest = f"; nearest: {self.code}" if self.code else ""

@@ -8,11 +8,11 @@ from modgraph.ops.zeros import lose_bound
 from modgraph.types import Axes, Misfit, infer_axis
 
 IMAGE = (Operand("x", "... C H W", help="an image has the axes channels, height, width"),)
-SAME = 'zeros around the image; "same": so many that it keeps its size, an odd one right and below'
+SAME = 'number of zeros on each side; "same" keeps the size of the image, an odd number puts more right and below'
 
 
 def extent(length: int, kernel: int, stride: int, padding: int, what: str) -> int:
-    """How many places a window of `kernel` takes along an axis."""
+    """Count the places of a window of `kernel` along an axis."""
     padded = length + 2 * padding
     if kernel > padded:
         reason = f"a window of {kernel} is larger than the image's {what} of {padded}"
@@ -21,12 +21,12 @@ def extent(length: int, kernel: int, stride: int, padding: int, what: str) -> in
 
 
 def filters(window: str, when: str = "") -> tuple[Weight, ...]:
-    """The weights of `width` filters over a window of these axes; the bias is there `when` a setting is."""
+    """Declare the weights of `width` filters over a window of these axes; `when` is the setting that adds the bias."""
     return Weight("weight", f"width {window}", uniform(window)), Weight("bias", "width", uniform(window), when=when)
 
 
 class Conv(Op, name="conv", synonyms="conv2d convolution convolve"):
-    """Convolve an image: `width` filters of `kernel` × `kernel`."""
+    """Convolve an image with `width` filters of `kernel` × `kernel`."""
 
     example = "input x: float[4, 8, 6] y = x -> conv(6, kernel=3, stride=2, padding=1, groups=2) output y"
     operands = IMAGE
@@ -35,11 +35,11 @@ class Conv(Op, name="conv", synonyms="conv2d convolution convolve"):
     module = TorchModule("modgraph.nn.Conv2d", *"C width kernel stride padding".split(), groups="groups", bias="bias")
 
     width: int = setting(min=1, doc="number of filters")
-    kernel: int = setting(3, min=1, doc="side of the window")
-    stride: int = setting(1, min=1, doc="step of the window")
+    kernel: int = setting(3, min=1, doc="side length of the window")
+    stride: int = setting(1, min=1, doc="stride of the window")
     padding: int | str = setting(0, min=0, choices=("same",), doc=SAME)
-    groups: int = setting(1, min=1, doc="groups of channels that do not mix")
-    bias: bool = setting(True, doc="add a learned number per filter")
+    groups: int = setting(1, min=1, doc="number of groups; channels of different groups do not mix")
+    bias: bool = setting(True, doc="add a learned bias to each filter")
 
     @infer_axis
     def C_group(self, C: int) -> int:
@@ -66,14 +66,14 @@ class Conv(Op, name="conv", synonyms="conv2d convolution convolve"):
 
 
 class _Window(Op):
-    """A window that moves over each channel."""
+    """Base of ops with a window that slides over each channel."""
 
     operands = IMAGE
     results = ("... C H_out W_out",)
     propagate = lose_bound
 
-    kernel: int = setting(2, min=1, doc="side of the window")
-    stride: int | None = setting(None, min=1, doc="step of the window; its side if not given")
+    kernel: int = setting(2, min=1, doc="side length of the window")
+    stride: int | None = setting(None, min=1, doc="stride of the window; its side length if not given")
 
     @infer_axis
     def step(self) -> int:
@@ -103,7 +103,7 @@ class AvgPool(_Window, name="avg_pool", synonyms="average_pool avgpool2d"):
 
 
 class Tokens(Op, name="tokens", synonyms="tokenize"):
-    """Turn an image into tokens: one per position, row by row, of the width of its channels."""
+    """Turn an image into tokens: one per position in row-major order, as wide as the image has channels."""
 
     example = "input x: float[4, 8, 6] y = x -> tokens output y"
     operands = IMAGE
@@ -120,7 +120,7 @@ class Tokens(Op, name="tokens", synonyms="tokenize"):
 
 
 class PatchEmbed(Op, name="patch_embed", synonyms="patchify patches patch_embedding"):
-    """Cut an image into square patches and map each to a token (a convolution of equal kernel and stride)."""
+    """Split an image into square patches and project each to a token (a convolution with equal kernel and stride)."""
 
     example = "input x: float[4, 8, 6] y = x -> patch_embed(2, 5) output y"
     operands = IMAGE
@@ -129,7 +129,7 @@ class PatchEmbed(Op, name="patch_embed", synonyms="patchify patches patch_embedd
     module = own_module("C", "width", "patch")
     tokenizes = True
 
-    patch: int = setting(min=1, doc="side of a patch")
+    patch: int = setting(min=1, doc="side length of a patch")
     width: int = setting(min=1, doc="width of a token")
 
     @infer_axis

@@ -1,4 +1,4 @@
-"""Linear maps, plain and modulated, and sums of products over an axis of two values."""
+"""Linear maps, plain and modulated, a learned scale, and contractions of two values."""
 
 from __future__ import annotations
 
@@ -14,15 +14,20 @@ from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, Propagated
 from modgraph.types import Axes, Axis, Misfit, TensorType, infer_axis, may_meet, meet_axes, require_distinct
 
 VECTORS = (Operand("x", "... D"),)
-LENGTH = "length of the result's last axis; of a pool or a named axis, its own"
-ACTIVATIONS = {"relu": "result", "gelu": "operand", "tanh": "result", "silu": "operand"}  # what is kept of each
+LENGTH = "length of the result's last axis; a pool or a named axis gives its own"
+ACTIVATIONS = {
+    "relu": "result",
+    "gelu": "operand",
+    "tanh": "result",
+    "silu": "operand",
+}  # the tensor that each keeps for backward
 
 
 class Linear(Op, name="linear", synonyms="dense fc fully_connected affine projection proj"):
-    """Map the last axis by a learned matrix: y = x Wᵀ + b.
+    """Project the last axis by a learned matrix: y = x Wᵀ + b.
 
-    `linear(expert)` of a pool has as many results as there are modules, along the pool's axis: scores. `linear(kind)`
-    of an axis that a type declares, `class[kind=10]`, is as long as that, and along it.
+    `linear(expert)` gives a score for each module of the pool `expert`, along the pool's axis. `linear(kind)` gives a
+    number for each class of an axis that a type declares, such as `class[kind=10]`.
     """
 
     example = "input x: float[5, 6] y = x -> linear(3) output y"
@@ -34,8 +39,8 @@ class Linear(Op, name="linear", synonyms="dense fc fully_connected affine projec
     gathers = True
 
     width: int = setting(min=1, extent="named", doc=LENGTH)
-    bias: bool = setting(True, doc="add a learned vector")
-    named: str = setting("", axis=True, doc="what that axis is called")
+    bias: bool = setting(True, doc="add a learned bias")
+    named: str = setting("", axis=True, doc="name of the result's last axis")
 
     def check(self, axes: Axes) -> None:
         axes.bound["W"] = Axis(self.width, self.named)
@@ -48,7 +53,7 @@ CODE = Weight("code", "code_width", uniform("code_width"))
 
 
 def make_modulated_weights(before: str, after: str, path: str = "") -> tuple[Weight, ...]:
-    """The weights of a linear map from one axis to another, and of the map from codes to its input, below a path."""
+    """Declare the weights below a path: a linear map between two axes, and the projection of codes to its input."""
     return (
         Weight(f"{path}weight", f"{after} {before}", uniform(before), shared=True),
         Weight(f"{path}bias", after, ZEROS, shared=True),
@@ -57,11 +62,11 @@ def make_modulated_weights(before: str, after: str, path: str = "") -> tuple[Wei
 
 
 class ModulatedLinear(Op, name="modulated_linear", synonyms="film hypernetwork"):
-    """A linear map whose input is scaled by a learned code: y = W (x ⊙ LayerNorm(Wc c)) + b.
+    """A linear map that scales its input by a learned code: y = W (x ⊙ LayerNorm(Wc c)) + b.
 
-    LayerNorm has no weights and adds 1e-5 to the variance. In a pool, W, b and Wc are shared and each module has a code
-    c of its own (Hu et al., ICLR 2024, equation 12).
-    The projection of the codes does not depend on the example and is not counted in its MACs.
+    LayerNorm has no weights and adds 1e-5 to the variance. The modules of a pool share W, b and Wc; each has its own
+    code c (Hu et al., ICLR 2024, equation 12). The projection of the codes does not depend on the example, so its MACs
+    do not count.
     """
 
     example = "input x: float[5, 6] y = x -> modulated_linear(3) output y"
@@ -84,7 +89,7 @@ class ModulatedLinear(Op, name="modulated_linear", synonyms="film hypernetwork")
 
 
 class ModulatedMLP(Op, name="modulated_mlp"):
-    """Modulated linear maps with an activation between them, all conditioned on one code per module.
+    """Modulated linear maps with an activation between them; one code per module conditions all of them.
 
     Hu et al., ICLR 2024, equation 13.
     """
@@ -95,8 +100,8 @@ class ModulatedMLP(Op, name="modulated_mlp"):
     module = own_module("D", "widths", "code_width", activation="activation")
     gathers = True
 
-    widths: tuple[int, ...] = setting(min=1, doc="widths of the layers, the result's last")
-    activation: str = setting("relu", choices=("relu", "gelu", "tanh", "silu"), doc="between layers")
+    widths: tuple[int, ...] = setting(min=1, doc="widths of the layers; the last is the result's")
+    activation: str = setting("relu", choices=("relu", "gelu", "tanh", "silu"), doc="activation between layers")
     code: int | None = setting(None, min=1, doc="length of a code; the last width if not given")
 
     @infer_axis
@@ -121,7 +126,7 @@ class ModulatedMLP(Op, name="modulated_mlp"):
 
 
 class Scale(Op, name="scale", synonyms="gain layer_scale"):
-    """Multiply the last axis by a learned vector that starts at one."""
+    """Multiply the last axis by a learned vector of initial value one."""
 
     operands = VECTORS
     results = ("... D",)
@@ -133,9 +138,9 @@ class Scale(Op, name="scale", synonyms="gain layer_scale"):
 
 
 class Contract(Op, name="contract", synonyms="inner"):
-    """Sum the products of two values over an axis: Σ_d left[…, d] right[…, d], padding left out.
+    """Sum the products of two values over an axis, without padding: Σ_d left[…, d] right[…, d].
 
-    Axes that both have by name are aligned; all others are kept, those of the left value first.
+    Named axes that both values have are aligned. The result keeps all other axes, those of the left value first.
     """
 
     example = "input q: float[5, 6] input k: float[7, 6] y = (q, k) -> contract output y"

@@ -1,6 +1,6 @@
-"""Losses and statistics. Each gives a number per example unless it says `over="batch"`.
+"""Losses and statistics, one number per example unless `over="batch"`.
 
-A model's loss is the sum of its `loss` statements; what is per example is averaged over the batch.
+A model's loss is the sum of its `loss` statements; losses per example are averaged over the batch.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from modgraph.declare import Operand, Role, Signature, TorchModule, own_module, 
 from modgraph.ops.op import ACCURACY, PERPLEXITY, SQUARED_ERROR, Comparison, Op
 from modgraph.types import Axes, Axis, Misfit, TensorType, may_meet
 
-MISSING_LABELS = "whether a label may be missing, as a negative one says"
-MISSING_NUMBERS = "whether a number may be missing, as NaN says"
+MISSING_LABELS = "whether labels may be missing; a missing label is negative"
+MISSING_NUMBERS = "whether numbers may be missing; a missing number is NaN"
 
 
 class _Objective(Op):
-    """What is made to be minimised."""
+    """Base of ops that a training minimises."""
 
     results = ("",)
     objective = True
@@ -27,7 +27,7 @@ class _Objective(Op):
 
 
 class _Likelihood(_Objective):
-    """A negative log-likelihood: by which algorithms judge decisions, if a loss is it and nothing else."""
+    """Base of negative log-likelihoods. Algorithms judge decisions by such a loss, if it is the loss itself."""
 
     masks = "..."
     likelihood = True
@@ -38,11 +38,11 @@ class CrossEntropy(
     name="cross_entropy",
     synonyms="softmax_cross_entropy categorical_cross_entropy cross_entropy_loss nll nll_loss ce",
 ):
-    """−w[label] log softmax(logits)[label], averaged over an example's positions, padding left out.
+    """Cross-entropy, −w[label] log softmax(logits)[label], averaged over an example's positions without padding.
 
-    `class_weights` w, one for each class, are 1 unless given; a label that equals `ignore` does not count. Classes
-    before `since` have no share, as if their logits were −∞, and no label that counts is one of them. With
-    `missing`, a negative label is none, and an example without any is left out of the loss's mean.
+    `class_weights` w has a weight for each class, 1 by default. A label equal to `ignore` does not count. Classes
+    before `since` are left out, as if their logits were −∞; a counted label must not be one of them. With `missing`, a
+    negative label does not count, and an example without labels does not count in the loss's mean.
     """
 
     takes_logits = "logits"
@@ -52,10 +52,10 @@ class CrossEntropy(
     compares = Comparison("logits", "label", (ACCURACY, PERPLEXITY))
     module = own_module(weights="class_weights", **{each: each for each in ("ignore", "reduce", "since", "missing")})
 
-    class_weights: tuple[float, ...] = setting((), min=0, doc="one for each class, its labels' losses multiplied by it")
-    ignore: int | None = setting(None, doc="a label that does not count; it need not be a class")
-    reduce: str = setting("mean", choices=("mean", "sum"), doc="over an example's positions")
-    since: int = setting(0, min=0, doc="the first class that has a share; a continual training masks old ones so")
+    class_weights: tuple[float, ...] = setting((), min=0, doc="a weight for each class")
+    ignore: int | None = setting(None, doc="the label that does not count; it need not be a class")
+    reduce: str = setting("mean", choices=("mean", "sum"), doc="reduction over an example's positions")
+    since: int = setting(0, min=0, doc="the first class that counts; a continual training masks old classes by it")
     missing: bool = setting(False, doc=MISSING_LABELS)
 
     def check(self, axes: Axes) -> None:
@@ -71,11 +71,12 @@ class CrossEntropy(
 
 
 class Gaussian(_Likelihood, name="gaussian", synonyms="gaussian_nll normal_nll"):
-    """−log N(target; prediction, variance · identity), averaged over an example's positions, padding left out.
+    """Negative log-likelihood, −log N(target; prediction, variance · identity), averaged over an example's positions
+    without padding.
 
-    A position is a vector: its numbers are summed. The variance is a part of the model and must be said: it weighs this
-    loss against others, and tells an algorithm that draws decisions how much better one is than another. With
-    `missing`, a number that is NaN is not there, and an example without any is left out of the loss's mean.
+    A position is a vector, whose numbers are summed. The variance belongs to the model and is required. It weighs this
+    loss against others, and algorithms that sample decisions compare them by it. With `missing`, a number that is NaN
+    does not count, and an example without numbers does not count in the loss's mean.
     """
 
     example = "input x: float[6] y = x -> relu target t: float[6] loss gaussian(y, t, variance=0.1) output y"
@@ -83,15 +84,16 @@ class Gaussian(_Likelihood, name="gaussian", synonyms="gaussian_nll normal_nll")
     compares = Comparison("prediction", "target", (SQUARED_ERROR,))
     module = own_module("variance", reduce="reduce", missing="missing")
 
-    variance: float = setting(min=1e-12, doc="of each number of the target")
-    reduce: str = setting("mean", choices=("mean", "sum"), doc="over an example's positions")
+    variance: float = setting(min=1e-12, doc="variance of each number of the target")
+    reduce: str = setting("mean", choices=("mean", "sum"), doc="reduction over an example's positions")
     missing: bool = setting(False, doc=MISSING_NUMBERS)
 
 
 class MSE(_Objective, name="mse", synonyms="l2 squared_error mean_squared_error mse_loss"):
-    """Squared error, averaged over everything an example holds, padding left out.
+    """Squared error, averaged over all numbers of an example without padding.
 
-    With `missing`, a number that is NaN is not there, and an example without any is left out of the loss's mean.
+    With `missing`, a number that is NaN does not count, and an example without numbers does not count in the loss's
+    mean.
     """
 
     example = "input x: float[5, 6] y = x -> relu target t: float[5, 6] loss mse(y, t) output y"
@@ -113,14 +115,14 @@ class Entropy(_Objective, name="entropy"):
 
 
 class _Balance(_Objective):
-    """CV² of what each module got, summed over routes; their tokens may differ in number."""
+    """Base of balance losses: CV² over modules, summed over routes. Routes may have different numbers of tokens."""
 
     variadic = True
     results = ("...",)
     masks_each = True
     module = TorchModule("modgraph.nn.Importance", over="over")
 
-    over: str = setting("batch", choices=("batch", "example"), doc="what is summed before variance and mean")
+    over: str = setting("batch", choices=("batch", "example"), doc="over which the amounts are summed before CV²")
 
     def list_masked_axes(self, signature: Signature) -> tuple[Axis, ...]:
         return tuple(axis for gates in signature.operands for axis in gates.shape)
@@ -140,9 +142,10 @@ class _Balance(_Objective):
 
 
 class Load(_Balance, name="load"):
-    """CV² of how many tokens each module is likely to get: variance / mean² of Σ over tokens of its load.
+    """Balance of expected load: CV² = variance / mean² over modules of Σ over tokens of the router's load.
 
-    A router's load is smooth in its logits, so that it can be learnt from (Shazeer et al., 2017, appendix A).
+    A router's load is the probability that a token chooses a module, smooth in the logits, so that it has a gradient
+    (Shazeer et al., 2017, appendix A).
     """
 
     example = (
@@ -153,11 +156,11 @@ class Load(_Balance, name="load"):
 
 
 class Importance(_Balance, name="importance", synonyms="balance load_balancing load_balance aux_loss"):
-    """CV² of how much each module is used: variance / mean² of Σ over tokens of its gates (unbiased variance).
+    """Balance of use: CV² = variance / mean² over modules of Σ over tokens of gates, with unbiased variance.
 
-    Takes a router (`importance(agree)`), and sums over the routes that use it; of a router that keeps `probabilities`,
-    those before noise and choice, it takes them for the gates. Over the batch, the gates of all
-    examples are summed first; over the example, each has a value of its own. A single module gives 0.
+    `importance(agree)` takes a router and sums over the routes that use it. If the router records `probabilities`, from
+    before noise and choice, they replace the gates. `over="batch"` sums the gates of all examples first;
+    `over="example"` gives a value for each example. A single module gives 0.
     """
 
     example = (

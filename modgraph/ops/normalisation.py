@@ -10,8 +10,7 @@ from modgraph.types import Axes, Misfit
 
 
 class _Norm(Op):
-    """Normalises along all axes that its operand names, which must have fixed lengths; of vectors, unless it says
-    otherwise."""
+    """Base of norms along all axes that the operand names, which must have fixed lengths; by default the last axis."""
 
     operands = VECTORS
     results = ("... D",)
@@ -24,7 +23,7 @@ class _Norm(Op):
 
 
 class LayerNorm(_Norm, name="layer_norm", synonyms="ln"):
-    """Subtract the mean of the last axis and divide by its standard deviation; then scale and shift, if `learned`."""
+    """Subtract the mean of the last axis and divide by its standard deviation; scale and shift if `learned`."""
 
     weights = (Weight("weight", "D", ONES, when="learned"), Weight("bias", "D", ZEROS, when="learned"))
     module = TorchModule("torch.nn.LayerNorm", "D", eps="eps", elementwise_affine="learned")
@@ -48,9 +47,9 @@ class RMSNorm(Op, name="rms_norm"):
 
 
 class BatchNorm(_Norm, name="batch_norm", synonyms="bn batch_norm2d"):
-    """Normalise each channel of an image over the batch in training, by running statistics afterwards.
+    """Normalise each channel of an image by statistics of the batch in training, by running statistics afterwards.
 
-    In a module of a pool it normalises over the messages that the module gets.
+    In a module of a pool, the batch is the messages that the module gets.
     """
 
     example = "input x: float[4, 8, 6] y = x -> batch_norm output y"
@@ -67,7 +66,7 @@ class BatchNorm(_Norm, name="batch_norm", synonyms="bn batch_norm2d"):
     over_batch = True
 
     eps: float = setting(1e-5, min=0, doc="added to the variance")
-    momentum: float = setting(0.1, min=0, max=1, doc="share of a batch in the running statistics")
+    momentum: float = setting(0.1, min=0, max=1, doc="share of the new batch in the running statistics")
 
 
 class GroupNorm(_Norm, name="group_norm", synonyms="gn group_norm2d"):
@@ -91,7 +90,7 @@ class GroupNorm(_Norm, name="group_norm", synonyms="gn group_norm2d"):
 
 
 class Dropout(Op, name="dropout", synonyms="drop"):
-    """In training, set each value to zero with probability `rate` and scale the rest up by 1 / (1 − rate)."""
+    """Set each value to zero with probability `rate` in training, and scale the others by 1 / (1 − rate)."""
 
     example = "input x: float[5, 6] y = x -> dropout(0.5) output y"
     module = own_module("rate")

@@ -1,4 +1,4 @@
-"""The base of all ops, and the registry that their declarations fill."""
+"""The base of all ops, and the registry of their declarations."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from modgraph.ops.zeros import Bound, Bounds, ChoiceRanks, Propagated, Ranking
 
 @dataclass(frozen=True)
 class Measure:
-    """Something measured of a prediction and a target, by the name that its metric has."""
+    """What a metric measures of a prediction and a target, under the metric's name."""
 
     name: str
     larger_is_better: bool = False
 
 
-ACCURACY = Measure("accuracy", larger_is_better=True)  # of logits over classes, and a label
-PERPLEXITY = Measure("perplexity")  # of logits and several labels an example, by an op that is their cross-entropy
+ACCURACY = Measure("accuracy", larger_is_better=True)  # of logits over classes and a label
+PERPLEXITY = Measure("perplexity")  # of logits and several labels per example, by an op that is their cross-entropy
 SQUARED_ERROR = Measure("mse")  # of numbers
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Which operands of an op are the prediction and the target, and what is measured of them.
+    """The operands of an op that are prediction and target, and the measures that apply to them.
 
-    An op may have the settings `ignore`, the label that does not count, `class_weights`, how much each class does,
-    `since`, the first that has a share, and `missing`, whether a label may be missing.
+    The op's settings may be `ignore`, the label that does not count; `class_weights`, the weight of each class;
+    `since`, the first class that counts; and `missing`, whether labels may be missing.
     """
 
     prediction: str
@@ -64,7 +64,7 @@ class Op(Declaration):
     constant_for: ClassVar[tuple[str, ...]] = ()  # for each operand, the setting that a number in its place becomes
     broadcasts: ClassVar[bool] = False  # an operand that all examples share may have a batch axis of size 1
     is_array: ClassVar[bool] = False  # one array for all examples: its operand gives only the batch size
-    reads: ClassVar[tuple[Role, ...]] = (Role.GATES,)  # roles of records that a router as its operand stands for
+    reads: ClassVar[tuple[Role, ...]] = (Role.GATES,)  # roles of records for which a router stands as the operand
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -103,9 +103,10 @@ class Op(Declaration):
         return None
 
     def propagate_choices(self, signature: Signature, known: Bounds) -> Propagated:
-        """An op on choices (ones and zeros) whose zeros are zeros of this op's result, and the bound of its result.
+        """Propagate known zeros: an op on choices whose zeros are zeros of this op's result, and the bound of its
+        result.
 
-        `known` has the bounds of the operands; an operand without known zeros has None, and ones as its choice. Returns
+        `known` has the bounds of the operands. An operand without known zeros has None, and its choice is ones. Returns
         None if the result has no known zeros.
         """
         found: Propagated = None if self.propagate is None or not any(known) else self.propagate(signature, known)
@@ -116,7 +117,7 @@ class Op(Declaration):
         return {}
 
     def grid(self, *axes: Any, **settings: Any) -> tuple[int, int] | None:
-        """Rows and columns of the image whose places are its tokens, in row-major order; None for other ops.
+        """The rows and columns of the image whose places are its tokens, in row-major order; None for other ops.
 
         Overriding methods name the axes and settings that they need.
         """

@@ -1,4 +1,4 @@
-"""Ops on tokens: embedding, position, the class token, and what reads a sequence step by step."""
+"""Ops on tokens: embeddings, positions, the class token, selection, and recurrent layers."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Embedding(Op, name="embedding", synonyms="embed lookup"):
     module = TorchModule("torch.nn.Embedding", "size", "width")
     tokenizes = True
 
-    width: int = setting(min=1, doc="length of a vector")
+    width: int = setting(min=1, doc="width of a vector")
 
 
 class ClassToken(Op, name="class_token", synonyms="cls cls_token"):
-    """Put one learned token in front of the others."""
+    """Prepend a learned token."""
 
     operands = TOKENS
     results = ("... one_more D",)
@@ -42,7 +42,7 @@ class ClassToken(Op, name="class_token", synonyms="cls cls_token"):
 
 
 class Position(Op, name="position", synonyms="pos_embed position_embedding"):
-    """Add a learned vector to each token by its place."""
+    """Add a learned vector to each token by its position."""
 
     operands = TOKENS
     results = ("... N D",)
@@ -51,7 +51,7 @@ class Position(Op, name="position", synonyms="pos_embed position_embedding"):
     affine = True
     tokenizes = True
 
-    length: int | None = setting(None, min=1, doc="how many positions; the number of tokens if not given")
+    length: int | None = setting(None, min=1, doc="number of positions; the number of tokens if not given")
 
     def longest(self, signature: Signature) -> dict[str, int]:
         tokens = signature.axes["N"]
@@ -67,8 +67,10 @@ class Position(Op, name="position", synonyms="pos_embed position_embedding"):
 
 
 class Select(Reduction, name="select", synonyms="index"):
-    """Take one place along an axis, by default one of the tokens of [N, D]; of an axis of any length the first alone,
-    since an example may have no other. The first of nothing is zero."""
+    """Take one place along an axis, by default one of the tokens of [N, D]; an empty sequence gives zero.
+
+    An axis of variable length allows only the first place, since an example may have no other.
+    """
 
     example = "input x: float[5, 6] y = x -> select(1) output y"
     module = own_module("index", "position")
@@ -95,7 +97,8 @@ STEPS = Operand("x", "... N D", help="a sequence has the axes number of steps, w
 
 
 class Recurrent(Op):
-    """Its weights are those of torch's layer of that name, the gates in torch's order."""
+    """Base of recurrent layers. Their weights are those of torch's layer of the same name, with gates in torch's
+    order."""
 
     operands = (STEPS,)
     results = ("... N hidden",)
@@ -108,9 +111,9 @@ class Recurrent(Op):
     module = own_module("D", "hidden", bias="bias", reverse="reverse")
     gates: ClassVar[int]
 
-    hidden: int = setting(min=1, doc="numbers of a state, which is what each step yields")
-    bias: bool = setting(True, doc="two learned vectors, as torch has them")
-    reverse: bool = setting(False, doc="read from the last step to the first; what is yielded keeps its place")
+    hidden: int = setting(min=1, doc="width of the state, which each step returns")
+    bias: bool = setting(True, doc="add two learned biases, as torch does")
+    reverse: bool = setting(False, doc="read from the last step to the first; results keep their places")
 
     @infer_axis
     def rows(self) -> int:
@@ -124,9 +127,9 @@ class Recurrent(Op):
 
 
 class LSTM(Recurrent, name="lstm", synonyms="long_short_term_memory"):
-    """A long short-term memory from step to step: c' = f c + i g, h' = o tanh(c'), each step yielding h'.
+    """Long short-term memory: c' = f c + i g, h' = o tanh(c'); each step returns h'.
 
-    i, f, g, o = W_ih x + b_ih + W_hh h + b_hh, through sigmoid, sigmoid, tanh, sigmoid; the state begins at zero.
+    i, f, g, o = W_ih x + b_ih + W_hh h + b_hh, through sigmoid, sigmoid, tanh and sigmoid. The initial state is zero.
     """
 
     example = "input x: float[5, 6] y = x -> lstm(3) output y"
@@ -134,9 +137,10 @@ class LSTM(Recurrent, name="lstm", synonyms="long_short_term_memory"):
 
 
 class GRU(Recurrent, name="gru", synonyms="gated_recurrent_unit"):
-    """A gated recurrent unit from step to step: h' = (1 − z) n + z h, each step yielding h'.
+    """Gated recurrent unit: h' = (1 − z) n + z h; each step returns h'.
 
-    r, z = sigmoid(W x + b + U h + c), n = tanh(W x + b + r (U h + c)), each with its rows; the state begins at zero.
+    r, z = sigmoid(W x + b + U h + c), n = tanh(W x + b + r (U h + c)), each with its own rows. The initial state is
+    zero.
     """
 
     example = "input x: float[5, 6] y = x -> gru(3) output y"

@@ -1,4 +1,4 @@
-"""Ops that join, cut and rename axes."""
+"""Ops that flatten, concatenate, stack, split and rename axes."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ PLACE = re.compile(r"-[1-9]\d*")  # of an axis, counted from the last
 
 
 class Flatten(Op, name="flatten", synonyms="ravel"):
-    """Put everything an example holds into one axis, or its last axes: `flatten(3)` makes vectors of images."""
+    """Merge all axes of an example, or its last ones, into one: `flatten(3)` flattens images to vectors."""
 
     module = own_module("flat")
     affine = True
     propagate = lose_bound
 
-    axes: int | None = setting(None, min=1, doc="how many of the last axes; all if not given")
+    axes: int | None = setting(None, min=1, doc="number of axes to merge, from the last; all if not given")
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         rank = len(found[0].shape)
@@ -49,7 +49,7 @@ class Flatten(Op, name="flatten", synonyms="ravel"):
 
 
 class Concat(Op, name="concat", synonyms="cat concatenate join"):
-    """Join several values along their last axis; all other axes agree."""
+    """Concatenate values along their last axis; all other axes are equal."""
 
     example = "input x: float[5, 6] y = (x, x) -> concat output y"
     variadic = True
@@ -81,7 +81,7 @@ class Concat(Op, name="concat", synonyms="cat concatenate join"):
 
 
 class Stack(Op, name="stack", synonyms="pile"):
-    """Lay values of one type along a new first axis; the members of a family along one that is called after it."""
+    """Stack values of one type along a new first axis; the axis of a family's members has the family's name."""
 
     example = "input x: float[5, 6] y = (x, x) -> stack output y"
     variadic = True
@@ -89,15 +89,15 @@ class Stack(Op, name="stack", synonyms="pile"):
     one_kind = True
     propagate = join_bounds
 
-    axis: str = setting("", axis=True, doc="what the new axis is called")
+    axis: str = setting("", axis=True, doc="name of the new axis")
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         return (found[0].with_shape(require_distinct((axis_called(len(found), self.axis), *(axes.lead or ())))),)
 
 
 class Split(Op, name="split", synonyms="chunk"):
-    """Cut the last axis into so many parts of equal length, or into parts of given lengths:
-    `a, b = x -> split(2)`, `a, b = x -> split([16, 48])`."""
+    """Split the last axis into equal parts, or into parts of given lengths: `a, b = x -> split(2)`, `a, b = x ->
+    split([16, 48])`."""
 
     example = "input x: float[5, 6] y, z = x -> split([2, 4]) output y output z"
     operands = VECTORS
@@ -123,10 +123,10 @@ class Split(Op, name="split", synonyms="chunk"):
 
 
 class Rename(Op, name="rename"):
-    """Give axes other names: `h -> rename(expert="sender")`, so that all pairs of two experts can be meant.
+    """Give axes other names: `h -> rename(expert="sender")`, for example to combine all pairs of two experts.
 
-    An axis keeps its length, and an axis of any length its padding: only axes with a number can be renamed. Without a
-    new name, `rename(expert="")`, it is a plain one.
+    A renamed axis keeps its length and its padding; only axes with a number can be renamed. `rename(expert="")` removes
+    the name.
     """
 
     example = 'input x: float[6] pool p[3] = linear(4) y = x -> p -> rename(p="sender") output y'
@@ -135,9 +135,7 @@ class Rename(Op, name="rename"):
     takes_names = True
     propagate = keep_bound
 
-    names: tuple[str, ...] = setting(
-        (), doc='each axis with its new name, as in rename(expert="sender"); "-2" is the one before the last'
-    )
+    names: tuple[str, ...] = setting((), doc='new names, as in rename(expert="sender"); "-2" is the last axis but one')
 
     def with_axes(self, rename: Callable[[str], str]) -> Rename:
         return Rename(names=tuple(each if not each or PLACE.fullmatch(each) else rename(each) for each in self.names))
@@ -159,7 +157,7 @@ class Rename(Op, name="rename"):
 
 
 def axis_called(size: int | None, name: str) -> Axis:
-    """An axis called by a user, or by the path of a pool; a plain one without a name. Raises `Misfit` for what is no
+    """Make an axis with a user's name or the path of a pool; unnamed without a name. Raises `Misfit` for an invalid
     name."""
     if name and not is_path(name):
         reason = f"{json.dumps(name, ensure_ascii=False)} is no name of an axis"

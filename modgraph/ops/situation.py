@@ -1,6 +1,6 @@
 """Ops that differ between training and inference: noise, random choices, stopped gradients.
 
-Outside training there is no noise, and a draw takes the most probable place.
+Outside training there is no noise, and `draw` takes the most probable place.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from modgraph.types import Axes, Misfit, TensorType, format_shape, shapes_meet
 
 
 class NormalNoise(Op, name="normal_noise", synonyms="gaussian_noise jitter"):
-    """In training, independent normal numbers of a value's shape times a standard deviation; otherwise zero.
+    """Independent normal numbers of a value's shape, times a standard deviation, in training; otherwise zero.
 
-    The deviation is a number, `scores -> normal_noise(0.1)`, or a value: `(scores, deviation) -> normal_noise`. An
-    export removes the noise, and whatever only it needs.
+    The deviation is a number, `scores -> normal_noise(0.1)`, or a value, `(scores, deviation) -> normal_noise`. An
+    export removes the noise and whatever only the noise needs.
     """
 
     nondifferentiable = ("x",)
@@ -26,7 +26,7 @@ class NormalNoise(Op, name="normal_noise", synonyms="gaussian_noise jitter"):
     constant_for = ("", "deviation")
     zero_outside_training = True
 
-    deviation: float | None = setting(None, min=0, doc="the standard deviation, unless it is a second value")
+    deviation: float | None = setting(None, min=0, doc="the standard deviation, unless a second operand gives it")
 
     def slots_of(self, count: int) -> tuple[str, ...]:
         return ("x", "deviation") if self.deviation is None else ("x",)
@@ -50,10 +50,10 @@ class NormalNoise(Op, name="normal_noise", synonyms="gaussian_noise jitter"):
 
 
 class GumbelNoise(Op, name="gumbel_noise"):
-    """In training, independent standard Gumbel numbers of a value's shape; otherwise zero.
+    """Independent standard Gumbel numbers of a value's shape in training; otherwise zero.
 
-    The argmax of logits plus such noise samples their softmax. `noisy = logits + (logits -> gumbel_noise)`, and
-    `(noisy / t -> softmax, noisy -> top_k) -> straight_through` is a gate of temperature t (Jang et al., 2017).
+    The argmax of logits plus this noise samples their softmax. `noisy = logits + (logits -> gumbel_noise)`, and `(noisy
+    / t -> softmax, noisy -> top_k) -> straight_through` is a gate of temperature t (Jang et al., 2017).
     """
 
     nondifferentiable = ("x",)
@@ -65,12 +65,12 @@ class GumbelNoise(Op, name="gumbel_noise"):
 
 
 class Draw(Op, name="draw", synonyms="multinomial sample_categorical gumbel_max random_choice"):
-    """One for a place sampled along an axis from the softmax of a value, zero elsewhere; without gradient.
+    """One at a place sampled along an axis from the softmax of a value, else zero; without gradient.
 
-    Inference takes the most probable place, of equal ones the first. The choice never falls on padding, and is zero
-    where all is padding. A second value may force choices in training: it has the index of a place for each choice,
-    along the other axes, or −1 to sample it; so earlier decisions can be evaluated. An export takes the most probable
-    place and ignores forced choices.
+    Inference takes the most probable place, of equal ones the first. Padding is never chosen; where all is padding, the
+    result is zero. A second operand may force choices in training, which allows a trainer to evaluate earlier
+    decisions: it has the index of a place for each choice, along the other axes, or −1 to sample. An export takes the
+    most probable place and ignores forced choices.
     """
 
     takes_logits = "x"
@@ -115,7 +115,7 @@ class StopGradient(Op, name="stop_gradient", synonyms="detach no_grad stopgrad")
 class TrainingOrInference(Op, name="training_or_inference", synonyms="train_or_eval in_train_phase is_training"):
     """The first value in training, the second in inference: `(a, b) -> training_or_inference`.
 
-    An export takes the second, and removes what only the first needs.
+    An export takes the second value and removes whatever only the first needs.
     """
 
     nondifferentiable = ("inference",)

@@ -81,7 +81,7 @@ def join_bounds(op: Any, signature: Signature, known: Bounds) -> Propagated:
 
 
 def moves(to: Callable[[Axes, int], int]) -> Callable[[Any, Signature, Bounds], Propagated]:
-    """Axes of the first operand stand elsewhere in the result: `to` gives the new place of one."""
+    """Axes of the first operand have other places in the result: `to` gives the new place of one."""
 
     def propagate(op: Any, signature: Signature, known: Bounds) -> Propagated:
         bound = known[0]
