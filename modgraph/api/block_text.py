@@ -6,14 +6,15 @@ Needs no torch.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from modgraph.api.errors import NeedsPool, NoSuchArgument, NoSuchBlock
+from modgraph.api.errors import NeedsParameters, NeedsPool, NoSuchArgument, NoSuchBlock
 from modgraph.declare import format_value
-from modgraph.diagnostics import ModgraphError, Report, did_you_mean
+from modgraph.diagnostics import ModgraphError, Report, did_you_mean, list_names
 from modgraph.routers.prelude import definitions
 from modgraph.syntax import ast, parse, read
 
@@ -37,7 +38,7 @@ class BlockText:
         """The definition of a name in a file, or of the vocabulary, with arguments. Raises `ModgraphError`."""
         definition = _find(path, name)
         parameters = [each.name for each in definition.parameters]
-        inputs = [each.reference.name for each in _inputs(definition)]
+        inputs = list(dict.fromkeys(each.reference.name for each in _inputs(definition)))
         of_pool = (*definition.pools, MODULES) if definition.pools else ()
         known = [*parameters, *inputs, *of_pool]
         if unknown := [each for each in given if each not in known]:
@@ -45,6 +46,9 @@ class BlockText:
             raise ModgraphError(
                 NoSuchArgument(block=name, name=each, suggestion=did_you_mean(each, known, listed)) for each in unknown
             )
+        if left := [each.name for each in definition.parameters if each.default is None and each.name not in given]:
+            example = ", ".join(f"{each}=…" for each in left)
+            raise ModgraphError([NeedsParameters(block=name, names=list_names(left), example=example)])
         constants, types = ({each: given[each] for each in kind if each in given} for kind in (parameters, inputs))
         pools = {each: given[each] for each in definition.pools if each in given}
         modules = given.get(MODULES)
@@ -78,33 +82,40 @@ class BlockText:
     def spec(self, fixed: int | None = 0) -> str:
         """The text of the model. Of an input that is given by an example's shape, the last `fixed` axes have its
         lengths, all for None, and the others any length."""
-        inputs = _inputs(self.definition)
-        names = [each.reference.name for each in inputs]
+        body, results = self.definition.body, dict.fromkeys(_outputs(self.definition))
+        inputs = list(dict.fromkeys(each.reference.name for each in _inputs(self.definition) if self._is_used(each)))
+        lines = list(_within(body, lambda each: self._input(each, fixed)))
         arguments = ", ".join(f"{name}={format_value(value)}" for name, value in self.constants.items())
-        lines = [f"  input {each.reference.name}: {self._type(each, fixed)}" for each in inputs]
-        outputs = [OUT] if self.is_router else list(_outputs(self.definition))
-        results = ", ".join(outputs)
         if self.is_router:
             first, *others = self.pools
-            lines.append(f"  pool {first}[{self.modules}] = {self.pools[first]}")
-            lines += [f"  pool {each}[{first}] = {self.pools[each]}" for each in others]
-            lines.append(f"  router {self.name} = {self.name}({arguments})")
-            also = ", ".join([*others, *names[1:]])
-            lines.append(f"  {OUT} = {names[0]} -> {first} by {self.name}" + (f"({also})" if also else ""))
+            lines.append(f"pool {first}[{self.modules}] = {self.pools[first]}")
+            lines += [f"pool {each}[{first}] = {self.pools[each]}" for each in others]
+            lines.append(f"router {self.name} = {self.name}({arguments})")
+            also = ", ".join([*others, *inputs[1:]])
+            lines.append(f"{OUT} = {inputs[0]} -> {first} by {self.name}" + (f"({also})" if also else ""))
+            lines.append(f"output {OUT}")
         else:
-            head = names[0] if len(names) == 1 else f"({', '.join(names)})"
-            lines.append(f"  {results} = {head} -> {self.name}({arguments})")
-        lines += [f"  output {each}" for each in outputs]
+            head = inputs[0] if len(inputs) == 1 else f"({', '.join(inputs)})"
+            lines.append(f"{', '.join(results)} = {head} -> {self.name}({arguments})")
+            names = iter(_outputs(self.definition))
+            lines += _within(body, lambda each: _output(each, names))
         imported = "" if self.path is None else f'import {self.name} from "{self.path.name}"\n\n'
-        parameters = ", ".join(self._parameters())
-        body = "\n".join(lines)
-        return f"{imported}model {self.name}_alone({parameters}) {{\n{body}\n}}\n"
+        text = "\n".join(f"  {line}" for line in lines)
+        parameters = ", ".join(self._parameters(lines))
+        return f"{imported}model {self.name}_alone({parameters}) {{\n{text}\n}}\n"
 
-    def _parameters(self) -> Iterator[str]:
-        """The parameters that types of inputs speak of."""
-        read = {
-            tree.name for each in _inputs(self.definition) for tree in ast.walk(each.type) if isinstance(tree, ast.Name)
-        }
+    def _is_used(self, statement: ast.Input) -> bool:
+        """Whether an input is one of this use: what stands in a condition is where its type is given."""
+        return statement.reference.name in self.types or statement not in _conditional(self.definition)
+
+    def _input(self, statement: ast.Statement, fixed: int | None) -> str | None:
+        if not isinstance(statement, ast.Input) or not self._is_used(statement):
+            return None
+        return f"input {statement.reference.span.text}: {self._type(statement, fixed)}"
+
+    def _parameters(self, lines: Sequence[str]) -> Iterator[str]:
+        """The parameters that the model's own lines speak of."""
+        read = set(re.findall(r"[A-Za-z_]\w*", "\n".join(lines)))
         for parameter in self.definition.parameters:
             if parameter.name in self.constants and parameter.name in read:
                 yield f"{parameter.name}={format_value(self.constants[parameter.name])}"
@@ -154,16 +165,47 @@ def _inputs(definition: ast.Definition) -> list[ast.Input]:
     return [each for each in definition.body.every_statement() if isinstance(each, ast.Input)]
 
 
+def _conditional(definition: ast.Definition) -> list[ast.Statement]:
+    """The statements of a definition that stand in conditions."""
+    conditions = [each for each in definition.body.every_statement() if isinstance(each, ast.If)]
+    return [each for condition in conditions for body in condition.bodies for each in body.every_statement()]
+
+
+def _within(body: ast.Body, write: Callable[[ast.Statement], str | None]) -> Iterator[str]:
+    """What is written of statements, within the loops that they stand in."""
+    for statement in body.statements:
+        line = write(statement)
+        if line is not None:
+            yield line
+        inner = [each for own in statement.bodies for each in _within(own, write)]
+        if inner and isinstance(statement, ast.Loop):
+            loop = f"for {statement.variable} in {statement.domain.span.text} {{"
+            yield from (loop, *(f"  {each}" for each in inner), "}")
+        else:
+            yield from inner
+
+
 def _outputs(definition: ast.Definition) -> Iterator[str]:
-    """Names for the results of a block, each its own."""
+    """Names for the results of a block, in their order; members of a family are one result."""
+    names: dict[str, int] = {}
     taken = {each.reference.name for each in _inputs(definition)}
     for at, statement in enumerate(each for each in definition.body.every_statement() if isinstance(each, ast.Output)):
-        written = statement.reference or statement.value
-        name = getattr(written, "name", None) or OUT
-        while name in taken:
+        target = statement.reference or statement.value
+        family = getattr(target, "index", None) or isinstance(target, ast.Index)
+        name = getattr(target, "name", None) or getattr(getattr(target, "target", None), "name", None) or OUT
+        if name in taken or (name in names and not family):
             name = f"{name}_{at}"
-        taken.add(name)
+        names[name] = at
         yield name
+
+
+def _output(statement: ast.Statement, names: Iterator[str]) -> str | None:
+    """The line that gives out a result of a block."""
+    if not isinstance(statement, ast.Output):
+        return None
+    target, name = statement.reference or statement.value, next(names)
+    index = getattr(target, "index", None)
+    return f"output {name}" + (f"[{index.span.text}]" if index is not None else "")
 
 
 def source_name(text: BlockText) -> str:

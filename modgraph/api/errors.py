@@ -19,6 +19,13 @@ class NoSuchArgument(Diagnostic, code="MG871"):
     help = "{suggestion}"
 
 
+class NeedsParameters(Diagnostic, code="MG876"):
+    """Parameters of a block that have no default are given by name."""
+
+    message = '"{block}" needs values for its parameters: {names}'
+    help = 'for example: modgraph.block(PATH, "{block}", {example})'
+
+
 class NeedsPool(Diagnostic, code="MG872"):
     """A router sends tokens to the modules of a pool: `modgraph.block` takes what they are made of by the router's word
     for the pool, and how many."""

@@ -186,7 +186,7 @@ def test_a_block_prints_itself_like_its_spec(parts: Path) -> None:
 WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
     "an unknown block": ("swigl", {}, 'no block and no router "swigl".*did you mean "swiglu"'),
     "an unknown parameter": ("swiglu", {"dimm": 8}, 'no parameter and no input "dimm".*did you mean "dim"'),
-    "a missing parameter": ("swiglu", {}, "swiglu needs dim"),
+    "a missing parameter": ("swiglu", {}, "needs values for its parameters: dim"),
     "open sizes": ("pair", {"a": "float[3]"}, 'the sizes of b are open.*give the type, b="float'),
     "a router without a pool": ("mine", {}, 'routes to a pool "p", which is not given.*p="linear'),
     "a type that does not fit": ("swiglu", {"dim": 8, "x": "float[tokens, 7]"}, "input is float"),
@@ -204,3 +204,19 @@ def test_a_model_is_no_block(tmp_path: Path) -> None:
     (tmp_path / "net.mod").write_text("model net {\n  input x: float[4]\n  y = x -> relu\n  output y\n}\n")
     with pytest.raises(modgraph.ModgraphError, match=r"it is a model: modgraph.load"):
         modgraph.block(tmp_path / "net.mod", "net")
+
+
+def test_a_block_with_a_family_of_outputs_gives_them_in_order(tmp_path: Path) -> None:
+    (tmp_path / "mt_rmn.mod").write_text((Path(__file__).parents[2] / "specs/parts/mt_rmn.mod").read_text())
+    (tmp_path / "net.mod").write_text(
+        'import mt_rmn from "mt_rmn.mod"\n\nmodel net {\n  input x: float[time, 6]\n'
+        '  v = x -> mt_rmn(tasks=["a", "b"])\n  for k in ["a", "b"] {\n    output v[k]\n  }\n}\n'
+    )
+    model = modgraph.load(tmp_path / "net.mod").build(seed=2).eval()
+    block = modgraph.block(tmp_path / "mt_rmn.mod", "mt_rmn", tasks=["a", "b"], x="float[time, 6]").eval()
+    block.load_state_dict({name.removeprefix("v.mt_rmn."): each for name, each in model.state_dict().items()})
+    x = random(2, 4, 6)
+    expected = model(x)
+    for own, name in zip(block(x), ("v.a", "v.b"), strict=True):
+        torch.testing.assert_close(own, expected[name])
+    assert [*block.losses] == ["loss.encoder", "loss.decoders"]
