@@ -6,13 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import unquote, urlparse
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
+from pygls.uris import to_fs_path
 
 from modgraph.diagnostics import Report, Source
+from modgraph.elaboration import resolve_path
 from modgraph.lsp import convert
 from modgraph.lsp.analysis import Analysis, analyse
 from modgraph.lsp.fixes import find_fixes
@@ -42,8 +43,15 @@ Located = (
 
 
 def _path_of(uri: str) -> str:
-    parts = urlparse(uri)
-    return unquote(parts.path) if parts.scheme == "file" else uri
+    """The path of a file without links, as imports name it; of an unsaved text its URI."""
+    path = to_fs_path(uri) if uri.startswith("file:") else None
+    return uri if path is None else str(resolve_path(Path(path)))
+
+
+def _uri_of(path: str) -> str:
+    """The URI by which the editor knows a path."""
+    known_uris = (uri for uri in server.workspace.text_documents if _path_of(uri) == path)
+    return next(known_uris, None) or Path(path).as_uri()
 
 
 def _source_of(path: str) -> Source | None:
@@ -204,9 +212,7 @@ def on_definition(params: types.DefinitionParams) -> types.Location | None:
     span = definition(analysis, offset)
     if span is None:
         return None
-    same = span.source is analysis.source
-    uri = params.text_document.uri if same else Path(span.source.name).as_uri()
-    return types.Location(uri=uri, range=convert.range_of(span))
+    return types.Location(uri=_uri_of(span.source.name), range=convert.range_of(span))
 
 
 @server.feature(types.TEXT_DOCUMENT_REFERENCES)
@@ -216,7 +222,7 @@ def references(params: types.ReferenceParams) -> list[types.Location]:
     found = project.occurrence_at(analysis.source.name, offset)
     every = [] if found is None else project.references(found)
     wanted = (each for each in every if params.context.include_declaration or not each.declares)
-    return [types.Location(Path(each.span.source.name).as_uri(), convert.range_of(each.span)) for each in wanted]
+    return [types.Location(_uri_of(each.span.source.name), convert.range_of(each.span)) for each in wanted]
 
 
 @server.feature(types.TEXT_DOCUMENT_PREPARE_RENAME)
@@ -231,7 +237,7 @@ def rename(params: types.RenameParams) -> types.WorkspaceEdit:
     project, found = _occurrence(params)
     edits = _answer(partial(project.rename, found, params.new_name))
     changes = {
-        Path(path).as_uri(): [types.TextEdit(convert.range_of(each.span), text) for each, text in every]
+        _uri_of(path): [types.TextEdit(convert.range_of(each.span), text) for each, text in every]
         for path, every in edits.items()
     }
     return types.WorkspaceEdit(changes=changes)

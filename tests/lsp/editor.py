@@ -148,7 +148,9 @@ def apply(text: str, edits: Any) -> str:
     for edit in sorted(edits, key=lambda each: (each.range.start.line, each.range.start.character), reverse=True):
         start, end = edit.range.start, edit.range.end
         assert start.line == end.line, "a name lies on one line"
-        lines[start.line] = lines[start.line][: start.character] + edit.new_text + lines[start.line][end.character :]
+        units = lines[start.line].encode("utf-16-le")
+        before, after = units[: 2 * start.character], units[2 * end.character :]
+        lines[start.line] = before.decode("utf-16-le") + edit.new_text + after.decode("utf-16-le")
     return "\n".join(lines)
 
 

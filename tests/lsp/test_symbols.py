@@ -10,7 +10,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from modgraph import load
-from tests.lsp.editor import Editor, drive
+from tests.lsp.editor import Editor, apply, drive
 
 FFN = """block ffn(dim, hidden=8) {
   input x: float[tokens, dim]
@@ -184,5 +184,46 @@ def test_a_change_of_an_imported_file_is_seen(folder: Path) -> None:
         changed = types.FileEvent((folder / "ffn.mod").as_uri(), types.FileChangeType.Changed)
         editor.client.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams([changed]))
         assert "`block ffn(dim, hidden=9)`" in await editor.hovered("= ff")
+
+    drive(folder, work)
+
+
+def test_a_workspace_behind_a_link_is_one_workspace(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    link = tmp_path_factory.mktemp("links") / "specs"
+    link.symlink_to(folder)
+
+    async def work(editor: Editor) -> None:
+        await editor.write(NET)
+        found = {name for name, _ in await editor.references("= ff")}
+        assert found == {"ffn.mod", "net.mod", "other.mod"}
+        assert set(await editor.renamed("= ff", "mlp")) == found
+
+    drive(link, work)
+
+
+def test_a_text_that_no_file_has_yet_is_known_too(folder: Path) -> None:
+    text = "model m() {\n  input x: float[4]\n  y = x -> relu\n  output y\n}\n"
+
+    async def work(editor: Editor) -> None:
+        editor.uri = "untitled:Untitled-1"
+        await editor.write(text)
+        place = editor.at("  y")
+        found = await editor.client.text_document_rename_async(types.RenameParams(**place, new_name="z"))
+        assert found is not None and found.changes is not None
+        assert list(found.changes) == [editor.uri] and len(found.changes[editor.uri]) == 2
+
+    drive(folder, work)
+
+
+def test_places_count_letters_as_editors_do(folder: Path) -> None:
+    text = 'model m() { input x: float[4] z = x -> softmax(axis="😀") word = x -> relu output word }\n'
+
+    async def work(editor: Editor) -> None:
+        await editor.write(text)
+        place = editor.at("word")
+        place["position"].character += 1  # of the two units of the sign, Python counts one
+        found = await editor.client.text_document_rename_async(types.RenameParams(**place, new_name="name"))
+        assert found is not None and found.changes is not None
+        assert apply(text, found.changes[editor.uri]) == text.replace("word", "name")
 
     drive(folder, work)
