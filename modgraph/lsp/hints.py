@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
+from modgraph.diagnostics import Span
 from modgraph.elaboration import entities
 from modgraph.lsp.analysis import Analysis
 from modgraph.lsp.symbols import Kind, Occurrence
@@ -31,16 +33,23 @@ TOKEN_TYPES = (
 def type_hints(analysis: Analysis, start: int, end: int) -> Iterator[tuple[int, str]]:
     """The inferred type of each bound value between two offsets, and where to display it."""
     for tree in ast.walk(analysis.file) if analysis.file is not None else ():
-        if isinstance(tree, ast.Binding):
-            for reference in tree.references:
-                at = reference.span.end
-                if start <= at <= end and (found := _types(analysis, reference)):
-                    yield at, f": {found}"
+        places = list(_places(tree)) if tree.span.end >= start and tree.span.start <= end else []
+        yield from ((span.end, f": {found}") for span in places if (found := _types(analysis, span)))
 
 
-def _types(analysis: Analysis, reference: ast.Reference) -> str:
+def _places(tree: ast.Tree) -> Iterator[Span]:
+    """Names that a statement binds, and stages at the end of a line that goes on with an arrow."""
+    if isinstance(tree, ast.Binding):
+        yield from (reference.span for reference in tree.references)
+    if isinstance(tree, ast.Pipeline):
+        for stage, following in pairwise(tree.stages):
+            if "\n" in stage.span.source.text[stage.span.end : following.span.start]:
+                yield stage.span
+
+
+def _types(analysis: Analysis, span: Span) -> str:
     """The types of a value in all rounds, as far as they differ."""
-    values = analysis.values_of(reference.span)
+    values = analysis.values_of(span)
     types = dict.fromkeys(str(each.type) for each in values if isinstance(each, entities.Tensor))
     return " | ".join([*types][:MOST_TYPES]) + (" | …" if len(types) > MOST_TYPES else "")
 

@@ -104,6 +104,13 @@ class Project:
             if text is not None and symbol.name in text.source.text:
                 yield from (each for each in self.occurrences(path) if each.symbol == symbol)
 
+    def find_declaration(self, found: Occurrence) -> Occurrence | None:
+        """Where the symbol of an occurrence is declared: last before it, or else first."""
+        declared = [each for each in self.references(found) if each.declares]
+        before = [each for each in declared if each.span.source is found.span.source]
+        before = [each for each in before if each.span.start <= found.span.start]
+        return next(iter(before[-1:] or declared[:1]), None)
+
     def rename(self, found: Occurrence, new: str) -> dict[str, list[tuple[Occurrence, str]]]:
         """The texts to put in the place of each occurrence, by file. Raises `CannotRename`."""
         self.check_renamable(found)

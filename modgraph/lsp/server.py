@@ -209,7 +209,10 @@ def document_symbol(params: types.DocumentSymbolParams) -> list[types.DocumentSy
 @server.feature(types.TEXT_DOCUMENT_DEFINITION)
 def on_definition(params: types.DefinitionParams) -> types.Location | None:
     analysis, offset = _place(params)
-    span = definition(analysis, offset)
+    project = _project(params.text_document.uri)
+    found = project.occurrence_at(analysis.source.name, offset)
+    declared = None if found is None else project.find_declaration(found)
+    span = declared.span if declared is not None else definition(analysis, offset)
     if span is None:
         return None
     return types.Location(uri=_uri_of(span.source.name), range=convert.range_of(span))

@@ -101,7 +101,9 @@ def test_values_have_their_inferred_types(tmp_path: Path) -> None:
         assert hints["repeat layer[i] in 0..2 { hidden"] == ": float[3, 8]", "both rounds agree"
         graph = loads(TEXT).ir
         assert hints["y"] == f": {graph.type_of(graph.outputs['y'])}"
-        await editor.write(TEXT.replace("linear(width)\n", "linear(width + 2) -> "))
+        await editor.write(TEXT.replace("image -> linear(width)", "image -> linear(7)\n    -> linear(width)"))
+        hints = await editor.hints()
+        assert hints["hidden = image -> linear(7)"] == ": float[3, 7]", "behind a stage at the end of a line"
         assert "input image" not in await editor.hints()
 
     drive(tmp_path, work)

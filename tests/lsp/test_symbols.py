@@ -141,6 +141,21 @@ def test_references_are_found_in_every_file_that_imports(folder: Path) -> None:
     drive(folder, work)
 
 
+def test_a_definition_is_that_of_the_name_in_its_own_block(folder: Path) -> None:
+    text = FFN + "model m() {\n  input x: float[3, 4]\n  for i in 0..2 { x = x -> ffn(4) }\n  output x\n}\n"
+
+    async def work(editor: Editor) -> None:
+        await editor.write(text)
+        places = []
+        for before in ("  y = x", "  output x", "-> ffn", "linear(hid"):
+            found = await editor.client.text_document_definition_async(types.DefinitionParams(**editor.at(before)))
+            assert isinstance(found, types.Location)
+            places.append((found.range.start.line, found.range.start.character))
+        assert places == [(1, 8), (7, 18), (0, 6), (0, 15)]
+
+    drive(folder, work)
+
+
 def test_the_outline_lists_what_definitions_declare(folder: Path) -> None:
     async def work(editor: Editor) -> None:
         await editor.write(NET)
