@@ -12,6 +12,7 @@ SOUND = (
     "editors",
     "export",
     "grammar",
+    "modgraph/api",
     "modgraph/backends",
     "modgraph/cli",
     "modgraph/data",

@@ -32,7 +32,11 @@ class Block(nn.Module):
         super().__init__()
         inner = model.get_submodule(below) if below in dict(model.named_modules()) else nn.Module()
         inner = model if not below else inner
-        self._held = (program, model, f"{below}." if below else "")  # not a submodule, which would have other names
+        self._model_parts = (
+            program,
+            model,
+            f"{below}." if below else "",
+        )  # not a submodule, which would have other names
         for name in ("_parameters", "_buffers", "_modules"):
             self.__dict__[name] = getattr(inner, name)
         self._computed: dict[str, Tensor] = {}
@@ -40,7 +44,7 @@ class Block(nn.Module):
     @property
     def program(self) -> Program:
         """The spec that holds the block alone."""
-        return self._held[0]
+        return self._model_parts[0]
 
     @property
     def losses(self) -> dict[str, Tensor]:
@@ -61,7 +65,7 @@ class Block(nn.Module):
 
     def compute(self, *inputs: Tensor, routing: bool = True, **named: Tensor) -> Computed:
         """Outputs, losses and, with `routing`, what routers record, all by name."""
-        _, model, below = self._held
+        _, model, below = self._model_parts
         computed = model.compute(model.bind_inputs(inputs, named), losses=bool(model.graph.losses), routing=routing)
         short = below.rpartition(".")[0].rpartition(".")[2] + "."  # what records are called below, if anything
         losses = {name.removeprefix(below): value for name, value in computed.losses.items()}
@@ -71,24 +75,24 @@ class Block(nn.Module):
 
     def train(self, mode: bool = True) -> Self:
         """As for any module; where training ends, states take their pending values first."""
-        self._held[1].train(mode)
+        self._model_parts[1].train(mode)
         self.training = mode
         return self
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
         """As for any module, after states have taken their pending values."""
-        self._held[1].settle()
+        self._model_parts[1].settle()
         return super().state_dict(*args, **kwargs)
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
-        self._held[1].settle()
+        self._model_parts[1].settle()
         super()._load_from_state_dict(*args, **kwargs)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_computed": {}}  # losses of a call are no part of a copy
 
     def _get_name(self) -> str:
-        return "".join(word.capitalize() for word in self._held[0].ir.name.removesuffix("_alone").split("_"))
+        return "".join(word.capitalize() for word in self._model_parts[0].ir.name.removesuffix("_alone").split("_"))
 
 
 def block(path: str | Path | None, name: str, /, *, seed: int = 0, **given: Any) -> Block:
@@ -106,12 +110,12 @@ def block(path: str | Path | None, name: str, /, *, seed: int = 0, **given: Any)
     if not isinstance(path, str | Path | None) or not isinstance(name, str):
         what = type(name).__name__ if isinstance(path, str | Path | None) else type(path).__name__
         raise TypeError(f'block takes a path and a name, modgraph.block("parts.mod", "swiglu"), not {what}')
-    text = BlockText.read(path, name, _by_kind(given))
+    text = BlockText.read(path, name, _check_values(given))
     program = _load(text)
     return Block(program, program.build(seed=seed), "" if text.is_router else _path_of_use(program, text.name))
 
 
-def _by_kind(given: Mapping[str, Any]) -> dict[str, Any]:
+def _check_values(given: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments as a spec has them. Raises `TypeError` for what no spec has."""
     found: dict[str, Any] = {}
     for name, value in given.items():

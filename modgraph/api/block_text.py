@@ -84,7 +84,7 @@ class BlockText:
         lengths, all for None, and the others any length."""
         body, results = self.definition.body, dict.fromkeys(_outputs(self.definition))
         inputs = list(dict.fromkeys(each.reference.name for each in _inputs(self.definition) if self._is_used(each)))
-        lines = list(_within(body, lambda each: self._input(each, fixed)))
+        lines = list(_write_lines(body, lambda each: self._input(each, fixed)))
         arguments = ", ".join(f"{name}={format_value(value)}" for name, value in self.constants.items())
         if self.is_router:
             first, *others = self.pools
@@ -98,7 +98,7 @@ class BlockText:
             head = inputs[0] if len(inputs) == 1 else f"({', '.join(inputs)})"
             lines.append(f"{', '.join(results)} = {head} -> {self.name}({arguments})")
             names = iter(_outputs(self.definition))
-            lines += _within(body, lambda each: _output(each, names))
+            lines += _write_lines(body, lambda each: _output(each, names))
         imported = "" if self.path is None else f'import {self.name} from "{self.path.name}"\n\n'
         text = "\n".join(f"  {line}" for line in lines)
         parameters = ", ".join(self._parameters(lines))
@@ -171,13 +171,13 @@ def _conditional(definition: ast.Definition) -> list[ast.Statement]:
     return [each for condition in conditions for body in condition.bodies for each in body.every_statement()]
 
 
-def _within(body: ast.Body, write: Callable[[ast.Statement], str | None]) -> Iterator[str]:
+def _write_lines(body: ast.Body, write: Callable[[ast.Statement], str | None]) -> Iterator[str]:
     """What is written of statements, within the loops that they stand in."""
     for statement in body.statements:
         line = write(statement)
         if line is not None:
             yield line
-        inner = [each for own in statement.bodies for each in _within(own, write)]
+        inner = [each for own in statement.bodies for each in _write_lines(own, write)]
         if inner and isinstance(statement, ast.Loop):
             loop = f"for {statement.variable} in {statement.domain.span.text} {{"
             yield from (loop, *(f"  {each}" for each in inner), "}")

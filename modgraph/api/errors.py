@@ -44,7 +44,7 @@ class NeedsTypes(Diagnostic, code="MG873"):
 
 
 class NothingToLearnFrom(Diagnostic, code="MG874"):
-    """A program that was read from a string has no recipe beside it, which would name its data."""
+    """A program that was read from a string has no recipe next to it, which would name its data."""
 
-    message = 'there are no data to train "{name}" on: it was read from a string, and has no recipe beside it'
+    message = 'there are no data to train "{name}" on: it was read from a string, and has no recipe next to it'
     help = "give data, modgraph.train(program, data=dict(train=dataset)), or a recipe, modgraph.train(program, PATH)"
