@@ -1,1 +1,1 @@
-"""What a graph becomes: a torch module, an ONNX bundle."""
+"""Targets of compilation: a torch module, an ONNX bundle."""

@@ -21,7 +21,7 @@ from modgraph.types import TensorType
 BATCH = 2
 NUMBER = 4  # bytes of a number, at least
 SYMBOLIC_LENGTH = 8
-MANY = 4  # this many routes with equal facts share a line
+MANY = 4  # so many routes with equal facts share a line
 
 
 def compile_report(graph: Graph, model: Model) -> str:
@@ -49,7 +49,7 @@ def _count_numbers(type_: TensorType) -> int:
 
 
 def describe_routes(facts: Mapping[str, str], about: Mapping[str, str] | None = None, when: str = "") -> list[str]:
-    """A line for each route with its fact and `about` it; many routes with one fact share a line."""
+    """Write a line for each route with its fact and `about` it; many routes with one fact share a line."""
     names: dict[str, list[str]] = {}
     for name, fact in facts.items():
         names.setdefault(fact, []).append(name)
@@ -63,14 +63,14 @@ def describe_routes(facts: Mapping[str, str], about: Mapping[str, str] | None = 
 
 
 def _common_prefix(names: Sequence[str]) -> str:
-    """The common prefix of some names, in whole parts."""
+    """Find the common prefix of some names, in whole parts."""
     parts = [name.split(".") for name in names]
     begun = [of_all[0] for of_all in takewhile(lambda at: len(set(at)) == 1, zip(*parts, strict=False))]
     return ".".join([*begun, "…"])
 
 
 def _routes(graph: Graph) -> list[str]:
-    """The lowering of each route, and that in a bundle if it differs."""
+    """Find the lowering of each route, and that in a bundle if it differs."""
     here, exported = choices(graph), choices(apply_passes(graph, INFERENCE))
     facts, others, about = dict[str, str](), dict[str, str](), dict[str, str]()
     for name, (part, route) in routes_by_path(graph).items():
@@ -85,7 +85,7 @@ def _routes(graph: Graph) -> list[str]:
 
 
 def _explain_ungrouped(graph: Graph, route: RouteNode) -> str:
-    """Why the modules of a `grouped` route run one after another on accelerators too, if they do."""
+    """Explain why the modules of a `grouped` route run one after another on accelerators too, if they do."""
     pool = graph.pool_of(route)
     if route.lowering != "grouped":
         return ""
@@ -97,7 +97,7 @@ def _explain_ungrouped(graph: Graph, route: RouteNode) -> str:
 
 
 def _explain_dense(graph: Graph, route: RouteNode) -> str:
-    """Which op hides a choice behind the weights of a route, so that every module runs, if one does."""
+    """Name the op that hides a choice behind the weights of a route, so that every module runs."""
     weights = graph.inputs(route.name).get("weights")
     if weights is None or graph.declaration_of(route).chooses_along is not None:
         return ""
@@ -110,7 +110,7 @@ def _explain_dense(graph: Graph, route: RouteNode) -> str:
 
 
 def random_batch(model: Model, size: int = BATCH) -> dict[str, Tensor]:
-    """A random batch of the model's input and target types; a function of names and `size`."""
+    """Make a random batch of the model's input and target types; a function of names and `size`."""
     types = {**model.graph.input_types, **model.graph.target_types}
     bounds = {axis: min(SYMBOLIC_LENGTH, most) for axis, most in longest(model.graph).items()}
     lengths = defaultdict(lambda: SYMBOLIC_LENGTH, bounds)
@@ -119,7 +119,7 @@ def random_batch(model: Model, size: int = BATCH) -> dict[str, Tensor]:
 
 
 def random_values(type_: TensorType, size: int, lengths: Mapping[str, int], *seed: str | int) -> Tensor:
-    """Random values of a type; a function of seed and shape. Lengths range from zero to full."""
+    """Make random values of a type; a function of seed and shape. Lengths range from zero to full."""
     generator = generator_for(*seed)
     shape = [size, *(lengths[axis.name] if axis.size is None else axis.size for axis in type_.shape)]
     if type_.dtype == "length":

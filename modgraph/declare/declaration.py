@@ -70,8 +70,8 @@ class _Declared(FrozenData):
 class Declaration(_Declared, Registered):
     """Base of ops and routers."""
 
-    synonyms: ClassVar[tuple[str, ...]] = ()  # other words of the field, for suggestions
-    example: ClassVar[str]  # the body of a small model that uses it once
+    synonyms: ClassVar[tuple[str, ...]] = ()  # synonyms in the field, for suggestions
+    example: ClassVar[str]  # the body of a small model with one use
     operands: ClassVar[tuple[Operand, ...]] = (Operand("x", "..."),)
     variadic: ClassVar[bool] = False
     takes_names: ClassVar[bool] = False  # any name is an argument; the setting `names` holds each name and its value

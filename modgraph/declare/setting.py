@@ -145,7 +145,7 @@ class Configurable:
         return found
 
     def with_extent(self, axis: str, size: int | None) -> Self:
-        """The same with another size for the axis of a name, where a setting says how long that is."""
+        """Return a copy with another size for a named axis, if a setting has its length."""
         extents = ((name, known.bounds.get("extent")) for name, known in self.settings().items())
         found = {name: size for name, of in extents if of and getattr(self, of) == axis}
         return dataclasses.replace(typing.cast(Any, self), **found) if found else self
@@ -190,4 +190,4 @@ def positions_of(axes: tuple[int | str, ...], type_: TensorType, who: str) -> li
 
 def axis_setting(default: int) -> Any:
     """Declare the setting for the axis that an op works along."""
-    return setting(default, max=-1, axis=True, doc="which axis, by name or counted from the last: -1, -2, …")
+    return setting(default, max=-1, axis=True, doc="the axis, by name or counted from the last: -1, -2, …")

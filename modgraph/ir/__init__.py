@@ -1,4 +1,4 @@
-"""The one typed graph that every stage after the parser reads."""
+"""The typed graph that every stage after the parser reads."""
 
 from modgraph.ir.analysis.comparisons import (
     Compared,

@@ -1,4 +1,4 @@
-"""Edits of a graph as values, which a training applies to its model, logs, replays and inverts."""
+"""Edits of a graph as values. A training applies them to its model, logs, replays and inverts them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Shrink(Grow, kind="shrink"):
 
 @dataclass(frozen=True)
 class Freeze(Edit, kind="freeze"):
-    """Freeze all weights, and count nothing as added.
+    """Freeze all weights, and reset the numbers of added places to zero.
 
     Weights whose names match a pattern of `but` still train, and additions to the pools and targets in `keeps` still
     count.
@@ -205,7 +205,7 @@ def grow(graph: Graph, axis: str, by: int) -> Graph:
 
 
 def _with_class_weights(node: OpNode, part: Part, classes: Axis, by: int) -> OpNode:
-    """An op along a longer axis. Class weights of added classes are 1."""
+    """Fit an op to a longer axis. Class weights of added classes are 1."""
     assert classes.size is not None
     op = node.op.with_extent(classes.name, classes.size + by)
     given: tuple[float, ...] = getattr(op, "class_weights", ())
@@ -220,13 +220,13 @@ def _with_class_weights(node: OpNode, part: Part, classes: Axis, by: int) -> OpN
 
 
 def class_axes(graph: Graph) -> dict[str, Axis]:
-    """The named axes of classes, by name."""
+    """List the named axes of classes."""
     axes = (type_.classes for type_ in graph.target_types.values())
     return {axis.name: axis for axis in axes if axis is not None and axis.name}
 
 
 def _weights(graph: Graph) -> Iterator[GraphWeight]:
-    """The weights of every node, in scans and pools too; shared ones repeat."""
+    """List the weights of every node, in scans and pools too; shared ones repeat."""
     for part in graph.parts():
         for node in part.graph:
             if not isinstance(node, ScanNode):

@@ -1,10 +1,10 @@
-"""What is said of a graph that is none."""
+"""Errors of invalid graphs."""
 
 from __future__ import annotations
 
 
 class InvalidGraph(ValueError):
-    """A graph that is not what its declarations say; `node` and `field` tell where, if it is in one place."""
+    """A graph that contradicts its declarations. `node` and `field` locate the fault, if it has one place."""
 
     def __init__(self, reason: str, node: str = "", field: str = "") -> None:
         where = [f'node "{node}"'] * bool(node) + [f'field "{field}"'] * bool(field)
@@ -15,10 +15,10 @@ class InvalidGraph(ValueError):
 
 
 class UnreadableGraph(InvalidGraph):
-    """What is stored describes no graph that this version knows."""
+    """Stored data that describe no graph of this version."""
 
 
 def ask(holds: bool, reason: str, node: str = "", field: str = "") -> None:
-    """Raises `InvalidGraph` for the reason where something does not hold."""
+    """Raise `InvalidGraph` with the reason unless a condition is true."""
     if not holds:
         raise InvalidGraph(reason, node, field)

@@ -43,7 +43,8 @@ def with_regions(node: Node, regions: tuple[Region, ...]) -> Node:
 
 
 def scan_types(scan: ScanNode, time: Axis) -> tuple[TensorType, ...]:
-    """The types of a scan's results over a time axis. Raises `Misfit` if a state's next value changes its type."""
+    """Infer the types of a scan's results over a time axis. Raises `Misfit` if a state's next value changes its
+    type."""
     region = scan.region
     for state, following in zip(scan.states, scan.following, strict=True):
         before, after = region.graph[state].types[0], region.graph.type_of(following)
@@ -62,7 +63,7 @@ class Part:
     place: str = ""
 
     def outside(self, inside: Result) -> Result:
-        """The result outside for a result inside: of a scan, the one that stacks it."""
+        """Find the outer result for a result of a region; a scan has one that stacks it."""
         return inside if self.scan is None else Result(self.scan.name, self.scan.stacked.index(inside))
 
     def decisions(self, router: str | None = None) -> list[Decision]:
@@ -75,7 +76,7 @@ class Part:
         return facts_of(self.graph.pool_of(route), in_scan=self.scan is not None)
 
     def lowering_of(self, route: RouteNode) -> Lowering:
-        """The lowering of a route; its definition if the router offers none of that name."""
+        """Find the lowering of a route; its definition if the router offers none of that name."""
         router = self.graph.declaration_of(route)
         found = (each for each in router.lowerings(self.facts_of(route)) if each.name == route.lowering)
         return next(found, router.reference_lowering)

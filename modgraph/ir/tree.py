@@ -34,7 +34,7 @@ class Body:
 
 
 def body_of(graph: Graph, base: Call | None = None) -> Body:
-    """The bodies of a graph, or of the region of a node within the call `base`.
+    """Group the nodes of a graph, or of the region of a node within the call `base`, into bodies.
 
     Inputs and targets stand before the call that declares them. If the nodes of a call are no longer contiguous, they
     belong to the surrounding body. A module that is used twice declares its pool in both uses.
@@ -98,7 +98,7 @@ def _may_move(node: Node) -> bool:
 
 
 def _around(nodes: list[Node], chains: dict[str, Chain]) -> Iterator[Chain]:
-    """The calls that are open at each movable node: those that both the node before and the one after stand in."""
+    """Find the open calls at each movable node: those that contain both the node before and the node after it."""
     may_move = [_may_move(node) for node in nodes]
     after: list[Chain] = [()] * (len(nodes) + 1)
     for at in range(len(nodes) - 1, -1, -1):
@@ -117,10 +117,10 @@ def _around(nodes: list[Node], chains: dict[str, Chain]) -> Iterator[Chain]:
 
 
 def _chains(graph: Graph, base: Call | None) -> dict[str, Chain]:
-    """The calls that contain each node, as long as their nodes are contiguous."""
+    """Find the calls that contain each node, as long as their nodes are contiguous."""
     known: dict[Call | None, Chain] = {None: ()}
     for within in {node.within for node in graph} - {None}:
-        calls = [*within.chain()] if within else []  # from the inside
+        calls = [*within.chain()] if within else []  # innermost first
         inner = calls if base is None else calls[: calls.index(base)] if base in calls else []
         known[within] = tuple(reversed(inner))
     chains = {node.name: () if isinstance(node, InputNode | TargetNode) else known[node.within] for node in graph}

@@ -42,7 +42,7 @@ class GraphWeight:
 
 
 def weights_of(graph: Graph) -> list[GraphWeight]:
-    """Every weight and buffer once, in the order of the graph."""
+    """List every weight and buffer once, in the order of the graph."""
     found: dict[str, GraphWeight] = {}
     for node in graph:
         for weight in node_weights(graph, node):
@@ -51,7 +51,7 @@ def weights_of(graph: Graph) -> list[GraphWeight]:
 
 
 def node_weights(graph: Graph, node: Node) -> Iterator[GraphWeight]:
-    """The weights and buffers of one node of a graph."""
+    """List the weights and buffers of one node of a graph."""
     match node:
         case OpNode():
             yield from _declaration_weights(graph.signature(node), node.name, node.owner, node.initial, node.frozen)
@@ -67,7 +67,8 @@ def node_weights(graph: Graph, node: Node) -> Iterator[GraphWeight]:
 def _declaration_weights(
     signature: Signature, place: str, owner: str, initial: Initial | None, frozen: bool
 ) -> Iterator[GraphWeight]:
-    """The weights of one declaration, with its owner as prefix; `initial` replaces the initialiser of the first."""
+    """List the weights of one declaration, with its owner as prefix; `initial` replaces the initialiser of the
+    first."""
     axes = signature.weight_axes()
     for at, weight in enumerate(signature.declaration.all_weights()):
         start = initial if initial and not at else weight.initial
@@ -77,7 +78,7 @@ def _declaration_weights(
 
 
 def _pool_weights(pool: PoolNode) -> Iterator[GraphWeight]:
-    """`pool.3.linear.weight` for each module, `pool.shared.…` for weights that a homogeneous pool shares.
+    """List `pool.3.linear.weight` for each module, `pool.shared.…` for weights that a homogeneous pool shares.
 
     A nested pool shares weights within one outer module.
     """
@@ -104,5 +105,5 @@ def _pool_weights(pool: PoolNode) -> Iterator[GraphWeight]:
 
 
 def join_name(owner: str, name: str) -> str:
-    """The absolute name of a weight; a learned array has the name of its declaration."""
+    """Join the absolute name of a weight; a learned array has the name of its declaration."""
     return f"{owner}.{name}" if name else owner

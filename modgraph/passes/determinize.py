@@ -26,7 +26,7 @@ from modgraph.routers import Router
 
 @dataclass(frozen=True)
 class Determinize(Pass):
-    """Remove what only training does: dropout, noise, sampling and capacity, and the nodes that only these read.
+    """Remove what only training needs: dropout, noise, sampling and capacity, and the nodes that only these read.
 
     Decisions keep the records of their last round.
     """
@@ -82,7 +82,7 @@ def deterministic() -> Rule:
 
 
 def _zeros(graph: Graph) -> set[Result]:
-    """The results of a graph that are zero in inference: noise, and products with it."""
+    """Find the results of a graph that are zero in inference: noise, and products with it."""
     found: set[Result] = set()
     for node in graph.nodes_of(OpNode):
         operands = [*graph.inputs(node.name).values()]

@@ -42,7 +42,7 @@ def fold_node(node: Node, part: Part) -> Change:
 
 
 def _find_equal_operand(node: OpNode, graph: Graph) -> Result | None:
-    """The operand that equals the result of an op in numbers and type, if any."""
+    """Find the operand that equals the result of an op in numbers and type, if any."""
     inputs, op = [*graph.inputs(node.name).values()], node.op
     if len(inputs) != 1 or graph.lengths(node.name) or graph.type_of(inputs[0]) != node.types[0]:
         return None
@@ -52,7 +52,7 @@ def _find_equal_operand(node: OpNode, graph: Graph) -> Result | None:
 
 
 def _constant(node: OpNode, graph: Graph) -> tuple[Result, Constant] | None:
-    """A value with the batch size, and the constant that an op computes; None if it computes no constant."""
+    """Find a value with the batch size, and the constant that an op computes; None if it computes no constant."""
     number = _number(node, graph)
     shape = node.types[0].shape
     if number is None or graph.lengths(node.name) or any(axis.size is None for axis in shape):
@@ -68,7 +68,7 @@ def _constant(node: OpNode, graph: Graph) -> tuple[Result, Constant] | None:
 
 
 def _number(node: Node, graph: Graph) -> float | None:
-    """The number at every place of a node's value; None if its numbers differ or are unknown."""
+    """Find the number at every place of a node's value; None if its numbers differ or are unknown."""
     if not isinstance(node, OpNode) or len(inputs := [*graph.inputs(node.name).values()]) != 1:
         return None
     source = graph[inputs[0].node]

@@ -28,7 +28,7 @@ class InferenceOnly(Pass):
 
 
 def _keep(graph: Graph, decisions: Set[str]) -> tuple[dict[str, Change], set[Result]]:
-    """The replacements of the nodes that outputs and `decisions` need, by name; and the results that are live."""
+    """Find the replacements of the nodes that outputs and `decisions` need, by name, and the live results."""
     kept: dict[str, Change] = {}
     live: set[Result] = set()
     for node in reversed(list(graph)):  # sources come first, so users come before them here

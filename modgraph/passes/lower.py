@@ -61,7 +61,8 @@ class Lower(Pass):
 
 
 def routes_by_path(graph: Graph) -> dict[str, tuple[Part, RouteNode]]:
-    """Every route by its path, in modules of pools below theirs; without routes that only compute messages."""
+    """Find every route by its path, routes in modules of pools below theirs; without routes that only compute
+    messages."""
     parts = [("", part) for part in graph.parts()]
     parts += [(f"{path}.", Part(region.graph)) for path, region in graph.modules()]
     routes = ((path, part, route) for path, part in parts for route in part.graph.nodes_of(RouteNode))

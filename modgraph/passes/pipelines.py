@@ -30,7 +30,7 @@ PIPELINES: Mapping[str, tuple[Pass, ...]] = MappingProxyType({"training": TRAINI
 
 
 def export_pipeline(routing: bool, novelty: bool, left_out: Iterable[str] = ()) -> tuple[Pass, ...]:
-    """The passes from a trained graph to that of a bundle without the outputs `left_out`.
+    """Build the passes from a trained graph to that of a bundle without the outputs `left_out`.
 
     With `novelty`, records of novelty become outputs; otherwise they stay among the records if `routing`, or go.
     """
@@ -40,19 +40,19 @@ def export_pipeline(routing: bool, novelty: bool, left_out: Iterable[str] = ()) 
 
 
 def training_passes(lowering: str | None = None, asked: Iterable[Result] = ()) -> tuple[Pass, ...]:
-    """`TRAINING` with a requested lowering, and with results `asked` of the model besides its own."""
+    """Build `TRAINING` with a requested lowering, and with further results `asked` of the model."""
     given = {"lower": Lower(lowering), "prune": Prune(frozenset(result.node for result in asked))}
     return tuple(given.get(each.name, each) for each in TRAINING)
 
 
 def pipeline_behind(bundle: Graph, left_out: Iterable[str] = ()) -> tuple[Pass, ...]:
-    """The passes that made the graph of a bundle without the outputs `left_out`."""
+    """Build the passes that made the graph of a bundle without the outputs `left_out`."""
     records = novelties(bundle)
     return export_pipeline(bool(records), bool(records.keys() & bundle.outputs.keys()), left_out)
 
 
 def up_to(name: str) -> tuple[Pass, ...]:
-    """A pipeline up to one of its passes, named `PIPELINE.PASS`, or `PASS` of the inference pipeline.
+    """Cut a pipeline after one of its passes, named `PIPELINE.PASS`, or `PASS` of the inference pipeline.
 
     Raises `KeyError` for an unknown name.
     """

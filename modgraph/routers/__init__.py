@@ -1,4 +1,4 @@
-"""The routers of the language: one declaration for each, without torch."""
+"""The routers of the language, one declaration each, without torch."""
 
 from modgraph.routers.choice import GATHERED, MASKED
 from modgraph.routers.router import DEFINITION, Lowering, PoolFacts, PoolTypes, Router, RouterFacts, RouterText

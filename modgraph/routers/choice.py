@@ -47,10 +47,10 @@ def choice_lowerings(pool: PoolFacts) -> tuple[Lowering, ...]:
 
 
 class TokenChoice(Router, name="chosen", synonyms="hard_routing"):
-    """Send each token to the modules of a choice, times its weights; weights outside the choice count as zero.
+    """Send each token to the modules of a choice, times its weights. Weights outside the choice count as zero.
 
-    `x -> pool by w` means this where w is a value times a `top_k` over the modules, or a `masked_softmax` among them.
-    Messages and results of any rank are routed as vectors.
+    `x -> pool by w` means this router if w is a value times a `top_k` over the modules, or a `masked_softmax` over
+    them. Messages and results of any rank are routed as vectors.
     """
 
     example = (
@@ -63,9 +63,9 @@ class TokenChoice(Router, name="chosen", synonyms="hard_routing"):
     reference = CHOICE
     takes_one = True
 
-    k: int = setting(1, min=1, doc="modules for each token")
+    k: int = setting(1, min=1, doc="number of modules per token")
     straight: bool = setting(False, doc="weights outside the choice get a gradient too")
-    record_choice: bool = setting(True, doc="record the choice; false if the router that made it does")
+    record_choice: bool = setting(True, doc="record the choice; false if the router that made it records it")
 
     records: ClassVar[Any] = RecordsOf(lambda router: OF_CHOICE if router.record_choice else (), otherwise=OF_CHOICE)
 
@@ -100,9 +100,10 @@ class TokenChoice(Router, name="chosen", synonyms="hard_routing"):
 
 
 class ExpertChoice(TokenChoice, name="chosen_senders", synonyms="expert_choice"):
-    """Send each module the k tokens of a choice, times its weights; weights outside the choice count as zero.
+    """Send each module the k tokens of a choice, times its weights. Weights outside the choice count as zero.
 
-    `x -> pool by w` means this where w is a value times a `top_k` over the tokens (expert choice: Zhou et al., 2022).
+    `x -> pool by w` means this router if w is a value times a `top_k` over the tokens (expert choice: Zhou et al.,
+    2022).
     """
 
     example = (
@@ -118,7 +119,7 @@ class ExpertChoice(TokenChoice, name="chosen_senders", synonyms="expert_choice")
         return min(self.k, int(self.count_tokens(signature))) * size
 
     def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
-        return super().lowerings(replace(pool, gathers=False))  # a token may be chosen by every module
+        return super().lowerings(replace(pool, gathers=False))  # several modules may choose one token
 
 
 def _width(type_: TensorType) -> Axis:

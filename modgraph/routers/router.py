@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 from modgraph.declare import Declaration, Record, Registry, Signature
 from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, require_distinct, shapes_meet
 
-DEFINITION = "message_passing"  # the lowering that all others must equal
+DEFINITION = "message_passing"  # the lowering that defines all others
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class RouterText:
 class RouterFacts:
     """Facts of a router that traces, losses and exports read.
 
-    `one_for_each` says what a route's value has vectors for. `chooses_along` is the axis of the choice; None if every
-    module takes part. `k` bounds the modules that a token reaches; 0 is no bound. `balanced` routers want a balance
-    loss; `draws` says that the choice is random.
+    `one_for_each` names the axis for whose places a route's value has vectors. `chooses_along` is the axis of the
+    choice; None if every module takes part. `k` bounds the modules that a token reaches; 0 is no bound. `balanced`
+    routers need a balance loss; `draws` means that the choice is random.
     """
 
     one_for_each: Literal["sender", "module", "pair"] = "sender"
@@ -49,7 +49,7 @@ class RouterFacts:
 
 @dataclass(frozen=True)
 class PoolFacts:
-    """What a router may know of its pool when it offers lowerings."""
+    """Facts of a pool from which a router derives its lowerings."""
 
     size: int
     affine: bool
@@ -118,7 +118,9 @@ class Router(Declaration):
     registry: ClassVar[Registry[Router]] = Registry("router")
 
     results = ("... N V",)
-    one_for_each: ClassVar[Literal["sender", "module", "pair"]] = "sender"  # a route's value has vectors for these
+    one_for_each: ClassVar[Literal["sender", "module", "pair"]] = (
+        "sender"  # the axis for whose places a route's value has vectors
+    )
     records: ClassVar[tuple[Record, ...]] = ()
     reference: ClassVar[str]
     chooses_along: ClassVar[Literal["modules", "senders"] | None] = "modules"  # None: every module takes part
@@ -152,14 +154,15 @@ class Router(Declaration):
         return tokens.shape[:split]
 
     def _drop_token_axis(self, results: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        """The results for a single token: its value has no axis of tokens."""
+        """Drop the axis of tokens from the results for a single token."""
         value, *records = results
         if self.one_for_each == "sender":
             value = value.with_shape((*value.shape[:-2], value.shape[-1]))
         return (value, *records)
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        """The types of the value and of the records. An axis of tokens that is the axis of modules loses its name."""
+        """Infer the types of the value and of the records. An axis of tokens that is the axis of modules loses its
+        name."""
         modules, results = axes["M"], []
         for pattern in (*self.results, *(record.axes for record in self.records)):
             shape = axes.list_axes(pattern)
@@ -169,23 +172,23 @@ class Router(Declaration):
         return tuple(results)
 
     def count_tokens(self, signature: Signature) -> Any:
-        """The number of tokens of a route, without outer axes."""
+        """Count the tokens of a route, without outer axes."""
         return signature.axes.resolve("N")
 
     def deterministic(self) -> Router:
-        """This router for inference: without noise, sampling and capacity."""
+        """Return this router for inference: without noise, sampling and capacity."""
         return self
 
     def active_modules(self, size: int) -> int:
-        """How many of a pool's modules one token reaches."""
+        """Count the modules that one token reaches."""
         return size
 
     def active_messages(self, signature: Signature, size: int) -> int:
-        """How many messages one decision sends through a pool of this size, without outer axes."""
+        """Count the messages of one decision through a pool of this size, without outer axes."""
         return int(self.count_tokens(signature)) * self.active_modules(size)
 
     def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
-        """The lowerings of a route over this pool, best first."""
+        """List the lowerings of a route over this pool, best first."""
         return (self.reference_lowering,)
 
     @property
@@ -194,5 +197,5 @@ class Router(Declaration):
 
 
 def definition(route: str) -> Lowering:
-    """The lowering that all others must equal, by the import path of its torch module."""
+    """The lowering that defines all others, by the import path of its torch module."""
     return Lowering(DEFINITION, route, "torch_geometric message passing, the definition")

@@ -14,10 +14,9 @@ MODULE = "m"  # the letter of the axis of modules; other axes get other letters
 
 
 class EveryModule(Router, name="every_module", synonyms="all dense ensemble soft"):
-    """Apply every module of a pool; `x -> pool` means this without a router.
+    """Apply every module of a pool: `x -> pool` without a router.
 
-    The result has an axis of modules before each message. A value that already has that axis is dealt row by row:
-    module j gets row j.
+    The result has an axis of modules before each message. If the value already has that axis, module j gets row j.
     """
 
     example = "input x: float[5, 6] pool p[3] = linear(4) y = x -> p output y"
@@ -104,7 +103,7 @@ class Weighted(Router, name="weighted", synonyms="weighted_sum soft_routing"):
     def _align(
         self, pool: PoolTypes, tokens: Shape, weights: TensorType
     ) -> tuple[list[str], list[str], dict[str, Axis]]:
-        """Letters for the axes of tokens and of weights, equal for aligned axes, and the axes by letter.
+        """Assign letters to the axes of tokens and of weights, equal for aligned axes; return also the axes by letter.
 
         Raises `Misfit`.
         """

@@ -30,11 +30,11 @@ Batch = dict[str, Tensor]
 
 AXES = {"modules": -1, "senders": -2}
 CLOSE = 1e-5  # a gap between scores below which rounding may decide
-ROUNDS = 4  # of replacing examples with close calls; the rest is compared anyway
+ROUNDS = 4  # relative number of extra examples that may replace close calls; the rest is compared anyway
 
 
 def choices_of(graph: Graph) -> dict[str, Decision]:
-    """The decisions of routers that choose, in scans too, by the full name of the record of their choice."""
+    """Find the decisions of routers that choose, in scans too, by the full name of the record of their choice."""
     choosing = (each for each in graph.decisions() if each.facts.chooses_along is not None)
     return {f"{each.label}.{name}": each for each in choosing if (name := each.record_as(*CHOICES)) is not None}
 
@@ -60,7 +60,7 @@ class Decisions:
     def clear_calls(
         self, examples: Examples, size: int, lengths: Lengths, inside: bool = False
     ) -> tuple[Batch, Computed]:
-        """A batch of examples without close calls, and the model's results for it.
+        """Find a batch of examples without close calls, and the model's results for it.
 
         Examples with close calls are replaced and counted; with `inside`, also those of nested pools.
         """

@@ -22,7 +22,7 @@ Arrays = Mapping[str, NDArray[Any]]
 Lengths = Mapping[str, int]  # of axes of any length
 
 SAMPLE = 64
-SHORT, LONG = 5, 8  # of the first axis of any length; each further one is a little longer
+SHORT, LONG = 5, 8  # the first length; each further axis is a little longer
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ def _names(given: Mapping[str, Any], types: Mapping[str, TensorType], what: str)
     """A name for each value of some inputs or targets. Raises `ModgraphError`."""
     found = {name: [*map(str, names)] for name, names in given.items() if name in types}
     for name, names in found.items():
-        if types[name].of:  # classes that are still to come have names already
+        if types[name].of:  # classes of later tasks already have names
             names = found[name] = names[: types[name].size]
         if types[name].size != len(names):
             reason = f'the description names {len(names)} {what} of "{name}", which is {types[name]}'

@@ -19,7 +19,7 @@ from torch.onnx._internal.exporter._torchlib._torchlib_registry import get_torch
 OPSET = 20
 op: Any = onnxscript.opset20
 aten = torch.ops.aten
-ELSEWHERE = ("internal::", "torchvision::")  # namespaces of functions for no operator of torch itself
+ELSEWHERE = ("internal::", "torchvision::")  # namespaces of functions that implement no operator of torch itself
 
 
 class Operators(ONNXRegistry):

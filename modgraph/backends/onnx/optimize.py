@@ -1,8 +1,8 @@
-"""onnxscript's optimisation of a traced graph, with rules that drop an operation only where it does nothing at all;
-and what no output needs is left out, inside scans too.
+"""Optimises a traced graph by onnxscript's rules, and removes what no output needs, in scans too.
 
-Its own rules take any constant up to 1e-8 for zero and any within 1e-5 of one for one, so that `h / (h + 1e-9)` becomes
-0 / 0, and `1.000005 * h` becomes h.
+A rule drops an operation only if the operation has no effect at all. onnxscript's own rules take any constant up to
+1e-8 for zero and any within 1e-5 of one for one, so that `h / (h + 1e-9)` would become 0 / 0, and `1.000005 * h` would
+become h.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROUNDS = 2
 
 
 def optimize(model: onnx_ir.Model) -> None:
-    """Fold constants, drop what does nothing or is not used, and compute equal things once; in place."""
+    """Fold constants, drop operations without effect or use, and merge equal ones; in place."""
     common.InlinePass()(model)
     for _ in range(ROUNDS):
         fold_constants(model, onnx_shape_inference=True)
@@ -38,7 +38,7 @@ def trim(model: onnx_ir.Model) -> None:
 
 
 def _trim_scan(graph: onnx_ir.Graph, node: onnx_ir.Node) -> None:
-    """A scan gives one stacked result for each output of its body after the states."""
+    """Trim a scan. It has one stacked result for each output of its body after the states."""
     states = len(node.inputs) - node.attributes["num_scan_inputs"].as_int()
     kept = [at for at, value in enumerate(node.outputs) if at < states or value.uses() or value in graph.outputs]
     body = node.attributes["body"].as_graph()
@@ -58,7 +58,7 @@ def _trim_scan(graph: onnx_ir.Graph, node: onnx_ir.Node) -> None:
 
 
 class AtItsEnd:
-    """A rule that is tried only at nodes of the kind that its pattern ends with, where it would be at every node."""
+    """A rule that is tried only at nodes of the kind that ends its pattern, instead of at every node."""
 
     def __init__(self, rule: RewriteRule) -> None:
         self.rule = rule

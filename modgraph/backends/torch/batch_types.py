@@ -24,7 +24,7 @@ class BatchTypes:
     model: str
     inputs: Mapping[str, TensorType]
     targets: Mapping[str, TensorType]
-    others: frozenset[str]  # other names in a batch: forced choices of draws, lengths that no node reads
+    others: frozenset[str]  # further names of a batch: forced choices of draws, lengths that no node reads
     labels: Mapping[str, TargetLabels]  # of targets, and of inputs the same: which of their numbers count
     longest: Mapping[str, int]
 
@@ -84,7 +84,7 @@ class BatchTypes:
         return f'{self.model}: the {"input" if name in self.inputs else "target"} "{name}" is {type_}'
 
     def _misfit(self, name: str, type_: TensorType, value: Tensor, sizes: Sizes) -> str | None:
-        """The end of the message for a value with wrong axes; None where they fit."""
+        """Return the end of the message for a value with wrong axes; None if the axes fit."""
         if value.dim() != len(type_.shape) + 1:
             one = [axis.size or length for axis, length in zip(type_.shape, value.shape, strict=False)]
             return f"; for one example: {name}[None]" if one == [*value.shape] else ""

@@ -27,7 +27,7 @@ def resolve(path: str) -> Any:
     home, _, name = path.rpartition(".")
     try:
         return getattr(import_module(home), name)
-    except Exception as error:  # code of others, which can fail in any way
+    except Exception as error:  # foreign code, which can fail in any way
         if home.partition(".")[0] in ("modgraph", "torch"):
             raise
         package = path.partition(".")[0]
@@ -108,7 +108,7 @@ class Namespace(nn.Module):
                     inner.sort(ranks, f"{places[each]}.")
 
     def lookup(self, path: str) -> Any:
-        """The module or tensor under a dotted path of names."""
+        """Find the module or tensor under a dotted path of names."""
         here: Any = self
         for name in attribute_path(self, path).split("."):
             here = getattr(here, name)
@@ -126,12 +126,12 @@ class Namespace(nn.Module):
 
 
 def attribute(module: nn.Module, name: str) -> str:
-    """The attribute of a module for a name."""
+    """Find the attribute of a module for a name."""
     return module.renamed.get(name, name) if isinstance(module, Namespace) else name
 
 
 def attribute_path(root: nn.Module, path: str) -> str:
-    """The dotted path of attributes for a dotted path of names."""
+    """Find the dotted path of attributes for a dotted path of names."""
     found, here = list[str](), root
     for name in path.split("."):
         found.append(attribute(here, name))
@@ -140,7 +140,8 @@ def attribute_path(root: nn.Module, path: str) -> str:
 
 
 def build_shared(pool: PoolNode) -> Namespace | None:
-    """The modules that the modules of a pool share, by the owner of their weights in the region; None without any."""
+    """Build the modules that the modules of a pool share, by the owner of their weights in the region; None without
+    any."""
     shared = Namespace()
     if not pool.is_homogeneous:
         return None
@@ -153,7 +154,7 @@ def build_shared(pool: PoolNode) -> Namespace | None:
 
 
 def expert_module(region: Graph, node: OpNode, shared: Namespace | None) -> Any:
-    """The torch module of one op of a pool's module; if the op shares weights, only its own part."""
+    """Build the torch module of one op of a pool's module; if the op shares weights, only its own part."""
     signature = region.signature(node)
     if shared is None or not any(weight.shared for weight in node.op.all_weights()):
         return construct(signature)
@@ -170,7 +171,8 @@ def show(module: nn.Module) -> str:
 
 
 def entries(module: nn.Module) -> list[tuple[str, str]]:
-    """The entries directly below a module, by names; equal rounds are one entry, in which `#` stands for the key."""
+    """List the entries directly below a module, by names; equal rounds are one entry, in which `#` stands for the
+    key."""
     call = getattr(module, "call", None)
     members, key = (call.members, call.key) if isinstance(call, Call) else ((), None)
     same: dict[tuple[str, str], list[str]] = {}

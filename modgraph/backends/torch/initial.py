@@ -1,4 +1,4 @@
-"""Fresh weights: each a function of the seed and its own name, so that no weight depends on another's existence."""
+"""Fresh weights. Each is a function of the seed and its own name, so other weights do not affect it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from modgraph.ir import Graph, GraphWeight, weights_of
 
 
 def generator_for(*parts: object) -> torch.Generator:
-    """A random generator derived from what it is for: a seed, a step, a name."""
+    """Make a random generator from its purpose: a seed, a step, a name."""
     digest = hashlib.sha256("\0".join(map(str, parts)).encode()).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little") % 2**63)
 
 
 @torch.no_grad()
 def initialise(module: nn.Module, weights: list[GraphWeight], seed: int) -> None:
-    """Set every weight of a module to its start."""
+    """Initialise every weight of a module."""
     tensors = module.state_dict(keep_vars=True)
     for weight in weights:
         numbers = numbers_of_start(weight)
@@ -30,13 +30,13 @@ def initialise(module: nn.Module, weights: list[GraphWeight], seed: int) -> None
 
 
 def numbers_of_start(weight: GraphWeight) -> tuple[float, ...]:
-    """What torch's function for the start of a weight takes: two numbers if it draws."""
+    """Return the arguments of torch's initialiser for a weight: its bounds, or mean and deviation, or the constant."""
     scale = weight.scale
     return {"uniform": (-scale, scale), "normal": (0, scale), "constant": (scale,)}.get(weight.initial.kind, ())
 
 
 def refuse_large_weights(graph: Graph) -> None:
-    """Raises `ModgraphError` where the weights of a graph need more memory than is free."""
+    """Raise `ModgraphError` if the weights of a graph need more memory than is free."""
     weights = weights_of(graph)
     needed = 4 * sum(weight.count for weight in weights)
     free = free_memory() if needed > SMALL else None
@@ -45,7 +45,7 @@ def refuse_large_weights(graph: Graph) -> None:
     largest = max(weights, key=lambda weight: weight.count)
     owners = {getattr(node, "owner", node.name): node.span for part in graph.parts() for node in part.graph}
     path = largest.owner.split(".")
-    above = (".".join(path[:end]) for end in range(len(path), 0, -1))  # where a spec declares its op or pool
+    above = (".".join(path[:end]) for end in range(len(path), 0, -1))  # the place of the op's or pool's declaration
     fault = WeightsBeyondMemory(
         span=next((owners[each] for each in above if owners.get(each) is not None), None),
         needed=format_bytes(needed),

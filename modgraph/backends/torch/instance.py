@@ -1,4 +1,4 @@
-"""Modules of what the author wrote: a class for each definition, an instance for each call."""
+"""Torch modules with the author's structure: a class for each definition, an instance for each call."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from modgraph.ir import Call
 
 
 class Instance(Namespace):
-    """One call of a block, a module, the text of a router, or one round of a `repeat`; calls with the same weights are
-    one instance. It holds the modules whose weights are below the path of its own."""
+    """One call of a block, a module, a router text, or a round of a `repeat`.
+
+    It holds the modules whose weights lie below its path. Calls with the same weights are one instance.
+    """
 
     def __init__(self, call: Call) -> None:
         super().__init__()
@@ -25,14 +27,16 @@ class Instance(Namespace):
         self._plans: dict[bool, Plan] = {}
 
     def forward(self, *operands: Tensor, plan: Plan | None = None, context: Context | None = None) -> Any:
-        """What a plan asks for, by default what the author's call gives; the operands are the plan's arguments, lengths
-        last, which may be left out where examples are full."""
+        """Run a plan, by default the one for the results of the author's call.
+
+        The operands are the plan's arguments; lengths come last, and may be omitted if examples are full.
+        """
         found = (self.plan if plan is None else plan).run(operands, context)
         return found[0] if len(found) == 1 else tuple(found)
 
     @property
     def plan(self) -> Plan:
-        """The plan for what the author's call gives."""
+        """The plan for the results of the author's call."""
         assert self.steps is not None, "an instance is called before it is compiled"
         if self.training not in self._plans:
             self._plans[self.training] = plan_for(self.steps.steps, self.steps.values, self.training)
@@ -40,10 +44,14 @@ class Instance(Namespace):
 
 
 def class_of(definition: str, number: int) -> type[Instance]:
-    """A class for one definition. Its `forward` has code of its own, since `torch.compile` keeps what it has compiled,
-    and counts how often, by code."""
+    """Make a class for one definition.
+
+    Its `forward` has a code object of its own, because `torch.compile` caches and counts compilations by code object.
+    """
     forward = Instance.forward
-    name = "".join(part[:1].upper() + part[1:] for part in definition.split("_")) or definition  # `TaskDecoder`
+    name = (
+        "".join(part[:1].upper() + part[1:] for part in definition.split("_")) or definition
+    )  # for example `TaskDecoder`
     code = forward.__code__.replace(co_name=f"{definition}_{number}", co_qualname=f"{name}.forward")
     own = FunctionType(code, forward.__globals__, "forward", forward.__defaults__)
     own.__kwdefaults__, own.__doc__ = forward.__kwdefaults__, forward.__doc__
@@ -52,8 +60,8 @@ def class_of(definition: str, number: int) -> type[Instance]:
 
 
 def units(model: nn.Module) -> Iterator[Instance]:
-    """The instances of rounds and blocks, none inside another and none of a pool's modules: what is compiled or divided
-    by itself."""
+    """List the instances of rounds and blocks that no other one contains, without those in pools. Each is compiled or
+    divided separately."""
     for child in model.children():
         if isinstance(child, Instance) and child.call.kind in ("round", "block"):
             yield child

@@ -100,7 +100,7 @@ class Model(Namespace):
     def compute(
         self, batch: Mapping[str, Tensor], losses: bool = True, routing: bool = False, moves: bool = True
     ) -> Computed:
-        """The results of a batch of inputs, of targets for the losses, and perhaps of forced choices of draws.
+        """Compute a batch of inputs, of targets for the losses, and perhaps of forced choices of draws.
 
         In training, states move, unless `moves` is false. Raises `TypeError` and `ValueError` if the batch does not fit
         the spec's types.
@@ -113,11 +113,11 @@ class Model(Namespace):
 
     @disable_tracing
     def results(self, batch: Mapping[str, Tensor], wanted: tuple[Result, ...]) -> list[Tensor]:
-        """Any results of the graph, from an unchecked batch of inputs and targets; no state moves."""
+        """Compute any results of the graph from an unchecked batch of inputs and targets; no state moves."""
         return self._results(batch, tuple(self._moved.get(result, result) for result in wanted))
 
     def routing_results(self) -> dict[str, Result]:
-        """The records of routers, by `route.record`; for a route in a scan, [time, …]."""
+        """Name the records of routers by `route.record`; a route in a scan has records [time, …]."""
         return self._groups["routing"]
 
     def prepare(self, wanted: tuple[Result, ...]) -> None:
@@ -218,7 +218,7 @@ class Model(Namespace):
         return given | named
 
     def _values(self, given: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The values of inputs and targets. Absent lengths are those of full examples.
+        """Collect the values of inputs and targets. Absent lengths are those of full examples.
 
         In training, the padding of inputs repeats the last element.
         """
@@ -249,10 +249,10 @@ def ids(x: Tensor) -> Tensor:
 def build(
     graph: Graph, seed: int = 0, lowering: str | None = None, device: str = "cpu", asked: Iterable[Result] = ()
 ) -> Model:
-    """A model with fresh weights.
+    """Build a model with fresh weights.
 
-    `lowering` requests a lowering for all routes that offer it. `asked` are further results for `Model.results`.
-    Raises `ModgraphError` if the weights do not fit in memory.
+    `lowering` requests a lowering for all routes that offer it. `asked` are further results for `Model.results`. Raises
+    `ModgraphError` if the weights do not fit in memory.
     """
     refuse_large_weights(graph)
     model = empty_model(graph, lowering, asked=asked)
@@ -266,7 +266,7 @@ def empty_model(
     allocation: AbstractContextManager[object] | None = None,
     asked: Iterable[Result] = (),
 ) -> Model:
-    """A model with uninitialised weights, allocated within the context `allocation`."""
+    """Build a model with uninitialised weights, allocated within the context `allocation`."""
     with torch.device("meta"):
         model = Model(graph, optimise(graph, training_passes(lowering, asked)))
     weights = weights_of(graph)

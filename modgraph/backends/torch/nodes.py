@@ -32,16 +32,16 @@ class Nodes:
         self.model = model
         self.shared = shared
         self.made: dict[str, Any] = {}
-        self.bodies: dict[str, Body] = {}  # those of scans by name, and the model's own
-        self.homes: dict[str, Namespace] = {}  # by node, the innermost call that it stands in
+        self.bodies: dict[str, Body] = {}  # the nodes of scans by name, and the model's own
+        self.homes: dict[str, Namespace] = {}  # the innermost call of each node
         self.instances: dict[str, Instance] = {}  # by the path of their weights
         self.definitions: dict[Call, int] = {}
-        self.classes: dict[int, type[Instance]] = {}  # by the numbers of definitions
+        self.classes: dict[int, type[Instance]] = {}  # by the number of the definition
 
     def steps(self, graph: Graph, author: Graph) -> Steps:
-        """The steps of a model's graph; the steps of a call belong to an instance.
+        """Make the steps of a model's graph; the steps of a call belong to an instance.
 
-        All weights of the author's graph are registered, in its order, whatever passes made of the nodes.
+        All weights of the author's graph are registered, in its order, even if passes removed their nodes.
         """
         self.bodies[""] = body_of(graph)
         self.definitions = definitions_of(graph)
@@ -49,7 +49,7 @@ class Nodes:
         self.register(author, graph)
         steps = self._steps(Part(graph), self.bodies[""], graph.outputs.values())
         for path, instance in self.instances.items():
-            if self.model.is_free(path):  # nothing in it has weights
+            if self.model.is_free(path):  # it contains no weights
                 self.model.put(path, instance, self.instances)
         self.model.sort(ranks_of(author))
         return steps
@@ -69,7 +69,7 @@ class Nodes:
                     self.register(node.region.graph, scan.region.graph)
 
     def computes(self, part: Part) -> dict[str, Compute]:
-        """What computes each node."""
+        """Map each node to the function that computes it."""
         graph, computes = part.graph, dict[str, Compute]()
         for node in graph:
             match node:
@@ -86,7 +86,7 @@ class Nodes:
     # ------------------------------------------------------------ calls
 
     def _open(self, graph: Graph, body: Body, home: Namespace) -> None:
-        """Make the instances of the calls in a body, and in the scans in it."""
+        """Make the instances of the calls in a body, and in its scans."""
         for item in body.items:
             if isinstance(item, Body):
                 self._open(graph, item, self._instance(item))
@@ -130,7 +130,7 @@ class Nodes:
     # ------------------------------------------------------------ nodes
 
     def _op(self, graph: Graph, node: OpNode) -> Compute:
-        """What computes an op: one thing for all uses of its weights; without any each use has its own."""
+        """Make the function of an op: one for all uses of its weights, or one for each use without weights."""
         if node.owner in self.made:
             made = self.made[node.owner]
         else:
@@ -138,7 +138,8 @@ class Nodes:
         return made.like(len(graph.signature(node).operands[0].shape)) if isinstance(made, Parameter) else made
 
     def _keep(self, node: Node, name: str, made: Any) -> Any:
-        """Register what has weights under a name; else it only follows the call that the node stands in."""
+        """Register a module that has weights under a name. A module without weights only follows the training mode of
+        its call."""
         if isinstance(made, Parameter) or has_tensors(made):
             return self._once(name, lambda: made)
         self.homes.get(node.name, self.model).functions.append(made)
@@ -150,7 +151,7 @@ class Nodes:
         return self.made[name]
 
     def _pool(self, node: PoolNode) -> CompiledPool:
-        """A pool whose modules are compiled from its regions."""
+        """Make a pool, whose modules are compiled from its regions."""
         shared = build_shared(node)
 
         def computes(expert: Expert) -> dict[str, Compute]:
@@ -186,12 +187,12 @@ class Nodes:
 
 
 def has_tensors(module: nn.Module) -> bool:
-    """Whether a module has weights, or any other tensor of its own."""
+    """Whether a module has weights or other tensors."""
     return any(True for _ in chain(module.parameters(), module.buffers()))
 
 
 def nodes_in(body: Body) -> Iterator[Node]:
-    """The nodes of a body and of the calls in it, in order."""
+    """List the nodes of a body and of its calls, in order."""
     for item in body.items:
         if isinstance(item, Body):
             yield from nodes_in(item)
@@ -203,7 +204,7 @@ Readers = dict[Result, set[str]]
 
 
 def readers_in(graph: Graph, ends: Iterable[Result]) -> Readers:
-    """By result, the nodes that read it on the way to the ends; not those that only record it or make it small."""
+    """Map each result to the nodes that read it for the ends, without nodes that only record or narrow it."""
     found: Readers = {end: {""} for end in ends}
     nodes = graph.ancestors(result.node for result in found) if found else {node.name for node in graph}
     for node in graph:
@@ -214,15 +215,14 @@ def readers_in(graph: Graph, ends: Iterable[Result]) -> Readers:
 
 
 def values_of(names: Collection[str], graph: Graph, readers: Readers) -> tuple[Result, ...]:
-    """What a call of these nodes gives: its results that others read on the way to the ends, or at all."""
+    """List the results of some nodes that others read, for the ends or at all."""
     results = [Result(name, index) for name in names for index in range(len(graph[name].types))]
     values = [result for result in results if not readers.get(result, set()).issubset(names)]
     return tuple(values or [result for result in results if not {*graph.users(result.node)}.issubset(names)])
 
 
 def ranks_of(graph: Graph) -> dict[str, int]:
-    """The order of the paths at which modules and weights stand: that of their first nodes, those of scans in their
-    place."""
+    """Rank the paths of modules and weights by their first nodes; nodes of a scan count at its place."""
     ranks: dict[str, int] = {}
     for name in _places(graph, set()):
         parts = name.split(".")

@@ -1,4 +1,4 @@
-"""Weights in parts: each part is a parameter of its own, and a call of the model puts them together."""
+"""Weights in parts. Each part is a parameter of its own; a call of the model joins them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True, eq=False)
 class WeightInParts:
-    """A weight of a module, in parts that are cut along an axis. The module has it only within a call of the
-    model; at other times a tensor without numbers says its shape."""
+    """A weight of a module that is cut along an axis into parts. The module has the joined weight only within a call of
+    the model; otherwise a meta tensor gives its shape."""
 
     module: nn.Module
     name: str
@@ -22,7 +22,7 @@ class WeightInParts:
 
     @classmethod
     def cut(cls, module: nn.Module, name: str, axis: int, parts: Sequence[nn.Parameter]) -> WeightInParts:
-        """Put parts in the place of a weight."""
+        """Replace the weight by parts."""
         empty = torch.empty_like(getattr(module, name).detach(), device="meta")
         delattr(module, name)
         found = nn.ParameterList(parts)
@@ -32,9 +32,9 @@ class WeightInParts:
         return weight
 
     def join(self) -> None:
-        """Give the module its weight."""
+        """Set the module's weight to the joined parts."""
         setattr(self.module, self.name, torch.cat(tuple(self.parts), self.axis))
 
     def part(self) -> None:
-        """Take it away, so that nothing keeps what a call has computed."""
+        """Remove the joined weight, so that nothing retains the graph of a call."""
         setattr(self.module, self.name, self.empty)

@@ -45,7 +45,7 @@ class Once:
 
 
 def steps_of(graph: Graph, computes: Mapping[str, Callable[..., Any]], share: bool = True) -> list[Step[Result]]:
-    """The steps of a graph in order; with `share`, batch-invariant values are computed once."""
+    """Make the steps of a graph in order; with `share`, batch-invariant values are computed once."""
     once = find_computed_once(graph) if share else frozenset[str]()
     return [_step(graph, node, computes[node.name], once) for node in graph if isinstance(node, Computed)]
 
@@ -77,7 +77,7 @@ def _step(graph: Graph, node: Computed, compute: Callable[..., Any], once: Set[s
 
 
 def _operands(graph: Graph, node: Computed, once: Set[str]) -> tuple[Result, ...]:
-    """The operands of a node; unexpanded results of batch-invariant nodes where the node broadcasts them."""
+    """Find the operands of a node; unexpanded results of batch-invariant nodes if the node broadcasts them."""
     inputs = graph.inputs(node.name)
     found = tuple(inputs.values())
     if isinstance(node, OpNode) and node.op.is_array:  # its operand gives the batch size
@@ -107,7 +107,7 @@ Steps = Sequence[Step[Result] | CallSteps]
 
 
 def all_steps(steps: Steps) -> Iterator[Step[Result]]:
-    """All steps in order, with those of calls."""
+    """Yield all steps in order, with those of calls."""
     for each in steps:
         if isinstance(each, CallSteps):
             yield from all_steps(each.steps)
@@ -118,7 +118,7 @@ def all_steps(steps: Steps) -> Iterator[Step[Result]]:
 def plan_for(
     steps: Steps, wanted: Iterable[Result], training: bool = True, arguments: Sequence[str] | None = None
 ) -> Plan:
-    """The plan that computes some results, without dead steps and without steps that compute nothing.
+    """Make the plan that computes some results, without dead steps and without steps that compute nothing.
 
     Outside training it lacks operands that only training reads. Its arguments are `arguments`, or else the values that
     it reads and does not compute.
@@ -145,7 +145,7 @@ class _Liveness:
     lengths: set[Result] = field(default_factory=set)
 
     def source(self, result: Result) -> Result:
-        """The computed result that a result is the same as."""
+        """Find the computed result that a result equals."""
         while result in self.same:
             result = self.same[result]
         return result
@@ -155,7 +155,7 @@ class _Liveness:
             self.read.setdefault(result.node, set()).add(result.index)
 
     def body(self, steps: Steps, ends: Sequence[Result], given: tuple[Result, ...] | None = None) -> Plan:
-        """The plan of a body and its calls for the results `ends`.
+        """Make the plan of a body and its calls for the results `ends`.
 
         Values have numbers: arguments come first, lengths last among them.
         """
@@ -185,7 +185,7 @@ class _Liveness:
         return Plan(arguments, tuple(with_numbers), tuple(numbers[result] for result in ends))
 
     def _read_results(self, call: CallSteps) -> list[Result]:
-        """The results of a call that are read, its declared results first."""
+        """List the results of a call that are read, its declared results first."""
         read = [Result(name, index) for name in call.nodes for index in sorted(self.read.get(name, ()))]
         values = dict.fromkeys(self.source(value) for value in call.values)
         return [*(value for value in values if value in read), *(each for each in read if each not in values)]

@@ -64,7 +64,7 @@ class CompiledPool(Pool):
         return show(self)
 
     def _bind_rows(self, step: Step[int]) -> Callable[..., Any]:
-        """The function of an op that runs all modules, each on its row."""
+        """Make the function of an op that runs all modules, each on its row."""
         op = self.region.graph[step.node]
         assert isinstance(op, OpNode)
         rank = len(self.region.graph.signature(op).operands[0].shape)
@@ -85,7 +85,8 @@ class CompiledPool(Pool):
         return run_indexed
 
     def group_modules(self) -> GroupedFunction | None:
-        """A function of rows sorted by module; None if an op has no grouped form or the pool is not homogeneous."""
+        """Make a function of rows sorted by module; None if an op has no grouped form or the pool is not
+        homogeneous."""
         found = {name: group_modules(column) for name, column in self.columns.items()}
         if not found or None in found.values():
             return None

@@ -1,1 +1,1 @@
-"""What follows from a graph, for those who read it."""
+"""Derived facts of graphs."""

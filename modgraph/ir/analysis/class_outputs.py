@@ -1,4 +1,4 @@
-"""Which outputs of a graph tell the classes of a target apart, and which of them are probabilities."""
+"""Which outputs of a graph rank the classes of a target, and which are probabilities."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from modgraph.ops.op import ACCURACY
 
 
 def targets_of(trained: Graph) -> dict[str, str]:
-    """The target whose classes an output tells apart, by the output's name: it is compared with it in training, or
-    follows from logits that are by ops that keep the largest value where it is."""
+    """Find the target whose classes each output ranks, by the output's name.
+
+    A training compares such an output with the target, or it results from compared logits by ops that keep the largest
+    value in place.
+    """
     compared: dict[Result, str] = {}
     for each in comparisons(trained):
         if ACCURACY in each.measures:
@@ -26,7 +29,7 @@ def targets_of(trained: Graph) -> dict[str, str]:
 
 
 def list_probability_outputs(graph: Graph) -> frozenset[str]:
-    """The outputs whose values along the last axis are probabilities: results of a softmax along it."""
+    """List the outputs whose values along the last axis are probabilities, because they result from a softmax."""
     found = set()
     for name, result in graph.outputs.items():
         while isinstance(node := graph[result.node], OpNode) and isinstance(node.op, Identity):
@@ -37,7 +40,7 @@ def list_probability_outputs(graph: Graph) -> frozenset[str]:
 
 
 def _keeps_largest(graph: Graph, result: Result) -> bool:
-    """Whether the largest value along the last axis of an operand is where the result has it."""
+    """Whether an op keeps the place of the largest value along an operand's last axis."""
     node = graph[result.node]
     if not isinstance(node, OpNode) or not isinstance(node.op, Softmax | LogSoftmax | Identity):
         return False

@@ -21,8 +21,10 @@ class Compared:
     ignored: int | None  # the label that does not count, if any
     may_miss: bool  # whether the op has a setting for missing labels
     missing: bool  # whether labels may be missing
-    class_weights: tuple[float, ...] | None  # how much each class counts, none where all count alike; None: no setting
-    reduce: str  # what a likelihood takes over an example's positions: mean or sum
+    class_weights: (
+        tuple[float, ...] | None
+    )  # the weight of each class; () if all weigh the same, None without such a setting
+    reduce: str  # how a likelihood reduces an example's positions: mean or sum
 
     @property
     def value(self) -> Result:
@@ -31,7 +33,7 @@ class Compared:
 
 
 def comparisons(graph: Graph) -> list[Compared]:
-    """The ops of a graph that compare a result with a target, in the order of the graph."""
+    """List the ops of a graph that compare a result with a target, in the order of the graph."""
     found = []
     for node in graph.nodes_of(OpNode):
         compares, inputs = node.op.compares, graph.inputs(node.name)
@@ -54,13 +56,13 @@ def comparisons(graph: Graph) -> list[Compared]:
 
 
 def find_ignored_labels(graph: Graph) -> dict[str, int]:
-    """The ignored label of each target that has one; it may be no class."""
+    """Find the ignored label of each target that has one; it need not be a class."""
     found = {each.target: each.ignored for each in comparisons(graph)}
     return {name: ignored for name, ignored in found.items() if ignored is not None}
 
 
 def with_missing_labels(graph: Graph) -> set[str]:
-    """The targets whose labels may be missing: only comparisons read them, all with `missing`."""
+    """Find the targets whose labels may be missing: only comparisons read them, all with `missing`."""
     known = {each.node.name for each in comparisons(graph) if each.missing}
     read = [(node.name, result.node) for node in graph for result in graph.inputs(node.name).values()]
     targets = {node.name for node in graph.nodes_of(TargetNode)} & {target for _, target in read}
@@ -68,6 +70,6 @@ def with_missing_labels(graph: Graph) -> set[str]:
 
 
 def find_loss_targets(graph: Graph) -> dict[str, set[str]]:
-    """The targets that each loss depends on."""
+    """Find the targets that each loss depends on."""
     targets = {node.name for node in graph.nodes_of(TargetNode)}
     return {loss.name: targets & graph.ancestors([loss.name]) for loss in graph.nodes_of(LossNode)}

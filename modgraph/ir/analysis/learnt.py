@@ -15,7 +15,7 @@ from modgraph.ops.situation import StopGradient
 
 
 def weights_behind(graph: Graph, results: Iterable[Result]) -> set[str]:
-    """The names of the weights that get a gradient from some results."""
+    """Find the names of the weights that get a gradient from some results."""
     pending = list(results)
     seen, nodes, found = set(pending), set[str](), set[str]()
     while pending:
@@ -34,16 +34,16 @@ def weights_behind(graph: Graph, results: Iterable[Result]) -> set[str]:
 
 
 def learnt_weights(graph: Graph, results: Iterable[Result]) -> set[str]:
-    """The weights that training updates to minimise results: those that get a gradient and are not wholly frozen."""
+    """Find the weights that training updates to minimise results: those with a gradient that are not wholly frozen."""
     axes, behind = module_axes(graph), weights_behind(graph, results)
     learns = (each for each in weights_of(graph) if each.name in behind)
     return {each.name for each in learns if not each.frozen or (each.name in axes and axes[each.name].grown)}
 
 
 def find_moved_states(graph: Graph) -> dict[str, Result]:
-    """The next value of each state that a rule updates, by the name of its weight.
+    """Find the next value of each state that a rule updates, by the name of its weight.
 
-    A frozen state moves only if it has grown, and only in its new places.
+    A frozen state changes only if it has grown, and only in its new places.
     """
     rules = [*find_ruled_states(graph)]
     axes, found = module_axes(graph) if any(state.frozen for _, state in rules) else {}, {}
@@ -56,7 +56,7 @@ def find_moved_states(graph: Graph) -> dict[str, Result]:
 
 
 def find_ruled_states(graph: Graph) -> Iterator[tuple[OpNode, OpNode]]:
-    """The update rules in this graph, without regions, each with its state."""
+    """Find the update rules in this graph, without regions, each with its state."""
     for rule in graph.nodes_of(OpNode):
         if isinstance(rule.op, NextState):
             state = graph[graph.inputs(rule.name)["state"].node]

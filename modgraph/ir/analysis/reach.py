@@ -41,7 +41,7 @@ def find_dependencies(graph: Graph, ends: Iterable[Result]) -> Needed:
 
 
 def decisions_by_result(graph: Graph) -> dict[Result, list[str]]:
-    """The decisions of which each result is the value or a record."""
+    """Map each result to the decisions of which it is the value or a record."""
     found: dict[Result, list[str]] = {}
     for each in Part(graph).decisions():
         if isinstance(each.node, DecisionNode):
@@ -61,7 +61,7 @@ def paths_from_targets(graph: Graph) -> dict[str, list[str]]:
     decisions = {name: decisions_by_result(part.graph) for name, part in parts.items()}
 
     def sources(value: Value) -> Iterator[Value]:
-        """The values that a value depends on in inference, with the records of its decisions."""
+        """Find the values that a value depends on in inference, with the records of its decisions."""
         here, result = value
         part = parts[here]
         node, inputs = part.graph[result.node], part.graph.inputs(result.node)
@@ -88,7 +88,7 @@ def paths_from_targets(graph: Graph) -> dict[str, list[str]]:
 
 
 def _path(graph: Graph, sources: Callable[[Value], Iterator[Value]], ends: list[Value]) -> list[str]:
-    """The nodes of a shortest path from a target to one of some values; empty if there is none."""
+    """Find the nodes of a shortest path from a target to one of some values; empty if there is none."""
     readers: dict[Value, Value | None] = dict.fromkeys(ends)
     for value in ends:  # the list grows within the loop
         if not value[0] and isinstance(graph[value[1].node], TargetNode):

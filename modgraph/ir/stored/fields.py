@@ -18,10 +18,10 @@ T = TypeVar("T")
 
 NAME = re.compile(r"\w+(~[a-z_]+)*(\.\w+(~[a-z_]+)*)*")  # passes put words behind "~"
 RELATIVE = re.compile(r"\^*(@\.|\.)?[\w#]+(~\w+)*(\.[\w#]+(~\w+)*)*|\^*@")  # of a definition
-DEEPEST = 100  # lists and objects within each other
-MOST_LETTERS = 80  # of a stored value that a message shows
+DEEPEST = 100  # nested lists and objects
+MOST_LETTERS = 80  # letters of a value that a message quotes
 LARGEST = sys.float_info.max
-MOST_MODULES = 65_536  # of a pool
+MOST_MODULES = 65_536  # modules of a pool
 MOST_PLACES = 2**31  # results of a node, or arguments of a region
 MISSING: Any = object()
 FACTS: Mapping[str, tuple[Any, ...]] = {
@@ -89,7 +89,7 @@ def check_depth(record: Any) -> None:
 
 
 def make_reader(kind: type[T], words: str, holds: Callable[[T], object] = lambda value: True) -> Callable[[Any], T]:
-    """Make a reader of values of a type for which `holds` is true; `words` is the reason to refuse others."""
+    """Make a reader of values of a type that satisfy `holds`; `words` is the reason to refuse others."""
 
     def read(value: Any) -> T:
         expect(isinstance(value, kind) and bool(holds(value)), value, words)
@@ -99,29 +99,29 @@ def make_reader(kind: type[T], words: str, holds: Callable[[T], object] = lambda
 
 
 def each_of(reader: Callable[[Any], T]) -> Callable[[Any], tuple[T, ...]]:
-    """A reader of lists."""
+    """Make a reader of lists."""
     return lambda value: tuple(map(reader, list_of(value)))
 
 
 def whole_of(least: int, most: int) -> Callable[[Any], int]:
-    """A reader of numbers from one to another."""
+    """Make a reader of numbers within inclusive bounds."""
     words = f"is no number from {least} to {most}"
     return make_reader(int, words, lambda value: type(value) is int and least <= value <= most)
 
 
 def one_of(*known: str) -> Callable[[Any], str]:
-    """A reader of one of some words."""
+    """Make a reader of one of some words."""
     return make_reader(str, f"is none of {', '.join(known)}", known.__contains__)
 
 
 name_of = make_reader(str, "is no name", NAME.fullmatch)
-relative_name_of = make_reader(str, "is no name", RELATIVE.fullmatch)  # `flatten` checks what it is in the whole graph
+relative_name_of = make_reader(str, "is no name", RELATIVE.fullmatch)  # `flatten` checks it in the whole graph
 list_of = make_reader(list, "is no list")
 flag_of = make_reader(bool, "is neither true nor false")
 
 
 def name_or_none_of(value: Any) -> str:
-    """A name as the body of a program says it, or an empty text."""
+    """Make a reader of a name in the body of a program, or an empty text."""
     return "" if value == "" else relative_name_of(value)
 
 
@@ -143,7 +143,7 @@ def _type(value: Any) -> TensorType:
     ask(find_repeated(shape) is None, f"{format_shape(shape)} has an axis twice")
     size = fields.read("size", whole_of(1, 2**62)) if dtype in ("token", "class") else None
     per = fields.read("per", one_of("example", "batch"), "example")
-    defaults = {"length": MISSING, "class": ""}  # of the axis that it is about
+    defaults = {"length": MISSING, "class": ""}  # name of the axis that it concerns
     of = fields.read("of", relative_name_of, defaults[dtype]) if dtype in defaults else ""
     fields.close()
     return TensorType(dtype, shape, size, per, of)  # type: ignore[arg-type]
@@ -164,7 +164,7 @@ def _axis(value: Any) -> Axis:
 
 
 def initial_of(value: Any) -> Initial:
-    """The initialiser of a weight."""
+    """Read the initialiser of a weight."""
     fields = Fields(value)
     kind = fields.read("kind", one_of("zeros", "ones", "constant", "normal", "uniform"))
     scale = fields.read("scale", _number)
@@ -180,13 +180,13 @@ def _number(value: Any) -> float:
 
 
 def constants_of(value: Any) -> dict[str, Any]:
-    """Constants by name."""
+    """Read constants by name."""
     expect(isinstance(value, dict), value, "is no object")
     return {name_of(name): _constant(each) for name, each in value.items()}
 
 
 def _constant(value: Any) -> Any:
-    """A constant of the language: a number, a truth, a string, a range, or a list of such."""
+    """Read a constant of the language: a number, a truth value, a string, a range, or a list of such."""
     if isinstance(value, list):
         return tuple(map(_constant, value))
     if isinstance(value, dict):
@@ -199,7 +199,7 @@ def _constant(value: Any) -> Any:
 
 
 def texts_of(value: Any) -> tuple[tuple[str, str], ...]:
-    """Names, each with a text."""
+    """Read texts by name."""
     pairs = [*map(list_of, list_of(value))]
     written = all(len(pair) == 2 and all(isinstance(each, str) for each in pair) for pair in pairs)
     ask(written, "it is no list of names, each with a text")
@@ -223,7 +223,7 @@ def facts_of(value: Any) -> RouterFacts:
 
 
 def read_declaration(fields: Fields, find: Any) -> Any:
-    """The op or router of a node, with its settings."""
+    """Read the op or router of a node, with its settings."""
     name = fields.read("is", name_of)
     known: type[Declaration] | None = find(name)
     if known is None:

@@ -1,4 +1,4 @@
-"""The nodes of a graph as JSON, and back: one table says what fields each kind of node has."""
+"""The nodes of a graph as JSON, and back. One table gives the fields of each kind of node."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from modgraph.types import Misfit, is_key
 from modgraph.vocabulary import find_op, find_router
 
 MOST_ROUNDS = 1_000_000
-Definitions = dict[str, Definition]  # those read so far, by name
+Definitions = dict[str, Definition]  # the nodes read so far, by name
 
 
 # ------------------------------------------------------------ the table
 
 
 class Field(NamedTuple):
-    """A field of a node: its reader, the value at which it is left out, and how it is written."""
+    """A field of a node: its reader, its default, which JSON omits, and its writer."""
 
     name: str
     read: Callable[[Any], Any]
@@ -36,7 +36,7 @@ class Field(NamedTuple):
 
 
 def facts_to_json(facts: RouterFacts) -> dict[str, Any]:
-    """Facts that are not at their default."""
+    """Write the facts that are not at their default."""
     defaults = asdict(RouterFacts())
     return {name: value for name, value in asdict(facts).items() if value != defaults[name]}
 
@@ -67,12 +67,12 @@ FIELDS: Mapping[str, tuple[Field, ...]] = {  # by the kind of node
     "output": (Field("label", readers.relative_name_of),),
 }
 KINDS: Mapping[str, Any] = {each.kind: each for each in Node.__subclasses__() if each.__module__ == Node.__module__}
-VALUES = {"input": 1, "target": 1, "growth": 0, "loss": 0}  # how many types nodes have
-SLOTS = {"loss": "x", "output": "x", "growth": "when"}  # into which one value flows
+VALUES = {"input": 1, "target": 1, "growth": 0, "loss": 0}  # the number of results
+SLOTS = {"loss": "x", "output": "x", "growth": "when"}  # a slot with one value
 
 
 def most_grown(node: Node) -> int:
-    """How many modules, or classes of an axis that has a name, may have been added to a node at most."""
+    """Bound the number of modules or classes that may have been added to a node."""
     match node:
         case PoolNode():
             return node.size - 1
@@ -86,13 +86,13 @@ def most_grown(node: Node) -> int:
 
 
 def flat_to_json(graph: Graph) -> dict[str, Any]:
-    """Every node of a graph, in the order in which noise is drawn, as if its author had written no definition."""
+    """Write every node of a flat graph, in the order in which noise is sampled."""
     inputs = list(graph.input_types)
     return {"name": graph.name, "parameters": plain(graph.parameters), "nodes": _list_nodes(graph), "inputs": inputs}
 
 
 def nodes_to_json(graph: Graph) -> list[Any]:
-    """Nodes and edges in canonical order: what makes two graphs the same."""
+    """Write nodes and edges in canonical order, which identifies a graph."""
     return [node_with_edges(graph, graph[name]) for name in graph.canonical()]
 
 
@@ -101,13 +101,13 @@ def _list_nodes(graph: Graph) -> list[Any]:
 
 
 def node_with_edges(graph: Graph, node: Node, nodes: Callable[[Graph], list[Any]] = nodes_to_json) -> dict[str, Any]:
-    """A node with its regions, whose nodes `nodes` lists, and all its edges, lengths too."""
+    """Write a node with its regions and all its edges, lengths too. `nodes` writes the nodes of regions."""
     lengths = _edges_to_json(graph.lengths(node.name))
     return body_node_to_json(graph, node, nodes) | ({"lengths": lengths} if lengths else {})
 
 
 def body_node_to_json(graph: Graph, node: Node, nodes: Callable[[Graph], list[Any]]) -> dict[str, Any]:
-    """A node of a program's body with its regions, whose nodes `nodes` lists, and its edges."""
+    """Write a node of a program's body with its regions and edges. `nodes` writes the nodes of regions."""
 
     def region_to_json(region: Region) -> dict[str, Any]:
         results = results_to_json(region.results)
@@ -131,7 +131,7 @@ def results_to_json(results: Iterable[Result]) -> list[Any]:
 
 
 def node_to_json(node: Node) -> dict[str, Any]:
-    """A node by itself, without regions and edges."""
+    """Write a node without regions and edges."""
     entry: dict[str, Any] = {"name": node.name, "kind": node.kind}
     if isinstance(node, CallNode):
         entry |= {"is": node.definition.name, "names": [*node.names]} | ({} if node.key is None else {"key": node.key})
@@ -153,7 +153,7 @@ def node_to_json(node: Node) -> dict[str, Any]:
 
 
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Constants by name."""
+    """Write constants by name."""
     return {name: _thaw(value) for name, value in values.items()}
 
 
@@ -240,7 +240,7 @@ def _key(value: Any) -> Any:
 
 
 def _inputs(node: Node, router: Node | None, value: Any) -> dict[str, Result]:
-    """What flows into a node, by slot, which may be left out where its declaration says it."""
+    """Read the operands of a node by slot; a declaration may make some optional."""
     edges = [*map(readers.list_of, readers.list_of(value))]
     if edges and all(len(edge) == 2 for edge in edges):
         slots: tuple[str, ...] = (SLOTS[node.kind],) if node.kind in SLOTS else ()
@@ -266,7 +266,7 @@ def _is_there(graph: Graph, result: Result) -> bool:
 
 
 def results_of(value: Any, graph: Graph) -> tuple[Result, ...]:
-    """Values of a body."""
+    """Read values of a body."""
     results = readers.each_of(_result)(value)
     for result in results:
         ask(_is_there(graph, result), f"it gives {result}, which is not there")

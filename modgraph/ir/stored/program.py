@@ -1,4 +1,4 @@
-"""A graph's program as JSON, and back: what runs and bundles keep."""
+"""A graph's program as JSON, and back: the format of runs and bundles."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ INITIAL = nodes.Field("initial", lambda value: None if value is None else reader
 
 
 class NotReadBack(AssertionError):
-    """A value does not read back from the text that modgraph would write: a fault of modgraph."""
+    """The text or JSON that modgraph writes does not read back as the same value: a fault of modgraph."""
 
 
 def to_verified_json(graph: Graph) -> dict[str, Any]:
-    """The graph as JSON. Raises `NotReadBack` where that reads back as another graph, or as none."""
+    """Write a graph as JSON. Raises `NotReadBack` if it reads back as another graph or not at all."""
     record = to_json(graph)
     try:
         found = from_json(json.loads(json.dumps(record)))
@@ -39,14 +39,17 @@ def to_verified_json(graph: Graph) -> dict[str, Any]:
 
 
 def _facts(graph: Graph) -> tuple[object, ...]:
-    """The facts by which graphs are the same, with the order of nodes, in which noise is drawn."""
+    """Collect the facts that identify a graph, with the order of nodes, in which noise is sampled."""
     order = [node.name for node in graph if not isinstance(node, InputNode)]
     return graph.name, dict(graph.parameters), order, graph.hash()
 
 
 def to_json(graph: Graph) -> dict[str, Any]:
-    """The program of a graph: its definitions, the model's body, and by the place of a node what differs there from its
-    definition. Spans are left out."""
+    """Write the program of a graph: definitions, the model's body, and the marks that differ from a definition by
+    place.
+
+    Spans are left out.
+    """
     program = outline(graph)
     return {
         "format": FORMAT,
@@ -85,7 +88,7 @@ def _body_to_json(body: Graph) -> list[Any]:
 
 
 def from_json(record: Any) -> Graph:
-    """The graph whose program `to_json` described. Raises `UnreadableGraph`, for anything else whatever."""
+    """Read the graph of a program. Raises `UnreadableGraph` for any other data."""
     try:
         readers.check_depth(record)
         graph = flatten(_read_program(record))
@@ -96,7 +99,7 @@ def from_json(record: Any) -> Graph:
 
 
 def _read_program(record: Any) -> Program:
-    """The program that a record describes: what is not as its declaration says is left to `verify`."""
+    """Read the program that a record describes. `verify` checks it against the declarations later."""
     fields = Fields(record)
     words = f"is not {FORMAT}, the format that this version reads: train or export the model anew"
     fields.read("format", readers.make_reader(int, words, lambda number: number == FORMAT))

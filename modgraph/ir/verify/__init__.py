@@ -1,1 +1,1 @@
-"""Holds graphs against their declarations."""
+"""Checks graphs against their declarations."""

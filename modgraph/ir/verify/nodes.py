@@ -1,4 +1,4 @@
-"""Holds a graph against its declarations: after every reading, and in tests after every pass."""
+"""Checks a graph against its declarations: after every reading, and in tests after every pass."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ NO_TYPES |= dict.fromkeys(("decision", "output", "loss", "growth"), "nothing com
 
 
 def verify(graph: Graph) -> None:
-    """Types, slots, references, regions and weights of a graph are those that its declarations say.
+    """Check types, slots, references, regions and weights of a graph against its declarations.
 
-    Raises `InvalidGraph`, which names the node and the field that are not.
+    Raises `InvalidGraph`, which names the node and the field at fault.
     """
     for node in graph:
         verify_node(Part(graph), node)
@@ -36,7 +36,7 @@ def verify(graph: Graph) -> None:
 
 
 def _edges(part: Part, node: Node) -> None:
-    """A node has the results, and reads and uses what, every node of its kind does."""
+    """Check the results, operands and uses of a node against its kind."""
     graph, kind, name = part.graph, node.kind, node.name
     inputs = graph.inputs(name)
     ask(part.scan is None or kind not in NOT_IN_STEPS, NOT_IN_STEPS.get(kind, ""), name, "kind")
@@ -86,7 +86,7 @@ def verify_node(part: Part, node: Node) -> None:
         case kinds.RouterNode(router=Router() as router):
             _axes_named(router, name)
         case kinds.PoolNode():
-            if node.shares in graph:  # another pool with an axis of its own, of as many modules; it may be gone
+            if node.shares in graph:  # an equally large pool with an axis of its own; it may be gone
                 other = graph[node.shares]
                 if not isinstance(other, kinds.PoolNode):
                     raise InvalidGraph(f"{node.shares} is no pool", name, "shares")
@@ -101,7 +101,7 @@ def verify_node(part: Part, node: Node) -> None:
 
 
 def _once(part: Part, node: kinds.OpNode | kinds.RouteNode) -> None:
-    """What is computed once for a batch is the same for every example; for a scan, weights that a route stacks."""
+    """Check that a node marked `once` is batch-invariant; in a scan, that it is a route whose weights are stacked."""
     if not node.once:
         return
     if node.once == "scan":
@@ -120,7 +120,7 @@ def _axes_named(declared: Op | Router, name: str) -> None:
 
 
 def _from_outside(graph: Graph, node: kinds.InputNode | kinds.TargetNode) -> None:
-    """An input or target has one type, of each example."""
+    """Check that an input or target has one type, per example."""
     (type_,) = node.types
     ask(type_.per == "example", f"{type_} is not of each example", node.name, "types")
     if type_.dtype == "length":
@@ -131,7 +131,7 @@ def _from_outside(graph: Graph, node: kinds.InputNode | kinds.TargetNode) -> Non
 
 
 def _signature(graph: Graph, node: kinds.OpNode | kinds.RouteNode, declared: Op | Router) -> None:
-    """What flows into an op or a route fits its declaration, and its types follow."""
+    """Check the operands of an op or a route against its declaration, and its types against the inferred ones."""
     slots = tuple(graph.inputs(node.name))
     known = declared.slots_of(len(slots))
     ask(slots == known, f"it takes {', '.join(known)}, in this order", node.name, "inputs")
@@ -145,7 +145,8 @@ def _signature(graph: Graph, node: kinds.OpNode | kinds.RouteNode, declared: Op 
 
 
 def _decision(graph: Graph, node: kinds.DecisionNode) -> None:
-    """A decision takes what is routed, the value and the records of each round, which are float and of each example."""
+    """Check the operands of a decision: tokens, value, and the records of each round, which are float and per
+    example."""
     ask(isinstance(graph.router_of(node).router, RouterText), "its router has no text", node.name, "uses")
     ask(len({each.name for each in node.records}) == len(node.records), "a record has a name", node.name, "records")
     inputs = graph.inputs(node.name)
@@ -156,8 +157,8 @@ def _decision(graph: Graph, node: kinds.DecisionNode) -> None:
 
 
 def _growths(graph: Graph) -> None:
-    """What decides is one number for the batch, the router is one that the modules are used by, and modules along one
-    axis grow by one condition."""
+    """Check growth nodes: a condition is one number for the batch, the router sends through the pool, and modules along
+    one axis grow by one condition."""
     growths = graph.growths()
     used = {(each.pool.axis.name, each.router.name) for each in graph.decisions()} if growths else set()
     unlike = {pool.axis for pool in graph.pools().values() if not pool.is_homogeneous} if growths else set()
@@ -175,7 +176,7 @@ def _growths(graph: Graph) -> None:
 
 
 def _names(graph: Graph) -> None:
-    """What has one name is one thing, in the regions of scans too."""
+    """Check that equal names mean equal things, in the regions of scans too."""
     known: dict[str, Node] = {}
     for node in (node for part in graph.parts() for node in part.graph):
         shared = isinstance(node, kinds.PoolNode | kinds.RouterNode)
@@ -187,7 +188,7 @@ def _names(graph: Graph) -> None:
     for end in graph.nodes_of(kinds.OutputNode):
         first = labels.setdefault(end.label, end.name)
         ask(first == end.name, f"another output is called {end.label}", end.name, "label")
-    sizes: dict[str, int] = {}  # of axes that have a name, the same wherever they are given
+    sizes: dict[str, int] = {}  # of named axes, which are equal everywhere
     for node in graph:
         axes: tuple[Axis | None, ...] = (node.axis,) if isinstance(node, kinds.PoolNode) else ()
         if isinstance(node, kinds.InputNode | kinds.TargetNode):

@@ -1,4 +1,4 @@
-"""Holds regions against the nodes that have them, and names of weights against each other."""
+"""Checks regions against their nodes, and the owners of weights against each other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Check = Callable[[Part, Node], None]
 
 
 def verify_pool(pool: PoolNode, verify_node: Check) -> None:
-    """A pool has modules of one interface, made of ops and of pools with their routes."""
+    """Check that the modules of a pool have one interface and contain only ops, pools and routes."""
     ask(len(pool.regions) in (1, pool.size), "it has one region, or one for each module", pool.name, "regions")
     ask(pool.is_homogeneous or not pool.grown, "only a pool of modules of one kind grows", pool.name, "grown")
     for at, region in enumerate(pool.regions):
@@ -39,7 +39,7 @@ def verify_pool(pool: PoolNode, verify_node: Check) -> None:
 
 
 def verify_scan(graph: Graph, scan: ScanNode, verify_node: Check) -> None:
-    """A scan's region takes what flows in, carries its states on, and gives its results."""
+    """Check that a scan's region takes the scan's operands, updates its states, and returns its results."""
     name, region, part = scan.name, scan.region, Part(scan.region.graph, scan)
     _verify_region(region, name, "region")
     for node in region.graph:
@@ -72,7 +72,7 @@ def verify_scan(graph: Graph, scan: ScanNode, verify_node: Check) -> None:
 
 
 def _verify_region(region: Region, holder: str, field: str) -> None:
-    """A region takes its arguments, each once, and gives values that it has."""
+    """Check that a region takes its arguments, each once, and returns values that it has."""
     inputs = region.graph.input_types
     listed = sorted(region.arguments) == sorted(inputs)
     ask(listed, f"the arguments are those of its nodes that are inputs: {', '.join(inputs)}", holder, field)
@@ -82,7 +82,7 @@ def _verify_region(region: Region, holder: str, field: str) -> None:
 
 
 class Owner(NamedTuple):
-    """A name of weights, the node that claims it, and all that must be the same wherever it is claimed."""
+    """A name of weights, the node that claims it, and all facts that must be equal for all claims."""
 
     name: str
     node: str
@@ -90,12 +90,12 @@ class Owner(NamedTuple):
 
 
 def owners_of(part: Part) -> Iterator[Owner]:
-    """The names below which the nodes of a graph have weights, or might."""
+    """List the names below which the nodes of a graph have weights, or might have some."""
     graph = part.graph
     for node in graph:
         match node:
             case OpNode(op=op):
-                known = op.settings()  # axes are each use's own
+                known = op.settings()  # each use has its own axes
                 settings = {word: value for word, value in op.values().items() if not known[word].bounds.get("axis")}
                 weights = tuple(graph.signature(node).weight_shapes.items())
                 yield Owner(node.owner, node.name, (op.name, settings, weights, node.initial, node.frozen))
@@ -107,7 +107,7 @@ def owners_of(part: Part) -> Iterator[Owner]:
 
 
 def verify_owners(owners: Iterable[Owner]) -> None:
-    """Nodes that use one name of weights use the same weights, and no name lies below another."""
+    """Check that nodes with one name of weights use the same weights, and that no such name lies below another."""
     known: dict[str, Owner] = {}
     for owner in owners:
         first = known.setdefault(owner.name, owner)

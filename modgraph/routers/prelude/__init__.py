@@ -1,7 +1,7 @@
-"""The routers of the vocabulary, as text in the language: what stands in the files of this folder.
+"""The routers of the vocabulary as text in the language: the definitions in the files of this folder.
 
-A definition has a comment before it: what it does and where it comes from, and perhaps `# Also called: …` with the
-words of the field for it.
+The comment before a definition says what it does and cites its source. A line `# Also called: …` lists other names in
+the field.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ALSO = "# Also called: "
 
 @dataclass(frozen=True)
 class Written:
-    """One definition: its file, its text with the comment before it, other words for it."""
+    """One definition: its file, its text with the comment before it, and its synonyms."""
 
     name: str
     source: Source
@@ -38,14 +38,14 @@ class Written:
 
     @property
     def signature(self) -> str:
-        """`cosine(k=1, …)`."""
+        """Its signature, such as `cosine(k=1, …)`."""
         head = next(line for line in self.text.splitlines() if line.startswith("router "))
         return head.removeprefix("router ").rpartition(" for ")[0]
 
 
 @cache
 def definitions() -> dict[str, Written]:
-    """Every definition by name."""
+    """Read every definition, by name."""
     found = {}
     for path in sorted(HOME.glob("*.mod")):
         source = Source(str(path), path.read_text(), f"<modgraph>/{path.name}")
@@ -57,5 +57,5 @@ def definitions() -> dict[str, Written]:
 
 
 def is_prelude(source: Source) -> bool:
-    """Whether a text is one of these."""
+    """Whether a text is one of these definitions."""
     return source.name.startswith(str(HOME)) and any(each.source is source for each in definitions().values())
