@@ -1,4 +1,4 @@
-"""Serve editors: messages, completion, hover, definition, layout."""
+"""Serve editors: messages and fixes, completion, types and costs, rename, references, layout."""
 
 from __future__ import annotations
 
