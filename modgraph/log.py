@@ -15,9 +15,18 @@ log = logging.getLogger("modgraph")
 
 
 class _Printer(logging.Handler):
-    """Prints lines on stderr as it is at the time, above a progress bar if there is one."""
+    """Prints lines on stderr as it is at the time, above a progress bar if there is one. What was read twice is said
+    once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.details: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno == logging.DEBUG:
+            if record.getMessage() in self.details:
+                return
+            self.details.add(record.getMessage())
         bars: Any = sys.modules.get("tqdm")
         with nullcontext() if bars is None else bars.tqdm.external_write_mode(file=terminal()):
             print(record.getMessage(), file=sys.stderr, flush=True)

@@ -218,6 +218,8 @@ def _engine(
         if recipe.train.compile:
             refuse_without_compiler(processes.device)
         processes.on_rank_zero(check)
+        counts = ", ".join(f"{len(arrays):,} of {name}" for name, arrays in splits.items())
+        log.debug(f"examples: {counts}; on {processes.device}, in {recipe.train.precision}")
         check_monitored(graph, recipe.train, splits)
         if recipe.train.bucket is not None:
             splits[TRAIN].lengths()

@@ -17,6 +17,7 @@ from modgraph.data.errors import DataChanged
 from modgraph.data.fingerprint import Fingerprint, changes_of, from_json, way_out_of
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
+from modgraph.log import log
 from modgraph.store.checkpoint import Checkpoint, newest_checkpoint
 from modgraph.store.errors import BadCheckpoint
 from modgraph.store.run_directory import RunDirectory
@@ -83,6 +84,7 @@ class StoredRun:
         if found is None:
             reason = "the run has none yet: no epoch was finished"
             raise ModgraphError([BadCheckpoint(path=str(folder), reason=reason)])
+        log.debug(f"the checkpoint of step {found.step}, epoch {found.epoch}, is taken")
         return found
 
     def model(self, device: str | torch.device = "cpu", checkpoint: Checkpoint | None = None) -> Model:

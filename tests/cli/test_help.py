@@ -79,6 +79,18 @@ def test_verbose_says_what_is_read_and_written(tmp_path: Path, capsys: pytest.Ca
     assert f"wrote {drawing}" in printed
 
 
+def test_verbose_says_what_a_training_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "m", "--task", "table"]) == 0
+    assert main(["train", "m.mod", "-v", "-s", "train.epochs=1"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert "examples: 2,000 of train, 1,000 of test; on cpu, in float32" in lines
+    assert "the checkpoint of step 63, epoch 1, is taken" in lines
+    assert lines.count("read m.yaml") == 1, "what is read twice is said once"
+
+
 def test_quiet_and_verbose_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["check", "m.mod", "-q", "-v"])
