@@ -189,7 +189,11 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
     "a missing parameter": ("swiglu", {}, "needs values for its parameters: dim"),
     "open sizes": ("pair", {"a": "float[3]"}, 'the sizes of b are open.*give the type, b="float'),
     "a router without a pool": ("mine", {}, 'routes to a pool "p", which is not given.*p="linear'),
-    "a type that does not fit": ("swiglu", {"dim": 8, "x": "float[tokens, 7]"}, "input is float"),
+    "a type that does not fit": (
+        "swiglu",
+        {"dim": 8, "x": "float[tokens, 7]"},
+        r"must be float\[tokens, 8\], not float\[tokens, 7\]",
+    ),
 }
 
 

@@ -73,7 +73,7 @@ def test_a_table_of_a_notebook_is_cut_and_says_so() -> None:
     assert re.search(r"and [\d,]+ more letters", render_text("x" * MOST))
 
 
-def test_without_v8_a_notebook_lacks_the_picture_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_v8_a_notebook_lacks_only_the_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("modgraph.extras.is_installed", lambda module: module != "py_mini_racer")
     html = modgraph.loads(SPEC)._repr_html_()
     assert "<img" not in html
