@@ -15,8 +15,16 @@ from modgraph.lsp.symbols import GLOBAL, Imported, Kind, Occurrence, find_occurr
 from modgraph.syntax import ast, keywords, parse, read_tokens
 from modgraph.syntax.tokens import PlacedToken, tokens
 
-MOST_FILES = 1000  # of a workspace
+MOST_FILES, MOST_FOLDERS = 1000, 10_000  # of a workspace
+PACKAGES = frozenset(("node_modules", "site-packages", "__pycache__"))
 Read = Callable[[str], Source | None]  # the text of a path: of the editor, or else of the file
+
+
+def _list_specs(root: Path) -> Iterator[Path]:
+    """The specs below a folder, in order; hidden folders and those of packages are left out."""
+    for folder, folders, files in islice(os.walk(root), MOST_FOLDERS):
+        folders[:] = sorted(each for each in folders if not each.startswith(".") and each not in PACKAGES)
+        yield from (Path(folder) / name for name in sorted(files) if name.endswith(".mod"))
 
 
 class CannotRename(Exception):
@@ -51,12 +59,10 @@ class Project:
         return self._texts[path]
 
     def paths(self) -> list[str]:
-        """The specs of the workspace, at most `MOST_FILES`; hidden folders are left out."""
-        if self._paths is not None:
-            return self._paths
-        found = (path for root in self.roots for path in sorted(root.rglob("*.mod")))
-        seen = (path for path in found if not any(part.startswith(".") for part in path.parts[1:]))
-        self._paths = [str(resolve_path(path)) for path in islice(seen, MOST_FILES)]
+        """The specs of the workspace, at most `MOST_FILES`."""
+        if self._paths is None:
+            found = (path for root in self.roots for path in _list_specs(root))
+            self._paths = [str(resolve_path(path)) for path in islice(found, MOST_FILES)]
         return self._paths
 
     def find_definition(self, path: str, name: str, seen: frozenset[str] = frozenset()) -> Imported | None:
