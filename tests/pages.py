@@ -69,7 +69,9 @@ def run_page(page: Path, without: str = "") -> None:
             case "console":
                 for command, expected in split_commands(block.text):
                     printed = run_command(command, place)
-                    assert agrees(expected, printed), f"{place}: {command} prints\n{printed}"
+                    assert agrees(expected, printed), (
+                        f"{place}: {command} prints (python -m tests.pages renews it)\n{printed}"
+                    )
             case "sh":
                 for command in block.text.replace("\\\n", " ").splitlines():
                     read_command(command, place)
