@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from modgraph.inspect.diff import Comparison, Fate, Side, Weight, compare_sides
-from modgraph.inspect.diff.comparison import Values
+from modgraph.inspect.diff.architecture_diff import Values
 from modgraph.ir import Graph, weights_of
 from modgraph.passes import apply_passes, pipeline_behind
 from modgraph.store.architecture import Architecture, Kind, read_architecture

@@ -8,7 +8,7 @@ from typing import Any
 
 from modgraph.files import read_file
 from modgraph.inspect.diff import Side, compare_sides
-from modgraph.inspect.diff.comparison import drop_marks
+from modgraph.inspect.diff.architecture_diff import drop_marks
 from modgraph.inspect.diff.html import panes_of
 from modgraph.inspect.page.content import Curve, Curves, Pane, Section
 from modgraph.inspect.page.document import page_of

@@ -1,6 +1,6 @@
 """What differs between two architectures, and what that means for costs and trained weights. Needs no torch."""
 
-from modgraph.inspect.diff.compare import apply_diff, compare
-from modgraph.inspect.diff.comparison import Comparison, Fate, Side, Weight, compare_sides, weights_after
+from modgraph.inspect.diff.architecture_diff import Comparison, Fate, Side, Weight, compare_sides, weights_after
+from modgraph.inspect.diff.graph_diff import apply_diff, compare
 from modgraph.inspect.diff.report_json import as_json
 from modgraph.inspect.diff.text import text_of

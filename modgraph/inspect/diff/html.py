@@ -8,8 +8,8 @@ from pathlib import PurePath
 
 from modgraph.diagnostics import Source
 from modgraph.inspect.cost import COUNTS
-from modgraph.inspect.diff.compare import AXIS, LABEL, WEIGHTS
-from modgraph.inspect.diff.comparison import Comparison, Fate
+from modgraph.inspect.diff.architecture_diff import Comparison, Fate
+from modgraph.inspect.diff.graph_diff import AXIS, LABEL, WEIGHTS
 from modgraph.inspect.diff.text import lines_of, moves_of, summary
 from modgraph.inspect.diff.words import describe_node, details, format_place
 from modgraph.inspect.page.content import Content, Kind, Mark, Pane, Section, Table, Text

@@ -8,8 +8,8 @@ from typing import Any
 
 from modgraph.declare import Initial, Record
 from modgraph.inspect.cost import Cost
+from modgraph.inspect.diff.architecture_diff import Comparison, Fate, Side, Weight
 from modgraph.inspect.diff.changes import Attribute, Unmatched
-from modgraph.inspect.diff.comparison import Comparison, Fate, Side, Weight
 from modgraph.inspect.diff.level import split_place
 from modgraph.inspect.diff.text import moves_of
 from modgraph.ir import Graph, OpNode, Region, Result, flat_to_json, node_with_edges

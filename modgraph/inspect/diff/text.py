@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from modgraph.inspect.cost import COUNTS
 from modgraph.inspect.cost_text import align
+from modgraph.inspect.diff.architecture_diff import Comparison, Fate, Weight
 from modgraph.inspect.diff.changes import Changed, Moved, Unmatched
-from modgraph.inspect.diff.comparison import Comparison, Fate, Weight
 from modgraph.inspect.diff.level import Level, Palette
 from modgraph.inspect.diff.matching import Definitions
 from modgraph.inspect.diff.words import Key, Keys, Say, describe_node, details, fill, format_place, format_type

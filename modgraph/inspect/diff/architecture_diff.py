@@ -11,7 +11,7 @@ from typing import Any, Literal
 from modgraph.diagnostics import ModgraphError
 from modgraph.inspect.cost import Cost, check_lengths, cost_of
 from modgraph.inspect.diff.changes import Changed, Diff, Moved
-from modgraph.inspect.diff.compare import AXIS, GONE, LABEL, WEIGHTS, Renames, compare
+from modgraph.inspect.diff.graph_diff import AXIS, GONE, LABEL, WEIGHTS, Renames, compare
 from modgraph.inspect.diff.level import Level, is_below, split_place
 from modgraph.inspect.diff.words import Keys
 from modgraph.ir import Call, DecisionNode, Graph, GraphWeight, OpNode, Result, ScanNode, node_weights, weights_of

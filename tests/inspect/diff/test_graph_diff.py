@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from modgraph.diagnostics import ModgraphError, Report, Source
 from modgraph.inspect.diff import Fate, Side, apply_diff, compare, compare_sides, weights_after
-from modgraph.inspect.diff.comparison import drop_router_bodies
+from modgraph.inspect.diff.architecture_diff import drop_router_bodies
 from modgraph.inspect.diff.text import Item, Line, Move, fold, lines_of, moves_of
 from modgraph.inspect.diff.words import Keys, details
 from modgraph.ir import Graph, from_json, to_json, weights_of
