@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from modgraph.prediction.predictions import Predictions
     from modgraph.store.architecture import Architecture
     from modgraph.trace.trace import Trace
+    from modgraph.training.engine import Engine
 
 
 @dataclass(frozen=True, repr=False)
@@ -145,9 +146,7 @@ class Run(StoredRun):
         watch, given = Watch(callbacks), None if data is None else InPython.from_splits(data)
         with resume_run(self.path, given, watch) as engine:
             run = self.with_data(given)
-            watch.call("on_begin", run)
-            finish(engine, given)
-        watch.call("on_end", run)
+            train_to_end(engine, run, watch)
         return run
 
     def diff(self, other: HasArchitecture | str | Path, **lengths: int) -> Comparison:
@@ -186,6 +185,15 @@ class Run(StoredRun):
         history = self.history
         parts = render_table(ended, "at the end"), render_table(history[-20:], "the last epochs")
         return render(repr(self), *parts, render_picture(scene_of(self.graph)))
+
+
+def train_to_end(engine: Engine, run: Run, watch: Watch) -> None:
+    """Train a run to the end and test it; one of several processes calls what watches it."""
+    if engine.processes.is_rank_zero:
+        watch.call("on_begin", run)
+    finish(engine, run.given)
+    if engine.processes.is_rank_zero:
+        watch.call("on_end", run)
 
 
 def load_run(path: str | Path, /, **data: Any) -> Run:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from modgraph.api.errors import NothingToLearnFrom
-from modgraph.api.run import Run
+from modgraph.api.run import Run, train_to_end
 from modgraph.data.in_python import InPython, refuse_without_training
 from modgraph.diagnostics import ModgraphError
 from modgraph.program import Program
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.callbacks import Watch
-from modgraph.training.run import finish, path_of, start_run
+from modgraph.training.run import path_of, start_run
 
 
 def train(
@@ -47,9 +47,7 @@ def train(
         refuse_without_training(data)
     with start_run(program, recipe, dict(overrides or {}), out, given, watch) as engine:
         run = Run(RunDirectory(engine.directory.path)).with_data(given)
-        watch.call("on_begin", run)
-        finish(engine, given)
-    watch.call("on_end", run)
+        train_to_end(engine, run, watch)
     return run
 
 
