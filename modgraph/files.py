@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -77,6 +78,19 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     with writing(path), files.replacing(path) as file:
         yield file
     log.debug(f"wrote {path}")
+
+
+def check_folder_of(path: str | Path) -> None:
+    """Check, before work whose result is to be written, that the folder of a path is there and can be written to.
+    Raises `ModgraphError`."""
+    with writing(path):
+        folder = Path(path).parent
+        if not folder.exists():
+            raise FileNotFoundError(errno.ENOENT, f'there is no folder "{folder}"')
+        if not folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, f'"{folder}" is no folder')
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, f'the folder "{folder}" is write-protected')
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:

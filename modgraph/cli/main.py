@@ -128,6 +128,15 @@ def _refuse_other_kinds(options: argparse.Namespace) -> None:
             refuse_other_kinds(path, wanted, options.command)
 
 
+def _check_outputs(options: argparse.Namespace) -> None:
+    """Raises `ModgraphError` where a file cannot be written that a command works long for. Pages make their folders."""
+    from modgraph.files import check_folder_of
+
+    given = (getattr(options, name, None) for name in ("output", "csv", "html"))
+    for path in () if getattr(options, "web", False) else filter(None, given):
+        check_folder_of(path)
+
+
 def _run(options: argparse.Namespace) -> int:
     import logging
 
@@ -135,6 +144,7 @@ def _run(options: argparse.Namespace) -> int:
 
     if options.command != "migrate":  # which says itself what goes where
         _refuse_other_kinds(options)
+    _check_outputs(options)
 
     with printing(logging.ERROR if options.quiet else logging.DEBUG if options.verbose else logging.INFO):
         code: int = options.run(options)

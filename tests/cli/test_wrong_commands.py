@@ -22,6 +22,8 @@ show m.mod --format xml
 show m.mod runs/m
 compile m.mod -o m.pt
 compile m.onnx -o m.py
+compile m.mod -o none/m.py
+visualize m.mod -o a.png/m.svg
 visualize m.mod -o m.jpg
 cost a.png
 train
@@ -37,9 +39,11 @@ eval m.onnx
 export m.mod -o m.onnx
 export runs/m
 export runs/m -o m.pt
+export runs/m -o none/m.onnx
 predict m.mod a.png
 predict runs/m nothing.png
 predict runs/m a.png
+predict runs/m x.npz --csv none/x.csv
 run m.mod --input x.npz
 run runs/m --input x.npz
 trace m.mod
