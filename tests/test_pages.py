@@ -90,6 +90,8 @@ def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
+    commands = (tmp_path / "commands.html").read_text()
+    assert "SPEC|RUN" in commands and r"\|" not in commands, "a bar in a table is written with its escape"
     home = (tmp_path / "index.html").read_text()
     assert not re.findall(r"(?:src|href)=\"https?://[^\"]*\.(?:js|css|woff2?)", home), "the site asks another host"
 
