@@ -1,6 +1,6 @@
 # GMoE: sparse mixtures of experts in a vision transformer (Li et al., ICLR 2023). The defaults are GMoE-S/16; GMoE-B/16
-# is dim=768, heads=12; sparse=[1, 3, 5, 7, 9, 11] is every second block, sparse=[] the plain transformer.
-# The authors' code is capacity=1.5, load="code".
+# has dim=768, heads=12. sparse=[1, 3, 5, 7, 9, 11] replaces every second block, sparse=[] is the plain transformer. The
+# authors' code has capacity=1.5, load="code".
 block ffn(dim) {
   input x: float[tokens, dim]
   y = x -> linear(4 * dim, name="fc1") -> gelu -> linear(dim, name="fc2")

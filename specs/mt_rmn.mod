@@ -1,12 +1,12 @@
-# MT-RMN (Xu et al., AAAI 2021) attached to a multi-task LSTM: several tasks on one sequence, each with labels of its
-# own kind. The defaults are the paper's architecture for task-fMRI; recipes have those for tagging and clinical series.
+# MT-RMN (Xu et al., AAAI 2021) attached to a multi-task LSTM: several tasks on one sequence, each with its own kind of
+# labels. The defaults are the paper's architecture for task-fMRI; recipes have those for tagging and clinical series.
 import mt_rmn from "parts/mt_rmn.mod"
 
 model multi_task(tasks=["first", "second", "third", "fourth"], classes=[7, 7, 7, 7], features=10,
                  vocabulary=0, embedded=50, every_step=false, state=16, represented=0, attached=true, cells=4,
                  hidden=5, layers=[3, 3], widths=[5, 5], policies=[5, 5], decoders=[5, 5], recursive=false,
                  frozen_encoder=false, penalties=[1.0, 1.0], shares=[0.75, 0.75]) {
-  require len(classes) == len(tasks)  # 0 classes: labels that are numbers
+  require len(classes) == len(tasks)  # 0 classes: the labels are numbers
   if vocabulary > 0 {
     input words: token[time, vocabulary]
     x = words -> embedding(embedded)
@@ -15,11 +15,11 @@ model multi_task(tasks=["first", "second", "third", "fourth"], classes=[7, 7, 7,
     x = series
   }
 
-  if represented > 0 {  # an LSTM for each task, whose state tells its policies what the task is about
+  if represented > 0 {  # an LSTM for each task, whose state represents the task for its policies
     for k in tasks {
       h[k] = x -> lstm(state)
     }
-  } else {  # one for all
+  } else {  # one LSTM for all
     shared = x -> lstm(state)
     for k in tasks {
       h[k] = shared

@@ -1,7 +1,7 @@
-# SEMA: a frozen vision transformer whose last blocks get adapters while it learns one task after another
-# (Wang et al., CVPR 2025). The defaults are ViT-B/16 as it learns its first task. `adapters` says how many each block
-# has, so that a grown model has a spec: -s adapters=[1,1,1,1,1,1,1,1,1,2,1,3]. The blocks in `expands` have a descriptor
-# for each adapter, and get another adapter where a batch of images surprises all of them.
+# SEMA: a frozen vision transformer whose last blocks get adapters while it learns one task after another (Wang et al.,
+# CVPR 2025). The defaults are ViT-B/16 on its first task. `adapters` gives the number in each block, so a grown model
+# has a spec: -s adapters=[1,1,1,1,1,1,1,1,1,2,1,3]. The blocks in `expands` have a descriptor for each adapter, and get
+# another adapter if a batch of images is novel to all of them.
 import bottleneck, lora, convpass, autoencoder, surprise, mixed, familiar from "parts/sema.mod"
 
 model sema(classes=100, dim=768, depth=12, heads=12, variant="bottleneck", width=16, gating="soft",

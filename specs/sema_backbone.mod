@@ -1,5 +1,5 @@
-# A vision transformer to be trained on some classes before SEMA learns others with it: its weights are called as those
-# of sema.mod, but for its head.
+# A vision transformer to train on some classes before SEMA learns others with it. Its weights have the names of those
+# of sema.mod, except for the head.
 model sema_backbone(classes=5, dim=48, depth=4, heads=4, size=28, patch=7, channels=1) {
   input  image: float[channels, size, size]
   target label: class[classes]

@@ -1,5 +1,5 @@
 # Added modules (Hu et al., ICLR 2024, section 3.3): a trained smn.mod learns the parity of the asked digit from few
-# labels. Its weights stay as they are; `added` specialists and a new head are trained, on request the router too.
+# labels. Its weights are frozen; `added` specialists and a new head are trained, and optionally the router.
 model smn_parity(modules=2, added=2, iterations=4, balance=0.001, tune_router=false, bias=false, update="sum",
                  residual=false) {
   input  image: float[1, 28, 28]

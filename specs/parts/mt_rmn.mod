@@ -1,6 +1,7 @@
-# MT-RMN, multi-task recurrent modular networks (Xu et al., AAAI 2021), for any multi-task recurrent model: an encoder
-# of layers of sub-networks, which decides anew at each time step what is connected to what, and for each task a decoder
-# that decides what of it to read. `x -> mt_rmn(tasks=["a", "b"])` gives a family, a vector for each task and time step.
+# MT-RMN, multi-task recurrent modular networks (Xu et al., AAAI 2021), for any multi-task recurrent model. The encoder
+# has layers of sub-networks, and decides their connections anew at each time step. Each task has a decoder, which
+# decides what it reads of the encoder. `x -> mt_rmn(tasks=["a", "b"])` gives a family, a vector for each task and time
+# step.
 
 # Linear maps, each with a ReLU: the paper's [5×5] is widths=[5, 5].
 block mlp(widths) {
@@ -18,8 +19,8 @@ block policy_network(widths) {
   output scores
 }
 
-# Zero or one for a pair of scores: in training whether the second is larger with Gumbel noise (equation 8), with the
-# gradient of their softmax at a temperature (equation 9), of two classes the sigmoid of what they differ by.
+# Zero or one for a pair of scores. In training the result says whether the second is larger with Gumbel noise (equation
+# 8), and the gradient is that of their softmax at a temperature (equation 9): the sigmoid of their difference.
 block connection() {
   input scores: float[2]
   input temperature: float
@@ -29,9 +30,9 @@ block connection() {
   output gate
 }
 
-# Connects each sender to each receiver or not, as the receiver's policy says of what the sender made, and, where tasks
-# have representations, of the task's (equation 6). A receiver runs on the mean of what it is connected to (equation 4),
-# on the zero vector where that is nothing.
+# Connects senders to receivers. The receiver's policy decides by the sender's result and, where tasks have
+# representations, by the task's (equation 6). A receiver runs on the mean of its connected senders (equation 4), or on
+# the zero vector without any.
 router connected(represented=false) for receiver, policy {
   input u: float[sender, dim]
   input temperature: float
@@ -47,9 +48,9 @@ router connected(represented=false) for receiver, policy {
   output y
 }
 
-# What the layers 2 to m of the encoder make, and how many of its connections are open at each step. The first layer are
-# recurrent cells, the others have as many sub-encoders as `layers` says; with `recursive` all are the same ones, which is
-# rrn-RMN.
+# The results of layers 2 to m of the encoder, and the number of open connections at each step. The first layer has
+# recurrent cells, the others have `layers` sub-encoders each. With `recursive` all layers share their sub-encoders
+# (rrn-RMN).
 block routed_layers(cells, hidden, layers, widths, policies, recursive) {
   require not recursive or widths[len(widths) - 1] == hidden
   require not recursive or min(layers) == max(layers)
@@ -76,8 +77,8 @@ block routed_layers(cells, hidden, layers, widths, policies, recursive) {
   output total
 }
 
-# A task's decoder: one policy for all layers, for each layer a sub-decoder of its own; their results side by side, and
-# how many connections are open.
+# A task's decoder: one policy for all layers, and a sub-decoder for each layer. It gives their concatenated results,
+# and the number of open connections.
 block task_decoder(depth, widths, policies, represented) {
   input temperature: float
   for l in 0..depth {
@@ -105,8 +106,9 @@ block task_decoder(depth, widths, policies, represented) {
   output total
 }
 
-# The whole. `represented` is the width of W r of a task's representation r, which is then a further input for each task,
-# in their order. `penalties` and `shares` are λ and γ of encoder and decoders (equations 10 and 11).
+# The whole model. `represented` is the width of W r for a task's representation r; representations are then further
+# inputs, one for each task in order. `penalties` and `shares` are λ and γ of encoder and decoders (equations 10 and
+# 11).
 block mt_rmn(tasks, cells=4, hidden=5, layers=[3, 3], widths=[5, 5], policies=[5, 5], decoders=[5, 5],
              represented=0, recursive=false, frozen_encoder=false, penalties=[1.0, 1.0],
              shares=[0.75, 0.75]) {

@@ -1,6 +1,6 @@
-# What SEMA is made of (Wang et al., CVPR 2025): adapters, their descriptors, and the routers that mix them.
+# The parts of SEMA (Wang et al., CVPR 2025): adapters, their descriptors, and the routers that mix them.
 
-# Adapters of tokens, which start as nothing: AdaptFormer's bottleneck, and a matrix of low rank.
+# Adapters of tokens, whose initial results are zero: AdaptFormer's bottleneck, and a matrix of low rank.
 block bottleneck(dim, width) {
   input x: float[tokens, dim]
   weight bias: float[dim] = zeros
@@ -14,7 +14,8 @@ block lora(dim, width) {
   output y
 }
 
-# Convpass (Jie and Deng, 2022), an adapter of images. The class token, in front of rows × rows patches, is one by itself.
+# Convpass (Jie and Deng, 2022), an adapter of images of rows × rows patches. The class token in front is an image of
+# its own.
 block convpass(dim, width, rows) {
   require rows > 1
   input x: float[1 + rows * rows, dim]
@@ -29,17 +30,17 @@ block convpass(dim, width, rows) {
   output y
 }
 
-# What an adapter was trained on, told by how well an image's features are made again.
+# The descriptor of an adapter: an autoencoder, whose error is small for features like those that it was trained on.
 block autoencoder(dim, hidden) {
   input x: float[dim]
   y = x -> linear(hidden, name="encoder") -> linear(dim, name="decoder")
   output y
 }
 
-# How far an image lies from what each descriptor was trained on: |error − mean| / deviation of the errors that it made
-# last, and 0 while it has made two or fewer. Where the errors of one batch fill a record, it keeps the last of them, and
-# it moves in the phases that train descriptors. That of the authors' code keeps the first that fit, and moves in the
-# functional phase too.
+# The distance of an image from the training data of each descriptor: |error − mean| / deviation of the errors that the
+# descriptor recorded last, and 0 while it has recorded two or fewer. If the errors of one batch fill a record, the
+# record keeps the last of them. It is updated in the phases that train descriptors. The authors' code keeps the first
+# errors that fit, and also updates in the functional phase.
 block surprise(descriptor, keeps=500) {
   input features: float[dim]
   state errors: float[descriptor, keeps] = zeros
@@ -57,8 +58,9 @@ block surprise(descriptor, keeps=500) {
   output z
 }
 
-# The weights of a mixture of adapters, for each image or each token: a softmax of what is made of their mean or of each;
-# for comparison equal ones, random ones (equal in inference), or the largest alone, always or in inference.
+# The weights of a mixture of adapters, for each image or each token: a softmax computed from the mean of the tokens or
+# from each token. For comparison: equal weights, random ones (equal in inference), or only the largest, always or in
+# inference.
 block gating(adapter, kind, per) {
   require kind in ["soft", "average", "random", "top_1", "top_1_in_inference"]
   require per in ["image", "token"]
@@ -93,7 +95,7 @@ router mixed(kind="soft", per="image") for adapter {
   output y
 }
 
-# The same, where the adapters have descriptors, to which an image is so novel.
+# The same for adapters with descriptors, which measure how novel an image is.
 router familiar(kind="soft", per="image") for adapter {
   input x: float[tokens, dim]
   input novelty: float[descriptors]

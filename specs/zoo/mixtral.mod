@@ -1,6 +1,6 @@
-# Mixtral (Jiang et al., Mixtral of Experts, 2024): its parameters are called as in the config.json of published weights,
-# which mixtral_hub.yaml takes. The last line of parameters is for Qwen2-MoE and Qwen3-MoE (Yang et al., 2024, 2025), whose
-# weights qwen2_hub.yaml and qwen3_hub.yaml take.
+# Mixtral (Jiang et al., Mixtral of Experts, 2024). Its parameters have the names in the config.json of published
+# weights, which mixtral_hub.yaml maps. The last line of parameters is for Qwen2-MoE and Qwen3-MoE (Yang et al., 2024,
+# 2025), whose weights qwen2_hub.yaml and qwen3_hub.yaml map.
 block swiglu(dim, hidden) {
   input x: float[tokens, dim]
   h = (x -> linear(hidden, bias=false, name="gate") -> silu) * (x -> linear(hidden, bias=false, name="up"))

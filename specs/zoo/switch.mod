@@ -1,6 +1,6 @@
-# Switch Transformer (Fedus et al., JMLR 2022), as a language model of T5's blocks: in every second one, each token goes to
-# one expert, weighted by its probability. In training an expert takes `capacity` times its even share, the first tokens
-# that come; what it drops passes by. Their jitter of the router's input is left out.
+# Switch Transformer (Fedus et al., JMLR 2022), as a language model of T5's blocks. In every second block, each token
+# goes to one expert, weighted by its probability. In training an expert takes the first `capacity` times its even share
+# of tokens; the others skip it. The paper's jitter of the router's input is left out.
 model switch(vocabulary=1000, dim=32, hidden=64, depth=2, heads=4, experts=4, capacity=1.25, balance=0.01) {
   input  words: token[time, vocabulary]
   target next: class[time, vocabulary]
@@ -14,7 +14,7 @@ model switch(vocabulary=1000, dim=32, hidden=64, depth=2, heads=4, experts=4, ca
 
       probabilities = h -> linear(expert, bias=false) -> softmax
       chosen = probabilities -> top_k
-      kept = (chosen, chosen) -> within_capacity(capacity)  # of equal ones the first
+      kept = (chosen, chosen) -> within_capacity(capacity)  # of equal scores the first
       x = x + (h -> expert by (probabilities * kept))
       loss balance[i] = balance * experts * sum(batch_mean(chosen) * batch_mean(probabilities), axis=-1)
     } else {

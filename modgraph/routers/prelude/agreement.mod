@@ -1,7 +1,8 @@
-# Let modules and tokens agree, over some iterations, on which token goes to which module (Hu et al., Scalable Modular
-# Network, ICLR 2024, Algorithm 1). A module's vector v_j is first the mean over tokens of f_j(x_i); then, each iteration,
-# scores_ij += cos(W x_i, v_j), gates_ij = softmax of scores_ij over modules, and v_j = sum_i gates_ij f_j(x_i), with
-# update="normalised" divided by sum_i gates_ij. The result is the last v_j, with residual=true relu(v_j of the start + v_j).
+# Modules and tokens agree, over some iterations, on which token goes to which module (Hu et al., Scalable Modular
+# Network, ICLR 2024, Algorithm 1). A module's vector v_j starts as the mean over tokens of f_j(x_i). Each iteration
+# computes scores_ij += cos(W x_i, v_j), gates_ij = softmax of scores_ij over modules, and v_j = sum_i gates_ij
+# f_j(x_i); update="normalised" divides v_j by sum_i gates_ij. The result is the last v_j; with residual=true it is
+# relu(initial v_j + last v_j).
 # Also called: routing_by_agreement, dynamic_routing, capsule.
 router agreement(iterations=4, bias=false, update="sum", residual=false) for p {
   require iterations >= 0 and iterations <= 1000 and update in ["sum", "normalised"]

@@ -1,8 +1,8 @@
-# Send each token to the k modules with the largest logits, noise added in training (Shazeer et al., 2017; a baseline of
-# Hu et al., ICLR 2024): H = Wg x + eps (softplus(Wn x) + 0.01), eps normal; the k largest are kept, of equal ones the
-# first, and weighted by their softmax. With k = 1 that weight is one, so only balance losses train the router;
-# softmax="before_top_k" weights by the softmax over all modules, which the task trains. The load is smooth where noise is
-# drawn; without, and in evaluation, it counts the tokens of each module.
+# Send each token to the k modules with the largest logits, which have noise in training (Shazeer et al., 2017; a
+# baseline of Hu et al., ICLR 2024): H = Wg x + eps (softplus(Wn x) + 0.01) with normal eps. Of equal logits the first
+# counts as larger. The weights are the softmax over the k modules. With k = 1 that weight is one, so only balance
+# losses train the router; softmax="before_top_k" weights by the softmax over all modules, which the task trains. With
+# noise the load is smooth; without noise, and in evaluation, it counts the tokens of each module.
 # Also called: top_k, topk, sparse, moe.
 router noisy_top_k(k=1, noise=true, softmax="after_top_k") for p {
   require k >= 1 and softmax in ["after_top_k", "before_top_k"]

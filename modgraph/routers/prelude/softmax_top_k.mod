@@ -32,7 +32,7 @@ block k_by_softmax(modules, k, noise, load, capacity, priority) {
   output likely
 }
 
-# How likely a module is among the k largest if its noise alone is drawn anew.
+# The probability that a module is among the k largest if only its own noise is sampled again.
 block chance_to_stay(modules, k, deviation) {
   input scores: float[m]
   input noisy: float[m]
@@ -51,11 +51,12 @@ block normal_cdf() {
   output y
 }
 
-# Send each token to the k modules with the largest logits W x, in training with noise. Gates are the softmax over all
-# modules, with k > 1 renormalised to sum to one; of equal logits the first is chosen. The load is how likely a token
-# chooses a module: load="paper" 1 - Phi((k-th largest - logit) / noise) (Li et al., ICLR 2023, equation 10),
-# "kth_of_others" the chance to stay among the k largest, "code" as the paper's authors' program. In training a module
-# takes at most k int(capacity ceil(tokens / modules)) tokens, as priority says (see within_capacity); 0 is any number.
+# Send each token to the k modules with the largest logits W x, which have noise in training. Gates are the softmax over
+# all modules; with k > 1 they are renormalised to sum to one. Of equal logits the first is chosen. The load is the
+# probability that a token chooses a module: load="paper" is 1 - Phi((k-th largest - logit) / noise) (Li et al., ICLR
+# 2023, equation 10), "kth_of_others" the probability to stay among the k largest, "code" what the authors' program
+# computes. In training a module takes at most k int(capacity ceil(tokens / modules)) tokens, in the order of priority
+# (see within_capacity); capacity=0 means any number.
 # Also called: switch, softmax.
 router linear(k=1, noise=0.0, load="paper", capacity=0.0, priority="score") for p {
   require k >= 1 and noise >= 0 and capacity >= 0
@@ -69,9 +70,9 @@ router linear(k=1, noise=0.0, load="paper", capacity=0.0, priority="score") for 
   output y
 }
 
-# Send each token to the k modules whose keys have the largest cosine with the token's query (GMoE: Li et al., ICLR 2023,
-# section 4.3). Logits are cos(W x + b, key_j) exp(min(scale, log 100)); all else is as in linear. The authors' code takes
-# priority="first_choice" (batch prioritised routing), which is the same for k = 1.
+# Send each token to the k modules whose keys have the largest cosine with the token's query (GMoE: Li et al., ICLR
+# 2023, section 4.3). Logits are cos(W x + b, key_j) exp(min(scale, log 100)); everything else is as in linear. The
+# authors' code uses priority="first_choice" (batch prioritised routing), which is equivalent for k = 1.
 # Also called: gmoe.
 router cosine(k=1, noise=0.0, load="paper", capacity=0.0, priority="score", width=256) for p {
   require k >= 1 and noise >= 0 and capacity >= 0 and width >= 1

@@ -1,7 +1,7 @@
 # Weight each pair of token and module by a kernel of the module's signature and the token's key (Rahaman et al., Neural
 # Interpreters, 2021; a baseline of Hu et al., ICLR 2024): gates_ij = exp(-(1 - cos(signature_j, W x_i)) / bandwidth),
-# zero where 1 - cos is beyond the truncation. A module gives one vector, the mean over tokens of gates_ij f_j(x_i). The
-# bandwidth is learned and starts at one.
+# and zero where 1 - cos exceeds the truncation. A module gives one vector, the mean over tokens of gates_ij f_j(x_i).
+# The bandwidth is learned; its initial value is one.
 # Also called: kernel, rbf.
 router truncated_kernel(truncation=2.0, bias=false) for p {
   require truncation >= 0 and truncation <= 2  # a distance is 1 - cos
