@@ -124,10 +124,10 @@ class BlockText:
 
     def _type(self, statement: ast.Input, fixed: int | None) -> str:
         given = self.types.get(statement.reference.name)
-        if given is None:
-            return statement.type.span.text
         if isinstance(given, str):
             return given
+        if given is None or statement.type.dtype != "float":  # of ids a shape does not tell how many there are
+            return statement.type.span.text
         shape = [int(each) for each in given.shape[1:]]
         written = [axis.span.text for axis in statement.type.axes]
         names = written if len(written) == len(shape) else [""] * len(shape)

@@ -224,3 +224,11 @@ def test_a_block_with_a_family_of_outputs_gives_them_in_order(tmp_path: Path) ->
     for own, name in zip(block(x), ("v.a", "v.b"), strict=True):
         torch.testing.assert_close(own, expected[name])
     assert [*block.losses] == ["loss.encoder", "loss.decoders"]
+
+
+def test_a_block_of_ids_takes_an_example_too(tmp_path: Path) -> None:
+    text = "block embed(size, dim) {\n  input words: token[time, size]\n  y = words -> embedding(dim)\n  output y\n}\n"
+    (tmp_path / "embed.mod").write_text(text)
+    for given in ({}, {"words": torch.arange(6)[None]}, {"words": "token[time, 11]"}):
+        block = modgraph.block(tmp_path / "embed.mod", "embed", size=11, dim=4, **given)
+        assert block(torch.arange(9)[None]).shape == (1, 9, 4)
