@@ -8,8 +8,8 @@ from typing import Any
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Take the escapes out of code in rows of tables."""
-    return re.sub(r"^\|.*$", lambda row: re.sub(r"`[^`]*`", _without_escapes, row[0]), markdown, flags=re.MULTILINE)
+    return re.sub(r"^\|.*$", lambda row: re.sub(r"`[^`]*`", _strip_escapes, row[0]), markdown, flags=re.MULTILINE)
 
 
-def _without_escapes(code: re.Match[str]) -> str:
+def _strip_escapes(code: re.Match[str]) -> str:
     return code[0].replace(r"\|", "|")
