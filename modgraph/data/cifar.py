@@ -76,8 +76,8 @@ CIFAR100 = Records("CIFAR-100", "the folder cifar-100-binary of cifar-100-binary
 class Cifar10(DataSet, name="cifar10"):
     """`image`: float[3, 32, 32], each channel minus its mean, divided by its deviation; `label`: class[10]."""
 
-    folder: str = setting(path=True, doc="where data_batch_1.bin to data_batch_5.bin and test_batch.bin are")
-    limit: int | None = setting(None, min=1, doc="learn from so many images only, the first")
+    folder: str = setting(path=True, doc="folder of data_batch_1.bin to data_batch_5.bin and test_batch.bin")
+    limit: int | None = setting(None, min=1, doc="train on so many images only, the first ones")
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         import numpy as np
@@ -103,12 +103,12 @@ class Cifar100(DataSet, name="cifar100"):
     label's name.
     """
 
-    folder: str = setting(path=True, doc="where train.bin and test.bin are")
+    folder: str = setting(path=True, doc="folder of train.bin and test.bin")
     labels: str = setting("fine", choices=("fine", "coarse"), doc="which of an image's two labels is the target")
-    limit: int | None = setting(None, min=1, doc="learn from so many images only, the first")
-    test_limit: int | None = setting(None, min=1, doc="test on so many images only, the first")
+    limit: int | None = setting(None, min=1, doc="train on so many images only, the first ones")
+    test_limit: int | None = setting(None, min=1, doc="test on so many images only, the first ones")
     mean: tuple[float, ...] = setting((0.5071, 0.4865, 0.4409), doc="subtracted from red, green and blue")
-    deviation: tuple[float, ...] = setting((0.2673, 0.2564, 0.2762), min=1e-6, doc="by which they are divided then")
+    deviation: tuple[float, ...] = setting((0.2673, 0.2564, 0.2762), min=1e-6, doc="divides the result")
 
     def contradiction(self) -> str | None:
         return self.scale().not_of_colours()

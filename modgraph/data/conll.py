@@ -38,22 +38,26 @@ class Conll(DataSet, name="conll"):
 
     kept = "tagging"
 
-    train: str = setting(path=True, doc="the file to learn from")
-    validation: str | None = setting(None, path=True, doc="the file to watch; part of the other if not given")
-    test: str | None = setting(None, path=True, doc="the file to test on; part of the other if not given")
-    validation_fraction: float = setting(0.1, min=0, max=0.4, doc="share cut off for it where there is no file; or 0")
-    test_fraction: float = setting(0.1, min=0.001, max=0.4, doc="share at the end for it where there is no file")
+    train: str = setting(path=True, doc="training file")
+    validation: str | None = setting(None, path=True, doc="validation file; a part of the training file if not given")
+    test: str | None = setting(None, path=True, doc="test file; a part of the training file if not given")
+    validation_fraction: float = setting(
+        0.1, min=0, max=0.4, doc="share of the training file for validation if it has no file; or 0"
+    )
+    test_fraction: float = setting(
+        0.1, min=0.001, max=0.4, doc="share at the end of the training file for the test if it has no file"
+    )
     targets: Mapping[str, str | int] = setting(
-        doc="the column of each target: of CoNLL-U by name, UPOS, Feats.Gender, Misc.NAME, of others by number, from 1"
+        doc="column of each target: in CoNLL-U a name, UPOS, Feats.Gender, Misc.NAME; else a number from 1"
     )
-    word: int = setting(1, min=1, max=1000, doc="the column of the words, where they are not CoNLL-U")
+    word: int = setting(1, min=1, max=1000, doc="column of the words in files that are not CoNLL-U")
     without: str = setting(
-        "class", choices=("class", "missing"), doc="what a token is that has none of a column: class _, or missing"
+        "class", choices=("class", "missing"), doc="label of a token with an empty cell: the class _, or missing"
     )
-    least: int = setting(1, min=1, doc="names that occur less often in the training sentences are as none")
+    least: int = setting(1, min=1, doc="treat names that occur less often in the training sentences as empty")
     lower: bool = setting(False, doc="convert words to lower case")
-    longest: int = setting(128, min=1, max=100_000, doc="tokens of an example, at most")
-    limit: int | None = setting(None, min=1, doc="learn from so many sentences only, spread over the file")
+    longest: int = setting(128, min=1, max=100_000, doc="largest number of tokens in an example")
+    limit: int | None = setting(None, min=1, doc="train on so many sentences only, spread over the file")
     tagging: str | None = setting(
         None, path=True, doc="words and classes that a run has kept, instead of those of the training sentences"
     )

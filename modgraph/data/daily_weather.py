@@ -54,20 +54,22 @@ class DailyWeather(DataSet, name="daily_weather"):
     exact = False
 
     file: str | None = setting(None, path=True, doc="a CSV file of days; Seattle, 2012 to 2015, if not given")
-    window: int = setting(28, min=1, max=10_000, doc="days of an example")
-    stride: int = setting(7, min=1, max=10_000, doc="days from one window to learn from to the next")
+    window: int = setting(28, min=1, max=10_000, doc="days in an example")
+    stride: int = setting(7, min=1, max=10_000, doc="days between the starts of training windows")
     ahead: int = setting(1, min=1, max=10_000, doc="how many days later the targets are")
     validation_from: str | None = setting(
-        "2014-01-01", doc="the first day that is not learnt from, but watched; or null"
+        "2014-01-01", doc="first day of validation, which ends the training days; or null"
     )
-    test_from: str = setting("2015-01-01", doc="the first day to test on")
+    test_from: str = setting("2015-01-01", doc="first day of the test")
     features: tuple[str, ...] = setting(
         ("precipitation", "warmest", "coldest", "wind", "season", "sky"),
         doc="properties of a day in the input: precipitation, warmest, coldest, wind, wet, season (sine and cosine of "
-        "the day of the year), sky (a one among five)",
+        "the day of the year), sky (one-hot of five)",
     )
-    input: str = setting("days", doc="the input that holds the features")
-    targets: Mapping[str, str] | None = setting(None, doc="the series of each target that is not called as its series")
+    input: str = setting("days", doc="the input for the features")
+    targets: Mapping[str, str] | None = setting(
+        None, doc="the series of each target whose name differs from its series"
+    )
 
     def contradiction(self) -> str | None:
         for name in self.features:

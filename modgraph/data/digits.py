@@ -34,14 +34,14 @@ TEST_PAIRS = "49 03 01 06 18 08 45 09 46 56 07 23 27 47 19"
 class Digits(DataSet, name="digits"):
     """scikit-learn's 1,797 handwritten digits of 8 × 8, as `image` in the size that the spec declares, and `label`.
 
-    They stand in for data that are not at hand: with three channels, an image is grey.
+    They can replace data that are not available: with three channels, an image is grey.
     """
 
     exact = False
 
-    test_fraction: float = setting(0.2, min=0.01, max=0.9, doc="share kept for the test")
-    limit: int | None = setting(None, min=1, doc="learn from so many images only")
-    seed: int = setting(0, min=0, doc="of the split")
+    test_fraction: float = setting(0.2, min=0.01, max=0.9, doc="share of the images for the test")
+    limit: int | None = setting(None, min=1, doc="train on so many images only")
+    seed: int = setting(0, min=0, doc="seed of the split")
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         import numpy as np
@@ -68,9 +68,9 @@ class RotatedDigits(DataSet, name="rotated_digits"):
 
     exact = False
 
-    held_out: int | tuple[int, ...] = setting(75, doc="the angle, or the angles, that nothing is learnt from")
-    images: int = setting(1797, min=6, max=1797, doc="digits in all")
-    seed: int = setting(0, min=0, doc="of which digit is in which domain")
+    held_out: int | tuple[int, ...] = setting(75, doc="the angle, or the angles, held out for the test")
+    images: int = setting(1797, min=6, max=1797, doc="number of digits in all")
+    seed: int = setting(0, min=0, doc="seed of the assignment of digits to domains")
 
     def contradiction(self) -> str | None:
         unknown = sorted(self._list_test_angles() - set(ANGLES))
@@ -112,16 +112,18 @@ class MinMaxDigits(DataSet, name="min_max_digits"):
     exact = False
 
     source: str = setting("digits", choices=("digits", "idx"), doc="scikit-learn's digits, or MNIST's IDX files")
-    images: str | None = setting(None, path=True, doc="the IDX file of images")
-    labels: str | None = setting(None, path=True, doc="the IDX file of labels")
-    task: str = setting("min_max", choices=("min_max", "parity"), doc="what the label says of the digit")
-    train: int = setting(20_000, min=1, max=10_000_000, doc="compositions of the train pairs to learn from")
-    labelled: int | None = setting(None, min=1, doc="learn from so many of the compositions only")
-    labelled_seed: int = setting(0, min=0, doc="of the choice of those")
-    in_distribution: int = setting(4_000, min=1, max=10_000_000, doc="compositions of the train pairs to test on")
-    per_test_pair: int = setting(200, min=1, max=1_000_000, doc="compositions of each unseen pair to test on")
-    test_fraction: float = setting(0.2, min=0.01, max=0.9, doc="share of the digit images kept for the tests")
-    seed: int = setting(0, min=0, doc="of the split and of the compositions")
+    images: str | None = setting(None, path=True, doc="IDX file of images")
+    labels: str | None = setting(None, path=True, doc="IDX file of labels")
+    task: str = setting("min_max", choices=("min_max", "parity"), doc="the property of a digit that the label gives")
+    train: int = setting(20_000, min=1, max=10_000_000, doc="number of training compositions")
+    labelled: int | None = setting(None, min=1, doc="train on so many of the compositions only")
+    labelled_seed: int = setting(0, min=0, doc="seed of that subset")
+    in_distribution: int = setting(
+        4_000, min=1, max=10_000_000, doc="number of test compositions of the training pairs"
+    )
+    per_test_pair: int = setting(200, min=1, max=1_000_000, doc="number of test compositions of each unseen pair")
+    test_fraction: float = setting(0.2, min=0.01, max=0.9, doc="share of the digit images for the tests")
+    seed: int = setting(0, min=0, doc="seed of the split and of the compositions")
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         import numpy as np

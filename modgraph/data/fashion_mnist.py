@@ -32,9 +32,11 @@ class FashionMnist(DataSet, name="fashion_mnist"):
     """70,000 images of clothes: `image` in the size that the spec declares, from 0 to 1, grey, and `label`:
     class[10]."""
 
-    folder: str = setting(DEBIAN, path=True, doc="where train-images-idx3-ubyte and the other three are, or their .gz")
-    limit: int | None = setting(None, min=1, doc="learn from so many images only, the first")
-    test_limit: int | None = setting(None, min=1, doc="test on so many images only, the first")
+    folder: str = setting(
+        DEBIAN, path=True, doc="folder of train-images-idx3-ubyte and the other three files, or their .gz"
+    )
+    limit: int | None = setting(None, min=1, doc="train on so many images only, the first ones")
+    test_limit: int | None = setting(None, min=1, doc="test on so many images only, the first ones")
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         shape, splits = shape_of_images(graph, channels=None), {}

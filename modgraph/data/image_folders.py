@@ -78,10 +78,10 @@ class ImageFolders(ImagesInFolders, name="image_folders"):
     Domains that are held out are the test. Images are read when a step needs them.
     """
 
-    root: str = setting(path=True, doc="the folder whose folders are the domains")
-    held_out: str | tuple[str, ...] = setting((), doc="the domain, or the domains, that nothing is learnt from")
+    root: str = setting(path=True, doc="folder that contains a folder for each domain")
+    held_out: str | tuple[str, ...] = setting((), doc="the domain, or the domains, held out for the test")
     mean: tuple[float, ...] = setting(MEAN, doc="subtracted from red, green and blue")
-    deviation: tuple[float, ...] = setting(DEVIATION, min=1e-6, doc="by which they are divided then")
+    deviation: tuple[float, ...] = setting(DEVIATION, min=1e-6, doc="divides the result")
 
     def _domains(self) -> dict[str, Files]:
         return folders_of(Path(self.root))
@@ -106,12 +106,12 @@ class ClassFolders(ImagesInFolders, name="class_folders"):
     step needs them.
     """
 
-    train: str = setting(path=True, doc="the folder whose folders are the classes")
-    test: str | None = setting(None, path=True, doc="the same to test on; part of the other if not given")
-    test_fraction: float = setting(0.2, min=0.01, max=0.9, doc="share of each class kept where there is no folder")
-    seed: int = setting(0, min=0, doc="of the split")
+    train: str = setting(path=True, doc="folder that contains a folder for each class")
+    test: str | None = setting(None, path=True, doc="test folder; a part of the training images if not given")
+    test_fraction: float = setting(0.2, min=0.01, max=0.9, doc="share of each class for the test if it has no folder")
+    seed: int = setting(0, min=0, doc="seed of the split")
     mean: tuple[float, ...] = setting(MEAN, doc="subtracted from red, green and blue")
-    deviation: tuple[float, ...] = setting(DEVIATION, min=1e-6, doc="by which they are divided then")
+    deviation: tuple[float, ...] = setting(DEVIATION, min=1e-6, doc="divides the result")
 
     def _domains(self) -> dict[str, Files]:
         return {"": _files_in(Path(self.train), CLASSES)}

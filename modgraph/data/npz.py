@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 class Npz(DataSet, name="npz"):
     """Arrays named as the spec's inputs and targets, examples first; `<axis>_length` for padded axes."""
 
-    train: str = setting(path=True, doc="the .npz file to learn from")
-    test: str | None = setting(None, path=True, doc="the .npz file to test on; part of the other if not given")
-    test_fraction: float = setting(0.2, min=0.01, max=0.9, doc="share kept for the test where there is no file for it")
-    seed: int = setting(0, min=0, doc="of the split")
+    train: str = setting(path=True, doc="the .npz file for training")
+    test: str | None = setting(
+        None, path=True, doc="the .npz file for the test; a part of the training file if not given"
+    )
+    test_fraction: float = setting(0.2, min=0.01, max=0.9, doc="share for the test if it has no file")
+    seed: int = setting(0, min=0, doc="seed of the split")
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         import numpy as np

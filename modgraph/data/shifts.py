@@ -49,9 +49,9 @@ class Inverted(Shift, name="inverted"):
 
 
 class Rotated(Shift, name="rotated"):
-    """Images are rotated about the middle, bilinear between pixels; new corners are black."""
+    """Images are rotated about their centre with bilinear interpolation; new corners are black."""
 
-    angle: float = setting(90.0, doc="in degrees, against the clock")
+    angle: float = setting(90.0, doc="angle in degrees, counter-clockwise")
 
     def apply(self, light: Images, examples: NDArray[np.int64]) -> Images:
         import numpy as np
@@ -89,8 +89,8 @@ class Noisy(Shift, name="noisy"):
     An image has the same noise whenever it is read: a function of the seed, the split and the image's index.
     """
 
-    deviation: float = setting(0.3, min=0, doc="of the noise")
-    seed: int = setting(0, min=0, doc="of the noise")
+    deviation: float = setting(0.3, min=0, doc="standard deviation of the noise")
+    seed: int = setting(0, min=0, doc="seed of the noise")
 
     def apply(self, light: Images, examples: NDArray[np.int64]) -> Images:
         import numpy as np

@@ -26,7 +26,7 @@ ROUNDING = 1e-3  # by which light may lie outside 0 to 1
 class TaskOfSequence(Section):
     """One task: its classes, and the shift of their images."""
 
-    classes: tuple[int | str, ...] = setting(doc="its classes, by number or by name")
+    classes: tuple[int | str, ...] = setting(doc="classes of the task, by number or name")
     shift: Shift = Unshifted()
 
     def contradiction(self) -> str | None:
@@ -54,17 +54,19 @@ class TaskSequence(DataSet, name="task_sequence"):
     divided in this way. A sequence of one task is a subset of classes.
     """
 
-    of: DataSet = setting(doc="the data set whose classes are dealt")
-    tasks: Mapping[str, TaskOfSequence] | None = setting(
-        None, doc="each task by its name: its classes, perhaps a shift"
+    of: DataSet = setting(doc="the data set that provides the classes")
+    tasks: Mapping[str, TaskOfSequence] | None = setting(None, doc="the tasks by name: classes, and optionally a shift")
+    classes_per_task: int | None = setting(
+        None, min=1, doc="classes of each task, instead of tasks; the last task gets the remaining ones"
     )
-    classes_per_task: int | None = setting(None, min=1, doc="classes of each task, instead; the last has what is left")
     classes: tuple[int | str, ...] = setting((), doc="the classes for classes_per_task; all if not given")
-    order: str = setting("random", choices=("random", "given"), doc="in which classes_per_task deals them")
-    per_class: int | None = setting(None, min=1, doc="learn from so many examples of each class only, the first")
-    target: str = setting("label", doc="the target that holds the classes")
-    input: str = setting("image", doc="the input that holds the images, which shifts move")
-    seed: int = setting(0, min=0, doc="of the order of classes")
+    order: str = setting(
+        "random", choices=("random", "given"), doc="the order in which classes_per_task assigns classes"
+    )
+    per_class: int | None = setting(None, min=1, doc="train on so many examples of each class only, the first ones")
+    target: str = setting("label", doc="the target with the classes")
+    input: str = setting("image", doc="the input with the images, which shifts transform")
+    seed: int = setting(0, min=0, doc="seed of the order of classes")
 
     def contradiction(self) -> str | None:
         if isinstance(self.of, TaskSequence):

@@ -57,16 +57,20 @@ class Text(DataSet, name="text"):
     train: str | None = setting(
         None,
         path=True,
-        doc="the text to learn from: words between blanks, sentences in lines; the King James Bible if not given",
+        doc="training text: words between blanks, sentences in lines; the King James Bible if not given",
     )
-    validation: str | None = setting(None, path=True, doc="the text to watch meanwhile; part of the other if not given")
-    test: str | None = setting(None, path=True, doc="the text to test on; part of the other if not given")
-    validation_fraction: float = setting(0.05, min=0, max=0.4, doc="share cut off for it where there is no file; or 0")
-    test_fraction: float = setting(0.05, min=0.001, max=0.4, doc="share at the end for it where there is no file")
-    window: int = setting(35, min=1, max=100_000, doc="words of an example")
-    limit: int | None = setting(None, min=1, doc="learn from so many windows only, spread over the text")
+    validation: str | None = setting(None, path=True, doc="validation text; a part of the training text if not given")
+    test: str | None = setting(None, path=True, doc="test text; a part of the training text if not given")
+    validation_fraction: float = setting(
+        0.05, min=0, max=0.4, doc="share of the training text for validation if it has no file; or 0"
+    )
+    test_fraction: float = setting(
+        0.05, min=0.001, max=0.4, doc="share at the end of the training text for the test if it has no file"
+    )
+    window: int = setting(35, min=1, max=100_000, doc="words in an example")
+    limit: int | None = setting(None, min=1, doc="train on so many windows only, spread over the text")
     vocabulary: str | None = setting(
-        None, path=True, doc="a JSON list of words, <unk> among them, instead of the most frequent"
+        None, path=True, doc="a JSON list of words that includes <unk>, instead of the most frequent words"
     )
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:

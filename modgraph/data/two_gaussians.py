@@ -15,19 +15,22 @@ COMPONENTS = ("rotation", "scaling")
 
 
 class TwoGaussians(DataSet, name="two_gaussians"):
-    """Points x of the plane from two Gaussians of equal probability. y = R x for the first, a rotation, and y = S x for
-    the second, a scaling of each axis. Only the position of x separates the two."""
+    """A regression on points x of the plane from two Gaussians of equal probability.
+
+    y = R x for the first, a rotation, and y = S x for the second, a scaling of each axis. Only the position of x
+    distinguishes them.
+    """
 
     exact = False
 
-    train: int = setting(2_000, min=1, max=10_000_000, doc="points to learn from")
-    test: int = setting(1_000, min=1, max=10_000_000, doc="points to test on")
-    rotated_mean: tuple[float, ...] = setting((-1.0, 0.0), doc="of the Gaussian whose points are rotated")
-    scaled_mean: tuple[float, ...] = setting((1.0, 0.0), doc="of the Gaussian whose points are scaled")
+    train: int = setting(2_000, min=1, max=10_000_000, doc="number of training points")
+    test: int = setting(1_000, min=1, max=10_000_000, doc="number of test points")
+    rotated_mean: tuple[float, ...] = setting((-1.0, 0.0), doc="mean of the Gaussian whose points are rotated")
+    scaled_mean: tuple[float, ...] = setting((1.0, 0.0), doc="mean of the Gaussian whose points are scaled")
     spread: float = setting(0.3, min=0, doc="standard deviation of both Gaussians")
-    angle: float = setting(90.0, doc="of the rotation, in degrees, against the clock")
-    scales: tuple[float, ...] = setting((0.5, 2.0), doc="of the scaling, one for each axis")
-    seed: int = setting(0, min=0, doc="of the points")
+    angle: float = setting(90.0, doc="angle of the rotation in degrees, counter-clockwise")
+    scales: tuple[float, ...] = setting((0.5, 2.0), doc="factors of the scaling, one for each axis")
+    seed: int = setting(0, min=0, doc="seed of the points")
 
     def contradiction(self) -> str | None:
         pairs = {"rotated_mean": self.rotated_mean, "scaled_mean": self.scaled_mean, "scales": self.scales}

@@ -1,4 +1,4 @@
-"""What an architecture costs: parameters, multiply-accumulates (MACs) per example, and memory of a training step.
+"""The cost of an architecture: parameters, multiply-accumulates (MACs) per example, and memory of a training step.
 
 MACs count linear maps, convolutions, the QKᵀ and AV of attention, and the products of routers. They leave out biases,
 norms, activations, noise and growth. `macs` counts every module on every message that it could get, `active_macs` only
@@ -38,8 +38,11 @@ class DoesNotFitLength(Diagnostic, code="MG129"):
 
 @dataclass(frozen=True)
 class Cost:
-    """What a model costs: `parameters`, those that are `trainable`, multiply-accumulates of one example (`macs`), and
-    those where only the chosen modules run (`active_macs`). `own` has the counts of each name by itself."""
+    """The counts of a model: `parameters`, those that are `trainable`, multiply-accumulates per example (`macs`), and
+    those of chosen modules only (`active_macs`).
+
+    `own` has the counts of each name without those below it.
+    """
 
     parameters: int = 0
     trainable: int = 0
@@ -68,19 +71,19 @@ class Cost:
         return {name: getattr(self, name) for name in COUNTS}
 
     def as_table(self) -> list[dict[str, Any]]:
-        """A record for each node and part, the whole model first (its `node` is empty), as `pandas.DataFrame` takes."""
+        """List a record for each node and part, the whole model first (its `node` is empty), for `pandas.DataFrame`."""
         rows = {"": self, **self.nodes}
         return [{"node": name, **cost.counts} for name, cost in rows.items()]
 
     def _repr_html_(self) -> str:
-        """The counts of the whole and of its largest parts, as a notebook shows them."""
+        """Render the counts of the model and of its largest parts for a notebook."""
         from modgraph.inspect.notebook import render, render_table
 
         parts = [row for row in self.as_table() if row["node"].count(".") < 2 and (row["parameters"] or row["macs"])]
         return render(repr(self), render_table(parts))
 
     def as_json(self) -> dict[str, Any]:
-        """The counts, and under `nodes` those of each name, as `modgraph cost --json` prints them."""
+        """Return the counts, and under `nodes` those of each name, as `modgraph cost --json` prints them."""
         nodes = {name: cost.counts for name, cost in self.nodes.items()}
         return {**self.counts, **({"nodes": nodes} if nodes else {})}
 
@@ -89,18 +92,18 @@ COUNTS = tuple(each.name for each in fields(Cost) if each.name != "own")
 
 
 def natural(name: str) -> list[tuple[int, int | str]]:
-    """A sort key that reads numbers in names: `expert.10` comes after `expert.9`."""
+    """Make a sort key that reads numbers in names: `expert.10` comes after `expert.9`."""
     return [(0, int(part)) if part.isdigit() else (1, part) for part in name.replace("/", ".").split(".")]
 
 
 def axes_of_any_length(graph: Graph) -> list[str]:
-    """The names of the axes that have no size in the spec."""
+    """List the names of the axes that have no size in the spec."""
     types = (type_ for part in graph.parts() for node in part.graph for type_ in node.types)
     return sorted({axis for type_ in types for axis in type_.padded})
 
 
 def check_lengths(graph: Graph, lengths: Mapping[str, int]) -> None:
-    """Raises `ModgraphError` for lengths of axes that a graph does not have."""
+    """Raise `ModgraphError` for lengths of axes that a graph does not have."""
     known = axes_of_any_length(graph)
     unknown = [name for name in lengths if name not in known]
     if unknown:
@@ -124,7 +127,7 @@ def cost_of(graph: Graph, lengths: Mapping[str, int] | None = None) -> Cost:
 
 
 def _predicting(graph: Graph, results: tuple[Result, ...] = ()) -> list[Node]:
-    """The nodes that inference needs: without those for noise, growth or training only."""
+    """Find the nodes that inference needs: without those for noise, growth or training only."""
     read = {result.node for node in graph for result in graph.inputs(node.name).values()}
     ends = (node.name for node in graph if node.name not in read and not isinstance(node, GrowthNode))
     wanted = {*ends} | {result.node for result in results}
@@ -136,7 +139,7 @@ def _predicting(graph: Graph, results: tuple[Result, ...] = ()) -> list[Node]:
 
 
 def _macs_of(graph: Graph, lengths: Mapping[str, int], results: tuple[Result, ...] = ()) -> Iterator[tuple[str, Cost]]:
-    """The MACs of each name in a graph: with all modules, and with those of the choice."""
+    """Count the MACs of each name in a graph: with all modules, and with those of the choice."""
     for node in _predicting(graph, results):
         match node:
             case OpNode():
@@ -156,7 +159,7 @@ def _macs_of(graph: Graph, lengths: Mapping[str, int], results: tuple[Result, ..
 
 
 def _route_macs(graph: Graph, route: RouteNode, lengths: Mapping[str, int]) -> Iterator[tuple[str, Cost]]:
-    """The MACs of a route: messages count under its pool, decisions under its router."""
+    """Count the MACs of a route: messages count under its pool, decisions under its router."""
     pool, router = graph.pool_of(route), graph.declaration_of(route)
     with _fitting(route.name):
         types = PoolTypes(pool.name, pool.axis, fix_lengths(pool.message, lengths), fix_lengths(pool.result, lengths))
@@ -167,7 +170,7 @@ def _route_macs(graph: Graph, route: RouteNode, lengths: Mapping[str, int]) -> I
         by_weights = isinstance(graph.declaration_of(each), Weighted)
         return by_weights, graph.inputs(each.name)["tokens"], graph.uses(each.name)["pool"]
 
-    # of routes by weights, the first that sends one value through one pool has the messages of all
+    # of routes by weights, only the first that sends a value through a pool computes the messages
     own = message_key(route)
     first = next(each for each in graph.nodes_of(RouteNode) if message_key(each) == own)
     messages = 0 if isinstance(router, Weighted) and first != route else decisions * router.count_tokens(signature)
@@ -182,7 +185,7 @@ def _route_macs(graph: Graph, route: RouteNode, lengths: Mapping[str, int]) -> I
 
 @contextmanager
 def _fitting(node: str) -> Iterator[None]:
-    """Raises `ModgraphError` for a node that the lengths do not fit."""
+    """Raise `ModgraphError` for a node that the lengths do not fit."""
     try:
         yield
     except Misfit as misfit:
@@ -190,19 +193,19 @@ def _fitting(node: str) -> Iterator[None]:
 
 
 def fix_lengths(type_: TensorType, lengths: Mapping[str, int]) -> TensorType:
-    """A type whose axes of any length have the given lengths, or 1."""
+    """Replace axes of any length in a type by the given lengths, or 1."""
     shape = (Axis(lengths.get(axis.name, 1), axis.name) if axis.is_padded else axis for axis in type_.shape)
     return type_.with_shape(tuple(shape))
 
 
 # ------------------------------------------------------------ memory of a training step
 
-MOST = 10**9  # examples of a batch; what fits more is said to fit this many
+MOST = 10**9  # examples of a batch; larger limits are reported as this number
 
 
 @dataclass(frozen=True)
 class TrainingStep:
-    """What a training step needs: examples, an optimizer's tensors for each weight, the precision.
+    """The inputs of a training step: examples, an optimizer's tensors for each weight, the precision.
 
     `tried_at_once` counts examples that an algorithm runs without gradients between its steps.
     """
@@ -218,9 +221,9 @@ class TrainingStep:
 class Memory:
     """Bytes of tensors in a training step.
 
-    `activations` is what autograd keeps for the backward pass, `examples` the batch itself, `peak` the most at any
-    time. The peak may be below the sum of the others, since activations are freed while gradients appear. It may be
-    above, since activations have gradients too, and optimizers and algorithms need a workspace.
+    `activations` is the memory that autograd keeps for the backward pass, `examples` the batch itself, `peak` the
+    maximum at any time. The peak may be below the sum of the others, since activations are freed while gradients
+    appear. It may be above, since activations have gradients too, and optimizers and algorithms need a workspace.
     """
 
     batch: int
@@ -233,9 +236,9 @@ class Memory:
 
 
 def last_below(peak: Callable[[int], int], size: int) -> int:
-    """The largest batch whose peak is at most `size`.
+    """Find the largest batch whose peak is at most `size`.
 
-    Peaks are convex in the batch: the line through two of them meets `size` at or behind the answer beyond them, and at
+    Peaks are convex in the batch. The line through two of them meets `size` at or behind the answer beyond them, and at
     or before it between them.
     """
     low, high = 1, 2
@@ -257,6 +260,6 @@ def last_below(peak: Callable[[int], int], size: int) -> int:
 
 
 def _interpolate(peak: Callable[[int], int], low: int, high: int, size: int) -> int:
-    """Where the line through two peaks meets a size."""
+    """Find the batch at which the line through two peaks meets a size."""
     rise = peak(high) - peak(low)
     return MOST if rise <= 0 else low + (size - peak(low)) * (high - low) // rise

@@ -1,6 +1,6 @@
-"""How values show themselves in a notebook: a heading, tables, text and a picture, as HTML without scripts.
+"""Renders values for a notebook: a heading, tables, text and a picture, as HTML without scripts.
 
-Each value is shown in under 300 kB, whatever its size: tables and texts are cut, and say so.
+The HTML has less than 300 kB for any value: long tables and texts are cut, and say so.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def render(heading: str, *parts: str) -> str:
 
 
 def render_table(records: Sequence[Record], title: str = "") -> str:
-    """Records of the same keys as a table, the first rows of a long one."""
+    """Render records with equal keys as a table, at most the first rows."""
     if not records:
         return ""
     keys = [*dict.fromkeys(key for record in records for key in record)]
@@ -47,14 +47,14 @@ def _cell(value: object) -> str:
 
 
 def render_text(text: str) -> str:
-    """Text as it stands, the beginning of a long one."""
+    """Render text, at most its beginning."""
     cut = text[:MOST_LETTERS]
     more = f"<p>and {len(text) - len(cut):,} more letters</p>" if len(text) > len(cut) else ""
     return f"<pre>{escape_html(cut)}</pre>{more}"
 
 
 def render_picture(scene: Scene) -> str:
-    """The graph as a picture, which reaches nothing in the notebook; a line that says why where there is none."""
+    """Render the graph as a picture without scripts or links; a line with the reason if that is not possible."""
     if find_missing("visualize"):
         command = "pip install 'modgraph-compiler[visualize]'"
         return f"<p>no picture: V8, which lays it out, is not installed (<code>{command}</code>)</p>"

@@ -1,6 +1,6 @@
-"""Pages on all that is declared: ops, routers, data sets, optimizers, …, and messages.
+"""Pages on everything that is declared: ops, routers, data sets, optimizers, …, and messages.
 
-They are those whose modules have been imported, and those of installed packages; the command line imports all of ours.
+They cover declarations of imported modules and of installed packages; the command line imports all modules of modgraph.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LANGUAGE = "docs/language.md describes the whole language."
 
 
 def explain(name: str) -> str | None:
-    """The pages of all that has a name, or of a message's code; None if there is none."""
+    """Return the pages of everything with this name, or of a message's code; None if there is none."""
     if name.upper() in Diagnostic.catalogue:
         return message_page(Diagnostic.catalogue[name.upper()])
     found = (registry.get(name) for registry in registries())
@@ -40,14 +40,14 @@ def explain(name: str) -> str | None:
 
 
 def suggestion(name: str, more: Iterable[str] = ()) -> str:
-    """The help line for a name that has no page; `more` names have one elsewhere."""
+    """Return the help line for a name without a page; `more` names have a page elsewhere."""
     known = [*more, *definitions(), *(each for registry in registries() for each in registry)]
     known += [*keywords(), *Diagnostic.catalogue]
     return suggest_synonym(name) or did_you_mean(name, known, "all that there is: modgraph explain", ONE_LETTER)
 
 
 def registries() -> list[Registry[Any]]:
-    """Those of the language, then those of recipes by name."""
+    """List the registries of the language, then those of recipes by name."""
     language: list[Registry[Any]] = [Op.registry, Router.registry]
     others = [each for kind, each in sorted(Registry.all.items()) if each not in language and kind != "primitive"]
     return [*language, *others]
@@ -58,7 +58,7 @@ def page_of(declared: type[Registered]) -> str:
 
 
 def router_page(written: Written) -> str:
-    """A router that the language defines: how it is used, what it does, and its text."""
+    """Write the page of a router of the language: use, description, text."""
     comment = [line for line in written.text.splitlines() if line.startswith("#")]
     prose = "\n".join(line.removeprefix("# ") for line in comment)
     code = "\n".join(f"    {line}".rstrip() for line in written.whole.splitlines()[len(comment) :])
@@ -66,7 +66,7 @@ def router_page(written: Written) -> str:
 
 
 def message_page(message: type[Diagnostic]) -> str:
-    """What a code means, its help line, and a spec that provokes it."""
+    """Write the page of a message: its meaning, its help line, and a spec that triggers it."""
     lines = [f"{message.code} ({message.severity}): {message.message}", "", _prose(message)]
     lines += ["", f"help: {message.help}"] if message.help else []
     if message.example and len(message.example) < 400:
@@ -75,7 +75,8 @@ def message_page(message: type[Diagnostic]) -> str:
 
 
 def declaration_page(declaration: type[Declaration]) -> str:
-    """How an op or router is written, what it takes, gives and learns, and what it costs, by the declared example."""
+    """Write the page of an op or router: its syntax, operands, results and weights, and its cost in the declared
+    example."""
     lines = [f"{declaration.registry.kind} {signature_of(declaration)}", "", _prose(declaration), ""]
     takes = ((f"{each.name}: {each.dtype}{_axes(each.axes)}", each.optional) for each in declaration.operands)
     lines += [f"    takes   {words}{', if given' * optional}" for words, optional in takes]
@@ -98,7 +99,7 @@ def declaration_page(declaration: type[Declaration]) -> str:
 
 
 def section_page(declared: type[Registered]) -> str:
-    """How a section of a recipe is written, and what its keys mean."""
+    """Write the page of a section of a recipe: its syntax and its keys."""
     settings = declared.settings().values()
     keys = [f"name: {declared.name}", *(f"{each.name}: {_default(each, 'null', '…')}" for each in settings)]
     lines = [f"{declared.registry.kind} {declared.name}", "", _prose(declared), "", *map(setting_line, settings)]
@@ -106,14 +107,14 @@ def section_page(declared: type[Registered]) -> str:
 
 
 def signature_of(declaration: type[Declaration]) -> str:
-    """`conv(width, kernel=3, …)`."""
+    """Write a signature: `conv(width, kernel=3, …)`."""
     settings = declaration.settings().values()
     given = [each.name if each.default is MISSING else f"{each.name}={_default(each, '…')}" for each in settings]
     return f"{declaration.name}({', '.join(given)})" if given else declaration.name
 
 
 def reference() -> str:
-    """The reference of the whole vocabulary, as Markdown."""
+    """Write the reference of the whole vocabulary, as Markdown."""
     lines = [
         "# Reference",
         "",
@@ -132,7 +133,7 @@ def reference() -> str:
 
 
 def _prose(declared: type) -> str:
-    if sys.flags.optimize >= 2:  # a dataclass then has its signature for a docstring
+    if sys.flags.optimize >= 2:  # the default docstring of a dataclass is its signature
         return "(No explanation: Python runs with -OO, which leaves them out.)"
     return inspect.cleandoc(declared.__doc__ or "")
 

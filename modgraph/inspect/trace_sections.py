@@ -8,17 +8,17 @@ from typing import Any
 
 from modgraph.inspect.page.content import Bars, Content, Curve, Curves, Heatmap, Picture, Section, Table, Text
 
-Route = Mapping[str, Any]  # a trace, or what it says of a route or of a part of it
+Route = Mapping[str, Any]  # a trace, or the record of a route or of a part of it
 Shares = Sequence[Sequence[float]]
 
-MOST_POSITIONS = 64  # rows of a table of positions; of more, those that follow each other are taken together
-MOST_MAPS = 16  # modules of which each has a map of its own
+MOST_POSITIONS = 64  # rows of a table of positions; longer tables average neighbours
+MOST_MAPS = 16  # modules with a map of their own
 MOST_GROUPS = 100
 ACTIVE = "active"
 
 
 def section_of(name: str, route: Route) -> Section:
-    """What one route did, from how much each module was used to where and when."""
+    """Describe one route: the use of its modules, then their use by group, step and position."""
     pool = route["pool"].rpartition(".")[2]
     modules = [f"{pool}.{module}" for module in range(len(route["load"]))]
     content = [*_use(route, modules), *_choices(route, modules), *_training(route, modules)]
@@ -91,7 +91,7 @@ def _position_maps(positions: Route, modules: Sequence[str]) -> Iterator[Content
 
 
 def numbers(count: int) -> list[str]:
-    """From 0, as labels."""
+    """Label positions by their numbers from 0."""
     return list(map(str, range(count)))
 
 
@@ -145,13 +145,13 @@ def _step_section(trace: Route) -> Section:
 
 
 def describe_measure(use: Route) -> str:
-    """What maps by step measure."""
+    """Describe the numbers in maps by step."""
     measure = "share of examples with a sub-network active" if use["of"] == ACTIVE else "mean gate"
     return f"{measure} by step" + ("" if use["axis"] == "step" else f" of {use['axis']}")
 
 
 FIGURES = ("H_a", "H_b", "largest gate", "load CV²", "importance CV²")
-MOST_BYTES = 6_000_000  # of pictures in one page, which text makes a third larger
+MOST_BYTES = 6_000_000  # bytes of the pictures in a page; text encoding makes them a third larger
 CHARTED = ("groups", "training", "controllers", "steps", "growth")  # views whose numbers sections draw themselves
 
 
@@ -269,8 +269,8 @@ def _detections(pools: Mapping[str, Any]) -> Iterator[Content]:
 
 
 def novelty_of(scans: Sequence[Mapping[str, Any]]) -> tuple[list[Curve], list[int], dict[str, int]]:
-    """A curve for each module over the batches of all scans, with a gap between scans; the bounds of scans; where
-    tasks begin."""
+    """Make a curve for each module over the batches of all scans, with gaps between scans; also return the ends of
+    scans and the starts of tasks."""
     lines: dict[str, list[tuple[float, float]]] = {}
     bounds, tasks = [0], dict[str, int]()
     for scan in scans:

@@ -12,7 +12,7 @@ from modgraph.recipes.schema import Named
 
 
 class Optimizer(Named):
-    """How a gradient moves the weights."""
+    """Base of optimizers: how a gradient updates the weights."""
 
     registry: ClassVar[Registry[Optimizer]] = Registry("optimizer")
     torch: ClassVar[str]
@@ -28,13 +28,13 @@ class Optimizer(Named):
 
 
 class SGD(Optimizer, name="sgd"):
-    """Stochastic gradient descent."""
+    """Stochastic gradient descent, with momentum if given."""
 
     torch = "torch.optim.SGD"
     lr: float = setting(0.01, min=0, doc="learning rate")
-    momentum: float = setting(0.0, min=0, below=1, doc="share of the last move that is kept")
-    weight_decay: float = setting(0.0, min=0, doc="pull of every weight towards zero")
-    nesterov: bool = setting(False, doc="look ahead along the momentum")
+    momentum: float = setting(0.0, min=0, below=1, doc="share of the last update that is kept")
+    weight_decay: float = setting(0.0, min=0, doc="weight decay, as a part of the gradient")
+    nesterov: bool = setting(False, doc="use Nesterov momentum")
 
     @property
     def numbers_per_weight(self) -> tuple[int, int]:
@@ -49,10 +49,10 @@ class Adam(Optimizer, name="adam"):
 
     torch = "torch.optim.Adam"
     lr: float = setting(0.001, min=0, doc="learning rate")
-    beta1: float = setting(0.9, min=0, below=1, doc="memory of the gradient's mean")
-    beta2: float = setting(0.999, min=0, below=1, doc="memory of the gradient's square")
-    eps: float = setting(1e-8, min=0, doc="added to the root of the square")
-    weight_decay: float = setting(0.0, min=0, doc="pull of every weight towards zero")
+    beta1: float = setting(0.9, min=0, below=1, doc="decay of the gradient's moving average")
+    beta2: float = setting(0.999, min=0, below=1, doc="decay of the squared gradient's moving average")
+    eps: float = setting(1e-8, min=0, doc="added to the denominator")
+    weight_decay: float = setting(0.0, min=0, doc="weight decay, as a part of the gradient")
 
     def arguments(self) -> dict[str, Any]:
         arguments = super().arguments()
@@ -65,10 +65,10 @@ class Adam(Optimizer, name="adam"):
 
 
 class AdamW(Adam, name="adamw"):
-    """Adam with weight decay apart from the gradient (Loshchilov and Hutter, 2019)."""
+    """Adam with decoupled weight decay (Loshchilov and Hutter, 2019)."""
 
     torch = "torch.optim.AdamW"
-    weight_decay: float = setting(0.01, min=0, doc="pull of every weight towards zero")
+    weight_decay: float = setting(0.01, min=0, doc="weight decay, apart from the gradient")
 
 
 class Schedule(Named):
@@ -97,29 +97,29 @@ class Constant(Schedule, name="constant"):
 
 
 class Cosine(Schedule, name="cosine"):
-    """Half a cosine, from the full rate down to `floor` (Loshchilov and Hutter, 2017)."""
+    """Cosine decay from the full rate to `floor` (Loshchilov and Hutter, 2017)."""
 
-    floor: float = setting(0.0, min=0, max=1, doc="share of the rate at the end")
+    floor: float = setting(0.0, min=0, max=1, doc="final rate, as a share of the full one")
 
     def decay(self, done: float, epoch: int) -> float:
         return self.floor + (1 - self.floor) * 0.5 * (1 + math.cos(math.pi * done))
 
 
 class Linear(Schedule, name="linear"):
-    """A line from the full rate down to `floor`."""
+    """Linear decay from the full rate to `floor`."""
 
-    floor: float = setting(0.0, min=0, max=1, doc="share of the rate at the end")
+    floor: float = setting(0.0, min=0, max=1, doc="final rate, as a share of the full one")
 
     def decay(self, done: float, epoch: int) -> float:
         return 1 - (1 - self.floor) * done
 
 
 class Stairs(Schedule, name="stairs"):
-    """The rate times `factor` after every so many epochs."""
+    """Step decay: the rate times `factor` after every so many epochs."""
 
-    every: int = setting(min=1, doc="epochs of one rate")
-    factor: float = setting(0.1, min=0, max=1, doc="what the rate is multiplied by then")
-    floor: float = setting(0.0, min=0, max=1, doc="share of the rate that it never goes below")
+    every: int = setting(min=1, doc="epochs between decays")
+    factor: float = setting(0.1, min=0, max=1, doc="factor of each decay")
+    floor: float = setting(0.0, min=0, max=1, doc="smallest rate, as a share of the full one")
 
     def decay(self, done: float, epoch: int) -> float:
         return max(self.floor, self.factor ** (epoch // self.every))

@@ -1,1 +1,1 @@
-"""Traces: what the routers of a trained model do on data, as numbers, a summary and pictures."""
+"""Traces: the decisions of a trained model's routers on data, as numbers, a summary and pictures."""

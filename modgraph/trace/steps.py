@@ -1,8 +1,8 @@
-"""Which modules are chosen at each position of an example (a place on an image, a token, a step of a time axis), and
-which are active at the steps; where the tokens are modules of a pool, also which of them send (MT-RMN, figure 4).
+"""The use of modules at each position of an example: a place of an image, a token, or a step of a time axis.
 
-A route serves a task where the prediction that is compared with the task's target depends on it. It is a task's own
-where no other task's outputs depend on it; the outputs of one family belong to as many tasks as it has members.
+Where the tokens are modules of a pool, this also describes which of them send (MT-RMN, figure 4). A route serves a task
+if the prediction that is compared with the task's target depends on it. It belongs to one task if no other task's
+outputs depend on it; the outputs of one family belong to as many tasks as it has members.
 
 Axis letters: B examples, T steps, S tokens of one step, M modules.
 """
@@ -31,7 +31,7 @@ Shares = list[list[float]]
 
 @dataclass(frozen=True)
 class Places:
-    """Tokens that are the places of an input image, row by row, after some `in_front` that have no place."""
+    """The places of tokens in an input image, row by row; the first `in_front` tokens have no place."""
 
     image: str
     rows: int
@@ -80,7 +80,7 @@ def _inherit_places(graph: Graph, node: Node, found: dict[str, Places]) -> Place
 
 
 def places_of_routes(trace: Trace) -> dict[str, Places]:
-    """Return where the tokens of each route are on an image, by its name; those inside a scan belong to one step."""
+    """Return the places of each route's tokens in an image, by its name; tokens inside a scan belong to one step."""
     known, found = places_of_tokens(trace.graph), {}
     for route in trace.routes:
         node = route.decision.name
@@ -134,13 +134,13 @@ StepUse = dict[str, Any]  # the decisions of a route at the steps of an axis, as
 
 
 def use_by_steps(trace: Trace) -> dict[str, StepUse]:
-    """Return what each route that decides at the steps of a time axis did at the first of them, by its name, without
-    padding.
+    """Return the use of modules by each route that decides at the steps of a time axis, by its name, without padding.
 
-    `modules` are those that it sends to, active where any token's message goes there; `senders` those it sends from,
-    where they are a pool's, active where any module takes their message. Of both, `steps` [modules, steps] is the share
-    of examples, or the mean gate, and `mean` [modules] that over all steps. `connections` [senders, modules, steps] are
-    the gates between them. Routers that make no choice and whose gates are neither zero nor one have mean gates.
+    `modules` receive messages; a module is active if any token's message goes there. `senders` are the tokens, if they
+    are modules of a pool; one is active if any module takes its message. For both, `steps` [modules, steps] is the
+    share of examples, or the mean gate, and `mean` [modules] the average over all steps. `connections` [senders,
+    modules, steps] are the gates between them. Routers without a choice, whose gates are neither zero nor one, have
+    mean gates.
     """
     along = step_axes(trace)
     found = {route.name: _use(trace, route, *along[route.name]) for route in trace.routes if route.name in along}
@@ -148,7 +148,7 @@ def use_by_steps(trace: Trace) -> dict[str, StepUse]:
 
 
 def _use(trace: Trace, route: RouteTrace, at: int, sources: str | None) -> StepUse | None:
-    """Return what a route decided after its last round, without padding; None if all is padding."""
+    """Return the decisions of a route after its last round, without padding; None if all is padding."""
     axis, steps = route.decision.token_axes[at - 1], route.gates.shape[1 + at]
     lengths = trace.arrays.values.get(trace.graph.length_inputs.get(axis.name, "")) if axis.is_padded else None
     mask_BT = np.arange(steps) < (np.full(len(trace), steps) if lengths is None else lengths)[:, None]
@@ -220,7 +220,7 @@ def use_by_task(trace: Trace) -> dict[str, dict[str, list[float]]]:
     return found
 
 
-SubNetwork = tuple[str, int, int]  # a pool, how many routes of a task used it before, and one of its modules
+SubNetwork = tuple[str, int, int]  # a pool, the number of earlier routes of a task that use it, and one of its modules
 
 
 def outputs_behind(trace: Trace) -> dict[str, tuple[str, ...]]:
@@ -233,11 +233,11 @@ def outputs_behind(trace: Trace) -> dict[str, tuple[str, ...]]:
 
 
 def steps_by_task(trace: Trace, use: Mapping[str, StepUse]) -> tuple[StepUse | None, dict[str, StepUse]]:
-    """Return what each task takes through routes of its own, as in trace.json, and the other routes by name; None for
-    the former where fewer than two tasks have any.
+    """Return the use of sub-networks by routes that belong to one task, as in trace.json, and the other routes by name.
 
-    For each sub-network, `use` [sub-networks, steps] is by task, `mean` [sub-networks] over all steps in the mask, and
-    `shares` [sub-networks, tasks] those of the tasks.
+    The former is None if fewer than two tasks have such routes. For each sub-network, `use` [sub-networks, steps] is by
+    task, `mean` [sub-networks] over all steps in the mask, and `shares` [sub-networks, tasks] are the shares of the
+    tasks.
     """
     own: dict[str, list[StepUse]] = {}
     shared = dict(use)
@@ -277,7 +277,7 @@ def _number_uses(routes: list[StepUse]) -> dict[SubNetwork, tuple[list[float], f
 
 
 def names_of(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """Return a name for the pool of each sub-network that tells it from the others, and which of its uses it is if not
-    the first."""
+    """Return a distinguishing name for the pool of each sub-network, with the number of its use if that is not the
+    first."""
     short = strip_common_prefix(row["pool"] for row in rows)
     return [(short[row["pool"]], f", use {row['round'] + 1}" if row["round"] else "") for row in rows]

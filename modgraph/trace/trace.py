@@ -1,4 +1,4 @@
-"""A trace: what the routers of a model did on the first examples of a split.
+"""A trace: the decisions of a model's routers on the first examples of a split.
 
 Axis letters: R rounds, B examples, N tokens, M modules.
 """

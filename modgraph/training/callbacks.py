@@ -33,23 +33,23 @@ class Epoch:
 
 
 class Callback:
-    """Watches a training: override what you need. A method that returns True stops the training after that step or
-    epoch; what is learnt until then is kept and tested.
+    """Base of callbacks; override any method.
 
-    With several processes the first of them calls, and all stop together.
+    A method that returns True stops the training after that step or epoch; the weights so far are kept and tested. With
+    several processes the first one calls, and all stop together.
     """
 
     def on_begin(self, run: Any) -> None:
-        """A training begins, or goes on: its `Run`, whose folder exists."""
+        """Called when a training begins or resumes, with its `Run`, whose folder exists."""
 
     def on_step(self, step: Step) -> bool | None:
-        """A step is done."""
+        """Called after each step."""
 
     def on_epoch(self, epoch: Epoch) -> bool | None:
-        """An epoch is done, and measured."""
+        """Called after each epoch, with its metrics."""
 
     def on_end(self, run: Any) -> None:
-        """The training has ended: its `Run`, with `metrics`."""
+        """Called at the end of the training, with its `Run` and `metrics`."""
 
 
 METHODS = ("on_begin", "on_step", "on_epoch", "on_end")
@@ -57,7 +57,7 @@ METHODS = ("on_begin", "on_step", "on_epoch", "on_end")
 
 @dataclass(frozen=True)
 class Watch:
-    """The callbacks of a training. Raises `TypeError` for an object that is none."""
+    """The callbacks of a training. Raises `TypeError` for an object that is not a callback."""
 
     callbacks: Sequence[Any] = ()
     _methods: Mapping[str, Sequence[Callable[[Any], Any]]] = field(init=False, repr=False)

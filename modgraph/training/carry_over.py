@@ -1,7 +1,7 @@
-"""Carry a training over to another graph: weights and the state of their optimizer.
+"""Carries a training over to another graph: weights and optimizer state.
 
 A weight of another shape takes the values at the positions that both shapes have, counted from the first in every axis.
-All others keep their start in the new graph.
+All others keep their initial values in the new graph.
 """
 
 from __future__ import annotations

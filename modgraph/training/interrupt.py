@@ -1,4 +1,4 @@
-"""Ctrl-C in a training: the step that is under way ends and is kept."""
+"""Ctrl-C in a training: the current step ends, and a checkpoint keeps it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import Any
 
 @contextmanager
 def on_interrupt(stop: Callable[[], None]) -> Iterator[None]:
-    """Within it, the first Ctrl-C calls `stop`, and the second raises `KeyboardInterrupt` as ever. Other threads than
-    the main one hear of no Ctrl-C, and a handler of somebody else stays."""
+    """Call `stop` at the first Ctrl-C inside this context; the second raises `KeyboardInterrupt` as usual.
+
+    Only the main thread receives Ctrl-C, and a handler of other code stays in place.
+    """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or before is not signal.default_int_handler:
         yield

@@ -1,4 +1,4 @@
-"""Go on with a run as another spec says: what is carried over, and a new run with it."""
+"""Continues a run under another spec: plans what carries over, and begins a new run with it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MORE = "give it more, -s train.epochs=N, or begin anew with only the weights, --
 
 @dataclass(frozen=True)
 class Migration:
-    """A run, its newest checkpoint, and what becomes of that in another program under a recipe."""
+    """A run, its newest checkpoint, and that checkpoint for another program under a recipe."""
 
     run: StoredRun
     checkpoint: Checkpoint
@@ -39,11 +39,12 @@ class Migration:
     plan: Comparison
 
     def begin(self, out: str | Path, restart: bool = False) -> AbstractContextManager[Engine]:
-        """The new run in its folder, where the old one stands; with `restart` at epoch 0. Raises `ModgraphError`."""
+        """Begin the new run in its folder, at the step of the old one, or with `restart` at epoch 0. Raises
+        `ModgraphError`."""
         return migrate_run(self.run, self.checkpoint, self.recipe, self.program, self.plan, str(out), restart)
 
     def announce(self, engine: Engine) -> None:
-        """Say where the new run stands, and how it goes on."""
+        """Report where the new run begins, and how to resume it."""
         path = engine.directory.path
         at = f"epoch {engine.progress.epoch}, step {engine.progress.step}"
         engine.say(f"{path} stands at {at}; go on: modgraph train --resume {path}")
@@ -59,8 +60,10 @@ def plan_migration(
     overrides: Mapping[str, Any] | None = None,
     fresh: Sequence[str] = (),
 ) -> Migration:
-    """What a run carries over to a spec; `fresh` are patterns of weights that begin anew. Raises `ModgraphError`, also
-    where `out` holds another run."""
+    """Plan what a run carries over to a spec; `fresh` are patterns of weights to initialise anew.
+
+    Raises `ModgraphError`, also if `out` contains another run.
+    """
     for path, wanted in ((run, Kind.RUN), (to, Kind.SPEC)):
         if exists(path) and kind_of(path) is not wanted:
             raise ModgraphError([NotToMigrate(path=str(path), found=kind_of(path), wanted=f"a {wanted}")])
@@ -79,7 +82,7 @@ def plan_migration(
 
 
 def _renew_weights(weights: Sequence[Weight], patterns: Sequence[str], spec: str) -> tuple[Weight, ...]:
-    """The weights, where those that a pattern means are dropped and begin anew. Raises `ModgraphError`."""
+    """Drop the weights that match a pattern, so that they are initialised anew. Raises `ModgraphError`."""
 
     def is_fresh(name: str, *patterns: str) -> bool:
         return any(fnmatchcase(name, each) or fnmatchcase(name, f"{each}.*") for each in patterns)
@@ -100,7 +103,7 @@ def _renew_weights(weights: Sequence[Weight], patterns: Sequence[str], spec: str
 
 
 def _recipe(path: RecipeOrPath, spec: str, given: Mapping[str, Any]) -> Recipe:
-    """A recipe under overrides, its parameters those that a spec has."""
+    """Apply overrides to a recipe, with the parameters that the spec has."""
     keys = key_overrides(given)
     recipe = read_recipe(path, keys)
     source = read(spec, Report())

@@ -99,7 +99,7 @@ def lookup(metric: str | Sequence[str], values: Mapping[str, Mapping[str, float]
 
 
 class Log:
-    """Writes metrics of a run. `since` is the step that it continues from: TensorBoard drops events after it."""
+    """Writes the metrics of a run. `since` is the step from which it continues: TensorBoard drops later events."""
 
     def __init__(self, directory: RunDirectory, since: int) -> None:
         self.lines = Journal(directory.metrics)
@@ -112,7 +112,7 @@ class Log:
 
     @cached_property
     def events(self) -> Any | None:
-        """TensorBoard's file, created with the first value: one for each time that a run was resumed."""
+        """TensorBoard's file, created with the first value; each resumed training has its own."""
         if find_missing("tensorboard"):
             return None
         from torch.utils.tensorboard import SummaryWriter
@@ -135,18 +135,20 @@ class Log:
         with writing(self.folder):
             for name, value in values.items():
                 self.events.add_scalar(f"{split}/{name}", value, step)
-            self.events.flush()  # it waits for two minutes else, and a checkpoint would count what a kill then loses
+            self.events.flush()  # else it waits for two minutes; a kill would lose lines that a checkpoint counts
 
     def close(self) -> None:
-        events = vars(self).get("events")  # where there is none yet, none is made
+        events = vars(self).get("events")  # creates no file
         if events is not None:
             with writing(self.folder):
                 events.close()
 
 
 class StepMeter:
-    """Shows the steps of a phase, `done` of `total`: loss, steps a second, and time left. On a terminal this is a bar,
-    elsewhere a line every now and then."""
+    """Displays the steps of a phase, `done` of `total`: loss, steps per second, and time left.
+
+    A terminal has a progress bar, other output a line from time to time.
+    """
 
     def __init__(self, total: int, done: int, epochs: int, quiet: bool = False) -> None:
         self.epochs, self.quiet = epochs, quiet or not log.isEnabledFor(logging.INFO)
@@ -156,7 +158,7 @@ class StepMeter:
         self.began = self.said = time.monotonic()
 
     def advance(self, epoch: int, loss: Callable[[], float]) -> None:
-        """Count a step of an epoch, from 1. Its loss is asked for only where it is displayed."""
+        """Count a step of an epoch, from 1. The loss is fetched only when it is displayed."""
         self.done, now = self.done + 1, time.monotonic()
         if now - self.said >= (LINE_EVERY if self.bar.disable else BAR_EVERY):
             self.said = now

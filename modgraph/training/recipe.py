@@ -1,4 +1,4 @@
-"""The recipe of a training: which data, which algorithm, how long."""
+"""The recipe of a training: its model parameters, data, algorithm and schedule."""
 
 from __future__ import annotations
 
@@ -69,8 +69,10 @@ def read_recipe(given: RecipeOrPath, overrides: Mapping[str, Any] | None = None)
 def read_with_spec(
     given: RecipeOrPath, spec: str | Path | Program, overrides: Mapping[str, Any], data: DataSet | None = None
 ) -> tuple[Recipe, Program]:
-    """A recipe and the spec under its parameters, or a program as it is; `data` takes the place of the recipe's. Raises
-    `ModgraphError` with every mistake of both."""
+    """Read a recipe, and the spec with its parameters or a given program. `data` replaces the recipe's.
+
+    Raises `ModgraphError` with every mistake of both.
+    """
     report, of_spec = Report(), Report()
     recipe, parameters, source = None, None, None
     if not isinstance(spec, Program):
@@ -106,7 +108,7 @@ def read_with_spec(
 def _refuse_other_parameters(
     program: Program, parameters: Mapping[str, Any], report: Report, places: Mapping[str, Span] | None
 ) -> None:
-    """Report parameters of a recipe that a program does not have, or has otherwise: it was read before."""
+    """Report parameters of a recipe that differ from those with which a program was read."""
     own = program.ir.parameters
     for name, value in parameters.items():
         span = (places or {}).get(f"model.{name}")

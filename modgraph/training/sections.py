@@ -26,46 +26,47 @@ DEFAULT_SCHEDULE: Any = Constant
 
 
 class EarlyStop(Section):
-    """Stop after the epoch in which a metric reaches a value, or has not improved for a while."""
+    """Stops a training after an epoch in which a metric reaches a value, or has not improved for some epochs."""
 
     metric: str | tuple[str, ...] = setting(
-        "accuracy", doc="a metric of the training data, or as validation.accuracy; of several the mean"
+        "accuracy", doc="a metric of the training data, or such as validation.accuracy; the mean of several"
     )
-    at: float | None = setting(None, doc="the value that is enough")
-    patience: int | None = setting(None, min=1, doc="epochs without a better value that are waited for")
+    at: float | None = setting(None, doc="stop once the metric reaches this value")
+    patience: int | None = setting(None, min=1, doc="stop after so many epochs without improvement")
 
     def contradiction(self) -> str | None:
         return "has neither at nor patience" if self.at is None and self.patience is None else None
 
 
 class Labels(Section):
-    """How the labels of one target count in its losses and metrics, overriding the spec."""
+    """How the labels of one target count in its losses and metrics; overrides the spec."""
 
     weights: str | tuple[float, ...] | None = setting(
-        None, min=0, choices=("balanced",), doc="one for each class, or balanced: each class counts the same in all"
+        None,
+        min=0,
+        choices=("balanced",),
+        doc="a weight for each class, or balanced: each class weighs the same in total",
     )
-    ignore: int | None = setting(None, doc="a label that does not count")
-    missing: bool = setting(False, doc="whether labels may be missing: classes below 0, numbers that are NaN")
+    ignore: int | None = setting(None, doc="the label that does not count")
+    missing: bool = setting(False, doc="labels may be missing: classes below 0, numbers that are NaN")
 
 
 class Augment(Section):
     """Random transforms of the images of one input, sampled at each step."""
 
-    crop: float = setting(
-        1.0, min=0.01, max=1, doc="the smallest share of an image's area that may be all that is seen"
-    )
-    shift: float = setting(0.0, min=0, max=0.5, doc="how far at most it is shifted, as a share of its side")
-    flip: bool = setting(False, doc="mirror every other image, left for right")
+    crop: float = setting(1.0, min=0.01, max=1, doc="smallest share of an image's area that a random crop keeps")
+    shift: float = setting(0.0, min=0, max=0.5, doc="largest random shift, as a share of the image's side")
+    flip: bool = setting(False, doc="mirror half of the images from left to right")
 
 
 class Start(Section):
-    """Where weights come from that are not initialised afresh."""
+    """Where the initial weights come from, if not random."""
 
-    run: str | None = setting(None, path=True, doc="the run whose weights are taken, by name")
+    run: str | None = setting(None, path=True, doc="the run whose weights are copied by name")
     weights: str | None = setting(
-        None, path=True, doc="the file, of safetensors or torch, whose weights are taken, by a map"
+        None, path=True, doc="the file (safetensors or torch) whose weights are copied by a map"
     )
-    map: str | None = setting(None, path=True, doc="the map from names there to names here")
+    map: str | None = setting(None, path=True, doc="the map from names in the file to names in the model")
 
     def contradiction(self) -> str | None:
         if self.run is None and self.weights is None:
@@ -80,52 +81,59 @@ class Train(Section):
 
     algorithm: Algorithm = DEFAULT_ALGORITHM()
     epochs: int = setting(10, min=1, max=100_000, doc="passes over the training data")
-    steps_per_epoch: int | None = setting(None, min=1, doc="steps of an epoch, instead of a pass over the data")
-    batch: int = setting(64, min=1, max=1_000_000, doc="examples a step, over all processes; with by, of each group")
+    steps_per_epoch: int | None = setting(None, min=1, doc="steps per epoch, instead of a pass over the data")
+    batch: int = setting(
+        64, min=1, max=1_000_000, doc="examples per step, over all processes; with by, examples of each group"
+    )
     by: str | None = setting(
         None,
-        doc="a grouping of the data, as domain: its groups have equal shares of a step, are held out, are measured",
+        doc="a grouping of the data, such as domain: it balances each step, validation and metrics over its groups",
     )
     bucket: int | None = setting(
-        None, min=2, max=1_000_000, doc="steps whose examples are dealt to them by length, so that little is padding"
+        None,
+        min=2,
+        max=1_000_000,
+        doc="sort the examples of so many steps by length, so that batches have little padding",
     )
-    seed: int = setting(0, min=0, doc="of weights, order and noise")
+    seed: int = setting(0, min=0, doc="seed of initial weights, order and noise")
     optimizer: Optimizer = DEFAULT_OPTIMIZER()
     schedule: Schedule = DEFAULT_SCHEDULE()
     states: Mapping[str, Schedule] | None = None
-    clip: float | None = setting(None, min=0, doc="largest norm of the gradient; a larger one is scaled down")
-    validation: float = setting(0.0, min=0, max=0.9, doc="share of the training data held out, measured every epoch")
+    clip: float | None = setting(None, min=0, doc="largest norm of the gradient; larger ones are scaled down")
+    validation: float = setting(
+        0.0, min=0, max=0.9, doc="share of the training data held out and measured after every epoch"
+    )
     metrics: Mapping[str, str | tuple[str, ...]] | None = setting(
-        None, doc="by target, what is measured besides: f1, auc of classes, mae, r2 of numbers"
+        None, doc="further metrics by target: f1, auc of classes; mae, r2 of numbers"
     )
     best: str | tuple[str, ...] | None = setting(
         None,
-        doc="a metric, as validation.accuracy, or several: the run ends with the weights of the epoch of the best mean",
+        doc="keep the weights of the epoch with the best metric, such as validation.accuracy; or mean of several",
     )
     early_stop: EarlyStop | None = None
-    losses: Mapping[str, float] | None = setting(None, min=0, doc="what the losses of a name count, 1 if not given")
+    losses: Mapping[str, float] | None = setting(None, min=0, doc="weight of each loss by name; 1 if not given")
     labels: Mapping[str, Labels] | None = None
     augment: Mapping[str, Augment] | None = None
-    checkpoint_every: int | None = setting(None, min=1, doc="steps between checkpoints, besides those of each epoch")
-    keep: int = setting(2, min=1, doc="newest checkpoints that are kept, besides the best")
-    device: str = setting("cpu", doc="cpu, cuda, cuda:1, mps; or auto: an accelerator if there is one")
+    checkpoint_every: int | None = setting(None, min=1, doc="steps between further checkpoints; each epoch has one")
+    keep: int = setting(2, min=1, doc="newest checkpoints to keep, in addition to the best")
+    device: str = setting("cpu", doc="cpu, cuda, cuda:1 or mps; auto takes an accelerator if there is one")
     precision: str = setting(
         "float32",
         choices=("float32", "bfloat16", "float64"),
-        doc="of the arithmetic; bfloat16 keeps weights in float32",
+        doc="precision of the arithmetic; bfloat16 keeps the weights in float32",
     )
     strategy: str = setting(
         "ddp",
         choices=("ddp", "fsdp"),
-        doc="of several processes: each has all weights (ddp), or a part of them and of the optimizer's state (fsdp)",
+        doc="each of several processes has all weights (ddp), or a shard of weights and optimizer state (fsdp)",
     )
     compile: bool | str = setting(
         False,
         choices=(BLOCKS,),
-        doc="let torch make kernels of a step, which takes minutes before the first: of all of it (true), or of its "
+        doc="let torch compile a step, which takes minutes before the first: all of it (true), or its "
         "rounds and blocks, each definition once (blocks)",
     )
-    threads: int = setting(1, min=1, max=1024, doc="processor threads; the last bits of a sum depend on them")
+    threads: int = setting(1, min=1, max=1024, doc="processor threads; they affect the last bits of sums")
 
     def contradiction(self) -> str | None:
         if self.compile and self.strategy == "fsdp":

@@ -1,4 +1,4 @@
-"""What differs between two architectures, and what that means for costs and trained weights. Needs no torch."""
+"""Differences between two architectures, with costs and trained weights. Needs no torch."""
 
 from modgraph.inspect.diff.architecture_diff import Comparison, Fate, Side, Weight, compare_sides, weights_after
 from modgraph.inspect.diff.graph_diff import apply_diff, compare

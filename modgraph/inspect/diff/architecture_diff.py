@@ -1,4 +1,4 @@
-"""Everything that differs between two architectures, with costs and trained weights."""
+"""All differences between two architectures, with costs and trained weights."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from modgraph.inspect.diff.words import Keys
 from modgraph.ir import Call, DecisionNode, Graph, GraphWeight, OpNode, Result, ScanNode, node_weights, weights_of
 
 MARKS = {"frozen", "grown"}
-IDENTITY = {"is", "text"}  # what an op or a router is
+IDENTITY = {"is", "text"}  # the declaration of an op or router
 
 
 class Fate(StrEnum):
-    """What becomes of a weight: kept, moved to another name, reshaped, fresh, or dropped."""
+    """The fate of a weight: kept, moved to another name, reshaped, fresh, or dropped."""
 
     KEPT = "kept"
     MOVED = "moved"
@@ -85,8 +85,11 @@ class Side:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two architectures and what they differ in: nodes (`diff`), costs before and after (`costs`), what becomes of each
-    weight (`weights`), and of runs whether trained `values` are equal. It prints itself in a line."""
+    """Two architectures and their differences: nodes (`diff`), costs (`costs`), the fate of each weight (`weights`),
+    and for runs whether trained `values` are equal.
+
+    Its text is one line.
+    """
 
     before: Side
     after: Side
@@ -100,20 +103,20 @@ class Comparison:
         return f"<Comparison of {self.before.path} and {self.after.path}: {self}>"
 
     def __str__(self) -> str:
-        """What differs, in a line."""
+        """Summarise the differences in a line."""
         from modgraph.inspect.diff.text import summary
 
         return summary(self)
 
     def _repr_html_(self) -> str:
-        """What differs, and costs before and after, as a notebook shows it."""
+        """Render differences and costs for a notebook."""
         from modgraph.inspect.diff.text import text_of
         from modgraph.inspect.notebook import render, render_text
 
         return render(str(self), render_text(text_of(self)))
 
     def as_json(self) -> dict[str, Any]:
-        """All of it in plain values, as `modgraph diff --json` prints it."""
+        """Return all of it as plain values, as `modgraph diff --json` prints it."""
         from modgraph.inspect.diff.report_json import as_json
 
         return as_json(self)
@@ -173,7 +176,7 @@ def weights_after(diff: Diff, before: Graph, after: Graph) -> list[Weight]:
 
 
 def _names_of_weights(diff: Diff, before: Graph) -> Iterator[tuple[str, str]]:
-    """The names of weights with their names after, where some node still uses them.
+    """Map the names of weights to their names after, if some node still uses them.
 
     Weights of removed nodes have none, nor those of an op or router that became another, with its body: their meaning
     differs.
@@ -195,7 +198,7 @@ def _names_of_weights(diff: Diff, before: Graph) -> Iterator[tuple[str, str]]:
 
 # ------------------------------------------------------------ without what follows in the bodies of routers
 
-FOLLOWING = ("types.", "settings.sizes", "settings.axis")  # what follows in the body of a router
+FOLLOWING = ("types.", "settings.sizes", "settings.axis")  # consequences in the body of a router
 
 
 def drop_router_bodies(diff: Diff, before: Graph, after: Graph) -> Diff:

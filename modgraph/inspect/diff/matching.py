@@ -21,11 +21,11 @@ from modgraph.inspect.diff.changes import Doubt, declaration_of
 from modgraph.inspect.diff.level import Level
 from modgraph.ir import OUTSIDE, Call, Node, OpNode, name_in_call
 
-LIKE = 0.5  # of the nodes that two definitions have, as many are the same
-MOST_PAIRS = 10_000  # of definitions whose nodes are counted
+LIKE = 0.5  # the smallest share of common nodes of two paired definitions
+MOST_PAIRS = 10_000  # definitions whose nodes are counted
 
 T = TypeVar("T")
-Key = Callable[[int, T], object]  # of what stands on side 0, before, or 1, after; None for what has none
+Key = Callable[[int, T], object]  # returns a fact of an item on side 0, before, or 1, after; None without one
 Lines = frozenset[tuple[str, int, tuple[object, ...]]]
 
 

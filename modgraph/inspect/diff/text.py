@@ -109,8 +109,7 @@ def moves_of(moved: Iterable[Moved], keys: Keys) -> list[Move]:
 def _whole_calls(
     sign: str, unmatched: Sequence[Unmatched], graph: Graph, other: Graph
 ) -> tuple[list[Item], list[Unmatched]]:
-    """The calls whose nodes only one graph has, and whose definition the other has: a line for each, and the other
-    nodes."""
+    """Find the calls whose nodes and definition only one graph has: a line for each, and the other nodes."""
     places = {each.place for each in unmatched}
     if not places:
         return [], []
@@ -139,7 +138,7 @@ def _whole_calls(
 
 
 def text_of(found: Comparison, coloured: bool = False) -> str:
-    """The whole text, without a trailing newline."""
+    """Write the whole text, without a trailing newline."""
 
     def paint(text: str, colour: str) -> str:
         return f"\x1b[{colour}m{text}\x1b[0m" if coloured else text
@@ -175,7 +174,7 @@ def text_of(found: Comparison, coloured: bool = False) -> str:
 
 
 def summary(found: Comparison) -> str:
-    """How many things differ, in words."""
+    """Count the differences, in words."""
     diff = found.reported
     counts = {"added": diff.added, "removed": diff.removed, "changed": diff.changed, "moved": diff.moved}
     words = [f"{len(each):,} {what}" for what, each in counts.items() if each]
@@ -190,7 +189,7 @@ def _truncate(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _weights(found: Comparison) -> Iterator[str]:
-    """What becomes of the weights, and whether their trained values are equal."""
+    """Describe the fate of the weights, and whether their trained values are equal."""
     values, reshaped = found.values, [each for each in found.weights if each.fate is Fate.RESHAPED]
     if found.diff:
         fates = [f"{len(each):,} {fate} ({_count(count, 'value')})" for fate, each, count in found.fates() if each]

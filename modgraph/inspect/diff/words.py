@@ -17,18 +17,18 @@ from modgraph.routers import RouterText
 from modgraph.types import TensorType
 
 NOTHING = "none"
-WRITTEN = {"text", "given", "defaults"}  # of a router that is written in the language
-DIGITS = 6  # of a number that a line shows
+WRITTEN = {"text", "given", "defaults"}  # of a router text
+DIGITS = 6  # digits of a number in a line
 LISTS = {"inputs": "order of what it reads", "lengths": "order of lengths"}
 NAMES = {"owner": "weights", "initial": "start", "shares": "axis of", "types.0": "type"} | LISTS
 FAMILIES = {"types": "type of result ", "inputs": "reads ", "lengths": "told the length of ", "regions": "module "}
 FAMILIES |= dict.fromkeys(("settings", "uses", "parameters", "facts"), "")
 
 STAR = "*"
-BEFORE = "[-1]"  # for the key of the round before
+BEFORE = "[-1]"  # the key of the round before
 
 Key = int | str
-Say = Callable[[str], str]  # how a text says a name
+Say = Callable[[str], str]  # writes a name in a text
 
 
 def format_place(place: str) -> str:

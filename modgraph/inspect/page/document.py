@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 SCRIPTS = "scene.js layout.js draw.js dom.js zoom.js source.js panel.js pane.js charts.js app.js".split()
 TAB_OF_DATA = '<button type="button" role="tab" class="" data-do="tab" data-tab="charts">Data</button>'
 ELK_NOTICE = "elkjs 0.12.1, the Eclipse Layout Kernel: EPL-2.0, its source at https://github.com/kieler/elkjs"
-ADDRESSES = 2**40  # bytes: V8 reserves more, takes less where it must, and ends the process where that is too little
-FIRST_BOXES = 60  # how many boxes are unfolded at first, about
+ADDRESSES = 2**40  # bytes: V8 reserves more, accepts less, and ends the process with too little
+FIRST_BOXES = 60  # number of boxes unfolded at first, approximately
 RENDERER = ("scene.js", "layout.js", "draw.js", "svg_text.js")
 
 
@@ -42,7 +42,7 @@ def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ())
         parts.append(template.format(sourceless=sourceless, heading=heading, svg=drawing["svg"], legend=legend))
     script = "(() => {\n" + "\n".join(map(text_of, SCRIPTS)) + "})();\n"
     style = style_of_drawing() + text_of("page.css")
-    # nothing is fetched, and nothing runs but the page's own script and the layout library
+    # the page loads nothing; it runs only its own script and the layout library
     policy = f"default-src 'none'; script-src {_hash(script)} {_hash(elk())}; style-src {_hash(style)}; "
     policy += "img-src data:; base-uri 'none'; form-action 'none'"
     return text_of("page.html").format(
@@ -109,7 +109,7 @@ def _engine() -> MiniRacer:
 
 
 def render(pane: dict[str, Any], budget: int = FIRST_BOXES, routes: bool = False) -> dict[str, Any]:
-    """Lay out and draw a pane in JSON: `state` is what is unfolded, `laid` the positions, `svg` the elements.
+    """Lay out and draw a pane in JSON: `state` is the unfolding, `laid` the positions, `svg` the elements.
 
     About `budget` boxes are unfolded; with `routes`, only those that lead to boxes with a load. Raises `ModgraphError`
     where V8 cannot start.

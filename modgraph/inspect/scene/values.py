@@ -1,4 +1,4 @@
-"""A scene: the nested view of a graph from which drawings and JSON are made."""
+"""A scene: the nested view of a graph, the source of drawings and JSON."""
 
 from __future__ import annotations
 

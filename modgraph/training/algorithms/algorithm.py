@@ -1,5 +1,5 @@
-"""The interfaces of algorithms, phases and steps, and the algorithms of this package as sections of a recipe. Learners
-need torch and are imported at use."""
+"""The interfaces of algorithms, phases and steps, and this package's algorithms as sections of a recipe. Learners need
+torch and are imported at use."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ NextPhase = tuple[Graph, Facts]  # the graph of the next phase, and its position
 
 @dataclass(frozen=True)
 class Phase:
-    """One part of a training.
+    """One phase of a training.
 
-    `learnt_from` maps its graph to the one whose losses a step minimises. The learning rate's schedule, the best epoch
-    and early stopping belong to each phase. The optimizer's state `goes_on` from the phase before, or begins afresh.
-    `tags` precede the metrics in each line of the log.
+    `learnt_from` maps its graph to the graph whose losses a step minimises. The learning rate's schedule, the best
+    epoch and early stopping belong to each phase. With `goes_on` the optimizer's state continues from the phase before;
+    otherwise it is fresh. `tags` precede the metrics in each line of the log.
     """
 
     splits: Mapping[str, Arrays]
@@ -50,7 +50,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Place:
-    """The epochs and steps done in all, and the position in the curriculum."""
+    """The total numbers of epochs and steps so far, and the position in the curriculum."""
 
     epoch: int = 0
     step: int = 0
@@ -58,7 +58,7 @@ class Place:
 
 
 class Training(Protocol):
-    """The training as a curriculum sees it."""
+    """The training as a curriculum sees it: its folder and its progress."""
 
     directory: RunDirectory
 
@@ -127,7 +127,7 @@ class Setup:
 
 
 class Algorithm(Named):
-    """How weights are learnt from a spec's losses."""
+    """Base of algorithms: how weights are learnt from a spec's losses."""
 
     registry: ClassVar[Registry[Algorithm]] = Registry("algorithm")
     one_phase: ClassVar[bool] = True  # allows a best epoch and early stopping
@@ -198,17 +198,18 @@ class Backprop(Algorithm, name="backprop"):
 
 
 class EM(Algorithm, name="em"):
-    """Keep the best decisions found for every example, and learn to make them and to do well with them.
+    """Expectation maximisation: keeps the best decisions found for every example, and trains routers and modules on
+    them.
 
-    The E-step, once before every `m_steps` steps, takes a batch of its own. For each example it samples `samples`
-    decisions, jointly over all routes and steps. The best by log p(y|x, a) + log p(a|x) replaces the kept one; on a tie
-    that one stays. Each step minimises −mean[log p(y|x, a*) + log p(a*|x)] and the other losses, where a* is the kept
-    decision. At the start, decisions are sampled uniformly.
+    An E-step, before every `m_steps` steps, takes a batch of its own. For each example it samples `samples` decisions,
+    jointly over all routes and steps. The best by log p(y|x, a) + log p(a|x) replaces the kept one; on a tie the kept
+    one stays. Each step minimises −mean[log p(y|x, a*) + log p(a*|x)] and the other losses, where a* is the kept
+    decision. Initial decisions are uniformly random.
     """
 
-    samples: int = setting(10, min=1, max=10_000, doc="decisions drawn for each example in an E-step")
-    m_steps: int = setting(9, min=1, doc="steps of gradient descent between E-steps")
-    batch: int | None = setting(None, min=1, doc="examples in an E-step; by default those of a step")
+    samples: int = setting(10, min=1, max=10_000, doc="decisions sampled for each example in an E-step")
+    m_steps: int = setting(9, min=1, doc="gradient steps between E-steps")
+    batch: int | None = setting(None, min=1, doc="examples per E-step; those of a step if not given")
 
     def count_trials(self, batch: int) -> int:
         return (1 + self.samples) * (self.batch or batch)
@@ -222,13 +223,14 @@ class EM(Algorithm, name="em"):
 
 
 class Reinforce(Algorithm, name="reinforce"):
-    """Sample decisions, and raise the probability of those that did better than usual.
+    """Policy gradient: samples decisions, and raises the probability of those that did better than average.
 
-    Minimises −mean[log p(y|x, a) + (log p(y|x, a) − b) log p(a|x)], without gradient through the bracket; b is the
-    exponential moving average of log p(y|x, a) over earlier steps. Both terms are summed over an example's positions.
+    Minimises −mean[log p(y|x, a) + (log p(y|x, a) − b) log p(a|x)], without gradient through the bracket. The baseline
+    b is the exponential moving average of log p(y|x, a) over earlier steps. Both terms are summed over an example's
+    positions.
     """
 
-    memory: float = setting(0.99, min=0, below=1, doc="share of the moving average b that is kept at each step")
+    memory: float = setting(0.99, min=0, below=1, doc="decay of the moving average b: the share kept at each step")
 
     def learner(self, setup: Setup) -> Learner:
         from modgraph.training.algorithms.decisions import DecisionLikelihood, ScoreFunction

@@ -79,7 +79,8 @@ class DecisionLikelihood:
 
     @classmethod
     def build(cls, graph: Graph, algorithm: str) -> DecisionLikelihood:
-        """Raises `ModgraphError` if the graph has no sampled decision, or no likelihood to judge by."""
+        """Build the likelihoods. Raises `ModgraphError` if the graph has no sampled decision, or no likelihood to judge
+        it by."""
         routes = find_sampled_routes(graph)
         if not routes:
             raise ModgraphError([NothingSampled(algorithm=algorithm)])
@@ -137,7 +138,7 @@ class ScoreFunction(Learner):
     def objective(self, losses: Tensors, found: Sequence[Tensor], examples: int) -> Tensors:
         log_y, log_a = self.likelihood.log_likelihood(found), self.likelihood.log_probability(found)
         mean = whole_batch_sum(log_y.detach().sum()).double() / examples  # stays on the device
-        # the moving average, corrected for its start at zero; at the first step the batch's own mean
+        # corrects the moving average for its start at zero; the first step uses the batch's own mean
         baseline = self.average / (1 - self.memory**self.steps) if self.steps else mean
         advantage = log_y.detach() - baseline
         self.average = self.memory * self.average + (1 - self.memory) * mean
@@ -203,7 +204,7 @@ class ViterbiEM(Learner):
         model.eval()
         indices = self._indices(at)
         torch.manual_seed(generator_for(self.setup.seed, "expectation", at).initial_seed())
-        rows = 1 + self.settings.samples  # the kept one first: on a tie argmax takes the first
+        rows = 1 + self.settings.samples  # the kept decision comes first: on a tie argmax takes it
         once = batch_of(self.setup.data, indices.numpy())
         batch = {name: array.repeat(rows, *[1] * (array.dim() - 1)) for name, array in once.items()}
         batch |= {name: self._candidates(kept) for name, kept in self.force_choices(indices, once).items()}

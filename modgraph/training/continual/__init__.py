@@ -13,11 +13,11 @@ NEVER, WHEN_NOVEL, ALWAYS = "never", "when_novel", "always"
 
 
 class PhaseOfTask(Section):
-    """A phase of each task: the losses that it minimises."""
+    """One of the phases of each task, with the losses that it minimises."""
 
-    losses: tuple[str, ...] = setting(doc="names of losses, * standing for any letters: cross_entropy, novelty.*")
-    epochs: int | None = setting(None, min=1, doc="passes over the task's data; by default train.epochs")
-    lr: float | None = setting(None, min=0, doc="the largest learning rate; by default that of the optimizer")
+    losses: tuple[str, ...] = setting(doc="names of losses, with * for any letters: cross_entropy, novelty.*")
+    epochs: int | None = setting(None, min=1, doc="passes over the task's data; train.epochs if not given")
+    lr: float | None = setting(None, min=0, doc="largest learning rate; the optimizer's if not given")
 
     def contradiction(self) -> str | None:
         return None if self.losses else "names no losses"
@@ -35,10 +35,12 @@ class Continual(Backprop, name="continual"):
     one_phase = False
 
     by: str = setting("task", doc="the grouping of the data whose groups are the tasks")
-    expand: str = setting(WHEN_NOVEL, choices=(WHEN_NOVEL, NEVER, ALWAYS), doc="when pools grow that may")
-    phases: Mapping[str, PhaseOfTask] | None = setting(None, doc="each by its name, in order; by default one of all")
-    mask_old: bool = setting(True, doc="in training, cross-entropies give classes of earlier tasks no share")
-    learns: tuple[str, ...] = setting((), doc="names of weights, with *, that go on learning in every task")
+    expand: str = setting(WHEN_NOVEL, choices=(WHEN_NOVEL, NEVER, ALWAYS), doc="when pools that may grow do so")
+    phases: Mapping[str, PhaseOfTask] | None = setting(
+        None, doc="the phases by name, in order; one with all losses if not given"
+    )
+    mask_old: bool = setting(True, doc="leave classes of earlier tasks out of cross-entropies in training")
+    learns: tuple[str, ...] = setting((), doc="names of weights, with *, that keep learning in every task")
 
     def curriculum(self, setup: Setup) -> Curriculum:
         from modgraph.training.continual.curriculum import ContinualCurriculum

@@ -67,7 +67,7 @@ class Tasks:
 
     @property
     def _test(self) -> str:
-        """The split with the tests of tasks; "" where there is none."""
+        """The split with the tests of tasks; "" if there is none."""
         unseen = [name for name in self.splits if name not in (TRAIN, VALIDATION)]
         grouped = [name for name in unseen if self.by in self.splits[name].groups]
         return "test" if "test" in grouped else next(iter(grouped), "")

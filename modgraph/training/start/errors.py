@@ -1,4 +1,4 @@
-"""Messages about the weights that a training starts from (MG5xx)."""
+"""Messages about initial weights (MG5xx)."""
 
 from __future__ import annotations
 

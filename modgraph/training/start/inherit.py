@@ -1,5 +1,5 @@
-"""Start from trained weights: those of a run by name, or of a file by a map. Files are safetensors, or a state dict
-saved by torch."""
+"""Initialises weights from trained ones: from a run by name, or from a file by a map. Files are safetensors, or a state
+dict saved by torch."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from modgraph.training.start.errors import BadWeightFile, CannotStart
 from modgraph.training.start.weight_map import Origin, WeightMap, matches
 
 RANDOM = "or list weights that may start afresh under random in the map"
-SAFETENSORS = b"{"  # the ninth byte, after the length of the header in JSON; no zip archive and no pickle has it there
-WITHIN = ("model", "state_dict")  # where checkpoints of the usual training scripts keep the weights
+SAFETENSORS = b"{"  # the ninth byte, after the length of the JSON header; zip archives and pickles have another
+WITHIN = ("model", "state_dict")  # keys under which checkpoints of common training scripts keep the weights
 
 
 @dataclass(frozen=True)

@@ -122,11 +122,11 @@ def matches(patterns: Iterable[str], name: str) -> bool:
 
 @dataclass(frozen=True)
 class Arrangement:
-    """The order of a tensor's axes as text: `# in out -> out in` names them in the file, and in the order of the
-    weight. `#` is the stacked axis, which has one slice for each number of the weight's name."""
+    """The order of a tensor's axes as text: `# in out -> out in` names them in the file, and in the weight. `#` is the
+    stacked axis, which has one slice for each number in the weight's name."""
 
     text: str
-    rank: int  # there
+    rank: int  # in the file
     stack: int | None  # the axis in the file that is unstacked
     order: tuple[int, ...]  # of a slice's axes
 
@@ -199,8 +199,10 @@ class Rule:
 class _Arranged(Section):
     """The target of a tensor with another order of axes."""
 
-    to: str | tuple[str, ...] = setting(doc="the weights here that it becomes, a name or a list")
-    axes: str | None = setting(None, doc='its axes there and here, as "# in out -> out in"; # is taken apart')
+    to: str | tuple[str, ...] = setting(doc="the weights in the model: a name or a list")
+    axes: str | None = setting(
+        None, doc='axes in the file and in the model, such as "# in out -> out in"; # is unstacked'
+    )
 
 
 def read_rules(tree: Branch, report: Report) -> Iterator[Rule]:
