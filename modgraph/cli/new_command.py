@@ -39,9 +39,9 @@ class BadName(Diagnostic, code="MG117"):
 
 
 class FileExists(Diagnostic, code="MG118"):
-    """`new` does not overwrite a file. What a spec imports is copied too, unless the same text is there already."""
+    """`new` does not overwrite a file. What a spec imports is copied too, unless a file with the same text exists."""
 
-    message = '"{path}" is there already'
+    message = '"{path}" exists'
     way_out = "choose another name"
 
 
@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
         write_atomically(path, text.encode())
         print(path)
     for path in there:
-        log.info(f"{path} is there already, with the same text")
+        log.info(f"{path} exists, with the same text")
     return 0
 
 

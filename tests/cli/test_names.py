@@ -38,7 +38,7 @@ def test_long_names_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", "a" * 250]) == 0
     for command in ("check", "show", "cost", "fmt"):
         assert "file name too long" in refused(capsys, command, f"{LONG}.mod")
-    assert "no parameter" in refused(capsys, "check", "ok.mod", "-s", f"{LONG}=3")
+    assert "unknown parameter" in refused(capsys, "check", "ok.mod", "-s", f"{LONG}=3")
     assert "file name too long" in refused(capsys, "new", "b", "--from", f"{LONG}.mod")
 
 

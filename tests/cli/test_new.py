@@ -62,10 +62,10 @@ def test_copies_of_the_published_specs_are_whole(
 def test_what_is_there_is_kept(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", "mine", "--from", str(spec)]) == 0
     assert main(["new", "other", "--from", str(spec)]) == 0, "two copies share what they import"
-    assert "parts/outer.mod is there already, with the same text" in capsys.readouterr().err
+    assert "parts/outer.mod exists, with the same text" in capsys.readouterr().err
     Path("parts/outer.mod").write_text("mine")
     assert main(["new", "third", "--from", str(spec)]) == 1
-    assert '"parts/outer.mod" is there already' in capsys.readouterr().err
+    assert '"parts/outer.mod" exists' in capsys.readouterr().err
     assert Path("parts/outer.mod").read_text() == "mine"
     assert not Path("third.mod").exists(), "nothing is written where something is in the way"
 

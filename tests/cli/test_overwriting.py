@@ -122,7 +122,7 @@ def test_a_file_that_is_not_ours_stays_unless_forced_and_one_that_is_goes(
     assert main(arguments) == 1
     errors = capsys.readouterr().err
     assert errors.count("MG121") == len(paths)
-    assert all(f'"{path}" is there already' in errors for path in paths)
+    assert all(f'"{path}" exists, and modgraph did not write it' in errors for path in paths)
     assert "--force" in errors
     assert all(path.read_bytes() == FOREIGN[path.suffix] for path in paths)
     assert sorted(tmp_path.iterdir()) == sorted(paths)

@@ -123,7 +123,7 @@ def test_a_table_is_written_on_request(
     assert list(found[0]) == ["input", "label", "label.probability", "label.blue", "label.red"]
     assert {row["label"] for row in found} == {"blue"}
     assert main(["predict", colours[0], str(pictures / "blue"), "--csv", str(path)]) == 1
-    assert "is there already" in capsys.readouterr().err
+    assert "modgraph did not write it" in capsys.readouterr().err
     assert main(["predict", colours[0], str(pictures / "blue"), "--csv", str(path), "--force"]) == 0
 
 
