@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -95,7 +95,7 @@ class Run(StoredRun):
         routing: bool = False,
         novelty: bool = False,
         int8: bool = False,
-        only: Sequence[str] = (),
+        only: Collection[str] = (),
         force: bool = False,
     ) -> Report:
         """Write the model as a bundle for ONNX Runtime, `model.onnx`, and its manifest beside it.

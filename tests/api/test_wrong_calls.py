@@ -128,6 +128,10 @@ KINDS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a list as a recipe": (lambda folder: modgraph.train("digits.mod", [1]), "recipe is a path or a dictionary"),
     "a list of overrides": (train(overrides=["train.epochs=2"]), "overrides is a dictionary by dotted key"),
     "words for a batch": (lambda folder: modgraph.loads(SPEC).memory(batch="64"), "a number of examples"),
+    "a run with examples": (
+        lambda folder: modgraph.export(modgraph.load_run("run"), "m.onnx", examples={"image": tensors()[0].numpy()}),
+        "leave examples and description out",
+    ),
     "a program to export": (lambda folder: modgraph.export(modgraph.loads(SPEC), "m.onnx"), r"program.build\(\)"),
     "a tensor in a recipe": (
         train(recipe={"train": {"seed": torch.zeros(1)}}),
