@@ -18,6 +18,7 @@ import modgraph
 from modgraph.backends.report import random_batch
 from modgraph.backends.torch import Model, build
 from modgraph.backends.torch.step_memory import SHORTER, Rehearsal, memory_of
+from modgraph.diagnostics import ModgraphError
 from modgraph.inspect.cost import TrainingStep, axes_of_any_length, last_below
 from modgraph.ir import Graph, Part, RouteNode
 from modgraph.training.engine import Engine
@@ -281,5 +282,5 @@ def test_a_program_says_how_much_memory_it_needs() -> None:
     assert memory.optimizer == 2 * memory.weights
     assert program.memory(batch=64, optimizer="sgd").optimizer == 0
     assert memory.peak > memory.weights + memory.optimizer + memory.examples + memory.activations
-    with pytest.raises(KeyError):
+    with pytest.raises(ModgraphError, match='did you mean "adam"'):
         program.memory(optimizer="adma")
