@@ -26,9 +26,9 @@ HEAD = """# Gallery
 Every spec that modgraph ships. `modgraph new mine --from zoo/mixtral` copies one with its imports and recipe,
 `modgraph cost SPEC` prints its costs part by part, and `modgraph visualize SPEC` writes a page where every box opens.
 
-Figures are of the defaults; `-s NAME=VALUE` sets other parameters. Multiply-accumulates (MACs) are those of one example,
-with one token where sequences have any length. Active MACs count only the modules that a choice takes. The pictures leave
-out losses and noise, and fold what routes nothing.
+Figures are of the defaults; `-s NAME=VALUE` sets other parameters. Multiply-accumulates (MACs) are those of one
+example, with one token where sequences have any length. Active MACs count only the modules that a choice takes. The
+pictures leave out losses and noise, and fold what routes nothing.
 
 | spec | parameters | MACs | active MACs |
 |---|---:|---:|---:|
