@@ -21,14 +21,16 @@ def export(
     int8: bool = False,
     only: Collection[str] = (),
     examples: Mapping[str, Any] | None = None,
+    tests: Mapping[str, Any] | None = None,
     description: Mapping[str, Any] | None = None,
     force: bool = False,
 ) -> Report:
     """Write a verified bundle for ONNX Runtime, `model.onnx`, and its manifest next to it, as `<stem>.json`.
 
     Of a `Run` the trained model is written with the names of its classes, and verified on its test data. Of a `Model`,
-    `examples` are arrays by input to verify on, examples first (random ones otherwise), and `description` gives
-    `classes` by target, `preprocessing` by input, and by input of tokens the `words`.
+    `examples` are arrays by input to verify on, examples first (random ones otherwise), `tests` what `int8` is measured
+    on (`modgraph.backends.onnx.Split` by name; the examples otherwise), and `description` gives `classes` by target,
+    `preprocessing` by input, and by input of tokens the `words`.
 
     `routing` and `novelty` add the routers' records as outputs; `int8` rounds weights to eight bits (the report
     says what that changes); `only` names the outputs to keep, `*` stands for anything.
@@ -39,10 +41,11 @@ def export(
     """
     asked: Any = {"routing": routing, "novelty": novelty, "int8": int8, "only": only, "force": force}
     if isinstance(model, Run):
-        if examples is not None or description is not None:
-            raise TypeError("a run has test data and names of classes of its own: leave examples and description out")
+        if (examples, tests, description) != (None, None, None):
+            own = "leave examples, tests and description out"
+            raise TypeError(f"a run has test data and names of classes of its own: {own}")
         return model.export(path, **asked)
     if not isinstance(model, Model):
         wanted = "a model (program.build()) or a run (modgraph.load_run(PATH))"
         raise TypeError(f"export takes {wanted}, not {type(model).__name__}")
-    return export_model(model, path, examples=examples, description=description, **asked)
+    return export_model(model, path, examples=examples, tests=tests, description=description, **asked)
