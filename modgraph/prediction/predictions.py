@@ -16,8 +16,9 @@ from modgraph_runtime.ports import LENGTH, Array
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.ir import UnreadableGraph, from_json
 from modgraph.prediction.errors import NoClassNames, NothingToPredict
-from modgraph.prediction.examples import Examples, examples_of, read_examples
+from modgraph.prediction.examples import Examples, examples_of
 from modgraph.prediction.facts import Facts
+from modgraph.prediction.files import read_examples
 
 Compute = Callable[[Mapping[str, Array]], Mapping[str, Array]]
 Record = dict[str, str | float]

@@ -1,0 +1,108 @@
+"""Files as examples of a model: images, arrays, tables and lines of text, prepared as the data of its training were."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+from modgraph_runtime.arrays import read_arrays
+from modgraph_runtime.ports import Inputs
+
+from modgraph.data.files import read_text, reading
+from modgraph.diagnostics import ModgraphError
+from modgraph.files import exists, open_file
+from modgraph.log import log
+from modgraph.prediction.errors import NotAnInput, NoWayFrom
+from modgraph.prediction.examples import Examples, examples_of, reporting_misfits, text_arrays
+from modgraph.prediction.facts import Facts
+from modgraph.prediction.images import prepare_image
+from modgraph.prediction.tables import read_table
+
+IMAGES, ARRAY, ARRAYS, TABLE, TEXT = (".png", ".jpg", ".jpeg"), ".npy", ".npz", ".csv", ".txt"
+STDIN = "-"
+TOGETHER = 64  # images that are read before they are computed
+
+
+def read_examples(paths: Iterable[str], facts: Facts) -> Iterator[Examples]:
+    """The examples of files, and of the images in folders. Raises `ModgraphError`."""
+    for suffix, files in groupby(_list_files(paths), _kind_of):
+        every = list(files)
+        if suffix in IMAGES:
+            for at in range(0, len(every), TOGETHER):
+                yield _images(every[at : at + TOGETHER], facts)
+        else:
+            readers = {ARRAY: _array, ARRAYS: _arrays, TABLE: read_table, TEXT: _lines}
+            yield from (readers[suffix](path, facts) for path in every)
+
+
+def _kind_of(path: str) -> str:
+    suffix = Path(path).suffix.lower()
+    return IMAGES[0] if suffix in IMAGES else TEXT if path == STDIN else suffix
+
+
+def _list_files(paths: Iterable[str]) -> Iterator[str]:
+    """Paths of files, with those of the images in folders, by name. Raises `ModgraphError` for what is none."""
+    for path in paths:
+        if path != STDIN and not exists(path):
+            raise ModgraphError([NotAnInput(path=path, reason="there is no such file", way_out="check the path")])
+        if path != STDIN and Path(path).is_dir():
+            found = [str(each) for each in sorted(Path(path).rglob("*")) if each.suffix.lower() in IMAGES]
+            if not found:
+                raise ModgraphError([NotAnInput(path=path, reason=f"the folder has no image ({', '.join(IMAGES)})")])
+            yield from found
+            continue
+        if _kind_of(path) not in (*IMAGES, ARRAY, ARRAYS, TABLE, TEXT):
+            raise ModgraphError([NotAnInput(path=path, reason="its name says neither image, array, table nor text")])
+        yield path
+
+
+def _no_way(path: str, what: str, reason: str, facts: Facts) -> ModgraphError:
+    return ModgraphError([NoWayFrom(path=path, what=what, origin=facts.origin, reason=reason, inputs=facts.takes)])
+
+
+def _images(paths: Sequence[str], facts: Facts) -> Examples:
+    name = facts.image_input()
+    if name is None:
+        reason = "no description of how an image becomes its one input"
+        raise _no_way(paths[0], "an image", reason, facts)
+    how, port = facts.preprocessing[name], facts.inputs[name]
+    log.debug(f"{name} {port}: {how.get('words', how)}")
+    images, negatives = zip(*(prepare_image(path, port, how) for path in paths), strict=True)
+    if any(negatives):
+        count = f"{sum(negatives)} of {len(paths)}"
+        log.info(f"note: negatives are taken of {count} images, which have a light ground: the model knows dark ones")
+    return Examples(paths, {name: np.stack(images)})
+
+
+def _arrays(path: str, facts: Facts) -> Examples:
+    with reporting_misfits(path, facts):
+        found = {name: each for name, each in read_arrays(path).items() if name not in facts.ignored}
+    return examples_of(found, facts, path)
+
+
+def _array(path: str, facts: Facts) -> Examples:
+    """The one input of a model; of a single example, whose axis of examples may be missing."""
+    (name, port), *others = facts.needed.items()
+    if others:
+        raise _no_way(path, "a single array", "several inputs", facts)
+    with reading(path), open_file(path) as file:
+        array = np.lib.format.read_array(file, allow_pickle=False)
+    return examples_of({name: array[None] if array.ndim == len(port.shape) else array}, facts, path)
+
+
+def _lines(path: str, facts: Facts) -> Examples:
+    """An example for each line that is not empty."""
+    names = facts.text_inputs()
+    if sorted(names) != sorted(facts.needed):
+        raise _no_way(path, "a text", "no description of how a text becomes its inputs", facts)
+    text = sys.stdin.read() if path == STDIN else read_text(path)
+    lines = [(f"{path}:{number}", line) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
+    if not lines:
+        raise ModgraphError([NotAnInput(path=path, reason="it has no lines", way_out="write a text in each line")])
+    arrays = text_arrays([line for _, line in lines], names, facts)
+    with reporting_misfits(path, facts):
+        fitted, _ = Inputs(facts.inputs, facts.longest).fit(arrays)
+    return Examples([source for source, _ in lines], fitted)
