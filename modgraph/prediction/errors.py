@@ -39,7 +39,7 @@ class NoClassNames(Diagnostic, code="MG526"):
 
 
 class NothingToPredict(Diagnostic, code="MG527"):
-    """A model whose outputs are left out, or are all statistics of a batch, predicts nothing for an example."""
+    """A model without inputs, or whose outputs are all statistics of a batch, predicts nothing for an example."""
 
-    message = "{origin} has no output for each example"
-    help = "declare one in the spec: output logits"
+    message = "{origin} has no input, or no output for each example"
+    help = "declare both in the spec: input x: float[4], output y"

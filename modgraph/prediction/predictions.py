@@ -92,7 +92,7 @@ def _open_bundle(path: str | Path, check: bool) -> tuple[Facts, Compute]:
 
 
 def _predict(every: Iterable[Examples], facts: Facts, compute: Compute) -> Predictions:
-    if not facts.outputs:
+    if not facts.outputs or not facts.needed:
         raise ModgraphError([NothingToPredict(origin=facts.origin)])
     titles = _titles_of(facts)
     records, lines = list[Record](), [["input", *titles.values()]]

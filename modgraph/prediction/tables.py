@@ -22,7 +22,12 @@ from modgraph.prediction.facts import Facts
 def read_table(path: str, facts: Facts) -> Examples:
     """The rows of a CSV file. Columns are named after inputs, those of a vector x by x.0, x.1, …; where the one input
     is a vector and no column is named so, all columns are it, in their order."""
-    rows = list(csv.reader(io.StringIO(read_text(path))))
+    try:
+        rows = list(csv.reader(io.StringIO(read_text(path))))
+    except csv.Error as error:
+        raise ModgraphError(
+            [NotAnInput(path=path, reason=str(error), way_out="save it as a plain CSV file")]
+        ) from error
     rows = [row for row in rows if row]
     header = [] if not rows or all(map(_is_number, rows[0])) else [cell.strip() for cell in rows.pop(0)]
     if not rows:
@@ -38,8 +43,9 @@ def read_table(path: str, facts: Facts) -> Examples:
             found |= text_arrays([cell for (cell,) in cells], [name], facts)
             continue
         for number, row in enumerate(cells):
-            if wrong := [cell for cell in row if not _is_number(cell)]:
-                refuse(number, f'has "{wrong[0]}" for "{name}", which is no number')
+            is_fitting, kind = (_is_number, "number") if port.dtype == "float" else (_is_whole, "whole number")
+            if wrong := [cell for cell in row if not is_fitting(cell)]:
+                refuse(number, f'has "{wrong[0]}" for "{name}", which is no {kind}')
         numbers = np.array([[*map(float, row)] for row in cells]).reshape(len(rows), *port.shape)
         found[name] = numbers if port.dtype == "float" else numbers.astype(np.int64)
     with reporting_misfits(path, facts):
@@ -71,6 +77,10 @@ def _columns_of(path: str, header: Sequence[str], width: int, facts: Facts) -> d
 def _refuse_cell(path: str, facts: Facts, has_header: bool, number: int, problem: str) -> None:
     reason, way_out = f"row {number + 1 + has_header} {problem}", "correct that row"
     raise ModgraphError([DoesNotFitInput(path=path, origin=facts.origin, reason=reason, way_out=way_out)])
+
+
+def _is_whole(cell: str) -> bool:
+    return cell.strip().lstrip("-").isdecimal() and len(cell) < 19  # as int64 has them
 
 
 def _is_number(cell: str) -> bool:

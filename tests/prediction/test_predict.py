@@ -70,6 +70,11 @@ def colours(train: Train, pictures: Path) -> tuple[str, str]:
     return train(IMAGES, f"{{name: class_folders, train: {pictures}}}")
 
 
+@pytest.fixture(scope="module")
+def table(train: Train) -> tuple[str, str]:
+    return train(TABLE, "{name: two_gaussians, train: 64, test: 32}", epochs=2)
+
+
 def rows(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
@@ -149,8 +154,8 @@ def test_a_digit_on_paper_is_taken_as_its_negative(
     assert "negatives are taken of 12 of 12 images" in printed.err
 
 
-def test_tables_and_arrays_are_read_by_the_names_of_inputs(train: Train, tmp_path: Path) -> None:
-    run, bundle = train(TABLE, "{name: two_gaussians, train: 64, test: 32}", epochs=2)
+def test_tables_and_arrays_are_read_by_the_names_of_inputs(table: tuple[str, str], tmp_path: Path) -> None:
+    run, bundle = table
     x = np.random.default_rng(1).normal(size=(5, 2)).astype(np.float32)
     expected = load_run(run).model()(torch.from_numpy(x)).detach().numpy()
     np.savez(tmp_path / "x.npz", x=x, y=x)
@@ -252,3 +257,28 @@ def test_probabilities_of_a_softmax_are_taken_as_they_are(train: Train, pictures
     facts = Facts.from_graph(loaded.graph, loaded.description(), "it")
     image, _ = prepare_image(str(first), facts.inputs["image"], facts.preprocessing["image"])
     assert loaded.model()(torch.from_numpy(image[None]))[0, 1].item() == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("short.csv", b"x.0,x.1\n1,2\n3\n", "row 3 has 1 cells, and 2 are expected"),
+        ("word.csv", b"x.0,x.1\n1,two\n", 'row 2 has "two" for "x", which is no number'),
+        ("endless.csv", b"x.0,x.1\n1,inf\n", "infinite"),
+        ("empty.csv", b"x.0,x.1\n", "it has no rows"),
+        ("huge.csv", b'x.0,x.1\n1,"' + b"1" * 200_000 + b'"\n', "field larger than field limit"),
+        ("text.csv", b"\xff\xfe\x00", "it is not UTF-8"),
+        ("cut.npy", b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2)", "cut.npy"),
+        ("no.npy", b"x", "no.npy"),
+        ("no.npz", b"x", "no.npz"),
+    ],
+)
+def test_a_damaged_file_is_said_to_be_one(
+    name: str, content: bytes, words: str, table: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    for path in table:
+        assert main(["predict", path, str(tmp_path / name)]) == 1
+        answer = capsys.readouterr().err
+        assert words in answer
+        assert answer.rstrip().endswith("1 error")
