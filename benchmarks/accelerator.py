@@ -1,10 +1,10 @@
-"""Steps of a training on an accelerator: what each thing that is done for it is worth.
+"""Measures the optimisations of training steps on an accelerator one by one.
 
     python benchmarks/accelerator.py [--quick] [--device cuda] [--steps 50] [--batch 16] [--spec specs/gmoe_digits.mod]
 
-By turns in one process, per step: milliseconds until the device is done, and of the processor. A look at every loss and
-gradient, where there would be one every 50 steps; modules of a sparse pool one after another, where they would be one
-grouped product (in bfloat16); batches read between steps, where a thread would read them.
+Variants take turns in one process. For each step it prints milliseconds until the device is done, and of the processor.
+Variants: every step checks its loss and gradients, instead of every 50th; the modules of a sparse pool run one after
+another, instead of as one grouped product (in bfloat16); batches are read between steps, instead of by a thread.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ VARIANTS: dict[str, Callable[[Engine], Any]] = {
 
 
 def steps(engine: Engine, count: int) -> tuple[float, float]:
-    """Milliseconds of a step, and of the processor in it."""
+    """Measure the milliseconds of a step, and of the processor in it."""
     order = engine.order.draw(engine.train.seed, 0)
     device = engine.processes.device
     with engine.reader.reading(engine.phase.data, order, engine.progress.step) as examples:

@@ -1,8 +1,9 @@
-"""Compiled agreement routing against the plain einsum form of Algorithm 1: forward and backward, ratios in one run.
+"""Compares compiled agreement routing with plain einsums for Algorithm 1: forward and backward, as ratios within one
+run.
 
     python benchmarks/agreement.py [--quick] [--rounds 15]
 
-B 64 examples, N 64 tokens of width 64, M modules of width D 384, T 4 rounds. Goal: at most 0.5 of the plain form.
+B 64 examples, N 64 tokens of width 64, M modules of width D 384, T 4 rounds. Goal: at most 0.5 of the plain einsums.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ model route(modules=2) {
 
 
 def plain_einsum(weights: dict[str, Tensor], tokens: Tensor, modules: int) -> Tensor:
-    """Algorithm 1 with every message kept: u [B, N, M, D], then einsum for agreements and sums."""
+    """Compute Algorithm 1 with every message kept: u [B, N, M, D], then einsums for agreements and sums."""
     shared = "specialist.shared.modulated_linear"
     W, b, Wc = (weights[f"{shared}.{name}"] for name in ("weight", "bias", "code_weight"))
     codes = torch.stack([weights[f"specialist.{j}.modulated_linear.code"] for j in range(modules)])
@@ -48,7 +49,7 @@ def plain_einsum(weights: dict[str, Tensor], tokens: Tensor, modules: int) -> Te
 
 
 def step(model: Any, function: Callable[[], Tensor]) -> float:
-    """Seconds for one forward and backward pass."""
+    """Measure the seconds of one forward and backward pass."""
     model.zero_grad()
     start = time.perf_counter()
     function().square().sum().backward()

@@ -1,10 +1,10 @@
-"""What commands cost before they work: processor time of whole processes, in ratios.
+"""Measures the overhead of commands: processor time of whole processes, as ratios.
 
     python benchmarks/check.py [--quick] [--rounds 7]
 
-Every process runs in turn, once in each round, and the least of its times counts. Bytecode is kept from a first run.
-What `check` is divided by imports the libraries that modgraph is built on; what `train` and `export` of a small model
-are divided by imports torch, or torch and its table of operators for ONNX.
+The processes take turns, once in each round, and the least time of each counts. A first run writes bytecode. The
+baseline of `check` imports the libraries that modgraph uses. The baseline of `train` and `export` of a small model
+imports torch, or torch and its table of operators for ONNX.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ EXPORT = ("-m", "modgraph", "export", "run", "-o", "small.onnx", "--force")
 
 
 def check(spec: str, *parameters: str) -> tuple[str, ...]:
-    """The arguments of Python that check a spec."""
+    """Return Python's arguments for checking a spec."""
     return (
         "-m",
         "modgraph",
@@ -50,7 +50,7 @@ def check(spec: str, *parameters: str) -> tuple[str, ...]:
     )
 
 
-# what is measured, and what it is divided by
+# each process, and its baseline
 RATIOS = {
     "modgraph --version": (("-m", "modgraph", "--version"), BARE),
     "check smn": (check("smn"), BARE),
@@ -67,7 +67,7 @@ RATIOS = {
 
 
 def seconds(arguments: tuple[str, ...], folder: str) -> float:
-    """Processor time of a Python process, which must succeed."""
+    """Measure the processor time of a Python process, which must succeed."""
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": folder, "OMP_NUM_THREADS": "1"}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     if arguments == TRAIN:

@@ -1,10 +1,10 @@
-"""What `torch.compile` makes of specs at their own sizes: graphs, the time of compiling, and what is gained by it.
+"""Measures `torch.compile` on specs at their own sizes: graphs, compile time, and speed-up.
 
     python benchmarks/compiled.py [--quick] [--specs smn gmoe_digits] [--lowering masked] [--batch 32] [--rounds 15]
 
-Forward is the model in evaluation mode, a step forward, backward and Adam on always the same batch. Compiled and plain
-models take turns within one run, and a ratio, compiled to plain, is the median over rounds. Times of compiling are
-processor time of this process, without the C++ compilers that it starts; they are those of an empty cache.
+Forward is the model in evaluation mode; a step is forward, backward and Adam on one fixed batch. Compiled and plain
+models take turns within one run. A ratio, compiled to plain, is the median over rounds. Compile times are processor
+time of this process with an empty cache, without the C++ compilers that it starts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from torch._dynamo.testing import CompileCounterWithBackend
 import modgraph
 from modgraph.backends.torch import Model
 
-STEPS = 8  # along axes of any length: scans and recurrent layers are unrolled
+STEPS = 8  # of axes of any length: scans and recurrent layers are unrolled
 SPECS = {
     "smn": {},
     "sema_backbone": {},
@@ -42,7 +42,7 @@ SPECS = {
 
 
 class Loss(nn.Module):
-    """What a step differentiates."""
+    """The module of a step: returns the loss."""
 
     def __init__(self, model: Model) -> None:
         super().__init__()
@@ -69,13 +69,13 @@ def main() -> None:
     torch._inductor.config.layout_optimization = False  # else convolutions of routed messages fail in torch
     print("| spec | graphs | compiling forward | forward | compiling a step | step |\n|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as cache:
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache  # kernels of an earlier run are made again
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache  # discards kernels of earlier runs
         for name in options.specs or SPECS:
             print(row(name, options.lowering, options.batch, options.rounds), flush=True)
 
 
 def row(name: str, lowering: str | None, size: int, rounds: int) -> str:
-    """The line of a spec."""
+    """Measure a spec, and print its line."""
     model = modgraph.load(f"specs/{name}.mod", **SPECS[name]).build(lowering=lowering)
     batch = batch_of(model, size)
     graphs, parts = [], [name]
@@ -94,7 +94,7 @@ def row(name: str, lowering: str | None, size: int, rounds: int) -> str:
 
 
 def call_of(module: nn.Module, model: Model, batch: dict[str, Tensor], training: bool) -> Callable[[], Any]:
-    """A call of a module, or a step with it."""
+    """Make a call of a module, or a step with it."""
     if not training:
         return torch.inference_mode()(lambda: module(batch))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-5)
@@ -108,7 +108,7 @@ def call_of(module: nn.Module, model: Model, batch: dict[str, Tensor], training:
 
 
 def ratio(plain: Callable[[], Any], compiled: Callable[[], Any], rounds: int) -> float:
-    """The median over rounds of compiled to plain, each round as many calls as take a while."""
+    """Measure the median over rounds of compiled to plain."""
     times = [timed(plain, 1) for _ in range(3)]
     calls = max(1, int(0.2 / min(times)))
     timed(compiled, 2)
@@ -123,7 +123,7 @@ def timed(call: Callable[[], Any], calls: int) -> float:
 
 
 def batch_of(model: Model, size: int) -> dict[str, Tensor]:
-    """Random inputs and targets."""
+    """Make random inputs and targets."""
     generator, found = torch.Generator().manual_seed(0), {}
     for name, type_ in {**model.graph.input_types, **model.graph.target_types}.items():
         shape = (size, *(axis.size or STEPS for axis in type_.shape))

@@ -1,7 +1,8 @@
-"""How long it takes to compare graphs of 10,000 and 20,000 nodes: `python benchmarks/diff.py [--quick]`.
+"""Measures comparisons of graphs with 10,000 and 20,000 nodes: `python benchmarks/diff.py [--quick]`.
 
-A stack of blocks is compared with one that has another setting in the middle, with one whose names are all others, and
-with one that has one block more in front. The ratio of the two sizes says whether the work grows as the graph does.
+A stack of blocks is compared with three others: one with another setting in the middle, one with other names
+throughout, and one with an additional block in front. The ratio of the two sizes shows whether the work is linear in
+the graph.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ NODES_OF_A_BLOCK = 5
 
 
 def stack(blocks: int, name: str = "blocks", width: int = 8, first: int = 0) -> Graph:
-    """A model of so many residual blocks, `width` that of the hidden layer in the middle one."""
+    """Make a model of so many residual blocks; `width` is that of the hidden layer in the middle one."""
     middle = blocks // 2
     return loads(
         f"""model stack(n={blocks}) {{
@@ -41,7 +42,7 @@ def seconds(before: Graph, after: Graph) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, default=10_000, help="of the smaller graph")
+    parser.add_argument("--nodes", type=int, default=10_000, help="number of nodes of the smaller graph")
     options = parse_options(parser, nodes=500)
     sizes = (options.nodes, 2 * options.nodes)
     graphs = {size: stack(size // NODES_OF_A_BLOCK) for size in sizes}

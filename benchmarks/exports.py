@@ -1,12 +1,11 @@
-"""How long exports take, phase by phase, every spec with fresh weights in a process of its own.
+"""Measures exports phase by phase, each spec with fresh weights in a process of its own.
 
     python benchmarks/exports.py [--quick] [--before REV] [--rounds 1] [SPEC[:SETTING=VALUE,…] …]
 
-Without specs these are all of `specs` and `specs/zoo` in their default sizes. Each phase is told in seconds of
-processor time (`cpu`) and of the clock; `permute` is the comparison with modules in other orders, the rest of it
-`verify`. `start` is what every process pays once, whatever it exports, imports and the table of operators; it is not in
-`all`. With `--before`, another revision of this repository takes turns with the one at hand, its files in a folder that
-is removed afterwards.
+By default it measures all of `specs` and `specs/zoo` in their default sizes. Each phase has seconds of processor time
+(`cpu`) and of the clock. `permute` is the comparison with permuted modules, `verify` the rest of the verification.
+`start` is the overhead of every process, imports and the table of operators; `all` does not include it. With
+`--before`, another revision of this repository takes turns with the current one, in a temporary folder.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from options import parse_options
 from trees import HERE, every_spec, revision, run_in
 
 PHASES = ("passes", "capture", "translate", "optimise", "verify", "permute", "rest")
-PLACES = (  # where a phase is, in any revision: a module, a name in it, and the phase
+PLACES = (  # the function of a phase in any revision: a module, a name in it, and the phase
     ("modgraph.backends.onnx.bundle", "deterministic", "passes"),
     ("modgraph.backends.onnx.trace", "program_of", "capture"),
     ("modgraph.backends.onnx.trace", "exporter._exported_program_to_onnx_program", "translate"),
@@ -36,11 +35,11 @@ PLACES = (  # where a phase is, in any revision: a module, a name in it, and the
     ("modgraph.backends.onnx.bundle", "verify", "verify"),
     ("modgraph.backends.onnx.verify", "_Comparison.permute", "permute"),
 )
-Times = dict[str, tuple[float, float]]  # of the processor and of the clock, by phase
+Times = dict[str, tuple[float, float]]  # seconds of the processor and of the clock, by phase
 
 
 class Clock:
-    """Time of the processor and of the clock by phase; what a phase within another takes is that one's alone."""
+    """Measures time of the processor and of the clock by phase. Time of a nested phase counts only for that phase."""
 
     def __init__(self) -> None:
         self.times: Times = {}
@@ -69,7 +68,7 @@ class Clock:
 
 
 def export(spec: str) -> dict[str, Any]:
-    """Times of the export of a spec in this process, which has done nothing else, and what came out."""
+    """Measure the export of a spec in this process, which does nothing else, and describe its result."""
     begun = time.perf_counter()
     import onnx
 
@@ -112,13 +111,13 @@ def _nodes(graph: Any) -> Iterator[Any]:
 
 
 def measured(spec: str, tree: Path) -> dict[str, Any]:
-    """Times of an export by the modgraph that lies in a folder."""
+    """Measure an export by the modgraph in a folder."""
     found: dict[str, Any] = run_in(tree, __file__, str(tree / spec))
     return found
 
 
 def print_row(spec: str, tree: str, rounds: list[dict[str, Any]]) -> float:
-    """Medians over rounds, processor time over that of the clock; gives the processor time of the export."""
+    """Print medians over rounds, processor time over clock time; return the processor time of the export."""
     last = rounds[-1]
 
     def median(phase: str, at: int) -> float:

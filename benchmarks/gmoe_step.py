@@ -1,4 +1,4 @@
-"""GMoE against the vision transformer that it comes from, whole: what mixtures add to a step and to inference.
+"""Compares GMoE with the plain vision transformer: overhead of the mixtures in a step and in inference.
 
     python benchmarks/gmoe_step.py [--quick] [--batch 8] [--rounds 9] [--threads 1] [-s k=2]
 
@@ -30,7 +30,7 @@ WARM = 2
 
 
 def step_of(model: modgraph.Model, batch: dict[str, Tensor]) -> Callable[[], None]:
-    """A training step on always the same batch."""
+    """Make a training step on one fixed batch."""
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-5)
     model.train()
 
@@ -43,7 +43,7 @@ def step_of(model: modgraph.Model, batch: dict[str, Tensor]) -> Callable[[], Non
 
 
 def inference_of(model: modgraph.Model, batch: dict[str, Tensor], threads: int) -> Callable[[], Any]:
-    """The model's bundle in ONNX Runtime."""
+    """Make a call of the model's bundle in ONNX Runtime."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "m.onnx"
         modgraph.export(model, path)
@@ -52,7 +52,7 @@ def inference_of(model: modgraph.Model, batch: dict[str, Tensor], threads: int) 
 
 
 def torch_inference_of(model: modgraph.Model, batch: dict[str, Tensor]) -> Callable[[], Any]:
-    """The model in torch, in evaluation mode."""
+    """Make a call of the model in torch, in evaluation mode."""
 
     def infer() -> None:
         model.eval()
@@ -63,10 +63,10 @@ def torch_inference_of(model: modgraph.Model, batch: dict[str, Tensor]) -> Calla
 
 
 def compare(name: str, ours: Callable[[], Any], plain: Callable[[], Any], rounds: int) -> None:
-    """Print the times of both and their ratio, the two taking turns."""
+    """Measure both in turn, and print their times and ratio."""
     times: list[tuple[float, float]] = []
     for round_ in range(rounds + WARM):
-        # whichever runs second finds the processor warm: each is first every other time
+        # the second finds the processor warm, so each is first every other time
         pair = {which: seconds(which) for which in ((ours, plain) if round_ % 2 else (plain, ours))}
         if round_ >= WARM:
             times.append((pair[ours], pair[plain]))

@@ -1,4 +1,4 @@
-"""What the other benchmarks run on."""
+"""Describes the machine that runs the benchmarks."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What `cost --memory` measures without numbers, against what a real step takes.
+"""Compares the estimate of `cost --memory`, which uses no numbers, with a real step.
 
     python benchmarks/memory.py [--quick] [--specs smn gmoe] [--batch 8] [--threads 2]
 
-Every spec at its full size, a batch of random examples, two steps of Adam. "kept" are the bytes that autograd keeps
-for the backward pass, each storage once and without weights and batch; "at once" is the most that tensors hold in the
+Every spec at its full size, a batch of random examples, two steps of Adam. "kept" are the bytes that autograd keeps for
+the backward pass, each storage once and without weights and batch; "at once" is the maximum of all tensors in the
 second step.
 """
 
@@ -23,7 +23,7 @@ from modgraph.backends.report import SYMBOLIC_LENGTH, random_batch
 from modgraph.backends.torch.step_memory import memory_of
 from modgraph.inspect.cost import TrainingStep
 
-sys.path.append(str(Path(__file__).parents[1]))  # the checkout, for its tests
+sys.path.append(str(Path(__file__).parents[1]))  # the checkout, which contains the tests
 from tests.measured_memory import MeasuredStep
 
 SPECS = (
@@ -41,7 +41,7 @@ SPECS = (
 
 
 def row(name: str, batch: int) -> str:
-    """A line of the table."""
+    """Measure a spec, and return its line of the table."""
     step = MeasuredStep.of(modgraph.load(f"specs/{name}.mod").ir)
     counted = memory_of(step.graph, TrainingStep(batch), {"time": SYMBOLIC_LENGTH})
     examples = random_batch(step.model, batch)

@@ -59,13 +59,13 @@ model mixture(tokens=2048, dim=256, hidden=1024, experts=8, k=2) {
 
 @dataclass(frozen=True)
 class Contender:
-    """A module, and one pass of it up to what is differentiated."""
+    """A module, and one pass of it up to the differentiated value."""
 
     module: nn.Module
     step: Callable[[], Tensor]
 
     def seconds(self) -> float:
-        """Forward and backward."""
+        """Measure the seconds of forward and backward."""
         self.module.zero_grad()
         start = time.perf_counter()
         self.step().backward()
@@ -84,7 +84,7 @@ class SwiGLU(nn.Module):
 
 
 class Bare(nn.Module):
-    """The experts, each on an equal share of the work."""
+    """The experts without routing, each on an equal share of the work."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -105,7 +105,8 @@ def config() -> Any:
 
 
 def blocks(tokens: int, folder: Path) -> list[Contender]:
-    """Ours, theirs with the same weights, and the experts alone, from the same tokens to the sum of squares."""
+    """Make ours, theirs with the same weights, and the experts without routing, from the same tokens to the sum of
+    squares."""
     from transformers.models.mixtral.modeling_mixtral import MixtralSparseMoeBlock
 
     theirs = MixtralSparseMoeBlock(config()).train()
@@ -135,7 +136,7 @@ def squares(module: nn.Module, x: Tensor) -> Tensor:
 
 
 def decoders(tokens: int, folder: Path) -> list[Contender]:
-    """Ours and theirs with the same weights, from the same words to the loss of those that follow."""
+    """Make ours and theirs with the same weights, from the same words to the loss of the next words."""
     from transformers import MixtralForCausalLM
 
     theirs = MixtralForCausalLM(config()).train()

@@ -1,12 +1,13 @@
-"""Hard selection against a dense layer of the same active FLOPs, and an E-step against its samples one by one.
+"""Compares hard selection with a dense layer of the same active FLOPs, and an E-step in one pass with its samples one
+by one.
 
     python benchmarks/modular_layer.py [--quick] [--rounds 15]
 
-A layer of 15 modules of which one is chosen, 256 numbers to 256, against one linear map: for 1,024 tokens at once, and
-in a scan over 32 steps of 64 examples, in torch (forward and backward) and in ONNX Runtime. The E-step is that of the
-modular GRU of specs/modular_networks_lm.mod: 11 candidates of 20 windows in one pass, against 10 passes of 20 windows
-(goal: at most 0.6). Ratios of medians, the two sides in turn; for a scan of few examples weights taken by index and
-sorted tokens are both shown.
+A layer of 15 modules, one of which is chosen, maps 256 numbers to 256; the baseline is one linear map. Sizes: 1,024
+tokens at once, and a scan over 32 steps of 64 examples, in torch (forward and backward) and in ONNX Runtime. The E-step
+is that of the modular GRU of specs/modular_networks_lm.mod: 11 candidates of 20 windows in one pass, against 10 passes
+of 20 windows (goal: at most 0.6). Ratios of medians, both sides in turn. A scan of few examples has two rows: weights
+gathered by index, and sorted tokens.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ SCAN = """model layer(width={width}, modules={modules}) {{ input xs: float[time,
 
 
 def ratio(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int) -> str:
-    """Medians of both, taken in turn."""
+    """Measure both in turn, and return the ratio of their medians."""
     times: dict[str, list[float]] = {"ours": [], "theirs": []}
     for _ in range(rounds):
         for name, function in (("ours", ours), ("theirs", theirs)):
@@ -52,7 +53,7 @@ def ratio(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int) -> st
 
 
 def training(model: Any, x: torch.Tensor) -> Callable[[], None]:
-    """A step forward and backward."""
+    """Make a step forward and backward."""
 
     def step() -> None:
         model.zero_grad()
@@ -62,7 +63,7 @@ def training(model: Any, x: torch.Tensor) -> Callable[[], None]:
 
 
 def runtime(model: Any, x: torch.Tensor, folder: Path, name: str) -> Callable[[], Any]:
-    """A run of the model's bundle."""
+    """Make a run of the model's bundle."""
     modgraph.export(model, folder / name)
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
@@ -92,7 +93,7 @@ def layers(folder: Path, rounds: int) -> None:
 
 
 def expectation(modules: int, rounds: int) -> None:
-    """The E-step of the language model."""
+    """Make the E-step of the language model."""
     program = modgraph.load("specs/modular_networks_lm.mod", modules=modules)
     rng = np.random.default_rng(0)
     rows = {name: rng.integers(0, 1000, (20, 35)) for name in ("words", "next")}
@@ -116,7 +117,7 @@ def expectation(modules: int, rounds: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--modules", type=int, nargs="+", default=[5, 15], help="of the language model")
+    parser.add_argument("--modules", type=int, nargs="+", default=[5, 15], help="batch of the language model")
     options = parse_options(parser, rounds=1, modules=[2])
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:

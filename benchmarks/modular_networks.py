@@ -1,9 +1,10 @@
-"""What Modular Networks learn by EM and by other algorithms, next to their paper: the tables of docs/results.md.
+"""Trains Modular Networks by EM and other algorithms, and compares them with their paper: the tables of
+docs/results.md.
 
     python benchmarks/modular_networks.py toy --out runs/modular_networks        # a quarter of an hour on one core
     python benchmarks/modular_networks.py language --out runs/modular_networks   # an hour on one core
 
-Every run is an ordinary run directory, as `modgraph train` leaves it; those that are finished are not repeated.
+Every run is an ordinary run directory of `modgraph train`. Finished runs are not repeated.
 """
 
 from __future__ import annotations
@@ -27,8 +28,7 @@ SOLVED = {"mse": 1e-3, "H_a": 0.02, "H_b": 0.68}
 
 @dataclass(frozen=True)
 class Variant:
-    """The language model with another router in its one line, the algorithm, and the paper's perplexity for M = 5
-    and 15."""
+    """The language model with another router, the algorithm, and the paper's perplexity for M = 5 and 15."""
 
     paper: tuple[float | None, float | None]
     router: str = ROUTER
@@ -46,7 +46,8 @@ VARIANTS = {
 
 
 def toy(out: Path, seeds: int, restarts: int, given: dict[str, Any]) -> Iterator[str]:
-    """The regression on fresh data for every seed; of several starts the one that fits the training data best."""
+    """Train the regression on fresh data for every seed. Of several starts the one with the best training loss
+    counts."""
     yield "| seed | starts that solve it | of the chosen: mse | H_a | H_b | solved |\n|---|---|---|---|---|---|"
     count = 0
     for seed in range(seeds):
@@ -64,19 +65,19 @@ def toy(out: Path, seeds: int, restarts: int, given: dict[str, Any]) -> Iterator
 
 
 def training_loss(run: Path) -> float:
-    """The loss of the last epoch on the training data."""
+    """Read the loss of the last epoch on the training data."""
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     return float([line["total_loss"] for line in lines if line["split"] == "train"][-1])
 
 
 def solves(metrics: dict[str, float]) -> bool:
-    """Whether a run tells the two maps apart: both learnt, each decision sure, both modules used."""
+    """Whether a run separates the two maps: both learnt, each decision certain, both modules used."""
     low = all(metrics[f"test.{name}"] < SOLVED[name] for name in ("mse", "H_a"))
     return low and metrics["test.H_b"] > SOLVED["H_b"]
 
 
 def language(out: Path, seeds: int, given: dict[str, Any]) -> Iterator[str]:
-    """The language model, K = 1: equal steps and parameters."""
+    """Train the language model, K = 1, with equal steps and parameters."""
     yield "| | M | perplexity | H_a | H_b | paper |\n|---|---|---|---|---|---|"
     for modules, (name, variant) in product((5, 15), VARIANTS.items()):
         spec = out / f"{name.replace(' ', '-')}.mod"
@@ -96,7 +97,7 @@ def language(out: Path, seeds: int, given: dict[str, Any]) -> Iterator[str]:
 
 
 def spread(runs: list[dict[str, float]], metric: str) -> str:
-    """Mean and standard deviation; nothing where it is not measured."""
+    """Format mean and standard deviation; nothing without a measurement."""
     values = [run[metric] for run in runs if metric in run]
     if not values:
         return ""
@@ -110,7 +111,7 @@ def main() -> None:
     parser.add_argument("what", choices=("toy", "language"))
     parser.add_argument("--out", type=Path, default=Path("runs/modular_networks"))
     parser.add_argument("--seeds", type=int)
-    parser.add_argument("--restarts", type=int, default=3, help="starts of the regression, for each seed")
+    parser.add_argument("--restarts", type=int, default=3, help="initialisations of the regression for each seed")
     add_settings(parser)
     quick = {"train.epochs": 1, "train.steps_per_epoch": 2}
     options = parse_options(parser, seeds=1, restarts=1, settings=[f"{k}={v}" for k, v in quick.items()])

@@ -1,13 +1,13 @@
-"""A training step of MT-RMN against the same networks in plain torch, without policies and without routing.
+"""Compares a training step of MT-RMN with the same networks in plain torch, without policies and routing.
 
     python benchmarks/mt_rmn_step.py [--quick] [--rounds 60] [--batch 32] [--threads 1] [--profile]
 
-The three architectures of the paper's table, each attached to an LSTM that its tasks share. In the plain model each
-layer runs on the mean of the layer below, and each task's decoders on the mean of each layer; recurrent layers and MLPs
-are torch's. "unrouted" is that with the policies' MLPs too, which decide nothing, "by hand" that with noise and gates
-by what the policies say, written in torch for this architecture alone. A step is forward, backward and the engine's
-Adam; the models take turns, a ratio is the median over rounds, and time is that of the processor, which others on the
-machine disturb less. Goal: 1.3 of "unrouted".
+The three architectures of the paper's table are attached to an LSTM that the tasks share. In the plain model each layer
+runs on the mean of the layer below, and each task's decoders on the mean of each layer; recurrent layers and MLPs are
+torch's. "unrouted" also runs the policies' MLPs and ignores their results. "by hand" also samples noise and gates by
+the policies, written in torch for this architecture only. A step is forward, backward and the engine's Adam. The models
+take turns, a ratio is the median over rounds, and time is processor time, which is robust against other processes.
+Goal: 1.3 of "unrouted".
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Architecture:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Those of the spec."""
+        """Return the parameters of the spec."""
         widths = [*self.widths]
         return {
             "tasks": [f"t{at}" for at in range(self.tasks)],
@@ -98,7 +98,7 @@ class Plain(nn.Module):
         self.heads = nn.ModuleList(nn.Linear(joined, of.classes) for _ in range(of.tasks))
 
     def forward(self, x: Tensor, labels: Sequence[Tensor]) -> Tensor:
-        """The sum of the tasks' losses."""
+        """Compute the sum of the tasks' losses."""
         state = self.shared(x)[0]
         made = torch.stack([cell(x)[0] for cell in self.cells], dim=-2)
         averages = []
@@ -110,7 +110,7 @@ class Plain(nn.Module):
         return self.loss(state, reads, labels)
 
     def loss(self, state: Tensor, reads: Sequence[Sequence[Tensor]], labels: Sequence[Tensor]) -> Tensor:
-        """The sum of the tasks' losses, of what each has read."""
+        """Compute the sum of the tasks' losses from their decoders' inputs."""
         losses = []
         for read, head, label in zip(reads, self.heads, labels, strict=True):
             y = torch.cat((state, *read), dim=-1)
@@ -120,7 +120,7 @@ class Plain(nn.Module):
 
 
 class ByHand(Plain):
-    """MT-RMN as one would write it for itself: every policy on every sender, gates by noise and straight through."""
+    """MT-RMN in plain torch: every policy on every sender, gates with noise and straight-through gradients."""
 
     def __init__(self, of: Architecture) -> None:
         super().__init__(of)
@@ -145,7 +145,7 @@ class ByHand(Plain):
         return self.loss(state, reads, labels)
 
     def read(self, made: Tensor, policy: nn.Module) -> Tensor:
-        """The mean [..., D] of those of made [..., S, D] that a policy connects."""
+        """Compute the mean [..., D] over those rows of `made` [..., S, D] that a policy connects."""
         scores = policy(made)
         noisy = scores - torch.empty_like(scores).exponential_().log()
         soft = (noisy / 100).softmax(-1)[..., 1]
@@ -154,7 +154,7 @@ class ByHand(Plain):
 
 
 class Unrouted(ByHand):
-    """The same networks, policies too, every connection open whatever they say."""
+    """The same networks with policies, every connection open."""
 
     def read(self, made: Tensor, policy: nn.Module) -> Tensor:
         return made.mean(-2) + 0 * policy(made).mean()
@@ -165,7 +165,7 @@ def policy(width: int, widths: Sequence[int]) -> nn.Sequential:
 
 
 def step_of(model: nn.Module, loss: Callable[[], Tensor]) -> Callable[[], None]:
-    """A training step on always the same batch."""
+    """Make a training step on one fixed batch."""
     optimizer = torch.optim.Adam(model.parameters(), **Adam().arguments())
     model.train()
 
@@ -178,7 +178,7 @@ def step_of(model: nn.Module, loss: Callable[[], Tensor]) -> Callable[[], None]:
 
 
 def steps_of(of: Architecture, batch: int, spec: str) -> dict[str, Callable[[], None]]:
-    """Ours, and those in torch."""
+    """Make our step, and those in torch."""
     x = torch.randn(batch, of.time, of.features)
     shape = (batch, of.time) if of.every_step else (batch,)
     labels = [torch.randint(of.classes, shape) for _ in range(of.tasks)]
@@ -199,7 +199,7 @@ def seconds(function: Callable[[], Any]) -> float:
 
 
 def compare(steps: dict[str, Callable[[], None]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of all rounds; each is first in turn."""
+    """Measure the seconds of all rounds; each is first in turn."""
     times: dict[str, list[float]] = {name: [] for name in steps}
     for round_ in range(rounds + WARM):
         first = round_ % len(steps)
@@ -228,7 +228,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--spec", default=SPEC)
-    parser.add_argument("--profile", action="store_true", help="what a step of ours is made of")
+    parser.add_argument("--profile", action="store_true", help="profile our step")
     options = parse_options(parser, names=["clinical"], rounds=1, batch=2)
     torch.set_num_threads(options.threads)
     print(f"batch {options.batch}, ms       ours    plain unrouted  by hand   ours to each of these")

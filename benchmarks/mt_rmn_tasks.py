@@ -1,13 +1,13 @@
-"""MT-RMN beside a multi-task LSTM, next to that LSTM without it, an LSTM for each task, and rrn-RMN; and what its
-encoder is worth to a task that it has not seen.
+"""Compares MT-RMN on a multi-task LSTM with that LSTM by itself, with an LSTM for each task, and with rrn-RMN. It also
+measures the value of its encoder for an unseen task.
 
     python benchmarks/mt_rmn_tasks.py --out runs/weather [--quick]               # three seeds of each method
     python benchmarks/mt_rmn_tasks.py --out runs/tags --recipe specs/mt_rmn_tagging.yaml -s data.train=it.conllu
     python benchmarks/mt_rmn_tasks.py --out runs/weather --unseen wind --examples data.stride=364,91,28,7
 
-All methods have about as many parameters as MT-RMN: their LSTMs are made as wide as that asks for. `--unseen` is a task
-that the encoder is trained without, `--examples` a key of the recipe with values for few labelled sequences to many.
-Finished runs are not repeated, interrupted ones are taken up.
+All methods have about as many parameters as MT-RMN, by the width of their LSTMs. `--unseen` is a task that the encoder
+is trained without, `--examples` a key of the recipe with values for few labelled sequences to many. Finished runs are
+not repeated, interrupted ones are resumed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ WIDEST = 400
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A recipe with what `-s` sets, and where its runs lie."""
+    """A recipe with the values of `-s`, and the folder of its runs."""
 
     recipe: Path
     given: dict[str, Any]
@@ -63,11 +63,11 @@ class Benchmark:
 
     @property
     def tasks(self) -> dict[str, int]:
-        """How many classes each task has."""
+        """The number of classes of each task."""
         return dict(zip(self.model["tasks"], self.model["classes"], strict=True))
 
     def of_tasks(self, names: list[str]) -> Benchmark:
-        """The same for some of the tasks: what the recipe says of the labels of others is left out."""
+        """Restrict the benchmark to some tasks: drops the recipe's labels of the others."""
         record = yaml.safe_load(self.recipe.read_text())
         record["model"] |= {"tasks": names, "classes": [self.tasks[name] for name in names]}
         for section, key in (("data", "targets"), ("train", "metrics"), ("train", "labels")):
@@ -78,18 +78,18 @@ class Benchmark:
         return replace(self, recipe=path)
 
     def parameters(self, settings: dict[str, Any]) -> int:
-        """How many a model has."""
+        """Count the parameters of a model."""
         own = {name: value for name, value in {**self.given, **settings}.items() if "." not in name}
         return load(SPEC, **{**self.model, **own}).cost().parameters
 
     def as_wide_as_cells(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """Settings whose sub-encoders, if they read each other, make vectors as wide as those of the cells."""
+        """Make sub-encoders that read each other as wide as the cells."""
         if not settings.get("recursive"):
             return settings
         return {**settings, "widths": [*self.model["widths"][:-1], self.model["hidden"]]}
 
     def fitted(self, settings: dict[str, Any], budget: float) -> dict[str, Any]:
-        """Settings with an LSTM as wide as it takes to have so many parameters."""
+        """Choose the width of the LSTM for this number of parameters."""
         low, high = 1, WIDEST
         while low < high:
             middle = (low + high) // 2
@@ -98,11 +98,11 @@ class Benchmark:
         return {**settings, "state": width}
 
     def place(self, name: str, seed: int) -> Path:
-        """The folder of a run."""
+        """Return the folder of a run."""
         return self.out / f"{name.replace(' ', '-')}-{seed}"
 
     def trained(self, name: str, seed: int, settings: dict[str, Any]) -> dict[str, float]:
-        """The metrics of a run, trained where it is not there yet."""
+        """Return the metrics of a run, trained if it does not exist yet."""
         place = self.place(name, seed)
         found = train(SPEC, self.recipe, {**self.given, **settings, "train.seed": seed}, place)
         print(f"{place.name}: total loss {found['test.total_loss']:.4f}", file=sys.stderr, flush=True)
@@ -110,7 +110,7 @@ class Benchmark:
 
 
 def compared(benchmark: Benchmark, seeds: list[int]) -> Iterator[str]:
-    """Every method's metrics of each task, mean and standard deviation over seeds."""
+    """Compute each method's metrics of each task, mean and standard deviation over seeds."""
     budget = benchmark.parameters({})
     rows: dict[str, tuple[int, list[dict[str, float]]]] = {}
     for method, settings in METHODS.items():
@@ -124,7 +124,7 @@ def compared(benchmark: Benchmark, seeds: list[int]) -> Iterator[str]:
 
 
 def _one_per_task(benchmark: Benchmark, budget: int, seeds: list[int]) -> tuple[int, list[dict[str, float]]]:
-    """A model of its own for each task, all of them with as many parameters as one for all."""
+    """Train a model for each task, together with as many parameters as one model for all tasks."""
     each = {task: benchmark.of_tasks([task]) for task in benchmark.tasks}
     settings = {**WITHOUT, "embedded": max(1, benchmark.model.get("embedded", 50) // len(each))}
     own = {task: of_one.fitted(settings, budget / len(each)) for task, of_one in each.items()}
@@ -146,7 +146,7 @@ MEASURES = ("accuracy", "f1", "auc", "mse")
 
 
 def table(rows: dict[str, tuple[int, list[dict[str, float]]]]) -> Iterator[str]:
-    """A row for each method: parameters, then what is measured of each task, then its mean over tasks."""
+    """Print a row for each method: parameters, metrics of each task, and their mean over tasks."""
     first = next(iter(rows.values()))[1][0]
     own = [name for name in first if name.startswith("test.label.") and name.rpartition(".")[2] in MEASURES]
     columns = [name.removeprefix("test.label.") for name in own]
@@ -158,13 +158,13 @@ def table(rows: dict[str, tuple[int, list[dict[str, float]]]]) -> Iterator[str]:
 
 
 def mean_and_deviation(values: list[float]) -> str:
-    """Mean and standard deviation."""
+    """Format mean and standard deviation."""
     spread = f" ± {statistics.stdev(values):.3f}" if len(values) > 1 else ""
     return f"{statistics.mean(values):.3f}{spread}"
 
 
 def transferred(benchmark: Benchmark, unseen: str, key: str, values: list[Any], seeds: list[int]) -> Iterator[str]:
-    """The loss of a task that the encoder has not seen, by how many sequences are labelled."""
+    """Compute the loss of the unseen task by the number of labelled sequences."""
     seen = benchmark.of_tasks([task for task in benchmark.tasks if task != unseen])
     new = benchmark.of_tasks([unseen])
     budget = new.parameters({})
@@ -182,7 +182,7 @@ def transferred(benchmark: Benchmark, unseen: str, key: str, values: list[Any], 
 
 
 def _of_unseen(new: Benchmark, seen: Benchmark | None, name: str, settings: dict[str, Any], seed: int) -> float:
-    """The loss on the test data, where there are tasks that were seen with the encoder that these have trained."""
+    """Compute the loss of the unseen task on the test data."""
     (task,) = new.tasks
     if seen is not None:
         seen.trained(f"without {task}", seed, {})
@@ -192,12 +192,12 @@ def _of_unseen(new: Benchmark, seen: Benchmark | None, name: str, settings: dict
 
 
 def migrate(source: Path, new: Benchmark, settings: dict[str, Any], out: Path) -> None:
-    """A run of another task that goes on from a run, unless it is there."""
+    """Migrate a run to another task, unless that exists."""
     if out.exists():
         return
     given = [f"-s{name}={format_value(value)}" for name, value in {**new.given, **settings}.items()]
     command = ["migrate", str(source), "--to", str(SPEC), "--out", str(out), "--recipe", str(new.recipe), *given]
-    command += ["--fresh", "shared"]  # the task has an LSTM of its own beside the encoder
+    command += ["--fresh", "shared"]  # the task has an LSTM of its own, and the encoder
     with contextlib.redirect_stdout(io.StringIO()):
         if main_of_modgraph(command):
             raise SystemExit(f"modgraph {' '.join(command)}")
@@ -207,9 +207,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("runs/weather"))
     parser.add_argument("--recipe", type=Path, default=Path("specs/mt_rmn_weather.yaml"))
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="which seeds, as 0 1 2")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="seeds, such as 0 1 2")
     parser.add_argument("--unseen", metavar="TASK", help="a task that the encoder is trained without")
-    parser.add_argument("--examples", default="data.stride=364,91,28,7", metavar="KEY=VALUES", help="how many")
+    parser.add_argument(
+        "--examples", default="data.stride=364,91,28,7", metavar="KEY=VALUES", help="number of labelled examples"
+    )
     add_settings(parser)
     options = parse_options(parser, seeds=[0], settings=["train.epochs=1", "data.stride=364"])
     options.out.mkdir(parents=True, exist_ok=True)

@@ -1,10 +1,10 @@
-"""What the digest costs: opening a bundle with the check, without it, and ONNX Runtime alone.
+"""Measures the overhead of the digest: opening a bundle with the check, without it, and with ONNX Runtime only.
 
     python benchmarks/opening.py [--quick] [--rounds 15] [--threads 1] [SPEC …]
 
-The three take turns within one run, on files that are in memory; times and ratios are medians over rounds, of the
-processor, which others on the machine disturb less. "alone" is a session that ONNX Runtime opens from the path, without
-a look at the manifest.
+The three take turns within one run, on files in memory. Times are processor time, which is robust against other
+processes; times and ratios are medians over rounds. "alone" is a session that ONNX Runtime opens from the path, without
+the manifest.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WARM = 2
 
 
 def plain_session(path: Path, threads: int) -> onnxruntime.InferenceSession:
-    """A session as `Bundle` makes it, of a file that ONNX Runtime reads itself."""
+    """Open a session as `Bundle` does, from a file that ONNX Runtime reads itself."""
     options = onnxruntime.SessionOptions()
     options.use_deterministic_compute = True
     options.intra_op_num_threads = threads
@@ -43,7 +43,7 @@ def seconds(function: Callable[[], Any]) -> float:
 
 
 def compare(path: Path, rounds: int, threads: int) -> None:
-    """Print a row: size, times, and what the check adds to opening without it."""
+    """Print a row: size, times, and the overhead of the check."""
     ways: list[Callable[[], Any]] = [
         lambda: Bundle(path, threads),
         lambda: Bundle(path, threads, check=False),

@@ -1,4 +1,4 @@
-"""Options that all benchmarks share."""
+"""Options of all benchmarks."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 
 def parse_options(parser: argparse.ArgumentParser, **quick: Any) -> argparse.Namespace:
-    """The options; with `--quick` these values are the defaults, and runs go to a temporary folder."""
-    parser.add_argument("--quick", action="store_true", help="run in seconds, only to show that it runs")
+    """Parse the options; `--quick` makes these values the defaults, and puts runs into a temporary folder."""
+    parser.add_argument("--quick", action="store_true", help="run for seconds only, as a test")
     if "--quick" in sys.argv[1:]:
         parser.set_defaults(**quick)
         if parser.get_default("out") is not None:

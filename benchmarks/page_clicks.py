@@ -1,8 +1,9 @@
-"""How long the page of GMoE-B/16 takes to answer: to open, to unfold all, to fold one box, to find and select.
+"""Measures the page of GMoE-B/16: to open, to unfold all, to fold one box, to find and select.
 
     python benchmarks/page_clicks.py [--quick]
 
-Needs Debian's Chromium and the package playwright. Times are medians of five in milliseconds, until all is drawn.
+Needs Debian's Chromium and the package playwright. Times are medians of five in milliseconds, until everything is
+drawn.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def timed(act: Callable[[], object]) -> float:
 
 
 def median(page: Page, acts: dict[str, Callable[[], object]], times: int) -> dict[str, float]:
-    """The acts one after the other, so many times."""
+    """Repeat the actions in turn, and return the median of each."""
     found: dict[str, list[float]] = {name: [] for name in acts}
     for _ in range(times):
         for name, act in acts.items():

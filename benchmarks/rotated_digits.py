@@ -1,10 +1,10 @@
-"""How a mixture of experts generalises to unseen domains, next to the plain transformer: leave one domain out.
+"""Compares a mixture of experts with the plain transformer on unseen domains: leave one domain out.
 
     python benchmarks/rotated_digits.py --out runs/rotated_digits           # 36 trainings of about a minute each
     python benchmarks/rotated_digits.py --out runs/quick --seeds 1 -s train.epochs=2
 
-Each of the six angles is held out in turn. The epoch is chosen by the mean validation accuracy of the five others, as
-DomainBed's train-validation selection does. Finished runs are not repeated, interrupted ones are taken up.
+Each of the six angles is held out in turn. The best epoch has the highest mean validation accuracy on the five others,
+as in DomainBed's train-validation selection. Finished runs are not repeated, interrupted ones are resumed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MODELS: dict[str, dict[str, Any]] = {"mixture of experts": {}, "plain transforme
 
 
 def table(out: Path, seeds: int, given: dict[str, Any]) -> Iterator[str]:
-    """Accuracy on each held-out domain, their mean over the domains, and that in the domains that were learnt from."""
+    """Print the accuracy on each held-out domain, their mean over the domains, and that on the training domains."""
     yield f"| model | {' | '.join(f'{angle}°' for angle in ANGLES)} | mean | in domain |"
     yield "|---|" + "---|" * (len(ANGLES) + 2)
     for name, settings in MODELS.items():
@@ -46,7 +46,7 @@ def table(out: Path, seeds: int, given: dict[str, Any]) -> Iterator[str]:
 
 
 def over_domains(columns: list[list[float]]) -> list[float]:
-    """The mean over the domains, for each seed."""
+    """Compute the mean over the domains for each seed."""
     return [statistics.mean(of_seed) for of_seed in zip(*columns, strict=True)]
 
 

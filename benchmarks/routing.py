@@ -69,7 +69,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Contender:
-    """A module, how its value is had, and how many times the floor's work it does."""
+    """A module, a call for its value, and its work as a multiple of the floor's."""
 
     module: nn.Module
     value: Callable[[Tensor], Tensor]
@@ -77,7 +77,7 @@ class Contender:
 
 
 def compiled(size: Size) -> dict[str, modgraph.Program]:
-    """The floor, and the layer by each router."""
+    """Make the floor, and the layer with each router."""
     settings = {"tokens": size.tokens, "k": size.k}
     layers = {
         gating: modgraph.loads(SPEC, gating=gating, experts=size.experts, **settings) for gating in ("linear", "cosine")
@@ -86,13 +86,13 @@ def compiled(size: Size) -> dict[str, modgraph.Program]:
 
 
 def work_of(programs: dict[str, modgraph.Program]) -> dict[str, float]:
-    """Active multiply-accumulates, the router's too, over the floor's."""
+    """Count active multiply-accumulates, the router's too, relative to the floor's."""
     floor = programs["floor"].cost().active_macs
     return {name: program.cost().active_macs / floor for name, program in programs.items()}
 
 
 class Bare(nn.Module):
-    """The experts of a layer, each on an equal share of the work."""
+    """The experts of a layer without routing, each on an equal share of the work."""
 
     def __init__(self, size: Size) -> None:
         super().__init__()
@@ -172,7 +172,7 @@ def first(result: Any) -> Tensor:
 
 
 def contenders(size: Size, peers: bool) -> dict[str, Contender]:
-    """The floor first, then what is measured against it."""
+    """List the floor first, then the contenders."""
     programs = compiled(size)
     work = work_of(programs)
     models = {name: program.build() for name, program in programs.items()}
@@ -204,7 +204,7 @@ def both(contender: Contender, x: Tensor) -> float:
 
 
 def ratios(times: dict[str, list[float]], work: dict[str, float]) -> dict[str, float]:
-    """The median over rounds of each time over the floor's in the same round, per FLOP."""
+    """Compute the median over rounds of each time over the floor's in the same round, per FLOP."""
     return {
         name: statistics.median(a / b for a, b in zip(all_, times["floor"], strict=True)) / work[name]
         for name, all_ in times.items()
@@ -212,7 +212,7 @@ def ratios(times: dict[str, list[float]], work: dict[str, float]) -> dict[str, f
 
 
 def measured(functions: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each function, the functions taking turns."""
+    """Measure the seconds of each function, in turn."""
     times: dict[str, list[float]] = {name: [] for name in functions}
     for round_ in range(rounds + WARM):
         for name, function in functions.items():
@@ -232,7 +232,7 @@ def compare(size: Size, rounds: int, peers: bool) -> Iterator[tuple[str, dict[st
 
 
 def compare_exported(size: Size, rounds: int) -> Iterator[tuple[str, dict[str, float], float]]:
-    """The same layers in ONNX Runtime, against the floor there."""
+    """Compare the same layers in ONNX Runtime with the floor there."""
     x = torch.randn(1, size.tokens, D).numpy()
     programs = compiled(size)
     models = {**{name: exported(program) for name, program in programs.items()}, ONNX_PEER: microsoft_moe(size)}
@@ -241,7 +241,7 @@ def compare_exported(size: Size, rounds: int) -> Iterator[tuple[str, dict[str, f
 
 
 def exported(program: modgraph.Program) -> bytes:
-    """A program's ONNX form; that it computes the same is a matter of the tests."""
+    """Export a program to ONNX; tests check that it computes the same."""
     from modgraph.backends.onnx import deterministic
     from modgraph.backends.onnx.examples import Examples
     from modgraph.backends.onnx.trace import trace
@@ -253,7 +253,7 @@ def exported(program: modgraph.Program) -> bytes:
 
 
 def microsoft_moe(size: Size) -> bytes:
-    """A linear router and onnxruntime's own operator for mixtures of experts."""
+    """Make a linear router with onnxruntime's own operator for mixtures of experts."""
     from onnx import TensorProto, helper, numpy_helper
 
     E = size.experts
@@ -302,7 +302,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--no-peers", action="store_true", help="leave other libraries out")
-    parser.add_argument("--onnx", action="store_true", help="ONNX Runtime too; an export of 64 experts takes a minute")
+    parser.add_argument(
+        "--onnx", action="store_true", help="also measure ONNX Runtime; an export of 64 experts takes a minute"
+    )
     options = parse_options(parser, tokens=[16], experts=[2, 4], k=[1], rounds=1, no_peers=True, onnx=True)
     torch.manual_seed(0)
     torch.set_num_threads(options.threads)

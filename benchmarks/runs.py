@@ -1,4 +1,4 @@
-"""Runs of a benchmark: ordinary run directories, trained once, taken up where they were interrupted."""
+"""Runs of a benchmark: ordinary run directories, which are trained once and resumed if they were interrupted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from modgraph.training.run import finish, resume_run, start_run
 
 
 def train(spec: Path, recipe: Path, settings: dict[str, Any], out: Path) -> dict[str, float]:
-    """The metrics of a run, trained unless it is finished already."""
+    """Return the metrics of a run, trained unless it is finished already."""
     record = out / "run.json"
     found = json.loads(record.read_text()) if record.exists() else None
     if found is not None and "metrics" in found:
@@ -27,20 +27,22 @@ def train(spec: Path, recipe: Path, settings: dict[str, Any], out: Path) -> dict
 
 
 def percent(values: list[float]) -> str:
-    """Mean and standard deviation."""
+    """Format mean and standard deviation."""
     spread = f" ± {100 * statistics.stdev(values):.1f}" if len(values) > 1 else ""
     return f"{100 * statistics.mean(values):.1f}{spread}"
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-s", dest="settings", action="append", default=[], metavar="KEY=VALUE", help="for every run")
+    parser.add_argument(
+        "-s", dest="settings", action="append", default=[], metavar="KEY=VALUE", help="overrides for every run"
+    )
 
 
 def settings_of(options: argparse.Namespace) -> dict[str, Any]:
-    """What `-s` has set."""
+    """Parse the values of `-s`."""
     return read_settings(options.settings)
 
 
 def read_settings(texts: list[str]) -> dict[str, Any]:
-    """Settings from texts such as `train.epochs=1`."""
+    """Parse settings from texts such as `train.epochs=1`."""
     return {name: read_value(text) for name, _, text in (each.partition("=") for each in texts)}

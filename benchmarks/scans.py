@@ -1,10 +1,10 @@
-"""Forms of a choice in a scan, in ONNX Runtime, against the scan of one dense module.
+"""Compares lowerings of a choice in a scan, in ONNX Runtime, with the scan of one dense module.
 
     python benchmarks/scans.py [--quick]
 
-A scan of 32 steps, h = tanh(x + f(h)), f one of some modules chosen at each step: one linear map, or two with four
-times the width between. Each lowering is timed in turn with the dense scan, one thread, medians over rounds. `direct`
-is ONNX written by hand, as a floor: tokens sorted by module, each module's cut out, without lengths and gates.
+A scan of 32 steps, h = tanh(x + f(h)), chooses f from some modules at each step: one linear map, or two with four times
+the width between. Each lowering takes turns with the dense scan, one thread, medians over rounds. `direct` is
+hand-written ONNX, as a floor: it sorts tokens by module and slices each module's tokens, without lengths and gates.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def program(width: int, modules: int, layers: int, routed: bool) -> modgraph.Pro
 
 
 def traced(program: modgraph.Program, lowering: str | None) -> onnx.ModelProto:
-    """The ONNX graph of a program whose routes have a lowering."""
+    """Trace a program to ONNX with a lowering for its routes."""
     weights = program.build(seed=0).state_dict()
     graph = apply_passes(program.ir, (InferenceOnly(), Determinize(), Lower(lowering, exportable=lowering is None)))
     model = Model(graph, Moved(graph)).eval().requires_grad_(False)
@@ -55,7 +55,7 @@ def traced(program: modgraph.Program, lowering: str | None) -> onnx.ModelProto:
 
 
 def direct(weights: Weights, width: int, modules: int, layers: int) -> onnx.ModelProto:
-    """The same scan, written in ONNX."""
+    """Write the same scan in ONNX."""
     nodes, initial = [], []
 
     def node(kind: str, *inputs: str, outputs: int = 1, **attributes: object) -> list[str]:
@@ -118,7 +118,7 @@ def session(model: onnx.ModelProto) -> ort.InferenceSession:
 
 
 def row(sessions: dict[str, ort.InferenceSession], batch: int, width: int, rounds: int) -> dict[str, float]:
-    """Medians in ms, taken in turn; all but the dense one must give the same."""
+    """Measure medians in ms, in turn; all but the dense one must agree."""
     xs = np.random.default_rng(0).standard_normal((batch, STEPS, width)).astype(np.float32)
     given = {"xs": xs, "time_length": np.full(batch, STEPS)}
     feeds = {name: {each.name: given[each.name] for each in one.get_inputs()} for name, one in sessions.items()}

@@ -1,11 +1,12 @@
-"""How SEMA learns one task after another, next to not growing, growing at every task, and one adapter that goes on.
+"""Compares SEMA on a sequence of tasks with no growth, with growth at every task, and with one adapter that keeps
+learning.
 
     python benchmarks/sema_sequence.py --out runs/sema                        # 3 backbones, 12 sequences
     python benchmarks/sema_sequence.py --out runs/sema --seeds 1 --methods SEMA "no expansion"
     python benchmarks/sema_sequence.py --out runs/clothes --recipes fashion   # Fashion-MNIST, where it is installed
 
-For each seed a backbone is trained first, from which all methods start; `-s` is for what comes after. Finished runs are
-not repeated, interrupted ones are taken up.
+For each seed all methods start from one backbone, which is trained first; `-s` applies to the sequences. Finished runs
+are not repeated, interrupted ones are resumed.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ MEASURED = {"Ā": "average_accuracy", "A_N": "last_accuracy", "forgetting": "for
 
 
 def trained(out: Path, seed: int, method: str, recipe: Path, given: dict[str, Any]) -> dict[str, float]:
-    """The metrics of a method's run from the backbone of a seed, trained where it is not there yet."""
+    """Return the metrics of a method's run from the backbone of a seed, trained if it does not exist yet."""
     backbone = backbone_of(out, seed).absolute()
     settings = {**METHODS[method], "start.run": str(backbone), "train.seed": seed, **given}
     found = train(SPEC, recipe, settings, run_of(out, method, seed))
@@ -60,7 +61,8 @@ def run_of(out: Path, method: str, seed: int) -> Path:
 
 
 def accuracies(runs: dict[str, list[dict[str, float]]], out: Path, seeds: Sequence[int]) -> Iterator[str]:
-    """What each method came to: accuracies and forgetting in %, and how many adapters the blocks have that may grow."""
+    """Print the results of each method: accuracies and forgetting in %, and the number of adapters in the blocks that
+    may grow."""
     yield f"| method | {' | '.join(MEASURED)} | task known | adapters |"
     yield "|---|" + "---|" * (len(MEASURED) + 2)
     for method, metrics in runs.items():
@@ -72,7 +74,7 @@ def accuracies(runs: dict[str, list[dict[str, float]]], out: Path, seeds: Sequen
 
 @torch.no_grad()
 def task_known(place: Path) -> float:
-    """The mean accuracy on each task, in the end, among its own classes."""
+    """Compute the mean final accuracy on each task among its own classes."""
     run = load_run(place)
     model, test = run.model(), run.test_data()["test"]
     found = []
@@ -84,14 +86,14 @@ def task_known(place: Path) -> float:
 
 
 def adapters(run: Path) -> str:
-    """How many there are in the end in each block that may grow, as 1+2+1."""
+    """Count the final adapters in each block that may grow, as 1+2+1."""
     growth = growth_of(RunDirectory(run))
     assert growth is not None, "it has been trained on tasks"
     return "+".join(str(pool["modules"][-1]) for pool in growth["pools"].values())
 
 
 def sizes(runs: dict[str, list[dict[str, float]]], out: Path, seeds: Sequence[int]) -> Iterator[str]:
-    """How many parameters each method's models have at first and in the end, in the mean over seeds."""
+    """Count the initial and final parameters of each method's models, averaged over seeds."""
     yield "| method | parameters at first | in the end | added |"
     yield "|---|---|---|---|"
     for method in runs:
@@ -105,10 +107,14 @@ def sizes(runs: dict[str, list[dict[str, float]]], out: Path, seeds: Sequence[in
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("runs/sema"))
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="which seeds, as 0 1 2")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="seeds, such as 0 1 2")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--backbone", action="append", default=[], metavar="KEY=VALUE", help="for the backbone's run")
-    parser.add_argument("--recipes", choices=RECIPES, default="digits", help="of the backbone and of the sequence")
+    parser.add_argument(
+        "--backbone", action="append", default=[], metavar="KEY=VALUE", help="overrides for the backbone's run"
+    )
+    parser.add_argument(
+        "--recipes", choices=RECIPES, default="digits", help="name of the recipes of the backbone and of the sequence"
+    )
     add_settings(parser)
     phases = [f"train.algorithm.phases.{name}.epochs=1" for name in ("functional", "descriptors")]
     options = parse_options(parser, seeds=[0], methods=["SEMA"], settings=phases, backbone=["train.epochs=1"])

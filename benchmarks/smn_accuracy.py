@@ -1,9 +1,10 @@
-"""How the Scalable Modular Network generalises and adapts, next to its paper: the tables of docs/results.md.
+"""Measures how the Scalable Modular Network generalises and adapts, and compares it with its paper: the tables of
+docs/results.md.
 
     python benchmarks/smn_accuracy.py --out runs/smn_accuracy            # an hour on one core
     python benchmarks/smn_accuracy.py --out runs/quick --seeds 1 -s data.train=2000 -s train.epochs=2
 
-Every run is an ordinary run directory, as `modgraph train` leaves it; those that are finished are not repeated.
+Every run is an ordinary run directory of `modgraph train`. Finished runs are not repeated.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ ROUTER = "agreement(iterations, bias=bias, update=update, residual=residual)"
 
 @dataclass(frozen=True)
 class Variant:
-    """smn.mod with another router in its one line, and what the paper measured out of distribution."""
+    """smn.mod with another router, and the paper's accuracy out of distribution."""
 
     paper: float
     router: str = ROUTER
@@ -43,7 +44,7 @@ ADAPTING = {"data.in_distribution": 2000, "data.per_test_pair": 100}
 
 
 def generalisation(out: Path, seeds: int, given: dict[str, Any]) -> Iterator[str]:
-    """Accuracy on pairs of digits that were learnt from, and on pairs that were not."""
+    """Measure the accuracy on training pairs of digits and on unseen pairs."""
     yield "| router | in distribution | out of distribution | paper |\n|---|---|---|---|"
     for name, variant in VARIANTS.items():
         spec = out / f"{named(name)}.mod"
@@ -57,7 +58,7 @@ def generalisation(out: Path, seeds: int, given: dict[str, Any]) -> Iterator[str
 
 
 def adaptation(out: Path, seeds: int, draws: int, given: dict[str, Any]) -> Iterator[str]:
-    """Parity from few labels: a new head alone, by rounds of agreement."""
+    """Measure parity from few labels: a new head only, by rounds of agreement."""
     yield "| labels | T | in distribution | out of distribution |\n|---|---|---|---|"
     for labels, iterations in product((15, 30, 60), (0, 2, 4)):
         runs = parity(out, seeds, draws, {"iterations": iterations, "data.labelled": labels, "added": 0, **given})
@@ -65,7 +66,7 @@ def adaptation(out: Path, seeds: int, draws: int, given: dict[str, Any]) -> Iter
 
 
 def growth(out: Path, seeds: int, draws: int, given: dict[str, Any]) -> Iterator[str]:
-    """Parity from 30 labels, T = 4: by modules added, with the router as it was and trained along."""
+    """Measure parity from 30 labels, T = 4: by the number of added modules, with the router frozen and trained."""
     yield "| added | router | in distribution | out of distribution |\n|---|---|---|---|"
     for tuned, added in product((False, True), (0, 2, 4)):
         settings = {"iterations": 4, "data.labelled": 30, "added": added, "tune_router": tuned}
@@ -74,7 +75,7 @@ def growth(out: Path, seeds: int, draws: int, given: dict[str, Any]) -> Iterator
 
 
 def parity(out: Path, seeds: int, draws: int, settings: dict[str, Any]) -> list[dict[str, float]]:
-    """Runs that start from each trained one, with several choices of the labelled examples."""
+    """Train runs that start from each trained one, with several choices of the labelled examples."""
     name = "parity-" + "-".join(str(value) for value in settings.values())
     return [
         train(
@@ -94,12 +95,12 @@ def parity(out: Path, seeds: int, draws: int, settings: dict[str, Any]) -> list[
 
 
 def named(title: str) -> str:
-    """A title as the name of a folder."""
+    """Turn a title into the name of a folder."""
     return "-".join("".join(char if char.isalnum() else " " for char in title).split())
 
 
 def both(runs: list[dict[str, float]]) -> str:
-    """Mean and standard deviation, in percent, of both accuracies."""
+    """Format mean and standard deviation of both accuracies in percent."""
     return " | ".join(percent([run[f"{split}.accuracy"] for run in runs]) for split in SPLITS)
 
 
@@ -110,7 +111,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("runs/smn_accuracy"))
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--draws", type=int, default=3, help="choices of the labelled examples, for each seed")
+    parser.add_argument("--draws", type=int, default=3, help="choices of the labelled examples for each seed")
     add_settings(parser)
     options = parse_options(parser, seeds=1, draws=1, settings=["data.train=200", "train.epochs=1"])
     options.out.mkdir(parents=True, exist_ok=True)

@@ -1,10 +1,10 @@
-"""Training steps and inference of every spec, in this revision and in another by turns.
+"""Compares training steps and inference of every spec between two revisions.
 
     python benchmarks/specs.py [--before REV] [--pairs 5] [--quick] [SPEC …]
 
-Processor time of one thread: the least of many steps (forward, backward, Adam) and of many evaluations, fresh weights,
-random batches. Each pair is two processes one after the other; a ratio is the median of those of the pairs, now over
-before. Without `--before` a revision is compared with itself, which tells the noise.
+Processor time of one thread: the minimum of many steps (forward, backward, Adam) and of many evaluations, with fresh
+weights and random batches. Each pair is two processes one after the other; a ratio, now over before, is the median over
+pairs. Without `--before` a revision is compared with itself, which measures the noise.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WHAT = ("step", "inference")
 
 
 def least(function: Callable[[], object], seconds: float) -> float:
-    """The least processor time of a call, in seconds, of calls for some seconds after two that warm up."""
+    """Measure the least processor time of a call in seconds, after two calls that warm up."""
     taken, ends = list[float](), math.inf
     while len(taken) < 4 or time.monotonic() < ends:
         begun = time.process_time()
@@ -38,7 +38,7 @@ def least(function: Callable[[], object], seconds: float) -> float:
 
 
 def measure(spec: str, seconds: float) -> dict[str, float]:
-    """The times of a spec in this process."""
+    """Measure a spec in this process."""
     import torch
 
     import modgraph
@@ -69,7 +69,7 @@ def measure(spec: str, seconds: float) -> dict[str, float]:
 
 
 def compare(spec: str, trees: tuple[Path, Path], pairs: int, seconds: float) -> dict[str, float]:
-    """The ratios of a spec, of the second tree to the first."""
+    """Compute the ratios of a spec, of the second tree to the first."""
     rounds = [
         [run_in(tree, __file__, str(tree / spec), "--seconds", str(seconds)) for tree in trees] for _ in range(pairs)
     ]

@@ -1,10 +1,10 @@
-"""Measure `docs/speed.md` anew: run each command that it shows, and put what it prints below it.
+"""Updates `docs/speed.md`: runs each command on the page, and puts its output below it.
 
     python benchmarks/speed.py [--only WORD …] [--quick]
 
-Commands run one after another, for forty minutes on an idle machine of two cores; `--only` takes those that contain a
-word. The file is written after each, so that what was measured is kept. With `--quick` it shows the first and writes
-nothing.
+Commands run one after another, for forty minutes on an idle machine of two cores; `--only` selects those that contain a
+word. The file is written after each command, so an interruption keeps earlier results. `--quick` prints the first one
+and writes nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BLOCK = re.compile(
 
 
 def output_of(command: str, *more: str) -> str:
-    """What a benchmark prints. Raises `SystemExit` where it fails."""
+    """Run a benchmark, and return its output. Raises `SystemExit` if it fails."""
     arguments = [sys.executable, *shlex.split(command)[1:], *more]
     done = subprocess.run(arguments, cwd=HERE, capture_output=True, text=True)
     if done.returncode:

@@ -1,9 +1,9 @@
-"""What a training step pays for looking at its gradients: steps with and without the check take turns in one training.
+"""Measures the overhead of checking gradients: steps with and without the check take turns in one training.
 
     python benchmarks/step_checks.py [--rounds 3]
 
-The ratio of a round is the median over pairs of neighbouring steps; nothing is looked at twice where gradients are
-clipped, since clipping needs their norm anyway.
+The ratio of a round is the median over pairs of neighbouring steps. With gradient clipping the check costs nothing,
+since clipping computes their norm anyway.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ model net(width) {{
 
 
 def written(folder: Path, steps: int) -> Path:
-    """A spec with a recipe beside it, and data for so many steps."""
+    """Write a spec with its recipe, and data for so many steps."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((BATCH * steps, FEATURES)).astype(np.float32)
     np.savez(folder / "data.npz", x=x, y=rng.integers(0, CLASSES, len(x)))
@@ -48,7 +48,7 @@ def written(folder: Path, steps: int) -> Path:
 
 
 def step_times(width: int, folder: Path) -> list[list[float]]:
-    """Seconds of steps without the check, and of those with it."""
+    """Measure the seconds of steps without the check and with it."""
     times: list[list[float]] = [[], []]
     spec = written(folder, STEPS[width])
     with start_run(str(spec), None, {"width": width}, str(folder / "run")) as engine:

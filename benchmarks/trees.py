@@ -1,4 +1,4 @@
-"""Other revisions of this repository, and what their modgraph does in processes of its own."""
+"""Checks out other revisions of this repository, and runs their modgraph in processes of its own."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ HERE = Path(__file__).resolve().parent.parent
 
 
 def every_spec() -> list[str]:
-    """The specs of the project and of its zoo, as paths in the repository."""
+    """List the specs of the project and of its zoo, as paths in the repository."""
     paths = (path for folder in ("specs", "specs/zoo") for path in HERE.glob(f"{folder}/*.mod"))
     return sorted(str(path.relative_to(HERE)) for path in paths)
 
 
 @contextlib.contextmanager
 def revision(name: str) -> Iterator[Path]:
-    """The files of another revision, in a folder that is removed afterwards."""
+    """Check out another revision into a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "before"
         subprocess.run(["git", "worktree", "add", "-q", "--detach", tree, name], cwd=HERE, check=True)
@@ -34,7 +34,8 @@ def revision(name: str) -> Iterator[Path]:
 
 
 def run_in(tree: Path, script: str, *arguments: str) -> Any:
-    """What a script prints as JSON that imports the modgraph of a folder. Raises `SystemExit` where it fails."""
+    """Run a script with the modgraph of a folder, and return the JSON that it prints. Raises `SystemExit` if it
+    fails."""
     folders = (tree, tree / "grammar", tree / "export" / "runtime", tree / "export" / "web")
     surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
     command = [sys.executable, script, "--child", *arguments]

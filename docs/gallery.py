@@ -1,6 +1,6 @@
 """Writes the gallery, a page with the picture and the costs of each shipped spec: python docs/gallery.py (ten seconds).
 
-A picture is the graph of inference, without what only training needs. What holds neither pool nor route is folded.
+A picture shows the graph of inference. Boxes without pool and route are folded.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ pictures leave out losses and noise, and fold what routes nothing.
 
 @dataclass(frozen=True)
 class Entry:
-    """A spec of the gallery: its name below `specs`, the paper and its address, a section of the results, and about how
-    many boxes of its picture are unfolded."""
+    """A spec of the gallery: its name below `specs`, the paper and its address, a section of the results, and the
+    approximate number of unfolded boxes in its picture."""
 
     name: str
     title: str
@@ -72,7 +72,7 @@ class Entry:
         return f"\n## {self.title}\n\n{self.sentence}\n\n{' · '.join(links)}\n\n{image}\n"
 
     def draw(self) -> str:
-        """The text of its picture."""
+        """Draw its picture."""
         graph = apply_passes(self.program.ir, (InferenceOnly(), Prune()))
         scene = scene_of(graph)
         routing = any(box.kind in ROUTING for box in scene.walk())
@@ -80,7 +80,7 @@ class Entry:
 
 
 def fold(scene: Scene) -> Scene:
-    """A scene in which boxes that hold neither pool nor route have nothing inside; their edges end at the boxes."""
+    """Empty the boxes of a scene that contain neither pool nor route; their edges end at the boxes."""
 
     def without_parts(box: Box) -> Box:
         routing = any(inner.kind in ROUTING for inner in box.walk())
@@ -219,7 +219,7 @@ ENTRIES = (
 
 
 def write_page() -> str:
-    """The text of the page, above its links to its neighbours."""
+    """Write the page, without the links to its neighbours."""
     rows = "".join(entry.write_row() for entry in ENTRIES)
     return f"{HEAD}{rows}{''.join(entry.write_section() for entry in ENTRIES)}"
 

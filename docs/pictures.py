@@ -1,6 +1,6 @@
-"""Makes the pictures of the README and of these docs anew from the specs: python docs/pictures.py (four minutes).
+"""Makes the pictures of the README and of these docs from the specs: python docs/pictures.py (four minutes).
 
-They are what the commands write; the page that `diff` writes is photographed in Chromium.
+Commands of modgraph draw them; Chromium photographs the page of `diff`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CHROMIUM = "/usr/bin/chromium"
 
 
 def made(*command: object, code: int = 0) -> None:
-    """Run a command of modgraph, which is to end so."""
+    """Run a command of modgraph, which must exit with the given code."""
     ended = main([str(each) for each in command])
     assert ended == code, command
 
@@ -37,13 +37,13 @@ def graph() -> None:
 
 
 def routing(folder: Path) -> None:
-    """Which expert each patch of a few digits goes to, in the two mixtures of a small vision transformer."""
+    """Draw the expert of each patch of a few digits, in the two mixtures of a small vision transformer."""
     made("train", SPECS / "gmoe_digits.mod", "--out", folder / "run", "-s", "train.epochs=20")
     made("trace", folder / "run", "-o", PICTURES / "routing.png", "--examples", 3)
 
 
 def difference(folder: Path) -> None:
-    """Two modules more, half the rounds, another loss."""
+    """Draw a comparison: two added modules, half the rounds, another loss."""
     spec, page = SPECS / "smn.mod", folder / "diff.html"
     after = ("--set-after", "modules=4", "--set-after", "iterations=2", "--set-after", "uncertainty=0.1")
     made("diff", spec, spec, *after, "--html", page, code=2)
@@ -51,7 +51,7 @@ def difference(folder: Path) -> None:
 
 
 def page(folder: Path) -> None:
-    """Two digits that are drawn, in a network that has to say which is smaller or larger."""
+    """Draw two digits in the page of a network that compares them."""
     made("train", SPECS / "smn.mod", "--out", folder / "smn")
     made("export", folder / "smn", "-o", folder / "page", "--web")
     server = http.server.ThreadingHTTPServer(
@@ -69,7 +69,7 @@ def page(folder: Path) -> None:
 
 
 def draw(view: Page, *line: tuple[float, float]) -> None:
-    """A line on the page's drawing area, through places from 0 to 1 across and down."""
+    """Draw a line on the page's drawing area, through points from 0 to 1 across and down."""
     box = view.locator(".draw canvas").bounding_box()
     assert box is not None
     places = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in line]
@@ -101,7 +101,7 @@ def viewed(address: str, width: int, height: int) -> Iterator[Page]:
 
 
 if __name__ == "__main__":
-    os.chdir(Path(__file__).parents[1])  # what is shown names files as they are called from there
+    os.chdir(Path(__file__).parents[1])  # the picture names files relative to the folder
     with tempfile.TemporaryDirectory() as work:
         graph()
         routing(Path(work))

@@ -10,7 +10,7 @@ from typing import Any
 
 import modgraph
 
-MOST = 100  # letters of a line
+MOST = 100  # columns
 PAGE = Path(__file__).parent / "python.md"
 HEAD = """# The Python API
 
@@ -21,7 +21,7 @@ and blocks of your own.
 
 This page is generated from the docstrings: `python docs/python_reference.py`.
 """
-# Each part, its names, and of each class the members that stay.
+# each part with its names; a class with its public members
 PARTS: dict[str, dict[str, str]] = {
     "Read specs": {
         "load": "",
@@ -59,7 +59,7 @@ PARTS: dict[str, dict[str, str]] = {
 
 
 def write_page() -> str:
-    """The whole page."""
+    """Write the page."""
     parts = [HEAD]
     for title, names in PARTS.items():
         parts.append(f"## {title}\n")
@@ -69,7 +69,7 @@ def write_page() -> str:
 
 
 def describe_name(name: str, value: Any, members: list[str]) -> Iterator[str]:
-    """A function, or a class with its members."""
+    """Describe a function, or a class with its members."""
     yield f"### `modgraph.{name}`\n"
     if not inspect.isclass(value):
         yield from [write_signature(f"modgraph.{name}", value), docstring(value)]
@@ -86,7 +86,7 @@ def describe_name(name: str, value: Any, members: list[str]) -> Iterator[str]:
 
 
 def write_signature(name: str, function: Any, of_method: bool = False) -> str:
-    """How a function is called, types as they are written."""
+    """Write a signature, with types as in the source."""
     found = inspect.signature(function)
     parameters = [*write_parameters([*found.parameters.values()][of_method:])]
     line = f"{name}({', '.join(parameters)}) -> {found.return_annotation}"
@@ -97,7 +97,7 @@ def write_signature(name: str, function: Any, of_method: bool = False) -> str:
 
 
 def write_parameters(parameters: list[inspect.Parameter]) -> Iterator[str]:
-    """The parameters of a function, with the marks that divide them."""
+    """Write the parameters of a function, with `/` and `*`."""
     before: Any = None
     for each in parameters:
         if before is each.POSITIONAL_ONLY and each.kind is not before:
@@ -111,7 +111,7 @@ def write_parameters(parameters: list[inspect.Parameter]) -> Iterator[str]:
 
 
 def docstring(value: Any) -> str:
-    """The docstring of a value, each paragraph in a line."""
+    """Return the docstring of a value, one line for each paragraph."""
     text = inspect.getdoc(value.func if isinstance(value, cached_property) else value) or ""
     paragraphs = [" ".join(each.split()) for each in text.split("\n\n")]
     return "\n\n".join(paragraphs) + "\n"

@@ -21,7 +21,7 @@ TYPES = {"float", "token", "class"}
 
 
 def textmate() -> str:
-    """The grammar as JSON: what editors colour a spec by."""
+    """Write the grammar as JSON."""
     words = set(keywords())
     scopes = {
         "comment.line.number-sign": r"#.*$",

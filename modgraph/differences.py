@@ -1,4 +1,4 @@
-"""What two architectures differ in, whatever holds them: specs, runs, checkpoints, graphs or bundles, in any mix."""
+"""Compares two architectures: specs, runs, checkpoints, graphs or bundles, in any combination."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def architecture_of(value: HasArchitecture | str | Path) -> Architecture:
 
 
 def differences(before: Architecture, after: Architecture, lengths: Mapping[str, int] | None = None) -> Comparison:
-    """Two architectures beside each other. Raises `ModgraphError`.
+    """Compare two architectures. Raises `ModgraphError`.
 
-    A bundle holds the graph of inference: what is compared with one is brought there first.
+    A bundle contains the graph of inference, so the other one is converted to that first.
     """
     sides, notes = [], []
     for each, other in ((before, after), (after, before)):
@@ -56,8 +56,11 @@ NONE_YET = Values(reason="a run has no checkpoint yet")
 
 
 def _values_of(before: Architecture, after: Architecture, weights: tuple[Weight, ...]) -> Values:
-    """Of runs and checkpoints name by name, of those that have grown the old part; where one is a bundle, which has a
-    hash of its weights, as a whole. Specs and graphs have none. Raises `ModgraphError`."""
+    """Compare the values of trained weights.
+
+    Runs and checkpoints are compared name by name, weights that have grown in their old part. A bundle has a hash of
+    its weights, so it is compared as a whole. Specs and graphs have no values. Raises `ModgraphError`.
+    """
     kinds = {before.kind, after.kind}
     if kinds & {Kind.SPEC, Kind.GRAPH}:
         return Values()
@@ -79,7 +82,7 @@ def _values_of(before: Architecture, after: Architecture, weights: tuple[Weight,
 
 
 def _weights_of(found: Architecture) -> Mapping[str, ndarray] | None:
-    """The weights of a checkpoint, or of that which a run ends with, None where it has none. Raises `ModgraphError`."""
+    """Read the weights of a checkpoint, or of a run's final one; None without any. Raises `ModgraphError`."""
     from modgraph.store.checkpoint_record import newest, weights_of_checkpoint
 
     if found.record is not None:
@@ -89,12 +92,12 @@ def _weights_of(found: Architecture) -> Mapping[str, ndarray] | None:
 
 
 def _are_equal(old: ndarray, new: ndarray) -> bool:
-    """Bit for bit, so that what is no number equals itself."""
+    """Whether two arrays are equal bit for bit, so that NaN equals itself."""
     return old.dtype == new.dtype and old.shape == new.shape and old.tobytes() == new.tobytes()
 
 
 def _hash_of(found: Architecture, bundle: Architecture) -> str | None:
-    """The hash of the weights that a bundle such as the other has, None of a run without any."""
+    """Compute the hash of the weights that a bundle like the other one has; None for a run without weights."""
     if found.kind is Kind.BUNDLE:
         return str(found.manifest["weights"])
     from modgraph.store.checkpoint_record import hash_of_values
@@ -104,7 +107,7 @@ def _hash_of(found: Architecture, bundle: Architecture) -> str | None:
 
 
 def _to_inference(graph: Graph, bundle: Architecture) -> Graph:
-    """A graph brought to what a bundle of it would hold that was exported as another was."""
+    """Convert a graph to that of a bundle with the options of another bundle."""
     return apply_passes(graph, pipeline_behind(bundle.graph, _find_omissions(bundle)))
 
 

@@ -1,4 +1,4 @@
-"""An architecture as a page, a picture, or the text of a graph, by the suffix of the file that it is written to."""
+"""Draws an architecture as a page, a picture, or the text of a graph, by the suffix of the file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SUFFIXES = (".html", ".svg", ".dot", ".mmd")
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawing of an architecture, which a notebook shows as a page and `write` writes to a file."""
+    """A drawing of an architecture. A notebook displays it as a page, and `write` writes it to a file."""
 
     of: Architecture
 
@@ -27,7 +27,7 @@ class Drawing:
         return f"<Drawing of {self.scene.name}: {boxes} boxes>"
 
     def _repr_html_(self) -> str:
-        """The page to explore, in a frame, as a notebook shows it. Raises `ModgraphError` where V8 cannot start."""
+        """Render the interactive page in a frame, for a notebook. Raises `ModgraphError` where V8 cannot start."""
         from modgraph.pages import embed_in_notebook, page_of_architecture
 
         return embed_in_notebook(page_of_architecture(self.of))
@@ -38,7 +38,8 @@ class Drawing:
         return scene_of(self.of.graph)
 
     def write(self, path: str | Path, force: bool = False) -> Path:
-        """Write a page to explore (`.html`), a picture (`.svg`), or a graph for graphviz (`.dot`) or Mermaid (`.mmd`).
+        """Write an interactive page (`.html`), a picture (`.svg`), or a graph for graphviz (`.dot`) or Mermaid
+        (`.mmd`).
 
         Returns the path. Raises `ModgraphError` for another suffix, and for a file that modgraph did not write, unless
         `force` is true.
@@ -58,14 +59,14 @@ class Drawing:
 
 
 def check_drawing(path: str | Path, force: bool) -> None:
-    """Raises `ModgraphError` where a drawing cannot be written to a path: before any work is done."""
+    """Raise `ModgraphError` if a drawing cannot be written to a path. Call it before the work."""
     if Path(path).suffix.lower() not in SUFFIXES:
         raise ModgraphError([UnknownDrawingSuffix(path=str(path))])
     refuse_foreign(path, force=force)
 
 
 def draw(value: HasArchitecture | str | Path, path: str | Path | None = None, force: bool = False) -> Drawing:
-    """The drawing of what stands at a path, or in a program or run; with a path written there. Raises `ModgraphError`
+    """Draw the architecture at a path, or of a program or run, and write it to a path if given. Raises `ModgraphError`
     and `TypeError`."""
     if path is not None:
         check_drawing(path, force)

@@ -4,43 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.words import find_words, is_no_verb, replaced_words, split_name
-
-SOUND = (
-    "benchmarks",
-    "docs",
-    "editors",
-    "export",
-    "grammar",
-    "modgraph/api",
-    "modgraph/backends",
-    "modgraph/cli",
-    "modgraph/data",
-    "modgraph/declare",
-    "modgraph/diagnostics",
-    "modgraph/elaboration",
-    "modgraph/inspect",
-    "modgraph/ir",
-    "modgraph/lsp",
-    "modgraph/metrics",
-    "modgraph/nn",
-    "modgraph/ops",
-    "modgraph/passes",
-    "modgraph/prediction",
-    "modgraph/recipes",
-    "modgraph/routers",
-    "modgraph/store",
-    "modgraph/syntax",
-    "modgraph/trace",
-    "modgraph/training",
-    "modgraph/types",
-    "modgraph/web",
-    "tests",
-)
+from tests.words import FOLDERS, find_words, is_no_verb, replaced_words, split_name
 
 
 def test_names_and_messages_are_in_the_words_of_the_glossary() -> None:
-    found = [*find_words(Path(__file__).parents[1], SOUND)]
+    found = [*find_words(Path(__file__).parents[1], FOLDERS)]
     assert not found, "\n".join(["say it in the words of docs/glossary.md:", *found])
 
 

@@ -1,4 +1,5 @@
-"""Puts the specs that pages link to on the site, as mkdocs' hook: in the repository they stand outside of `docs`."""
+"""Adds the specs that pages link to to the site, as a hook of mkdocs. In the repository they stand outside of
+`docs`."""
 
 from __future__ import annotations
 
@@ -20,5 +21,5 @@ def on_files(files: Files, config: Any, **_: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Let links that leave `docs` lead to the specs of the site."""
+    """Redirect links that leave `docs` to the specs of the site."""
     return re.sub(r"\]\(\.\./((?:\.\./)*specs/)", r"](\1", markdown)

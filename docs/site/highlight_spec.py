@@ -1,4 +1,4 @@
-"""Colours of specs in the pages of the site: a lexer of Pygments that knows the language's words, as mkdocs' hook."""
+"""Highlights specs in the pages of the site: a Pygments lexer with the words of the language, as a hook of mkdocs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Renews the last line of each page, which links to the pages before and after it: python docs/site/neighbours.py."""
+"""Updates the last line of each page, with links to the pages before and after it: python docs/site/neighbours.py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RULE = "\n---\n\n"
 
 
 def list_pages(entries: list[Any]) -> list[str]:
-    """The files of a navigation, in their order."""
+    """List the files of a navigation, in order."""
     found = []
     for entry in entries:
         inner = next(iter(entry.values())) if isinstance(entry, dict) else entry
@@ -25,7 +25,7 @@ def list_pages(entries: list[Any]) -> list[str]:
 
 
 def neighbours_of(place: int, pages: list[str]) -> str:
-    """The line with the links to the pages before and after one."""
+    """Write the line with the links to the pages before and after one."""
 
     def link(name: str, before: str, after: str) -> str:
         heading = re.search(r"^# (.*)$", (DOCS / name).read_text(), re.MULTILINE)

@@ -1,4 +1,5 @@
-"""Lets code in tables hold a bar, as mkdocs' hook: GitHub wants it escaped there, Python-Markdown must not see that."""
+"""Unescapes bars in code of tables, as a hook of mkdocs. GitHub requires the escape, Python-Markdown does not accept
+it."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Any
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Take the escapes out of code in rows of tables."""
+    """Unescape bars in code in rows of tables."""
     return re.sub(r"^\|.*$", lambda row: re.sub(r"`[^`]*`", _strip_escapes, row[0]), markdown, flags=re.MULTILINE)
 
 

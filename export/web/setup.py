@@ -21,7 +21,7 @@ VENDORED = {
     HASHES: ["sha2.js", "_md.js", "_u64.js", "utils.js", "LICENSE"],
 }
 RENAMED = {"LICENSE": "LICENSE-noble-hashes"}
-LICENCES = HERE / "licences"  # of packages that bring none
+LICENCES = HERE / "licences"  # licences of packages that contain none
 NO_NPM = "error: building modgraph-web needs npm, which is not here: install Node 20 or newer, then build it again"
 
 

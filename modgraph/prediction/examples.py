@@ -18,7 +18,7 @@ from modgraph.prediction.texts import ids_of, split_words
 
 @dataclass(frozen=True)
 class Examples:
-    """Some examples: where each comes from, and arrays as the model takes them, the examples first."""
+    """Some examples: their origins, and the model's arrays, examples first."""
 
     sources: Sequence[str]
     arrays: Mapping[str, Array]
@@ -37,7 +37,7 @@ def reporting_misfits(path: str, facts: Facts) -> Iterator[None]:
 
 
 def examples_of(arrays: Mapping[str, Array], facts: Facts, source: str = "the arrays") -> Examples:
-    """Arrays by input, examples first. Raises `ModgraphError` where they do not fit."""
+    """Check arrays by input, examples first. Raises `ModgraphError` if they do not fit."""
     with reporting_misfits(source, facts):
         fitted, _ = Inputs(facts.inputs, facts.longest).fit(arrays)
     count = len(next(iter(fitted.values())))
@@ -45,7 +45,7 @@ def examples_of(arrays: Mapping[str, Array], facts: Facts, source: str = "the ar
 
 
 def text_arrays(texts: Sequence[str], names: Sequence[str], facts: Facts) -> dict[str, Array]:
-    """Texts as ids by input, padded behind the end of each, with the lengths of examples."""
+    """Convert texts to ids by input, padded at the end, with the lengths of examples."""
     found: dict[str, Array] = {}
     for name in names:
         how, port = facts.preprocessing[name], facts.inputs[name]

@@ -1,4 +1,4 @@
-"""What a model takes and gives, and what its data set says of both: the same facts of a run and of a bundle."""
+"""The inputs and outputs of a model, and their preparation by its data set: the same facts of a run and of a bundle."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ GREY, COLOURS = "grey", "red, green, blue"
 
 @dataclass(frozen=True)
 class Facts:
-    """`inputs` and `outputs` are ports by name; `normalised` are outputs that are probabilities. `preprocessing` says
-    by input how it was made, `words` which words its ids stand for. `ignored` are names that arrays of a file may have
-    and that the model does not take. `longest` bounds axes of any length."""
+    """Facts of a model.
+
+    `inputs` and `outputs` are ports by name; `normalised` are outputs that are probabilities. `preprocessing` describes
+    how each input is made, `words` has the words of its ids. `ignored` are names of arrays in a file that the model
+    does not take. `longest` bounds axes of any length.
+    """
 
     origin: str
     inputs: Mapping[str, Port]
@@ -33,7 +36,7 @@ class Facts:
 
     @classmethod
     def from_graph(cls, graph: Graph, description: Mapping[str, Any], origin: str) -> Facts:
-        """The facts of a graph, and of the description of a run's data."""
+        """Collect the facts of a graph, and of the description of a run's data."""
         targets, types = targets_of(graph), graph.target_types
         given: Mapping[str, Sequence[str]] = description.get("classes", {})
         classes = {name: [*map(str, given.get(target, ()))][: types[target].size] for name, target in targets.items()}
@@ -51,7 +54,7 @@ class Facts:
 
     @classmethod
     def from_bundle(cls, bundle: Bundle, graph: Graph) -> Facts:
-        """The facts of a bundle with the graph of its manifest."""
+        """Collect the facts of a bundle with the graph of its manifest."""
         return cls(
             f'the bundle "{bundle.path}"',
             bundle.inputs,
@@ -65,16 +68,16 @@ class Facts:
 
     @property
     def takes(self) -> str:
-        """The inputs in words."""
+        """List the inputs in words."""
         return str(Inputs(self.inputs, self.longest))
 
     @property
     def needed(self) -> dict[str, Port]:
-        """The inputs but for lengths, which can be left out."""
+        """List the inputs without lengths, which may be omitted."""
         return {name: port for name, port in self.inputs.items() if port.dtype != LENGTH}
 
     def image_input(self) -> str | None:
-        """The one input, if it is known how it is made of an image."""
+        """Find the only input, if it is made from an image in a known way."""
         (name, port), *others = self.needed.items()
         how = self.preprocessing.get(name)
         is_image = port.dtype == "float" and len(port.shape) == 3 and all(isinstance(each, int) for each in port.shape)
@@ -82,7 +85,7 @@ class Facts:
         return name if is_image and is_known and not others else None
 
     def text_inputs(self) -> list[str]:
-        """The inputs of which it is known how they are made of a text: sequences of ids."""
+        """Find the inputs that are made from texts in a known way: sequences of ids."""
         known = {name: how for name, how in self.preprocessing.items() if isinstance(how, Mapping) and "split" in how}
         return [
             name

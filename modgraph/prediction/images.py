@@ -1,4 +1,4 @@
-"""Images as a model takes them: in its size, in grey or in colour, on the scale of its training."""
+"""Prepares images for a model: size, grey or colour, and the scale of its training."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from modgraph.data.images import read_image
 from modgraph.prediction.facts import GREY
 
 LUMINANCE = np.array([0.299, 0.587, 0.114], np.float32)
-LIGHT = 0.5  # the mean of a border above which the ground is light
+LIGHT = 0.5  # the mean of a border above which the background is light
 
 
 def prepare_image(path: str, port: Port, how: Mapping[str, Any]) -> tuple[Array, bool]:
-    """An image [C, H, W] of a file, and whether it is the negative: a model that knows what is light on a dark ground
-    gets that of an image whose border is light. Raises `ModgraphError`."""
+    """Prepare an image [C, H, W] of a file, and return whether it is the negative.
+
+    A model of light objects on a dark background gets the negative of an image whose border is light. Raises
+    `ModgraphError`.
+    """
     channels, height, width = (int(axis) for axis in port.shape)
     light, negative = read_image(path, height, width), False
     if how["channels"] == GREY:
@@ -30,7 +33,7 @@ def prepare_image(path: str, port: Port, how: Mapping[str, Any]) -> tuple[Array,
 
 
 def _border_of(plane: Array) -> float:
-    """The mean light along the border of a plane [H, W]."""
+    """Compute the mean along the border of a plane [H, W]."""
     inner = plane[1:-1, 1:-1]
     return float((plane.sum() - inner.sum()) / (plane.size - inner.size))
 

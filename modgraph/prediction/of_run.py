@@ -15,7 +15,7 @@ from modgraph.training.stored_run import load_run
 
 
 def facts_and_model(path: str) -> tuple[Facts, Callable[[Mapping[str, Array]], Mapping[str, Array]]]:
-    """What a run's model takes and gives, and the model itself. Raises `ModgraphError`."""
+    """Return the facts of a run's model, and the model itself. Raises `ModgraphError`."""
     run = load_run(path)
     model = run.model(device_or_cpu(run.recipe.train.device))
 

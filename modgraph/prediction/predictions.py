@@ -1,4 +1,4 @@
-"""What a model predicts of files: for each example names of classes and their probabilities, or numbers."""
+"""The predictions of a model for files: names of classes and their probabilities, or numbers."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from modgraph.prediction.files import read_examples
 
 Compute = Callable[[Mapping[str, Array]], Mapping[str, Array]]
 Record = dict[str, str | float]
-MOST_CLASSES = 100  # whose probabilities a record has each
-BEST = 3  # classes that a line shows
-MOST_NUMBERS = 6  # of an output, that a line shows
+MOST_CLASSES = 100  # classes whose probabilities a record has
+BEST = 3  # classes in a line
+MOST_NUMBERS = 6  # numbers of an output in a line
 
 
 @dataclass(frozen=True)
 class Predictions:
     """Predictions by example, in the order of the files.
 
-    Each record is plain: `input` says where the example comes from. Of an output that tells the classes of a target
-    apart there are the target with the name of the likeliest class, `TARGET.probability`, and for up to 100 classes
+    Each record is a plain dictionary; `input` is the origin of the example. An output over the classes of a target
+    gives the target with the name of the most likely class, `TARGET.probability`, and for up to 100 classes
     `TARGET.CLASS` with the probability of each. Sequences have words and numbers between blanks. Any other output has
-    its numbers, as `NAME`, or `NAME.0`, `NAME.1`, … `lines` are the same for people.
+    its numbers, as `NAME`, or `NAME.0`, `NAME.1`, …. `lines` are the same for people.
     """
 
     records: Sequence[Record]
@@ -53,7 +53,7 @@ class Predictions:
         return "\n".join(row.rstrip() for row in rows)
 
     def to_csv(self) -> str:
-        """The records as a table with a line of names."""
+        """Write the records as a table with a line of names."""
         text = io.StringIO()
         writer = csv.DictWriter(text, [*dict.fromkeys(key for each in self.records for key in each)], restval="")
         writer.writeheader()
@@ -62,9 +62,9 @@ class Predictions:
 
 
 def predict(path: str | Path, inputs: Any, check: bool = True) -> Predictions:
-    """What a run's folder or a bundle predicts of files, a folder of images, or arrays by input (examples first).
+    """Predict files, a folder of images, or arrays by input (examples first), by a run's folder or a bundle.
 
-    A bundle needs no torch; `check` says whether it must be as it was exported. Raises `ModgraphError`.
+    A bundle needs no torch; with `check` it must be unchanged since its export. Raises `ModgraphError`.
     """
     facts, compute = _open_bundle(path, check) if Path(path).suffix == ".onnx" else _open_run(path)
     if isinstance(inputs, Mapping):
@@ -111,7 +111,7 @@ def _predict(every: Iterable[Examples], facts: Facts, compute: Compute) -> Predi
 
 
 def _titles_of(facts: Facts) -> dict[str, str]:
-    """By output, what it is called: its target, if no other output has the same."""
+    """Name each output after its target, if no other output has the same."""
     targets = [port.target for port in facts.outputs.values()]
     return {
         name: each.target or name if targets.count(each.target) == 1 else name for name, each in facts.outputs.items()
@@ -119,7 +119,7 @@ def _titles_of(facts: Facts) -> dict[str, str]:
 
 
 def _cut(value: Array, port: Port, at: int, examples: Examples, facts: Facts) -> Array:
-    """The value of an example, without its padding."""
+    """Cut the padding from the value of an example."""
     for axis, name in enumerate(port.shape):
         for length, each in facts.inputs.items():
             if each.dtype == LENGTH and each.along == name and length in examples.arrays:
@@ -128,7 +128,7 @@ def _cut(value: Array, port: Port, at: int, examples: Examples, facts: Facts) ->
 
 
 def _describe(record: Record, title: str, value: Array, port: Port, normalised: bool) -> str:
-    """Add what an output says of an example to its record; the same in a line."""
+    """Add an output of an example to its record, and describe it in a line."""
     if port.target is None:
         return _describe_numbers(record, title, value)
     shares = value if normalised else _softmax(value)

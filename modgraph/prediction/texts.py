@@ -1,4 +1,4 @@
-"""Texts as the ids that a model takes: split, and looked up, as the texts of its training were."""
+"""Converts texts to the ids of a model: splits them, and looks words up as in its training."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from modgraph.data.vocabulary import UNKNOWN
 
 
 def split_words(text: str, how: Mapping[str, Any]) -> list[str]:
-    """The words of a text: what stands between blanks, or words and signs."""
+    """Split a text into words, at blanks only or with signs apart."""
     pieces = (text.lower() if how.get("lower") else text).split()
     whole = (how.get("end"), how.get("unknown", UNKNOWN))
     if how.get("split") == "blanks":
@@ -19,7 +19,7 @@ def split_words(text: str, how: Mapping[str, Any]) -> list[str]:
 
 
 def ids_of(words: Sequence[str], known: Sequence[str], how: Mapping[str, Any]) -> list[int]:
-    """The id of each word, or of its last letters; of a word that is not known, that of `<unk>`."""
+    """Look up the id of each word, or of its last letters; unknown words have the id of `<unk>`."""
     letters = how.get("letters")
     ids = {word: at for at, word in enumerate(known)}
     other = ids[how.get("unknown", UNKNOWN)]

@@ -22,10 +22,10 @@ Record = Mapping[str, Any]
 
 
 def read_edits(record: Record) -> dict[str, Any]:
-    """Read edits of the graph in a task, where in the training they were made, and the hash of the graph after them.
+    """Read edits of the graph in a task, their place in the training, and the hash of the graph after them.
 
-    Where they added a module to a pool, the record has its number, the batch that asked for it, and the batch's mean
-    novelty to each earlier module, if the router reports it.
+    If they added a module to a pool, the record has its number, the batch that triggered it, and the batch's mean
+    novelty to each earlier module, if the router records it.
     """
     found = {
         "task": str(record["task"]),

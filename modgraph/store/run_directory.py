@@ -115,7 +115,7 @@ class RunDirectory:
 
     @contextmanager
     def lock_folder(self) -> Iterator[None]:
-        """Lock the folder against other trainings, until the end or the process's death. Raises `ModgraphError`."""
+        """Lock the folder against other trainings until this process unlocks it or ends. Raises `ModgraphError`."""
         lock = FileLock(self.path / ".lock", timeout=0)
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)

@@ -32,14 +32,14 @@ from modgraph.web.errors import NoFolder, NoWebModule
 from modgraph.web.folder import FORMAT, PAGE, RECORD, check_place, files_in, replacing_folder
 
 GRAPH_SCRIPTS = ("scene.js", "layout.js", "draw.js", "dom.js", "zoom.js", "source.js", "pane.js", "charts.js")
-BUDGETS = (60, 30, 15, 6, 0)  # boxes unfolded at first, about, of what leads to routes: the first that is not too wide
-WIDEST = 1100  # pixels, before the drawing is made to fit
-MODULE = "modgraph_web"  # the folder of what runs a bundle, as the scripts of the page name it
+BUDGETS = (60, 30, 15, 6, 0)  # boxes on the way to routes that are unfolded at first; fewer if the drawing is too wide
+WIDEST = 1100  # pixels, before the drawing is scaled to fit
+MODULE = "modgraph_web"  # the folder of the runtime, as the scripts of the page name it
 MODEL, EXAMPLES = "model.onnx", "examples.json"
 COMPILED = ".wasm"
-MOST, LOOKED_AT = 10, 512  # examples to try
-MOST_UNNAMED = 5  # of data without one class for each
-LARGEST = 2_000_000  # bytes of all examples, of which there is always one
+MOST, LOOKED_AT = 10, 512  # number of examples
+MOST_UNNAMED = 5  # number without one class per example
+LARGEST = 2_000_000  # bytes of all examples; there is always one
 # Everything comes from the page's own folder; WebAssembly is compiled, and nothing is evaluated.
 POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' data: blob:; "

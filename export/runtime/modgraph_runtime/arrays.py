@@ -27,7 +27,7 @@ RAGGED = (
     "holds pickled objects, which are not read; rows of unequal lengths are filled up to the longest, their lengths in "
     'an array of their own, such as "time_length"'
 )
-MOST_UNPACKED = 1032  # bytes that one byte of deflate can stand for
+MOST_UNPACKED = 1032  # the largest ratio of deflate, in bytes
 
 
 def read_arrays(path: str, names: Collection[str] | None = None) -> dict[str, Array]:
@@ -58,7 +58,7 @@ def array_names(path: str) -> list[str]:
 def _archive(path: str) -> Iterator[zipfile.ZipFile]:
     try:
         with open_file(path) as file, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of numpy, on files of old
+            warnings.simplefilter("ignore")  # what numpy raises for damaged files
             if file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
                 raise BundleError(f'"{path}" holds a single array; save it by name: numpy.savez("{path}", image=…)')
             if not zipfile.is_zipfile(file):
@@ -72,7 +72,7 @@ def _archive(path: str) -> Iterator[zipfile.ZipFile]:
 
 
 def _size(archive: zipfile.ZipFile, name: str, member: zipfile.ZipInfo) -> int:
-    """The bytes of an array by its header, if the file can hold them. Raises `ValueError`."""
+    """Read the size of an array in bytes from its header. Raises `ValueError` if the file cannot hold so many."""
     if member.compress_type not in PACKED:
         raise ValueError(f'"{name}" is packed in a way that numpy does not use')
     with archive.open(member) as content:
@@ -116,7 +116,8 @@ def write_arrays(path: str, arrays: Mapping[str, Array], force: bool = False) ->
 
 
 def put_arrays(file: IO[bytes], arrays: Mapping[str, Array], compression: int = zipfile.ZIP_STORED) -> None:
-    """The content of an .npz file, marked as modgraph's. Unlike `numpy.savez` it takes an array called "file"."""
+    """Return the content of an .npz file, marked as modgraph's. Unlike `numpy.savez` it accepts an array named
+    "file"."""
     with zipfile.ZipFile(file, "w", compression) as archive:
         archive.comment = ARCHIVE
         for key, array in arrays.items():

@@ -23,9 +23,9 @@ MADE_BY = "check the path: modgraph export RUN -o model.onnx makes a bundle"
 # onnxruntime's errors have no base class of their own
 NAMES = "EPFail Fail InvalidArgument InvalidGraph InvalidProtobuf NotImplemented RuntimeException".split()
 ORT_ERRORS = (RuntimeError, ValueError, *(getattr(ort_errors, name) for name in NAMES))
-CLOSED = {  # a model is ONNX and whole: onnxruntime would also take its own format, and weights from other files
+CLOSED = {  # ONNX Runtime would also accept its own format, and weights in other files; a bundle is one whole ONNX file
     "session.load_model_format": "ONNX",
-    "session.model_external_initializers_file_folder_path": os.devnull,  # nothing lies below what is no folder
+    "session.model_external_initializers_file_folder_path": os.devnull,  # a path below a file
 }
 KINDS = {"float": "tensor(float)", "token": "tensor(int64)", "class": "tensor(int64)", "length": "tensor(int64)"}
 
@@ -80,7 +80,7 @@ class Bundle:
             text = self._session.get_modelmeta().custom_metadata_map.get(MANIFEST_KEY)
             if text is None:
                 raise BundleError(f'"{self.path}" is an ONNX model, but not a bundle: it has no manifest')
-            found: dict[str, Any] = json.loads(text, parse_constant=int)  # "NaN" is no JSON, and no `int`
+            found: dict[str, Any] = json.loads(text, parse_constant=int)  # "NaN" is not JSON
         except (ValueError, RecursionError) as error:
             raise BundleError(f'the manifest of "{self.path}" is damaged: it is not JSON') from error
         if damage := other_format(found):
@@ -162,12 +162,12 @@ def _session(path: Path, threads: int, check: bool) -> ort.InferenceSession:
             raise BundleError(f'"{path}" is no ONNX model that can be loaded: {_first_line(error)}') from error
         if isinstance(model, str) and stamp_of(file) != before:
             raise BundleError(f'"{path}" was written to while it was opened', "open it again when it is whole")
-    session._model_bytes = session._model_path = None  # kept for a fall-back that there is none of
+    session._model_bytes = session._model_path = None  # else it warns of a missing fall-back
     return session
 
 
 def _first_line(error: BaseException) -> str:
-    """What onnxruntime says, without its codes."""
+    """Return onnxruntime's message without its codes."""
     return (str(error).splitlines() or [type(error).__name__])[0].rpartition(" : ")[2]
 
 

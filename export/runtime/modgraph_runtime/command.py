@@ -16,7 +16,7 @@ MOST_LISTED = 8
 
 
 def execute(options: argparse.Namespace) -> str:
-    """The text that the command prints. Raises `BundleError`."""
+    """Execute the command, and return the text to print. Raises `BundleError`."""
     bundle = Bundle(options.model, check=not options.unchecked)
     if options.info:
         return describe(bundle)
@@ -42,7 +42,7 @@ def execute(options: argparse.Namespace) -> str:
 
 
 def describe(bundle: Bundle) -> str:
-    """Inputs and outputs, the preprocessing of inputs, and how well ONNX Runtime agreed with torch."""
+    """Describe inputs and outputs, the preprocessing of inputs, and the agreement of ONNX Runtime with torch."""
     manifest = bundle.manifest
     lines = [f"model    {manifest.get('model')}, exported by modgraph {manifest.get('modgraph')}"]
     for title, ports in (("input", bundle.inputs), ("output", bundle.outputs), ("routing", bundle.routing)):
@@ -54,7 +54,7 @@ def describe(bundle: Bundle) -> str:
         lines.append(f"{'left out':8} {', '.join(bundle.outputs_left_out)}")
     known = {key: value for key, value in manifest.items() if isinstance(value, dict)}
     for name, how in known.get("preprocessing", {}).items():
-        how = how["words"] if isinstance(how, dict) and "words" in how else how  # the rest is for programs
+        how = how["words"] if isinstance(how, dict) and "words" in how else how  # other facts are for programs
         lines.append(f"{'made':8} {name}: {how}")
     for name, words in known.get("words", {}).items():
         if isinstance(words, list):
@@ -75,7 +75,7 @@ def _first(names: Sequence[str]) -> str:
 
 
 def summary(bundle: Bundle, name: str, array: Array) -> str:
-    """An output in a line: its shape, and the first classes or values."""
+    """Summarise an output in a line: its shape, and the first classes or values."""
     port = bundle.outputs.get(name)
     values = array if port is None else bundle.classify(name, array)
     texts = [value if isinstance(value, str) else f"{value:.4g}" for value in values.ravel()[:MOST_LISTED].tolist()]
@@ -83,7 +83,7 @@ def summary(bundle: Bundle, name: str, array: Array) -> str:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Wrong usage exits with 1, as every mistake of the user."""
+    """A parser that exits with 1 for wrong usage, as for every mistake of the user."""
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
@@ -92,7 +92,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 0, or 1 with a message on stderr."""
+    """Run the command. Returns exit code 0, or 1 with a message on stderr."""
     parser = _Parser(prog="modgraph-runtime", description="Run a model that modgraph has exported.")
     parser.add_argument("model", metavar="model.onnx")
     parser.add_argument("--input", metavar="x.npz", help="arrays named as the model's inputs, examples first")

@@ -15,7 +15,7 @@ from typing import IO
 
 try:
     import fcntl
-except ImportError:  # Windows: nothing is cleared away there
+except ImportError:  # Windows cannot lock; leftovers stay there
     fcntl = None  # type: ignore[assignment]
 
 PREFIX, SUFFIX = ".modgraph-", ".partial"
@@ -36,7 +36,7 @@ def open_file(path: str | Path) -> IO[bytes]:
 
 
 def reason_of(error: BaseException) -> str:
-    """Why a file could not be read or written, in a line."""
+    """Explain in a line why a file could not be read or written."""
     if isinstance(error, MemoryError) and not str(error):
         return "memory does not hold it"
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
@@ -79,7 +79,7 @@ def _refuse_special(status: os.stat_result) -> None:
 
 
 def _permissions(target: Path) -> int | None:
-    """The permissions of a file to replace; None if it does not exist."""
+    """Read the permissions of a file to replace; None if it does not exist."""
     try:
         status = target.stat()
     except FileNotFoundError:
@@ -92,17 +92,17 @@ def _permissions(target: Path) -> int | None:
 
 
 def _new(folder: Path) -> IO[bytes]:
-    """A new file that is locked while its process lives."""
+    """Create a new file that is locked while its process lives."""
     while True:
         file = (folder / f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}").open("x+b")
         _lock(file)
-        if os.fstat(file.fileno()).st_nlink:  # else another writer has cleared it away before it was locked
+        if os.fstat(file.fileno()).st_nlink:  # another writer may have removed it before it was locked
             return file
         file.close()
 
 
 def _lock(file: IO[bytes], wait: bool = True) -> bool:
-    """Lock a file, and return whether this process owns it. Without locks in the file system nobody does."""
+    """Lock a file, and return whether this process owns it. Without locks in the file system no process does."""
     if fcntl is None:
         return False
     try:
@@ -113,13 +113,13 @@ def _lock(file: IO[bytes], wait: bool = True) -> bool:
 
 
 def is_partial(name: str) -> bool:
-    """Whether a writer works on this file, or left it when it was killed."""
+    """Whether a writer is writing this file, or was killed and left it."""
     return name.startswith(PREFIX) and name.endswith(SUFFIX)
 
 
 def _clear(folder: Path) -> None:
-    """Remove the files of killed writers, which nobody has locked."""
-    with contextlib.suppress(PermissionError):  # of folders that may be written to, but not listed
+    """Remove the files of killed writers, which no process locks."""
+    with contextlib.suppress(PermissionError):  # the user may be allowed to write to a folder, but not to list it
         for path in [*folder.glob(f"{PREFIX}*{SUFFIX}")]:
             with contextlib.suppress(OSError), path.open("rb") as file:
                 if _lock(file, wait=False):
@@ -141,20 +141,20 @@ def _sync(folder: Path) -> None:
 
 # ------------------------------------------------------------ memory
 
-SMALL = 2**20  # bytes that there always are
+SMALL = 2**20  # bytes that are always available
 MEMINFO = Path("/proc/meminfo")
 LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 def refuse_beyond_memory(needed: int) -> None:
-    """Raises `OSError` if this process cannot have so many bytes."""
+    """Raise `OSError` if this process cannot have so many bytes."""
     free = free_memory() if needed > SMALL else None
     if free is not None and needed > free:
         raise OSError(errno.ENOMEM, f"it needs {format_bytes(needed)} of memory, and {format_bytes(free)} are free")
 
 
 def free_memory() -> int | None:
-    """The bytes that this process may still use; None where the system does not say.
+    """Measure the bytes that this process may still use; None where the system does not say.
 
     It is the free memory, or all of the machine's, within the limits of a container.
     """
@@ -166,13 +166,13 @@ def free_memory() -> int | None:
         with contextlib.suppress(AttributeError, OSError, ValueError):
             known.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     for path in LIMITS:
-        with contextlib.suppress(OSError, ValueError):  # there is none, or it is "max"
+        with contextlib.suppress(OSError, ValueError):  # the file is missing, or contains "max"
             known.append(int(path.read_text()))
     return min(known, default=None)
 
 
 def format_bytes(count: int) -> str:
-    """A number of bytes with a unit."""
+    """Format a number of bytes with a unit."""
     size, units = float(count), ["bytes", "KB", "MB", "GB", "TB", "PB"]
     while size >= 1000 and len(units) > 1:
         size /= 1000

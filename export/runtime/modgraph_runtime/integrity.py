@@ -26,16 +26,16 @@ LENGTH = len(START) + DIGITS
 BUFFER = 2**18
 
 PRODUCER = b"\x12\x08modgraph"  # ModelProto: producer_name = 2
-HEAD = 32  # bytes among which it stands
-MANIFEST_KEY = "modgraph"  # of the manifest among a model's properties
+HEAD = 32  # the leading bytes that name the maker
+MANIFEST_KEY = "modgraph"  # key of the manifest among a model's properties
 MANIFEST_ENTRY = b"\x0a\x08modgraph\x12"
 MANIFEST_KEYS = frozenset(("format", "modgraph", "ir"))
-FORMAT = 1  # of manifests
-CLAIM = 2  # so many of them, since damage may have taken one
+FORMAT = 1  # keys of manifests
+CLAIM = 2  # number of keys that identify a manifest, since damage may have destroyed one
 
 
 class Damage(NamedTuple):
-    """What is wrong with a file, and what its owner can do."""
+    """The damage of a file, and the way out for its owner."""
 
     reason: str
     way_out: str
@@ -50,17 +50,17 @@ OF_ANOTHER = Damage("is not the one in the bundle", "copy or export both again, 
 
 
 def trailer(content: bytes | memoryview) -> bytes:
-    """The bytes that turn a model into a bundle when they follow it."""
+    """Return the bytes that turn a model into a bundle when they follow it."""
     return START + hashlib.sha256(content).hexdigest().encode()
 
 
 def damage_of(content: bytes) -> Damage | None:
-    """What is wrong with a bundle's bytes, if anything."""
+    """Find the damage in a bundle's bytes, if any."""
     return damage_in(io.BytesIO(content))
 
 
 def damage_in(file: IO[bytes]) -> Damage | None:
-    """What is wrong with an open bundle, if anything. The bytes pass through a buffer that fits into the cache."""
+    """Find the damage in an open bundle, if any. The bytes pass through a buffer that fits into the cache."""
     length = file.seek(0, os.SEEK_END) - LENGTH
     file.seek(max(0, length))
     end = file.read()
@@ -76,7 +76,7 @@ def damage_in(file: IO[bytes]) -> Damage | None:
 
 
 def other_format(manifest: Any) -> Damage | None:
-    """What is wrong with a manifest of another format; None for this version's format."""
+    """Describe a manifest of another format as damage; None for this version's format."""
     found = manifest.get("format") if isinstance(manifest, dict) else None
     if found == FORMAT:
         return None
@@ -85,10 +85,9 @@ def other_format(manifest: Any) -> Damage | None:
 
 
 def manifest_damage(text: bytes, manifest: Mapping[str, Any]) -> Damage | None:
-    """What is wrong with the file next to a bundle that should be its manifest, if anything.
+    """Find the damage in the file next to a bundle that should be its manifest, if any.
 
-    It must equal the manifest in the bundle. JSON without most keys of manifests belongs to somebody else and is
-    ignored.
+    It must equal the manifest in the bundle. JSON without most keys of manifests is a foreign file and is ignored.
     """
     try:
         found = json.loads(text)
@@ -105,11 +104,11 @@ Keys = frozenset[str]
 GRAPH_KEYS = frozenset(("format", "nodes", "parameters"))
 SUMMARY_KEYS = frozenset(("modgraph", "split", "routes"))
 KINDS = (GRAPH_KEYS, MANIFEST_KEYS, SUMMARY_KEYS)
-LARGEST_JSON = 1 << 26  # bytes; what is larger is not ours
-ARCHIVE = b"modgraph"  # the comment of a zip file, with its length the last bytes
+LARGEST_JSON = 1 << 26  # bytes; larger files are foreign
+ARCHIVE = b"modgraph"  # the comment of a zip file, which ends with its length
 TENSORS = b'"__metadata__":{"modgraph":'  # at the beginning of a file of tensors
-SEAL = b"# modgraph: sha256 of all above "  # before the digest that a source ends in
-EITHER_END = 1 << 13  # bytes of a picture among which its maker is named
+SEAL = b"# modgraph: sha256 of all above "  # precedes the digest at the end of a source
+EITHER_END = 1 << 13  # the leading bytes of a picture that name its maker
 MARKS = {
     ".png": b"tEXtSoftware\0modgraph ",
     ".svg": b"<dc:title>modgraph ",
@@ -118,13 +117,13 @@ MARKS = {
     ".mmd": b"%% modgraph ",
     ".pdf": b"/Creator (modgraph ",
 }
-TEXTS = (".html", ".dot", ".mmd")  # whose maker stands at the beginning
+TEXTS = (".html", ".dot", ".mmd")  # files that name their maker at the beginning
 
 
 def is_foreign(path: str | Path, keys: Keys | None = None) -> bool:
     """Whether a file exists that modgraph did not recognisably write, and so must not overwrite unasked.
 
-    With `keys`, JSON of another kind is foreign too: a graph must not replace a manifest. An empty file is nobody's.
+    With `keys`, JSON of another kind is foreign too: a graph must not replace a manifest. An empty file is not foreign.
     Files that are not ordinary are never written.
     """
     try:
@@ -140,8 +139,7 @@ def is_foreign(path: str | Path, keys: Keys | None = None) -> bool:
 
 
 def is_of_modgraph(path: str | Path, keys: Keys | None = None) -> bool:
-    """Whether the content is what modgraph writes under this suffix; JSON must have the given `keys`. Raises
-    `OSError`."""
+    """Whether modgraph writes such content under this suffix; JSON must have the given `keys`. Raises `OSError`."""
     suffix = Path(path).suffix.lower()
     if suffix not in (".json", ".onnx", ".npz", ".py", ".safetensors", *MARKS):
         return False
@@ -169,7 +167,7 @@ def is_of_modgraph(path: str | Path, keys: Keys | None = None) -> bool:
 
 
 def seal(source: str) -> str:
-    """A source with its digest at the end. Once it is edited it belongs to its user and is not overwritten."""
+    """Append its digest to a source. An edited source belongs to its user and is not overwritten."""
     return f"{source}{SEAL.decode()}{hashlib.sha256(source.encode()).hexdigest()}\n"
 
 

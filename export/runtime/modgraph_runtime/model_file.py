@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 MARK = b"location"  # the key of a tensor's external data that names the file
-# Fields to look into: ModelProto.graph, GraphProto.initializer, TensorProto.raw_data, whose bytes are passed over.
+# Fields to search: ModelProto.graph, GraphProto.initializer, TensorProto.raw_data, whose bytes are skipped.
 MODEL: Mapping[int, Any] = {7: {5: {9: None}}}
-VARINT, FIXED_64, BYTES, FIXED_32 = 0, 1, 2, 5  # kinds of fields
+VARINT, FIXED_64, BYTES, FIXED_32 = 0, 1, 2, 5  # wire types
 LONGEST_VARINT, LARGEST_KEY = 10, 2**32 - 1
 
-LARGE = 2**25  # bytes of the smallest file for which copies cost too much
-OPEN_FILES = "/proc/self/fd"  # where Linux has paths of a process's open files
+LARGE = 2**25  # bytes; larger files are not copied
+OPEN_FILES = "/proc/self/fd"  # Linux has the paths of a process's open files here
 
 
 def model_of(file: IO[bytes]) -> str | bytes:
-    """A path of the open file itself, whatever its name refers to by now, or its bytes.
+    """Return a path of the open file itself, whatever its name refers to by now, or its bytes.
 
     Small files are copied. Only Linux has such a path. From a path ONNX Runtime also reads external data, from bytes it
     does not.
@@ -31,7 +31,7 @@ def model_of(file: IO[bytes]) -> str | bytes:
 
 
 def stamp_of(file: IO[bytes]) -> tuple[int, int]:
-    """A stamp that changes when the open file is written, and stays when it is renamed."""
+    """Return a stamp that changes when the open file is written, and stays when it is renamed."""
     status = os.fstat(file.fileno())
     return status.st_size, status.st_mtime_ns
 

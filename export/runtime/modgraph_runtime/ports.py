@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 LENGTH = "length"
-LONGEST = 2**53 - 1  # whole numbers that JavaScript has
+LONGEST = 2**53 - 1  # integers that JavaScript represents exactly
 BATCH = "the batch"  # a name that no axis of a spec can have
 
 
 class BundleError(Exception):
-    """A file is not a bundle, or arrays do not fit: what is wrong, and the way out if it is known."""
+    """A file is not a bundle, or arrays do not fit. The error has the problem, and the way out if there is one."""
 
     def __init__(self, reason: str, way_out: str = "") -> None:
         super().__init__(f"{reason}; {way_out}" if way_out else reason)
@@ -164,7 +164,7 @@ def _cast(array: Array, port: Port, padded: Mapping[str, Array]) -> Array:
 
 
 def find_unpadded(array: Array, padding: Iterable[tuple[int, str]], lengths: Mapping[str, Array]) -> NDArray[np.bool_]:
-    """A mask of an array [B, …] that is true outside of padding; `padding` names the lengths of some axes."""
+    """Make a mask of an array [B, …] that is true outside of padding; `padding` names the lengths of some axes."""
     unpadded = np.ones(array.shape, bool)
     for at, name in padding:
         positions = np.arange(array.shape[at]).reshape([-1 if each == at else 1 for each in range(array.ndim)])
@@ -173,7 +173,7 @@ def find_unpadded(array: Array, padding: Iterable[tuple[int, str]], lengths: Map
 
 
 def _length(port: Port, given: Mapping[str, Any], lengths: Mapping[str, int]) -> Array:
-    """The length of each example along an axis, at most the axis; all are full if none are given."""
+    """Return the length of each example along an axis, at most the axis; all are full if none are given."""
     name, examples, longest = port.name, lengths[BATCH], lengths[port.along]
     if name not in given:
         return np.full(examples, longest, np.int64)

@@ -16,7 +16,7 @@ COLOUR = re.compile(r"(\x1b\[[0-9]{1,2}m)")
 
 
 def printable(text: str) -> str:
-    """A text with U+FFFD for each character that controls a terminal or changes the direction of text.
+    """Replace each character that controls a terminal or changes the direction of text by U+FFFD.
 
     Line feeds and tabs stay.
     """
@@ -81,7 +81,7 @@ class _Persistent(io.RawIOBase):
 
 @contextmanager
 def keep_streams_open() -> Iterator[None]:
-    """Standard output and error that never stop a command, and print any text in any encoding without control
+    """Make standard output and error never stop a command, and print any text in any encoding without control
     characters.
 
     Streams that replace the interpreter's own are used as they are.
@@ -89,11 +89,11 @@ def keep_streams_open() -> Iterator[None]:
     before: Any = sys.stdout, sys.stderr
     streams = before
     if sys.stdout is sys.__stdout__ and sys.stderr is sys.__stderr__:
-        for descriptor in (0, STDOUT, STDERR):  # closed ones lead nowhere, or a file opened next takes their place
+        for descriptor in (0, STDOUT, STDERR):  # else the next opened file would take the place of a closed stream
             try:
                 os.fstat(descriptor)
             except OSError:
-                os.open(os.devnull, os.O_RDWR)  # takes the lowest that is free
+                os.open(os.devnull, os.O_RDWR)  # takes the lowest free descriptor
         streams = (_stream(STDOUT, sys.stdout, needed=True), _stream(STDERR, sys.stderr, needed=False))
     out, err = (_Printable(stream) for stream in streams)
     sys.stdout, sys.stderr = cast(TextIO, out), cast(TextIO, err)

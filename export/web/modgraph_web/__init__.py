@@ -1,4 +1,4 @@
-"""What a page needs to run exported models: an ES module, and the WebAssembly of ONNX Runtime.
+"""The files with which a page runs exported models: an ES module, and the WebAssembly of ONNX Runtime.
 
 The scripts stand next to this file. Building the package puts libraries into `vendor`.
 """
@@ -22,7 +22,7 @@ class MissingWebAssembly(FileNotFoundError):
 
 
 def files() -> dict[str, Path]:
-    """The files that a page needs, by their paths below the folder of `modgraph.js`.
+    """Find the files that a page needs, by their paths below the folder of `modgraph.js`.
 
     Raises `MissingWebAssembly`.
     """
@@ -36,5 +36,5 @@ def files() -> dict[str, Path]:
 
 
 def available() -> bool:
-    """Whether all of these files are here."""
+    """Whether all of these files exist."""
     return all((FOLDER / name).is_file() for name in NAMES)
