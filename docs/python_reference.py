@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -93,6 +94,8 @@ def write_signature(name: str, function: Any, of_method: bool = False) -> str:
     if len(line) > MOST:
         inner = "".join(f"    {each},\n" for each in parameters)
         line = f"{name}(\n{inner}) -> {found.return_annotation}"
+    for inner_name, known in PUBLIC_TYPES.items():
+        line = re.sub(rf"\b{inner_name}\b", known, line)
     return f"```text\n{line}\n```\n"
 
 
