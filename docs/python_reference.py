@@ -12,6 +12,7 @@ from typing import Any
 import modgraph
 
 MOST = 100  # columns
+PUBLIC_TYPES = {"Holder": "Program | Run | str | Path", "HasArchitecture": "Program | Run", "StoredRun": "Run"}
 PAGE = Path(__file__).parent / "python.md"
 HEAD = """# The Python API
 
