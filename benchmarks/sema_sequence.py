@@ -23,8 +23,8 @@ from options import parse_options
 from runs import add_settings, percent, read_settings, settings_of, train
 
 from modgraph.data.batches import batch_of
-from modgraph.inspect.cost import cost_of
-from modgraph.store.growth import growth_of
+from modgraph.inspect.cost import compute_cost
+from modgraph.store.growth import read_growth
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.stored_run import load_run
 
@@ -87,7 +87,7 @@ def task_known(place: Path) -> float:
 
 def adapters(run: Path) -> str:
     """Count the final adapters in each block that may grow, as 1+2+1."""
-    growth = growth_of(RunDirectory(run))
+    growth = read_growth(RunDirectory(run))
     assert growth is not None, "it has been trained on tasks"
     return "+".join(str(pool["modules"][-1]) for pool in growth["pools"].values())
 
@@ -98,8 +98,8 @@ def sizes(runs: dict[str, list[dict[str, float]]], out: Path, seeds: Sequence[in
     yield "|---|---|---|---|"
     for method in runs:
         directories = [RunDirectory(run_of(out, method, seed)) for seed in seeds]
-        first = [cost_of(each.read_graph()).parameters for each in directories]
-        last = [cost_of(each.graph_now()).parameters for each in directories]
+        first = [compute_cost(each.read_graph()).parameters for each in directories]
+        last = [compute_cost(each.graph_now()).parameters for each in directories]
         before, after = (sum(each) / len(each) for each in (first, last))
         yield f"| {method} | {before:,.0f} | {after:,.0f} | {after - before:+,.0f} |"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import modgraph
 from modgraph.inspect.cost import Cost
-from modgraph.inspect.drawing import svg_of
+from modgraph.inspect.drawing import write_svg
 from modgraph.inspect.scene import Box, Scene, scene_of
 from modgraph.passes import apply_passes
 from modgraph.passes.inference import InferenceOnly, Prune
@@ -76,7 +76,7 @@ class Entry:
         graph = apply_passes(self.program.ir, (InferenceOnly(), Prune()))
         scene = scene_of(graph)
         routing = any(box.kind in ROUTING for box in scene.walk())
-        return svg_of(fold(scene) if routing else scene, self.boxes)
+        return write_svg(fold(scene) if routing else scene, self.boxes)
 
 
 def fold(scene: Scene) -> Scene:

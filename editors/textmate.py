@@ -12,7 +12,7 @@ from pathlib import Path
 
 from modgraph.ops import Op
 from modgraph.syntax import keywords
-from modgraph.vocabulary import router_names
+from modgraph.vocabulary import list_router_names
 
 PLACE = Path(__file__).parent / "vscode/syntaxes/modgraph.tmLanguage.json"
 CONTROL = set("if else for in repeat scan as with yield when where and or not by over".split())
@@ -32,7 +32,7 @@ def textmate() -> str:
         "storage.type": _any_of(words - CONTROL - CONSTANTS),
         "support.type": _any_of(TYPES) + r"(?=\s*(\[|$|\s))",
         "support.function": _any_of(Op.registry),
-        "support.class": _any_of(router_names()),
+        "support.class": _any_of(list_router_names()),
         "keyword.operator": r"->|\.\.|\*\*|//|[-+*/%=<>!]=?",
     }
     patterns = [{"name": f"{scope}.modgraph", "match": match} for scope, match in scopes.items()]

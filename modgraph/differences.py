@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from modgraph.inspect.diff import Comparison, Fate, Side, Weight, compare_sides
 from modgraph.inspect.diff.architecture_diff import Values
 from modgraph.ir import Graph, weights_of
-from modgraph.passes import apply_passes, pipeline_behind
+from modgraph.passes import apply_passes, build_pipeline_behind
 from modgraph.store.architecture import Architecture, Kind, read_architecture
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class HasArchitecture(Protocol):
     def architecture(self) -> Architecture: ...
 
 
-def architecture_of(value: HasArchitecture | str | Path) -> Architecture:
+def to_architecture(value: HasArchitecture | str | Path) -> Architecture:
     """What stands at a path, or in a program or run. Raises `ModgraphError`, and `TypeError` for anything else."""
     if isinstance(value, str | Path):
         return read_architecture(value)
@@ -83,12 +83,12 @@ def _values_of(before: Architecture, after: Architecture, weights: tuple[Weight,
 
 def _weights_of(found: Architecture) -> Mapping[str, ndarray] | None:
     """Read the weights of a checkpoint, or of a run's final one; None without any. Raises `ModgraphError`."""
-    from modgraph.store.checkpoint_record import newest, weights_of_checkpoint
+    from modgraph.store.checkpoint_record import newest, read_weights_of_checkpoint
 
     if found.record is not None:
-        return weights_of_checkpoint(found.path.with_suffix(".safetensors"), found.record)
+        return read_weights_of_checkpoint(found.path.with_suffix(".safetensors"), found.record)
     assert found.run is not None, "specs and bundles have no weights of their own"
-    return newest(found.run.checkpoints, weights_of_checkpoint, best=True, origin=found.run.origin())
+    return newest(found.run.checkpoints, read_weights_of_checkpoint, best=True, origin=found.run.origin())
 
 
 def _are_equal(old: ndarray, new: ndarray) -> bool:
@@ -108,7 +108,7 @@ def _hash_of(found: Architecture, bundle: Architecture) -> str | None:
 
 def _to_inference(graph: Graph, bundle: Architecture) -> Graph:
     """Convert a graph to that of a bundle with the options of another bundle."""
-    return apply_passes(graph, pipeline_behind(bundle.graph, _find_omissions(bundle)))
+    return apply_passes(graph, build_pipeline_behind(bundle.graph, _find_omissions(bundle)))
 
 
 def _find_omissions(bundle: Architecture) -> list[str]:

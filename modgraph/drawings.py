@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.differences import HasArchitecture, architecture_of
+from modgraph.differences import HasArchitecture, to_architecture
 from modgraph.files import refuse_foreign, write_output
 from modgraph.inspect.page.errors import UnknownDrawingSuffix
 from modgraph.inspect.scene import Scene, scene_of
@@ -28,9 +28,9 @@ class Drawing:
 
     def _repr_html_(self) -> str:
         """Render the interactive page in a frame, for a notebook. Raises `ModgraphError` where V8 cannot start."""
-        from modgraph.pages import embed_in_notebook, page_of_architecture
+        from modgraph.pages import embed_in_notebook, write_page_of_architecture
 
-        return embed_in_notebook(page_of_architecture(self.of))
+        return embed_in_notebook(write_page_of_architecture(self.of))
 
     @cached_property
     def scene(self) -> Scene:
@@ -50,12 +50,12 @@ class Drawing:
 
     def _content(self, suffix: str) -> str:
         if suffix == ".html":
-            from modgraph.pages import page_of_architecture
+            from modgraph.pages import write_page_of_architecture
 
-            return page_of_architecture(self.of)
-        from modgraph.inspect.drawing import dot_of, mermaid_of, svg_of
+            return write_page_of_architecture(self.of)
+        from modgraph.inspect.drawing import write_dot, write_mermaid, write_svg
 
-        return {".svg": svg_of, ".dot": dot_of, ".mmd": mermaid_of}[suffix](self.scene)
+        return {".svg": write_svg, ".dot": write_dot, ".mmd": write_mermaid}[suffix](self.scene)
 
 
 def check_drawing(path: str | Path, force: bool) -> None:
@@ -70,7 +70,7 @@ def draw(value: HasArchitecture | str | Path, path: str | Path | None = None, fo
     and `TypeError`."""
     if path is not None:
         check_drawing(path, force)
-    drawing = Drawing(architecture_of(value))
+    drawing = Drawing(to_architecture(value))
     if path is not None:
         drawing.write(path, force)
     return drawing

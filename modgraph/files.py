@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import IO
 
 from modgraph_runtime import files
+from modgraph_runtime.files import explain_error as explain_error
 from modgraph_runtime.files import is_partial as is_partial
 from modgraph_runtime.files import open_file, refuse_beyond_memory
-from modgraph_runtime.files import reason_of as reason_of
 from modgraph_runtime.integrity import Keys, is_foreign
 
 from modgraph.diagnostics import Diagnostic, ModgraphError
@@ -66,7 +66,7 @@ def writing(path: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ModgraphError([CannotWrite(path=str(path), reason=reason_of(error))]) from error
+        raise ModgraphError([CannotWrite(path=str(path), reason=explain_error(error))]) from error
 
 
 @contextmanager

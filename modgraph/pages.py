@@ -9,14 +9,14 @@ from typing import Any
 from modgraph.files import read_file
 from modgraph.inspect.diff import Side, compare_sides
 from modgraph.inspect.diff.architecture_diff import drop_marks
-from modgraph.inspect.diff.html import panes_of
+from modgraph.inspect.diff.html import build_panes
 from modgraph.inspect.page.content import Curve, Curves, Pane, Section
 from modgraph.inspect.page.document import page_of
 from modgraph.inspect.quote import escape_html
 from modgraph.inspect.scene import scene_of
-from modgraph.inspect.trace_sections import growth_section, loads_of, sections_of
+from modgraph.inspect.trace_sections import build_sections, find_loads, growth_section
 from modgraph.store.architecture import Architecture, Kind, read_architecture
-from modgraph.store.growth import growth_of
+from modgraph.store.growth import read_growth
 from modgraph.store.journal import check_logs, read_metrics
 from modgraph.store.run_directory import RunDirectory
 from modgraph.store.stored_trace import read_trace
@@ -24,19 +24,19 @@ from modgraph.store.stored_trace import read_trace
 ABOUT = ("step", "epoch", "split", "task", "phase")  # keys of a record besides metrics
 
 
-def page_of_architecture(architecture: Architecture) -> str:
+def write_page_of_architecture(architecture: Architecture) -> str:
     """Build the page of a spec, a run or a bundle. Raises `ModgraphError` where a run's records are damaged."""
     run, pane = architecture.run, Pane(scene_of(architecture.graph), architecture.source)
     if run is None or architecture.kind is not Kind.RUN:
         return page_of(pane.scene.name, [pane])
     check_logs(run)
-    trace, growth = read_trace(run), growth_of(run)
+    trace, growth = read_trace(run), read_growth(run)
     measured = list(_charts(read_metrics(run)))
     sections = [Section("Training", measured)] if measured else []
     sections += [growth_section(growth)] if growth is not None else []
     if trace is not None:
         pictures = {view: read_file(path) for view, path in trace.pictures.items()}
-        sections += sections_of(trace.content, pictures, trace.stale)
+        sections += build_sections(trace.content, pictures, trace.stale)
     grown = " ".join(f"-s {name}={value}" for name, value in (run.read_record().get("grown") or {}).items())
     notes = [f"the grown model is the spec with {grown}"] if grown else []
     if trace is None and architecture.graph.records():
@@ -44,7 +44,7 @@ def page_of_architecture(architecture: Architecture) -> str:
     if trace is not None and trace.stale:
         notes.append(f"The trace is of an older model; make it anew: modgraph trace {architecture.label}")
     *earlier, now = _panes(architecture, run) or [pane]
-    loads = {} if trace is None else loads_of(trace.content)
+    loads = {} if trace is None else find_loads(trace.content)
     return page_of(architecture.graph.name, [*earlier, replace(now, loads=loads, notes=notes)], sections)
 
 
@@ -55,7 +55,9 @@ def _panes(architecture: Architecture, run: RunDirectory) -> Sequence[Pane]:
     began = read_architecture(run.ir)
     sides = Side(run.ir.name, began.kind, began.graph), Side(architecture.label, architecture.kind, architecture.graph)
     found = drop_marks(compare_sides(*sides, {}, {}))
-    return panes_of(found, (began.source, architecture.source), ("as it began", "as it is now")) if found.diff else ()
+    return (
+        build_panes(found, (began.source, architecture.source), ("as it began", "as it is now")) if found.diff else ()
+    )
 
 
 def embed_in_notebook(page: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source, did_you_mean
 from modgraph.elaboration import Standalone, read_model
-from modgraph.inspect.cost import Cost, Memory, TrainingStep, check_lengths, cost_of
+from modgraph.inspect.cost import Cost, Memory, TrainingStep, check_lengths, compute_cost
 from modgraph.ir import Graph, heading
 from modgraph.recipes.errors import UnknownChoice
 from modgraph.recipes.optimizers import Optimizer
@@ -43,7 +43,7 @@ class Program:
         Raises `ModgraphError` for an axis that the model does not have, or a length that does not fit.
         """
         check_lengths(self.ir, lengths)
-        return cost_of(self.ir, lengths)
+        return compute_cost(self.ir, lengths)
 
     def __repr__(self) -> str:
         source = "" if self.source is None else f" from {self.source.name}"
@@ -72,9 +72,9 @@ class Program:
         Axes of any length have the given ones, or 1. Raises `ModgraphError` for what cannot be read, and `TypeError`
         for anything else.
         """
-        from modgraph.differences import architecture_of, differences
+        from modgraph.differences import differences, to_architecture
 
-        return differences(self.architecture(), architecture_of(other), lengths)
+        return differences(self.architecture(), to_architecture(other), lengths)
 
     def visualize(self, path: str | Path | None = None, force: bool = False) -> Drawing:
         """The graph as a drawing, which a notebook shows; with a path written there: a page to explore (`.html`), a

@@ -21,7 +21,7 @@ def is_router(name: str) -> bool:
     return name in definitions() or find_router(name) is not None
 
 
-def router_names() -> list[str]:
+def list_router_names() -> list[str]:
     """List the names of all kinds of routers."""
     return sorted({*Router.registry, *definitions()})
 
@@ -62,7 +62,7 @@ def suggest_router(name: str, here: Iterable[str]) -> str:
     match = closest(name, list(here))
     if match is not None:
         return f'did you mean "{match}"?'
-    return _other_word(name, _routers()) or did_you_mean(name, router_names(), "routers are: {known}")
+    return _other_word(name, _routers()) or did_you_mean(name, list_router_names(), "routers are: {known}")
 
 
 def suggest_synonym(name: str) -> str | None:

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import modgraph
-from modgraph.backends.torch.source import source_of
+from modgraph.backends.torch.source import write_source
 from modgraph.backends.torch.source.vendored import module
 from modgraph.cli import main
 from modgraph.declare import Registry, load_extensions
@@ -149,7 +149,7 @@ def test_a_source_holds_the_layers_of_a_package_if_they_need_only_torch(install:
     model = modgraph.loads(SPEC).build(seed=1)
     names: dict[str, Any] = {"__name__": "model"}
     sys.modules["model"] = ModuleType("model")
-    source = source_of(model)
+    source = write_source(model)
     exec(source, names)
     other = names["M"]()
     other.load_state_dict(model.state_dict())
@@ -163,7 +163,7 @@ def test_a_source_holds_the_layers_of_a_package_if_they_need_only_torch(install:
     with pytest.raises(
         modgraph.ModgraphError, match=r"my_package\.nn cannot be part of a standalone file: it needs numpy"
     ):
-        source_of(model)
+        write_source(model)
 
 
 ELSEWHERE = """y = x @ self.weight.T

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from modgraph.differences import HasArchitecture, architecture_of, differences
+from modgraph.differences import HasArchitecture, differences, to_architecture
 from modgraph.drawings import Drawing, draw
 from modgraph.inspect.diff import Comparison
 
@@ -17,7 +17,7 @@ def diff(before: Holder, after: Holder, **lengths: int) -> Comparison:
     Each is a `Program`, a `Run`, or the path of a spec, a run, a checkpoint, a graph or a bundle. Axes of any length
     have the given ones, or 1. Raises `ModgraphError` for what cannot be read, and `TypeError` for anything else.
     """
-    return differences(architecture_of(before), architecture_of(after), lengths)
+    return differences(to_architecture(before), to_architecture(after), lengths)
 
 
 def visualize(architecture: Holder, path: str | Path | None = None, force: bool = False) -> Drawing:

@@ -109,11 +109,12 @@ class Run(StoredRun):
 
         data, tests = self.test_data(), dict[str, Test]()
         if int8:
-            from modgraph.training.bundle_metrics import metrics_of_outputs
+            from modgraph.training.bundle_metrics import compute_metrics_of_outputs
 
             splits = {split: arrays.read(slice(None)) for split, arrays in data.items()}
             measure = {
-                split: partial(metrics_of_outputs, graph=self.graph, rows=rows) for split, rows in splits.items()
+                split: partial(compute_metrics_of_outputs, graph=self.graph, rows=rows)
+                for split, rows in splits.items()
             }
             tests = {split: Test(rows, measure[split]) for split, rows in splits.items()}
         first: Arrays | None = next(iter(data.values()), None)
@@ -156,9 +157,9 @@ class Run(StoredRun):
         Axes of any length have the given ones, or 1. Raises `ModgraphError` for what cannot be read, and `TypeError`
         for anything else.
         """
-        from modgraph.differences import architecture_of, differences
+        from modgraph.differences import differences, to_architecture
 
-        return differences(self.architecture(), architecture_of(other), lengths)
+        return differences(self.architecture(), to_architecture(other), lengths)
 
     def visualize(self, path: str | Path | None = None, force: bool = False) -> Drawing:
         """The graph with what was measured and traced, as a drawing that a notebook shows; with a path written there

@@ -11,11 +11,11 @@ import torch
 from modgraph_runtime.files import refuse_beyond_memory
 from torch import Tensor
 
-from modgraph.backends.torch import Model, generator_for
+from modgraph.backends.torch import Model, make_generator
 from modgraph.elaboration.sparsity import find_choice_end, find_support
-from modgraph.inspect.cost import cost_of
+from modgraph.inspect.cost import compute_cost
 from modgraph.ir import Graph, OpNode, RouteNode, longest
-from modgraph.passes import INFERENCE, apply_passes, choices, images, routes_by_path
+from modgraph.passes import INFERENCE, apply_passes, choices, images, list_routes_by_path
 from modgraph.types import TensorType
 
 BATCH = 2
@@ -26,7 +26,7 @@ MANY = 4  # so many routes with equal facts share a line
 
 def compile_report(graph: Graph, model: Model) -> str:
     """Run one random batch through a model, and describe it in a few lines."""
-    cost = cost_of(graph)
+    cost = compute_cost(graph)
     numbers = [_count_numbers(type_) for part in graph.parts() for node in part.graph for type_ in node.types]
     inputs = sum(map(_count_numbers, graph.input_types.values()))
     refuse_beyond_memory(NUMBER * BATCH * max(inputs, *numbers))
@@ -73,7 +73,7 @@ def _routes(graph: Graph) -> list[str]:
     """Find the lowering of each route, and that in a bundle if it differs."""
     here, exported = choices(graph), choices(apply_passes(graph, INFERENCE))
     facts, others, about = dict[str, str](), dict[str, str](), dict[str, str]()
-    for name, (part, route) in routes_by_path(graph).items():
+    for name, (part, route) in list_routes_by_path(graph).items():
         uses, lowering = part.graph.uses(route.name), here[name]
         about[name] = f" ({uses['pool']} by {uses['router']})"
         more = _explain_dense(part.graph, route) + _explain_ungrouped(part.graph, route)
@@ -120,7 +120,7 @@ def random_batch(model: Model, size: int = BATCH) -> dict[str, Tensor]:
 
 def random_values(type_: TensorType, size: int, lengths: Mapping[str, int], *seed: str | int) -> Tensor:
     """Make random values of a type; a function of seed and shape. Lengths range from zero to full."""
-    generator = generator_for(*seed)
+    generator = make_generator(*seed)
     shape = [size, *(lengths[axis.name] if axis.size is None else axis.size for axis in type_.shape)]
     if type_.dtype == "length":
         return torch.randint(lengths[type_.of] + 1, shape, generator=generator)

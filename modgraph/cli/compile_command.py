@@ -20,7 +20,7 @@ from modgraph.log import log
 from modgraph.passes import NoSuchLowering
 from modgraph.program import load
 from modgraph.routers import MASKED
-from modgraph.store.architecture import Kind, kind_of
+from modgraph.store.architecture import Kind, find_kind
 from modgraph.store.errors import SetOfStored
 from modgraph.version import VERSION
 
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     suffix, path = Path(options.output or "").suffix, options.output
     if path is not None and suffix not in (".onnx", ".json", ".py"):
         raise ModgraphError([UnknownSuffix(path=path)])
-    from_run = kind_of(options.spec) is Kind.RUN
+    from_run = find_kind(options.spec) is Kind.RUN
     if suffix == ".onnx":
         refuse_foreign(*files_of_bundle(path), force=options.force, keys=MANIFEST_KEYS)
     elif path is not None:

@@ -12,8 +12,8 @@ from typing import Any
 from modgraph.cli.common import ARCHITECTURE, add_options, is_count, open_architecture, read_lengths, read_overrides
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.files import exists
-from modgraph.inspect.cost import TrainingStep, axes_of_any_length, check_lengths, cost_of
-from modgraph.inspect.cost_text import count_lines, fits_line, heading_lines, memory_lines
+from modgraph.inspect.cost import TrainingStep, check_lengths, compute_cost, list_axes_of_any_length
+from modgraph.inspect.cost_text import count_lines, fits_line, format_heading, format_memory
 from modgraph.recipes.optimizers import Optimizer
 from modgraph.store.architecture import Architecture, Kind
 from modgraph.training.sections import read_parameters, read_train
@@ -64,8 +64,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     found, asked = open_architecture(options.spec, options), read_lengths(options.length)
     check_lengths(found.graph, asked)
-    lengths = dict.fromkeys(axes_of_any_length(found.graph), 1) | asked
-    cost = cost_of(found.graph, lengths)
+    lengths = dict.fromkeys(list_axes_of_any_length(found.graph), 1) | asked
+    cost = compute_cost(found.graph, lengths)
     memory, lines = dict[str, Any](), list[str]()
     if options.memory or (options.batch, options.fits, options.optimizer) != (None, None, None):
         memory, lines = _measure_step(found, options, lengths)
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     parameters: Mapping[str, Any] = read_overrides(options.set) if found.kind is Kind.SPEC else found.graph.parameters
     if found.run is not None:
         parameters = read_parameters(found.run.recipe)
-    heading = heading_lines(f"{found.graph.name}, from {origin}", parameters, lengths, asked)
+    heading = format_heading(f"{found.graph.name}, from {origin}", parameters, lengths, asked)
     print("\n".join([*heading, *count_lines(cost, None if options.all else found.graph), *lines]))
     return 0
 
@@ -105,7 +105,7 @@ def _measure_step(
             raise ModgraphError([BadBatch(given=options.batch)])
         train, batch = replace(train, by=None), int(options.batch)
     size = None if options.fits is None else _bytes(options.fits)
-    from modgraph.backends.torch.step_memory import largest_batch, memory_of
+    from modgraph.backends.torch.step_memory import find_largest_batch, memory_of
 
     def step(batch: int) -> TrainingStep:
         work = train.optimizer.numbers_per_weight
@@ -116,10 +116,10 @@ def _measure_step(
     facts = [f"a batch of {batch:,}" + (f" (of each {train.by}: give all of them by --batch)" if train.by else "")]
     facts += [train.optimizer.name, train.precision]
     facts += [f"{train.algorithm.name} that tries {tried:,} at once"] if tried else []
-    lines = ["", *memory_lines(memory, [*facts, *where])]
+    lines = ["", *format_memory(memory, [*facts, *where])]
     if size is None:
         return {"memory": asdict(memory)}, lines
-    largest = largest_batch(found.graph, step, lengths, size)
+    largest = find_largest_batch(found.graph, step, lengths, size)
     fits = {"bytes": size, "batch": largest}
     return {"memory": {**asdict(memory), "fits": fits}}, [*lines, fits_line(size, largest)]
 

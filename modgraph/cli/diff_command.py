@@ -14,7 +14,7 @@ from modgraph.diagnostics import Diagnostic, ModgraphError, Report, render_all
 from modgraph.differences import differences
 from modgraph.files import refuse_foreign, write_output
 from modgraph.inspect.diff import as_json, text_of
-from modgraph.store.architecture import Kind, kind_of, read_architecture
+from modgraph.store.architecture import Kind, find_kind, read_architecture
 from modgraph.store.records import json_text
 from modgraph.syntax import read
 
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     if options.html:
         refuse_foreign(options.html, force=options.force)
     common, paths = read_overrides(options.set), (options.before, options.after)
-    specs = [kind_of(path) is Kind.SPEC for path in paths]
+    specs = [find_kind(path) is Kind.SPEC for path in paths]
     own = [read_overrides(options.set_before), read_overrides(options.set_after)]
     own = [{**(common if spec or not any(specs) else {}), **given} for spec, given in zip(specs, own, strict=True)]
     before, after = (read_architecture(path, given) for path, given in zip(paths, own, strict=True))
@@ -70,9 +70,9 @@ def run(options: argparse.Namespace) -> int:
         warn(each)
     found = differences(before, after, read_lengths(options.length))
     if options.html:
-        from modgraph.inspect.diff.html import html_of
+        from modgraph.inspect.diff.html import write_html
 
-        write_output(options.html, html_of(found, (before.source, after.source)).encode(), options.force)
+        write_output(options.html, write_html(found, (before.source, after.source)).encode(), options.force)
     print(json_text(as_json(found), indent=2) if options.json else text_of(found, _has_colours()))
     return DIFFERENT if found.is_different else SAME
 

@@ -22,9 +22,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from modgraph.training.evaluate import evaluate
-    from modgraph.training.stored_run import data_overrides, load_run
+    from modgraph.training.stored_run import load_run, select_data_overrides
 
-    run = load_run(options.run_directory, **data_overrides(read_overrides(options.set)))
+    run = load_run(options.run_directory, **select_data_overrides(read_overrides(options.set)))
     found = evaluate(run, options.bundle, options.detail, check=not options.unchecked)
     for note in found.notes:
         log.info(f"note: {note}")

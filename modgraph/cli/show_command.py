@@ -8,7 +8,7 @@ import json
 from modgraph.cli.common import ARCHITECTURE, add_options, open_architecture
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.ir import to_json
-from modgraph.passes import PIPELINES, apply_passes, up_to
+from modgraph.passes import PIPELINES, apply_passes, cut_pipeline
 
 
 class UnknownPass(Diagnostic, code="MG150"):
@@ -36,7 +36,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     try:
-        passes = () if options.after is None else up_to(options.after)
+        passes = () if options.after is None else cut_pipeline(options.after)
     except KeyError as error:
         suggestion = did_you_mean(options.after, _names(), f"the passes are: {', '.join(_names())}")
         raise ModgraphError([UnknownPass(name=options.after, suggestion=suggestion)]) from error

@@ -44,7 +44,7 @@ def message_of(error: Exception) -> Diagnostic | None:
     """The message of a failure that the surroundings of a command caused; None for any other."""
     from modgraph_runtime.files import format_bytes, free_memory
 
-    from modgraph.files import reason_of
+    from modgraph.files import explain_error
 
     allocator = isinstance(error, RuntimeError) and any(words in str(error).lower() for words in OF_ALLOCATORS)
     if isinstance(error, MemoryError) or allocator:
@@ -55,9 +55,9 @@ def message_of(error: Exception) -> Diagnostic | None:
             reason=f": {format_bytes(int(asked[1]))} are needed at once, and {format_bytes(free)} are free"
         )
     if isinstance(error, OSError) and error.errno == errno.ENOMEM:
-        return OutOfMemory(reason=f": {reason_of(error)}")
+        return OutOfMemory(reason=f": {explain_error(error)}")
     if isinstance(error, OSError):
-        return SystemRefuses(what="" if error.filename is None else f' "{error.filename}"', reason=reason_of(error))
+        return SystemRefuses(what="" if error.filename is None else f' "{error.filename}"', reason=explain_error(error))
     return None
 
 

@@ -18,7 +18,7 @@ from modgraph.files import CannotWrite, refuse_foreign, write_output
 from modgraph.log import log
 from modgraph.store.records import json_text
 from modgraph.trace.errors import NoData, NotAPicture, NotForThisTrace, NotKept, UnknownTraceSuffix
-from modgraph.trace.views import EXAMPLES, VIEWS, draw, pictures_of
+from modgraph.trace.views import EXAMPLES, VIEWS, draw, render_pictures
 
 if TYPE_CHECKING:
     from modgraph.store.run_directory import RunDirectory
@@ -76,14 +76,14 @@ def run(options: argparse.Namespace) -> int:
         require("pictures", "a picture of a trace", "write numbers: -o trace.npz")
     if any(_suffix(path) == PAGE for path in files):
         require("visualize", "a page of a trace")
-    from modgraph.store.architecture import Kind, kind_of
+    from modgraph.store.architecture import Kind, find_kind
 
-    trace_it = _trace_bundle if kind_of(options.path) is Kind.BUNDLE else _trace_run
+    trace_it = _trace_bundle if find_kind(options.path) is Kind.BUNDLE else _trace_run
     trace, kept_by = trace_it(options, max(LEAST_MEASURED, options.examples))
     trace = trace if options.steps is None else replace(trace, steps=options.steps)
     from modgraph.trace.summary import as_json, as_table
 
-    summary, pictures = as_json(trace), cache(partial(pictures_of, trace))
+    summary, pictures = as_json(trace), cache(partial(render_pictures, trace))
     for path in files:
         match _suffix(path):
             case ".json":
@@ -109,13 +109,13 @@ def _page(path: str, summary: dict[str, Any], pictures: Callable[[], dict[str, b
     from modgraph.inspect.page.content import Pane
     from modgraph.inspect.page.document import page_of
     from modgraph.inspect.scene import scene_of
-    from modgraph.inspect.trace_sections import growth_section, loads_of, sections_of
+    from modgraph.inspect.trace_sections import build_sections, find_loads, growth_section
     from modgraph.store.architecture import read_architecture
 
     found = read_architecture(path)
-    pane = Pane(scene_of(found.graph), found.source, loads=loads_of(summary))
+    pane = Pane(scene_of(found.graph), found.source, loads=find_loads(summary))
     grown = [growth_section(summary["growth"])] if summary["growth"] is not None else []
-    return page_of(f"{found.graph.name}: trace", [pane], [*sections_of(summary, pictures()), *grown])
+    return page_of(f"{found.graph.name}: trace", [pane], [*build_sections(summary, pictures()), *grown])
 
 
 def _keep(run: RunDirectory, summary: dict[str, Any], pictures: Callable[[], dict[str, bytes]], force: bool) -> None:
@@ -143,13 +143,13 @@ def _trace_run(options: argparse.Namespace, examples: int) -> tuple[Trace, RunDi
     """The trace of a run, and the run if it is to keep the trace: one of all routes, on the run's own data."""
     from modgraph.trace.trace_run import trace_run
     from modgraph.training.run import threads
-    from modgraph.training.stored_run import data_overrides, load_run
+    from modgraph.training.stored_run import load_run, select_data_overrides
 
     for option, value in (("--recipe", options.recipe), ("--input", options.input)):
         if value is not None:
             instead = "other data of its kind: -s data.test=FILE"
             raise ModgraphError([NotForThisTrace(option=option, what="a run, which has its data", instead=instead)])
-    run = load_run(options.path, **data_overrides(read_overrides(options.set)))
+    run = load_run(options.path, **select_data_overrides(read_overrides(options.set)))
     refuse_foreign(run.directory.trace, force=options.force, keys=SUMMARY_KEYS)
     with threads(run.recipe.train.threads):
         trace = trace_run(run, options.split, options.route, examples)

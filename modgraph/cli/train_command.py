@@ -60,13 +60,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _describe_interrupt(folder: Path) -> str:
     """What an interrupted training has kept, and the command that goes on."""
-    from modgraph.store.checkpoint_record import newest_record
+    from modgraph.store.checkpoint_record import read_newest_record
     from modgraph.store.run_directory import STARTING, RunDirectory
 
     run = RunDirectory(folder)
     try:
         is_begun = run.record.exists() and run.read_record()["status"] != STARTING
-        kept = newest_record(run.checkpoints, run.origin(), best=False) if is_begun else None
+        kept = read_newest_record(run.checkpoints, run.origin(), best=False) if is_begun else None
     except ModgraphError:
         is_begun, kept = False, None
     if not is_begun:

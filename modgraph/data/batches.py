@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from modgraph.backends.torch import generator_for
+from modgraph.backends.torch import make_generator
 from modgraph.data.declaration import Arrays
 from modgraph.data.errors import UnknownGrouping
 from modgraph.diagnostics import ModgraphError, did_you_mean
@@ -43,7 +43,7 @@ def batches(arrays: Arrays, part: int = 0, parts: int = 1) -> Iterator[tuple[sli
         yield indices, batch_of(arrays, indices)
 
 
-def indices_by_group(arrays: Arrays, by: str | None) -> list[NDArray[np.int64]]:
+def list_indices_by_group(arrays: Arrays, by: str | None) -> list[NDArray[np.int64]]:
     """Return the indices of each group's examples; one group of all without a grouping. Raises `ModgraphError`."""
     if by is None:
         return [np.arange(len(arrays))]
@@ -72,7 +72,7 @@ class RandomOrder:
         bucket: int | None = None,
     ) -> None:
         """Raises `ModgraphError` where the grouping does not exist, or a bucket has no lengths."""
-        self.groups = [torch.from_numpy(indices) for indices in indices_by_group(arrays, by)]
+        self.groups = [torch.from_numpy(indices) for indices in list_indices_by_group(arrays, by)]
         self.batch, self.use, self.bucket = batch, use, bucket
         self.one_pass = by is None and steps is None
         self.steps = steps or math.ceil(len(arrays) / (batch * len(self.groups)))
@@ -82,14 +82,14 @@ class RandomOrder:
         """Yield the indices of each step of an epoch, from step `since` on, sampled as they are needed."""
         number, done = divmod(since, self.bucket or 1)
         groups = enumerate(self.groups)  # each has a generator of its own, so that no group samples ahead of others
-        generators = [(group, generator_for(seed, self.use, epoch, *([at] if at else []))) for at, group in groups]
+        generators = [(group, make_generator(seed, self.use, epoch, *([at] if at else []))) for at, group in groups]
         columns = [self._stream(group, generator, since - done) for group, generator in generators]
         sampled = zip(*columns, strict=True)
         if self.bucket is None:
             yield from map(torch.cat, sampled)
             return
         while together := list(itertools.islice(sampled, self.bucket)):
-            generator = generator_for(seed, f"{self.use} in a bucket", epoch, number)
+            generator = make_generator(seed, f"{self.use} in a bucket", epoch, number)
             yield from self._bucket_by_length(together, generator)[done:]
             number, done = number + 1, 0
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, Scale, check_splits
 from modgraph.data.files import reading
-from modgraph.data.images import StoredImages, describe_images, shape_of_images
+from modgraph.data.images import StoredImages, describe_images, find_shape_of_images
 from modgraph.declare import setting
 from modgraph.files import read_file
 from modgraph.ir import Graph
@@ -116,7 +116,7 @@ class Cifar100(DataSet, name="cifar100"):
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         import numpy as np
 
-        shape, at = shape_of_images(graph, channels=3), ("coarse", "fine").index(self.labels)
+        shape, at = find_shape_of_images(graph, channels=3), ("coarse", "fine").index(self.labels)
         splits = {}
         for split, limit in ((TRAIN, self.limit), ("test", self.test_limit)):
             records = CIFAR100.read_all(self.folder, f"{split}.bin")[:limit]

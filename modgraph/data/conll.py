@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from modgraph.data.conll_file import NONE, Tokens, is_universal, read_tokens, unknown_column
+from modgraph.data.conll_file import NONE, Tokens, explain_unknown_column, is_universal, read_tokens
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, check_splits
 from modgraph.data.errors import bad_file, does_not_fit
 from modgraph.data.files import cut_off, spread
 from modgraph.data.vocabulary import Tagging, Vocabulary, describe_words
 from modgraph.declare import setting
-from modgraph.ir import Graph, length_name
+from modgraph.ir import Graph, name_length
 from modgraph.types.axis import DType
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Conll(DataSet, name="conll"):
         kinds = {is_universal(each) for each in paths}
         if len(kinds) > 1:
             return "has files in CoNLL-U and others"
-        wrong = (unknown_column(column, kinds == {True}) for column in self._columns().values())
+        wrong = (explain_unknown_column(column, kinds == {True}) for column in self._columns().values())
         return next((f"has a target that {each}" for each in wrong if each is not None), None)
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
@@ -79,7 +79,7 @@ class Conll(DataSet, name="conll"):
             given = type_ or "nothing of that name"
             reason = f'sentences give "{WORDS}", token[time, vocabulary]; the spec has {given}'
             raise does_not_fit(reason, "declare: input words: token[time, 10000], its axis of any length")
-        length, train = length_name(graph, type_.padded[0]), sentences[TRAIN]
+        length, train = name_length(graph, type_.padded[0]), sentences[TRAIN]
         sentences[TRAIN] = train[spread(len(train), self.limit)]
         made = {split: self._arrays(each, tagging, graph, length) for split, each in sentences.items()}
         return check_splits(made, graph)

@@ -54,7 +54,7 @@ def is_universal(path: str) -> bool:
     return path.endswith(".conllu")
 
 
-def unknown_column(column: str, universal: bool) -> str | None:
+def explain_unknown_column(column: str, universal: bool) -> str | None:
     """Return the problem with the name of a column, or None."""
     if not universal:
         numbered = column.isdecimal() and int(column) > 0

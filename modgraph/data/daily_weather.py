@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, check_splits
 from modgraph.data.errors import does_not_fit
-from modgraph.data.files import file_of_extra, read_text, reading
+from modgraph.data.files import find_file_of_extra, read_text, reading
 from modgraph.declare import setting
 from modgraph.diagnostics import did_you_mean
-from modgraph.ir import Graph, length_name
+from modgraph.ir import Graph, name_length
 from modgraph.types import Axis
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class DailyWeather(DataSet, name="daily_weather"):
                 return f"has no feature {name}; {did_you_mean(name, FEATURES)}"
         cuts = [self.test_from] if self.validation_from is None else [self.validation_from, self.test_from]
         for each in cuts:
-            if day_of(each) is None:
+            if parse_day(each) is None:
                 return f"has {each!r}, which is no date, as 2014-01-31"
         if not self.features:
             return "has no features"
@@ -86,7 +86,7 @@ class DailyWeather(DataSet, name="daily_weather"):
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         weather = read_weather(self._path())
         days = self._days(weather)
-        (series, _), targets = series_of(weather, days[TRAIN]), self._targets(graph)
+        (series, _), targets = compute_series(weather, days[TRAIN]), self._targets(graph)
         return check_splits({split: self._windows(series, targets, graph, split, days[split]) for split in days}, graph)
 
     def extras(self) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ class DailyWeather(DataSet, name="daily_weather"):
 
     def description(self) -> dict[str, Any]:
         weather = read_weather(self._path())
-        _, scales = series_of(weather, self._days(weather)[TRAIN])
+        _, scales = compute_series(weather, self._days(weather)[TRAIN])
         numbers = [f"{name} = ({NUMBERS[name]} − {mean:.6g}) / {by:.6g}" for name, (mean, by) in scales.items()]
         how = f"of each day: {', '.join(self.features)}; {', '.join(numbers)}; targets are {self.ahead} days later"
         names = {**{each: each for each in CLASSES}, **(self.targets or {})}
@@ -109,7 +109,7 @@ class DailyWeather(DataSet, name="daily_weather"):
 
     def _days(self, weather: Weather) -> dict[str, range]:
         """Return the day numbers of each split. Raises `ModgraphError` where a split has none."""
-        watched, tested = day_of(self.validation_from or ""), day_of(self.test_from)
+        watched, tested = parse_day(self.validation_from or ""), parse_day(self.test_from)
         firsts = {TRAIN: weather.first, VALIDATION: watched, "test": tested}
         offsets = {split: (first - weather.first).days for split, first in firsts.items() if first is not None}
         stops = [*list(offsets.values())[1:], len(weather)]
@@ -173,10 +173,10 @@ class DailyWeather(DataSet, name="daily_weather"):
             found = found if target in with_days else found[:, -1]
             ones = [1] * (len(graph.target_types[target].shape) + 1 - found.ndim)
             values[target] = found.reshape(*found.shape, *ones)
-        return Arrays({**values, length_name(graph, axis.name): lengths} if axis.is_padded else values)
+        return Arrays({**values, name_length(graph, axis.name): lengths} if axis.is_padded else values)
 
 
-def series_of(weather: Weather, learnt: range) -> tuple[Series, dict[str, tuple[float, float]]]:
+def compute_series(weather: Weather, learnt: range) -> tuple[Series, dict[str, tuple[float, float]]]:
     """Return every series [days], `season` [days, 2], with numbers standardised by (x − mean) / deviation, and the mean
     and deviation of each over the training days."""
     import numpy as np
@@ -212,7 +212,7 @@ class Weather:
 def seattle() -> str:
     """Return the path of the weather of Seattle, 2012 to 2015. Raises `ModgraphError` if its package is missing."""
     path = "vega_datasets/_data/seattle-weather.csv"  # read as a file: importing the package would import pandas
-    return file_of_extra("weather", path, "the weather of Seattle", "name a file: data.file")
+    return find_file_of_extra("weather", path, "the weather of Seattle", "name a file: data.file")
 
 
 def read_weather(path: str) -> Weather:
@@ -232,7 +232,7 @@ def read_weather(path: str) -> Weather:
             if len(cells) != len(head):
                 raise ValueError(f"line {number} has {len(cells)} cells, the first {len(head)}")
             named = dict(zip(head, cells, strict=True))
-            day = day_of(named["date"])
+            day = parse_day(named["date"])
             if day is None:
                 raise ValueError(f'line {number}: "{named["date"]}" is no date')
             if days and day != days[-1] + timedelta(days=1):
@@ -259,7 +259,7 @@ def _number(line: int, name: str, text: str) -> float:
     return value
 
 
-def day_of(text: str) -> date | None:
+def parse_day(text: str) -> date | None:
     """Parse a date such as 2012-01-31 or 2012/01/31; None if it is no date."""
     try:
         return date.fromisoformat(text.replace("/", "-"))

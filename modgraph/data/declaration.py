@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from modgraph.data.errors import DataDoesNotFit, LabelsBeyond, NothingToBucket
-from modgraph.data.padding import clear_padding, padding_in
+from modgraph.data.padding import clear_padding, find_padding_in
 from modgraph.declare import Registry
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, Padding, comparisons, find_ignored_labels, length_name, with_missing_labels
+from modgraph.ir import Graph, Padding, comparisons, find_ignored_labels, name_length, with_missing_labels
 from modgraph.recipes.schema import Named
 from modgraph.types import TensorType
 
@@ -227,7 +227,7 @@ def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
             found.append(DataDoesNotFit(reason=f'array "{name}" of {split} {problem}'))
     if found:
         raise ModgraphError(found)
-    return replace(arrays, values=checked, padded=padding_in(graph, checked))
+    return replace(arrays, values=checked, padded=find_padding_in(graph, checked))
 
 
 def check_splits(splits: Mapping[str, Arrays], graph: Graph) -> dict[str, Arrays]:
@@ -244,7 +244,7 @@ def _way_out(name: str, array: NDArray[Any], graph: Graph, type_: TensorType) ->
     if absent.any():
         if name in {each.target for each in comparisons(graph) if each.may_miss} - with_missing_labels(graph):
             return f"where labels are missing, say that they may be: train.labels: {{{name}: {{missing: true}}}}"
-        if ends := [length_name(graph, axis) for axis in type_.padded]:
+        if ends := [name_length(graph, axis) for axis in type_.padded]:
             return f"if that is behind the end of an example, give its length: the array {' and the array '.join(ends)}"
     return DataDoesNotFit.way_out
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from modgraph.data.declaration import HELD_OUT, TRAIN, Arrays, DataSet, check, check_splits, shuffle
 from modgraph.data.errors import bad_file
 from modgraph.data.fashion_mnist import read_images
-from modgraph.data.files import file_of_extra
-from modgraph.data.images import describe_images, resize, shape_of_images
+from modgraph.data.files import find_file_of_extra
+from modgraph.data.images import describe_images, find_shape_of_images, resize
 from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
@@ -46,7 +46,7 @@ class Digits(DataSet, name="digits"):
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         import numpy as np
 
-        channels, *size = shape_of_images(graph, channels=None)
+        channels, *size = find_shape_of_images(graph, channels=None)
         images, labels = load_digits(size)
         arrays = check(Arrays({"image": images[:, None].repeat(channels, 1), "label": labels}), graph, "the data")
         order = np.random.default_rng((self.seed, 0)).permutation(len(arrays))
@@ -81,7 +81,7 @@ class RotatedDigits(DataSet, name="rotated_digits"):
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         import numpy as np
 
-        images, labels = load_digits(shape_of_images(graph, channels=1)[1:])
+        images, labels = load_digits(find_shape_of_images(graph, channels=1)[1:])
         order = np.random.default_rng((self.seed, 0)).permutation(len(labels))[: self.images]
         images, labels, test_angles, splits = images[order], labels[order], self._list_test_angles(), {}
         for split, angles in ((TRAIN, sorted(set(ANGLES) - test_angles)), (HELD_OUT, sorted(test_angles))):
@@ -140,7 +140,7 @@ class MinMaxDigits(DataSet, name="min_max_digits"):
         kept = round(self.test_fraction * len(labels))
         test = images[order[:kept]], labels[order[:kept]]
         train = images[order[kept:]], labels[order[kept:]]
-        seen, unseen = pairs_of(TRAIN_PAIRS), pairs_of(TEST_PAIRS)
+        seen, unseen = parse_pairs(TRAIN_PAIRS), parse_pairs(TEST_PAIRS)
         composed = {
             TRAIN: self._compose(train, seen, self.train, 1),
             "in_distribution": self._compose(test, seen, self.in_distribution, 2),
@@ -191,7 +191,7 @@ def rotate_images(images: NDArray[np.float32], angle: float) -> NDArray[np.float
     return turned
 
 
-def pairs_of(text: str) -> NDArray[np.int64]:
+def parse_pairs(text: str) -> NDArray[np.int64]:
     """Parse unordered pairs of digits, [P, 2]."""
     import numpy as np
 
@@ -211,5 +211,5 @@ def load_digits(size: Sequence[int]) -> Images:
     import numpy as np
 
     path = "sklearn/datasets/data/digits.csv.gz"  # read as a file: importing the package takes as long as torch
-    rows = np.loadtxt(file_of_extra("digits", path, "scikit-learn's digits"), delimiter=",")
+    rows = np.loadtxt(find_file_of_extra("digits", path, "scikit-learn's digits"), delimiter=",")
     return resize(rows[:, :-1].reshape(-1, 8, 8) / 16, (size[0], size[1])), rows[:, -1].astype(np.int64)

@@ -14,7 +14,7 @@ from modgraph_runtime.files import refuse_beyond_memory
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, check_splits
 from modgraph.data.errors import bad_file
 from modgraph.data.files import reading
-from modgraph.data.images import StoredImages, describe_images, shape_of_images
+from modgraph.data.images import StoredImages, describe_images, find_shape_of_images
 from modgraph.declare import setting
 from modgraph.files import exists, open_file
 from modgraph.ir import Graph
@@ -39,7 +39,7 @@ class FashionMnist(DataSet, name="fashion_mnist"):
     test_limit: int | None = setting(None, min=1, doc="test on so many images only, the first ones")
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
-        shape, splits = shape_of_images(graph, channels=None), {}
+        shape, splits = find_shape_of_images(graph, channels=None), {}
         for split, part, limit in ((TRAIN, "train", self.limit), ("test", "t10k", self.test_limit)):
             files = self._file(f"{part}-images-idx3-ubyte"), self._file(f"{part}-labels-idx1-ubyte")
             pixels, label = read_images(*files, len(CLASSES))

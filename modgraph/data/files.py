@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from modgraph.data.declaration import TRAIN, VALIDATION
 from modgraph.data.errors import BadDataFile, bad_file
 from modgraph.extras import EXTRAS, require
-from modgraph.files import read_file, reason_of
+from modgraph.files import explain_error, read_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +29,7 @@ def reading(path: str, way_out: str = BadDataFile.way_out) -> Iterator[None]:
     try:
         yield
     except UNREADABLE as error:
-        raise bad_file(path, reason_of(error), way_out) from error
+        raise bad_file(path, explain_error(error), way_out) from error
 
 
 def read_data(path: str, way_out: str = BadDataFile.way_out) -> bytes:
@@ -57,7 +57,7 @@ def read_json(path: str, problem: Callable[[Any], str | None], way_out: str) -> 
     return found
 
 
-def file_of_extra(extra: str, path: str, what: str, otherwise: str = "") -> str:
+def find_file_of_extra(extra: str, path: str, what: str, otherwise: str = "") -> str:
     """Return the path of a file of an extra's package. Raises `ModgraphError` if the package is missing."""
     require(extra, what, otherwise)
     [package] = EXTRAS[extra]

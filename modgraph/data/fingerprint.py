@@ -35,7 +35,7 @@ class Fingerprint:
         return cls(len(arrays), whole.hexdigest())
 
 
-def changes_of(before: Fingerprints, now: Fingerprints) -> list[tuple[str, str]]:
+def find_changes(before: Fingerprints, now: Fingerprints) -> list[tuple[str, str]]:
     """Return the change of each split that differs."""
     changes = []
     for split in sorted(before.keys() | now.keys()):
@@ -46,7 +46,7 @@ def changes_of(before: Fingerprints, now: Fingerprints) -> list[tuple[str, str]]
     return changes
 
 
-def way_out_of(data: DataSet) -> str:
+def suggest_way_out(data: DataSet) -> str:
     """Return the help for measuring a run whose data have changed."""
     keys = list_paths(data)
     if not keys:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from modgraph.data.declaration import HELD_OUT, TRAIN, Arrays, DataSet, check_splits, shuffle
 from modgraph.data.errors import BadImageFolder, does_not_fit
-from modgraph.data.images import ImageFiles, describe_images, shape_of_images
+from modgraph.data.images import ImageFiles, describe_images, find_shape_of_images
 from modgraph.declare import setting
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.extras import require
-from modgraph.files import is_not_utf8, reason_of
+from modgraph.files import explain_error, is_not_utf8
 from modgraph.ir import Graph
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class ImagesInFolders(DataSet):
         import numpy as np
 
         require("images", f"the data set {self.name}")
-        shape, domains, made = shape_of_images(graph, channels=3), self._domains(), {}
+        shape, domains, made = find_shape_of_images(graph, channels=3), self._domains(), {}
         classes, target = len(next(iter(domains.values()))), graph.target_types.get("label")
         if target is not None and target.size not in (None, classes) and not target.of:
             reason = f'there are {classes} folders of classes, and the target "label" has {target.size} classes'
@@ -84,7 +84,7 @@ class ImageFolders(ImagesInFolders, name="image_folders"):
     deviation: tuple[float, ...] = setting(DEVIATION, min=1e-6, doc="divides the result")
 
     def _domains(self) -> dict[str, Files]:
-        return folders_of(Path(self.root))
+        return list_folders(Path(self.root))
 
     def _parts(self, domains: dict[str, Files]) -> dict[str, dict[str, Files]]:
         excluded = {self.held_out} if isinstance(self.held_out, str) else set(self.held_out)
@@ -139,7 +139,7 @@ class ClassFolders(ImagesInFolders, name="class_folders"):
         return {TRAIN: {"": learnt}, "test": {"": tested}}
 
 
-def folders_of(root: Path) -> dict[str, Files]:
+def list_folders(root: Path) -> dict[str, Files]:
     """Return the images of each class of each domain, in alphabetical order. Raises `ModgraphError`."""
     domains = {each.name: _files_in(each, DOMAINS) for each in _folders_in(root, "domain", DOMAINS)}
     first, classes = next(iter(domains.items()))
@@ -171,7 +171,7 @@ def _folders_in(path: Path, what: str, layout: Layout) -> list[Path]:
         try:
             is_folder = each.is_dir()
         except OSError as error:
-            raise _fault(layout, each, reason_of(error)) from error
+            raise _fault(layout, each, explain_error(error)) from error
         if not is_folder or each.name.startswith("."):
             continue
         found.append(each)
@@ -191,7 +191,7 @@ def _entries(path: Path, layout: Layout) -> list[Path]:
     try:
         return sorted(path.iterdir())
     except (OSError, ValueError) as error:
-        raise _fault(layout, path, reason_of(error)) from error
+        raise _fault(layout, path, explain_error(error)) from error
 
 
 def _fault(layout: Layout, path: Path, reason: str, way_out: str | None = None) -> ModgraphError:

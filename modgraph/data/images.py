@@ -14,7 +14,7 @@ from modgraph.data.declaration import OnDisk, Scale
 from modgraph.data.errors import bad_file, does_not_fit
 from modgraph.data.files import read_data, reading
 from modgraph.extras import require
-from modgraph.files import open_file, reason_of
+from modgraph.files import explain_error, open_file
 from modgraph.ir import Graph
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ MOST_UNPACKED = 8 * 1032  # the largest ratio of one-bit pixels to bytes of PNG;
 WAY_OUT = "repair the image or take it out of its folder"
 
 
-def shape_of_images(graph: Graph, channels: int | None) -> tuple[int, int, int]:
+def find_shape_of_images(graph: Graph, channels: int | None) -> tuple[int, int, int]:
     """Return channels, height and width of the input `image`. Without `channels`, for grey images: one channel, or
     three equal ones. Raises `ModgraphError` if it cannot hold these images."""
     type_ = graph.input_types.get("image")
@@ -142,6 +142,6 @@ def read_image(path: str, height: int, width: int) -> NDArray[np.float32]:
                 coloured = whole if whole.mode == "RGB" else whole.convert("RGB")
                 small = coloured.resize((width, height), Image.Resampling.BILINEAR)
     except (SyntaxError, Image.DecompressionBombError) as error:  # other exceptions of Pillow
-        raise bad_file(path, reason_of(error), WAY_OUT) from error
+        raise bad_file(path, explain_error(error), WAY_OUT) from error
     colours: NDArray[np.float32] = np.asarray(small, np.float32).transpose(2, 0, 1) / np.float32(255)
     return colours

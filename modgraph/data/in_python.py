@@ -9,7 +9,7 @@ from modgraph.data.declaration import TRAIN, Arrays, DataSet, check
 from modgraph.data.errors import DataNotGiven, UnknownArray, does_not_fit
 from modgraph.declare import format_count
 from modgraph.diagnostics import ModgraphError, did_you_mean
-from modgraph.ir import Graph, length_name
+from modgraph.ir import Graph, name_length
 from modgraph.types import TensorType
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def _lengths(found: Examples, types: Types, graph: Graph, split: str) -> dict[st
         for at, axis in enumerate(types[name].shape):
             if axis.size is None:
                 own = np.array([each.shape[at] for each in values])
-                length = length_name(graph, axis.name)
+                length = name_length(graph, axis.name)
                 if length in lengths and (lengths[length] != own).any():
                     at = int(np.flatnonzero(lengths[length] != own)[0])
                     has = f"{lengths[length][at]} and {own[at]}"

@@ -47,10 +47,10 @@ def _read_for(path: str, graph: Graph) -> Arrays:
 
 def refuse_unknown(path: str, known: set[str]) -> None:
     """Raises `ModgraphError` where a file lacks a known array and has an unknown one, which may be misspelt."""
-    from modgraph_runtime.arrays import array_names
+    from modgraph_runtime.arrays import list_array_names
 
     with _reading(path):
-        found = array_names(path)
+        found = list_array_names(path)
     left = sorted(known - {*found})
     unknown = [name for name in found if name not in known]
     if left and unknown:  # where nothing is missing, nothing is misspelt: specs share files

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from modgraph.ir import Graph, Padding, padding_of
+from modgraph.ir import Graph, Padding, list_padding
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     Values = Mapping[str, NDArray[Any]]
 
 
-def padding_in(graph: Graph, values: Values) -> dict[str, Padding]:
+def find_padding_in(graph: Graph, values: Values) -> dict[str, Padding]:
     """Return the padded axes of each array of a spec's inputs and targets whose lengths are given."""
     types = {**graph.input_types, **graph.target_types}
-    axes = {name: padding_of(graph, type_) for name, type_ in types.items() if name in values}
+    axes = {name: list_padding(graph, type_) for name, type_ in types.items() if name in values}
     known = {name: tuple((at, length) for at, length in each if length in values) for name, each in axes.items()}
     return {name: each for name, each in known.items() if each}
 
@@ -27,7 +27,7 @@ def clear_padding(values: Values, graph: Graph, ignored: Mapping[str, int]) -> d
     from modgraph_runtime.ports import find_unpadded
 
     types, found = {**graph.input_types, **graph.target_types}, dict(values)
-    for name, padding in padding_in(graph, values).items():
+    for name, padding in find_padding_in(graph, values).items():
         array, type_ = values[name], types[name]
         if not all(at < array.ndim and values[length].shape == array.shape[:1] for at, length in padding):
             continue  # the check of shapes says why

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, check_splits
 from modgraph.data.errors import VocabularyDoesNotFit, bad_file, does_not_fit
-from modgraph.data.files import cut_off, file_of_extra, read_text, spread
+from modgraph.data.files import cut_off, find_file_of_extra, read_text, spread
 from modgraph.data.vocabulary import Vocabulary, describe_words
 from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, length_name
+from modgraph.ir import Graph, name_length
 from modgraph.types import TensorType
 
 if TYPE_CHECKING:
@@ -35,11 +35,11 @@ def words_of_file(path: str) -> Words:
 
 
 @cache
-def king_james() -> Words:
+def read_king_james() -> Words:
     """Read the King James Bible, in lower case, signs apart from words, `<eos>` at the end of each verse. Raises
     `ModgraphError` if its package is missing."""
     path = "bible/data/kjv.jsonl"  # the package's own reader needs pkg_resources, which setuptools no longer brings
-    path = file_of_extra("texts", path, "the King James Bible", "name files: data.train")
+    path = find_file_of_extra("texts", path, "the King James Bible", "name files: data.train")
     verses = [json.loads(line)["text"].lower() for line in read_text(path).splitlines()]
     return tuple(word for verse in verses for word in (*WORD_OR_SIGN.findall(verse), END))
 
@@ -98,7 +98,7 @@ class Text(DataSet, name="text"):
     def _texts(self) -> dict[str, Words]:
         """Return the words of each split. A split without a file is the end of the training text. Raises
         `ModgraphError`."""
-        whole = words_of_file(self.train) if self.train else king_james()
+        whole = words_of_file(self.train) if self.train else read_king_james()
         texts = cut_off(self, whole, words_of_file)
         for name, words in texts.items():
             if len(words) < 2 and (words or name != VALIDATION):
@@ -133,7 +133,7 @@ class Text(DataSet, name="text"):
         arrays, axes = {"words": words, "next": following}, graph.input_types["words"].padded
         if not axes:
             return Arrays(arrays).take(np.flatnonzero(lengths == length))
-        return Arrays({**arrays, length_name(graph, axes[0]): lengths})
+        return Arrays({**arrays, name_length(graph, axes[0]): lengths})
 
 
 def _size_of(type_: TensorType | None, name: str, dtype: str) -> int:

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, Self
 
 from modgraph.declare.words import format_briefly, format_value
-from modgraph.types import Misfit, TensorType, format_shape, is_path, word_problem
+from modgraph.types import Misfit, TensorType, explain_word_problem, format_shape, is_path
 
 MISSING = dataclasses.MISSING
 LIMITS = {"min": ("at least", operator.lt), "max": ("at most", operator.gt), "below": ("below", operator.ge)}
@@ -82,7 +82,7 @@ class Setting:
             if choices and value not in choices:
                 return f"must be one of {', '.join(map(format_value, choices))}, not {format_briefly(value)}"
             is_name = not self.names_axis or not value or is_path(value)
-            return None if is_name else f"{word_problem(value)}, not {format_briefly(value)}"
+            return None if is_name else f"{explain_word_problem(value)}, not {format_briefly(value)}"
         if isinstance(value, float) and not math.isfinite(value):
             return f"must be a finite number, not {value}"
         for words, is_outside, limit in ((*LIMITS[each], bounds.get(each)) for each in LIMITS):

@@ -13,7 +13,7 @@ from modgraph.elaboration.context import CALL
 from modgraph.elaboration.elaborator import Elaborator, locate_fault
 from modgraph.elaboration.entities import POISON, Entity, OpUse, Poison, WithAxis, describe, is_callable, is_router_name
 from modgraph.syntax import ast
-from modgraph.types import is_word, word_like, word_problem
+from modgraph.types import explain_word_problem, is_word, word_like
 
 APPLICABLE = ast.Name | ast.Call | ast.Pipeline | ast.Index  # expressions that may evaluate to a callable
 INITIALIZERS = {"zeros": 0, "ones": 0, "constant": 1, "normal": 1, "uniform": 1}
@@ -213,7 +213,9 @@ def read_label(argument: CallArgument, elaborator: Elaborator) -> str | Poison:
     value = argument.value
     if isinstance(value, Poison) or (isinstance(value, str) and is_word(value)):
         return value
-    problem = word_problem(value) if isinstance(value, str) else "must be a word of letters, digits and underscores"
+    problem = (
+        explain_word_problem(value) if isinstance(value, str) else "must be a word of letters, digits and underscores"
+    )
     word = word_like(value) if isinstance(value, str) else ""
     meaning = "the name of this op and its weights" + (f', as in name="{word}"' if word else "")
     facts: Any = {"callee": "an op", "name": "name", "problem": problem, "meaning": meaning}

@@ -16,7 +16,7 @@ from modgraph.elaboration.nodes import add_node, adopt_node, find_node
 from modgraph.elaboration.router_text import inline_router
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.sparsity import Support, compute_choice, find_choice_end, find_support
-from modgraph.ir import Graph, InputNode, Node, PoolNode, Region, Result, RouteNode, RouterNode, pool_types
+from modgraph.ir import Graph, InputNode, Node, PoolNode, Region, Result, RouteNode, RouterNode, find_pool_types
 from modgraph.ops.along_axis import Softmax
 from modgraph.ops.compared import Where
 from modgraph.routers import Router
@@ -184,7 +184,7 @@ def _route(
     assert isinstance(router.router, Router)
     try:
         signature = elaborator.context.bind_signature(
-            router.router, tuple(value.type for value in values), pool_types(pool)
+            router.router, tuple(value.type for value in values), find_pool_types(pool)
         )
         shapes = signature.weight_shapes
     except Misfit as misfit:

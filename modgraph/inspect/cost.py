@@ -96,7 +96,7 @@ def natural(name: str) -> list[tuple[int, int | str]]:
     return [(0, int(part)) if part.isdigit() else (1, part) for part in name.replace("/", ".").split(".")]
 
 
-def axes_of_any_length(graph: Graph) -> list[str]:
+def list_axes_of_any_length(graph: Graph) -> list[str]:
     """List the names of the axes that have no size in the spec."""
     types = (type_ for part in graph.parts() for node in part.graph for type_ in node.types)
     return sorted({axis for type_ in types for axis in type_.padded})
@@ -104,14 +104,14 @@ def axes_of_any_length(graph: Graph) -> list[str]:
 
 def check_lengths(graph: Graph, lengths: Mapping[str, int]) -> None:
     """Raise `ModgraphError` for lengths of axes that a graph does not have."""
-    known = axes_of_any_length(graph)
+    known = list_axes_of_any_length(graph)
     unknown = [name for name in lengths if name not in known]
     if unknown:
         listed = "its axes without a number: {known}"
         raise ModgraphError(UnknownAxis(name=name, suggestion=did_you_mean(name, known, listed)) for name in unknown)
 
 
-def cost_of(graph: Graph, lengths: Mapping[str, int] | None = None) -> Cost:
+def compute_cost(graph: Graph, lengths: Mapping[str, int] | None = None) -> Cost:
     """Count what a graph costs. An axis of any length has its length in `lengths`, or 1.
 
     A node is listed under the name of its weights; each prefix of a name has the sum of what is below it.

@@ -12,7 +12,7 @@ from modgraph.declare import format_value
 from modgraph.diagnostics import list_names
 from modgraph.inspect.cost import Cost, Memory
 from modgraph.ir import Graph, PoolNode, RouterNode
-from modgraph.ir.program.outline import definitions_of
+from modgraph.ir.program.outline import number_definitions
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Part:
         return replace(self, cost=self.cost * count, parts=tuple(part.times(count) for part in self.parts))
 
 
-def parts_of(nodes: Mapping[str, Cost], graph: Graph | None = None) -> tuple[Part, ...]:
+def list_parts(nodes: Mapping[str, Cost], graph: Graph | None = None) -> tuple[Part, ...]:
     """The parts that cost anything, as a tree.
 
     With a graph, equal parts are folded, and routers have no parts. `nodes` lists every prefix of a name before the
@@ -57,7 +57,7 @@ def parts_of(nodes: Mapping[str, Cost], graph: Graph | None = None) -> tuple[Par
 
 def _definitions(graph: Graph) -> Iterator[tuple[str, Hashable]]:
     """The definition that equal siblings share, by the path of nodes or weights."""
-    for call, definition in definitions_of(graph).items():
+    for call, definition in number_definitions(graph).items():
         yield from ((call.path, definition), (call.weights, definition))
     pending = [(pool, pool.name) for pool in graph.pools().values()]
     for pool, path in pending:
@@ -101,7 +101,7 @@ UNITS = ("", " K", " M", " G", " T", " P", " E")
 EXACT_BELOW = 10_000
 
 
-def heading_lines(
+def format_heading(
     title: str, parameters: Mapping[str, Any], lengths: Mapping[str, int], asked: Container[str]
 ) -> Iterator[str]:
     """What is counted: the model and its file, the parameters, the lengths of axes of any length; the user gave
@@ -126,7 +126,7 @@ def count_lines(cost: Cost, graph: Graph | None = None) -> list[str]:
         for count, total in ((getattr(part, name), getattr(cost, name)) for name in columns):
             yield f"{readable(count)} {f'{count / total:7.1%}' if total else ''}" if count else ""
 
-    labelled = [*_walk_labels(parts_of(cost.nodes, graph))]
+    labelled = [*_walk_labels(list_parts(cost.nodes, graph))]
     rows = [["", *columns.values()], *([*row(label, part.cost)] for label, part in labelled), [*row("in all", cost)]]
     return [
         f"{cost.parameters:,} parameters, {trained}",
@@ -144,7 +144,7 @@ def _walk_labels(parts: Sequence[Part], depth: int = 0) -> Iterator[tuple[str, P
         yield from _walk_labels(part.parts, depth + 1)
 
 
-def memory_lines(memory: Memory, facts: Sequence[str]) -> list[str]:
+def format_memory(memory: Memory, facts: Sequence[str]) -> list[str]:
     """The memory of a training step by purpose; `facts` say what it was computed with."""
     each = f"{format_bytes(round(memory.activations / memory.batch))} an example" if memory.batch > 1 else ""
     counts = {"weights": memory.weights, "gradients": memory.gradients, "state of the optimizer": memory.optimizer}

@@ -18,7 +18,7 @@ from modgraph.version import VERSION
 Place = tuple[tuple[str, int], ...]  # the repeats that a box stands in, and in which child of each
 
 
-def visible_edges(scene: Scene) -> tuple[Edge, ...]:
+def list_visible_edges(scene: Scene) -> tuple[Edge, ...]:
     """The edges between visible boxes, each once.
 
     An edge from one repetition into the next is left out.
@@ -50,7 +50,7 @@ def _places(box: Box, model: Box, place: Place) -> Iterator[tuple[str, tuple[str
             yield from _places(child, model.children[at], place)
 
 
-def visible_children(box: Box) -> Iterator[Box]:
+def list_visible_children(box: Box) -> Iterator[Box]:
     """The children to draw: the first period of a repeat, none of a route. A repeat of one box is drawn as that box."""
     if box.kind == "repeat" and box.period == 1 and box.children[0].children:
         box = box.children[0]
@@ -72,12 +72,12 @@ FILLS = {"tokenizer": "#e2f4f1", "pool": "#fdf1dc", "router": "#f0e9fb", "route"
 Say = Callable[[Box], str]  # the line of a box that nothing is drawn in, or those around others
 
 
-def dot_of(scene: Scene) -> str:
+def write_dot(scene: Scene) -> str:
     """The text of a `.dot` file."""
 
     def anchor(box: Box) -> str:
         """The node at which an edge to a box ends: the box, or its first leaf."""
-        while children := [*visible_children(box)]:
+        while children := [*list_visible_children(box)]:
             box = children[0]
         return box.id
 
@@ -102,11 +102,11 @@ def dot_of(scene: Scene) -> str:
     lines += ["  compound=true; rankdir=TB; fontname=monospace;"]
     lines += ["  node [shape=box, fontname=monospace, fontsize=10];", "  edge [fontname=monospace, fontsize=8];"]
     lines += [f"  {line}" for box in scene.boxes for line in _nest(box, leaf, group, "}")]
-    lines += [f"  {line_of(edge)}" for edge in visible_edges(scene)]
+    lines += [f"  {line_of(edge)}" for edge in list_visible_edges(scene)]
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def mermaid_of(scene: Scene) -> str:
+def write_mermaid(scene: Scene) -> str:
     """The text of a `.mmd` file."""
     ids = {box.id: f"n{at}" for at, box in enumerate(scene.walk())}
     by_kind: dict[str, list[str]] = {}
@@ -124,7 +124,7 @@ def mermaid_of(scene: Scene) -> str:
 
     lines = [f"%% modgraph {VERSION}", "flowchart TB"]
     lines += [f"  {line}" for box in scene.boxes for line in _nest(box, leaf, group, "end")]
-    for edge in visible_edges(scene):
+    for edge in list_visible_edges(scene):
         label = f"|{quote_mermaid(edge.short)}|" if edge.short else ""
         lines.append(f"  {ids[edge.source]} {'-->' if edge.kind == 'data' else '-.->'}{label} {ids[edge.target]}")
     for kind, fill in FILLS.items():
@@ -134,7 +134,7 @@ def mermaid_of(scene: Scene) -> str:
 
 
 def _nest(box: Box, leaf: Say, group: Say, end: str) -> Iterator[str]:
-    children = [*visible_children(box)]
+    children = [*list_visible_children(box)]
     if not children:
         yield leaf(box)
         return
@@ -147,7 +147,7 @@ def _nest(box: Box, leaf: Say, group: Say, end: str) -> Iterator[str]:
 MARGIN = 4
 
 
-def svg_of(scene: Scene, boxes: int = FIRST_BOXES) -> str:
+def write_svg(scene: Scene, boxes: int = FIRST_BOXES) -> str:
     """The text of an `.svg` file in which about so many boxes are unfolded."""
     picture = render(Pane(scene).as_json(), boxes)
     width, height = (round(picture["laid"][side] + 2 * MARGIN) for side in ("width", "height"))

@@ -58,9 +58,9 @@ def render_picture(scene: Scene) -> str:
     if find_missing("visualize"):
         command = "pip install 'modgraph-compiler[visualize]'"
         return f"<p>no picture: V8, which lays it out, is not installed (<code>{command}</code>)</p>"
-    from modgraph.inspect.drawing import svg_of
+    from modgraph.inspect.drawing import write_svg
 
-    content = svg_of(scene).encode()
+    content = write_svg(scene).encode()
     if len(content) > MOST_OF_PICTURE:
         return "<p>no picture: the graph is too large for a notebook; visualize(PATH) writes a page</p>"
     source = base64.b64encode(content).decode()

@@ -13,7 +13,7 @@ from typing import Any
 from modgraph.declare import MISSING, Declaration, Registered, Registry, Setting, format_value
 from modgraph.diagnostics import Diagnostic, Report, Source, did_you_mean
 from modgraph.elaboration import elaborate
-from modgraph.inspect.cost import cost_of
+from modgraph.inspect.cost import compute_cost
 from modgraph.ops import Op
 from modgraph.routers import Router
 from modgraph.routers.prelude import Written, definitions
@@ -93,7 +93,7 @@ def declaration_page(declaration: type[Declaration]) -> str:
     file = parse(Source("example", f"model example() {{ {declaration.example} }}"), report)
     graph = elaborate(file, {}, report) if file is not None else None
     assert graph is not None, f"the example of {declaration.name} is wrong: {report.errors}"
-    cost = cost_of(graph)
+    cost = compute_cost(graph)
     counts = f"{cost.parameters:,} parameters, {cost.macs:,} MACs per example"
     return "\n".join([*lines, "", f"    example {declaration.example}", f"    costs   {counts}"])
 

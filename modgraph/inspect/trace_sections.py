@@ -17,7 +17,7 @@ MOST_GROUPS = 100
 ACTIVE = "active"
 
 
-def section_of(name: str, route: Route) -> Section:
+def build_section(name: str, route: Route) -> Section:
     """Describe one route: the use of its modules, then their use by group, step and position."""
     pool = route["pool"].rpartition(".")[2]
     modules = [f"{pool}.{module}" for module in range(len(route["load"]))]
@@ -47,11 +47,11 @@ def _use(route: Route, modules: Sequence[str]) -> Iterator[Content]:
 
 
 def _choices(route: Route, modules: Sequence[str]) -> Iterator[Content]:
-    yield from maps_of_groups(route["by"], modules, MOST_GROUPS)
+    yield from make_maps_of_groups(route["by"], modules, MOST_GROUPS)
     if "positions" in route:
         yield from _position_maps(route["positions"], modules)
     if "steps" in route:
-        yield from maps_by_step(route["steps"])
+        yield from make_maps_by_step(route["steps"])
     if "words" in route:
         found = [(name, word) for name, words in zip(modules, route["words"], strict=True) for word in words]
         contexts = [f"{word['before']} [{word['word']}] {word['behind']}".strip() for _, word in found]
@@ -61,7 +61,7 @@ def _choices(route: Route, modules: Sequence[str]) -> Iterator[Content]:
         yield Table(header, rows, "typical words")
 
 
-def maps_of_groups(by: Route, modules: Sequence[str], most: int | None = None) -> Iterator[Heatmap]:
+def make_maps_of_groups(by: Route, modules: Sequence[str], most: int | None = None) -> Iterator[Heatmap]:
     """The share of each module in each group, for the first `most` groups of each grouping."""
     for grouping, shares in by.items():
         groups = list(shares)[:most]
@@ -110,7 +110,7 @@ def epoch_curves(names: Sequence[str], epochs: Shares, title: str) -> Curves:
 # ------------------------------------------------------------ steps of a time axis
 
 
-def maps_by_step(route: Route) -> Iterator[Heatmap]:
+def make_maps_by_step(route: Route) -> Iterator[Heatmap]:
     """Maps of a route by step: its modules, its tokens where they are another pool's modules, and the gates between
     them."""
     steps, modules, tokens = numbers(len(route["examples"])), route["modules"], route["senders"]
@@ -127,7 +127,7 @@ def maps_by_step(route: Route) -> Iterator[Heatmap]:
         yield Heatmap(names, steps, values, f"{title}, of each connection", most)
 
 
-def maps_by_task(trace: Route) -> list[Heatmap]:
+def make_maps_by_task(trace: Route) -> list[Heatmap]:
     """A map of the sub-networks of each task by step, and the share of tasks in each sub-network."""
     rounds = [f" (use {each['round'] + 1})" if each["round"] else "" for each in trace["sub_networks"]]
     names = [f"{each['pool']}.{each['module']}{use}" for each, use in zip(trace["sub_networks"], rounds, strict=True)]
@@ -141,7 +141,7 @@ def maps_by_task(trace: Route) -> list[Heatmap]:
 def _step_section(trace: Route) -> Section:
     longest: list[int] = max(trace["examples"].values(), key=len)
     note = f"For each task, {describe_measure(trace)}; of {', '.join(map(str, longest))} examples, without padding."
-    return Section("Tasks by step", [Text(note), *maps_by_task(trace)])
+    return Section("Tasks by step", [Text(note), *make_maps_by_task(trace)])
 
 
 def describe_measure(use: Route) -> str:
@@ -155,9 +155,9 @@ MOST_BYTES = 6_000_000  # bytes of the pictures in a page; text encoding makes t
 CHARTED = ("groups", "training", "controllers", "steps", "growth")  # views whose numbers sections draw themselves
 
 
-def sections_of(trace: Route, pictures: Mapping[str, bytes] | None = None, stale: bool = False) -> list[Section]:
+def build_sections(trace: Route, pictures: Mapping[str, bytes] | None = None, stale: bool = False) -> list[Section]:
     """The sections of a trace: all routes, each route, co-activation, paths, tasks, and further pictures."""
-    found = [_overview(trace, stale), *(section_of(name, route) for name, route in trace["routes"].items())]
+    found = [_overview(trace, stale), *(build_section(name, route) for name, route in trace["routes"].items())]
     if trace.get("coactivation"):
         note = "How often a token's module at one route (rows) goes with its module at another (columns). Mutual "
         note += "information is normalised: 1 where each follows from the other, 0 where neither tells of the other."
@@ -186,7 +186,7 @@ def sections_of(trace: Route, pictures: Mapping[str, bytes] | None = None, stale
     return [*found, _pictures(pngs)] if pngs else found
 
 
-def loads_of(trace: Route) -> dict[str, list[float]]:
+def find_loads(trace: Route) -> dict[str, list[float]]:
     """The load of each module on every route, by the route's node."""
     return {route.get("node", name): route["rounds"][-1]["use"] for name, route in trace["routes"].items()}
 
@@ -258,7 +258,7 @@ def growth_map(growth: Mapping[str, Any]) -> Heatmap:
 def _detections(pools: Mapping[str, Any]) -> Iterator[Content]:
     """The novelty of each batch at detection, scan after scan, with its threshold."""
     for name, pool in pools.items():
-        curves, bounds, begins = novelty_of(pool["detections"])
+        curves, bounds, begins = make_novelty_curves(pool["detections"])
         if not curves:
             continue
         if pool["threshold"] is not None:
@@ -268,7 +268,7 @@ def _detections(pools: Mapping[str, Any]) -> Iterator[Content]:
         yield Curves(curves, f"{name}: novelty at detection", f"batch of all looks ({tasks})")
 
 
-def novelty_of(scans: Sequence[Mapping[str, Any]]) -> tuple[list[Curve], list[int], dict[str, int]]:
+def make_novelty_curves(scans: Sequence[Mapping[str, Any]]) -> tuple[list[Curve], list[int], dict[str, int]]:
     """Make a curve for each module over the batches of all scans, with gaps between scans; also return the ends of
     scans and the starts of tasks."""
     lines: dict[str, list[tuple[float, float]]] = {}

@@ -7,8 +7,14 @@ from modgraph.ir.analysis.comparisons import (
     find_loss_targets,
     with_missing_labels,
 )
-from modgraph.ir.analysis.learnt import find_moved_states, learnt_weights, module_axes, weights_behind, with_losses
-from modgraph.ir.analysis.reach import Needed, decisions_by_result, find_dependencies, paths_from_targets
+from modgraph.ir.analysis.learnt import (
+    find_learnt_weights,
+    find_module_axes,
+    find_moved_states,
+    find_weights_behind,
+    with_losses,
+)
+from modgraph.ir.analysis.reach import Needed, find_decisions_by_result, find_dependencies, paths_from_targets
 from modgraph.ir.analysis.values import (
     Padding,
     batch_invariant,
@@ -20,12 +26,12 @@ from modgraph.ir.analysis.values import (
     is_array,
     is_free_draw,
     is_function,
-    length_name,
+    list_padding,
     longest,
     make_forced_key,
-    padding_of,
+    name_length,
 )
-from modgraph.ir.edits import Edit, Freeze, Grow, Mark, Shrink, class_axes, edit_from_json, grow, replay_edits
+from modgraph.ir.edits import Edit, Freeze, Grow, Mark, Shrink, edit_from_json, grow, list_class_axes, replay_edits
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
 from modgraph.ir.node import (
@@ -44,7 +50,7 @@ from modgraph.ir.node import (
     ScanNode,
     TargetNode,
 )
-from modgraph.ir.part import Decision, Part, Region, facts_of, pool_types, regions_of, with_regions
+from modgraph.ir.part import Decision, Part, Region, facts_of, find_pool_types, regions_of, with_regions
 from modgraph.ir.program.flatten import flatten
 from modgraph.ir.program.outline import outline
 from modgraph.ir.program.program import CallNode, Definition
@@ -56,4 +62,4 @@ from modgraph.ir.stored.program import NotReadBack, from_json, to_json, to_verif
 from modgraph.ir.text.write import heading, to_text
 from modgraph.ir.tree import Body, Placed, body_of, sort_by_body
 from modgraph.ir.verify.nodes import verify
-from modgraph.ir.weights import GraphWeight, join_name, node_weights, weights_of
+from modgraph.ir.weights import GraphWeight, join_name, list_node_weights, weights_of

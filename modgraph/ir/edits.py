@@ -8,14 +8,14 @@ from fnmatch import fnmatchcase
 from functools import reduce
 from typing import Any, ClassVar
 
-from modgraph.ir.analysis.learnt import module_axes
+from modgraph.ir.analysis.learnt import find_module_axes
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph
 from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, RouterNode, ScanNode, TargetNode
 from modgraph.ir.part import Part
 from modgraph.ir.rewrite import rewrite_graph
 from modgraph.ir.stored.fields import Fields, each_of, name_of, whole_of
-from modgraph.ir.weights import GraphWeight, node_weights
+from modgraph.ir.weights import GraphWeight, list_node_weights
 from modgraph.types import Axis, Misfit
 
 
@@ -175,14 +175,14 @@ def grow(graph: Graph, axis: str, by: int) -> Graph:
     size, `KeyError` if there is no such axis.
     """
     pools = graph.pools()
-    before = pools[axis].axis if axis in pools else class_axes(graph)[axis]
+    before = pools[axis].axis if axis in pools else list_class_axes(graph)[axis]
     assert before.size is not None and before.size + by >= 1, f"nothing would be left of {before}"
     longer = Axis(before.size + by, before.name)
     for each in pools.values():
         assert each.is_homogeneous or each.axis != before, (
             f"the modules of {each.name} are unlike: none says what a new one is"
         )
-    for name, along in module_axes(graph).items():
+    for name, along in find_module_axes(graph).items():
         if along.name != before.name and before.name in along.others:
             raise Misfit(f"{name} lies along {along.name} and {before.name}, and can grow along the first alone")
 
@@ -219,7 +219,7 @@ def _with_class_weights(node: OpNode, part: Part, classes: Axis, by: int) -> OpN
     return replace(node, op=op)
 
 
-def class_axes(graph: Graph) -> dict[str, Axis]:
+def list_class_axes(graph: Graph) -> dict[str, Axis]:
     """List the named axes of classes."""
     axes = (type_.classes for type_ in graph.target_types.values())
     return {axis.name: axis for axis in axes if axis is not None and axis.name}
@@ -230,4 +230,4 @@ def _weights(graph: Graph) -> Iterator[GraphWeight]:
     for part in graph.parts():
         for node in part.graph:
             if not isinstance(node, ScanNode):
-                yield from node_weights(part.graph, node)
+                yield from list_node_weights(part.graph, node)

@@ -42,7 +42,7 @@ def with_regions(node: Node, regions: tuple[Region, ...]) -> Node:
     return replace(node, region=regions[0]) if isinstance(node, ScanNode) else node
 
 
-def scan_types(scan: ScanNode, time: Axis) -> tuple[TensorType, ...]:
+def infer_scan_types(scan: ScanNode, time: Axis) -> tuple[TensorType, ...]:
     """Infer the types of a scan's results over a time axis. Raises `Misfit` if a state's next value changes its
     type."""
     region = scan.region
@@ -84,10 +84,10 @@ class Part:
 
 def bind_route(router: Router, pool: PoolNode, tokens: TensorType, *others: TensorType) -> Signature:
     """Bind a router to a pool and to the types of tokens and other operands. Raises `Misfit`."""
-    return router.bind_pool(pool_types(pool), tokens, *others)
+    return router.bind_pool(find_pool_types(pool), tokens, *others)
 
 
-def pool_types(pool: PoolNode) -> PoolTypes:
+def find_pool_types(pool: PoolNode) -> PoolTypes:
     """The types of a pool that a router binds to."""
     return PoolTypes(pool.name, pool.axis, pool.message, pool.result, pool.over_batch)
 

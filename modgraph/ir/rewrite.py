@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from modgraph.diagnostics import Span
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import DecisionNode, InputNode, Inputs, Node, OpNode, PoolNode, Result, ScanNode
-from modgraph.ir.part import Part, Region, scan_types
+from modgraph.ir.part import Part, Region, infer_scan_types
 from modgraph.ops import Op
 from modgraph.types import TensorType
 
@@ -117,7 +117,7 @@ class _Copy:
                 types[node.variable] = sequence.with_shape(sequence.shape[1:])
                 region = self._inside(Part(node.region.graph, node, self.part.place), node.region, types)
                 changed = replace(node, region=region)
-                return replace(changed, types=scan_types(changed, sequence.shape[0]))
+                return replace(changed, types=infer_scan_types(changed, sequence.shape[0]))
             case InputNode():
                 return replace(node, types=(self.arguments.get(node.name, node.types[0]),))
             case _:

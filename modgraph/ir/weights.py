@@ -45,12 +45,12 @@ def weights_of(graph: Graph) -> list[GraphWeight]:
     """List every weight and buffer once, in the order of the graph."""
     found: dict[str, GraphWeight] = {}
     for node in graph:
-        for weight in node_weights(graph, node):
+        for weight in list_node_weights(graph, node):
             found.setdefault(weight.name, weight)
     return list(found.values())
 
 
-def node_weights(graph: Graph, node: Node) -> Iterator[GraphWeight]:
+def list_node_weights(graph: Graph, node: Node) -> Iterator[GraphWeight]:
     """List the weights and buffers of one node of a graph."""
     match node:
         case OpNode():
@@ -91,7 +91,7 @@ def _pool_weights(pool: PoolNode) -> Iterator[GraphWeight]:
         [
             replace(weight, place=f"{pool.name}/{at}/{weight.place}", shared=weight.shared and isinstance(node, OpNode))
             for node in region.graph
-            for weight in node_weights(region.graph, node)
+            for weight in list_node_weights(region.graph, node)
         ]
         for at, region in enumerate(pool.regions)
     ]

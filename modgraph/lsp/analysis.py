@@ -13,7 +13,7 @@ from typing import Any
 from modgraph.diagnostics import Diagnostic, Report, Source, Span
 from modgraph.elaboration import diagnose, elaborate_blocks, resolve_path
 from modgraph.elaboration.context import Elaborated
-from modgraph.inspect.cost import Cost, cost_of
+from modgraph.inspect.cost import Cost, compute_cost
 from modgraph.ir import Graph, OpNode, PoolNode
 from modgraph.lsp.repair import parse_broken
 from modgraph.syntax import ast, parse, read, read_tokens
@@ -58,7 +58,7 @@ class Analysis:
     @cached_property
     def costs(self) -> Cost | None:
         """The costs of the model; None for a text with mistakes or without a model."""
-        return None if self.graph is None else cost_of(self.graph)
+        return None if self.graph is None else compute_cost(self.graph)
 
     def cost_at(self, offset: int) -> tuple[Cost, int] | None:
         """What the innermost statement around a place adds, in all of its rounds, and how often it is elaborated."""

@@ -20,7 +20,7 @@ from modgraph.metrics.accumulators import Accumulators
 from modgraph.nn.padding import apply_mask
 
 
-def decision_sums(scores_DKM: Tensor, choice_DKM: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def sum_decisions(scores_DKM: Tensor, choice_DKM: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Sum over decisions, given logits (or log-probabilities) and choices. A decision that chooses nothing is padding
     and does not count. Returns the number of decisions, their entropies averaged over slots, the distribution of each
     slot [K, M], and the choices [M]."""
@@ -65,7 +65,7 @@ class Controller:
         scores, choice = values
         scores_DKM = scores.flatten(0, -3) if self.slotted else scores.flatten(0, -2).unsqueeze(1)
         choice_DKM = choice.reshape(len(scores_DKM), -1, self.modules)
-        decisions, entropy, p_KM, choices_M = decision_sums(scores_DKM, choice_DKM)
+        decisions, entropy, p_KM, choices_M = sum_decisions(scores_DKM, choice_DKM)
         accumulators.add_tensors(self.entropies[:1], entropy, decisions)
         names = [name for slot in range(len(p_KM)) for name in self._probabilities(slot)]
         accumulators.add_tensors(tuple(names), p_KM.flatten(), decisions)

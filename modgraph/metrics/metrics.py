@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from modgraph.backends.torch import Model
-from modgraph.backends.torch.labelled import find_labelled, labels_of_losses, mean_of_loss
+from modgraph.backends.torch.labelled import find_labelled, find_labels_of_losses, mean_of_loss
 from modgraph.data import Arrays
 from modgraph.data.batches import batches, prefetch
 from modgraph.data.declaration import refuse_labels_beyond
@@ -39,7 +39,7 @@ class Metrics:
         self, graph: Graph, by: str | None = None, groups: Sequence[str] = (), asked: Asked | None = None
     ) -> None:
         self.losses = tuple(graph.losses)
-        self.labels = labels_of_losses(graph)
+        self.labels = find_labels_of_losses(graph)
         asked_for = build_requested_metrics(graph, asked or {})
         self.all: list[Metric | Controller] = [*derive_metrics(graph), *asked_for, *controllers(graph)]
         by_measure: dict[str, list[str]] = {}
@@ -151,7 +151,7 @@ def better(value: float, than: float | None, larger: bool) -> bool:
 
 
 @torch.no_grad()
-def values_of_model(model: Model, metrics: Metrics, batch: Batch) -> list[Tensor]:
+def compute_values_of_model(model: Model, metrics: Metrics, batch: Batch) -> list[Tensor]:
     """Compute the values that metrics read from a batch."""
     return [value.cpu() for value in model.results(move_to_model(batch, model), tuple(metrics.wanted))]
 

@@ -152,7 +152,7 @@ def derive_metrics(graph: Graph) -> list[Metric]:
     for kind in (Accuracy, Perplexity, SquaredError):
         measured = [each for each in comparisons(graph) if kind.measure in each.measures]
         targets = [each.target for each in measured if kind.fits(each, types[each.target])]
-        metrics += metrics_of_kind(kind, graph, list(dict.fromkeys(targets)))
+        metrics += list_metrics_of_kind(kind, graph, list(dict.fromkeys(targets)))
     return metrics
 
 
@@ -161,7 +161,7 @@ def accuracies(graph: Graph) -> list[Accuracy]:
     return [metric for metric in derive_metrics(graph) if isinstance(metric, Accuracy)]
 
 
-def metrics_of_kind(kind: type[Metric], graph: Graph, targets: Sequence[str]) -> list[Metric]:
+def list_metrics_of_kind(kind: type[Metric], graph: Graph, targets: Sequence[str]) -> list[Metric]:
     """Return one metric for each target. Of several comparisons with one target, the last counts."""
     found = {each.target: each for each in comparisons(graph) if kind.fits(each, graph.target_types[each.target])}
     name = kind.measure.name
@@ -257,4 +257,4 @@ def build_requested_metrics(graph: Graph, asked: Mapping[str, str | Sequence[str
     wanted = {
         kind: [target for target, names in by_target.items() if name in names] for name, kind in SAMPLE_METRICS.items()
     }
-    return [each for kind, targets in wanted.items() for each in metrics_of_kind(kind, graph, targets)]
+    return [each for kind, targets in wanted.items() for each in list_metrics_of_kind(kind, graph, targets)]

@@ -5,7 +5,7 @@ from modgraph.passes.fold import Fold
 from modgraph.passes.hoist import ComputeOnce, Hoist
 from modgraph.passes.inference import InferenceOnly, Prune
 from modgraph.passes.infrastructure import Moved, Pass, apply_passes, optimise
-from modgraph.passes.lower import Lower, NoSuchLowering, choices, routes_by_path
+from modgraph.passes.lower import Lower, NoSuchLowering, choices, list_routes_by_path
 from modgraph.passes.merge import Merge
 from modgraph.passes.outputs import NoveltyAsOutputs, WithoutNovelty, WithoutOutputs, drop_outputs, novelties
 from modgraph.passes.pipelines import (
@@ -14,9 +14,9 @@ from modgraph.passes.pipelines import (
     OPTIMISE,
     PIPELINES,
     TRAINING,
-    pipeline_behind,
-    training_passes,
-    up_to,
+    build_pipeline_behind,
+    build_training_passes,
+    cut_pipeline,
 )
 from modgraph.passes.reassociate import Reassociate, images
 from modgraph.passes.split import Split

@@ -25,7 +25,7 @@ class Hoist(Pass):
         return rewrite_graph(graph, _hoist) if graph.nodes_of(ScanNode) else graph
 
 
-def invariant_ops(scan: ScanNode) -> dict[str, OpNode]:
+def find_invariant_ops(scan: ScanNode) -> dict[str, OpNode]:
     """The loop-invariant ops of a scan's region, in order."""
     graph, found = scan.region.graph, dict[str, OpNode]()
     for node in graph.nodes_of(OpNode):
@@ -36,7 +36,7 @@ def invariant_ops(scan: ScanNode) -> dict[str, OpNode]:
 
 
 def _hoist(node: Node, part: Part) -> Change:
-    if not isinstance(node, ScanNode) or not (hoisted := invariant_ops(node)):
+    if not isinstance(node, ScanNode) or not (hoisted := find_invariant_ops(node)):
         return node
     old, graph = node.region.graph, Graph(node.region.graph.name, node.region.graph.parameters)
     arguments: dict[Result, Result] = {}  # new arguments for results of hoisted ops that the region reads

@@ -6,7 +6,16 @@ from collections.abc import Set
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from modgraph.ir import Graph, Part, Region, Result, ScanNode, decisions_by_result, find_dependencies, find_moved_states
+from modgraph.ir import (
+    Graph,
+    Part,
+    Region,
+    Result,
+    ScanNode,
+    find_decisions_by_result,
+    find_dependencies,
+    find_moved_states,
+)
 from modgraph.ir.node import DecisionNode, GrowthNode, InputNode, LossNode, OutputNode, TargetNode
 from modgraph.ir.rewrite import Built, Change, prune_region, rewrite_graph
 from modgraph.passes.infrastructure import Pass
@@ -19,7 +28,7 @@ class InferenceOnly(Pass):
     name: ClassVar[str] = "inference"
 
     def __call__(self, graph: Graph) -> Graph:
-        by_result, decisions, before = decisions_by_result(graph), set[str](), -1
+        by_result, decisions, before = find_decisions_by_result(graph), set[str](), -1
         while before < len(decisions):
             before = len(decisions)
             kept, live = _keep(graph, decisions)
@@ -84,13 +93,13 @@ class Prune(Pass):
     asked: frozenset[str] = frozenset()
 
     def __call__(self, graph: Graph) -> Graph:
-        dead = dead_nodes(graph, self.asked)
+        dead = find_dead_nodes(graph, self.asked)
         if not dead:
             return graph
         return rewrite_graph(graph, lambda node, part: None if part.graph is graph and node.name in dead else node)
 
 
-def dead_nodes(graph: Graph, asked: Set[str]) -> set[str]:
+def find_dead_nodes(graph: Graph, asked: Set[str]) -> set[str]:
     """The dead nodes of a graph."""
     results = (*graph.records().values(), *find_moved_states(graph).values())
     ends = [node.name for node in graph if isinstance(node, ENDS) or node.name in asked]

@@ -39,7 +39,7 @@ class Lower(Pass):
     def __call__(self, graph: Graph) -> Graph:
         if self.lowering is not None and self.lowering != MASKED:
             offered: dict[tuple[str, ...], list[str]] = {}
-            for path, route in routes_by_path(graph).items():
+            for path, route in list_routes_by_path(graph).items():
                 offered.setdefault(tuple(each.name for each in self.offers(*route)), []).append(path)
             if self.lowering not in ({name for names in offered for name in names} if offered else {DEFINITION}):
                 raise NoSuchLowering(self.lowering, offered)
@@ -60,7 +60,7 @@ class Lower(Pass):
         return next((each for each in lowerings if each.name == self.lowering), lowerings[0])
 
 
-def routes_by_path(graph: Graph) -> dict[str, tuple[Part, RouteNode]]:
+def list_routes_by_path(graph: Graph) -> dict[str, tuple[Part, RouteNode]]:
     """Find every route by its path, routes in modules of pools below theirs; without routes that only compute
     messages."""
     parts = [("", part) for part in graph.parts()]
@@ -72,7 +72,7 @@ def routes_by_path(graph: Graph) -> dict[str, tuple[Part, RouteNode]]:
 def choices(graph: Graph) -> dict[str, Lowering]:
     """The lowering of each route of a lowered graph, by path."""
     found = dict[str, Lowering]()
-    for path, (part, route) in routes_by_path(graph).items():
+    for path, (part, route) in list_routes_by_path(graph).items():
         assert route.lowering is not None, f"{route.name} is not lowered"
         lowering, shared = Lower(route.lowering).choice(part, route), len(split_routes(route, part.graph))
         is_shared = shared > 1 and lowering.name == "dense"

@@ -22,7 +22,7 @@ class Merge(Pass):
     name: ClassVar[str] = "merge"
 
     def rewrite(self, graph: Graph) -> Moved:
-        moved, equal = equal_nodes(graph)
+        moved, equal = find_equal_nodes(graph)
         if not moved:
             return Moved(graph)
         order, within = _places(graph, moved, equal)
@@ -34,7 +34,7 @@ class Merge(Pass):
         return Moved(found, moved)
 
 
-def equal_nodes(graph: Graph) -> tuple[dict[Result, Result], dict[str, list[Node]]]:
+def find_equal_nodes(graph: Graph) -> tuple[dict[Result, Result], dict[str, list[Node]]]:
     """The results that move to the first of equal nodes, and the equal nodes by the name of the first."""
     first, moved, equal = dict[Hashable, str](), dict[Result, Result](), dict[str, list[Node]]()
     for node in graph:

@@ -97,7 +97,7 @@ class WithoutNovelty(Pass):
     name: ClassVar[str] = "without_novelty"
 
     def __call__(self, graph: Graph) -> Graph:
-        left_out = unread_novelties(graph)
+        left_out = find_unread_novelties(graph)
 
         def rule(node: Node, part: Part) -> Change:
             if not isinstance(node, DecisionNode) or part.graph.router_of(node).name not in left_out:
@@ -117,7 +117,7 @@ def _names(decision: Decision) -> list[str]:
     return [record.name for record in decision.declared if record.role is Role.NOVELTY]
 
 
-def unread_novelties(graph: Graph) -> frozenset[str]:
+def find_unread_novelties(graph: Graph) -> frozenset[str]:
     """The routers whose records of novelty nothing reads on any of their routes."""
     readers = (node.name for node in graph if not isinstance(node, DecisionNode))
     read = {result for name in readers for result in graph.inputs(name).values()}

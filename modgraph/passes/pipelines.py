@@ -39,19 +39,19 @@ def export_pipeline(routing: bool, novelty: bool, left_out: Iterable[str] = ()) 
     return (*drop_outputs(left_out), *(BUNDLE if routing else WITHOUT_NOVELTY))
 
 
-def training_passes(lowering: str | None = None, asked: Iterable[Result] = ()) -> tuple[Pass, ...]:
+def build_training_passes(lowering: str | None = None, asked: Iterable[Result] = ()) -> tuple[Pass, ...]:
     """Build `TRAINING` with a requested lowering, and with further results `asked` of the model."""
     given = {"lower": Lower(lowering), "prune": Prune(frozenset(result.node for result in asked))}
     return tuple(given.get(each.name, each) for each in TRAINING)
 
 
-def pipeline_behind(bundle: Graph, left_out: Iterable[str] = ()) -> tuple[Pass, ...]:
+def build_pipeline_behind(bundle: Graph, left_out: Iterable[str] = ()) -> tuple[Pass, ...]:
     """Build the passes that made the graph of a bundle without the outputs `left_out`."""
     records = novelties(bundle)
     return export_pipeline(bool(records), bool(records.keys() & bundle.outputs.keys()), left_out)
 
 
-def up_to(name: str) -> tuple[Pass, ...]:
+def cut_pipeline(name: str) -> tuple[Pass, ...]:
     """Cut a pipeline after one of its passes, named `PIPELINE.PASS`, or `PASS` of the inference pipeline.
 
     Raises `KeyError` for an unknown name.

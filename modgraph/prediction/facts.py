@@ -10,7 +10,7 @@ from modgraph_runtime import Bundle, Port
 from modgraph_runtime.ports import LENGTH, Inputs
 
 from modgraph.ir import Graph, longest
-from modgraph.ir.analysis.class_outputs import list_probability_outputs, targets_of
+from modgraph.ir.analysis.class_outputs import find_ranked_targets, list_probability_outputs
 from modgraph.types import TensorType
 
 GREY, COLOURS = "grey", "red, green, blue"
@@ -37,7 +37,7 @@ class Facts:
     @classmethod
     def from_graph(cls, graph: Graph, description: Mapping[str, Any], origin: str) -> Facts:
         """Collect the facts of a graph, and of the description of a run's data."""
-        targets, types = targets_of(graph), graph.target_types
+        targets, types = find_ranked_targets(graph), graph.target_types
         given: Mapping[str, Sequence[str]] = description.get("classes", {})
         classes = {name: [*map(str, given.get(target, ()))][: types[target].size] for name, target in targets.items()}
         outputs = {name: graph.type_of(result) for name, result in graph.outputs.items()}

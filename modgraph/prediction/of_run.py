@@ -9,15 +9,15 @@ from modgraph_runtime.ports import Array
 
 from modgraph.metrics.metrics import move_to_model
 from modgraph.prediction.facts import Facts
-from modgraph.training.processes import device_or_cpu
+from modgraph.training.processes import choose_device
 from modgraph.training.run import threads
 from modgraph.training.stored_run import load_run
 
 
-def facts_and_model(path: str) -> tuple[Facts, Callable[[Mapping[str, Array]], Mapping[str, Array]]]:
+def find_facts_and_model(path: str) -> tuple[Facts, Callable[[Mapping[str, Array]], Mapping[str, Array]]]:
     """Return the facts of a run's model, and the model itself. Raises `ModgraphError`."""
     run = load_run(path)
-    model = run.model(device_or_cpu(run.recipe.train.device))
+    model = run.model(choose_device(run.recipe.train.device))
 
     def compute(arrays: Mapping[str, Array]) -> dict[str, Array]:
         batch = move_to_model({name: torch.from_numpy(array) for name, array in arrays.items()}, model)

@@ -74,9 +74,9 @@ def predict(path: str | Path, inputs: Any, check: bool = True) -> Predictions:
 
 
 def _open_run(path: str | Path) -> tuple[Facts, Compute]:
-    from modgraph.prediction.of_run import facts_and_model
+    from modgraph.prediction.of_run import find_facts_and_model
 
-    return facts_and_model(str(path))
+    return find_facts_and_model(str(path))
 
 
 def _open_bundle(path: str | Path, check: bool) -> tuple[Facts, Compute]:

@@ -25,7 +25,7 @@ OF_CHOICE = (
 OF_PAIRS = tuple(Operand(name, "... N M") for name in ("weights", "scores", "choice"))
 
 
-def choice_lowerings(pool: PoolFacts) -> tuple[Lowering, ...]:
+def list_choice_lowerings(pool: PoolFacts) -> tuple[Lowering, ...]:
     """The lowerings of a route on which each token reaches some modules, best first."""
     sorted_ = "edges are sorted by module, and each module runs once, on its slice"
     each = "each module runs once, on the tokens that chose it"
@@ -94,7 +94,7 @@ class TokenChoice(Router, name="chosen", synonyms="hard_routing"):
 
     def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
         if not self.straight:  # gathering copies weights for each choice, which is a loss if k is the pool's size
-            return choice_lowerings(replace(pool, gathers=pool.gathers and self.k < pool.size))
+            return list_choice_lowerings(replace(pool, gathers=pool.gathers and self.k < pool.size))
         reason = "every module runs while a model learns: a straight-through gate's gradient reaches all of them"
         return (Lowering("dense", "modgraph.nn.ChoiceDense", reason, exportable=False), self.reference_lowering)
 

@@ -11,11 +11,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from modgraph_runtime.integrity import MANIFEST_KEY, damage_of, other_format
+from modgraph_runtime.integrity import MANIFEST_KEY, find_damage, other_format
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source, Span
 from modgraph.elaboration import Imports, elaborate, find_moves, read_model
-from modgraph.files import read_file, reason_of
+from modgraph.files import explain_error, read_file
 from modgraph.ir import Graph, UnreadableGraph, from_json, rewrite_graph
 from modgraph.store.checkpoint_record import NAME, CheckpointRecord
 from modgraph.store.errors import NotABundle, NotAGraph, SetOfStored
@@ -61,9 +61,9 @@ class Architecture:
 def read_architecture(
     path: str | Path, parameters: Mapping[str, Any] | None = None, known_as: str | None = None
 ) -> Architecture:
-    """Read the architecture at a path, of the kind that `kind_of` says. Only a spec takes parameters. It may be
+    """Read the architecture at a path, of the kind that `find_kind` says. Only a spec takes parameters. It may be
     `known_as` another file, whose folder its imports are then relative to. Raises `ModgraphError`."""
-    given, kind, place = dict(parameters or {}), kind_of(path), Path(path)
+    given, kind, place = dict(parameters or {}), find_kind(path), Path(path)
     if kind is Kind.SPEC:
         report = Report()
         text = read(path, report)
@@ -87,13 +87,13 @@ def read_architecture(
     try:  # a graph stored as JSON, such as a run's first in ir.json
         graph = from_json(json.loads(read_file(place)))
     except (OSError, ValueError, RecursionError, UnreadableGraph) as error:
-        raise ModgraphError([NotAGraph(path=str(place), reason=reason_of(error))]) from error
+        raise ModgraphError([NotAGraph(path=str(place), reason=explain_error(error))]) from error
     folder = RunDirectory(place.absolute().parent)
     of_run = folder.record.exists() and folder.ir.name == place.name
     return _attach_spec(Architecture(place, kind, graph, run=folder if of_run else None))
 
 
-def kind_of(path: str | Path) -> Kind:
+def find_kind(path: str | Path) -> Kind:
     """Return the kind of a path: a folder is a run, .onnx a bundle, .safetensors or the name of a record a checkpoint,
     any other .json a stored graph, and all else a spec."""
     if os.path.isdir(path):  # noqa: PTH112 (`Path.is_dir` raises for a name that is too long)
@@ -144,7 +144,7 @@ def _bundle(path: Path) -> Architecture:
 
     try:
         content = read_file(path)
-        damage, manifest = damage_of(content), {}
+        damage, manifest = find_damage(content), {}
         if not damage:
             try:
                 properties = {each.key: each.value for each in load_model_from_string(content).metadata_props}
@@ -157,4 +157,4 @@ def _bundle(path: Path) -> Architecture:
             raise LookupError("its manifest has no hash of the weights")
         return Architecture(path, Kind.BUNDLE, from_json(manifest["ir"]), manifest=manifest)
     except (OSError, LookupError, TypeError, UnreadableGraph) as error:
-        raise ModgraphError([NotABundle(path=str(path), reason=reason_of(error))]) from error
+        raise ModgraphError([NotABundle(path=str(path), reason=explain_error(error))]) from error

@@ -68,7 +68,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int = 2, best: 
     return path
 
 
-def newest_checkpoint(folder: Path, best: bool = False, origin: str | None = None) -> Checkpoint | None:
+def read_newest_checkpoint(folder: Path, best: bool = False, origin: str | None = None) -> Checkpoint | None:
     """Read the newest checkpoint of a run's folder, or its best, as `newest` does. Raises `ModgraphError`."""
     return newest(folder, read_checkpoint, best, origin)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.files import read_file, reason_of, writing
+from modgraph.files import explain_error, read_file, writing
 from modgraph.ir import Graph, from_json, to_json
 from modgraph.store.errors import BadCheckpoint, OtherFormat
 from modgraph.store.records import seal, unseal
@@ -73,7 +73,7 @@ class CheckpointRecord:
             if path_of(path.parent, record.step) != path:
                 raise ValueError(f"its record is that of step {record.step}")
         except READ_ERRORS as error:
-            raise ModgraphError([BadCheckpoint(path=str(path), reason=reason_of(error))]) from error
+            raise ModgraphError([BadCheckpoint(path=str(path), reason=explain_error(error))]) from error
         return record
 
     def tensors(self, path: Path, load: Callable[[bytes], dict[str, T]]) -> dict[str, T]:
@@ -86,7 +86,7 @@ class CheckpointRecord:
                 raise ValueError("its tensors are not those that were written")
             return load(content)
         except (*READ_ERRORS, SafetensorError) as error:
-            raise ModgraphError([BadCheckpoint(path=str(path), reason=reason_of(error))]) from error
+            raise ModgraphError([BadCheckpoint(path=str(path), reason=explain_error(error))]) from error
 
 
 def path_of(folder: Path, step: int) -> Path:
@@ -107,7 +107,7 @@ def has_second_name(path: Path) -> bool | None:
         return None
 
 
-def steps_in(folder: Path, suffix: str = ".json") -> list[int]:
+def list_steps_in(folder: Path, suffix: str = ".json") -> list[int]:
     """Return the steps of the checkpoints in a folder, from the names of their records; other names are ignored."""
     named = (NAME.fullmatch(path.name.removesuffix(suffix)) for path in folder.glob(f"step-*{suffix}"))
     return sorted(int(match[1]) for match in named if match)
@@ -119,10 +119,10 @@ def tidy(folder: Path, keep: int, best: int | None) -> None:
     Records are deleted first, so that a record without tensors never counts. Raises `ModgraphError`.
     """
     with writing(folder):
-        for step in steps_in(folder)[:-keep]:
+        for step in list_steps_in(folder)[:-keep]:
             if step != best:
                 path_of(folder, step).with_suffix(".json").unlink(missing_ok=True)
-        for step in {*steps_in(folder, ".safetensors"), *steps_in(folder, f"{AGAIN}.safetensors")}:
+        for step in {*list_steps_in(folder, ".safetensors"), *list_steps_in(folder, f"{AGAIN}.safetensors")}:
             path = path_of(folder, step)
             second = tensors_path(path, again=True)
             if not path.with_suffix(".json").exists():
@@ -141,7 +141,7 @@ def newest(
     A running training may delete or replace a checkpoint while it is read; then the newest is looked up again. Raises
     `ModgraphError` if it is damaged, or if its run did not begin with the graph whose hash is `origin`.
     """
-    while steps := steps_in(folder):
+    while steps := list_steps_in(folder):
         path = path_of(folder, steps[-1])
         again = has_second_name(path)
         try:
@@ -155,17 +155,17 @@ def newest(
                 raise ModgraphError([BadCheckpoint(path=str(found), reason=reason)])
             return read(found, record)
         except ModgraphError:
-            if steps_in(folder)[-1:] == steps[-1:] and has_second_name(path) == again:
+            if list_steps_in(folder)[-1:] == steps[-1:] and has_second_name(path) == again:
                 raise
     return None
 
 
-def newest_record(folder: Path, origin: str | None, best: bool = True) -> CheckpointRecord | None:
+def read_newest_record(folder: Path, origin: str | None, best: bool = True) -> CheckpointRecord | None:
     """Read the record of the checkpoint that a run ends with: its best, or its newest. Raises `ModgraphError`."""
     return newest(folder, lambda _, record: record, best, origin)
 
 
-def weights_of_checkpoint(path: Path, record: CheckpointRecord) -> dict[str, ndarray]:
+def read_weights_of_checkpoint(path: Path, record: CheckpointRecord) -> dict[str, ndarray]:
     """Read the weights by name of the checkpoint whose tensors stand at a path. Raises `ModgraphError`."""
     from safetensors.numpy import load
 

@@ -72,7 +72,7 @@ def _optional(read: Callable[[Any], Any], value: Any) -> Any:
     return None if value is None else read(value)
 
 
-def growth_of(run: RunDirectory) -> dict[str, Any] | None:
+def read_growth(run: RunDirectory) -> dict[str, Any] | None:
     """Return how a run's model grew, as `docs/trace.md` describes; None for a run without tasks. Raises
     `ModgraphError`."""
     edits, ends = Journal(run.growth).read(read_edits), Journal(run.tasks).read(read_end)
@@ -89,14 +89,14 @@ def growth_of(run: RunDirectory) -> dict[str, Any] | None:
         added = [sum(each["task"] == task for each in own) for task in tasks]
         pools[pool.name] = {
             "modules": [pool.size + sum(added[: at + 1]) for at in range(len(tasks))],
-            "threshold": threshold_of(began, node),
+            "threshold": find_threshold(began, node),
             "added": [{name: each[name] for name in ADDED} for each in own],
             "detections": [{name: each[name] for name in DETECTED} for each in scans],
         }
     return {"tasks": tasks, "accuracies": ends, "pools": pools}
 
 
-def threshold_of(graph: Graph, node: GrowthNode) -> float | None:
+def find_threshold(graph: Graph, node: GrowthNode) -> float | None:
     """Return the number that a pool's condition compares with, where it is one comparison with a number."""
     compared = graph[graph.inputs(node.name)["when"].node]
     if not isinstance(compared, OpNode) or not isinstance(compared.op, Comparison):

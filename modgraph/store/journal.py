@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.files import read_file, write_atomically, writing
-from modgraph.store.checkpoint_record import newest_record, path_of
+from modgraph.store.checkpoint_record import path_of, read_newest_record
 from modgraph.store.errors import BadCheckpoint, DamagedGrowth, DamagedMetrics, LogsChanged
 from modgraph.store.records import json_text
 from modgraph.store.run_directory import RunDirectory
@@ -75,7 +75,7 @@ def seal_logs(run: RunDirectory) -> dict[str, dict[str, Any]]:
 def check_logs(run: RunDirectory) -> None:
     """Raises `ModgraphError` where a log has changed before the newest checkpoint of the run, or has lines after the
     end of a finished run."""
-    record = newest_record(run.checkpoints, run.origin(), best=False)
+    record = read_newest_record(run.checkpoints, run.origin(), best=False)
     if record is None:
         return
     if LOGS not in record.facts:

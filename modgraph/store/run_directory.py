@@ -29,10 +29,19 @@ from filelock import FileLock, Timeout
 from modgraph.diagnostics import ModgraphError, list_names
 from modgraph.elaboration import parse_kept_texts
 from modgraph.elaboration.imports import KEPT, RECORD, SPEC
-from modgraph.files import CannotWrite, exists, is_not_utf8, is_partial, read_file, reason_of, write_atomically, writing
+from modgraph.files import (
+    CannotWrite,
+    exists,
+    explain_error,
+    is_not_utf8,
+    is_partial,
+    read_file,
+    write_atomically,
+    writing,
+)
 from modgraph.ir import Graph, UnreadableGraph, from_json, to_verified_json
 from modgraph.store import errors
-from modgraph.store.checkpoint_record import CheckpointRecord, newest_record, path_of
+from modgraph.store.checkpoint_record import CheckpointRecord, path_of, read_newest_record
 from modgraph.store.records import seal, unseal
 
 RECIPE = "recipe.yaml"
@@ -218,7 +227,7 @@ class RunDirectory:
         """Read its current graph and the record of that graph's checkpoint, None before the first. Raises
         `ModgraphError`."""
         began = self.read_graph()
-        record = newest_record(self.checkpoints, began.hash())
+        record = read_newest_record(self.checkpoints, began.hash())
         return began if record is None else record.graph, record
 
     def read_imports(self) -> dict[str, str]:
@@ -233,7 +242,7 @@ class RunDirectory:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise self.fault(f"{path.name} cannot be read: {reason_of(error)}") from error
+            raise self.fault(f"{path.name} cannot be read: {explain_error(error)}") from error
 
     def parse_file(self, path: Path, parse: Callable[[str], Any] = json.loads) -> Any:
         """Parse one of its files, which must exist. Raises `ModgraphError`."""

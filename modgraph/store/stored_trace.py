@@ -14,7 +14,7 @@ from typing import Any
 from modgraph_runtime.integrity import SUMMARY_KEYS
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.files import read_file, reason_of, refuse_foreign, write_atomically, writing
+from modgraph.files import explain_error, read_file, refuse_foreign, write_atomically, writing
 from modgraph.store.errors import BadTrace, OtherFormat
 from modgraph.store.records import finite, json_text, seal, unseal
 from modgraph.store.run_directory import RunDirectory
@@ -45,7 +45,7 @@ def read_trace(run: RunDirectory) -> StoredTrace | None:
         OtherFormat.refuse(path, content["format"], FORMAT, way_out=f"trace it anew: modgraph trace {path.parent}")
         content = unseal(content)
     except (OSError, ValueError, RecursionError) as error:
-        raise ModgraphError([BadTrace(path=str(path), run=str(path.parent), reason=reason_of(error))]) from error
+        raise ModgraphError([BadTrace(path=str(path), run=str(path.parent), reason=explain_error(error))]) from error
     paths = {view: run.pictures / f"{view}.png" for view in content.get(PICTURES, ())}
     graph, newest = run.now()
     now = (None if newest is None else newest.step, graph.hash())

@@ -10,7 +10,7 @@ from lark import UnexpectedToken
 from lark.parsers.lalr_analysis import Shift
 
 from modgraph.diagnostics import Diagnostic, Report, Source, Span, closest, list_names
-from modgraph.files import open_file, reason_of
+from modgraph.files import explain_error, open_file
 from modgraph.log import log
 from modgraph.syntax import ast, errors, limits
 from modgraph.syntax.advice import DEFINITION_KEYWORDS, STATEMENT_KEYWORDS, Mistake, advise, describe_expected
@@ -37,7 +37,7 @@ def read(path: str | Path, report: Report, span: Span | None = None, label: str 
             content = file.read(limits.SOURCE_BYTES + 1)
     except (OSError, ValueError) as error:
         report.add(
-            errors.UnreadableFile(span=span, path=name, reason=reason_of(error), way_out=_suggest_paths(Path(path)))
+            errors.UnreadableFile(span=span, path=name, reason=explain_error(error), way_out=_suggest_paths(Path(path)))
         )
         return None
     reason = _explain_unreadable(content)

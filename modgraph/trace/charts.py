@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from modgraph.inspect.page.content import Curves, Heatmap
-from modgraph.trace.sheet import WORDS, Part, Sheet, colours_of, shorten
+from modgraph.trace.sheet import WORDS, Part, Sheet, choose_colours, shorten
 
 LETTER, LINE = 0.075, 0.17  # inches of a letter and of a line
 ROW, COLUMN, GAP, LEAST = 0.22, 0.5, 0.35, 2.8  # inches of a cell, between charts, and of the narrowest title
@@ -67,7 +67,7 @@ def curves(
     def draw(sheet: Sheet, left: float, top: float) -> None:
         sheet.title(top + 0.2, chart.title)
         axes = sheet.axes(left + LEFT, top + 0.35 + above, WIDTH, HEIGHT)
-        for curve, colour in zip(chart.series, colours_of(len(chart.series)), strict=True):
+        for curve, colour in zip(chart.series, choose_colours(len(chart.series)), strict=True):
             style = {"linewidth": 1, "marker": ".", "markersize": 5 if last < FEW else 2}
             axes.plot(*np.transpose(curve.points), color=colour, label=curve.name, **style)
         for name, level in levels.items():

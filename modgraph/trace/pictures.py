@@ -19,16 +19,16 @@ from modgraph.inspect.trace_sections import (
     describe_measure,
     epoch_curves,
     growth_map,
-    maps_by_step,
-    maps_by_task,
-    maps_of_groups,
-    novelty_of,
+    make_maps_by_step,
+    make_maps_by_task,
+    make_maps_of_groups,
+    make_novelty_curves,
     numbers,
 )
 from modgraph.trace.charts import curves, heat_map
 from modgraph.trace.errors import NoControllers, NoGroups, NoGrowth, NoHistory, NoPaths, NoSteps
 from modgraph.trace.sheet import WORDS, Part, Sheet, arrange_parts, file_of, shorten
-from modgraph.trace.statistics import choices_of, groupings_of, successive, use_by_groups
+from modgraph.trace.statistics import choices_of, find_groupings, successive, use_by_groups
 from modgraph.trace.steps import names_of, steps_by_task, strip_common_prefix, use_by_steps
 from modgraph.trace.trace import RouteTrace, Trace
 
@@ -39,8 +39,8 @@ def groups_picture(trace: Trace, suffix: str) -> bytes:
     """Render a table for each route and grouping: a row for each group, a column for each module. Raises
     `ModgraphError`."""
     parts = []
-    for route in trace.routes if groupings_of(trace) else ():
-        maps = maps_of_groups(use_by_groups(trace, route), numbers(route.modules))
+    for route in trace.routes if find_groupings(trace) else ():
+        maps = make_maps_of_groups(use_by_groups(trace, route), numbers(route.modules))
         title = f"{route.name}: {route.pool}, {trace.split} (%)"
         parts.append(arrange_parts([heat_map(each) for each in maps], math.inf, title))
     return file_of(parts, suffix, NoGroups(split=trace.split), MOST_ROWS)
@@ -126,13 +126,13 @@ def parts_by_step(trace: Trace) -> list[Part]:
     if by_task is not None:
         rows = by_task["sub_networks"]
         rows = [row | {"pool": pool} for row, (pool, _) in zip(rows, names_of(rows), strict=True)]
-        *tasks, shares = maps_by_task(by_task | {"sub_networks": rows})
+        *tasks, shares = make_maps_by_task(by_task | {"sub_networks": rows})
         maps = [_steps_heat_map(each, by_task["examples"][each.title]) for each in tasks]
         parts.append(arrange_parts([*maps, heat_map(shares)], PAGE, f"{describe_measure(by_task)}, {trace.split} (%)"))
     for name, use in shared.items():
         ends = {end: use[end] for end in ("senders", "modules") if use[end] is not None}
         short = {end: rows | {"pool": rows["pool"].rpartition(".")[2]} for end, rows in ends.items()}
-        maps = [_steps_heat_map(each, use["examples"]) for each in maps_by_step(use | short)]
+        maps = [_steps_heat_map(each, use["examples"]) for each in make_maps_by_step(use | short)]
         parts.append(arrange_parts(maps[-1:] if len(maps) > 2 else maps, PAGE, f"{names[name]}{more} (%)"))
     return parts
 
@@ -162,7 +162,7 @@ def _detections(name: str, pool: Mapping[str, Any]) -> Part:
     """Render a line for each module over the batches of all scans, the threshold, and where the pool grew. A scan
     begins at a thin line, a task at a thick one with its name."""
     scans = [each for each in pool["detections"] if each["novelty"]]
-    lines, offsets, tasks = novelty_of(scans)
+    lines, offsets, tasks = make_novelty_curves(scans)
     grown = [start + each["batch"] for each, start in zip(scans, offsets, strict=False) if each["batch"] is not None]
 
     def mark(axes: Any) -> None:

@@ -19,9 +19,9 @@ from matplotlib.colors import Normalize
 from numpy.typing import NDArray
 
 from modgraph.trace.errors import NotOfAnImage
-from modgraph.trace.sheet import CELL, WORDS, Part, Sheet, colours_of, file_of, shorten
+from modgraph.trace.sheet import CELL, WORDS, Part, Sheet, choose_colours, file_of, shorten
 from modgraph.trace.statistics import pick_rounds
-from modgraph.trace.steps import Places, places_of_routes
+from modgraph.trace.steps import Places, find_places_of_routes
 from modgraph.trace.trace import RouteTrace, Trace
 
 MOST_ROWS = 128
@@ -37,7 +37,7 @@ CHOICES = LEFT + CELL + 0.12  # left edge of maps of choices, which have no name
 
 def places_picture(trace: Trace, suffix: str) -> bytes:
     """Render a `.png`, `.svg` or `.pdf` file. Raises `ModgraphError`."""
-    parts = [_choices(trace, maps) if maps.choice is not None else _gates(trace, maps) for maps in maps_of(trace)]
+    parts = [_choices(trace, maps) if maps.choice is not None else _gates(trace, maps) for maps in make_maps(trace)]
     none = NotOfAnImage(routes=", ".join(route.name for route in trace.routes))
     return file_of(parts, suffix, none, MOST_ROWS)
 
@@ -56,9 +56,9 @@ class Maps:
     choice: NDArray[np.int64] | None
 
 
-def maps_of(trace: Trace) -> list[Maps]:
+def make_maps(trace: Trace) -> list[Maps]:
     """Return maps of the routes whose tokens are the places of an image."""
-    routes, places = {route.name: route for route in trace.routes}, places_of_routes(trace)
+    routes, places = {route.name: route for route in trace.routes}, find_places_of_routes(trace)
     return [
         Maps(routes[name], each.image, _as_image(routes[name].gates, each), _choice_map(routes[name], each))
         for name, each in places.items()
@@ -114,7 +114,7 @@ def _choices(trace: Trace, maps: Maps) -> Part:
     """Lay out the chosen module of every place, a colour for each; with several, the largest gate first."""
     route, choice = maps.route, maps.choice
     assert choice is not None
-    count, colours = choice.shape[-1], colours_of(route.modules)
+    count, colours = choice.shape[-1], choose_colours(route.modules)
     columns = [f"choice {at + 1}" for at in range(count)] if count > 1 else ["chosen"]
     painted = np.where(choice[..., None] >= 0, colours[choice], 0) * [1, 1, 1, STRENGTH]
 

@@ -99,7 +99,7 @@ def arrange_parts(parts: Sequence[Part], page: float = 0, title: str = "") -> Pa
     return Part(width, down, draw, sum(rows.values()))
 
 
-def sheet_of(parts: Sequence[Part], page: float = 0) -> Sheet:
+def make_sheet(parts: Sequence[Part], page: float = 0) -> Sheet:
     whole = arrange_parts(parts, page)
     sheet = Sheet(whole.width, TOP + whole.height + BOTTOM)
     whole.draw(sheet, 0, TOP)
@@ -118,13 +118,13 @@ def file_of(parts: Sequence[Part], suffix: str, none: Diagnostic, most: int | No
         raise ModgraphError([TooTall(rows=rows, most=most)])
     buffer = io.BytesIO()
     with rc_context(SETTINGS):
-        sheet = sheet_of(parts, page)
+        sheet = make_sheet(parts, page)
         sheet.figure.savefig(buffer, format=suffix.removeprefix("."), dpi=110, metadata=METADATA[suffix])
     content = buffer.getvalue()  # matplotlib quotes texts, but keeps letters that XML cannot contain
     return drop_invalid_xml(content.decode()).encode() if suffix == ".svg" else content
 
 
-def colours_of(modules: int) -> NDArray[Any]:
+def choose_colours(modules: int) -> NDArray[Any]:
     """Return red, green, blue and opacity of every module, [modules, 4], as distinct as possible."""
     for name, most in (("tab10", 10), ("tab20", 20)):
         if modules <= most:

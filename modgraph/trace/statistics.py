@@ -41,20 +41,20 @@ def gather_tokens(route: RouteTrace, at: int) -> tuple[NDArray[np.float64], NDAr
     if logits is not None:
         weights = np.exp(weights - weights.max(-1, keepdims=True))
     choice = np.asarray(route.choice[at][mask], np.float64)
-    return np.asarray(gates[mask], np.float64), choice, shares_of(weights)
+    return np.asarray(gates[mask], np.float64), choice, compute_shares(weights)
 
 
 def round_of(route: RouteTrace, at: int) -> dict[str, Any]:
     """Return means over the tokens in a round, as in trace.json: each module's share of the choices, or of the gates
     where a router makes no choice; the largest gate; the entropy of a decision in nats, averaged over slots."""
     gates_SM, choice_SM, distribution = gather_tokens(route, at)
-    entropy = entropy_of(distribution)
+    entropy = compute_entropy(distribution)
     entropy = entropy if entropy.ndim == 1 else entropy.mean(-1)
     largest, of_each = (float(each.mean()) if each.size else 0.0 for each in (gates_SM.max(-1), entropy))
-    return {"use": shares_of(choice_SM.sum(0)).tolist(), "largest_gate": largest, "entropy": of_each}
+    return {"use": compute_shares(choice_SM.sum(0)).tolist(), "largest_gate": largest, "entropy": of_each}
 
 
-def statistics_of(route: RouteTrace) -> dict[str, Any]:
+def compute_statistics(route: RouteTrace) -> dict[str, Any]:
     """Return the statistics of all tokens after the last round, as in trace.json.
 
     `importance` is the sum of gates of each module, `load` how often it was chosen (the sum of gates again where a
@@ -63,8 +63,8 @@ def statistics_of(route: RouteTrace) -> dict[str, Any]:
     modules that were never chosen.
     """
     (gates_SM, choice_SM, distribution), last = gather_tokens(route, -1), round_of(route, -1)
-    importance_M, load_M, of_use = gates_SM.sum(0), choice_SM.sum(0), float(entropy_of(choice_SM.sum(0)))
-    of_the_mean = float(entropy_of(distribution.mean(0)).mean()) if len(distribution) else 0.0
+    importance_M, load_M, of_use = gates_SM.sum(0), choice_SM.sum(0), float(compute_entropy(choice_SM.sum(0)))
+    of_the_mean = float(compute_entropy(distribution.mean(0)).mean()) if len(distribution) else 0.0
     return {
         "importance": importance_M.tolist(),
         "importance_cv2": compute_cv2(importance_M),
@@ -79,7 +79,7 @@ def statistics_of(route: RouteTrace) -> dict[str, Any]:
 
 def compute_cv2(values: NDArray[np.float64]) -> float:
     """Return the squared coefficient of variation, variance over squared mean; zero where all values are equal."""
-    shares = shares_of(values)
+    shares = compute_shares(values)
     return float(len(values) ** 2 * shares.var()) if shares.any() else 0.0
 
 
@@ -90,21 +90,21 @@ def pick_rounds(rounds: int) -> list[int]:
     return [round(at * (rounds - 1) / (MAX_ROUNDS - 1)) for at in range(MAX_ROUNDS)]
 
 
-def shares_of(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def compute_shares(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Scale weights to sum to one along the last axis; zeros stay zeros."""
     total = weights.sum(-1, keepdims=True)
     found: NDArray[np.float64] = weights / np.where(total > 0, total, 1)
     return found
 
 
-def entropy_of(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def compute_entropy(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the entropy in nats of weights along the last axis, scaled to sum to one; zero where all are zero."""
-    shares = shares_of(weights)
+    shares = compute_shares(weights)
     found: NDArray[np.float64] = np.sum(shares * np.log(1 / np.where(shares > 0, shares, 1)), axis=-1)
     return found
 
 
-def groupings_of(trace: Trace) -> dict[str, Sequence[str]]:
+def find_groupings(trace: Trace) -> dict[str, Sequence[str]]:
     """Return a word for each example by grouping: its true class (by the target's name if there are several), and its
     group in each grouping of the data."""
     several = len(trace.labels) > 1
@@ -115,7 +115,7 @@ def groupings_of(trace: Trace) -> dict[str, Sequence[str]]:
 def use_by_groups(trace: Trace, route: RouteTrace) -> dict[str, dict[str, list[float]]]:
     """Return each module's share in each group of each grouping."""
     orders = trace.arrays.orders
-    return {name: use_by_group(route, words, orders.get(name)) for name, words in groupings_of(trace).items()}
+    return {name: use_by_group(route, words, orders.get(name)) for name, words in find_groupings(trace).items()}
 
 
 def use_by_group(route: RouteTrace, words: Sequence[str], order: Sequence[str] | None = None) -> dict[str, list[float]]:
@@ -129,7 +129,7 @@ def use_by_group(route: RouteTrace, words: Sequence[str], order: Sequence[str] |
         return not number, int(word) if number else 0, word
 
     groups = sorted(found, key=rank) if order is None else [group for group in order if group in found]
-    return {group: shares_of(totals_BM[column == group].sum(0)).tolist() for group in groups}
+    return {group: compute_shares(totals_BM[column == group].sum(0)).tolist() for group in groups}
 
 
 # ------------------------------------------------------------ several routes
@@ -151,7 +151,7 @@ def choices_of(routes: list[RouteTrace]) -> list[NDArray[np.bool_]]:
     return [each[mask_D] for each in choice]
 
 
-def paths_of(trace: Trace) -> list[dict[str, Any]]:
+def find_paths(trace: Trace) -> list[dict[str, Any]]:
     """Return the paths through each group of successive routes, as in trace.json: their number, and of the most
     frequent the modules at each route and the share of decisions."""
     found = []
@@ -168,7 +168,7 @@ def paths_of(trace: Trace) -> list[dict[str, Any]]:
     return found
 
 
-def coactivations(trace: Trace) -> list[dict[str, Any]]:
+def compute_coactivations(trace: Trace) -> list[dict[str, Any]]:
     """Return how a token's modules at one route go with those at another, as in trace.json: for all pairs of routes
     that choose for the same tokens; of many routes, for each and the next."""
     found = []
@@ -193,8 +193,8 @@ def joint(choice_DM: NDArray[np.bool_], choice_DL: NDArray[np.bool_]) -> NDArray
 def mutual_information(joint_ML: NDArray[np.float64]) -> tuple[float, float]:
     """Return the mutual information of a joint distribution in nats, and divided by the mean of both entropies: 1 where
     each route follows from the other, 0 where neither predicts the other or a route always chooses the same."""
-    first, second = float(entropy_of(joint_ML.sum(1))), float(entropy_of(joint_ML.sum(0)))
-    information = max(0.0, first + second - float(entropy_of(joint_ML.reshape(-1))))
+    first, second = float(compute_entropy(joint_ML.sum(1))), float(compute_entropy(joint_ML.sum(0)))
+    information = max(0.0, first + second - float(compute_entropy(joint_ML.reshape(-1))))
     mean = (first + second) / 2
     return information, min(1.0, information / mean) if min(first, second) > 0 else 0.0
 

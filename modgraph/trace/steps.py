@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from modgraph.ir import Graph, InputNode, Node, OpNode, Result, RouteNode
 from modgraph.ops.sequence import ClassToken
-from modgraph.trace.statistics import shares_of
-from modgraph.trace.trace import RouteTrace, Trace, routes_behind
+from modgraph.trace.statistics import compute_shares
+from modgraph.trace.trace import RouteTrace, Trace, find_routes_behind
 
 ACTIVE, GATE = "active", "gate"
 MOST_CONNECTIONS = 256
@@ -43,7 +43,7 @@ class Places:
         return self.in_front + self.rows * self.columns
 
 
-def places_of_tokens(graph: Graph) -> dict[str, Places]:
+def find_places_of_tokens(graph: Graph) -> dict[str, Places]:
     """Return the places of the tokens that each node yields, by its name, for nodes whose tokens have places."""
     found: dict[str, Places] = {}
     for node in graph:
@@ -79,9 +79,9 @@ def _inherit_places(graph: Graph, node: Node, found: dict[str, Places]) -> Place
     return None
 
 
-def places_of_routes(trace: Trace) -> dict[str, Places]:
+def find_places_of_routes(trace: Trace) -> dict[str, Places]:
     """Return the places of each route's tokens in an image, by its name; tokens inside a scan belong to one step."""
-    known, found = places_of_tokens(trace.graph), {}
+    known, found = find_places_of_tokens(trace.graph), {}
     for route in trace.routes:
         node = route.decision.name
         if node in trace.graph and (tokens := trace.graph.inputs(node)["tokens"].node) in known:
@@ -95,7 +95,7 @@ def step_axes(trace: Trace) -> dict[str, tuple[int, str | None]]:
     Only for routes that decide at each step of a time axis: the axis of a scan, one of any length, or one of fixed
     length that is neither a pool's nor that of the places of an image.
     """
-    places, pools, found = places_of_routes(trace), trace.graph.pools(), {}
+    places, pools, found = find_places_of_routes(trace), trace.graph.pools(), {}
     for route in trace.routes:
         axes, lengths = route.decision.token_axes, route.gates.shape[1:]
         padded = [at for at, axis in enumerate(axes, start=1) if axis.is_padded]
@@ -114,7 +114,7 @@ def positions_of(trace: Trace) -> dict[str, dict[str, Any]]:
     Positions are the steps of a scan or of tokens that are a pool's, or else the tokens; where there is one token, the
     last longer axis before it. On images [rows, columns], some tokens `in_front` may come first.
     """
-    known, steps, found = places_of_routes(trace), step_axes(trace), {}
+    known, steps, found = find_places_of_routes(trace), step_axes(trace), {}
     for route in trace.routes:
         choice, places, (axis, sources) = route.choice[-1], known.get(route.name), steps.get(route.name, (0, None))
         by_step = axis > 0 and (route.decision.name not in trace.graph or sources is not None)
@@ -122,7 +122,7 @@ def positions_of(trace: Trace) -> dict[str, dict[str, Any]]:
             axis = next((at for at in range(choice.ndim - 2, 0, -1) if choice.shape[at] > 1), choice.ndim - 2)
         if choice.shape[axis] > 1:
             by_position = np.moveaxis(choice, axis, 0).reshape(choice.shape[axis], -1, route.modules)
-            use = shares_of(by_position.sum(1, dtype=np.float64)).tolist()
+            use = compute_shares(by_position.sum(1, dtype=np.float64)).tolist()
             of, image = "step" if by_step else "token", {"rows": None, "columns": None, "in_front": 0}
             if not by_step and places is not None and places.tokens == len(use):
                 of, image = "place", {"rows": places.rows, "columns": places.columns, "in_front": places.in_front}
@@ -197,7 +197,7 @@ def tasks_of(trace: Trace) -> dict[str, tuple[str, ...]]:
     """Return the traced routes that serve each target; none where there are not several targets."""
     if len(trace.predictions) < 2:
         return {}
-    behind = {target: routes_behind(trace.graph, [result]) for target, result in trace.predictions.items()}
+    behind = {target: find_routes_behind(trace.graph, [result]) for target, result in trace.predictions.items()}
     names = [route.name for route in trace.routes]
     return {target: tuple(name for name in names if name in serving) for target, serving in behind.items()}
 
@@ -216,19 +216,19 @@ def use_by_task(trace: Trace) -> dict[str, dict[str, list[float]]]:
         served = {target: names for target, names in serving.items() if names}
         if len({tuple(names) for names in served.values()}) > 1:
             totals = {target: sum((choices_M[name] for name in names), np.zeros(1)) for target, names in served.items()}
-            found[pool] = {target: shares_of(total).tolist() for target, total in totals.items()}
+            found[pool] = {target: compute_shares(total).tolist() for target, total in totals.items()}
     return found
 
 
 SubNetwork = tuple[str, int, int]  # a pool, the number of earlier routes of a task that use it, and one of its modules
 
 
-def outputs_behind(trace: Trace) -> dict[str, tuple[str, ...]]:
+def find_outputs_behind(trace: Trace) -> dict[str, tuple[str, ...]]:
     """Return the tasks whose outputs depend on each traced route, by its name."""
     outputs: dict[str, list[Result]] = {}
     for label, result in trace.graph.outputs.items():
         outputs.setdefault(label.partition(".")[2] or label, []).append(result)
-    behind = {task: routes_behind(trace.graph, results) for task, results in outputs.items()}
+    behind = {task: find_routes_behind(trace.graph, results) for task, results in outputs.items()}
     return {route.name: tuple(task for task, names in behind.items() if route.name in names) for route in trace.routes}
 
 
@@ -241,7 +241,7 @@ def steps_by_task(trace: Trace, use: Mapping[str, StepUse]) -> tuple[StepUse | N
     """
     own: dict[str, list[StepUse]] = {}
     shared = dict(use)
-    for name, tasks in outputs_behind(trace).items():
+    for name, tasks in find_outputs_behind(trace).items():
         if name in use and len(tasks) == 1:
             own.setdefault(tasks[0], []).append(shared.pop(name))
     if len(own) < 2:
@@ -259,7 +259,7 @@ def steps_by_task(trace: Trace, use: Mapping[str, StepUse]) -> tuple[StepUse | N
         "sub_networks": [{"pool": pool, "round": time, "module": module} for pool, time, module in rows],
         "use": {task: [each.get(row, none[task])[0] for row in rows] for task, each in taken.items()},
         "mean": averages,
-        "shares": shares_of(np.array([*averages.values()], np.float64).T).tolist(),
+        "shares": compute_shares(np.array([*averages.values()], np.float64).T).tolist(),
     }, shared
 
 

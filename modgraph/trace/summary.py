@@ -17,12 +17,12 @@ from modgraph.inspect.cost_text import align
 from modgraph.store.stored_trace import FORMAT
 from modgraph.trace import steps
 from modgraph.trace.statistics import (
-    coactivations,
+    compute_coactivations,
+    compute_statistics,
+    find_paths,
     pair_shares,
-    paths_of,
     pick_rounds,
     round_of,
-    statistics_of,
     use_by_groups,
 )
 from modgraph.trace.steps import ACTIVE, Shares, StepUse, names_of, steps_by_task, strip_common_prefix, use_by_steps
@@ -51,8 +51,8 @@ def as_json(trace: Trace) -> dict[str, Any]:
         "split": trace.split,
         "examples": len(trace),
         "routes": _routes(trace, use),
-        "coactivation": coactivations(trace),
-        "paths": paths_of(trace),
+        "coactivation": compute_coactivations(trace),
+        "paths": find_paths(trace),
         "tasks": {target: list(routes) for target, routes in steps.tasks_of(trace).items()},
         "by_task": steps.use_by_task(trace),
         "by_step": by_step,
@@ -61,7 +61,7 @@ def as_json(trace: Trace) -> dict[str, Any]:
 
 
 def _routes(trace: Trace, use: dict[str, StepUse]) -> dict[str, dict[str, Any]]:
-    positions, words, found = steps.positions_of(trace), typical_words(trace), {}
+    positions, words, found = steps.positions_of(trace), find_typical_words(trace), {}
     for route in trace.routes:
         name = route.name
         summary: dict[str, Any] = {
@@ -74,7 +74,7 @@ def _routes(trace: Trace, use: dict[str, StepUse]) -> dict[str, dict[str, Any]]:
             "together": pair_shares(route),
             "training": trace.history[name].tolist() if name in trace.history else [],
             "controller": trace.entropies[name].tolist() if name in trace.entropies else [],
-            **statistics_of(route),
+            **compute_statistics(route),
         }
         summary |= {"positions": positions[name]} if name in positions else {}
         summary |= {"steps": use[name]} if name in use else {}
@@ -141,7 +141,7 @@ def _indent(rows: Sequence[Sequence[str]], least: int = 3) -> Iterator[str]:
     return (f"  {line}" for line in align(rows, least))
 
 
-def typical_words(trace: Trace) -> dict[str, list[Words]]:
+def find_typical_words(trace: Trace) -> dict[str, list[Words]]:
     """Return the words with the largest lift for each module of a route that makes a choice at every place of an input
     of tokens: p(word | module) / p(word), how often the module was chosen for the word, and one context."""
     inputs, found = trace.graph.input_types.items(), {}

@@ -121,11 +121,11 @@ class Trace:
     def as_records(self) -> list[dict[str, Any]]:
         """Return a record for each module of each route, for `pandas.DataFrame`: how often it is chosen (`load`), the
         sum of its gates (`importance`), its `share` of all choices, and whether it is never chosen (`dead`)."""
-        from modgraph.trace.statistics import statistics_of
+        from modgraph.trace.statistics import compute_statistics
 
         records = []
         for route in self.routes:
-            found = statistics_of(route)
+            found = compute_statistics(route)
             total = sum(found["load"])
             for module, (load, importance) in enumerate(zip(found["load"], found["importance"], strict=True)):
                 use = {"share": load / total if total else 0.0, "load": load, "importance": importance}
@@ -173,7 +173,7 @@ def name_classes(labels: NDArray[Any], names: Sequence[str] | None) -> tuple[str
     return tuple(known.get(label, str(label)) for label in labels.tolist())
 
 
-def routes_with_gates(graph: Graph, name: str | None = None) -> list[Decision]:
+def list_routes_with_gates(graph: Graph, name: str | None = None) -> list[Decision]:
     """Return the routes whose router records a gate for each module, those in scans too, in the order of computation;
     given a name, only that route. Raises `ModgraphError` if there is no such route."""
     found: dict[str, list[Decision]] = {}
@@ -189,7 +189,7 @@ def routes_with_gates(graph: Graph, name: str | None = None) -> list[Decision]:
     return [known[name]]
 
 
-def routes_behind(graph: Graph, results: Sequence[Result]) -> set[str]:
+def find_routes_behind(graph: Graph, results: Sequence[Result]) -> set[str]:
     """Return the names of the routes with gates that results depend on."""
     needed = find_dependencies(graph, results).nodes
-    return {each.label for each in routes_with_gates(graph) if (each.part.scan or each.node).name in needed}
+    return {each.label for each in list_routes_with_gates(graph) if (each.part.scan or each.node).name in needed}

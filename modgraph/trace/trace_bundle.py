@@ -14,12 +14,12 @@ from modgraph.data import Arrays
 from modgraph.data.declaration import check
 from modgraph.data.npz import read_npz, refuse_unknown
 from modgraph.diagnostics import ModgraphError
-from modgraph.files import reason_of
+from modgraph.files import explain_error
 from modgraph.ir import Graph, UnreadableGraph, from_json
 from modgraph.store.errors import NotABundle
 from modgraph.store.run_directory import RunDirectory
 from modgraph.trace.errors import NoRouting, NothingToTrace
-from modgraph.trace.trace import RouteTrace, Trace, choose_split, first_of, name_classes, routes_with_gates
+from modgraph.trace.trace import RouteTrace, Trace, choose_split, first_of, list_routes_with_gates, name_classes
 from modgraph.training.recipe import read_recipe, with_validation
 
 CHUNK = 256  # examples per call of the bundle
@@ -42,8 +42,8 @@ class TraceableBundle:
         except BundleError as error:
             raise ModgraphError([BadBundle.from_error(error)]) from error
         except (LookupError, TypeError, UnreadableGraph) as error:
-            raise ModgraphError([NotABundle(path=path, reason=reason_of(error))]) from error
-        if not routes_with_gates(graph):
+            raise ModgraphError([NotABundle(path=path, reason=explain_error(error))]) from error
+        if not list_routes_with_gates(graph):
             raise ModgraphError([NothingToTrace(path=path)])
         if not bundle.routing:
             raise ModgraphError([NoRouting(path=path)])
@@ -92,7 +92,7 @@ def trace_bundle(
 ) -> Trace:
     """Trace the first examples of a split, by default the first split but `train`. Raises `ModgraphError`."""
     bundle, graph = traceable.bundle, traceable.graph
-    wanted = routes_with_gates(graph, route)
+    wanted = list_routes_with_gates(graph, route)
     name, arrays = choose_split(splits, split)
     arrays = first_of(arrays, examples)
     inputs = {name: array for name, array in arrays.values.items() if name in bundle.inputs}

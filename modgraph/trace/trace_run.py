@@ -16,16 +16,16 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Decision, Result, comparisons
 from modgraph.metrics.controllers import controllers
 from modgraph.metrics.target_metrics import accuracies
-from modgraph.store.growth import growth_of
+from modgraph.store.growth import read_growth
 from modgraph.store.journal import check_logs, read_metrics
 from modgraph.trace.errors import NothingToTrace
-from modgraph.trace.trace import RouteTrace, Trace, choose_split, first_of, name_classes, routes_with_gates
+from modgraph.trace.trace import RouteTrace, Trace, choose_split, first_of, list_routes_with_gates, name_classes
 from modgraph.training.stored_run import StoredRun
 
 
 def trace_run(run: StoredRun, split: str | None = None, route: str | None = None, examples: int = 512) -> Trace:
     """Trace the first examples of a split, by default the first split but `train`. Raises `ModgraphError`."""
-    routes = routes_with_gates(run.graph, route)
+    routes = list_routes_with_gates(run.graph, route)
     if not routes:
         raise ModgraphError([NothingToTrace(path=str(run.path))])
     check_logs(run.directory)
@@ -49,10 +49,10 @@ def trace_run(run: StoredRun, split: str | None = None, route: str | None = None
         labels={each.target: name_classes(arrays.values[each.target], classes.get(each.target)) for each in compared},
         predicted=predicted[0] if predicted else (),
         predictions={each.target: each.prediction for each in comparisons(run.graph)},
-        history=metrics_over_time(metrics, {each.route: each.use for each in found_controllers}),
-        entropies=metrics_over_time(metrics, {each.route: each.entropies for each in found_controllers}),
+        history=read_metrics_over_time(metrics, {each.route: each.use for each in found_controllers}),
+        entropies=read_metrics_over_time(metrics, {each.route: each.entropies for each in found_controllers}),
         words=description.get("words", {}),
-        growth=growth_of(run.directory),
+        growth=read_growth(run.directory),
         epoch=checkpoint.epoch,
         step=checkpoint.step,
     )
@@ -76,7 +76,7 @@ def _compute(model: Model, arrays: Arrays, results: Sequence[Result]) -> list[ND
     return [np.concatenate([each.numpy() for each in parts]) for parts in zip(*found, strict=True)]
 
 
-def metrics_over_time(
+def read_metrics_over_time(
     lines: Iterable[Mapping[str, Any]], wanted: Mapping[str, Sequence[str]]
 ) -> dict[str, NDArray[np.float64]]:
     """Return metrics of each route over a training, [epochs, names], for the epochs that have all of them."""

@@ -26,7 +26,7 @@ def draw(view: str, trace: Trace, suffix: str, examples: int = EXAMPLES) -> byte
     return content
 
 
-def pictures_of(trace: Trace) -> dict[str, bytes]:
+def render_pictures(trace: Trace) -> dict[str, bytes]:
     """Render every view that the trace has data for, as PNG, with as many examples as fit."""
     found: dict[str, bytes] = {}
     for view in VIEWS:

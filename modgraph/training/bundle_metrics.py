@@ -26,7 +26,7 @@ from modgraph.training.stored_run import StoredRun
 Values = Mapping[str, NDArray[Any]]
 
 
-def bundle_of(run: StoredRun, path: str, check: bool = True) -> Bundle:
+def open_bundle_of(run: StoredRun, path: str, check: bool = True) -> Bundle:
     """Open a bundle of the model that a run has now; `check` as in `Bundle`. Raises `ModgraphError` for any other."""
     try:
         manifest = (bundle := Bundle(path, check=check)).manifest
@@ -41,7 +41,7 @@ def bundle_of(run: StoredRun, path: str, check: bool = True) -> Bundle:
     return bundle
 
 
-def values_of_bundle(bundle: Bundle, graph: Graph, metrics: Metrics, batch: Batch) -> list[Tensor]:
+def compute_values_of_bundle(bundle: Bundle, graph: Graph, metrics: Metrics, batch: Batch) -> list[Tensor]:
     """Compute the values that metrics read with a bundle. Raises `ModgraphError` where the data do not fit it."""
     inputs = {name: tensor.numpy() for name, tensor in batch.items() if name in bundle.inputs}
     try:
@@ -56,22 +56,25 @@ def evaluate_bundle(
 ) -> dict[str, float]:
     """Return the metrics of a bundle over a split, also of each group of a grouping. Raises `ModgraphError`."""
     refuse_labels_beyond(arrays, graph)
-    accumulators, metrics = Accumulators(), following_from(bundle.outputs, graph, metrics_of(graph, arrays, by, asked))
+    accumulators, metrics = (
+        Accumulators(),
+        keep_determined_metrics(bundle.outputs, graph, metrics_of(graph, arrays, by, asked)),
+    )
     for indices, batch in batches(arrays):
         words = arrays.groups[str(by)][indices] if metrics.groups else None
-        metrics.gather(accumulators, batch, values_of_bundle(bundle, graph, metrics, batch), words=words)
+        metrics.gather(accumulators, batch, compute_values_of_bundle(bundle, graph, metrics, batch), words=words)
     return metrics.values(accumulators)
 
 
-def metrics_of_outputs(outputs: Values, graph: Graph, rows: Values) -> dict[str, float]:
+def compute_metrics_of_outputs(outputs: Values, graph: Graph, rows: Values) -> dict[str, float]:
     """Return the metrics of a model's outputs for some examples."""
-    accumulators, metrics = Accumulators(), following_from(outputs, graph, Metrics(graph))
+    accumulators, metrics = Accumulators(), keep_determined_metrics(outputs, graph, Metrics(graph))
     batch = {name: torch.from_numpy(array) for name, array in rows.items()}
     metrics.gather(accumulators, batch, _values_of(metrics, graph, outputs, batch))
     return metrics.values(accumulators)
 
 
-def following_from(outputs: Collection[str], graph: Graph, metrics: Metrics) -> Metrics:
+def keep_determined_metrics(outputs: Collection[str], graph: Graph, metrics: Metrics) -> Metrics:
     """Keep those metrics that some outputs determine."""
     known = {result for name, result in graph.outputs.items() if name in outputs}
     metrics.all = [metric for metric in metrics.compared if metric.compared.prediction in known]

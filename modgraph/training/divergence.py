@@ -73,7 +73,7 @@ class FiniteCheck:
             raise ModgraphError([Diverged(what=what, step=first.step)])
 
 
-def wrong_in(checkpoint: Checkpoint) -> str | None:
+def find_not_finite(checkpoint: Checkpoint) -> str | None:
     """Return the first tensor of a checkpoint that is not finite; integers always are."""
     state = {f"{key}.{name}": each for name, fields in checkpoint.optimizer.items() for key, each in fields.items()}
     tensors = [*checkpoint.weights.items(), *state.items()]

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from modgraph.backends.torch import Model, build, generator_for
+from modgraph.backends.torch import Model, build, make_generator
 from modgraph.backends.torch.labelled import find_labelled
 from modgraph.data import TRAIN, VALIDATION, Arrays
 from modgraph.data.batches import Batch, RandomOrder
@@ -24,13 +24,13 @@ from modgraph.log import log
 from modgraph.metrics.accumulators import Accumulators
 from modgraph.metrics.metrics import evaluate, metrics_of
 from modgraph.nn.device import Transfer, to_device
-from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, write_checkpoint
+from modgraph.store.checkpoint import Checkpoint, read_newest_checkpoint, write_checkpoint
 from modgraph.store.checkpoint_record import tidy
 from modgraph.store.journal import LOGS, cut_logs, seal_logs
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.algorithms.algorithm import Curriculum, Facts, Phase
 from modgraph.training.callbacks import Epoch, Step, Watch
-from modgraph.training.divergence import CHECK_EVERY, FiniteCheck, wrong_in
+from modgraph.training.divergence import CHECK_EVERY, FiniteCheck, find_not_finite
 from modgraph.training.errors import Diverged
 from modgraph.training.interrupt import on_interrupt
 from modgraph.training.named_parts import check_monitored, list_metrics
@@ -66,7 +66,7 @@ class Engine:
         self.finite = FiniteCheck(1 if processes.device.type == "cpu" else CHECK_EVERY)
         self.reader = BatchReader(train, processes)
         self.origin = directory.origin() if resume else graph.hash()
-        checkpoint = newest_checkpoint(directory.checkpoints, origin=self.origin) if resume else None
+        checkpoint = read_newest_checkpoint(directory.checkpoints, origin=self.origin) if resume else None
         self.accumulators = Accumulators()
         if checkpoint is None:
             graph, at = curriculum.begin(graph)
@@ -141,7 +141,7 @@ class Engine:
         """Write a checkpoint of this step. Raises `ModgraphError`, also for a state that is not finite."""
         self.finite.check()
         now = self.checkpoint()
-        parts = self.processes.gather((self.accumulators, wrong_in(now)))
+        parts = self.processes.gather((self.accumulators, find_not_finite(now)))
         for wrong in filter(None, (found for _, found in parts)):  # all processes stop, or none
             raise ModgraphError([Diverged(what=f"{wrong} is not finite", step=self.progress.step)])
         if self.processes.is_rank_zero:
@@ -254,7 +254,7 @@ class Engine:
             each.move(state.model, *place)
         state.learner.prepare(state.model, step)
         state.model.train()
-        torch.manual_seed(generator_for(seed, "noise", step).initial_seed())
+        torch.manual_seed(make_generator(seed, "noise", step).initial_seed())
         full = self.train.optimizer.arguments()["lr"] if self.phase.lr is None else self.phase.lr
         for group in state.optimizer.param_groups:
             group["lr"] = full * self.train.schedule.share(*place)

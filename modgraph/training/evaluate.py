@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from modgraph.data import Arrays
 from modgraph.metrics.details import Details, details
-from modgraph.metrics.metrics import Metrics, measure, values_of_model
-from modgraph.training.processes import device_or_cpu
+from modgraph.metrics.metrics import Metrics, compute_values_of_model, measure
+from modgraph.training.processes import choose_device
 from modgraph.training.run import threads
 from modgraph.training.stored_run import StoredRun
 
@@ -51,9 +51,9 @@ def evaluate(run: StoredRun, bundle: str | Path | None = None, detail: bool = Fa
 
 
 def _open_bundle(run: StoredRun, path: str | Path, check: bool) -> Bundle:
-    from modgraph.training.bundle_metrics import bundle_of  # which imports ONNX Runtime
+    from modgraph.training.bundle_metrics import open_bundle_of  # which imports ONNX Runtime
 
-    return bundle_of(run, str(path), check=check)
+    return open_bundle_of(run, str(path), check=check)
 
 
 def _measure(
@@ -61,7 +61,7 @@ def _measure(
 ) -> Iterator[tuple[str, Mapping[str, float]]]:
     by, asked = run.recipe.train.by, run.recipe.train.metrics
     if bundle is None:
-        model = run.model(device_or_cpu(run.recipe.train.device))
+        model = run.model(choose_device(run.recipe.train.device))
         yield from ((split, measure(model, arrays, by, asked)) for split, arrays in data.items())
         return
     from modgraph.training.bundle_metrics import evaluate_bundle
@@ -72,12 +72,12 @@ def _measure(
 def _details(run: StoredRun, bundle: Bundle | None, data: Mapping[str, Arrays]) -> dict[str, Details]:
     metrics = Metrics(run.graph, asked=run.recipe.train.metrics)
     if bundle is None:
-        compute = partial(values_of_model, run.model().eval())
+        compute = partial(compute_values_of_model, run.model().eval())
     else:
-        from modgraph.training.bundle_metrics import following_from, values_of_bundle
+        from modgraph.training.bundle_metrics import compute_values_of_bundle, keep_determined_metrics
 
-        compute = partial(values_of_bundle, bundle, run.graph)
-        metrics = following_from(bundle.outputs, run.graph, metrics)
+        compute = partial(compute_values_of_bundle, bundle, run.graph)
+        metrics = keep_determined_metrics(bundle.outputs, run.graph, metrics)
     classes = run.description().get("classes", {})
     return {split: details(metrics, compute, arrays, classes) for split, arrays in data.items()}
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from modgraph.declare import position_of
 from modgraph.diagnostics import Diagnostic, did_you_mean
-from modgraph.ir import Graph, LossNode, Node, OpNode, Part, Result, module_axes, weights_of
+from modgraph.ir import Graph, LossNode, Node, OpNode, Part, Result, find_module_axes, weights_of
 from modgraph.ir.analysis.comparisons import comparisons
-from modgraph.ir.analysis.learnt import learnt_weights, with_losses
+from modgraph.ir.analysis.learnt import find_learnt_weights, with_losses
 from modgraph.ir.rewrite import Built, Change, build_op, rewrite_graph
 from modgraph.ops import Op
 from modgraph.ops.along_axis import Mean, Sum
@@ -29,7 +29,7 @@ PREFIX = "loss."
 Step = tuple[str, Op, Sequence[Result]]  # the name of an op, the op and its operands
 
 
-def losses_called(graph: Graph, patterns: Collection[str]) -> list[str]:
+def find_losses(graph: Graph, patterns: Collection[str]) -> list[str]:
     """Return the losses of a graph whose names, with or without `loss.`, match a pattern with `*` for any letters."""
     names = {name: (name, name.removeprefix(PREFIX)) for name in graph.losses}
     return [name for name in names if any(fnmatchcase(each, by) for each in names[name] for by in patterns)]
@@ -44,14 +44,14 @@ def suggest_loss(graph: Graph, pattern: str) -> str:
 def find_unfit_losses(graph: Graph, weights: Mapping[str, float]) -> Iterator[tuple[str, Diagnostic]]:
     """Yield an error for each pattern that names no loss."""
     for pattern in weights:
-        if not losses_called(graph, [pattern]):
+        if not find_losses(graph, [pattern]):
             yield pattern, UnknownLoss(pattern=pattern, suggestion=suggest_loss(graph, pattern))
 
 
 def weigh_losses(graph: Graph, weights: Mapping[str, float]) -> Graph:
     """Multiply losses by the weights of patterns that name them; of several patterns the last counts. For patterns
     without a loss see `find_unfit_losses`."""
-    factors = {name: weight for pattern, weight in weights.items() for name in losses_called(graph, [pattern])}
+    factors = {name: weight for pattern, weight in weights.items() for name in find_losses(graph, [pattern])}
 
     def multiply(loss: LossNode, value: Result) -> Iterator[Step]:
         name = f"{loss.name}.weighed"
@@ -111,7 +111,7 @@ ModuleSum = tuple[Result, Axis, int, Sequence[Op]]
 
 def drop_frozen_terms(graph: Graph) -> Graph:
     """Remove losses that train no weight, and the terms of frozen modules from the others."""
-    idle = [name for name, result in graph.losses.items() if not learnt_weights(graph, [result])]
+    idle = [name for name, result in graph.losses.items() if not find_learnt_weights(graph, [result])]
     sums = {name: found for name, result in graph.losses.items() if (found := _module_sum(graph, result)) is not None}
 
     def subtract(loss: LossNode, total: Result) -> Iterator[Step]:
@@ -155,7 +155,7 @@ def _module_sum(graph: Graph, loss: Result) -> ModuleSum | None:
 def _frozen_along(graph: Graph, axis: Axis, terms: Result) -> int:
     """Return the number of frozen modules at the beginning of an axis, if all weights that the terms train belong to
     its modules, or lie along it; else 0."""
-    axes, pools = module_axes(graph), [pool for pool in graph.pools().values() if pool.axis == axis]
+    axes, pools = find_module_axes(graph), [pool for pool in graph.pools().values() if pool.axis == axis]
     first = {f"{pool.name}.{at}.": at for pool in pools for at in range(pool.size)}
     frozen = {weight.name for weight in weights_of(graph) if weight.frozen}
 
@@ -164,4 +164,4 @@ def _frozen_along(graph: Graph, axis: Axis, terms: Result) -> int:
             return axes[weight].old if weight in frozen else 0
         return next((at for prefix, at in first.items() if weight.startswith(prefix)), 0)
 
-    return min(map(place, learnt_weights(graph, [terms])), default=0)
+    return min(map(place, find_learnt_weights(graph, [terms])), default=0)

@@ -15,7 +15,7 @@ from modgraph.files import exists
 from modgraph.inspect.diff import Comparison, Weight
 from modgraph.log import log
 from modgraph.program import Program, load
-from modgraph.store.architecture import Architecture, Kind, kind_of, read_architecture
+from modgraph.store.architecture import Architecture, Kind, find_kind, read_architecture
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.store.run_directory import RunDirectory
 from modgraph.syntax import parse, read
@@ -65,8 +65,8 @@ def plan_migration(
     Raises `ModgraphError`, also if `out` contains another run.
     """
     for path, wanted in ((run, Kind.RUN), (to, Kind.SPEC)):
-        if exists(path) and kind_of(path) is not wanted:
-            raise ModgraphError([NotToMigrate(path=str(path), found=kind_of(path), wanted=f"a {wanted}")])
+        if exists(path) and find_kind(path) is not wanted:
+            raise ModgraphError([NotToMigrate(path=str(path), found=find_kind(path), wanted=f"a {wanted}")])
     RunDirectory(Path(out)).refuse_existing()
     old = load_run(run)
     checkpoint = old.checkpoint(best=False)

@@ -18,7 +18,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.nn.functional import all_reduce
 
-from modgraph.backends.torch import generator_for
+from modgraph.backends.torch import make_generator
 from modgraph.backends.torch.instance import units
 from modgraph.diagnostics import ModgraphError
 from modgraph.nn import Shard, use_shard
@@ -83,7 +83,7 @@ class Processes:
             yield indices
             return
         start, stop = self.own(indices)
-        generator = generator_for(seed, "own noise", step, self.rank)
+        generator = make_generator(seed, "own noise", step, self.rank)
         with use_shard(Shard(start, stop, len(indices), self._add, generator)):
             yield indices[start:stop]
 
@@ -159,7 +159,7 @@ class Processes:
             dist.destroy_process_group()
 
 
-def device_or_cpu(device: str) -> torch.device:
+def choose_device(device: str) -> torch.device:
     """Return the device that a recipe names, or the processor where this machine lacks it."""
     try:
         kind, index = _place(device)

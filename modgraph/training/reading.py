@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor
 
-from modgraph.backends.torch import generator_for
+from modgraph.backends.torch import make_generator
 from modgraph.data import Arrays
 from modgraph.data.batches import Batch, batch_of, prefetch
 from modgraph.nn.device import Transfer, Uploader
@@ -52,7 +52,7 @@ class BatchReader:
         own = slice(*self.processes.own(indices))
         batch = batch_of(data, indices[own].numpy(), among=indices.numpy())
         if self.train.augment:
-            noise = torch.rand(len(indices), DRAWS, generator=generator_for(self.train.seed, "augment", step))
+            noise = torch.rand(len(indices), DRAWS, generator=make_generator(self.train.seed, "augment", step))
             batch[NOISE] = noise[own]
         return self.transfer.send(batch)
 

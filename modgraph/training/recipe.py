@@ -18,7 +18,7 @@ from modgraph.recipes.schema import read_section
 from modgraph.recipes.yaml_tree import Branch, Leaf, dump_yaml, read_tree
 from modgraph.syntax import parse, read
 from modgraph.training.errors import OtherParameter
-from modgraph.training.sections import Start, Train, mapping_of, parameters_in, tree_of
+from modgraph.training.sections import Start, Train, parameters_in, read_mapping, read_recipe_tree
 
 RecipeOrPath = str | Path | Mapping[str, Any]
 SECTIONS = ("model", "start", "data", "train")
@@ -60,7 +60,7 @@ def key_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
 def read_recipe(given: RecipeOrPath, overrides: Mapping[str, Any] | None = None) -> Recipe:
     """Read a recipe with overrides by dotted key. Raises `ModgraphError` with every mistake."""
     report = Report()
-    recipe = _recipe(_override(tree_of(given, report), overrides or {}), report)
+    recipe = _recipe(_override(read_recipe_tree(given, report), overrides or {}), report)
     if recipe is None or report.errors:
         raise ModgraphError(report.list_diagnostics())
     return recipe
@@ -80,10 +80,10 @@ def read_with_spec(
         if source is None:
             raise ModgraphError(of_spec.list_diagnostics())
     try:
-        tree = _override(tree_of(given, report), overrides)
+        tree = _override(read_recipe_tree(given, report), overrides)
         if data is not None:
             tree.items["data"] = Branch({"name": Leaf(data.name)})
-        section = mapping_of(tree, "model", report)
+        section = read_mapping(tree, "model", report)
         parameters = parameters_in(section, report) if section.whole else None
         recipe = _recipe(tree, report)
     except ModgraphError as error:
@@ -141,7 +141,7 @@ def _recipe(tree: Branch, report: Report) -> Recipe | None:
     for key in (key for key in tree.items if key not in SECTIONS):
         suggestion = did_you_mean(key, SECTIONS, "its sections are: {known}")
         report.add(errors.UnknownKey(span=tree.keys.get(key), section="a recipe", key=key, suggestion=suggestion))
-    model, start, data, train = (mapping_of(tree, name, report) for name in SECTIONS)
+    model, start, data, train = (read_mapping(tree, name, report) for name in SECTIONS)
     data_set = read_section(DataSet, data, "data", report)  # type: ignore[type-abstract]
     how = read_section(Train, train, "train", report)
     parameters = parameters_in(model, report)
@@ -154,10 +154,10 @@ def with_validation(splits: dict[str, Arrays], train: Train) -> dict[str, Arrays
     `ModgraphError`."""
     import numpy as np
 
-    from modgraph.data.batches import indices_by_group
+    from modgraph.data.batches import list_indices_by_group
 
     arrays = splits[TRAIN]
-    groups = indices_by_group(arrays, train.by)
+    groups = list_indices_by_group(arrays, train.by)
     if not train.validation:
         return splits
     if VALIDATION in splits:

@@ -21,7 +21,7 @@ from modgraph.data.errors import DataChanged
 from modgraph.data.fingerprint import Fingerprint, as_json
 from modgraph.diagnostics import ModgraphError, Report, Source, render_all
 from modgraph.elaboration import Imports, elaborate
-from modgraph.files import exists, reason_of
+from modgraph.files import exists, explain_error
 from modgraph.inspect.diff import Comparison
 from modgraph.ir import Graph, NotReadBack
 from modgraph.log import log
@@ -288,7 +288,9 @@ def report_memory(batch: int) -> Iterator[None]:
         of_memory = isinstance(error, MemoryError | torch.OutOfMemoryError)
         if not (of_memory or asked or getattr(error, "errno", None) == errno.ENOMEM):
             raise
-        reason = f"it asks for {format_bytes(int(asked[1]))} at once" if asked and not of_memory else reason_of(error)
+        reason = (
+            f"it asks for {format_bytes(int(asked[1]))} at once" if asked and not of_memory else explain_error(error)
+        )
         raise ModgraphError([TooLargeForMemory(reason=reason, batch=max(1, batch // 2))]) from error
 
 

@@ -156,7 +156,7 @@ def names_in(metric: str | Sequence[str]) -> Sequence[str]:
     return (metric,) if isinstance(metric, str) else metric
 
 
-def mapping_of(tree: Branch, name: str, report: Report) -> Branch:
+def read_mapping(tree: Branch, name: str, report: Report) -> Branch:
     """Return a section of a recipe as a mapping, empty where the recipe lacks it; mistakes are reported."""
     item = tree.items.get(name)
     if isinstance(item, Branch):
@@ -186,8 +186,8 @@ def parameters_in(section: Branch, report: Report) -> dict[str, Any]:
 def read_train(path: str | Path | None = None) -> Train:
     """Read how to train from the recipe in a file, whatever its data, or the defaults. Raises `ModgraphError`."""
     report = Report()
-    tree = Branch() if path is None else tree_of(path, report)
-    train = read_section(Train, mapping_of(tree, "train", report), "train", report)
+    tree = Branch() if path is None else read_recipe_tree(path, report)
+    train = read_section(Train, read_mapping(tree, "train", report), "train", report)
     if train is None or report.errors:
         raise ModgraphError(report.list_diagnostics())
     return train
@@ -196,13 +196,13 @@ def read_train(path: str | Path | None = None) -> Train:
 def read_parameters(path: str | Path) -> dict[str, Any]:
     """Read the parameters of the spec that the recipe in a file sets. Raises `ModgraphError`."""
     report = Report()
-    parameters = parameters_in(mapping_of(tree_of(path, report), "model", report), report)
+    parameters = parameters_in(read_mapping(read_recipe_tree(path, report), "model", report), report)
     if report.errors:
         raise ModgraphError(report.list_diagnostics())
     return parameters
 
 
-def tree_of(recipe: str | Path | Mapping[str, Any], report: Report) -> Branch:
+def read_recipe_tree(recipe: str | Path | Mapping[str, Any], report: Report) -> Branch:
     """Read the tree of a recipe. Raises `ModgraphError` where the file cannot be read."""
     if isinstance(recipe, Mapping):
         return read_tree(Source("recipe", _yaml_of(recipe)), report)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from modgraph.backends.torch import Model
 from modgraph.backends.torch.construct import attribute
 from modgraph.backends.torch.parts import WeightInParts
-from modgraph.ir import Graph, module_axes, weights_of
+from modgraph.ir import Graph, find_module_axes, weights_of
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.training.processes import divide_like, whole
 
@@ -66,7 +66,7 @@ def cut_weights(model: Model, graph: Graph, checkpoint: Checkpoint | None = None
     Raises `ValueError` where the checkpoint has invalid stages."""
     frozen, states = {weight.name for weight in weights_of(graph) if weight.frozen}, states_along_modules(graph)
     found: dict[str, StagedWeight] = {}
-    for name, of in module_axes(graph).items():
+    for name, of in find_module_axes(graph).items():
         if name in states:
             continue
         own, old = model.lookup(name).detach(), of.old if name in frozen else 0
@@ -86,7 +86,7 @@ def cut_weights(model: Model, graph: Graph, checkpoint: Checkpoint | None = None
 
 def states_along_modules(graph: Graph) -> set[str]:
     """Return the states of a graph, which no gradient moves, that grow along an axis."""
-    return {weight.name for weight in weights_of(graph) if weight.buffer} & module_axes(graph).keys()
+    return {weight.name for weight in weights_of(graph) if weight.buffer} & find_module_axes(graph).keys()
 
 
 def _stages(own: Tensor, checkpoint: Checkpoint | None, name: str, axis: int) -> list[int]:

@@ -22,7 +22,7 @@ from modgraph.backends.torch.construct import resolve
 from modgraph.data.batches import Batch
 from modgraph.data.declaration import refuse_labels_beyond
 from modgraph.diagnostics import ModgraphError, list_names
-from modgraph.ir import Graph, learnt_weights
+from modgraph.ir import Graph, find_learnt_weights
 from modgraph.metrics.metrics import Metrics, results_of
 from modgraph.recipes.optimizers import Optimizer
 from modgraph.store.checkpoint import Checkpoint, OptimizerState, optimizer_state, restore_optimizer
@@ -104,7 +104,7 @@ def train_state(
     scheduled = find_scheduled_states(model, graph, train.states or {})
     with nullcontext() if checkpoint is None else refusing_damage(checkpoint):
         cut = stages.cut_weights(model, graph, checkpoint)
-    learnt = learnt_weights(learner.graph, (*learner.graph.losses.values(), *learner.wanted))
+    learnt = find_learnt_weights(learner.graph, (*learner.graph.losses.values(), *learner.wanted))
     for name, parameter in stages.find_trained_weights(model, cut).items():  # no other parameter gets a gradient
         parameter.requires_grad_(name.partition("[")[0] in learnt)
     if not graph.losses:

@@ -14,11 +14,11 @@ from modgraph.backends.torch import Model, build
 from modgraph.data import TRAIN, VALIDATION, Arrays, DataSet
 from modgraph.data.declaration import drop_unknown_classes
 from modgraph.data.errors import DataChanged
-from modgraph.data.fingerprint import Fingerprint, changes_of, from_json, way_out_of
+from modgraph.data.fingerprint import Fingerprint, find_changes, from_json, suggest_way_out
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 from modgraph.log import log
-from modgraph.store.checkpoint import Checkpoint, newest_checkpoint
+from modgraph.store.checkpoint import Checkpoint, read_newest_checkpoint
 from modgraph.store.errors import BadCheckpoint
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.errors import NotForEval
@@ -80,7 +80,7 @@ class StoredRun:
     def checkpoint(self, best: bool = True) -> Checkpoint:
         """Return the best checkpoint if the recipe requests it, else the newest. Raises `ModgraphError`."""
         folder = self.directory.checkpoints
-        found = newest_checkpoint(folder, best=best, origin=self.directory.origin())
+        found = read_newest_checkpoint(folder, best=best, origin=self.directory.origin())
         if found is None:
             reason = "the run has none yet: no epoch was finished"
             raise ModgraphError([BadCheckpoint(path=str(folder), reason=reason)])
@@ -129,9 +129,9 @@ class StoredRun:
         if self.overrides or self.anew:
             return
         expected = {name: self.fingerprints.get(name) for name in splits} if known is None else known
-        changes = changes_of(expected, {name: Fingerprint.compute(self._data, each) for name, each in splits.items()})
+        changes = find_changes(expected, {name: Fingerprint.compute(self._data, each) for name, each in splits.items()})
         if changes:
-            path, advice = str(self.path), way_out or way_out_of(self.recipe.data)
+            path, advice = str(self.path), way_out or suggest_way_out(self.recipe.data)
             raise ModgraphError(DataChanged(path=path, split=at, change=each, way_out=advice) for at, each in changes)
 
     def description(self) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def load_run(path: str | Path, /, **data: Any) -> StoredRun:
     return StoredRun.load(path, data)
 
 
-def data_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
+def select_data_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of `data` among dotted overrides. Raises `ModgraphError` for any other key."""
     wrong = [name for name in overrides if not name.startswith("data.")]
     if wrong:

@@ -14,5 +14,5 @@ from modgraph.types.axis import (
     meet_shapes,
     shapes_meet,
 )
-from modgraph.types.names import is_key, is_path, is_word, word_like, word_problem
+from modgraph.types.names import explain_word_problem, is_key, is_path, is_word, word_like
 from modgraph.types.pattern import Axes, Misfit, infer_axis, replace_axes, require_distinct

@@ -23,7 +23,7 @@ def is_path(text: str) -> bool:
     return is_word(first) and all(is_word(part) or (part.isascii() and part.isdecimal()) for part in below)
 
 
-def word_problem(text: str) -> str:
+def explain_word_problem(text: str) -> str:
     """Explain why a text is no word, as the end of a message."""
     if is_word(unicodedata.normalize("NFKC", text)):
         return "must be in Unicode's normal form NFKC"

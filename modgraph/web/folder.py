@@ -37,7 +37,7 @@ def check_place(folder: Path, force: bool) -> None:
 
 def refuse_foreign_in(folder: Path, force: bool) -> None:
     """Raises `ModgraphError` if the folder has files that its record does not name."""
-    foreign = [] if force or not folder.exists() else sorted(files_in(folder) - list_own_files(folder))
+    foreign = [] if force or not folder.exists() else sorted(list_files_in(folder) - list_own_files(folder))
     if foreign:
         raise ModgraphError(NotOurs(path=str(folder / name)) for name in foreign[:MOST_NAMED])
 
@@ -68,7 +68,7 @@ def _put(new: Path, target: Path) -> None:
         new.rename(target)
         return
     old = target.parent / f".modgraph-{secrets.token_hex(8)}.replaced"
-    kept = files_in(target) - list_own_files(target) - files_in(new)
+    kept = list_files_in(target) - list_own_files(target) - list_files_in(new)
     target.rename(old)
     try:
         new.rename(target)
@@ -81,7 +81,7 @@ def _put(new: Path, target: Path) -> None:
     shutil.rmtree(old)
 
 
-def files_in(folder: Path) -> set[str]:
+def list_files_in(folder: Path) -> set[str]:
     """The relative paths of all files and links below a folder. Raises `OSError`."""
 
     def raise_error(error: OSError) -> None:

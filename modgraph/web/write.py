@@ -20,16 +20,16 @@ from modgraph.declare import Role
 from modgraph.diagnostics import ModgraphError
 from modgraph.extras import require
 from modgraph.inspect.page.content import Pane
-from modgraph.inspect.page.document import ELK_NOTICE, elk, render, style_of_drawing, text_of
+from modgraph.inspect.page.document import ELK_NOTICE, elk, read_style_of_drawing, render, text_of
 from modgraph.inspect.quote import escape_html
 from modgraph.inspect.scene import scene_of
 from modgraph.ir import Decision, Graph, OpNode, from_json
 from modgraph.ops.along_axis import Softmax
-from modgraph.trace.steps import Places, places_of_tokens
-from modgraph.trace.trace import routes_with_gates
+from modgraph.trace.steps import Places, find_places_of_tokens
+from modgraph.trace.trace import list_routes_with_gates
 from modgraph.version import VERSION
 from modgraph.web.errors import NoFolder, NoWebModule
-from modgraph.web.folder import FORMAT, PAGE, RECORD, check_place, files_in, replacing_folder
+from modgraph.web.folder import FORMAT, PAGE, RECORD, check_place, list_files_in, replacing_folder
 
 GRAPH_SCRIPTS = ("scene.js", "layout.js", "draw.js", "dom.js", "zoom.js", "source.js", "pane.js", "charts.js")
 BUDGETS = (60, 30, 15, 6, 0)  # boxes on the way to routes that are unfolded at first; fewer if the drawing is too wide
@@ -51,7 +51,7 @@ def check_page(folder: str | Path, force: bool) -> None:
     """Check before the work that a page can be written there. Raises `ModgraphError`."""
     if Path(folder).suffix == ".onnx":
         raise ModgraphError([NoFolder(path=str(folder))])
-    module_files()
+    list_module_files()
     require("visualize", "a page with a graph")
     check_place(Path(folder), force)
 
@@ -69,14 +69,14 @@ def write_page(
     with replacing_folder(target, force) as new:
         report = export(new / MODEL)
         bundle = Bundle(new / MODEL)
-        for name, path in module_files().items():
+        for name, path in list_module_files().items():
             (new / MODULE / name).parent.mkdir(parents=True, exist_ok=True)
             (new / MODULE / name).write_bytes(path.read_bytes())
         _write_frame(new, bundle.manifest["model"])
         split, arrays = next(iter(splits.items()), ("", None))
         tried = {"split": "", "examples": []} if arrays is None else examples_of(bundle, arrays, split)
         (new / EXAMPLES).write_text(_json(tried))
-        names = sorted({*files_in(new), RECORD})
+        names = sorted({*list_files_in(new), RECORD})
         (new / RECORD).write_text(_json({"files": names, **_record(bundle)}), encoding="utf-8")
         sizes = {name: (new / name).stat().st_size for name in names}
     report = replace(report, path=target / MODEL)
@@ -89,7 +89,7 @@ def write_page(
     )
 
 
-def module_files() -> dict[str, Path]:
+def list_module_files() -> dict[str, Path]:
     """The files that run a bundle in a browser, by name. Raises `ModgraphError` if they are not installed."""
     try:
         import modgraph_web
@@ -103,8 +103,8 @@ def module_files() -> dict[str, Path]:
 
 def _record(bundle: Bundle) -> dict[str, Any]:
     graph = from_json(bundle.manifest["ir"])
-    places = places_of_tokens(graph)
-    every = [_route_record(route, graph, bundle.routing, places) for route in routes_with_gates(graph)]
+    places = find_places_of_tokens(graph)
+    every = [_route_record(route, graph, bundle.routing, places) for route in list_routes_with_gates(graph)]
     routes = [route for route in every if route["gates"] in bundle.routing]
     made = {name: graph[result.node] for name, result in graph.outputs.items()}
     probabilities = [name for name, each in made.items() if isinstance(each, OpNode) and isinstance(each.op, Softmax)]
@@ -168,7 +168,7 @@ def _write_frame(new: Path, title: str) -> None:
     (folder / "graph.js").write_text("\n".join(map(text_of, GRAPH_SCRIPTS)), encoding="utf-8")
     (folder / "elk.js").write_text(f"/* {ELK_NOTICE} */\n{elk()}", encoding="utf-8")
     dark = f"@media (prefers-color-scheme: dark) {{ :root:not([data-theme]) {{\n{text_of('dark.css')}}} }}\n"
-    style = style_of_drawing() + dark + own.joinpath("page.css").read_text(encoding="utf-8")
+    style = read_style_of_drawing() + dark + own.joinpath("page.css").read_text(encoding="utf-8")
     (folder / "page.css").write_text(style, encoding="utf-8")
     frame = own.joinpath("index.html").read_text(encoding="utf-8")
     page = frame.format(policy=escape_html(POLICY), version=VERSION, title=escape_html(title))

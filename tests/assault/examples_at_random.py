@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from modgraph.backends.torch import Model, generator_for
+from modgraph.backends.torch import Model, make_generator
 from modgraph.ir import Graph, comparisons, find_padded_axes, longest, with_missing_labels
 from modgraph.types import TensorType
 
@@ -19,7 +19,7 @@ Batch = dict[str, Tensor]
 
 def batch_for(graph: Graph, size: int, *seed: object) -> Batch:
     """Examples in float64 with targets, some shorter than others along each axis of any length, and their lengths."""
-    generator = generator_for("examples", *seed)
+    generator = make_generator("examples", *seed)
     limits = longest(graph)
     ends = {axis: min(LENGTH + at, limits.get(axis, LENGTH + at)) for at, axis in enumerate(find_padded_axes(graph))}
     types = graph.input_types | graph.target_types
@@ -54,7 +54,7 @@ def _take_labels_away(graph: Graph, batch: Batch, generator: torch.Generator) ->
 
 def with_rubbish(graph: Graph, batch: Batch, *seed: object) -> Batch:
     """The same batch with other values in all padding of inputs."""
-    generator, found = generator_for("rubbish", *seed), dict(batch)
+    generator, found = make_generator("rubbish", *seed), dict(batch)
     for name, type_ in graph.input_types.items():
         mask = find_unpadded(graph, type_, batch, batch[name].shape)
         if mask is not None and type_.size is not None:
@@ -94,7 +94,7 @@ def single_example(graph: Graph, batch: Batch, at: int) -> Batch:
 
 def unlike_start(model: Model, *seed: object) -> None:
     """Move weights and states away from zeros and ones, so that no two places are equal."""
-    generator = generator_for("start", *seed)
+    generator = make_generator("start", *seed)
     with torch.no_grad():
         for name, value in model.state_dict().items():
             if value.dtype.is_floating_point:

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from modgraph.backends.torch import build
-from modgraph.inspect.cost import cost_of
+from modgraph.inspect.cost import compute_cost
 from modgraph.ir import Graph, UnreadableGraph, from_json, to_json, weights_of
 from modgraph.ir.text.parse import parse_text
 from modgraph.program import loads
@@ -159,7 +159,7 @@ def judge(n: int) -> str:
 
 def _use(graph: Graph) -> None:
     assert parse_text(str(graph)) == graph
-    cost_of(graph)
+    compute_cost(graph)
     assert from_json(to_json(graph)).hash() == graph.hash()
     if sum(weight.count for weight in weights_of(graph)) < MOST_NUMBERS:
         build(graph)

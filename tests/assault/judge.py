@@ -6,7 +6,7 @@ import json
 from random import Random
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source, Span, render
-from modgraph.inspect.cost import cost_of
+from modgraph.inspect.cost import compute_cost
 from modgraph.ir import Graph, from_json, to_json
 from modgraph.ir.text.parse import parse_text
 from modgraph.lsp.analysis import analyse
@@ -33,7 +33,7 @@ def judge(text: str, rng: Random, thorough: bool) -> str:
             check_editor(text, rng)
         return "refused"
     check_messages(program.warnings, text)
-    cost_of(program.ir)
+    compute_cost(program.ir)
     inferred = apply_passes(program.ir, INFERENCE)
     if thorough:
         check_stored(program.ir)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from modgraph_runtime import Bundle, BundleError, Port
-from modgraph_runtime.integrity import damage_of, manifest_damage
+from modgraph_runtime.integrity import find_damage, find_manifest_damage
 
 import modgraph
 from tests.assault.campaign import campaign
@@ -66,11 +66,11 @@ def assault(part: int) -> Counter[str]:
     assert plain is not None
     counts = Counter([f"parts of {sha256(bundle + manifest).hexdigest()[:8]}"])
     for kind, content in damaged(bundle, part):
-        refused = damage_of(content) is not None
+        refused = find_damage(content) is not None
         assert refused or found_in(content, manifest) == plain, (kind, content.hex())
         counts[f"bundle {kind}: {'refused' if refused else 'no effect'}"] += 1
     for kind, content in damaged(manifest, part):
-        refused = manifest_damage(content, inside) is not None
+        refused = find_manifest_damage(content, inside) is not None
         assert refused or found_in(bundle, content) == plain, (kind, content)
         counts[f"manifest {kind}: {'refused' if refused else 'no effect'}"] += 1
     return counts

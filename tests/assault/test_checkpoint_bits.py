@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.store.checkpoint import newest_checkpoint
+from modgraph.store.checkpoint import read_newest_checkpoint
 from modgraph.training.run import finish, start_run
 from modgraph.training.stored_run import load_run
 from tests.assault.campaign import campaign
@@ -47,7 +47,7 @@ def trained() -> tuple[tempfile.TemporaryDirectory[str], Path]:
 
 def checkpoint_of(run: Path) -> Any:
     """All that is taken up from a checkpoint."""
-    found = newest_checkpoint(run / "checkpoints", best=True)
+    found = read_newest_checkpoint(run / "checkpoints", best=True)
     assert found is not None
     optimizer = {f"{key}.{name}": each for name, fields in found.optimizer.items() for key, each in fields.items()}
     kinds = (found.weights, optimizer, found.state)

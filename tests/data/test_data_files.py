@@ -26,7 +26,7 @@ from modgraph.data.conll_file import read_tokens
 from modgraph.data.daily_weather import read_weather
 from modgraph.data.declaration import check
 from modgraph.data.fashion_mnist import read_idx
-from modgraph.data.image_folders import ImageFolders, folders_of
+from modgraph.data.image_folders import ImageFolders, list_folders
 from modgraph.data.images import read_image
 from modgraph.data.npz import read_npz
 from modgraph.data.text import words_of_file
@@ -132,7 +132,7 @@ def test_folders_of_images_may_be_links(tmp_path: Path) -> None:
         Image.new("RGB", (2, 2), (255, 0, 0)).save(tmp_path / name)
     (tmp_path / "root/art/dog").symlink_to(tmp_path / "real/dog")
     (tmp_path / "root/photo/dog/1.png").symlink_to(tmp_path / "real/1.png")
-    found = folders_of(tmp_path / "root")
+    found = list_folders(tmp_path / "root")
     assert {name: {kind: len(paths) for kind, paths in kinds.items()} for name, kinds in found.items()} == {
         "art": {"dog": 1},
         "photo": {"dog": 1},
@@ -140,9 +140,9 @@ def test_folders_of_images_may_be_links(tmp_path: Path) -> None:
     for kinds in found.values():
         assert read_image(str(kinds["dog"][0]), 1, 1).ravel().tolist() == [1, 0, 0]
     (tmp_path / "root/round").symlink_to("round")  # no folder
-    assert folders_of(tmp_path / "root") == found
+    assert list_folders(tmp_path / "root") == found
     (tmp_path / "root/long").symlink_to("n" * 300)
-    assert "name too long" in message_of(lambda: folders_of(tmp_path / "root"))
+    assert "name too long" in message_of(lambda: list_folders(tmp_path / "root"))
     assert "null byte" in message_of(lambda: ImageFolders(root="a\0b").description())
 
 

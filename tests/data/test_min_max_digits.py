@@ -11,13 +11,13 @@ import pytest
 
 import modgraph
 from modgraph.data import MinMaxDigits
-from modgraph.data.digits import TEST_PAIRS, TRAIN_PAIRS, label_of, load_digits, pairs_of
+from modgraph.data.digits import TEST_PAIRS, TRAIN_PAIRS, label_of, load_digits, parse_pairs
 
 GRAPH = modgraph.load("specs/smn.mod").ir
 
 
 def test_train_and_test_pairs_are_all_unordered_pairs_once() -> None:
-    train, test = (sorted(map(tuple, np.sort(pairs_of(text)).tolist())) for text in (TRAIN_PAIRS, TEST_PAIRS))
+    train, test = (sorted(map(tuple, np.sort(parse_pairs(text)).tolist())) for text in (TRAIN_PAIRS, TEST_PAIRS))
     assert (len(train), len(test)) == (40, 15)
     assert sorted(train + test) == [(a, b) for a in range(10) for b in range(a, 10)]
 

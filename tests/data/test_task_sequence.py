@@ -16,7 +16,7 @@ from scipy.ndimage import rotate
 import modgraph
 from modgraph.cli import main
 from modgraph.data import Arrays, ClassFolders, Digits, Npz, TaskSequence
-from modgraph.data.batches import indices_by_group
+from modgraph.data.batches import list_indices_by_group
 from modgraph.data.fingerprint import Fingerprint
 from modgraph.data.shifts import Inverted, Noisy, Rotated, Shift
 from modgraph.data.task_sequence import TaskOfSequence
@@ -92,7 +92,7 @@ def test_so_many_classes_for_each_task(size: int, order: str, seed: int, classes
 def test_groups_keep_the_order_of_tasks_wherever_they_are_reported() -> None:
     arrays = sequence(z=task(1), a=task(2), m=task(3)).splits(GRAPH)["train"]
     words = arrays.groups["task"]
-    assert [set(words[indices]) for indices in indices_by_group(arrays, "task")] == [{"z"}, {"a"}, {"m"}]
+    assert [set(words[indices]) for indices in list_indices_by_group(arrays, "task")] == [{"z"}, {"a"}, {"m"}]
     assert arrays.take(np.flatnonzero(words != "a")).names_of_groups("task") == ["z", "m"]
     split = with_validation({"train": arrays}, Train(validation=0.3, by="task"))
     assert all(each.names_of_groups("task") == ["z", "a", "m"] for each in split.values())

@@ -14,7 +14,7 @@ from modgraph_runtime import Bundle
 import modgraph
 from modgraph.cli import main
 from modgraph.data import Text
-from modgraph.data.text import king_james
+from modgraph.data.text import read_king_james
 from modgraph.diagnostics import ModgraphError
 from modgraph.training.stored_run import load_run
 from tests.small_runs import begin, final_weights, go_on
@@ -102,7 +102,7 @@ def test_an_axis_of_a_fixed_length_has_only_whole_windows(files: dict[str, str])
 def test_splits_are_cut_by_position(validation: float, test: float) -> None:
     data = Text(validation_fraction=validation, test_fraction=test, window=50)
     splits = data.splits(graph(500))
-    words, text = vocabulary(data, 500), king_james()
+    words, text = vocabulary(data, 500), read_king_james()
     known, parts = set(words), {split: arrays.values for split, arrays in splits.items()}
     assert list(parts) == ["train", *["validation"] * (validation > 0), "test"]
     start = 0
@@ -116,7 +116,7 @@ def test_splits_are_cut_by_position(validation: float, test: float) -> None:
 
 
 def test_the_bible_is_whole_and_its_signs_stand_by_themselves() -> None:
-    text = king_james()
+    text = read_king_james()
     assert text[:12] == tuple("in the beginning god created the heaven and the earth . <eos>".split())
     assert text.count("<eos>") == 31_103
     assert text[-3:] == ("amen", ".", "<eos>")

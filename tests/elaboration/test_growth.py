@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.inspect.cost import cost_of
+from modgraph.inspect.cost import compute_cost
 from modgraph.inspect.diff import apply_diff, compare
 from modgraph.inspect.scene import scene_of
 from modgraph.ir import Graph, GrowthNode, UnreadableGraph, flat_to_json, from_json, to_json
@@ -57,7 +57,7 @@ def test_inference_and_cost_know_nothing_of_growth() -> None:
     exported = apply_passes(grows, INFERENCE)
     assert exported.hash() == apply_passes(stays, INFERENCE).hash()
     assert not exported.growths()
-    assert cost_of(grows) == cost_of(stays)
+    assert compute_cost(grows) == compute_cost(stays)
 
 
 def test_pictures_and_differences_show_growth() -> None:

@@ -19,9 +19,9 @@ from modgraph.ir import (
     Shrink,
     TargetNode,
     UnreadableGraph,
+    find_module_axes,
     from_json,
     grow,
-    module_axes,
     replay_edits,
     to_json,
     verify,
@@ -93,8 +93,8 @@ def test_values_weights_and_labels_know_the_axis() -> None:
     graph = graph_of()
     assert str(graph.type_of(graph.outputs["logits"])) == "float[kind=3]"
     assert str(graph.target_types["each"]) == "class[time, kind=3]"
-    assert {name: along.axis for name, along in module_axes(graph).items() if along.name == "kind"} == ALONG
-    assert {along.old for along in module_axes(graph).values() if along.name == "kind"} == {3}
+    assert {name: along.axis for name, along in find_module_axes(graph).items() if along.name == "kind"} == ALONG
+    assert {along.old for along in find_module_axes(graph).values() if along.name == "kind"} == {3}
 
 
 def test_text_and_json_read_back() -> None:
@@ -122,7 +122,7 @@ def test_classes_grow_and_every_weight_along_them() -> None:
         if weight.name in ALONG:
             expected[ALONG[weight.name]] += 2
         assert shapes[weight.name] == tuple(expected)
-    assert {along.old for along in module_axes(after).values() if along.name == "kind"} == {3}
+    assert {along.old for along in find_module_axes(after).values() if along.name == "kind"} == {3}
     merged = Freeze(("*",)).apply(after)
     assert merged == graph_of(n=5)  # as a spec of that size is
 

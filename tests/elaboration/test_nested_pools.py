@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from modgraph.diagnostics import Diagnostic, ModgraphError
-from modgraph.inspect.diff import Fate, apply_diff, compare, weights_after
+from modgraph.inspect.diff import Fate, apply_diff, compare, list_weights_after
 from modgraph.inspect.scene import scene_of
 from modgraph.ir import (
     Freeze,
     Graph,
     Grow,
     UnreadableGraph,
+    find_module_axes,
     flat_to_json,
     from_json,
     grow,
-    module_axes,
     replay_edits,
     to_json,
     verify,
@@ -207,7 +207,7 @@ def test_growing_the_outer_pool_gives_inner_pools_and_routers_for_each_new_modul
     grown = grow(small, "outer", 2)
     verify(grown)
     assert names_of(grown) == names_of(large)
-    assert {name: each.axis for name, each in module_axes(grown).items()} == {"r.weight": 0}
+    assert {name: each.axis for name, each in find_module_axes(grown).items()} == {"r.weight": 0}
     assert replay_edits(grown, [*Grow("outer", 2).invert(small)]) == small
 
 
@@ -249,7 +249,7 @@ def test_a_scene_nests_boxes_and_counts_each_number_once() -> None:
 
 def test_a_diff_knows_what_becomes_of_weights_of_inner_modules() -> None:
     before, larger = graph_of(TWO_LEVELS), graph_of(TWO_LEVELS.replace("inner[3]", "inner[4]"))
-    found = weights_after(compare(before, larger), before, larger)
+    found = list_weights_after(compare(before, larger), before, larger)
     fates = {(each.after or each.before).name: each.fate for each in found}  # type: ignore[union-attr]
     assert {name for name, fate in fates.items() if fate is Fate.RESHAPED} == {
         f"outer.{j}.expert.gate.weight" for j in range(4)
@@ -261,7 +261,7 @@ def test_a_diff_knows_what_becomes_of_weights_of_inner_modules() -> None:
 
 def test_a_diff_follows_an_inner_pool_to_its_new_name() -> None:
     before, after = graph_of(TWO_LEVELS), graph_of(TWO_LEVELS.replace("inner", "core"))
-    found = weights_after(compare(before, after), before, after)
+    found = list_weights_after(compare(before, after), before, after)
     moved = {each.before.name: each.after.name for each in found if each.before and each.after}
     assert moved["outer.2.expert.inner.1.linear.weight"] == "outer.2.expert.core.1.linear.weight"
     assert len(moved) == len(weights_of(before)), "a weight is lost"

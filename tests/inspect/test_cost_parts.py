@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.inspect.cost import Cost, cost_of
-from modgraph.inspect.cost_text import Part, align, parts_of, ranges, readable
+from modgraph.inspect.cost import Cost, compute_cost
+from modgraph.inspect.cost_text import Part, align, list_parts, ranges, readable
 from modgraph.ir import Graph, RouterNode
 from modgraph.program import load, loads
 from tests.assault.sound import sound
 
 
 def folded(graph: Graph) -> tuple[Part, ...]:
-    return parts_of(cost_of(graph).nodes, graph)
+    return list_parts(compute_cost(graph).nodes, graph)
 
 
 def labels(parts: Iterable[Part]) -> list[str]:
@@ -62,12 +62,12 @@ def leaves(parts: Iterable[Part]) -> int:
 def test_folding_keeps_every_sum_and_every_leaf(seed: int) -> None:
     try:
         graph = loads(sound(Random(seed))).ir
-        cost = cost_of(graph)
+        cost = compute_cost(graph)
     except ModgraphError:
         return  # what no lengths fit has no cost
     routers = {router.name for part in graph.parts() for router in part.graph.nodes_of(RouterNode)}
     nodes = {name: each for name, each in cost.nodes.items() if not any(name.startswith(f"{at}.") for at in routers)}
-    together, apart = parts_of(nodes, graph), parts_of(nodes)
+    together, apart = list_parts(nodes, graph), list_parts(nodes)
     assert sum((part.cost for part in together), Cost()) == sum((part.cost for part in apart), Cost())
     assert leaves(together) == leaves(apart)
 
@@ -101,7 +101,7 @@ def test_equal_members_of_a_family_are_one() -> None:
     (head,) = folded(graph)
     assert [(part.label, part.count) for part in head.parts] == [("{gender, number, upos}", 3)]
     assert head.parts[0].cost.parameters == head.cost.parameters == 3 * (4 * 3 + 3 + 3 * 2 + 2)
-    assert len(parts_of(cost_of(graph).nodes)[0].parts) == 3
+    assert len(list_parts(compute_cost(graph).nodes)[0].parts) == 3
 
 
 def test_what_costs_the_same_by_chance_is_not_one() -> None:

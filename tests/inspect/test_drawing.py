@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from modgraph.cli import main
-from modgraph.inspect.drawing import dot_of, mermaid_of, svg_of
+from modgraph.inspect.drawing import write_dot, write_mermaid, write_svg
 from modgraph.inspect.scene import Box, Scene, scene_of
 from modgraph.program import load, loads
 from modgraph.version import VERSION
 
 GOLDEN = Path(__file__).parent / "golden"
 SPECS = sorted(Path("specs").glob("*.mod"))
-DRAW = {".svg": svg_of, ".dot": dot_of, ".mmd": mermaid_of}
+DRAW = {".svg": write_svg, ".dot": write_dot, ".mmd": write_mermaid}
 HOSTILE = '<script>alert(1)</script>"]; x -> y; click n0 "javascript:alert(1)" -->'
 
 
@@ -35,7 +35,7 @@ def test_a_spec_is_rendered_as_it_was(path: Path, suffix: str, request: pytest.F
 def test_edges_from_one_repetition_of_a_block_into_the_next_are_not_rendered() -> None:
     block = "block mlp() { input x: float[dim] y = x -> linear(8) -> relu output y } "
     body = "input x: float[8] x = x -> mlp x = x -> mlp x = x -> mlp output x"
-    drawing = mermaid_of(scene_of(loads(f"{block} model m() {{ {body} }}").ir))
+    drawing = write_mermaid(scene_of(loads(f"{block} model m() {{ {body} }}").ir))
     assert drawing.count("-->") == 3, "into the first, within it, and to the output"
 
 
@@ -57,17 +57,17 @@ def _renamed(box: Box) -> Box:
 
 def test_hostile_texts_stay_texts() -> None:
     scene = hostile()
-    root = ElementTree.fromstring(svg_of(scene))
+    root = ElementTree.fromstring(write_svg(scene))
     assert {element.tag.rpartition("}")[2] for element in root.iter()}.isdisjoint({"script", "a", "foreignObject"})
     strings = r'"(?:[^"\\]|\\.)*"'
-    assert "script" not in re.sub(strings, "", dot_of(scene))
-    assert "script" not in re.sub(r'"[^"]*"', "", mermaid_of(scene))
-    assert "<" not in mermaid_of(scene)
+    assert "script" not in re.sub(strings, "", write_dot(scene))
+    assert "script" not in re.sub(r'"[^"]*"', "", write_mermaid(scene))
+    assert "<" not in write_mermaid(scene)
 
 
 def test_pictures_name_each_repetition_once() -> None:
     scene = scene_of(load("specs/gmoe.mod").ir)
-    for drawing in (dot_of(scene), mermaid_of(scene)):
+    for drawing in (write_dot(scene), write_mermaid(scene)):
         assert drawing.count("attention(heads=6)") == 3  # of blocks 0, 8 and 9
         assert "× 8" in drawing
 

@@ -19,7 +19,7 @@ from modgraph.backends.report import random_batch
 from modgraph.backends.torch import Model, build
 from modgraph.backends.torch.step_memory import SHORTER, Rehearsal, memory_of
 from modgraph.diagnostics import ModgraphError
-from modgraph.inspect.cost import TrainingStep, axes_of_any_length, last_below
+from modgraph.inspect.cost import TrainingStep, last_below, list_axes_of_any_length
 from modgraph.ir import Graph, Part, RouteNode
 from modgraph.training.engine import Engine
 from modgraph.training.run import start_run
@@ -49,7 +49,7 @@ def learning(examples: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def predict_memory(graph: Graph, batch: int, lowering: str | None = None) -> int:
-    lengths = dict.fromkeys(axes_of_any_length(graph), TIME)
+    lengths = dict.fromkeys(list_axes_of_any_length(graph), TIME)
     return LearningInputs(graph, "float32", lowering).measure(batch, lengths).kept
 
 
@@ -188,7 +188,7 @@ def test_a_precision_changes_what_is_kept(precision: str) -> None:
 def test_the_memory_of_a_long_loop_follows_from_shorter_ones(text: str) -> None:
     """Beyond a length no step is taken; here one is, to compare."""
     rehearsal = Rehearsal(modgraph.loads(text).ir, "float32")
-    lengths = dict.fromkeys(axes_of_any_length(rehearsal.graph), 2 * SHORTER[-1])
+    lengths = dict.fromkeys(list_axes_of_any_length(rehearsal.graph), 2 * SHORTER[-1])
     continued, rehearsal.loops = rehearsal.measure(3, lengths), set()
     taken = rehearsal.measure(3, lengths)
     assert all(near(*pair) for pair in zip(continued, taken, strict=True)), (continued, taken)
@@ -197,7 +197,7 @@ def test_the_memory_of_a_long_loop_follows_from_shorter_ones(text: str) -> None:
 @pytest.mark.parametrize("text", [TRANSFORMER, SEQUENCE, GRU, TWO_SCANS])
 def test_lengths_that_are_not_given_are_one(text: str) -> None:
     program = modgraph.loads(text)
-    ones = dict.fromkeys(axes_of_any_length(program.ir), 1)
+    ones = dict.fromkeys(list_axes_of_any_length(program.ir), 1)
     assert program.memory(batch=3) == program.memory(batch=3, **ones)
 
 

@@ -22,7 +22,7 @@ import modgraph
 from modgraph.cli import main
 from modgraph.declare import format_value
 from modgraph.diagnostics import Source
-from modgraph.inspect.drawing import dot_of, mermaid_of, svg_of
+from modgraph.inspect.drawing import write_dot, write_mermaid, write_svg
 from modgraph.inspect.page.content import Pane, Section, Text
 from modgraph.inspect.page.document import page_of
 from modgraph.inspect.quote import UNSEEN, escape_html, quote_dot, quote_mermaid, script_json
@@ -151,9 +151,9 @@ def plain() -> Scene:
 def test_pictures_are_what_they_are_whatever_their_texts(at: int, plain: Scene) -> None:
     text = " ".join(TEXTS[at::4])
     scene, plain = hostile(plain, text), hostile(plain, "x" * len(text))
-    assert tags_of_svg(svg_of(scene)) == tags_of_svg(svg_of(plain)), "a text became an element of a drawing"
-    assert outside(DOT_TEXT, dot_of(scene)) == outside(DOT_TEXT, dot_of(plain))
-    assert outside(MERMAID_TEXT, mermaid_of(scene)) == outside(MERMAID_TEXT, mermaid_of(plain))
+    assert tags_of_svg(write_svg(scene)) == tags_of_svg(write_svg(plain)), "a text became an element of a drawing"
+    assert outside(DOT_TEXT, write_dot(scene)) == outside(DOT_TEXT, write_dot(plain))
+    assert outside(MERMAID_TEXT, write_mermaid(scene)) == outside(MERMAID_TEXT, write_mermaid(plain))
     source = Source(text, spec(text))
     page = Page(page_of(text, [Pane(scene, source, label=text, notes=(text,))], [Section(text, [Text(text)])]))
     other = Page(page_of("plain", [Pane(plain, source, label="plain")], [Section("plain", [Text("plain")])]))

@@ -6,7 +6,7 @@ import torch
 
 import modgraph
 from modgraph.backends.torch import build
-from modgraph.ir import find_moved_states, learnt_weights, weights_behind, with_losses
+from modgraph.ir import find_learnt_weights, find_moved_states, find_weights_behind, with_losses
 
 SPEC = """
 model m() {
@@ -37,13 +37,13 @@ model m() {
 
 def test_weights_are_behind_a_loss_as_far_as_no_gradient_stops() -> None:
     graph = modgraph.loads(SPEC).ir
-    by_loss = {name: weights_behind(graph, [result]) for name, result in graph.losses.items()}
+    by_loss = {name: find_weights_behind(graph, [result]) for name, result in graph.losses.items()}
     of_q = {
         f"q.{j}.{linear}.{part}" for j in range(2) for linear in ("linear", "linear2") for part in ("weight", "bias")
     }
     assert by_loss["loss.novelty"] == of_q
     assert {name.split(".")[0] for name in by_loss["loss.cross_entropy"]} == {"stem", "old", "p", "r", "states", "z"}
-    learnt = learnt_weights(graph, graph.losses.values())
+    learnt = find_learnt_weights(graph, graph.losses.values())
     assert {name.split(".")[0] for name in learnt} == {"stem", "p", "q", "r", "states", "z"}
 
 
@@ -54,7 +54,7 @@ def test_that_is_where_gradients_arrive() -> None:
         batch = {"x": torch.randn(5, 7, 4), "y": torch.arange(5) % 3}
         model.compute(batch).losses[loss].backward()
         found = {name for name, each in model.named_parameters() if each.grad is not None}
-        assert found == learnt_weights(graph, [result])
+        assert found == find_learnt_weights(graph, [result])
 
 
 def test_a_graph_with_one_loss_moves_the_states_that_go_with_it() -> None:
@@ -90,5 +90,7 @@ model m() {
 
 def test_what_a_router_records_is_computed_only_from_what_it_records() -> None:
     graph = modgraph.loads(RECORDING).ir
-    found = {name: {each.split(".")[0] for each in weights_behind(graph, [of])} for name, of in graph.losses.items()}
+    found = {
+        name: {each.split(".")[0] for each in find_weights_behind(graph, [of])} for name, of in graph.losses.items()
+    }
     assert found == {"loss.error": {"q"}, "loss.value": {"p", "e"}}

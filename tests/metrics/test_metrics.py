@@ -16,7 +16,7 @@ from modgraph.data import Arrays
 from modgraph.declare import Role
 from modgraph.ir import Result
 from modgraph.metrics.accumulators import Accumulators
-from modgraph.metrics.controllers import Controller, decision_sums, mean_entropy
+from modgraph.metrics.controllers import Controller, mean_entropy, sum_decisions
 from modgraph.metrics.metrics import Metrics, evaluate, measure
 from modgraph.metrics.target_metrics import SquaredError
 from modgraph.routers import Router
@@ -138,7 +138,7 @@ def test_sure_and_blind_controllers_are_distinguished() -> None:
     blind = torch.tensor([[[0.0, -torch.inf]]] * 2)
     open_ = torch.zeros(2, 1, 2)
     ones = torch.tensor([[[1.0, 0.0]]] * 2)
-    measured = [decision_sums(scores, ones) for scores in (sure, blind, open_)]
+    measured = [sum_decisions(scores, ones) for scores in (sure, blind, open_)]
     assert [float(entropy / decisions) for decisions, entropy, _, _ in measured] == pytest.approx([0, 0, np.log(2)])
     spread = [mean_entropy(probability / decisions) for decisions, _, probability, _ in measured]
     assert spread == pytest.approx([np.log(2), 0, np.log(2)])

@@ -18,12 +18,12 @@ import modgraph
 from modgraph.backends.onnx import exportable
 from modgraph.backends.torch import Model, build
 from modgraph.cli import main
-from modgraph.inspect.cost import cost_of
+from modgraph.inspect.cost import compute_cost
 from modgraph.ir import Grow, find_moved_states, weights_of, with_losses
 from modgraph.ir.edits import Freeze, replay_edits
-from modgraph.passes import BUNDLE, INFERENCE, NoveltyAsOutputs, WithoutNovelty, apply_passes, pipeline_behind
+from modgraph.passes import BUNDLE, INFERENCE, NoveltyAsOutputs, WithoutNovelty, apply_passes, build_pipeline_behind
 from modgraph.store.architecture import read_architecture
-from modgraph.training.losses import learnt_from, losses_called, weigh_losses
+from modgraph.training.losses import find_losses, learnt_from, weigh_losses
 from modgraph.training.start.weight_map import read_map
 from tests.papers.sema_in_numpy import Sema
 from tests.passes.ensured import ensures
@@ -185,7 +185,7 @@ def test_a_descriptors_loss_is_that_of_the_newest_and_its_gradient_that_of_all(w
     """Block 1 has grown, so that its first descriptor is frozen; all of block 2 is. Compared with numpy."""
     began = modgraph.load(SPEC, **{**TINY, "adapters": [1, 1, 1]}).ir
     graph = replay_edits(began, [Freeze(()), Grow("blocks.1.adapter")])
-    plain = weigh_losses(with_losses(graph, losses_called(graph, ["novelty.*"])), {"novelty.1": weight})
+    plain = weigh_losses(with_losses(graph, find_losses(graph, ["novelty.*"])), {"novelty.1": weight})
     reported = learnt_from(weigh_losses(graph, {"novelty.1": weight}), plain.losses, {})
     images, models = images_of(3), [build(each, seed=1).double().train() for each in (plain, reported)]
     name = "loss.novelty.1"
@@ -265,7 +265,7 @@ def test_without_it_descriptors_are_left_out() -> None:
     assert routing.state_dict().keys() == novelty.state_dict().keys() == model.state_dict().keys()
     assert plain.state_dict().keys() == model.state_dict().keys() - described
     for each in (plain, routing, novelty):
-        assert apply_passes(model.graph, pipeline_behind(each.graph)) == each.graph
+        assert apply_passes(model.graph, build_pipeline_behind(each.graph)) == each.graph
     image = images_of(2).float()
     torch.testing.assert_close(plain(image), model.float().eval()(image))
     for each in (WithoutNovelty(), NoveltyAsOutputs()):
@@ -339,4 +339,4 @@ def test_it_grows_where_a_task_is_shifted_and_reports_it_when_it_is_exported(tmp
     known, unknown = (Bundle(bundle).run({"image": each})[name].mean(0) for each in (images, 1 - images))
     assert known[0] < 2 < known[1] and unknown[1] < 2 < unknown[0]
     spec = modgraph.load(SPEC, **{**recipe["model"], "classes": 7, "adapters": [1, 2]})
-    assert cost_of(read_architecture(str(run), {}).graph).parameters == spec.cost().parameters
+    assert compute_cost(read_architecture(str(run), {}).graph).parameters == spec.cost().parameters

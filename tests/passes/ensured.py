@@ -19,15 +19,15 @@ from modgraph.passes import (
     WithoutNovelty,
     WithoutOutputs,
     images,
+    list_routes_by_path,
     novelties,
-    routes_by_path,
 )
 from modgraph.passes.determinize import deterministic
 from modgraph.passes.fold import fold_node
-from modgraph.passes.hoist import invariant_ops, mark_once
-from modgraph.passes.inference import dead_nodes
-from modgraph.passes.merge import equal_nodes
-from modgraph.passes.outputs import unread_novelties
+from modgraph.passes.hoist import find_invariant_ops, mark_once
+from modgraph.passes.inference import find_dead_nodes
+from modgraph.passes.merge import find_equal_nodes
+from modgraph.passes.outputs import find_unread_novelties
 from modgraph.passes.split import is_whole
 
 
@@ -41,26 +41,26 @@ def ensures(each: Pass, graph: Graph) -> bool:
         case Determinize():
             return _stays(deterministic(), parts)
         case Lower():  # every route has the asked form, or one that is offered
-            routes = routes_by_path(graph).values()
+            routes = list_routes_by_path(graph).values()
             return all(each.choice(part, route).name == route.lowering for part, route in routes)
         case Split():
             return not any(is_whole(node, part.graph) for part in parts for node in part.graph.nodes_of(RouteNode))
         case Fold():
             return _stays(fold_node, graph.parts())
         case Merge():
-            return not equal_nodes(graph)[0]
+            return not find_equal_nodes(graph)[0]
         case Reassociate():
             return not images(graph)
         case Hoist():
-            return not any(map(invariant_ops, graph.nodes_of(ScanNode)))
+            return not any(map(find_invariant_ops, graph.nodes_of(ScanNode)))
         case Prune():
-            return not dead_nodes(graph, each.asked)
+            return not find_dead_nodes(graph, each.asked)
         case ComputeOnce():
             return _stays(mark_once(), parts)
         case NoveltyAsOutputs():
             return novelties(graph).keys() <= graph.outputs.keys()
         case WithoutNovelty():
-            return not unread_novelties(graph)
+            return not find_unread_novelties(graph)
         case WithoutOutputs():
             return not each.labels & graph.outputs.keys()
     raise AssertionError(f"nothing says what {each.name} ensures")

@@ -9,12 +9,12 @@ import pytest
 import modgraph
 from modgraph.cli import main
 from modgraph.ir import Graph, RouteNode, facts_of
-from modgraph.passes import INFERENCE, TRAINING, Lower, NoSuchLowering, apply_passes, routes_by_path
+from modgraph.passes import INFERENCE, TRAINING, Lower, NoSuchLowering, apply_passes, list_routes_by_path
 from tests.examples import ROUTER_EXAMPLES
 
 
 def lowerings_of(graph: Graph) -> set[str]:
-    return {route.lowering for _, route in routes_by_path(graph).values()}
+    return {route.lowering for _, route in list_routes_by_path(graph).values()}
 
 
 def test_sparse_routes_are_grouped_in_training_and_per_module_for_export() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 import pytest
 from modgraph_runtime import Bundle, BundleError, model_file
-from modgraph_runtime.integrity import damage_in, trailer
+from modgraph_runtime.integrity import find_damage_in, trailer
 from modgraph_runtime.model_file import may_have_external_data, model_of
 from onnx import TensorProto, helper
 
@@ -83,7 +83,7 @@ def test_a_file_that_takes_the_place_of_a_checked_one_is_not_opened(
     path.write_bytes(exported[0])
     expected = Bundle(path).run(X)["y"]
     other.write_bytes(exported[1])
-    with after(damage_in, lambda: other.exists() and other.replace(path)):
+    with after(find_damage_in, lambda: other.exists() and other.replace(path)):
         bundle = Bundle(path)
     np.testing.assert_array_equal(bundle.run(X)["y"], expected)
     assert not np.array_equal(Bundle(path).run(X)["y"], expected), "the other took its place"
@@ -96,7 +96,10 @@ def test_a_bundle_that_is_written_to_while_it_is_opened_is_refused(
     path = tmp_path / "m.onnx"
     path.write_bytes(exported[0])
     os.utime(path, ns=(0, 0))
-    with after(damage_in, lambda: path.write_bytes(exported[1])), pytest.raises(BundleError, match="was written to"):
+    with (
+        after(find_damage_in, lambda: path.write_bytes(exported[1])),
+        pytest.raises(BundleError, match="was written to"),
+    ):
         Bundle(path)
     Bundle(path)
 

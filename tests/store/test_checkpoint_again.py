@@ -9,7 +9,7 @@ import torch
 
 from modgraph.ir import Graph
 from modgraph.store import checkpoint as checkpoints
-from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, write_checkpoint
+from modgraph.store.checkpoint import Checkpoint, read_newest_checkpoint, write_checkpoint
 from modgraph.store.checkpoint_record import tidy
 
 
@@ -20,7 +20,7 @@ def at_step_3(value: int) -> Checkpoint:
 
 
 def newest(folder: Path) -> int:
-    found = newest_checkpoint(folder)
+    found = read_newest_checkpoint(folder)
     assert found is not None
     return int(found.weights["w"])
 

@@ -17,8 +17,8 @@ from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, Grow, replay_edits, to_json
 from modgraph.store.architecture import Kind, read_architecture
-from modgraph.store.checkpoint import newest_checkpoint, write_checkpoint
-from modgraph.store.growth import growth_of, read_detection, read_edits, threshold_of
+from modgraph.store.checkpoint import read_newest_checkpoint, write_checkpoint
+from modgraph.store.growth import find_threshold, read_detection, read_edits, read_growth
 from modgraph.store.journal import Journal
 from modgraph.store.run_directory import RunDirectory
 from tests.continual_runs import SPEC, lay_out_run
@@ -63,7 +63,7 @@ def answer(capsys: pytest.CaptureFixture[str], *words: object, code: int = 0) ->
 
 
 def test_a_run_lists_its_modules_by_task_and_what_they_were_added_for(run: Path) -> None:
-    difference = growth_of(RunDirectory(run))
+    difference = read_growth(RunDirectory(run))
     assert difference is not None
     assert difference["tasks"] == ["a", "b", "c"]
     assert [[*each["accuracies"]] for each in difference["accuracies"]] == [["a"], ["a", "b"], ["a", "b", "c"]]
@@ -90,7 +90,7 @@ def test_a_condition_that_is_no_comparison_with_a_number_has_no_threshold(tmp_pa
         SPEC.replace("(r.far -> batch_mean -> min(axis=-1)) > 3", "min(batch_mean(r.far), axis=-1)")
     )
     graph = read_architecture(tmp_path / "m.mod").graph
-    assert [threshold_of(graph, node) for node in graph.growths()] == [None]
+    assert [find_threshold(graph, node) for node in graph.growths()] == [None]
 
 
 @pytest.mark.parametrize("line", ["{", "[]", "{}", '{"task": "a", "scan": 0, "pool": "p", "novelty": [["x"]]}'])
@@ -101,7 +101,7 @@ def test_a_damaged_line_is_reported_and_one_without_an_end_is_not(run: Path, tmp
     assert len(Journal(directory.detections).read(read_detection)) == len(whole.splitlines())
     directory.detections.write_text(f"{whole}{line}\n")
     with pytest.raises(ModgraphError, match=rf"MG617(.|\n)*line {len(whole.splitlines()) + 1} of"):
-        growth_of(directory)
+        read_growth(directory)
 
 
 # ---------------------------------------------------------------- checkpoints and graphs, opened
@@ -153,7 +153,7 @@ def test_diff_of_two_checkpoints_says_which_weights_have_learnt_since(
 def test_diff_reports_of_longer_weights_whether_their_old_values_are_there(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    last = newest_checkpoint(run / "checkpoints")
+    last = read_newest_checkpoint(run / "checkpoints")
     assert last is not None and last.graph is not None
     graph = Grow(POOL).apply(last.graph)
     weights = build(graph, 0).state_dict()
@@ -228,7 +228,7 @@ def test_the_page_of_a_grown_run_displays_both_graphs_and_marks_what_was_added(r
 
 def test_a_trace_reports_growth_and_draws_it(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     summary = json.loads(answer(capsys, "trace", run, "-o", tmp_path / "x.png", "--view", "growth", "--json"))
-    assert summary["growth"] == json.loads(json.dumps(growth_of(RunDirectory(run))))
+    assert summary["growth"] == json.loads(json.dumps(read_growth(RunDirectory(run))))
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
     assert (run / "trace/growth.png").exists()
     assert main(["trace", str(run), "--html", str(tmp_path / "x.html")]) == 0

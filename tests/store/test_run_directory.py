@@ -11,8 +11,8 @@ import torch
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
-from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, write_checkpoint
-from modgraph.store.checkpoint_record import path_of, steps_in
+from modgraph.store.checkpoint import Checkpoint, read_newest_checkpoint, write_checkpoint
+from modgraph.store.checkpoint_record import list_steps_in, path_of
 from modgraph.store.records import seal, unseal
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.run import start_run
@@ -108,7 +108,7 @@ def test_a_start_that_was_cut_off_is_begun_anew(spec: Path, tmp_path: Path, monk
     assert code_of(lambda: begin(spec, tmp_path / "other", start__run=str(out))) == "MG610"
     assert begin(spec, out, train__epochs=1) == whole
     assert not (out / "start.json").exists()
-    assert steps_in(out / "checkpoints") == steps_in(tmp_path / "whole/checkpoints")
+    assert list_steps_in(out / "checkpoints") == list_steps_in(tmp_path / "whole/checkpoints")
     assert final_weights(out) == final_weights(tmp_path / "whole")
 
 
@@ -197,10 +197,10 @@ def test_checkpoints_are_ordered_by_number(tmp_path: Path) -> None:
     """As text, step 100,000,000 stands before step 99,999,999."""
     for step in (99_999_998, 99_999_999, 100_000_000, 100_000_001, 10**9):
         write_checkpoint(tmp_path, checkpoint(step), keep=2, best=99_999_998)
-        found = newest_checkpoint(tmp_path)
+        found = read_newest_checkpoint(tmp_path)
         assert found is not None
         assert found.step == step
-    assert steps_in(tmp_path) == steps_in(tmp_path, ".safetensors") == [99_999_998, 100_000_001, 10**9]
+    assert list_steps_in(tmp_path) == list_steps_in(tmp_path, ".safetensors") == [99_999_998, 100_000_001, 10**9]
 
 
 def test_what_is_no_checkpoint_is_neither_read_nor_deleted(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_what_is_no_checkpoint_is_neither_read_nor_deleted(tmp_path: Path) -> No
         (tmp_path / name).write_text("mine")
     for step in range(3):
         write_checkpoint(tmp_path, checkpoint(step), keep=1)
-    assert steps_in(tmp_path) == [2]
+    assert list_steps_in(tmp_path) == [2]
     assert {path.name for path in tmp_path.iterdir()} == {*names, "step-00000002.json", "step-00000002.safetensors"}
 
 
@@ -231,7 +231,7 @@ def test_a_checkpoint_that_a_training_deletes_while_it_is_read_gives_way_to_the_
         return found
 
     monkeypatch.setattr(CheckpointRecord, "read", read_and_then_get_on)
-    found = newest_checkpoint(tmp_path, best=best)
+    found = read_newest_checkpoint(tmp_path, best=best)
     assert found is not None
     assert (found.step, found.weights["w"].item()) == (3, 3.0)
 
@@ -244,10 +244,10 @@ def test_a_record_of_the_wrong_kind_is_refused(tmp_path: Path, wrong: dict[str, 
     path = write_checkpoint(tmp_path, checkpoint(2)).with_suffix(".json")
     record = json.loads(path.read_text())
     path.write_text(json.dumps(record | wrong))
-    assert code_of(lambda: newest_checkpoint(tmp_path)) == "MG603"
+    assert code_of(lambda: read_newest_checkpoint(tmp_path)) == "MG603"
     path.write_bytes(seal(unseal(record) | wrong))
-    assert code_of(lambda: newest_checkpoint(tmp_path)) == "MG603"
+    assert code_of(lambda: read_newest_checkpoint(tmp_path)) == "MG603"
     del record["format"], record["digest"]
     path.write_text(json.dumps(record))
-    assert code_of(lambda: newest_checkpoint(tmp_path)) == "MG603"
+    assert code_of(lambda: read_newest_checkpoint(tmp_path)) == "MG603"
     assert path_of(tmp_path, 2).exists()

@@ -10,7 +10,7 @@ import pytest
 
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
-from modgraph.store.checkpoint_record import steps_in
+from modgraph.store.checkpoint_record import list_steps_in
 from modgraph.store.journal import check_logs
 from modgraph.store.run_directory import STARTED, RunDirectory
 from tests.continual_runs import lay_out_run, replayed_graph
@@ -87,7 +87,7 @@ def test_what_reads_logs_refuses_them(
 
 def test_lines_behind_the_newest_checkpoint_are_cut_and_written_again(whole: Path, run: RunDirectory) -> None:
     """Of a training that was killed, its log may say more than its checkpoint, up to the middle of a line."""
-    last = steps_in(run.checkpoints)[-3:]
+    last = list_steps_in(run.checkpoints)[-3:]
     for path in [path for path in run.checkpoints.iterdir() if any(f"{step:08}" in path.name for step in last)]:
         path.unlink()
     run.mark(STARTED)

@@ -14,11 +14,11 @@ from matplotlib.text import Text
 
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
-from modgraph.inspect.trace_sections import sections_of
+from modgraph.inspect.trace_sections import build_sections
 from modgraph.passes import INFERENCE, apply_passes
 from modgraph.trace import pictures
-from modgraph.trace.sheet import sheet_of
-from modgraph.trace.steps import outputs_behind, steps_by_task, use_by_steps
+from modgraph.trace.sheet import make_sheet
+from modgraph.trace.steps import find_outputs_behind, steps_by_task, use_by_steps
 from modgraph.trace.summary import as_json, as_table
 from modgraph.trace.trace import Trace
 from modgraph.trace.trace_run import trace_run
@@ -163,7 +163,7 @@ def test_tokens_of_a_time_axis_report_their_modules_and_soft_gates_their_average
 
 
 def test_a_route_belongs_to_the_task_whose_outputs_depend_on_it(trace: Trace, records: Any) -> None:
-    tasks = outputs_behind(trace)
+    tasks = find_outputs_behind(trace)
     assert {each for each in tasks.values() if len(each) == 1} == {("upos",), ("gender",)}
     summary, _ = steps_by_task(trace, use_by_steps(trace))
     assert summary is not None
@@ -193,7 +193,7 @@ def test_one_task_has_no_routes_of_its_own(trace: Trace) -> None:
 def test_the_picture_has_what_is_reported(trace: Trace) -> None:
     summary, _ = steps_by_task(trace, use_by_steps(trace))
     assert summary is not None
-    sheet = sheet_of(pictures.parts_by_step(trace), pictures.PAGE)
+    sheet = make_sheet(pictures.parts_by_step(trace), pictures.PAGE)
     maps = [np.asarray(axes.collections[0].get_array()) for axes in sheet.figure.axes if axes.collections]
     for expected in (*summary["use"].values(), summary["shares"]):
         assert any(each.shape == np.shape(expected) and np.allclose(each, expected) for each in maps), expected
@@ -209,7 +209,7 @@ def test_the_command_keeps_and_prints_them(folder: Path, capsys: pytest.CaptureF
     kept = json.loads((folder / "run/trace.json").read_text())
     assert len(kept["by_step"]["use"]["upos"][0]) == 3
     assert "steps" in kept["pictures"]
-    titles = {section.title for section in sections_of(kept)}
+    titles = {section.title for section in build_sections(kept)}
     assert "Tasks by step" in titles
 
 

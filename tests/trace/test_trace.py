@@ -22,7 +22,7 @@ from modgraph.trace.places_picture import pixels_of as pixels_of_image
 from modgraph.trace.places_picture import places_picture
 from modgraph.trace.sheet import shorten
 from modgraph.trace.statistics import pick_rounds
-from modgraph.trace.steps import Places, places_of_tokens
+from modgraph.trace.steps import Places, find_places_of_tokens
 from modgraph.trace.summary import as_json, as_table
 from modgraph.trace.trace import Trace
 from modgraph.trace.trace_run import record, trace_run
@@ -272,12 +272,12 @@ PLACES = {
 @pytest.mark.parametrize("statements", PLACES)
 def test_tokens_lie_where_the_graph_says(statements: str) -> None:
     graph = loads(f"{IMAGE} {statements} output x }}").ir
-    assert places_of_tokens(graph).get(graph.outputs["x"].node) == PLACES[statements]
+    assert find_places_of_tokens(graph).get(graph.outputs["x"].node) == PLACES[statements]
 
 
 def test_places_of_two_images_are_not_distinguished() -> None:
     graph = loads("model m() { input a: float[1, 4, 4] input b: float[1, 4, 4] x = a + b -> tokens output x }").ir
-    assert places_of_tokens(graph) == {}
+    assert find_places_of_tokens(graph) == {}
 
 
 # ---------------------------------------------------------------- pictures

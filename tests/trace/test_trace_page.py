@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from modgraph.cli import main
-from modgraph.inspect.trace_sections import MOST_POSITIONS, loads_of, sections_of
+from modgraph.inspect.trace_sections import MOST_POSITIONS, build_sections, find_loads
 from modgraph.ir import comparisons
 from modgraph.program import loads
 from modgraph.store.run_directory import RunDirectory
@@ -72,7 +72,7 @@ def test_every_node_that_a_section_speaks_of_is_in_the_graph(run: Path) -> None:
 
 def test_a_map_of_each_module_over_the_image_has_one_scale(run: Path) -> None:
     trace = trace_of(run)["routes"][ROUTE]
-    section = sections_of({"split": "test", "examples": 40, "routes": {ROUTE: trace}})[1].as_json()
+    section = build_sections({"split": "test", "examples": 40, "routes": {ROUTE: trace}})[1].as_json()
     maps = [each for each in section["content"] if each.get("title", "").startswith("expert.")]
     use = np.array(trace["positions"]["use"])[1:].reshape(2, 3, 4)
     np.testing.assert_allclose(np.stack([each["values"] for each in maps], -1), use)
@@ -82,7 +82,7 @@ def test_a_map_of_each_module_over_the_image_has_one_scale(run: Path) -> None:
 def test_many_positions_are_taken_together() -> None:
     graph = loads(TRANSFORMER).ir
     trace = as_json(traced(graph, [routed((B, 150), 2), routed((B, 150))]))["routes"][ROUTE]
-    section = sections_of({"split": "test", "examples": B, "routes": {ROUTE: trace}})[1].as_json()
+    section = build_sections({"split": "test", "examples": B, "routes": {ROUTE: trace}})[1].as_json()
     (table,) = [each for each in section["content"] if each.get("title") == "share of modules by token"]
     use = np.array(trace["positions"]["use"])
     assert len(table["rows"]) == 50 <= MOST_POSITIONS
@@ -99,15 +99,15 @@ def test_rounds_and_tasks_have_their_place(tmp_path: Path) -> None:
     graph = loads(TASKS).ir
     predictions = {each.target: each.prediction for each in comparisons(graph)}
     trace = as_json(traced(graph, [routed((B, N)), routed((B, N))], predictions=predictions))
-    tasks = sections_of(trace)[-1].as_json()
+    tasks = build_sections(trace)[-1].as_json()
     assert tasks["title"] == "Tasks"
     assert tasks["content"][1]["values"] == list(trace["by_task"]["expert"].values())
-    assert [*loads_of(trace)] == [route["node"] for route in trace["routes"].values()]
+    assert [*find_loads(trace)] == [route["node"] for route in trace["routes"].values()]
 
 
 def test_pictures_that_the_page_cannot_hold_are_named(run: Path) -> None:
     pictures = {"places": b"p" * LARGEST, "paths": b"p", "groups": b"p"}
-    *_, section = sections_of(trace_of(run), pictures)
+    *_, section = build_sections(trace_of(run), pictures)
     paths, places = (each.as_json() for each in section.content)
     assert (paths["kind"], paths["title"], places["kind"]) == ("picture", "paths", "text")
     assert "--view places" in places["text"]

@@ -19,19 +19,19 @@ from modgraph.declare import Role
 from modgraph.ir import Graph, comparisons
 from modgraph.program import loads
 from modgraph.trace.statistics import (
-    coactivations,
+    compute_coactivations,
     compute_cv2,
-    groupings_of,
+    compute_statistics,
+    find_groupings,
     joint,
     mutual_information,
     pair_shares,
-    statistics_of,
     successive,
     use_by_group,
 )
 from modgraph.trace.steps import positions_of, tasks_of, use_by_task
 from modgraph.trace.summary import as_json, as_table
-from modgraph.trace.trace import RouteTrace, Trace, name_classes, routes_with_gates
+from modgraph.trace.trace import RouteTrace, Trace, list_routes_with_gates, name_classes
 from tests.trace.test_trace import TRANSFORMER
 
 RNG = np.random.default_rng(7)
@@ -70,7 +70,7 @@ def traced(graph: Graph, routes: list[dict[str, NDArray[Any]]], **options: Any) 
     """A trace of a graph whose routes recorded this, under whatever names their router has for it."""
     roles = {"gates": (Role.GATES,), "choice": (Role.CHOICE,), "scores": (Role.SCORES, Role.LOGITS, Role.PROBABILITIES)}
     found = []
-    for route, values in zip(routes_with_gates(graph), routes, strict=True):
+    for route, values in zip(list_routes_with_gates(graph), routes, strict=True):
         records = route.declared
         name_classes = {record.name: values[what] for record in records for what in roles if record.role in roles[what]}
         found.append(RouteTrace(route, name_classes))
@@ -89,7 +89,7 @@ def graph() -> Graph:
 def test_importance_and_load_are_sums_over_tokens(graph: Graph, k: int, padding: float) -> None:
     values = routed((B, N), k, padding)
     route = traced(graph, [values, routed((B, N))]).routes[0]
-    found = statistics_of(route)
+    found = compute_statistics(route)
     importance, load = np.zeros(M), np.zeros(M)
     entropies, total = [], np.zeros(M)
     for b in range(B):
@@ -121,7 +121,7 @@ def test_a_module_that_no_choice_has_is_dead_and_few_that_take_all_are_a_collaps
     for name in ("gates", "choice"):
         one_example[name][..., 1] = 1
     trace = traced(graph, [values, one_example])
-    first, second = map(statistics_of, trace.routes)
+    first, second = map(compute_statistics, trace.routes)
     assert (first["dead"], first["collapsed"]) == ([2], False)
     assert (second["dead"], second["collapsed"]) == ([0, 2, 3], True)
     assert second["load_cv2"] == pytest.approx(M - 1)
@@ -144,7 +144,7 @@ def test_the_variation_is_that_of_shares(values: NDArray[np.float64], scale: flo
 
 def test_two_routes_meet_as_often_as_counted(graph: Graph) -> None:
     values = [routed((B, N), 2, 0.2), routed((B, N), 2, 0.2)]
-    (found,) = coactivations(traced(graph, values))
+    (found,) = compute_coactivations(traced(graph, values))
     expected, decisions = np.zeros((M, M)), 0
     for b in range(B):
         for n in range(N):
@@ -216,7 +216,7 @@ def test_choice_by_task_is_that_of_the_routes_that_serve_it() -> None:
     found = use_by_task(trace)["expert"]
     np.testing.assert_allclose(found["tone"], counts[0] / counts[0].sum())
     np.testing.assert_allclose(found["kind"], sum(counts) / (2 * B * N))
-    assert list(groupings_of(trace)) == ["kind", "tone"]
+    assert list(find_groupings(trace)) == ["kind", "tone"]
     assert use_by_group(trace.routes[0], labels["tone"]) == as_json(trace)["routes"][shared]["by"]["tone"]
 
 

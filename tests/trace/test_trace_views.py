@@ -29,14 +29,14 @@ from modgraph.trace.places_picture import (
     ROUTE,
     STEP,
     STRENGTH,
-    maps_of,
+    make_maps,
     places_picture,
 )
-from modgraph.trace.sheet import CELL, TOP, colours_of
-from modgraph.trace.statistics import groupings_of, use_by_group
+from modgraph.trace.sheet import CELL, TOP, choose_colours
+from modgraph.trace.statistics import find_groupings, use_by_group
 from modgraph.trace.summary import as_json
-from modgraph.trace.trace import Trace, routes_with_gates
-from modgraph.trace.trace_run import metrics_over_time, trace_run
+from modgraph.trace.trace import Trace, list_routes_with_gates
+from modgraph.trace.trace_run import read_metrics_over_time, trace_run
 from modgraph.trace.views import draw
 from modgraph.training.run import finish, resume_run, start_run
 from modgraph.training.stored_run import load_run
@@ -75,7 +75,7 @@ def logits_of(run: Path, trace: Trace, route: str) -> NDArray[np.float64]:
     model = load_run(run).model()
     batch = {"image": torch.from_numpy(trace.arrays.values["image"])}
     with torch.no_grad():
-        tokens = model.results(batch, (routes_with_gates(model.graph, route)[0].tokens,))[0].double().numpy()
+        tokens = model.results(batch, (list_routes_with_gates(model.graph, route)[0].tokens,))[0].double().numpy()
     gate = model.get_submodule(route.replace("expert", "gate"))
     W, b, keys, s = (gate.get_parameter(name).detach().double().numpy() for name in ("weight", "bias", "keys", "scale"))
     return np.stack([cosine_logits(x, W, b, keys, float(s)) for x in tokens])
@@ -87,7 +87,7 @@ def logits_of(run: Path, trace: Trace, route: str) -> NDArray[np.float64]:
 @pytest.mark.parametrize("route", ROUTES)
 def test_the_expert_of_a_place_is_the_one_with_the_largest_logit(run: Path, route: str) -> None:
     trace = trace_run(load_run(run), route=route, examples=6)
-    (maps,) = maps_of(trace)
+    (maps,) = make_maps(trace)
     expected = logits_of(run, trace, route)[:, 1:].argmax(-1).reshape(6, 4, 4)
     assert maps.choice is not None
     np.testing.assert_array_equal(maps.choice[..., 0], expected)
@@ -95,7 +95,7 @@ def test_the_expert_of_a_place_is_the_one_with_the_largest_logit(run: Path, rout
 
 def test_of_several_experts_the_one_of_the_largest_gate_is_first(two: Path) -> None:
     trace = trace_run(load_run(two), route=ROUTES[0], examples=6)
-    (maps,) = maps_of(trace)
+    (maps,) = make_maps(trace)
     expected = (-logits_of(two, trace, ROUTES[0])[:, 1:]).argsort(-1)[..., :2].reshape(6, 4, 4, 2)
     np.testing.assert_array_equal(maps.choice, expected)
 
@@ -103,9 +103,9 @@ def test_of_several_experts_the_one_of_the_largest_gate_is_first(two: Path) -> N
 @pytest.mark.parametrize("k", [1, 2])
 def test_every_place_has_the_colour_of_its_expert(run: Path, two: Path, k: int) -> None:
     trace = trace_run(load_run(run if k == 1 else two), split="train", route=ROUTES[1], examples=2)
-    (maps,) = maps_of(trace)
+    (maps,) = make_maps(trace)
     picture = imread(io.BytesIO(places_picture(trace, ".png")), format="png")[..., :3]
-    colours = colours_of(5)[:, :3]
+    colours = choose_colours(5)[:, :3]
     for example, row, column, choice in np.ndindex(2, 4, 4, k):
         down = TOP + ROUTE + example * (STEP + EXAMPLE_GAP) + (row + 0.625) * CELL / 4  # the middle of a pixel
         across = (column + 0.625) * CELL / 4
@@ -120,7 +120,7 @@ def test_every_place_has_the_colour_of_its_expert(run: Path, two: Path, k: int) 
 
 def test_colours_of_many_modules_differ() -> None:
     for modules in (1, 10, 11, 20, 21, 200):
-        assert len(np.unique(colours_of(modules), axis=0)) == modules
+        assert len(np.unique(choose_colours(modules), axis=0)) == modules
 
 
 # ---------------------------------------------------------------- groups
@@ -128,7 +128,7 @@ def test_colours_of_many_modules_differ() -> None:
 
 def test_use_by_class_and_domain_is_a_count_of_tokens(two: Path) -> None:
     trace = trace_run(load_run(two), split="validation")
-    groupings = groupings_of(trace)
+    groupings = find_groupings(trace)
     assert list(groupings) == ["class", "domain"]
     route = trace.routes[1]
     for words in groupings.values():
@@ -182,9 +182,9 @@ def test_a_log_that_was_cut_off_gives_what_it_has(run: Path, tmp_path: Path) -> 
     lines = (run / "metrics.jsonl").read_text().splitlines()
     (tmp_path / "metrics.jsonl").write_text("\n".join(lines)[:-30])
     wanted = {each.route: each.use for each in controllers(graph)}
-    found = metrics_over_time(read_metrics(RunDirectory(tmp_path)), wanted)
+    found = read_metrics_over_time(read_metrics(RunDirectory(tmp_path)), wanted)
     assert {name: array.shape for name, array in found.items()} == {name: (2, 5) for name in ROUTES}
-    assert metrics_over_time(read_metrics(RunDirectory(tmp_path / "none")), wanted) == {}
+    assert read_metrics_over_time(read_metrics(RunDirectory(tmp_path / "none")), wanted) == {}
 
 
 # ---------------------------------------------------------------- the command

@@ -13,13 +13,13 @@ import pytest
 import torch
 
 from modgraph.cli import main
-from modgraph.data.text import king_james
+from modgraph.data.text import read_king_james
 from modgraph.diagnostics import ModgraphError
 from modgraph.metrics.metrics import measure
 from modgraph.trace.places_picture import places_picture
-from modgraph.trace.statistics import paths_of
-from modgraph.trace.summary import LEAST, MOST, as_json, as_table, typical_words
-from modgraph.trace.trace import Trace, routes_with_gates
+from modgraph.trace.statistics import find_paths
+from modgraph.trace.summary import LEAST, MOST, as_json, as_table, find_typical_words
+from modgraph.trace.trace import Trace, list_routes_with_gates
 from modgraph.trace.trace_run import record, trace_run
 from modgraph.trace.views import draw
 from modgraph.training.run import finish, start_run
@@ -73,7 +73,7 @@ def trained(folder: Path, text: str, data: str, algorithm: str = "em") -> Path:
 
 def language(folder: Path, router: str, algorithm: str) -> Path:
     """A language model on the first verses of the Bible."""
-    lines = " ".join(king_james()[:4000]).replace("<eos> ", "\n")
+    lines = " ".join(read_king_james()[:4000]).replace("<eos> ", "\n")
     (folder / "genesis.txt").write_text(lines)
     data = f"{{name: text, train: {folder}/genesis.txt, window: 7, test_fraction: 0.3}}"
     return trained(folder, LANGUAGE.replace("ROUTER", router), data, algorithm)
@@ -112,7 +112,7 @@ def test_a_scan_is_traced_step_by_step(tmp_path: Path) -> None:
     with torch.no_grad():
         model.get_parameter("controller.weight").normal_(generator=torch.Generator().manual_seed(3))
     arrays = load_run(path).splits()["test"]
-    (route,) = routes_with_gates(model.graph)
+    (route,) = list_routes_with_gates(model.graph)
     found = record(model, arrays, route)
     w = {name: tensor.double().numpy() for name, tensor in model.state_dict().items()}
     lengths = arrays.values["time_length"]
@@ -172,7 +172,7 @@ def test_typical_words_are_counted_right(run: Path) -> None:
             words[word] += 1
             for module in range(3):
                 pairs[word, module] += int(route.records["selected"][0, example, t].reshape(-1, 3)[:, module].any())
-    for module, found in enumerate(typical_words(trace)[ROUTE]):
+    for module, found in enumerate(find_typical_words(trace)[ROUTE]):
         of_module = sum(count for (_, j), count in pairs.items() if j == module)
         lifts = {
             word: pairs[word, module] / of_module / (words[word] / words.total())
@@ -208,7 +208,7 @@ def test_ids_stand_for_words_that_have_no_name(tmp_path: Path) -> None:
     np.savez(tmp_path / "data.npz", words=words, next=words[:, ::-1])
     text = LANGUAGE.replace("ROUTER", "categorical(1)").replace("vocabulary=60", "vocabulary=9")
     trace = traced(trained(tmp_path, text, f"{{name: npz, train: {tmp_path}/data.npz}}"), split="train")
-    named = [word["word"] for of_module in typical_words(trace)[ROUTE] for word in of_module]
+    named = [word["word"] for of_module in find_typical_words(trace)[ROUTE] for word in of_module]
     assert named
     assert set(named) <= set("012345678")
 
@@ -224,7 +224,7 @@ def test_paths_are_counted_right(layers: Path, capsys: pytest.CaptureFixture[str
         )
         for example in range(len(trace))
     )
-    (found,) = paths_of(trace)
+    (found,) = find_paths(trace)
     assert found["routes"] == [f"layer.{i}.expert" for i in range(3)]
     assert (found["decisions"], found["different"]) == (len(trace), len(taken))
     for path in found["paths"]:
@@ -239,7 +239,7 @@ def test_paths_are_counted_right(layers: Path, capsys: pytest.CaptureFixture[str
 
 def test_a_single_route_has_no_paths(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = traced(run)
-    assert paths_of(trace) == []
+    assert find_paths(trace) == []
     assert "paths through" not in as_table(trace, as_json(trace))
     assert main(["trace", str(run), "--view", "paths", "-o", str(tmp_path / "p.png")]) == 1
     assert "error[MG811]" in capsys.readouterr().err

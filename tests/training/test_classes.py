@@ -12,7 +12,7 @@ from modgraph.backends.torch import build
 from modgraph.data import Arrays
 from modgraph.data.declaration import check, refuse_labels_beyond
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Freeze, Grow, Shrink, comparisons, module_axes, replay_edits
+from modgraph.ir import Freeze, Grow, Shrink, comparisons, find_module_axes, replay_edits
 from modgraph.metrics.metrics import measure
 from modgraph.program import loads
 from modgraph.store.checkpoint import Checkpoint
@@ -59,7 +59,7 @@ def test_of_a_frozen_model_only_the_rows_of_new_classes_learn(tmp_path: Path) ->
         change_graph(engine, replay_edits(engine.state.graph, [Freeze(), Grow("kind")]))
         stop_before(engine, 6)
         after = engine.checkpoint().weights
-        along = module_axes(engine.state.graph)
+        along = find_module_axes(engine.state.graph)
     assert along.keys() == {"z.linear2.weight", "z.linear2.bias"}
     for name, value in before.items():
         now = after[name][:3] if name in along else after[name]

@@ -19,7 +19,7 @@ from modgraph.backends.torch import build
 from modgraph.cli import main
 from modgraph.data import Arrays
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, Grow, edit_from_json, module_axes, replay_edits, weights_of
+from modgraph.ir import Graph, Grow, edit_from_json, find_module_axes, replay_edits, weights_of
 from modgraph.nn import CrossEntropy
 from modgraph.store.checkpoint import Checkpoint, read_checkpoint
 from modgraph.store.journal import Journal
@@ -75,7 +75,7 @@ def graph_of(checkpoint: Checkpoint) -> Graph:
 def fixed(checkpoint: Checkpoint) -> dict[str, torch.Tensor]:
     """What of a checkpoint's weights must never move again."""
     graph, weights = graph_of(checkpoint), checkpoint.weights
-    axes = module_axes(graph)
+    axes = find_module_axes(graph)
     frozen = {weight.name: axes.get(weight.name) for weight in weights_of(graph) if weight.frozen}
     return {n: weights[n] if of is None else weights[n].narrow(of.axis, 0, of.old) for n, of in frozen.items()}
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import modgraph
-from modgraph.backends.torch import generator_for
+from modgraph.backends.torch import make_generator
 from modgraph.cli import main
 from modgraph.data import Arrays, ImageFolders, RotatedDigits
 from modgraph.data.batches import RandomOrder
@@ -219,7 +219,7 @@ def test_an_epoch_of_so_many_steps_begins_anew_where_the_data_ends() -> None:
     assert set(Counter(torch.cat(steps).tolist()).values()) == {2, 3}
     one_pass = list(RandomOrder(arrays, batch=4).draw(0, 0))
     assert [len(each) for each in one_pass] == [4, 4, 2]
-    expected = torch.randperm(10, generator=generator_for(0, "order", 0))
+    expected = torch.randperm(10, generator=make_generator(0, "order", 0))
     assert torch.cat(one_pass).equal(expected)
 
 

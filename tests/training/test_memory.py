@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import modgraph
-from modgraph.backends.torch import build, generator_for
+from modgraph.backends.torch import build, make_generator
 from modgraph.data import Arrays
 from modgraph.diagnostics import ModgraphError
 from modgraph.training.algorithms import EM
@@ -80,7 +80,7 @@ def test_the_table_of_em_holds_every_module_in_as_few_bytes_as_that_takes(module
     assert int(table.min()) >= 0
     assert int(table.max()) < modules
     assert int(table.max()) > 0.9 * modules
-    whole = torch.randint(modules, table.shape, generator=generator_for(0, "assignments", "z.expert"))
+    whole = torch.randint(modules, table.shape, generator=make_generator(0, "assignments", "z.expert"))
     assert torch.equal(table.to(torch.int64), whole)
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from modgraph.backends.torch import generator_for
+from modgraph.backends.torch import make_generator
 from modgraph.data import Arrays
 from modgraph.data.batches import RandomOrder, batches
 
@@ -24,7 +24,7 @@ ARRAYS = Arrays({"x": np.arange(EXAMPLES)}, {"domain": WORDS}, padded={"x": ((1,
 
 def sample_order(batch: int, steps: int | None, seed: int, epoch: int) -> list[Tensor]:
     """All steps of an epoch without grouping, from all its passes laid end to end."""
-    generator = generator_for(seed, "order", epoch)
+    generator = make_generator(seed, "order", epoch)
     count = EXAMPLES if steps is None else steps * batch
     passes = [torch.randperm(EXAMPLES, generator=generator) for _ in range(math.ceil(count / EXAMPLES))]
     return list(torch.split(torch.cat(passes)[:count], batch))

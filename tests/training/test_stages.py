@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import modgraph
 from modgraph.backends.torch import build
 from modgraph.cli import main
-from modgraph.ir import grow, module_axes
+from modgraph.ir import find_module_axes, grow
 from modgraph.routers.prelude import definitions
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.training.run import start_run
@@ -146,7 +146,7 @@ def test_stages_that_cannot_be_are_reported(tmp_path: Path) -> None:
 
 BY = "model m() {{ input x: float[5, 6] pool p[3] = linear(4) router r = {} y = x -> p by r output y }}"
 OF_VOCABULARY = {name: modgraph.loads(BY.format(name)).ir for name in definitions()}
-EXAMPLES = {name: graph for name, graph in OF_VOCABULARY.items() if module_axes(graph)}
+EXAMPLES = {name: graph for name, graph in OF_VOCABULARY.items() if find_module_axes(graph)}
 
 
 @settings(max_examples=10, deadline=None)
@@ -159,7 +159,7 @@ def test_a_model_with_staged_weights_is_the_whole_one(name: str, by: int, seed: 
     plain, parts = (build(grown, seed) for _ in range(2))
     old = Checkpoint(0, 0, dict(build(graph, seed).state_dict()), {}, graph=graph, origin=graph.hash())
     cut = cut_weights(parts, grown, old)
-    assert cut.keys() == module_axes(grown).keys() != set()
+    assert cut.keys() == find_module_axes(grown).keys() != set()
     generator = torch.Generator().manual_seed(seed)
     weights = {n: torch.randn(w.shape, generator=generator) for n, w in plain.state_dict().items()}
     plain.load_state_dict(weights)

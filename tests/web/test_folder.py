@@ -11,7 +11,7 @@ import pytest
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.version import VERSION
-from modgraph.web.folder import PAGE, RECORD, check_place, files_in, replacing_folder
+from modgraph.web.folder import PAGE, RECORD, check_place, list_files_in, replacing_folder
 
 
 def write(folder: Path, *names: str, force: bool = False) -> None:
@@ -27,7 +27,7 @@ def write(folder: Path, *names: str, force: bool = False) -> None:
 def test_a_page_takes_the_place_of_a_page_whole(tmp_path: Path) -> None:
     write(tmp_path / "page", "a.js", "wasm/b.wasm")
     write(tmp_path / "page", "c.js")
-    assert files_in(tmp_path / "page") == {PAGE, RECORD, "c.js"}
+    assert list_files_in(tmp_path / "page") == {PAGE, RECORD, "c.js"}
     assert [each.name for each in tmp_path.iterdir()] == ["page"]
 
 
@@ -36,7 +36,7 @@ def test_what_fails_changes_nothing(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), replacing_folder(tmp_path / "page", force=False) as new:
         (new / "b.js").write_text("half")
         raise KeyboardInterrupt
-    assert files_in(tmp_path / "page") == {PAGE, RECORD, "a.js"}
+    assert list_files_in(tmp_path / "page") == {PAGE, RECORD, "a.js"}
     assert [each.name for each in tmp_path.iterdir()] == ["page"]
 
 
@@ -49,14 +49,14 @@ def test_files_of_others_are_kept(tmp_path: Path, foreign: str) -> None:
             write(folder, *there, force=True)
         (folder / foreign).parent.mkdir(parents=True, exist_ok=True)
         (folder / foreign).write_text("mine")
-        before = files_in(folder)
+        before = list_files_in(folder)
         with pytest.raises(ModgraphError, match=r"MG121.*notes\.txt"):
             check_place(folder, force=False)
         with pytest.raises(ModgraphError, match="MG121"):
             write(folder, "b.js")
-        assert files_in(folder) == before and (folder / foreign).read_text() == "mine"
+        assert list_files_in(folder) == before and (folder / foreign).read_text() == "mine"
     write(folder, "b.js", force=True)
-    assert files_in(folder) == {PAGE, RECORD, "b.js", foreign} and (folder / foreign).read_text() == "mine"
+    assert list_files_in(folder) == {PAGE, RECORD, "b.js", foreign} and (folder / foreign).read_text() == "mine"
     assert [each.name for each in tmp_path.iterdir()] == ["page"]
 
 
@@ -65,7 +65,7 @@ def test_a_file_that_comes_during_the_work_stays(tmp_path: Path) -> None:
     write(folder, "a.js")
     with pytest.raises(ModgraphError, match="MG121"), replacing_folder(folder, force=False):
         (folder / "mine.txt").write_text("mine")
-    assert files_in(folder) == {PAGE, RECORD, "a.js", "mine.txt"}
+    assert list_files_in(folder) == {PAGE, RECORD, "a.js", "mine.txt"}
 
 
 def test_a_page_whose_record_is_damaged_is_not_ours(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from modgraph.data.declaration import DataSet, Scale
 from modgraph.data.digits import Digits, MinMaxDigits
 from modgraph.data.fashion_mnist import FashionMnist
 from modgraph.data.images import resize
-from modgraph.data.text import END, WORD_OR_SIGN, Text, king_james, words_of_file
+from modgraph.data.text import END, WORD_OR_SIGN, Text, read_king_james, words_of_file
 from modgraph.data.vocabulary import Tagging, Vocabulary
 from tests.web.test_module import all_pass, needs_node
 
@@ -106,9 +106,9 @@ def signs_apart(text: str, lower: bool, end: str | None) -> list[str]:
 
 
 def text_cases(folder: Path) -> list[dict[str, Any]]:
-    vocabulary = Vocabulary.most_frequent(king_james()[:5000], 200)
+    vocabulary = Vocabulary.most_frequent(read_king_james()[:5000], 200)
     (folder / "vocabulary.json").write_bytes(vocabulary.as_json())
-    endings = Vocabulary.most_frequent([word[-LETTERS:] for word in king_james()[:5000]], 60)
+    endings = Vocabulary.most_frequent([word[-LETTERS:] for word in read_king_james()[:5000]], 60)
     (folder / "tagging.json").write_bytes(Tagging({"words": vocabulary, "endings": endings}, {}).as_json())
     bible, file = (Text(train=train, vocabulary=str(folder / "vocabulary.json")) for train in (None, "some.txt"))
     tagger = Conll(train="some.conllu", targets={}, lower=True, tagging=str(folder / "tagging.json"))

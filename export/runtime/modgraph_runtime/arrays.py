@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from modgraph_runtime.files import open_file, reason_of, refuse_beyond_memory, replacing
+from modgraph_runtime.files import explain_error, open_file, refuse_beyond_memory, replacing
 from modgraph_runtime.integrity import ARCHIVE, is_foreign
 from modgraph_runtime.ports import Array, BundleError
 
@@ -48,7 +48,7 @@ def read_arrays(path: str, names: Collection[str] | None = None) -> dict[str, Ar
         return found
 
 
-def array_names(path: str) -> list[str]:
+def list_array_names(path: str) -> list[str]:
     """The names of the arrays in an .npz file. Raises `BundleError`."""
     with _archive(path) as archive:
         return [member.filename.removesuffix(SUFFIX) for member in archive.infolist()]
@@ -68,7 +68,7 @@ def _archive(path: str) -> Iterator[zipfile.ZipFile]:
     except DAMAGED as error:
         raise BundleError(f'cannot read arrays from "{path}": the file is damaged') from error
     except UNREADABLE as error:
-        raise BundleError(f'cannot read arrays from "{path}": {reason_of(error)}') from error
+        raise BundleError(f'cannot read arrays from "{path}": {explain_error(error)}') from error
 
 
 def _size(archive: zipfile.ZipFile, name: str, member: zipfile.ZipInfo) -> int:
@@ -112,7 +112,7 @@ def write_arrays(path: str, arrays: Mapping[str, Array], force: bool = False) ->
             put_arrays(file, arrays)
             refuse_foreign(path, force)
     except OSError as error:
-        raise BundleError(f'cannot write "{path}": {reason_of(error)}') from error
+        raise BundleError(f'cannot write "{path}": {explain_error(error)}') from error
 
 
 def put_arrays(file: IO[bytes], arrays: Mapping[str, Array], compression: int = zipfile.ZIP_STORED) -> None:

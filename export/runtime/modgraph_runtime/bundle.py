@@ -13,9 +13,9 @@ import numpy as np
 import onnxruntime as ort
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 
-from modgraph_runtime.files import open_file, reason_of
-from modgraph_runtime.integrity import MANIFEST_KEY, damage_in, damage_of, manifest_damage, other_format
-from modgraph_runtime.model_file import model_of, stamp_of
+from modgraph_runtime.files import explain_error, open_file
+from modgraph_runtime.integrity import MANIFEST_KEY, find_damage, find_damage_in, find_manifest_damage, other_format
+from modgraph_runtime.model_file import compute_stamp, model_of
 from modgraph_runtime.ports import BATCH, Array, BundleError, Inputs, Port, check_axes
 
 MADE_BY = "check the path: modgraph export RUN -o model.onnx makes a bundle"
@@ -49,7 +49,7 @@ class Bundle:
         manifest_path = self.path.with_suffix(".json")
         if check and manifest_path.exists():
             with _reading(manifest_path) as file:
-                damage = manifest_damage(file.read(), self.manifest)
+                damage = find_manifest_damage(file.read(), self.manifest)
             if damage:
                 raise BundleError(f'"{manifest_path}", the manifest beside the bundle, {damage.reason}', damage.way_out)
         try:
@@ -142,7 +142,7 @@ def _reading(path: Path) -> Iterator[IO[bytes]]:
     except FileNotFoundError as error:
         raise BundleError(f'there is no file "{path}"', MADE_BY) from error
     except OSError as error:
-        raise BundleError(f'cannot read "{path}": {reason_of(error)}', MADE_BY) from error
+        raise BundleError(f'cannot read "{path}": {explain_error(error)}', MADE_BY) from error
 
 
 def _session(path: Path, threads: int, check: bool) -> ort.InferenceSession:
@@ -153,14 +153,14 @@ def _session(path: Path, threads: int, check: bool) -> ort.InferenceSession:
     for key, value in CLOSED.items():
         options.add_session_config_entry(key, value)
     with _reading(path) as file:
-        before, model = stamp_of(file), model_of(file)
-        if check and (damage := damage_of(model) if isinstance(model, bytes) else damage_in(file)):
+        before, model = compute_stamp(file), model_of(file)
+        if check and (damage := find_damage(model) if isinstance(model, bytes) else find_damage_in(file)):
             raise BundleError(f'"{path}" {damage.reason}', damage.way_out)
         try:
             session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"], enable_fallback=0)
         except ORT_ERRORS as error:
             raise BundleError(f'"{path}" is no ONNX model that can be loaded: {_first_line(error)}') from error
-        if isinstance(model, str) and stamp_of(file) != before:
+        if isinstance(model, str) and compute_stamp(file) != before:
             raise BundleError(f'"{path}" was written to while it was opened', "open it again when it is whole")
     session._model_bytes = session._model_path = None  # else it warns of a missing fall-back
     return session

@@ -35,7 +35,7 @@ def open_file(path: str | Path) -> IO[bytes]:
         raise
 
 
-def reason_of(error: BaseException) -> str:
+def explain_error(error: BaseException) -> str:
     """Explain in a line why a file could not be read or written."""
     if isinstance(error, MemoryError) and not str(error):
         return "memory does not hold it"

@@ -54,12 +54,12 @@ def trailer(content: bytes | memoryview) -> bytes:
     return START + hashlib.sha256(content).hexdigest().encode()
 
 
-def damage_of(content: bytes) -> Damage | None:
+def find_damage(content: bytes) -> Damage | None:
     """Find the damage in a bundle's bytes, if any."""
-    return damage_in(io.BytesIO(content))
+    return find_damage_in(io.BytesIO(content))
 
 
-def damage_in(file: IO[bytes]) -> Damage | None:
+def find_damage_in(file: IO[bytes]) -> Damage | None:
     """Find the damage in an open bundle, if any. The bytes pass through a buffer that fits into the cache."""
     length = file.seek(0, os.SEEK_END) - LENGTH
     file.seek(max(0, length))
@@ -84,7 +84,7 @@ def other_format(manifest: Any) -> Damage | None:
     return Damage(reason, "export the model anew: modgraph export RUN -o model.onnx")
 
 
-def manifest_damage(text: bytes, manifest: Mapping[str, Any]) -> Damage | None:
+def find_manifest_damage(text: bytes, manifest: Mapping[str, Any]) -> Damage | None:
     """Find the damage in the file next to a bundle that should be its manifest, if any.
 
     It must equal the manifest in the bundle. JSON without most keys of manifests is a foreign file and is ignored.

@@ -30,7 +30,7 @@ def model_of(file: IO[bytes]) -> str | bytes:
     return file.read()
 
 
-def stamp_of(file: IO[bytes]) -> tuple[int, int]:
+def compute_stamp(file: IO[bytes]) -> tuple[int, int]:
     """Return a stamp that changes when the open file is written, and stays when it is renamed."""
     status = os.fstat(file.fileno())
     return status.st_size, status.st_mtime_ns

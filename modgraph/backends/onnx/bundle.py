@@ -16,7 +16,7 @@ from modgraph_runtime.integrity import MANIFEST_KEY, MANIFEST_KEYS, trailer
 from modgraph.backends.errors import NoNovelty, NothingFinite, OfWholeBatch, TooLarge, Unreached, WrongSuffix
 from modgraph.backends.onnx.examples import Arrays, Examples
 from modgraph.backends.onnx.int8 import Change, Test, change, quantise
-from modgraph.backends.onnx.manifest import describe, find_omissions, manifest_of, outputs_but
+from modgraph.backends.onnx.manifest import build_manifest, describe, find_omissions, find_outputs_without
 from modgraph.backends.onnx.trace import start_up, trace
 from modgraph.backends.onnx.verify import Verified, verify, verify_bundle
 from modgraph.backends.report import describe_routes
@@ -100,7 +100,7 @@ def export(
     begun = time.perf_counter()
     target, manifest_path = files_of_bundle(path)
     _check_place(target, force)
-    others = outputs_but(model.graph, only)
+    others = find_outputs_without(model.graph, only)
     if novelty and not novelties(apply_passes(model.graph, drop_outputs(others))):
         raise ModgraphError([NoNovelty(model=model.graph.name)])
     inference = deterministic(model, export_pipeline(routing, novelty, others))
@@ -118,7 +118,7 @@ def export(
     if not routing:
         traced = traced.only(graph.outputs)
     left_out = find_omissions(model.graph, graph)
-    manifest = manifest_of(model.graph, inference, traced, verified, described, changed, left_out)
+    manifest = build_manifest(model.graph, inference, traced, verified, described, changed, left_out)
     text = json_text(manifest, indent=1, ensure_ascii=False)
     onnx.helper.set_model_props(traced.proto, {MANIFEST_KEY: text})
     content = traced.proto.SerializeToString()

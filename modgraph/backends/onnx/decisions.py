@@ -19,7 +19,7 @@ from modgraph.backends.onnx.examples import Examples, Lengths
 from modgraph.backends.torch import Computed, Model
 from modgraph.backends.torch.regions import Expert
 from modgraph.declare import CHOICES, RANKING
-from modgraph.ir import Decision, Graph, OpNode, Padding, Part, Result, RouteNode, padding_of
+from modgraph.ir import Decision, Graph, OpNode, Padding, Part, Result, RouteNode, list_padding
 from modgraph.nn import Arithmetic
 from modgraph.nn.padding import apply_mask, valid_along
 from modgraph.ops.choice import Above, TopK
@@ -205,7 +205,7 @@ def _find_choosing(route: RouteNode, graph: Graph) -> Iterator[OpNode]:
 
 def _call(graph: Graph, node: OpNode) -> GateCall | None:
     op, signature, type_ = node.op, graph.signature(node), node.types[0]
-    compared, padding = tuple(graph.inputs(node.name).values()), padding_of(graph, node.types[0])
+    compared, padding = tuple(graph.inputs(node.name).values()), list_padding(graph, node.types[0])
     if isinstance(op, Comparison):
         measured = isinstance(op, Less | LessEqual | Greater | GreaterEqual)
         if not measured or type_.per == "batch" or any(_is_exact(each, graph) for each in compared):

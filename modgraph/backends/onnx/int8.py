@@ -25,7 +25,7 @@ from modgraph.backends.errors import NothingFinite, NothingToRound
 from modgraph.backends.onnx.decisions import choices_of
 from modgraph.backends.onnx.examples import Arrays, Examples
 from modgraph.backends.onnx.optimize import trim
-from modgraph.backends.onnx.permute import axes_of_inner_modules
+from modgraph.backends.onnx.permute import find_axes_of_inner_modules
 from modgraph.backends.onnx.trace import Traced, quiet, strip_metadata
 from modgraph.backends.onnx.verify import Session, Values, relative_errors
 from modgraph.backends.torch import Model
@@ -43,7 +43,7 @@ def quantise(traced: Traced, model: Model) -> Traced:
     # Skip routers, and constants that the exporter folded from weights, such as a router's normalised keys. The
     # exporter drops the names of transposed weights, so compare contents.
     routers = tuple(f"{node.name}." for part in model.graph.parts() for node in part.graph.nodes_of(RouterNode))
-    left_out, weights = axes_of_inner_modules(model.graph), model.state_dict().items()
+    left_out, weights = find_axes_of_inner_modules(model.graph), model.state_dict().items()
     known = [each.numpy() for name, each in weights if name not in left_out and not name.startswith(routers)]
     rounded = {_print(matrix) for weight in known if weight.ndim == 2 for matrix in (weight, weight.T)}
     graph = onnx_ir.from_proto(traced.proto)

@@ -16,7 +16,7 @@ from modgraph.backends.onnx.verify import TOLERANCE, Verified
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph, comparisons, find_padded_axes, longest, to_json
-from modgraph.ir.analysis.class_outputs import targets_of
+from modgraph.ir.analysis.class_outputs import find_ranked_targets
 from modgraph.store.checkpoint_record import hash_of_values
 from modgraph.types import TensorType
 from modgraph.version import VERSION
@@ -59,7 +59,7 @@ def find_omissions(trained: Graph, inference: Graph) -> dict[str, list[str]]:
     }
 
 
-def outputs_but(graph: Graph, patterns: Collection[str]) -> list[str]:
+def find_outputs_without(graph: Graph, patterns: Collection[str]) -> list[str]:
     """The outputs of a graph that match no pattern; empty without patterns.
 
     Raises `ModgraphError` for patterns that match no output.
@@ -75,7 +75,7 @@ def outputs_but(graph: Graph, patterns: Collection[str]) -> list[str]:
     return [name for name in names if patterns and not any(name in outputs for outputs in meant.values())]
 
 
-def manifest_of(
+def build_manifest(
     trained: Graph,
     inference: Model,
     traced: Traced,
@@ -89,7 +89,7 @@ def manifest_of(
     `trained` has the targets that the inference graph lacks. The verification is of the model before quantisation;
     `changed` is what quantisation changed.
     """
-    graph, targets = inference.graph, targets_of(trained)
+    graph, targets = inference.graph, find_ranked_targets(trained)
     results = {**graph.outputs, **inference.routing_results()}
     ports = [_port(name, graph.type_of(results[name]), tensor) for name, tensor in traced.tensors.items()]
     for port in ports:

@@ -12,20 +12,22 @@ import torch
 from onnx import numpy_helper
 
 from modgraph.backends.torch import Model
-from modgraph.ir import Graph, RouteNode, module_axes, weights_of
+from modgraph.ir import Graph, RouteNode, find_module_axes, weights_of
 
 Axes = Mapping[str, int]  # the axis of modules, by the name of a router's weight
 
 
-def axes_of_modules(graph: Graph, pools: Collection[str] | None = None) -> dict[str, int]:
+def find_axes_of_modules(graph: Graph, pools: Collection[str] | None = None) -> dict[str, int]:
     """Find the weights with an axis of modules of pools from which routers choose, and its place; all pools by
     default."""
     choosing = {each.pool.name for each in graph.decisions() if each.facts.chooses_along is not None}
     wanted = choosing if pools is None else choosing & {*pools}
-    return {name: of.axis for name, of in module_axes(graph).items() if any(pool.name in wanted for pool in of.pools)}
+    return {
+        name: of.axis for name, of in find_module_axes(graph).items() if any(pool.name in wanted for pool in of.pools)
+    }
 
 
-def axes_of_inner_modules(graph: Graph) -> dict[str, int]:
+def find_axes_of_inner_modules(graph: Graph) -> dict[str, int]:
     """Find the weights with an axis of modules of nested pools from which routers choose, and its place."""
     names = {
         region.graph.pool_of(route).axis.name

@@ -21,7 +21,7 @@ from modgraph.backends.errors import CannotExport
 from modgraph.backends.onnx.examples import Examples
 from modgraph.backends.onnx.operators import OPSET, operators
 from modgraph.backends.onnx.optimize import optimize, trim
-from modgraph.backends.onnx.permute import axes_of_inner_modules, axes_of_modules, hide_weights
+from modgraph.backends.onnx.permute import find_axes_of_inner_modules, find_axes_of_modules, hide_weights
 from modgraph.backends.onnx.program import NotCaptured, program_of
 from modgraph.backends.torch import Model
 from modgraph.backends.torch.construct import Namespace, attribute_path
@@ -96,7 +96,7 @@ def trace(model: Model, examples: Examples) -> Traced:
                 if path != name and path in traced.graph.initializers:
                     traced.graph.initializers[path].name = name
             convert_version(traced, OPSET)
-            with hide_weights(traced.graph, {**axes_of_modules(graph), **axes_of_inner_modules(graph)}):
+            with hide_weights(traced.graph, {**find_axes_of_modules(graph), **find_axes_of_inner_modules(graph)}):
                 optimize(traced)
         except (NotCaptured, torch.onnx.errors.OnnxExporterError) as error:
             raise ModgraphError([CannotExport(reason=_reason(error))]) from error

@@ -21,11 +21,16 @@ from torch import Tensor
 from modgraph.backends.errors import CannotExport, DependsOnBatch, Disagrees, NothingFinite, SelectsOtherwise
 from modgraph.backends.onnx.decisions import Decisions
 from modgraph.backends.onnx.examples import Examples, Lengths
-from modgraph.backends.onnx.permute import axes_of_inner_modules, axes_of_modules, permute_modules, permute_proto
+from modgraph.backends.onnx.permute import (
+    find_axes_of_inner_modules,
+    find_axes_of_modules,
+    permute_modules,
+    permute_proto,
+)
 from modgraph.backends.onnx.trace import Traced
 from modgraph.backends.torch import Computed, Model
 from modgraph.diagnostics import Diagnostic, ModgraphError
-from modgraph.inspect.cost import cost_of
+from modgraph.inspect.cost import compute_cost
 from modgraph.ir import weights_of
 
 MANY, LESS = 64, 4  # bounds of the largest batch, which `MACS` limits
@@ -62,7 +67,7 @@ def verify(model: Model, traced: Traced, examples: Examples) -> Verified:
     Raises `ModgraphError`.
     """
     session, comparison = Session(traced), _Comparison(model, traced, examples)
-    macs = cost_of(model.graph, examples.lengths()[-1]).active_macs
+    macs = compute_cost(model.graph, examples.lengths()[-1]).active_macs
     batches = 1, TOGETHER, max(LESS, min(MANY, MACS // max(1, macs)))
     for size in batches:
         for lengths in examples.lengths():
@@ -117,12 +122,12 @@ class _Comparison:
         Each pool is rolled twice around, since routers depend on earlier ones; nested pools once.
         """
         before, graph = self.decisions.find_unreached(), self.model.graph
-        inner = axes_of_inner_modules(graph)
+        inner = find_axes_of_inner_modules(graph)
         shapes = {weight.name: weight.shape for weight in weights_of(graph)}
         once = max((shapes[name][axis] for name, axis in inner.items()), default=0)
         for by in range(1, max(once, *(2 * pool.size for pool in graph.pools().values()), 0)):
             left = [name for name, modules in self.decisions.find_unreached().items() if modules]
-            axes = {**axes_of_modules(graph, left), **(inner if by < once else {})}
+            axes = {**find_axes_of_modules(graph, left), **(inner if by < once else {})}
             proto = permute_proto(self.traced.proto, axes, by) if axes else None
             if proto is None:
                 break

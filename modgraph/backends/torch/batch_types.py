@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from modgraph.backends.torch.labelled import Batch, TargetLabels
 from modgraph.diagnostics import did_you_mean
-from modgraph.ir import Graph, find_ignored_labels, length_name, longest, padding_of, with_missing_labels
+from modgraph.ir import Graph, find_ignored_labels, list_padding, longest, name_length, with_missing_labels
 from modgraph.types import Axis, TensorType
 
 Sizes = dict[str, tuple[int, str]]  # of axes of any length, each with the value where it was found
@@ -32,7 +32,7 @@ class BatchTypes:
     def from_graph(cls, graph: Graph, others: Iterable[str]) -> BatchTypes:
         """The types of a graph's inputs and targets."""
         types = {**graph.input_types, **graph.target_types}
-        lengths = {length_name(graph, axis) for type_ in types.values() for axis in type_.padded} - types.keys()
+        lengths = {name_length(graph, axis) for type_ in types.values() for axis in type_.padded} - types.keys()
         ignored, missing = find_ignored_labels(graph), with_missing_labels(graph)
         return cls(
             model=graph.name,
@@ -40,7 +40,7 @@ class BatchTypes:
             targets=graph.target_types,
             others=frozenset(others) | lengths,
             labels={
-                name: TargetLabels(name, padding_of(graph, type_), ignored.get(name), name in missing)
+                name: TargetLabels(name, list_padding(graph, type_), ignored.get(name), name in missing)
                 for name, type_ in types.items()
             },
             longest=longest(graph),

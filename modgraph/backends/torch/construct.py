@@ -153,7 +153,7 @@ def build_shared(pool: PoolNode) -> Namespace | None:
     return shared if shared._modules else None
 
 
-def expert_module(region: Graph, node: OpNode, shared: Namespace | None) -> Any:
+def build_expert(region: Graph, node: OpNode, shared: Namespace | None) -> Any:
     """Build the torch module of one op of a pool's module; if the op shares weights, only its own part."""
     signature = region.signature(node)
     if shared is None or not any(weight.shared for weight in node.op.all_weights()):

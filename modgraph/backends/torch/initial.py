@@ -13,7 +13,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, GraphWeight, weights_of
 
 
-def generator_for(*parts: object) -> torch.Generator:
+def make_generator(*parts: object) -> torch.Generator:
     """Make a random generator from its purpose: a seed, a step, a name."""
     digest = hashlib.sha256("\0".join(map(str, parts)).encode()).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little") % 2**63)
@@ -24,12 +24,12 @@ def initialise(module: nn.Module, weights: list[GraphWeight], seed: int) -> None
     """Initialise every weight of a module."""
     tensors = module.state_dict(keep_vars=True)
     for weight in weights:
-        numbers = numbers_of_start(weight)
-        random = {"generator": generator_for(seed, weight.name)} if len(numbers) == 2 else {}
+        numbers = find_initialiser_arguments(weight)
+        random = {"generator": make_generator(seed, weight.name)} if len(numbers) == 2 else {}
         getattr(nn.init, f"{weight.initial.kind}_")(tensors[weight.name], *numbers, **random)
 
 
-def numbers_of_start(weight: GraphWeight) -> tuple[float, ...]:
+def find_initialiser_arguments(weight: GraphWeight) -> tuple[float, ...]:
     """Return the arguments of torch's initialiser for a weight: its bounds, or mean and deviation, or the constant."""
     scale = weight.scale
     return {"uniform": (-scale, scale), "normal": (0, scale), "constant": (scale,)}.get(weight.initial.kind, ())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from modgraph.ir import Compared, Graph, Padding, comparisons, find_loss_targets, padding_of, with_missing_labels
+from modgraph.ir import Compared, Graph, Padding, comparisons, find_loss_targets, list_padding, with_missing_labels
 from modgraph.nn.padding import apply_mask, has_labels, make_label_mask, valid_along
 
 Batch = Mapping[str, Tensor]
@@ -30,7 +30,7 @@ class TargetLabels:
     @classmethod
     def from_comparison(cls, compared: Compared, graph: Graph) -> TargetLabels:
         """The labels that a comparison reads."""
-        padding = padding_of(graph, graph.target_types[compared.target])
+        padding = list_padding(graph, graph.target_types[compared.target])
         return cls(compared.target, padding, compared.ignored, compared.missing)
 
     def padding_mask(self, batch: Batch) -> Tensor | None:
@@ -47,7 +47,7 @@ class TargetLabels:
         return has_labels(batch[self.target], self.padding_mask(batch), self.ignored, self.missing)
 
 
-def labels_of_losses(graph: Graph) -> dict[str, list[TargetLabels]]:
+def find_labels_of_losses(graph: Graph) -> dict[str, list[TargetLabels]]:
     """The labels of each loss that averages over labelled examples only.
 
     Such a loss is one number for each example, and all targets that it compares with may miss labels.

@@ -13,16 +13,16 @@ from torch import Tensor
 from modgraph.backends.torch.batch_types import BatchTypes
 from modgraph.backends.torch.construct import Namespace
 from modgraph.backends.torch.initial import initialise, refuse_large_weights
-from modgraph.backends.torch.labelled import find_labelled, labels_of_losses, mean_of_loss
+from modgraph.backends.torch.labelled import find_labelled, find_labels_of_losses, mean_of_loss
 from modgraph.backends.torch.nodes import Nodes
 from modgraph.backends.torch.parts import WeightInParts
 from modgraph.backends.torch.plan import Steps, plan_for
 from modgraph.backends.torch.run import Context, Plan
 from modgraph.backends.torch.states import MovedStates, is_recomputation
 from modgraph.backends.torch.whole_graph import disable_tracing, eager, whole_graph
-from modgraph.ir import Graph, Result, free_draws, make_forced_key, padding_of, weights_of
+from modgraph.ir import Graph, Result, free_draws, list_padding, make_forced_key, weights_of
 from modgraph.nn.padding import repeat_last
-from modgraph.passes import Moved, optimise, training_passes
+from modgraph.passes import Moved, build_training_passes, optimise
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class Model(Namespace):
         self._inputs, self._targets = graph.input_types, graph.target_types  # a traced call reads no graph
         self._groups = {"outputs": computed.outputs, "losses": computed.losses, "routing": computed.records()}
         types = graph.input_types.items()  # each padded axis of an input [B, ...], and the input with its lengths
-        self._padded = [(name, *each) for name, type_ in types for each in padding_of(graph, type_)]
-        self._labels = labels_of_losses(graph)
+        self._padded = [(name, *each) for name, type_ in types for each in list_padding(graph, type_)]
+        self._labels = find_labels_of_losses(graph)
         self.in_parts: list[WeightInParts] = []
         self.steps: Steps = ()
         self.steps = Nodes(self).steps(computed, graph)
@@ -255,12 +255,12 @@ def build(
     `ModgraphError` if the weights do not fit in memory.
     """
     refuse_large_weights(graph)
-    model = empty_model(graph, lowering, asked=asked)
+    model = build_empty_model(graph, lowering, asked=asked)
     initialise(model, weights_of(graph), seed)
     return model.to(device)
 
 
-def empty_model(
+def build_empty_model(
     graph: Graph,
     lowering: str | None = None,
     allocation: AbstractContextManager[object] | None = None,
@@ -268,7 +268,7 @@ def empty_model(
 ) -> Model:
     """Build a model with uninitialised weights, allocated within the context `allocation`."""
     with torch.device("meta"):
-        model = Model(graph, optimise(graph, training_passes(lowering, asked)))
+        model = Model(graph, optimise(graph, build_training_passes(lowering, asked)))
     weights = weights_of(graph)
     assert {weight.name for weight in weights} == set(model.state_dict()), "declared weights are not the module's"
     shapes = model.state_dict()

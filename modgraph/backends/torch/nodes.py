@@ -9,14 +9,14 @@ from typing import Any
 
 from torch import nn
 
-from modgraph.backends.torch.construct import Namespace, build_shared, construct, expert_module, resolve
+from modgraph.backends.torch.construct import Namespace, build_expert, build_shared, construct, resolve
 from modgraph.backends.torch.instance import Instance, class_of
 from modgraph.backends.torch.plan import CallSteps, Steps, steps_of
 from modgraph.backends.torch.regions import CompiledPool, CompiledScan, Expert
 from modgraph.backends.torch.run import CompiledRoute, Step
 from modgraph.ir import Body, Call, DecisionNode, Graph, GrowthNode, LossNode, Part, body_of
 from modgraph.ir.node import Node, OpNode, PoolNode, Result, RouteNode, ScanNode
-from modgraph.ir.program.outline import definitions_of
+from modgraph.ir.program.outline import number_definitions
 from modgraph.nn import Parameter
 
 Compute = Callable[..., Any]
@@ -44,14 +44,14 @@ class Nodes:
         All weights of the author's graph are registered, in its order, even if passes removed their nodes.
         """
         self.bodies[""] = body_of(graph)
-        self.definitions = definitions_of(graph)
+        self.definitions = number_definitions(graph)
         self._open(graph, self.bodies[""], self.model)
         self.register(author, graph)
         steps = self._steps(Part(graph), self.bodies[""], graph.outputs.values())
         for path, instance in self.instances.items():
             if self.model.is_free(path):  # it contains no weights
                 self.model.put(path, instance, self.instances)
-        self.model.sort(ranks_of(author))
+        self.model.sort(rank_paths(author))
         return steps
 
     def register(self, graph: Graph, computed: Graph) -> None:
@@ -109,7 +109,7 @@ class Nodes:
     def _steps(self, part: Part, body: Body, ends: Any) -> Steps:
         graph = part.graph
         steps = {step.node: step for step in steps_of(graph, self.computes(part))}
-        return self._steps_in(body, graph, steps, readers_in(graph, ends))
+        return self._steps_in(body, graph, steps, find_readers_in(graph, ends))
 
     def _steps_in(
         self, body: Body, graph: Graph, steps: dict[str, Step[Result]], readers: Readers
@@ -119,7 +119,7 @@ class Nodes:
             if isinstance(item, Node) and item.name in steps:
                 found.append(steps[item.name])
             elif isinstance(item, Body) and item.call is not None:
-                names = dict.fromkeys(node.name for node in nodes_in(item) if node.name in steps)
+                names = dict.fromkeys(node.name for node in list_nodes_in(item) if node.name in steps)
                 instance = self.instances[item.call.weights]
                 inner = self._steps_in(item, graph, steps, readers)
                 call = CallSteps(instance, inner, tuple(names), values_of(names.keys(), graph, readers))
@@ -134,7 +134,7 @@ class Nodes:
         if node.owner in self.made:
             made = self.made[node.owner]
         else:
-            made = self._keep(node, node.owner, expert_module(graph, node, self.shared))
+            made = self._keep(node, node.owner, build_expert(graph, node, self.shared))
         return made.like(len(graph.signature(node).operands[0].shape)) if isinstance(made, Parameter) else made
 
     def _keep(self, node: Node, name: str, made: Any) -> Any:
@@ -191,11 +191,11 @@ def has_tensors(module: nn.Module) -> bool:
     return any(True for _ in chain(module.parameters(), module.buffers()))
 
 
-def nodes_in(body: Body) -> Iterator[Node]:
+def list_nodes_in(body: Body) -> Iterator[Node]:
     """List the nodes of a body and of its calls, in order."""
     for item in body.items:
         if isinstance(item, Body):
-            yield from nodes_in(item)
+            yield from list_nodes_in(item)
         elif isinstance(item, Node):
             yield item
 
@@ -203,7 +203,7 @@ def nodes_in(body: Body) -> Iterator[Node]:
 Readers = dict[Result, set[str]]
 
 
-def readers_in(graph: Graph, ends: Iterable[Result]) -> Readers:
+def find_readers_in(graph: Graph, ends: Iterable[Result]) -> Readers:
     """Map each result to the nodes that read it for the ends, without nodes that only record or narrow it."""
     found: Readers = {end: {""} for end in ends}
     nodes = graph.ancestors(result.node for result in found) if found else {node.name for node in graph}
@@ -221,7 +221,7 @@ def values_of(names: Collection[str], graph: Graph, readers: Readers) -> tuple[R
     return tuple(values or [result for result in results if not {*graph.users(result.node)}.issubset(names)])
 
 
-def ranks_of(graph: Graph) -> dict[str, int]:
+def rank_paths(graph: Graph) -> dict[str, int]:
     """Rank the paths of modules and weights by their first nodes; nodes of a scan count at its place."""
     ranks: dict[str, int] = {}
     for name in _places(graph, set()):

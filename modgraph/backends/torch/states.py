@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from modgraph.backends.torch.construct import Namespace
-from modgraph.ir import Graph, Result, TargetNode, find_moved_states, module_axes, weights_of
+from modgraph.ir import Graph, Result, TargetNode, find_module_axes, find_moved_states, weights_of
 from modgraph.ir.analysis.learnt import ModuleAxis
 
 
@@ -34,7 +34,7 @@ class MovedStates:
         targets = {node.name for node in graph.nodes_of(TargetNode)}
         read = {name: frozenset(targets & graph.ancestors([result.node])) for name, result in results.items()}
         frozen = {weight.name for weight in weights_of(graph) if weight.frozen}
-        return cls(results, read, {name: of for name, of in module_axes(graph).items() if name in frozen})
+        return cls(results, read, {name: of for name, of in find_module_axes(graph).items() if name in frozen})
 
     def list_computable(self, names: Sequence[str]) -> dict[str, Result]:
         """The states whose rules can be computed from a batch with these names."""

@@ -17,9 +17,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from modgraph.backends.errors import StepIsUnmeasured
-from modgraph.backends.torch.model import empty_model
+from modgraph.backends.torch.model import build_empty_model
 from modgraph.diagnostics import ModgraphError
-from modgraph.inspect.cost import Memory, TrainingStep, cost_of, fix_lengths, last_below
+from modgraph.inspect.cost import Memory, TrainingStep, compute_cost, fix_lengths, last_below
 from modgraph.ir import Graph, OpNode, Result, ScanNode, weights_of
 from modgraph.nn import ExpertChoice, TokenChoice
 from modgraph.nn.choice_routes import ChoiceGrouped, ChoicePerModule
@@ -40,7 +40,7 @@ def memory_of(graph: Graph, step: TrainingStep, lengths: Mapping[str, int] | Non
     return _memory(Rehearsal(graph, step.precision), step, lengths or {})
 
 
-def largest_batch(graph: Graph, step: Callable[[int], TrainingStep], lengths: Mapping[str, int], size: int) -> int:
+def find_largest_batch(graph: Graph, step: Callable[[int], TrainingStep], lengths: Mapping[str, int], size: int) -> int:
     """The largest batch whose step needs at most `size` bytes; 0 if one example needs more."""
     rehearsal = Rehearsal(graph, step(1).precision)
     return last_below(cache(lambda batch: _memory(rehearsal, step(batch), lengths).peak), size)
@@ -71,7 +71,7 @@ class Rehearsal:
         self.loops = {*_find_unrolled_axes(graph)}
         self.mode = FakeTensorMode()
         self.dtype = torch.float64 if precision == "float64" else torch.float32
-        self.model = empty_model(judged, lowering, self.mode, asked=self.ends)
+        self.model = build_empty_model(judged, lowering, self.mode, asked=self.ends)
         if self.dtype == torch.float64:
             with self.mode:
                 doubled = {name: each.double() for name, each in self.model.state_dict().items()}
@@ -120,7 +120,7 @@ class Rehearsal:
 
 def _memory(rehearsal: Rehearsal, step: TrainingStep, lengths: Mapping[str, int]) -> Memory:
     graph, number = rehearsal.graph, BYTES[step.precision]
-    cost_of(graph, lengths)  # reports lengths that do not fit
+    compute_cost(graph, lengths)  # reports lengths that do not fit
     weights = weights_of(graph)
     trained = [each.count for each in weights if not each.buffer and not each.frozen]
     weight_bytes, gradients = number * sum(weight.count for weight in weights), number * sum(trained)

@@ -9,12 +9,12 @@ from functools import cached_property
 from typing import Any, Literal
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.inspect.cost import Cost, check_lengths, cost_of
+from modgraph.inspect.cost import Cost, check_lengths, compute_cost
 from modgraph.inspect.diff.changes import Changed, Diff, Moved
 from modgraph.inspect.diff.graph_diff import AXIS, GONE, LABEL, WEIGHTS, Renames, compare
 from modgraph.inspect.diff.level import Level, is_below, split_place
 from modgraph.inspect.diff.words import Keys
-from modgraph.ir import Call, DecisionNode, Graph, GraphWeight, OpNode, Result, ScanNode, node_weights, weights_of
+from modgraph.ir import Call, DecisionNode, Graph, GraphWeight, OpNode, Result, ScanNode, list_node_weights, weights_of
 
 MARKS = {"frozen", "grown"}
 IDENTITY = {"is", "text"}  # the declaration of an op or router
@@ -159,11 +159,11 @@ def compare_sides(
         except ModgraphError:
             check_lengths(after.graph, {name: length})
     diff = compare(*graphs, moved)
-    costs = cost_of(before.graph, lengths), cost_of(after.graph, lengths)
-    return Comparison(before, after, diff, costs, tuple(weights_after(diff, *graphs)), notes=notes)
+    costs = compute_cost(before.graph, lengths), compute_cost(after.graph, lengths)
+    return Comparison(before, after, diff, costs, tuple(list_weights_after(diff, *graphs)), notes=notes)
 
 
-def weights_after(diff: Diff, before: Graph, after: Graph) -> list[Weight]:
+def list_weights_after(diff: Diff, before: Graph, after: Graph) -> list[Weight]:
     """Every weight of both graphs: those before in their order, then those that are new."""
     names = dict(_names_of_weights(diff, before))
     new = {weight.name: weight for weight in weights_of(after)}
@@ -192,7 +192,7 @@ def _names_of_weights(diff: Diff, before: Graph) -> Iterator[tuple[str, str]]:
         renamed = renames.graph(level)
         for old, new in zip(level.graph, renamed, strict=True):
             if not isinstance(old, ScanNode):
-                both = zip(node_weights(level.graph, old), node_weights(renamed, new), strict=True)
+                both = zip(list_node_weights(level.graph, old), list_node_weights(renamed, new), strict=True)
                 yield from ((one.name, other.name) for one, other in both if f".{GONE}" not in f".{other.name}")
 
 

@@ -10,18 +10,18 @@ from modgraph.diagnostics import Source
 from modgraph.inspect.cost import COUNTS
 from modgraph.inspect.diff.architecture_diff import Comparison, Fate
 from modgraph.inspect.diff.graph_diff import AXIS, LABEL, WEIGHTS
-from modgraph.inspect.diff.text import lines_of, moves_of, summary
+from modgraph.inspect.diff.text import find_moves_of, lines_of, summary
 from modgraph.inspect.diff.words import describe_node, details, format_place
 from modgraph.inspect.page.content import Content, Kind, Mark, Pane, Section, Table, Text
 from modgraph.inspect.page.document import page_of
 from modgraph.inspect.scene import scene_of
-from modgraph.inspect.scene.build import ids_of_nodes
+from modgraph.inspect.scene.build import find_ids_of_nodes
 
 Marks = dict[str, Mark]
 Sources = tuple[Source | None, Source | None]
 
 
-def html_of(found: Comparison, sources: Sources) -> str:
+def write_html(found: Comparison, sources: Sources) -> str:
     """The page; `sources` are the texts to which the spans of both graphs refer."""
     paths = [PurePath(os.path.abspath(side.path)).parts for side in (found.before, found.after)]  # noqa: PTH100
     # as few parts of the paths as distinguish them, so that a page names no folder above
@@ -29,11 +29,11 @@ def html_of(found: Comparison, sources: Sources) -> str:
     count = next((count for count in range(1, most) if paths[0][-count:] != paths[1][-count:]), 1)
     first, second = ("/".join(path[-count:]) for path in paths)
     labels = f"before: {first} ({found.before.kind})", f"after: {second} ({found.after.kind})"
-    panes = panes_of(found, sources, labels)
+    panes = build_panes(found, sources, labels)
     return page_of(f"{first} → {second}", panes, [*_sections(found)])
 
 
-def panes_of(found: Comparison, sources: Sources, labels: Sequence[str]) -> list[Pane]:
+def build_panes(found: Comparison, sources: Sources, labels: Sequence[str]) -> list[Pane]:
     """Both graphs with labels and marked nodes."""
     panes = []
     for side, marks, source, label in zip((found.before, found.after), _marks(found), sources, labels, strict=True):
@@ -47,7 +47,7 @@ def panes_of(found: Comparison, sources: Sources, labels: Sequence[str]) -> list
 def _marks(found: Comparison) -> tuple[Marks, Marks]:
     """The marks of the boxes of both graphs, without types that only follow."""
     diff = found.reported
-    old, new = (dict(ids_of_nodes(side.graph)) for side in (found.before, found.after))
+    old, new = (dict(find_ids_of_nodes(side.graph)) for side in (found.before, found.after))
     before = {old[each.place]: Mark("removed", (describe_node(each),)) for each in diff.removed}
     after = {new[each.place]: Mark("added", (describe_node(each),)) for each in diff.added}
     lines: dict[tuple[str, str], tuple[Kind, tuple[str, ...]]] = {}
@@ -73,7 +73,7 @@ def _sections(found: Comparison) -> Iterator[Section]:
         facts = [(each.sign, each.kind, format_place(each.place), each.count) for each in lines]
         rows = [(*each, said) for each, said in zip(facts, words, strict=True)]
         yield Section("What differs", [Table(("", "kind", "where", "×", "what"), rows)], [*after, *before])
-    if moves := moves_of(diff.moved, found.keys):
+    if moves := find_moves_of(diff.moved, found.keys):
         names = [(format_place(each.before), format_place(each.after), each.count) for each in moves]
         yield Section("What has moved", [Table(("from", "to", "nodes"), names)])
     if diff.doubts:

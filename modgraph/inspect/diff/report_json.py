@@ -11,7 +11,7 @@ from modgraph.inspect.cost import Cost
 from modgraph.inspect.diff.architecture_diff import Comparison, Fate, Side, Weight
 from modgraph.inspect.diff.changes import Attribute, Unmatched
 from modgraph.inspect.diff.level import split_place
-from modgraph.inspect.diff.text import moves_of
+from modgraph.inspect.diff.text import find_moves_of
 from modgraph.ir import Graph, OpNode, Region, Result, flat_to_json, node_with_edges
 from modgraph.types import TensorType
 
@@ -46,7 +46,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
             for each in diff.changed
         ],
         "moved": [asdict(each) for each in diff.moved],
-        "moves": [asdict(each) for each in moves_of(diff.moved, found.keys)],
+        "moves": [asdict(each) for each in find_moves_of(diff.moved, found.keys)],
         "doubts": [{**asdict(each), "declaration": each.declaration} for each in found.reported.doubts],
         "costs": {name: cost.counts for name, cost in zip(sides, found.costs, strict=True)},
         "weights": {

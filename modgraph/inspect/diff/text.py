@@ -89,7 +89,7 @@ def fold(items: Iterable[Item], keys: Keys) -> list[Line]:
     return lines
 
 
-def moves_of(moved: Iterable[Moved], keys: Keys) -> list[Move]:
+def find_moves_of(moved: Iterable[Moved], keys: Keys) -> list[Move]:
     """Moves by prefix: the common end of old and new names is left out. Keys that shift by one are one move."""
     groups: dict[tuple[str, str, tuple[int, ...]], list[tuple[tuple[Key, ...], tuple[Key, ...]]]] = {}
     for each in moved:
@@ -151,7 +151,7 @@ def text_of(found: Comparison, coloured: bool = False) -> str:
         place = f"{line.sign} {line.kind} {format_place(line.place)}{_times(line.count)}"
         changes.append(paint(place, COLOURS[line.sign]) + paint(f"  {line.what}" if line.what else "", DIM))
         changes += [f"    {each}" for each in line.details]
-    for move in moves_of(found.reported.moved, found.keys):
+    for move in find_moves_of(found.reported.moved, found.keys):
         many = f" ({_count(move.count, 'node')})" if move.count > 1 else ""
         changes.append(paint(f"{MOVED} {format_place(move.before)} → {format_place(move.after)}{many}", COLOURS[MOVED]))
     doubts = [*_truncate(f"  {each.declaration}" for each in found.reported.doubts)]

@@ -41,7 +41,7 @@ def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ())
         legend, sourceless = "" if parts else text_of("legend.html"), "" if pane.sources() else " sourceless"
         parts.append(template.format(sourceless=sourceless, heading=heading, svg=drawing["svg"], legend=legend))
     script = "(() => {\n" + "\n".join(map(text_of, SCRIPTS)) + "})();\n"
-    style = style_of_drawing() + text_of("page.css")
+    style = read_style_of_drawing() + text_of("page.css")
     # the page loads nothing; it runs only its own script and the layout library
     policy = f"default-src 'none'; script-src {_hash(script)} {_hash(elk())}; style-src {_hash(style)}; "
     policy += "img-src data:; base-uri 'none'; form-action 'none'"
@@ -61,7 +61,7 @@ def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ())
     )
 
 
-def style_of_drawing() -> str:
+def read_style_of_drawing() -> str:
     """The style of a drawing, light and dark."""
     return f'{text_of("drawing.css")}:root[data-theme="dark"] {{ color-scheme: dark;\n{text_of("dark.css")}}}\n'
 

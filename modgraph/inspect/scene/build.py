@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from modgraph import ir
 from modgraph.diagnostics import Source
-from modgraph.inspect.cost import Cost, axes_of_any_length, cost_of
-from modgraph.inspect.scene.stacks import Entry, fold_repeats, group_of, mark_tokenizers
+from modgraph.inspect.cost import Cost, compute_cost, list_axes_of_any_length
+from modgraph.inspect.scene.stacks import Entry, fold_repeats, make_group, mark_tokenizers
 from modgraph.inspect.scene.values import Box, Edge, Row, Scene
 from modgraph.inspect.scene.words import (
     Level,
@@ -20,17 +20,17 @@ from modgraph.inspect.scene.words import (
     shape_of,
     strip_path,
 )
-from modgraph.ir.program.outline import definitions_of
+from modgraph.ir.program.outline import number_definitions
 from modgraph.ops.array import Array
 from modgraph.types import TensorType
 
 
 def scene_of(graph: ir.Graph) -> Scene:
     """The scene of a graph. Boxes of nodes with spans have source lines."""
-    cost, edges = cost_of(graph), tuple(dict.fromkeys(edges_of(graph)))
+    cost, edges = compute_cost(graph), tuple(dict.fromkeys(edges_of(graph)))
     builder = _Builder(graph, cost)
     boxes = mark_tokenizers(builder.boxes(ir.body_of(graph), Level(graph)), edges)
-    lengths = tuple((axis, 1) for axis in axes_of_any_length(graph))
+    lengths = tuple((axis, 1) for axis in list_axes_of_any_length(graph))
     return Scene(
         graph.name, format_settings(graph.parameters), boxes, edges, cost, lengths, tuple(builder.sources.values())
     )
@@ -42,12 +42,12 @@ class _Builder:
     def __init__(self, graph: ir.Graph, cost: Cost) -> None:
         self.graph = graph
         self.own = cost.own
-        self.definitions = definitions_of(graph)
+        self.definitions = number_definitions(graph)
         self.weights: dict[str, list[ir.GraphWeight]] = {}
         for weight in ir.weights_of(graph):
             self.weights.setdefault(weight.owner, []).append(weight)
         self.first_use: dict[str, str] = {}  # of the weights of an owner
-        self.taken = {id for _, id in ids_of_nodes(graph)}
+        self.taken = {id for _, id in find_ids_of_nodes(graph)}
         self.visited: set[str] = set()
         self.sources: dict[str, Source] = {}
 
@@ -78,7 +78,7 @@ class _Builder:
             box = replace(children[0], label=label)
             if len(children) > 1 or box.kind == "repeat":
                 author = "" if label == call.definition or call.kind == "round" else call.definition
-                box = group_of(self.unique(level.prefix + call.path), label, children, detail=author)
+                box = make_group(self.unique(level.prefix + call.path), label, children, detail=author)
             yield Entry(box, call, self.definitions[call])
 
     def unique(self, id: str) -> str:
@@ -241,7 +241,7 @@ def prefixes(pool: ir.PoolNode, box: str) -> list[str]:
     return [f"{box}/"] if pool.is_homogeneous else [f"{box}/{module}/" for module in range(pool.size)]
 
 
-def ids_of_nodes(graph: ir.Graph, prefix: str = "", place: str = "") -> Iterator[tuple[str, str]]:
+def find_ids_of_nodes(graph: ir.Graph, prefix: str = "", place: str = "") -> Iterator[tuple[str, str]]:
     """The places of nodes (`expert/0/fc1`) with the ids of their boxes.
 
     Names in a scan's step belong to the whole model, names in a pool's module to the module.
@@ -249,10 +249,10 @@ def ids_of_nodes(graph: ir.Graph, prefix: str = "", place: str = "") -> Iterator
     for node in graph:
         yield place + node.name, prefix + node.name
         if isinstance(node, ir.ScanNode):
-            yield from ids_of_nodes(node.region.graph, prefix, f"{place}{node.name}/0/")
+            yield from find_ids_of_nodes(node.region.graph, prefix, f"{place}{node.name}/0/")
         elif isinstance(node, ir.PoolNode):
             for at, inner in enumerate(prefixes(node, prefix + node.name)):
-                yield from ids_of_nodes(node.regions[at].graph, inner, f"{place}{node.name}/{at}/")
+                yield from find_ids_of_nodes(node.regions[at].graph, inner, f"{place}{node.name}/{at}/")
 
 
 def short_type(type_: TensorType) -> str:

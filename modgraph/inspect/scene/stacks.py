@@ -59,10 +59,10 @@ def _repeat(entries: Sequence[Entry], period: int, rounds: Mapping[str, int]) ->
         label = first.definition
     else:
         id, label = (f"{name}.{first.key}-{last.key}" for name in (id, first.definition))
-    return replace(group_of(id, label, boxes, "repeat"), count=len(calls) // period, period=period)
+    return replace(make_group(id, label, boxes, "repeat"), count=len(calls) // period, period=period)
 
 
-def group_of(id: str, label: str, children: Sequence[Box], kind: str = "block", detail: str = "") -> Box:
+def make_group(id: str, label: str, children: Sequence[Box], kind: str = "block", detail: str = "") -> Box:
     """A box of other boxes. It has the sum of their costs, and their lines if these are of one source."""
     lines, found = None, [child.lines for child in children if child.lines is not None]
     if len({each.source for each in found}) == 1:

@@ -10,7 +10,7 @@ from modgraph.ops.elementwise import Identity
 from modgraph.ops.op import ACCURACY
 
 
-def targets_of(trained: Graph) -> dict[str, str]:
+def find_ranked_targets(trained: Graph) -> dict[str, str]:
     """Find the target whose classes each output ranks, by the output's name.
 
     A training compares such an output with the target, or it results from compared logits by ops that keep the largest

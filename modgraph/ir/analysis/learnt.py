@@ -9,12 +9,12 @@ from modgraph.ir.graph import Graph
 from modgraph.ir.node import LossNode, Node, OpNode, PoolNode, Result, ScanNode, TargetNode
 from modgraph.ir.part import Part
 from modgraph.ir.rewrite import rewrite_graph
-from modgraph.ir.weights import join_name, node_weights, weights_of
+from modgraph.ir.weights import join_name, list_node_weights, weights_of
 from modgraph.ops.array import NextState, State
 from modgraph.ops.situation import StopGradient
 
 
-def weights_behind(graph: Graph, results: Iterable[Result]) -> set[str]:
+def find_weights_behind(graph: Graph, results: Iterable[Result]) -> set[str]:
     """Find the names of the weights that get a gradient from some results."""
     pending = list(results)
     seen, nodes, found = set(pending), set[str](), set[str]()
@@ -27,15 +27,15 @@ def weights_behind(graph: Graph, results: Iterable[Result]) -> set[str]:
             pending += new
     for node in map(graph.__getitem__, nodes):
         if isinstance(node, ScanNode):
-            found |= weights_behind(node.region.graph, node.region.results)
+            found |= find_weights_behind(node.region.graph, node.region.results)
         else:
-            found |= {weight.name for weight in node_weights(graph, node) if not weight.buffer}
+            found |= {weight.name for weight in list_node_weights(graph, node) if not weight.buffer}
     return found
 
 
-def learnt_weights(graph: Graph, results: Iterable[Result]) -> set[str]:
+def find_learnt_weights(graph: Graph, results: Iterable[Result]) -> set[str]:
     """Find the weights that training updates to minimise results: those with a gradient that are not wholly frozen."""
-    axes, behind = module_axes(graph), weights_behind(graph, results)
+    axes, behind = find_module_axes(graph), find_weights_behind(graph, results)
     learns = (each for each in weights_of(graph) if each.name in behind)
     return {each.name for each in learns if not each.frozen or (each.name in axes and axes[each.name].grown)}
 
@@ -46,7 +46,7 @@ def find_moved_states(graph: Graph) -> dict[str, Result]:
     A frozen state changes only if it has grown, and only in its new places.
     """
     rules = [*find_ruled_states(graph)]
-    axes, found = module_axes(graph) if any(state.frozen for _, state in rules) else {}, {}
+    axes, found = find_module_axes(graph) if any(state.frozen for _, state in rules) else {}, {}
     for rule, state in rules:
         (weight,) = state.op.all_weights()
         name = join_name(state.owner, weight.name)
@@ -66,13 +66,13 @@ def find_ruled_states(graph: Graph) -> Iterator[tuple[OpNode, OpNode]]:
 
 def with_losses(graph: Graph, losses: Collection[str]) -> Graph:
     """Keep only some losses of a graph, and the rules that read one of their weights, or no weight at all."""
-    behind = weights_behind(graph, [result for name, result in graph.losses.items() if name in losses])
+    behind = find_weights_behind(graph, [result for name, result in graph.losses.items() if name in losses])
 
     def keep_node(node: Node, part: Part) -> Node | None:
         if isinstance(node, LossNode):
             return node if node.name in losses else None
         if isinstance(node, OpNode) and isinstance(node.op, NextState):
-            read = weights_behind(graph, [graph.inputs(node.name)["value"]])
+            read = find_weights_behind(graph, [graph.inputs(node.name)["value"]])
             return node if not read or read & behind else None
         return node
 
@@ -104,7 +104,7 @@ class ModuleAxis:
         return max((*(pool.grown for pool in self.pools), *(target.grown for target in self.targets)))
 
 
-def module_axes(graph: Graph) -> dict[str, ModuleAxis]:
+def find_module_axes(graph: Graph) -> dict[str, ModuleAxis]:
     """The growable axis of each weight that has one, by name, in scans and pools too."""
     along: dict[str, ModuleAxis] = {}
     for pool in graph.pools().values():

@@ -24,7 +24,7 @@ class Needed:
 
 def find_dependencies(graph: Graph, ends: Iterable[Result]) -> Needed:
     """The dependencies of results within their graph. The decision of a needed route is needed too."""
-    decisions, lengths = decisions_by_result(graph), {*graph.length_inputs.values()}
+    decisions, lengths = find_decisions_by_result(graph), {*graph.length_inputs.values()}
     nodes, results = set[str](), {*ends}
     found = Needed(graph, {*results}, nodes, results)
     pending = [*results]
@@ -40,7 +40,7 @@ def find_dependencies(graph: Graph, ends: Iterable[Result]) -> Needed:
     return found
 
 
-def decisions_by_result(graph: Graph) -> dict[Result, list[str]]:
+def find_decisions_by_result(graph: Graph) -> dict[Result, list[str]]:
     """Map each result to the decisions of which it is the value or a record."""
     found: dict[Result, list[str]] = {}
     for each in Part(graph).decisions():
@@ -58,7 +58,7 @@ def paths_from_targets(graph: Graph) -> dict[str, list[str]]:
     if not graph.nodes_of(TargetNode):
         return {}
     parts = {part.scan.name if part.scan else "": part for part in graph.parts()}
-    decisions = {name: decisions_by_result(part.graph) for name, part in parts.items()}
+    decisions = {name: find_decisions_by_result(part.graph) for name, part in parts.items()}
 
     def sources(value: Value) -> Iterator[Value]:
         """Find the values that a value depends on in inference, with the records of its decisions."""

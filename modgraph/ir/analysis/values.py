@@ -105,7 +105,7 @@ def find_padded_axes(graph: Graph) -> list[str]:
     return list(dict.fromkeys(axis for type_ in graph.input_types.values() for axis in type_.padded))
 
 
-def padding_of(graph: Graph, type_: TensorType) -> Padding:
+def list_padding(graph: Graph, type_: TensorType) -> Padding:
     """The padded axes of a value [B, …], counted from 1, each with the input of its lengths."""
     lengths = graph.length_inputs
     axes = enumerate(type_.shape, start=1)
@@ -120,7 +120,7 @@ def free_length_name(axis: str, is_taken: Callable[[str], bool]) -> str:
     return name
 
 
-def length_name(graph: Graph, axis: str) -> str:
+def name_length(graph: Graph, axis: str) -> str:
     """The name that the input with the lengths of an axis has, or would have."""
     taken = {*graph.input_types, *graph.target_types}
     return graph.length_inputs.get(axis) or free_length_name(axis, taken.__contains__)

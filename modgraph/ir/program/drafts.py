@@ -16,7 +16,7 @@ from modgraph.ir.graph import Graph
 from modgraph.ir.node import Call, InputNode, Node, OpNode, Result
 from modgraph.ir.part import Region, with_regions
 from modgraph.ir.program.program import CallNode, DeferredNode, Definition, PlaceNode
-from modgraph.ir.program.relative import TAKEN, CallLevel, Naming, clear_marks, marks_of, rename, rename_axes
+from modgraph.ir.program.relative import TAKEN, CallLevel, Naming, clear_marks, collect_marks, rename, rename_axes
 from modgraph.ir.stored.nodes import node_to_json
 from modgraph.types import TensorType
 
@@ -133,7 +133,7 @@ class Drafts:
             draft.define(_unique(draft.call.definition, self._words, numbered=True))
         known, marked = self.known[draft.content], list[object]()
         for first, line in zip(known.lines.all(), draft.lines.all(), strict=True):
-            before, marks = marks_of(first.node), marks_of(line.node)
+            before, marks = collect_marks(first.node), collect_marks(line.node)
             if differ := {name: value for name, value in marks.items() if repr(value) != repr(before[name])}:
                 self.weights[line.place] = differ
             marked += [repr(value) for name, value in marks.items() if name != "label"]

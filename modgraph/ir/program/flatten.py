@@ -14,7 +14,7 @@ from modgraph.ir.node import Call, InputNode, Inputs, Node, PoolNode, Result, Ro
 from modgraph.ir.part import Region, regions_of
 from modgraph.ir.program.outline import name_captured
 from modgraph.ir.program.program import CallNode, DeferredNode, PlaceNode, Program
-from modgraph.ir.program.relative import Place, make_absolute, marks_of, rename_axes, with_marks
+from modgraph.ir.program.relative import Place, collect_marks, make_absolute, rename_axes, with_marks
 from modgraph.ir.stored.fields import NAME
 from modgraph.ir.stored.nodes import most_grown
 
@@ -123,7 +123,7 @@ class _Flat:
         if at in self.weights:
             marks = self.weights[at]
             self.marked.add(at)
-            ask(marks.keys() <= marks_of(node).keys(), f"a {node.kind} has no such marks", at, "weights")
+            ask(marks.keys() <= collect_marks(node).keys(), f"a {node.kind} has no such marks", at, "weights")
             ask(marks.get("grown", 0) <= most_grown(node), f"not so many of {node.name} can be added", at, "weights")
             node = with_marks(node, marks)
         added = replace_fields(make_absolute(node, place), name=name, within=call)

@@ -29,7 +29,7 @@ def outline(graph: Graph) -> Program:
     return Program(body, tuple(draft.definition for draft in drafts.known.values()), drafts.weights)
 
 
-def definitions_of(graph: Graph) -> dict[Call, int]:
+def number_definitions(graph: Graph) -> dict[Call, int]:
     """Number the calls of a graph, in regions too. Calls of one definition with the same marks have one number."""
     drafts = Drafts(_names(graph))
     _Outline(graph, None, Level(), drafts)

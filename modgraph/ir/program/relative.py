@@ -208,7 +208,7 @@ LOCAL = ""  # in a definition: the weights stand where the node stands
 UNMARKED: Mapping[str, Any] = {"frozen": False, "initial": None, "grown": 0, "label": ""}
 
 
-def marks_of(node: Node) -> dict[str, Any]:
+def collect_marks(node: Node) -> dict[str, Any]:
     """Collect the marks of a node: facts that its definition does not contain."""
     if isinstance(node, OutputNode):
         return {}
@@ -223,7 +223,7 @@ def with_marks(node: Node, marks: Mapping[str, Any]) -> Node:
 
 
 def clear_marks(node: Node) -> Node:
-    return replace_fields(node, **{name: UNMARKED[name] for name in marks_of(node)})
+    return replace_fields(node, **{name: UNMARKED[name] for name in collect_marks(node)})
 
 
 def rename(node: N, name: str, owner: Naming) -> N:

@@ -15,7 +15,7 @@ from modgraph.ir.part import Region
 from modgraph.ir.program.program import CallNode, DeferredNode, PlaceNode
 from modgraph.ir.program.relative import join
 from modgraph.ir.stored.nodes import facts_to_json
-from modgraph.ir.text.runs import Run, fold, reference, runs_of
+from modgraph.ir.text.runs import Run, fold, list_runs, reference
 from modgraph.routers import RouterText
 
 STEP = "  "
@@ -68,7 +68,7 @@ class BodyLines:
     def _items(self) -> Iterator[Node | Run | list[Node]]:
         """Group the nodes in order: consecutive rounds as one, and a chain of ops as a list."""
         chain: list[Node] = []
-        for item in (*runs_of(self.graph), None):
+        for item in (*list_runs(self.graph), None):
             if chain and isinstance(item, kinds.OpNode | kinds.LossNode) and self._continues(item, chain[-1]):
                 chain.append(item)
                 continue

@@ -40,7 +40,7 @@ def reference(graph: Graph, result: Result) -> str:
     return str(result)
 
 
-def runs_of(graph: Graph) -> Iterator[Node | Run]:
+def list_runs(graph: Graph) -> Iterator[Node | Run]:
     """List the nodes of a body in order, with runs in place of consecutive rounds."""
     pending: Run | None = None
     for node in (*graph, None):

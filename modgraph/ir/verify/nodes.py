@@ -10,7 +10,7 @@ from modgraph.ir.invalid import InvalidGraph, ask
 from modgraph.ir.node import Node
 from modgraph.ir.part import Part
 from modgraph.ir.stored.nodes import SLOTS
-from modgraph.ir.verify.regions import owners_of, verify_owners, verify_pool, verify_scan
+from modgraph.ir.verify.regions import list_owners, verify_owners, verify_pool, verify_scan
 from modgraph.ops import Op
 from modgraph.ops.array import NextState, State
 from modgraph.routers import GATHERED, Router, RouterText
@@ -198,4 +198,4 @@ def _names(graph: Graph) -> None:
                 size = sizes.setdefault(axis.name, axis.size)
                 field = "size" if isinstance(node, kinds.PoolNode) else "types"
                 ask(size == axis.size, f"{axis.name} is {size} elsewhere, not {axis.size}", node.name, field)
-    verify_owners(owner for part in graph.parts() for owner in owners_of(part))
+    verify_owners(owner for part in graph.parts() for owner in list_owners(part))

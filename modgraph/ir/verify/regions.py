@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, ask
 from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, RouteNode, RouterNode, ScanNode
-from modgraph.ir.part import Part, Region, scan_types
+from modgraph.ir.part import Part, Region, infer_scan_types
 from modgraph.types import Misfit
 
 Check = Callable[[Part, Node], None]
@@ -35,7 +35,7 @@ def verify_pool(pool: PoolNode, verify_node: Check) -> None:
             if isinstance(node, PoolNode):
                 path = pool.path_of(at)
                 ask(node.inside == path, f"{pool.name} > {node.name} is inside {path}", node.name, "inside")
-        verify_owners(owners_of(part))
+        verify_owners(list_owners(part))
 
 
 def verify_scan(graph: Graph, scan: ScanNode, verify_node: Check) -> None:
@@ -63,7 +63,7 @@ def verify_scan(graph: Graph, scan: ScanNode, verify_node: Check) -> None:
         sound = type_.dtype == "float" and not type_.padded and type_.per == "example"
         ask(sound, f"{type_} cannot be carried: a state is float, each axis with a number", state, "types")
     try:
-        follow = scan_types(scan, sequence.shape[0])
+        follow = infer_scan_types(scan, sequence.shape[0])
     except Misfit as misfit:
         raise InvalidGraph(misfit.reason, name, "region") from misfit
     ask(follow == scan.types, f"its region gives {', '.join(map(str, follow))}", name, "types")
@@ -89,7 +89,7 @@ class Owner(NamedTuple):
     facts: tuple[Any, ...]
 
 
-def owners_of(part: Part) -> Iterator[Owner]:
+def list_owners(part: Part) -> Iterator[Owner]:
     """List the names below which the nodes of a graph have weights, or might have some."""
     graph = part.graph
     for node in graph:

@@ -15,7 +15,7 @@ import torch
 from modgraph_runtime.files import refuse_beyond_memory
 from torch import Tensor
 
-from modgraph.backends.torch import Model, generator_for
+from modgraph.backends.torch import Model, make_generator
 from modgraph.data.batches import RandomOrder, batch_of
 from modgraph.declare import CHOICES, Role
 from modgraph.diagnostics import ModgraphError
@@ -167,7 +167,7 @@ class ViterbiEM(Learner):
     def _start(self, route: SampledRoute) -> Tensor:
         """Return uniformly random assignments, in the smallest integer type for the number of modules."""
         examples, shape = len(self.setup.data), self._shape(route, self.setup.data.values)
-        generator = generator_for(self.setup.seed, "assignments", route.name)
+        generator = make_generator(self.setup.seed, "assignments", route.name)
         types = (torch.uint8, torch.int16, torch.int32)
         kind = next(each for each in types if route.modules - 1 <= torch.iinfo(each).max)
         refuse_beyond_memory(examples * math.prod(shape) * kind.itemsize)
@@ -203,7 +203,7 @@ class ViterbiEM(Learner):
         """Run the E-step number `at`, all candidates of a batch in one pass."""
         model.eval()
         indices = self._indices(at)
-        torch.manual_seed(generator_for(self.setup.seed, "expectation", at).initial_seed())
+        torch.manual_seed(make_generator(self.setup.seed, "expectation", at).initial_seed())
         rows = 1 + self.settings.samples  # the kept decision comes first: on a tie argmax takes it
         once = batch_of(self.setup.data, indices.numpy())
         batch = {name: array.repeat(rows, *[1] * (array.dim() - 1)) for name, array in once.items()}

@@ -9,16 +9,16 @@ from functools import partial
 from typing import Any
 
 from modgraph.diagnostics import ModgraphError, did_you_mean
-from modgraph.ir import Graph, TargetNode, learnt_weights, weights_of
+from modgraph.ir import Graph, TargetNode, find_learnt_weights, weights_of
 from modgraph.ir.edits import Edit, Freeze, Grow, replay_edits
 from modgraph.store.journal import Journal
 from modgraph.store.records import json_text
 from modgraph.training.algorithms.algorithm import Curriculum, Facts, NextPhase, Phase, Setup, Training
 from modgraph.training.continual import ALWAYS, NEVER, Continual, PhaseOfTask, evaluation
 from modgraph.training.continual.evaluation import Scan, find_grown_parameters, scan_batches
-from modgraph.training.continual.tasks import Tasks, first_of_task, growth_of_classes, labels_of
+from modgraph.training.continual.tasks import Tasks, find_first_class, find_growth_of_classes, labels_of
 from modgraph.training.errors import NoLossLeft, NoSuchLoss, NoSuchWeight
-from modgraph.training.losses import learnt_from, losses_called, suggest_loss
+from modgraph.training.losses import find_losses, learnt_from, suggest_loss
 
 LEARN, DETECT, DONE = "learn", "detect", "done"
 
@@ -64,7 +64,7 @@ class ContinualCurriculum(Curriculum):
                 raise ModgraphError([NoSuchWeight(pattern=pattern, suggestion=suggestion)])
         for name, phase in (settings.phases or {}).items():
             for pattern in phase.losses:
-                if not losses_called(graph, [pattern]):
+                if not find_losses(graph, [pattern]):
                     suggestion = suggest_loss(graph, pattern)
                     raise ModgraphError([NoSuchLoss(phase=name, pattern=pattern, suggestion=suggestion)])
         whole = PhaseOfTask(losses=("*",), epochs=None, lr=None)
@@ -114,15 +114,15 @@ class ContinualCurriculum(Curriculum):
         return here
 
     def _learnt_from(self, here: Position, graph: Graph) -> Graph:
-        since = first_of_task(graph, self.tasks, here.task) if self.settings.mask_old else {}
-        return learnt_from(graph, losses_called(graph, self.phases[here.phase][1].losses), since)
+        since = find_first_class(graph, self.tasks, here.task) if self.settings.mask_old else {}
+        return learnt_from(graph, find_losses(graph, self.phases[here.phase][1].losses), since)
 
     def _learning(self, graph: Graph, here: Position) -> NextPhase | None:
         """Return the first phase, from that of a position on, that has weights to train."""
         for number in range(here.phase, len(self.phases)):
             there = replace(here, doing=LEARN, phase=number)
             view = self._learnt_from(there, graph)
-            if learnt_weights(view, view.losses.values()):
+            if find_learnt_weights(view, view.losses.values()):
                 return (graph, there.facts())
         return None
 
@@ -196,7 +196,7 @@ class ContinualCurriculum(Curriculum):
         freeze = Freeze(self.settings.learns)
         if task + 1 == len(self.tasks):
             return self._edit_graph(training, here, [freeze], DONE)
-        classes = growth_of_classes(graph, self.tasks, task + 1)
+        classes = find_growth_of_classes(graph, self.tasks, task + 1)
         return self._edit_graph(training, replace(here, task=task + 1, expanded=()), [freeze, *classes], DETECT)
 
     def _edit_graph(

@@ -17,7 +17,7 @@ from modgraph.backends.torch import Model
 from modgraph.data import Arrays
 from modgraph.data.batches import RandomOrder, batch_of
 from modgraph.declare import Role
-from modgraph.ir import Graph, Result, class_axes, padding_of
+from modgraph.ir import Graph, Result, list_class_axes, list_padding
 from modgraph.ir.edits import Grow, Mark, replay_edits
 from modgraph.metrics.metrics import mean_of, move_to_model
 from modgraph.metrics.target_metrics import accuracies
@@ -66,7 +66,7 @@ def modules(graph: Graph) -> dict[str, int]:
 
 def classes(graph: Graph) -> dict[str, int]:
     """Return the number of classes by the name of their axis."""
-    return {name: axis.size for name, axis in class_axes(graph).items() if axis.size is not None}
+    return {name: axis.size for name, axis in list_class_axes(graph).items() if axis.size is not None}
 
 
 def describe_task(tasks: Tasks, task: int, row: Sequence[float], graph: Graph) -> str:
@@ -167,7 +167,7 @@ def scan_batches(
 
 def _mean_over_batch(graph: Graph, record: Result, value: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
     """Return the mean of a record over a batch and its tokens, without padding: [M]."""
-    lengths = {at: batch[name] for at, name in padding_of(graph, graph.type_of(record)) if name in batch}
+    lengths = {at: batch[name] for at, name in list_padding(graph, graph.type_of(record)) if name in batch}
     mask = valid_along(value, lengths)
     counted = torch.ones_like(value) if mask is None else mask.expand_as(value)
     every = tuple(range(value.dim() - 1))

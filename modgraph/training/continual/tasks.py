@@ -91,7 +91,7 @@ def labels_of(graph: Graph) -> dict[str, int | None]:
     return {each.target: each.ignored for each in comparisons(graph) if types[each.target].dtype == "class"}
 
 
-def growth_of_classes(graph: Graph, tasks: Tasks, task: int) -> list[Grow]:
+def find_growth_of_classes(graph: Graph, tasks: Tasks, task: int) -> list[Grow]:
     """Return edits that extend named axes of classes to the labels of a task."""
     needed: dict[str, int] = {}
     for target, ignored in labels_of(graph).items():
@@ -102,7 +102,7 @@ def growth_of_classes(graph: Graph, tasks: Tasks, task: int) -> list[Grow]:
     return [Grow(axis, by) for axis, by in needed.items() if by > 0]
 
 
-def first_of_task(graph: Graph, tasks: Tasks, task: int) -> dict[str, int]:
+def find_first_class(graph: Graph, tasks: Tasks, task: int) -> dict[str, int]:
     """Return the first class of a task by target, if all classes of earlier tasks precede it, else 0."""
     found = {}
     for target, ignored in labels_of(graph).items():

@@ -18,8 +18,8 @@ from safetensors.torch import load
 from torch import Tensor
 
 from modgraph.diagnostics import ModgraphError, list_names
-from modgraph.files import open_file, reason_of
-from modgraph.ir import Graph, module_axes, weights_of
+from modgraph.files import explain_error, open_file
+from modgraph.ir import Graph, find_module_axes, weights_of
 from modgraph.store.records import json_text
 from modgraph.training.start.errors import BadWeightFile, CannotStart
 from modgraph.training.start.weight_map import Origin, WeightMap, matches
@@ -62,7 +62,7 @@ class Inherited(Beginning):
 def inherit_run(graph: Graph, own: Mapping[str, Tensor], path: str, found: Mapping[str, Tensor]) -> Inherited:
     """Give the weights of a graph the values that a run has found, by name; one that has grown since, in its first
     positions. Raises `ModgraphError` where they do not fit."""
-    before = {name: own[name].narrow(of.axis, 0, of.old) for name, of in module_axes(graph).items()}
+    before = {name: own[name].narrow(of.axis, 0, of.old) for name, of in find_module_axes(graph).items()}
     origins = {name: Origin(name) for name in own if name in found}
     if not origins:
         reason = f"no tensor has a name of this spec's; the run has {list_names(sorted(found))}"
@@ -185,7 +185,7 @@ def read_tensors(path: str) -> dict[str, Tensor]:
         fault = BadWeightFile(path=path, reason="it is damaged, or holds more than tensors")
         raise ModgraphError([fault]) from error
     except Exception as error:  # a damaged file fails anywhere in torch's reader
-        raise ModgraphError([BadWeightFile(path=path, reason=reason_of(error).rstrip(". "))]) from error
+        raise ModgraphError([BadWeightFile(path=path, reason=explain_error(error).rstrip(". "))]) from error
     reason = f"it holds a {type(content).__name__}, not tensors by name"
     if isinstance(content, Mapping):
         wrong = [name for name, value in content.items() if not (isinstance(name, str) and isinstance(value, Tensor))]

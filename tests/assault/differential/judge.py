@@ -12,7 +12,7 @@ from torch import Tensor, nn
 import modgraph
 from modgraph.backends.errors import NoSource
 from modgraph.backends.torch import build
-from modgraph.backends.torch.source import source_of
+from modgraph.backends.torch.source import write_source
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, RouteNode
 from modgraph.passes import Lower
@@ -128,7 +128,7 @@ def _hold_training(case: Case, counts: Counter[str]) -> None:
 def _hold_source(case: Case, counts: Counter[str]) -> None:
     """The model as PyTorch source gives the same, and the same gradients, in inference and in training."""
     try:
-        other = made_of(source_of(case.model)).double()
+        other = made_of(write_source(case.model)).double()
         other.load_state_dict(case.model.state_dict())
         _hold_file(case, other.eval())
         with case.training():

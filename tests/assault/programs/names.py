@@ -11,12 +11,12 @@ from torch import nn
 from modgraph.backends.torch.source.text import reserve_names
 from modgraph.ops import Op
 from modgraph.syntax import keywords
-from modgraph.vocabulary import router_names
+from modgraph.vocabulary import list_router_names
 
 FUNCTIONS = "len min max sum abs round exp log sqrt sin cos result_width message_width message_rank result_rank".split()
 INITIALISERS = "zeros ones normal uniform".split()
 SOMETIMES = "over where constant next state record require weight moved float token class length i j k".split()
-TAKEN = {*keywords(), *Op.registry, *router_names(), *FUNCTIONS, *INITIALISERS, *SOMETIMES}
+TAKEN = {*keywords(), *Op.registry, *list_router_names(), *FUNCTIONS, *INITIALISERS, *SOMETIMES}
 LONGEST = "a_name_of_" + "very_" * 40 + "many_letters"
 MEANT_OTHERWISE = sorted(
     name

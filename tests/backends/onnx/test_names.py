@@ -10,7 +10,7 @@ import torch
 from modgraph_runtime import Bundle, BundleError
 
 import modgraph
-from modgraph.backends.onnx.manifest import targets_of
+from modgraph.backends.onnx.manifest import find_ranked_targets
 from modgraph.backends.report import random_batch
 
 CALLED = {
@@ -74,7 +74,7 @@ def test_an_output_names_the_target_whose_classes_it_distinguishes(
 def test_a_softmax_over_positions_distinguishes_no_classes() -> None:
     head = "input x: float[5, 4] target y: class[5, 3] z = x -> linear(3) loss cross_entropy(z, y)"
     over = [modgraph.loads(f"model m() {{ {head} p = z -> softmax(axis={axis}) output p }}").ir for axis in (-1, -2)]
-    assert [*map(targets_of, over)] == [{"p": "y"}, {}]
+    assert [*map(find_ranked_targets, over)] == [{"p": "y"}, {}]
 
 
 def test_what_a_weight_stands_along_bounds_the_axis(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ from modgraph_runtime import Bundle, BundleError
 
 import modgraph
 from modgraph.backends.onnx import exportable
-from modgraph.backends.onnx.manifest import outputs_but
+from modgraph.backends.onnx.manifest import find_outputs_without
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import weights_of
-from modgraph.passes import INFERENCE, apply_passes, drop_outputs, pipeline_behind
+from modgraph.passes import INFERENCE, apply_passes, build_pipeline_behind, drop_outputs
 from modgraph.training.stored_run import load_run
 from tests.small_runs import begin
 
@@ -112,7 +112,7 @@ def test_a_bundle_has_nothing_that_only_others_need(folder: Path) -> None:
     )
     assert {name.split(".")[0] for name in inference.state_dict() if "b" in name.split(".")} == set()
     assert manifest["pools"]["expert.a"]["unreached"] == []
-    assert apply_passes(graph, pipeline_behind(inference.graph, ["logits.b"])) == inference.graph
+    assert apply_passes(graph, build_pipeline_behind(inference.graph, ["logits.b"])) == inference.graph
 
 
 def test_novelty_and_eight_bits_are_of_what_is_left(folder: Path) -> None:
@@ -159,15 +159,15 @@ def test_others_read_a_bundle_of_some_outputs(folder: Path, capsys: pytest.Captu
 
 def test_names_that_mean_nothing_are_reported(folder: Path) -> None:
     graph = modgraph.loads(SPEC, "two.mod").ir
-    assert outputs_but(graph, []) == []
-    assert outputs_but(graph, ["logits.*"]) == []
+    assert find_outputs_without(graph, []) == []
+    assert find_outputs_without(graph, ["logits.*"]) == []
     for wrong, help in (
         ("b", "--only logits.b"),
         ("logit.b", 'did you mean "logits.b"?'),
         ("*.c", "logits.a, logits.b"),
     ):
         with pytest.raises(ModgraphError, match="MG841") as caught:
-            outputs_but(graph, ["logits.a", wrong])
+            find_outputs_without(graph, ["logits.a", wrong])
         (diagnostic,) = caught.value.diagnostics
         assert help in diagnostic.advice()
 

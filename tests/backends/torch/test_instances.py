@@ -14,7 +14,7 @@ from modgraph.backends.report import random_batch
 from modgraph.backends.torch import Model
 from modgraph.backends.torch.instance import Instance, units
 from modgraph.ir import Result
-from modgraph.passes import optimise, training_passes
+from modgraph.passes import build_training_passes, optimise
 from tests.examples import TRANSFORMER
 
 LINES = {"smn": 30, "gmoe": 80, "sema": 120, "mt_rmn": 200}
@@ -28,7 +28,7 @@ def small_gmoe(lowering: str | None = None) -> Model:
 def test_a_printed_model_reads_like_its_spec(name: str) -> None:
     graph = modgraph.load(f"specs/{name}.mod").ir
     with torch.device("meta"):
-        lines = str(Model(graph, optimise(graph, training_passes()))).splitlines()
+        lines = str(Model(graph, optimise(graph, build_training_passes()))).splitlines()
     assert len(lines) <= LINES[name], "\n".join(lines)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 import modgraph
-from modgraph.backends.torch import Model, build, generator_for
+from modgraph.backends.torch import Model, build, make_generator
 from modgraph.ir import grow
 from modgraph.training.run import start_run
 from tests.small_runs import dotted, lay_out_run, take_step
@@ -62,7 +62,7 @@ def test_a_loop_of_ones_own_moves_weights_and_states_as_the_engine_does(tmp_path
         for step in range(4):
             indices = torch.arange(20 * step, 20 * step + 20)
             batch = {name: torch.as_tensor(each[indices.numpy()]) for name, each in engine.phase.data.values.items()}
-            torch.manual_seed(generator_for(engine.train.seed, "noise", step).initial_seed())
+            torch.manual_seed(make_generator(engine.train.seed, "noise", step).initial_seed())
             take_step(engine, indices)
             for group, its in zip(optimizer.param_groups, engine.state.optimizer.param_groups, strict=True):
                 group["lr"] = its["lr"]

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 import modgraph
 from modgraph.backends.report import random_batch
 from modgraph.backends.torch import Model
-from modgraph.backends.torch.source import source_of, verify_source
+from modgraph.backends.torch.source import verify_source, write_source
 from modgraph.backends.torch.source.text import argument
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
@@ -178,7 +178,7 @@ def test_the_files_of_all_specs_run_where_there_is_only_torch(tmp_path: Path) ->
         with torch.no_grad():
             outputs = [*model.compute(batch, losses=False).outputs.values()]
         path = tmp_path / name.replace("/", "_")
-        path.with_suffix(".py").write_text(source_of(model))
+        path.with_suffix(".py").write_text(write_source(model))
         torch.save({"weights": model.state_dict(), "inputs": batch, "outputs": outputs}, path.with_suffix(".pt"))
     command = [sys.executable, "-c", STANDALONE, str(tmp_path)]
     found = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
@@ -188,7 +188,7 @@ def test_the_files_of_all_specs_run_where_there_is_only_torch(tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", ["smn", "gmoe_digits"])
 def test_files_that_people_read(name: str, request: pytest.FixtureRequest) -> None:
-    source = source_of(modgraph.load(f"specs/{name}.mod").build())
+    source = write_source(modgraph.load(f"specs/{name}.mod").build())
     path = GOLDEN / f"{name}.py"
     if request.config.getoption("--refresh"):
         path.write_text(source)
@@ -197,7 +197,7 @@ def test_files_that_people_read(name: str, request: pytest.FixtureRequest) -> No
 
 def test_weights_begin_as_the_spec_declares_them() -> None:
     model = modgraph.load("specs/gmoe_digits.mod").build(seed=1)
-    other = made_of(source_of(model)).state_dict()
+    other = made_of(write_source(model)).state_dict()
     for name, weight in model.state_dict().items():
         if weight.numel() > 1 and weight.std() > 0:
             assert other[name].std() == pytest.approx(weight.std().item(), rel=3 / weight.numel() ** 0.5), name
@@ -294,7 +294,7 @@ def test_a_paper_as_source_computes_the_same(name: str) -> None:
 def test_what_needs_more_than_torch_is_no_file_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = modgraph.load("specs/smn.mod", iterations=1).build(lowering="message_passing")
     with pytest.raises(ModgraphError, match="torch_geometric"):
-        source_of(model)
+        write_source(model)
     arguments = ["compile", "specs/smn.mod", "-s", "iterations=1", "--lowering", "message_passing"]
     assert main([*arguments, "-o", str(tmp_path / "model.py")]) == 1
     assert "MG865" in capsys.readouterr().err

@@ -10,9 +10,9 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from modgraph.diagnostics import ModgraphError, Report, Source
-from modgraph.inspect.diff import Fate, Side, apply_diff, compare, compare_sides, weights_after
+from modgraph.inspect.diff import Fate, Side, apply_diff, compare, compare_sides, list_weights_after
 from modgraph.inspect.diff.architecture_diff import drop_router_bodies
-from modgraph.inspect.diff.text import Item, Line, Move, fold, lines_of, moves_of
+from modgraph.inspect.diff.text import Item, Line, Move, find_moves_of, fold, lines_of
 from modgraph.inspect.diff.words import Keys, details
 from modgraph.ir import Graph, from_json, to_json, weights_of
 from modgraph.program import loads
@@ -138,7 +138,7 @@ def test_a_repeat_that_begins_later_is_one_move() -> None:
     graphs = spec(text.format("0..6")), spec(text.format("1..7"))
     diff = compare(*graphs)
     assert not (diff.added or diff.removed or diff.changed)
-    assert moves_of(diff.moved, Keys(*graphs)) == [Move("blocks.0-5", "blocks.1-6", 18)]
+    assert find_moves_of(diff.moved, Keys(*graphs)) == [Move("blocks.0-5", "blocks.1-6", 18)]
 
 
 def test_a_renamed_pool_is_one_move_with_its_router_changed() -> None:
@@ -183,19 +183,19 @@ def test_declared_moves_go_for_all_that_lies_below_and_follow_each_other() -> No
 def test_weights_are_kept_moved_reshaped_new_or_dropped() -> None:
     before = spec("module a = linear(3) h = x -> a pool p[3] = linear(2) y = h -> p -> flatten -> linear(5)")
     after = spec("module b = linear(3) h = x -> b pool p[4] = linear(2) y = h -> p -> flatten -> linear(5)")
-    fates = {each.latest.name: each.fate for each in weights_after(compare(before, after), before, after)}
+    fates = {each.latest.name: each.fate for each in list_weights_after(compare(before, after), before, after)}
     assert fates["b.linear.weight"] is Fate.MOVED
     assert fates["p.2.linear.weight"] is Fate.KEPT
     assert fates["p.3.linear.weight"] is Fate.NEW
     assert fates["y.linear.weight"] is Fate.RESHAPED and fates["y.linear.bias"] is Fate.KEPT
-    back = {each.latest.name: each.fate for each in weights_after(compare(after, before), after, before)}
+    back = {each.latest.name: each.fate for each in list_weights_after(compare(after, before), after, before)}
     assert back["p.3.linear.weight"] is Fate.DROPPED
 
 
 def test_the_axis_of_a_pool_that_goes_may_be_named_by_an_op() -> None:
     pool = 'pool p[3] = linear(4) w = x -> linear(3) -> unmerge([3], into=["p"]) z = x -> linear(4) -> p by w over p'
     before, after = spec(f"{pool} y = z -> linear(4)"), spec("y = x -> linear(4)")
-    fates = {each.latest.name: each.fate for each in weights_after(compare(before, after), before, after)}
+    fates = {each.latest.name: each.fate for each in list_weights_after(compare(before, after), before, after)}
     assert fates["p.0.linear.weight"] is Fate.DROPPED, "what is gone has no weights after"
 
 
@@ -204,7 +204,7 @@ def test_the_axis_of_a_pool_that_goes_may_be_named_by_an_op() -> None:
 def test_every_weight_has_one_fate(first: int, second: int) -> None:
     text, before = model_of(first)
     for after in variants(text, Random(second)):
-        found = weights_after(compare(before, after), before, after)
+        found = list_weights_after(compare(before, after), before, after)
         assert sorted(each.before.name for each in found if each.before) == sorted(w.name for w in weights_of(before))
         assert sorted(each.after.name for each in found if each.after) == sorted(w.name for w in weights_of(after))
 
@@ -214,7 +214,7 @@ def test_a_declared_move_of_a_module_goes_for_its_weights() -> None:
     assert compare(before, after).removed and not compare(before, after).moved
     diff = compare(before, after, {"a": "b"})
     assert pairs(diff.moved) == {("y.a.linear", "y.b.linear"), ("a.linear", "b.linear")}
-    assert {each.fate for each in weights_after(diff, before, after)} == {Fate.RESHAPED}
+    assert {each.fate for each in list_weights_after(diff, before, after)} == {Fate.RESHAPED}
 
 
 def test_a_block_is_found_again_by_its_definition() -> None:

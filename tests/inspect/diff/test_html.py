@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from modgraph.inspect.diff import Side, compare_sides
-from modgraph.inspect.diff.html import html_of
+from modgraph.inspect.diff.html import write_html
 from modgraph.program import Program, load, loads
 
 
 def page(before: Program, after: Program, path: str = "a.mod") -> str:
     found = compare_sides(Side(path, "spec", before.ir), Side("b.mod", "spec", after.ir), {}, {})
-    return html_of(found, (before.source, after.source))
+    return write_html(found, (before.source, after.source))
 
 
 def data_of(page: str) -> dict[str, Any]:

@@ -1,3 +1,3 @@
 """A model's torch stage as text: one file of PyTorch that computes the same."""
 
-from modgraph.backends.torch.source.model import source_of, verify_source
+from modgraph.backends.torch.source.model import verify_source, write_source

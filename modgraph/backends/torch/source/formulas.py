@@ -91,7 +91,7 @@ def is_apart(module: Any, values: Sequence[Value]) -> bool:
     return isinstance(module, library.Elementwise) and module.name == "sqrt" and values[0].is_apart
 
 
-def arithmetic_of(module: library.Arithmetic, values: Sequence[Value], vendored: Vendored) -> Template:
+def write_arithmetic(module: library.Arithmetic, values: Sequence[Value], vendored: Vendored) -> Template:
     """Write left ∘ right."""
     symbol, sides, remaining = module.symbol, list[str](), iter(enumerate(values))
     for number, axes in ((module.left, module.left_lacks), (module.right, module.right_lacks)):
@@ -114,7 +114,7 @@ def arithmetic_of(module: library.Arithmetic, values: Sequence[Value], vendored:
     return f"{left} {symbol} {right}"
 
 
-def elementwise_of(module: library.Elementwise, values: Sequence[Value], vendored: Vendored) -> Template:
+def write_elementwise(module: library.Elementwise, values: Sequence[Value], vendored: Vendored) -> Template:
     if module.name in ("log", "sqrt") and not values[0].is_apart:
         return f"{vendored.name_of(elementwise.FUNCTIONS[module.name])}(_0)"
     return f"_0.{module.name}()"
@@ -128,7 +128,7 @@ def transpose_of(module: library.Transpose, values: Sequence[Value], vendored: V
     return f"_0.movedim({tuple(module.order)}, {tuple(range(-rank, 0))})"
 
 
-def contraction_of(module: library.Contract, values: Sequence[Value], vendored: Vendored) -> Template:
+def write_contraction(module: library.Contract, values: Sequence[Value], vendored: Vendored) -> Template:
     """Write `F.linear` for a matrix that all examples share, and an einsum for other products."""
     if module.aligned or not values[1].is_bare or module.free[1] != 1:
         return "torch.einsum({equation}, _0, _1)"
@@ -136,14 +136,14 @@ def contraction_of(module: library.Contract, values: Sequence[Value], vendored: 
     return f"F.linear({', '.join(sides)})"
 
 
-def cross_entropy_of(module: library.CrossEntropy, values: Sequence[Value], vendored: Vendored) -> Template:
+def write_cross_entropy(module: library.CrossEntropy, values: Sequence[Value], vendored: Vendored) -> Template:
     """Write torch's cross-entropy for one label per example without weights or ignored labels; None otherwise."""
     plain = not module.weights and module.ignore is None and not module.since and not module.missing
     one = values[1].rank == 0 and not values[0].is_bare
     return "F.cross_entropy(_0, _1.long(), reduction='none')" if plain and one else None
 
 
-def importance_of(module: library.Importance, values: Sequence[Value], vendored: Vendored) -> Template:
+def write_importance(module: library.Importance, values: Sequence[Value], vendored: Vendored) -> Template:
     """Write the sum for one or two routes; None for more."""
     flat = "flatten(1, -2).sum(1)" if module.over == "example" else "flatten(0, -2).sum(0)"
     if len(values) > 2 or any(value.is_bare for value in values):
@@ -158,8 +158,8 @@ FORMULAS: Mapping[type, Rule] = {
     nn.Tanh: "torch.tanh(_0)",
     nn.Sigmoid: "torch.sigmoid(_0)",
     nn.Identity: "_0",
-    library.Arithmetic: arithmetic_of,
-    library.Elementwise: elementwise_of,
+    library.Arithmetic: write_arithmetic,
+    library.Elementwise: write_elementwise,
     library.Clamp: "_0.clamp({least}, {largest})",
     library.Softmax: "_0.softmax({axis})",
     library.LogSoftmax: "_0.log_softmax({axis})",
@@ -168,8 +168,8 @@ FORMULAS: Mapping[type, Rule] = {
     library.Merge: "_0.flatten({first}, {last})",
     library.Unmerge: "_0.unflatten({axis}, {sizes})",
     library.Transpose: transpose_of,
-    library.CrossEntropy: cross_entropy_of,
-    library.Importance: importance_of,
+    library.CrossEntropy: write_cross_entropy,
+    library.Importance: write_importance,
     library.Concat: lambda module, values, vendored: (
         f"torch.cat(({''.join(f'_{at}, ' for at in range(len(values)))}), dim=-1)"
     ),
@@ -186,7 +186,7 @@ MASKED: Mapping[type, Rule] = {  # operands whose padding is zero
     library.Unit: "F.normalize(_0, dim={axis}, eps=1e-08)",
     library.Sum: "_0.sum({axis})",
     library.Select: "_0.select({axis}, {index})",
-    library.Contract: contraction_of,
+    library.Contract: write_contraction,
     library.MaskPadding: "_0",
 }
 NOT_BARE = (library.CrossEntropy, library.Importance)

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from modgraph.backends.torch.initial import numbers_of_start
+from modgraph.backends.torch.initial import find_initialiser_arguments
 from modgraph.backends.torch.source.text import is_plain_name, literal, number_names
 from modgraph.backends.torch.source.vendored import Vendored
 from modgraph.ir import GraphWeight
@@ -163,4 +163,4 @@ def parameter(weight: GraphWeight) -> str:
 
 def initialise(said: str, weight: GraphWeight) -> str:
     """Write the call that initialises a weight."""
-    return f"nn.init.{weight.initial.kind}_({', '.join([said, *map(str, numbers_of_start(weight))])})"
+    return f"nn.init.{weight.initial.kind}_({', '.join([said, *map(str, find_initialiser_arguments(weight))])})"

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.backends.errors import WrongSource
-from modgraph.backends.torch.labelled import labels_of_losses, mean_of_loss
+from modgraph.backends.torch.labelled import find_labels_of_losses, mean_of_loss
 from modgraph.backends.torch.model import Model
 from modgraph.backends.torch.source.calls import write_items
 from modgraph.backends.torch.source.file import File, function
@@ -32,7 +32,7 @@ from modgraph.backends.torch.source.writer import Writer
 from modgraph.declare import format_value
 from modgraph.declare.errors import describe_failure
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, Result, outline, padding_of, weights_of
+from modgraph.ir import Graph, Result, list_padding, outline, weights_of
 from modgraph.nn.padding import has_labels, repeat_last, valid
 from modgraph.version import VERSION
 
@@ -69,7 +69,7 @@ IMPORTS = {  # imports, with patterns for their uses
 }
 
 
-def source_of(model: Model, path: Path | None = None) -> str:
+def write_source(model: Model, path: Path | None = None) -> str:
     """Write the file: helpers, the classes of definitions, then the model's class.
 
     A file with a `path` also says how to load its weights, which stand next to it. Raises `ModgraphError` for a layer
@@ -175,7 +175,7 @@ def _split_losses(layout: Layout, items: list[Item]) -> tuple[list[Item], list[I
 def _prepare_inputs(writer: Writer, graph: Graph, names: Mapping[str, str]) -> Iterator[str]:
     """Write the lines that prepare inputs. Padding repeats the last element in training; absent lengths become full."""
     for key, type_ in graph.input_types.items():
-        for axis, length in padding_of(graph, type_):
+        for axis, length in list_padding(graph, type_):
             filled = writer.vendored.name_of(repeat_last)
             yield f"if self.training and {names[length]} is not None:"
             yield f"    {names[key]} = {filled}({names[key]}, {axis}, {names[length]})"
@@ -189,7 +189,7 @@ def _prepare_inputs(writer: Writer, graph: Graph, names: Mapping[str, str]) -> I
 
 def _losses(writer: Writer, graph: Graph, names: Mapping[str, str]) -> Iterator[str]:
     """Write each loss by name: the mean over the batch, or over the examples with labels."""
-    labelled, name_of = labels_of_losses(graph), writer.vendored.name_of
+    labelled, name_of = find_labels_of_losses(graph), writer.vendored.name_of
     for key, result in writer.graph.losses.items():
         examples = list[str]()  # the examples with a label, by target
         for each in labelled.get(key) or ():
@@ -216,7 +216,7 @@ def verify_source(model: Model, batch: Mapping[str, Tensor], path: Path | None =
 
     Raises `ModgraphError` for a layer that cannot be copied, and if the file computes something else.
     """
-    source, mode, problems = source_of(model, path), model.training, list[str]()
+    source, mode, problems = write_source(model, path), model.training, list[str]()
     inputs = {name: value for name, value in batch.items() if name in model.graph.input_types}
     module = sys.modules[MODULE] = ModuleType(MODULE)  # `dataclass` needs it
     try:
