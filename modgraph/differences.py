@@ -31,7 +31,7 @@ def to_architecture(value: HasArchitecture | str | Path) -> Architecture:
     if isinstance(value, HasArchitecture):
         return value.architecture()
     wanted = "a path (of a spec, run, checkpoint, graph or bundle), a Program or a Run"
-    raise TypeError(f"{wanted} is needed, not {type(value).__name__}: modgraph.load(PATH) reads a spec")
+    raise TypeError(f"expected {wanted}, not {type(value).__name__}: modgraph.load(PATH) reads a spec")
 
 
 def differences(before: Architecture, after: Architecture, lengths: Mapping[str, int] | None = None) -> Comparison:

@@ -45,7 +45,7 @@ def suggest_op(name: str, in_scope: Iterable[str]) -> str:
     if match is not None and not holds_more:
         return f'did you mean "{match}"?'
     declared = f"declared here: {', '.join(nearest(name, here))}; " if here else ""
-    return f"no op is called so; {declared}all ops: modgraph explain"
+    return f"{declared}all ops: modgraph explain"
 
 
 def suggest_value(name: str, in_scope: Iterable[str]) -> str:

@@ -161,7 +161,7 @@ def test_a_source_holds_the_layers_of_a_package_if_they_need_only_torch(install:
     )
     module.cache_clear()
     with pytest.raises(
-        modgraph.ModgraphError, match=r"my_package\.nn cannot be part of a standalone file: it needs numpy"
+        modgraph.ModgraphError, match=r"cannot copy my_package\.nn into a standalone file: it needs numpy"
     ):
         write_source(model)
 

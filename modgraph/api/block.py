@@ -121,7 +121,7 @@ def _check_values(given: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in given.items():
         if not isinstance(value, bool | int | float | str | list | tuple | Tensor):
             wanted = "a constant of a spec, a type or an example"
-            raise TypeError(f"{name} is a {type(value).__name__}, and {wanted} is needed")
+            raise TypeError(f"{name} must be {wanted}, not {type(value).__name__}")
         found[name] = list(value) if isinstance(value, tuple) else value
     return found
 

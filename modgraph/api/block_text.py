@@ -42,7 +42,7 @@ class BlockText:
         of_pool = (*definition.pools, MODULES) if definition.pools else ()
         known = [*parameters, *inputs, *of_pool]
         if unknown := [each for each in given if each not in known]:
-            listed = "it takes: {known}"
+            listed = "arguments are: {known}"
             raise ModgraphError(
                 NoSuchArgument(block=name, name=each, suggestion=did_you_mean(each, known, listed)) for each in unknown
             )
@@ -55,7 +55,7 @@ class BlockText:
         if missing := [each for each in definition.pools if each not in pools]:
             raise ModgraphError([NeedsPool(router=name, pool=missing[0])])
         if definition.pools and not isinstance(modules, int):
-            raise TypeError(f'"{name}" is a router, whose pool has a number of modules: {MODULES}=4')
+            raise TypeError(f'give the router "{name}" a number of modules: {MODULES}=4')
         where = None if path is None else Path(path)
         return cls(definition, where, constants, types, pools, modules)
 
@@ -154,9 +154,9 @@ def _find(path: str | Path | None, name: str) -> ast.Definition:
     found = () if file is None else file.definitions
     known = {each.name: each for each in found if each.keyword != "model"}
     if name not in known:
-        suggestion = did_you_mean(name, [*known, *others], "it has: {known}")
+        suggestion = did_you_mean(name, [*known, *others], "known: {known}")
         if any(each.name == name for each in found):
-            suggestion = f'it is a model: modgraph.load("{path}").build()'
+            suggestion = f'build the model: modgraph.load("{path}").build()'
         raise ModgraphError([NoSuchBlock(name=name, place=place, suggestion=suggestion)])
     return known[name]
 

@@ -6,16 +6,16 @@ from modgraph.diagnostics import Diagnostic
 
 
 class NoSuchBlock(Diagnostic, code="MG870"):
-    """`modgraph.block` builds a block or a router of a file by its name; a model is built by `load`."""
+    """`modgraph.block` builds a block or a router of a file by its name; `load` builds a model."""
 
-    message = 'there is no block and no router "{name}" in {place}'
+    message = 'unknown block or router "{name}" in {place}'
     help = "{suggestion}"
 
 
 class NoSuchArgument(Diagnostic, code="MG871"):
     """`modgraph.block` takes a block's parameters and the types of its inputs, and the pools of a router."""
 
-    message = '"{block}" has no parameter and no input "{name}"'
+    message = 'unknown parameter or input "{name}" of "{block}"'
     help = "{suggestion}"
 
 
@@ -27,17 +27,17 @@ class NeedsParameters(Diagnostic, code="MG876"):
 
 
 class NeedsPool(Diagnostic, code="MG872"):
-    """A router sends tokens to the modules of a pool: `modgraph.block` takes what they are made of by the router's word
-    for the pool, and how many."""
+    """A router sends tokens to the modules of a pool. `modgraph.block` takes their text by the router's name for the
+    pool, and their number."""
 
-    message = 'the router "{router}" routes to a pool "{pool}", which is not given'
+    message = 'router "{router}" needs modules for its pool "{pool}"'
     help = 'for example: modgraph.block(PATH, "{router}", {pool}="linear(64)", modules=4)'
 
 
 class NeedsTypes(Diagnostic, code="MG873"):
-    """The weights of a block depend on sizes that neither its parameters nor the types of its inputs tell."""
+    """The weights of a block depend on sizes that its parameters and the types of its inputs do not give."""
 
-    message = '"{block}" cannot be built while the sizes of {inputs} are open'
+    message = '"{block}" needs the sizes of {inputs}'
     help = (
         'give the type, {input}="float[tokens, 64]", or an example with the batch first: {input}=torch.zeros(1, 9, 64)'
     )

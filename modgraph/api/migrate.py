@@ -34,7 +34,7 @@ def migrate(
     path = run.path if isinstance(run, StoredRun) else run
     for name, value in (("run", path), ("to", to)):
         if not isinstance(value, str | Path):
-            raise TypeError(f"migrate takes a run and the path of a spec, and {name} is a {type(value).__name__}")
+            raise TypeError(f"migrate takes a run and the path of a spec, not a {type(value).__name__} as {name}")
     found = plan_migration(path, to, out, recipe, overrides, fresh)
     with found.begin(out, restart) as engine:
         found.announce(engine)

@@ -56,9 +56,9 @@ def _refuse_kinds(program: Any, recipe: Any, overrides: Any, data: Any) -> None:
         wanted = "a path of a spec, or a Program (modgraph.load)"
         raise TypeError(f"train takes {wanted}, not {type(program).__name__}")
     if not isinstance(recipe, str | Path | Mapping | None):
-        raise TypeError(f"recipe is a path or a dictionary, not {type(recipe).__name__}")
+        raise TypeError(f"recipe must be a path or a dictionary, not {type(recipe).__name__}")
     if not isinstance(overrides, Mapping | None):
         wanted = 'a dictionary by dotted key, {"train.epochs": 2}'
-        raise TypeError(f"overrides is {wanted}, not {type(overrides).__name__}")
+        raise TypeError(f"overrides must be {wanted}, not {type(overrides).__name__}")
     if recipe is None and data is None and isinstance(program, Program) and path_of(program) is None:
         raise ModgraphError([NothingToLearnFrom(name=program.ir.name)])

@@ -11,35 +11,35 @@ if TYPE_CHECKING:
 
 
 class WrongSuffix(Diagnostic, code="MG701"):
-    """A bundle is an ONNX file, and its name says so."""
+    """A bundle is an ONNX file, so its name ends in .onnx."""
 
     message = '"{path}" does not end in .onnx'
     help = "for example: -o model.onnx"
 
 
 class Disagrees(Diagnostic, code="MG702"):
-    """ONNX Runtime computes something else than torch, so the export is not kept."""
+    """ONNX Runtime computes another result than torch, so the export is not kept."""
 
     message = "{output} differs by {error:.1e} of its largest magnitude at batch {batch}, more than {tolerance:.0e}"
-    help = "nothing was written; please report this with the spec"
+    help = "report this with the spec; nothing was written"
 
 
 class DependsOnBatch(Diagnostic, code="MG703"):
-    """An example's result depends on what else is in its batch, which inference must not."""
+    """The result of an example depends on the rest of its batch. In inference it must not."""
 
-    message = "{output} of an example changes by {error:.1e} with the batch it is in"
-    help = "nothing was written; please report this with the spec"
+    message = "{output} of an example changes by {error:.1e} with the rest of its batch"
+    help = "report this with the spec; nothing was written"
 
 
 class CannotExport(Diagnostic, code="MG704"):
-    """torch cannot turn a part of the model into ONNX, or ONNX Runtime cannot run what it made."""
+    """torch cannot turn a part of the model into ONNX, or ONNX Runtime cannot run the result."""
 
-    message = "the model cannot be exported: {reason}"
-    help = "nothing was written; please report this with the spec"
+    message = "cannot export the model: {reason}"
+    help = "report this with the spec; nothing was written"
 
 
 class Unreached(Caution, code="MG705"):
-    """No input of the verification reached a module, so nothing is known of how it was exported."""
+    """No input of the verification reached a module, so its export is not verified."""
 
     message = 'no input reached {modules} of pool "{pool}"'
     help = "export from a run, or give examples that use every module"
@@ -49,7 +49,7 @@ class BadBundle(Diagnostic, code="MG706"):
     """A bundle cannot be loaded, or arrays do not fit it."""
 
     message = "{reason}"
-    way_out = "modgraph run model.onnx --info prints what a model takes"
+    way_out = "print what a model takes: modgraph run model.onnx --info"
 
     @classmethod
     def from_error(cls, error: BundleError) -> BadBundle:
@@ -57,93 +57,91 @@ class BadBundle(Diagnostic, code="MG706"):
 
 
 class OfWholeBatch(Diagnostic, code="MG707"):
-    """An output depends on a statistic of the whole batch. An exported model treats each example alone."""
+    """An output depends on a statistic of the whole batch. An exported model treats each example by itself."""
 
-    message = 'the output "{output}" depends on {node}, which is taken over the whole batch'
-    help = 'take it per example (over="example"), or leave the output out'
+    message = 'output "{output}" depends on {node}, a statistic of the whole batch'
+    help = 'compute it per example (over="example"), or leave the output out'
 
 
 class SelectsOtherwise(Diagnostic, code="MG708"):
     """A router chooses other modules in ONNX Runtime than in torch, so the export is not kept."""
 
     message = "{route} chooses other modules for {count} of {batch} examples"
-    help = "nothing was written; please report this with the spec"
+    help = "report this with the spec; nothing was written"
 
 
 class NothingFinite(Diagnostic, code="MG709"):
-    """A weight or output of the model is not a number, so that there is nothing to hold an export against.
+    """A weight or output of the model is not a number, so an export cannot be verified.
 
-    Training that diverged leaves such weights. An output may also be undefined for the random inputs that an export
-    is verified on when it is given no examples: the square root of a negative number, say.
+    Training that diverged leaves such weights. An output may also be undefined for the random inputs of the
+    verification, for example the square root of a negative number.
     """
 
-    message = "{what} is infinite or not a number"
-    help = "train with a lower learning rate; or give examples that the model is defined for"
+    message = "{what} is infinite or NaN"
+    help = "train with a lower learning rate, or give examples that the model is defined for"
 
 
 class BadExamples(Diagnostic, code="MG710"):
-    """The examples or the description given to an export do not fit the model."""
+    """The examples or the description of an export do not fit the model."""
 
     message = "{reason}"
-    help = (
-        "give arrays by the names of the model's inputs, and names of classes and words by those of targets and inputs"
-    )
+    help = "name arrays as the model's inputs, and lists of classes and words as its targets and inputs"
 
 
 class TooLarge(Diagnostic, code="MG711"):
-    """An ONNX file holds less than two gigabytes."""
+    """An ONNX file contains less than two gigabytes."""
 
-    message = "the weights take {size:.1f} GB, and an ONNX file holds less than 2"
+    message = "an ONNX file must be under 2 GB, and the weights take {size:.1f} GB"
     help = "make the model smaller"
 
 
 class WeightsBeyondMemory(Diagnostic, code="MG715"):
-    """All weights of a model must fit in memory at once, in float32; training takes several times as much."""
+    """All weights of a model must fit in memory at once, in float32. Training takes several times as much."""
 
-    message = "the weights take {needed}, and {free} of memory are free; the largest is {name}, {shape}"
-    help = "make the model smaller, or use a machine with more memory: modgraph cost counts the weights of each part"
+    message = "the weights need {needed}, but {free} of memory is free; the largest is {name}, {shape}"
+    help = "make the model smaller, or use more memory: modgraph cost counts the weights of each part"
 
 
 class StepIsUnmeasured(Diagnostic, code="MG716"):
     """The memory of a training step is measured on tensors that have shapes and no numbers. An op of a package may need
-    numbers: what it calls is not of torch, or sizes depend on values."""
+    numbers: it calls code outside torch, or its sizes depend on values."""
 
-    message = "the memory of a training step of {batch} examples cannot be measured: {reason}"
-    help = "leave --memory out: modgraph cost then counts only weights and multiply-accumulates"
+    message = "cannot measure the memory of a training step of {batch} examples: {reason}"
+    help = "leave out --memory: modgraph cost then counts only weights and multiply-accumulates"
 
 
 class NothingToRound(Diagnostic, code="MG712"):
-    """`--int8` rounds the weights of linear maps to eight bits. Those of routers and convolutions stay as they are."""
+    """`--int8` rounds the weights of linear maps to eight bits. Routers and convolutions keep theirs."""
 
-    message = 'the model "{model}" has no weights that int8 could round'
+    message = 'model "{model}" has no weights to round to int8'
     help = "export it without --int8"
 
 
 class NoSource(Diagnostic, code="MG865"):
     """A standalone PyTorch file contains a copy of each layer that torch lacks. A layer of an installed package can be
-    copied if the package has it as Python source that imports only torch and the standard library."""
+    copied if it is Python source that imports only torch and the standard library."""
 
-    message = "{path} cannot be part of a standalone file: {reason}"
+    message = "cannot copy {path} into a standalone file: {reason}"
     help = "choose another lowering of the routes (--lowering), leave it out, or write a bundle (-o model.onnx)"
 
 
 class WrongSource(Diagnostic, code="MG866"):
-    """`compile` runs the PyTorch source and the model before it writes the file: outputs and losses must match."""
+    """`compile` runs the PyTorch source next to the model before it writes the file. Outputs and losses must match."""
 
     message = "the PyTorch source of this model {problem}"
-    help = "nothing was written; please report this with the spec; a bundle is another way: -o model.onnx"
+    help = "report this with the spec, or write a bundle: -o model.onnx; nothing was written"
     ours = True
 
 
 class NoNovelty(Diagnostic, code="MG840"):
-    """What a model is to tell of novelty is what its routers record of it."""
+    """A model reports the novelty that its routers record."""
 
     message = 'no router of "{model}" records a novelty'
-    help = "record one where the router is defined, such as: record gates, novelty = z; or leave out --novelty"
+    help = "record one in the router, record gates, novelty = z, or leave out --novelty"
 
 
 class UnknownOutput(Diagnostic, code="MG841"):
-    """An export of some outputs names them by their labels; a `*` in a name stands for anything."""
+    """An export of some outputs names them by their labels; a `*` in a name matches anything."""
 
-    message = 'the model "{model}" has no output "{name}"'
+    message = 'unknown output "{name}" of model "{model}"'
     help = "{suggestion}"

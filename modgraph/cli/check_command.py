@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
         from modgraph.training.fit import diagnose_training
         from modgraph.training.recipe import key_overrides
 
-        log.debug(f"{path} is checked with its recipe {recipe}")
+        log.debug(f"checking {path} with its recipe {recipe}")
         found += diagnose_training(path, recipe, key_overrides(values))
     if options.json:
         print(json.dumps([diagnostic.as_json() for diagnostic in found], indent=2))

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 class BadOverride(Diagnostic, code="MG110"):
     """`-s` takes NAME=VALUE: a model parameter (`-s k=2`) or a dotted recipe key (`-s train.seed=1`)."""
 
-    message = '-s takes NAME=VALUE, not "{given}"'
+    message = '-s must be NAME=VALUE, not "{given}"'
     help = "for example: -s k=2, or for a recipe: -s train.seed=1"
 
 
 class BadLength(Diagnostic, code="MG126"):
-    """`--length` takes AXIS=N: an axis without a number in the spec, and how long it is taken to be."""
+    """`--length` takes AXIS=N: an axis without a number in the spec, and its length."""
 
-    message = '--length takes AXIS=N with a whole number from 1 to 999999999, not "{given}"'
+    message = '--length must be AXIS=N with N from 1 to 999999999, not "{given}"'
     help = "for example: --length time=100"
 
 
@@ -37,8 +37,8 @@ class LengthGivenTwice(Diagnostic, code="MG127"):
 
 
 ARCHITECTURE = "a spec, a run's folder, a checkpoint, a graph (.json) or a bundle"
-LENGTH = "the length of an axis of any length (1 where none is given)"
-UNCHECKED = "whether or not the bundle is as it was exported"
+LENGTH = "the length of an axis of any length (1)"
+UNCHECKED = "even if the bundle has changed since its export"
 SETTING: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME=VALUE"}
 OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "set": (("-s", "--set"), SETTING | {"help": "set a parameter of the model, or a dotted key of the recipe"}),

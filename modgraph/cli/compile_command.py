@@ -29,15 +29,14 @@ if TYPE_CHECKING:
 
 
 class UnknownSuffix(Diagnostic, code="MG111"):
-    """`compile -o` writes what the suffix says: `.onnx` a bundle, `.json` the graph, `.py` PyTorch source."""
+    """The suffix of `compile -o` chooses: `.onnx` a bundle, `.json` the graph, `.py` PyTorch source."""
 
-    message = '"{path}" has no suffix that compile can write'
-    help = "end it in .onnx (a bundle for ONNX Runtime), .json (the graph) or .py (PyTorch source)"
+    message = 'cannot compile to "{path}": unknown suffix'
+    help = "use .onnx (a bundle for ONNX Runtime), .json (the graph) or .py (PyTorch source)"
 
 
 class UnknownLowering(Diagnostic, code="MG112"):
-    """The lowering that `--lowering` names can compute no route of this model. The notes list those that can, by
-    route."""
+    """The lowering of `--lowering` can compute no route of this model. The notes list those that can, by route."""
 
     message = 'no route of this model has the lowering "{lowering}"'
     help = "{suggestion}"
@@ -47,13 +46,13 @@ USAGE = ("modgraph compile mine.mod", "modgraph compile mine.mod -o mine.py", "m
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("spec", metavar="SPEC|RUN", help="a spec, or a run, whose weights are taken")
+    parser.add_argument("spec", metavar="SPEC|RUN", help="a spec, or a run with its weights")
     add_options(parser, "set")
     what = "write a bundle (.onnx), the graph (.json) or PyTorch source (.py; of a run, with its weights next to it)"
     parser.add_argument("-o", "--output", metavar="FILE", help=what)
-    what = "compute every route that has this lowering by it, instead of by its best"
+    what = "compute every route by this lowering, if it has it, not by its best"
     parser.add_argument("--lowering", metavar="LOWERING", help=what)
-    parser.add_argument("--seed", type=int, default=0, help="seed of the fresh weights (0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the initial weights (0)")
     add_options(parser, "force")
 
 
@@ -128,7 +127,7 @@ def _write_source(model: Model, path: str, with_weights: bool, force: bool) -> N
 
         weights = {name: value.clone().contiguous() for name, value in model.state_dict().items()}
         write_output(weights_of_source(path), save(weights, {"modgraph": VERSION}), force)
-        log.info(f"{path}, and its weights in {weights_of_source(path)}")
+        log.info(f"{path}, with weights in {weights_of_source(path)}")
 
 
 @contextmanager
@@ -141,5 +140,5 @@ def _reporting_lowerings() -> Iterator[None]:
         routes = [(", ".join(lowerings), "s" * (len(names) > 1), list_names(names)) for lowerings, names in offered]
         notes = tuple(Note(text=f"{lowerings}: route{plural} {names}") for lowerings, plural, names in routes)
         known = [MASKED, *(each for lowerings in error.offered for each in lowerings)]
-        suggestion = did_you_mean(error.lowering, known, "leave --lowering out, and each route has its best")
+        suggestion = did_you_mean(error.lowering, known, "leave out --lowering, so that each route has its best")
         raise ModgraphError([UnknownLowering(lowering=error.lowering, suggestion=suggestion, notes=notes)]) from error

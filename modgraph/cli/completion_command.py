@@ -29,7 +29,7 @@ complete -c modgraph -f -a '(modgraph completion --complete (commandline -opc)[2
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=SCRIPTS, nargs="?", default="bash", help="which shell reads the script (bash)")
+    parser.add_argument("shell", choices=SCRIPTS, nargs="?", default="bash", help="the shell (bash)")
     parser.add_argument("--complete", nargs=argparse.REMAINDER, metavar="WORD", help=argparse.SUPPRESS)
 
 

@@ -22,23 +22,23 @@ SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) *([kmgtp]?)(i?)b?", re.IGNORECASE | 
 
 
 class BadBatch(Diagnostic, code="MG830"):
-    """`cost --batch` takes how many examples a training step has."""
+    """`cost --batch` takes the number of examples of a training step."""
 
-    message = '--batch takes a whole number from 1 to 999999999, not "{given}"'
+    message = '--batch must be a whole number from 1 to 999999999, not "{given}"'
     help = "for example: --batch 64"
 
 
 class NoSuchOptimizer(Diagnostic, code="MG831"):
-    """`cost --optimizer` takes an optimizer by its name, with its settings as they are by default."""
+    """`cost --optimizer` takes the name of an optimizer, with its default settings."""
 
-    message = 'there is no optimizer "{name}"'
+    message = 'unknown optimizer "{name}"'
     help = "{suggestion}"
 
 
 class BadSize(Diagnostic, code="MG832"):
     """`cost --fits` takes a size of memory: a number and a unit of thousands (GB) or of 1024 (GiB)."""
 
-    message = '--fits takes a size of memory, not "{given}"'
+    message = '--fits must be a size of memory, not "{given}"'
     help = "for example: --fits 24GB, or in powers of 1024: --fits 24GiB"
 
 
@@ -52,13 +52,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help=ARCHITECTURE,
     )
     add_options(parser, "set", "json")
-    parser.add_argument("--all", action="store_true", help="every node, equal repetitions too")
+    parser.add_argument("--all", action="store_true", help="every node, also equal repetitions")
     add_options(parser, "length")
-    memory = "what a training step holds in memory; so do these three:"
+    memory = "the memory of a training step; also printed with these three:"
     parser.add_argument("--memory", action="store_true", help=memory)
-    parser.add_argument("--batch", metavar="N", help="examples of a training step (as the recipe says, or 1)")
-    parser.add_argument("--fits", metavar="SIZE", help="how large a batch may be that fits, as in 24GB or 80GiB")
-    parser.add_argument("--optimizer", metavar="NAME", help="what moves the weights (as the recipe says, or adam)")
+    parser.add_argument("--batch", metavar="N", help="examples of a training step (the recipe's, or 1)")
+    parser.add_argument("--fits", metavar="SIZE", help="the largest batch that fits, for example 24GB or 80GiB")
+    parser.add_argument("--optimizer", metavar="NAME", help="the optimizer (the recipe's, or adam)")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -97,7 +97,7 @@ def _measure_step(
     if options.optimizer is not None:
         kind = Optimizer.registry.find(options.optimizer)
         if kind is None:
-            suggestion = did_you_mean(options.optimizer, Optimizer.registry, "they are: {known}")
+            suggestion = did_you_mean(options.optimizer, Optimizer.registry, "optimizers are: {known}")
             raise ModgraphError([NoSuchOptimizer(name=options.optimizer, suggestion=suggestion)])
         train = replace(train, optimizer=kind())
     if options.batch is not None:

@@ -24,15 +24,15 @@ SAME, DIFFERENT = 0, 2
 class TooFew(Diagnostic, code="MG820"):
     """`diff` compares two architectures: specs, runs, checkpoints or bundles, which may be the same spec twice."""
 
-    message = "two architectures are compared, and fewer are given"
+    message = "diff needs two architectures"
     help = "for example: modgraph diff net.mod net.mod --set-after k=2"
 
 
 class NotFromGit(Diagnostic, code="MG821"):
-    """`diff --git` is for git, which calls it with the words of an external diff: the path of the file, then a file, a
-    hash and a mode for each of two versions."""
+    """Git calls `diff --git` as an external diff, with the path of the file, then a file, a hash and a mode for each of
+    two versions."""
 
-    message = "--git takes the words that git gives an external diff, and these are {count}"
+    message = "--git needs the seven arguments of a git external diff, not {count}"
     help = "let git call it: git config diff.modgraph.command 'modgraph diff --git'"
 
 
@@ -50,7 +50,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "length", "json")
     parser.add_argument("--html", metavar="FILE", help="write a page with both graphs side by side")
     add_options(parser, "force")
-    parser.add_argument("--git", nargs="+", metavar="WORD", help="what git gives an external diff: see docs/diff.md")
+    parser.add_argument("--git", nargs="+", metavar="WORD", help="the arguments of an external diff of git")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -95,7 +95,7 @@ def _text_for_git(words: list[str]) -> str:
             old, new = (read_architecture(file, known_as=name) for file, name in zip(files, paths, strict=True))
             return text_of(differences(old, new), _has_colours("GIT_PAGER_IN_USE" in os.environ)) + "\n"
         except ModgraphError as error:
-            heading = "no architectures to compare, so here are the texts:\n" + render_all(error.diagnostics)
+            heading = "not architectures, so compared as texts:\n" + render_all(error.diagnostics)
     sources = [None if file == os.devnull else read(file, Report()) for file in files]
     old_text, new_text = ([] if source is None else source.text.splitlines() for source in sources)
     return "\n".join([heading, *difflib.unified_diff(old_text, new_text, *paths, lineterm="")])

@@ -13,10 +13,10 @@ USAGE = ("modgraph eval runs/mine", "modgraph eval runs/mine --detail")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_directory", metavar="RUN", help="a run: the folder that train has written")
+    parser.add_argument("run_directory", metavar="RUN", help="a run's folder")
     add_options(parser, "set", "json")
     parser.add_argument("--detail", action="store_true", help="confusion matrices, and metrics by the data's groups")
-    parser.add_argument("--bundle", metavar="FILE", help="let ONNX Runtime compute the outputs, from this bundle")
+    parser.add_argument("--bundle", metavar="FILE", help="compute the outputs with ONNX Runtime from this bundle")
     add_options(parser, "unchecked")
 
 

@@ -12,10 +12,10 @@ from modgraph.diagnostics import Diagnostic, ModgraphError
 
 
 class NothingToExplain(Diagnostic, code="MG116"):
-    """`explain` knows the words of the language, ops, routers, data sets, algorithms, optimizers, schedules, the keys
-    of recipes, commands, and the codes of messages."""
+    """`explain` knows ops, routers, data sets, algorithms, optimizers, schedules, the words of the language and the
+    codes of messages."""
 
-    message = 'nothing is called "{name}"'
+    message = 'unknown name "{name}"'
     help = "{suggestion}"
 
 
@@ -26,7 +26,9 @@ USAGE = ("modgraph explain", "modgraph explain linear", "modgraph explain train.
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="WORD|KEY|CODE", nargs="?", help="without a word, an index of all by subject")
+    parser.add_argument(
+        "name", metavar="WORD|KEY|CODE", nargs="?", help="a word or code; without one, an index by subject"
+    )
     parser.add_argument(
         "--all", action="store_true", help="the vocabulary and messages, as Markdown: docs/reference.md"
     )

@@ -20,16 +20,16 @@ USAGE = ("modgraph export runs/mine -o mine.onnx", "modgraph export runs/mine -o
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_directory", metavar="RUN", help="a run: the folder that train has written")
+    parser.add_argument("run_directory", metavar="RUN", help="a run's folder")
     parser.add_argument("-o", "--output", metavar="model.onnx|FOLDER", required=True, help="where to write it")
-    parser.add_argument("--routing", action="store_true", help="the routers' records as further outputs")
-    parser.add_argument("--novelty", action="store_true", help="what routers record of novelty as further outputs")
-    parser.add_argument("--int8", action="store_true", help="weights of eight bits; says what that changes")
-    what = "only these outputs, and what they need; * stands for anything"
+    parser.add_argument("--routing", action="store_true", help="routers' records as further outputs")
+    parser.add_argument("--novelty", action="store_true", help="routers' records of novelty as further outputs")
+    parser.add_argument("--int8", action="store_true", help="weights of eight bits, with a report of the differences")
+    what = "only these outputs; * matches anything"
     parser.add_argument("--only", nargs="+", action="extend", default=[], metavar="NAME", help=what)
     what = "a folder with a page that runs the model in the browser, for any server"
     parser.add_argument("--web", action="store_true", help=what)
-    what = "with --web, a page that publishes no examples of the test data"
+    what = "with --web, a page without examples of the test data"
     parser.add_argument("--no-examples", action="store_true", help=what)
     add_options(parser, "force")
 

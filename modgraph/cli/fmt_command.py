@@ -13,10 +13,10 @@ from modgraph.syntax.format import format_source
 
 
 class HasSeveralNames(Diagnostic, code="MG120"):
-    """A file that hard links give several names is not rewritten: the new layout would have one of the names alone."""
+    """A file with several names (hard links) is not rewritten: the new layout would have only one of the names."""
 
-    message = '"{path}" has several names (hard links), which formatting would part'
-    help = "format a copy, or take the other names away"
+    message = '"{path}" has hard links, which formatting would separate'
+    help = "format a copy, or remove the other links"
 
 
 USAGE = ("modgraph fmt mine.mod", "modgraph fmt --check mine.mod")
@@ -24,7 +24,7 @@ USAGE = ("modgraph fmt mine.mod", "modgraph fmt --check mine.mod")
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("specs", nargs="+", metavar="SPEC", help="a spec (.mod)")
-    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if a file is not in the layout")
+    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if a file needs formatting")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
         raise ModgraphError(report.diagnostics)
     if options.check:
         for path in changed:
-            print(f"{path} is not in the layout: modgraph fmt {path}", file=sys.stderr)
+            print(f"{path} needs formatting: modgraph fmt {path}", file=sys.stderr)
         return 1 if changed else 0
     # a file is replaced whole, which would part its names
     if shared := [path for path in changed if Path(path).stat().st_nlink > 1]:

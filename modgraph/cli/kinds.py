@@ -37,7 +37,7 @@ TAKES = {  # what an argument takes, by the parts of its name in help
 class WrongKind(Diagnostic, code="MG124"):
     """A command takes files of certain kinds: a spec (.mod), a run's folder, a bundle (.onnx), a recipe (.yaml)."""
 
-    message = '"{path}" is {found}, and this takes {wanted}'
+    message = 'expected {wanted}, found {found}: "{path}"'
     help = "{way_out}"
 
 
@@ -74,16 +74,18 @@ def _find_way_out(path: Path, found: str, wanted: Sequence[str], command: str) -
     spec, recipe = path.with_suffix(".mod"), path.with_suffix(".yaml")
     if SPEC in wanted:
         if found == RUN:
-            return f"go on: modgraph train --resume {path}" if command == "train" else f"its spec is {path}/spec.mod"
-        return f"name the spec: {spec}" if spec.exists() else "name a spec: a text that ends in .mod"
+            return (
+                f"resume it: modgraph train --resume {path}" if command == "train" else f"its spec is {path}/spec.mod"
+            )
+        return f"name the spec: {spec}" if spec.exists() else "name a spec (.mod)"
     if RECIPE in wanted:
-        return f"name the recipe: {recipe}" if recipe.exists() else "name a recipe: a text that ends in .yaml"
+        return f"name the recipe: {recipe}" if recipe.exists() else "name a recipe (.yaml)"
     if BUNDLE in wanted and RUN not in wanted:
         return f"export it first: modgraph export {path if found == RUN else 'RUN'} -o model.onnx"
     if found == SPEC:
-        return f"train it first, modgraph train {path}, and name its run: runs/{path.stem}"
+        return f"train it first, modgraph train {path}, then name its run: runs/{path.stem}"
     if found == CHECKPOINT:
-        return f"name the run that it belongs to: {path.absolute().parent.parent}"
+        return f"name its run: {path.absolute().parent.parent}"
     if found == BUNDLE and command == "eval":
-        return f"name the run, and the bundle with it: modgraph eval RUN --bundle {path}"
-    return "name a run's folder, which modgraph train has written"
+        return f"name the run and its bundle: modgraph eval RUN --bundle {path}"
+    return "name a run's folder, which modgraph train writes"

@@ -95,7 +95,7 @@ def summary_of(name: str) -> str:
 def _add_volume(command: argparse.ArgumentParser) -> None:
     volume = command.add_mutually_exclusive_group()
     volume.add_argument("-q", "--quiet", action="store_true", help="only results and errors")
-    volume.add_argument("-v", "--verbose", action="store_true", help="also what is read, written and found")
+    volume.add_argument("-v", "--verbose", action="store_true", help="also files read and written")
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
@@ -104,15 +104,15 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     first = next(iter(words), "-")
     if first not in COMMANDS and not first.startswith("-"):
         whole.error(
-            f'there is no command "{first}"', did_you_mean(first, COMMANDS, "modgraph --help lists them", SIMILAR)
+            f'unknown command "{first}"', did_you_mean(first, COMMANDS, "list the commands: modgraph --help", SIMILAR)
         )
     options, rest = whole.parse_known_args(words)
     if rest:
         known = [flag for action in options.parser._actions for flag in action.option_strings]
         unknown = rest[0].partition("=")[0]
-        what = f'{options.command} has no option "{unknown}"'
+        what = f'unknown option "{unknown}" of {options.command}'
         if not unknown.startswith("-"):
-            what = f'{options.command} does not take so many arguments: "{unknown}" is left'
+            what = f'unexpected argument "{unknown}" of {options.command}'
         options.parser.error(what, did_you_mean(unknown, known) if unknown.startswith("-") else "")
     return options
 

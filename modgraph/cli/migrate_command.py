@@ -13,12 +13,12 @@ USAGE = ("modgraph migrate runs/mine --to mine.mod --out runs/longer -s train.ep
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_folder", metavar="RUN", help="a run's folder")
-    parser.add_argument("--to", metavar="SPEC", required=True, help="the spec to go on with")
+    parser.add_argument("--to", metavar="SPEC", required=True, help="the new spec")
     parser.add_argument("--out", metavar="DIR", required=True, help="folder for the new run")
-    parser.add_argument("--recipe", metavar="FILE", help="another recipe than the run's")
-    what = "weights that are not carried over, or what they are of; * stands for anything"
+    parser.add_argument("--recipe", metavar="FILE", help="a new recipe")
+    what = "weights to start afresh, or their modules; * matches anything"
     parser.add_argument("--fresh", nargs="+", action="extend", default=[], metavar="NAME", help=what)
-    parser.add_argument("--restart", action="store_true", help="begin at epoch 0, with the weights only")
+    parser.add_argument("--restart", action="store_true", help="start at epoch 0, with only the weights")
     add_options(parser, "set")
     parser.add_argument("--json", action="store_true", help="the plan as one JSON object on stdout")
 

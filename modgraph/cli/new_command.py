@@ -31,11 +31,11 @@ KINDS = ("small", "old", "happy", "quiet")
 
 
 class BadName(Diagnostic, code="MG117"):
-    """A model's name is a word of letters, digits and underscores, and no word of the language. It is that of files
-    too, which have at most 255 letters with `.yaml`."""
+    """A model's name is a word of letters, digits and underscores, and no word of the language. Its files have the same
+    name, with at most 255 letters including `.yaml`."""
 
     message = '"{name}" cannot be the name of a model'
-    help = "a name is a word of at most 250 letters, digits and underscores that the language has not reserved"
+    help = "use at most 250 letters, digits and underscores, and no reserved word"
 
 
 class FileExists(Diagnostic, code="MG118"):
@@ -48,7 +48,7 @@ class FileExists(Diagnostic, code="MG118"):
 class NoSuchSpec(Diagnostic, code="MG122"):
     """`new --from` takes the path of a spec, or the name of one that comes with modgraph."""
 
-    message = 'cannot read "{name}": there is no such file, and no spec called so comes with modgraph'
+    message = 'cannot read "{name}": no such file, and no shipped spec of that name'
     help = "check the path, or name one of: {known}"
 
 
@@ -56,11 +56,11 @@ USAGE = ("modgraph new mine", "modgraph new words --task texts", "modgraph new c
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="the model's name; its spec becomes NAME.mod here")
+    parser.add_argument("name", metavar="NAME", help="the model's name, for NAME.mod in this folder")
     origin = parser.add_mutually_exclusive_group()
-    what = "a spec to copy with its imports and recipe: a path, or one that comes along, such as smn or zoo/mixtral"
+    what = "a spec to copy with its imports and recipe: a path, or a shipped one, such as smn or zoo/mixtral"
     origin.add_argument("--from", dest="source", metavar="SPEC", help=what)
-    what = "what to begin with, data included (images)"
+    what = "the task to start with, data included (images)"
     origin.add_argument("--task", choices=TASKS, default="images", help=what)
 
 

@@ -12,7 +12,7 @@ USAGE = ("modgraph predict runs/mine digit.png", "modgraph predict mine.onnx dig
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="RUN|BUNDLE", help="a run's folder, or a bundle, which needs no torch")
+    parser.add_argument("path", metavar="RUN|BUNDLE", help="a run's folder, or a bundle (without torch)")
     what = "images (.png .jpg), folders of them, arrays (.npz .npy), tables (.csv), texts (.txt, - for stdin)"
     parser.add_argument("files", metavar="FILE", nargs="+", help=what)
     parser.add_argument("--csv", metavar="FILE", help="write a table with the probability of every class")

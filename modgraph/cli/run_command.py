@@ -14,9 +14,9 @@ USAGE = ("modgraph run mine.onnx --info", "modgraph run mine.onnx --input x.npz 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="model.onnx", help="a bundle")
     parser.add_argument("--input", metavar="x.npz", help="arrays named as the model's inputs, examples first")
-    parser.add_argument("--output", metavar="y.npz", help="where to write the outputs; otherwise they are summarised")
+    parser.add_argument("--output", metavar="y.npz", help="the file for the outputs (prints a summary)")
     parser.add_argument("--routing", action="store_true", help="the routers' records too, if the bundle has them")
-    parser.add_argument("--info", action="store_true", help="say what the model takes and gives")
+    parser.add_argument("--info", action="store_true", help="print the model's inputs and outputs")
     add_options(parser, "unchecked", "force")
 
 

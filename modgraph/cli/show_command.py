@@ -12,11 +12,10 @@ from modgraph.passes import PIPELINES, apply_passes, cut_pipeline
 
 
 class UnknownPass(Diagnostic, code="MG150"):
-    """`show --after` stops after a pass of a pipeline: `training`, what is done before a model is trained, or
-    `inference`, what is done before one is exported. A pass without a pipeline is one of `inference`.
-    """
+    """`show --after` stops after a pass of a pipeline: `training` runs before a model is trained, `inference` before
+    one is exported. A pass without a pipeline belongs to `inference`."""
 
-    message = 'there is no pass "{name}"'
+    message = 'unknown pass "{name}"'
     help = "{suggestion}"
 
 
@@ -30,8 +29,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help=ARCHITECTURE,
     )
     add_options(parser, "set")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how it is printed (text)")
-    parser.add_argument("--after", metavar="PASS", help=f"after the passes up to one: {', '.join(_names())}")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="the format (text)")
+    parser.add_argument("--after", metavar="PASS", help=f"print after a pass: {', '.join(_names())}")
 
 
 def run(options: argparse.Namespace) -> int:

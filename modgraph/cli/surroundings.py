@@ -19,10 +19,10 @@ BYTES = re.compile(r"tried to allocate (\d+) bytes")  # in torch's message for t
 
 
 class OutOfMemory(Diagnostic, code="MG130"):
-    """The machine, or the device that was asked for, has less memory than this takes."""
+    """The machine, or the device that the command uses, has less memory than this takes."""
 
-    message = "there is not enough memory{reason}"
-    help = "take smaller batches (-s train.batch=…), a smaller model or less data, or a machine with more memory"
+    message = "out of memory{reason}"
+    help = "lower the batch (-s train.batch=…), use a smaller model or less data, or a machine with more memory"
     reason = ""
 
 
@@ -30,14 +30,14 @@ class SystemRefuses(Diagnostic, code="MG131"):
     """The operating system refuses a file, a folder or a stream: a name is too long, a disk is full."""
 
     message = "the system refuses{what}: {reason}"
-    help = "check its name, its permissions, and the space that is left"
+    help = "check its name, its permissions, and the free space"
 
 
 class NoCurrentFolder(Diagnostic, code="MG132"):
-    """The folder in which the command was started has been deleted, so that no relative path means anything."""
+    """The folder in which the command started was deleted, so no relative path means anything."""
 
-    message = "the current folder is no longer there"
-    help = "go to one that is: cd"
+    message = "the current folder no longer exists"
+    help = "go to one that exists: cd DIR"
 
 
 def message_of(error: Exception) -> Diagnostic | None:
@@ -51,9 +51,7 @@ def message_of(error: Exception) -> Diagnostic | None:
         asked, free = BYTES.search(str(error)), free_memory()
         if asked is None or free is None:
             return OutOfMemory()
-        return OutOfMemory(
-            reason=f": {format_bytes(int(asked[1]))} are needed at once, and {format_bytes(free)} are free"
-        )
+        return OutOfMemory(reason=f": {format_bytes(int(asked[1]))} needed at once, {format_bytes(free)} free")
     if isinstance(error, OSError) and error.errno == errno.ENOMEM:
         return OutOfMemory(reason=f": {explain_error(error)}")
     if isinstance(error, OSError):

@@ -38,19 +38,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "set")
     what = "arrays (.npz), summary (.json), a page (.html), a view (.png .svg .pdf)"
     parser.add_argument("-o", "--output", metavar="FILE", help=what)
-    parser.add_argument("--html", metavar="FILE", help="a page with the graph and all that was traced, as -o x.html")
+    parser.add_argument("--html", metavar="FILE", help="a page with the graph and the whole trace, as -o x.html")
     what = "modules over the image (places, the default), by class and group of the data, over the training; "
     what += "entropies of controllers over the training, paths from route to route, "
-    what += "what each task has active at each step, what was added to the model"
+    what += "active modules by task and step, modules added in training"
     parser.add_argument("--view", choices=VIEWS, help=what)
-    parser.add_argument("--recipe", metavar="FILE", help="of a bundle: trace it on the data of this recipe")
-    what = "of a bundle: trace it on arrays named as its inputs and targets"
+    parser.add_argument("--recipe", metavar="FILE", help="for a bundle: the recipe with its data")
+    what = "for a bundle: arrays named as its inputs and targets"
     parser.add_argument("--input", metavar="x.npz", help=what)
-    parser.add_argument("--split", metavar="NAME", help="which data (the first split that was not learnt from)")
+    parser.add_argument("--split", metavar="NAME", help="which data (the first split outside training)")
     parser.add_argument("--route", metavar="NAME", help="only this route")
-    what = f"examples in a file of arrays or places (4); statistics are over {LEAST_MEASURED}, or N if that is more"
+    what = f"examples in a file of arrays or places (4); statistics use at least {LEAST_MEASURED}"
     parser.add_argument("--examples", type=_count, default=EXAMPLES, metavar="N", help=what)
-    what = "how many steps of a time axis to print, from the first (12)"
+    what = "steps of a time axis to print, from the first (12)"
     parser.add_argument("--steps", type=_count, metavar="N", help=what)
     parser.add_argument("--json", action="store_true", help="the summary as one JSON object on stdout")
     add_options(parser, "force")
@@ -58,7 +58,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def _count(text: str) -> int:
     if not is_count(text):
-        raise argparse.ArgumentTypeError(f"a whole number from 1, not {text}")
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1, not {text}")
     return int(text)
 
 
@@ -148,7 +148,7 @@ def _trace_run(options: argparse.Namespace, examples: int) -> tuple[Trace, RunDi
     for option, value in (("--recipe", options.recipe), ("--input", options.input)):
         if value is not None:
             instead = "other data of its kind: -s data.test=FILE"
-            raise ModgraphError([NotForThisTrace(option=option, what="a run, which has its data", instead=instead)])
+            raise ModgraphError([NotForThisTrace(option=option, what="a run, which has its own data", instead=instead)])
     run = load_run(options.path, **select_data_overrides(read_overrides(options.set)))
     refuse_foreign(run.directory.trace, force=options.force, keys=SUMMARY_KEYS)
     with threads(run.recipe.train.threads):
@@ -168,7 +168,7 @@ def _trace_bundle(options: argparse.Namespace, examples: int) -> tuple[Trace, Ru
     else:
         for option, value in (("--recipe", options.recipe), ("-s", options.set)):
             if value:
-                instead = "--input holds all that is traced"
+                instead = "--input has all data of the trace"
                 raise ModgraphError([NotForThisTrace(option=option, what="data from a file", instead=instead)])
         splits = traceable.splits_of_file(options.input)
     return trace_bundle(traceable, splits, options.split, options.route, examples), None

@@ -13,10 +13,10 @@ from modgraph.diagnostics import Diagnostic, ModgraphError
 
 
 class SpecOrResume(Diagnostic, code="MG114"):
-    """`train` begins a run from a spec, or goes on with one."""
+    """`train` starts a run from a spec, or resumes one."""
 
     message = "{problem}"
-    help = "begin: modgraph train SPEC [--out DIR], or go on: modgraph train --resume DIR"
+    help = "start one, modgraph train SPEC [--out DIR], or resume one: modgraph train --resume DIR"
 
 
 USAGE = (
@@ -31,16 +31,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "set")
     parser.add_argument("--recipe", metavar="FILE", help="the recipe (the YAML file next to the spec)")
     parser.add_argument("--out", metavar="DIR", help="folder for the run (runs/SPEC)")
-    parser.add_argument("--resume", metavar="DIR", help="go on with a run; it keeps its spec and recipe")
+    parser.add_argument("--resume", metavar="DIR", help="resume a run with its spec and recipe")
 
 
 def run(options: argparse.Namespace) -> int:
     with imports_frozen():
         values = read_overrides(options.set)
     if options.resume is None and options.spec is None:
-        raise ModgraphError([SpecOrResume(problem="there is no spec to train")])
+        raise ModgraphError([SpecOrResume(problem="train needs a spec")])
     if options.resume is not None and (values or options.recipe or options.out):
-        problem = "a resumed run keeps its recipe: -s, --recipe and --out do not go with --resume"
+        problem = "--resume keeps the run's recipe: leave out -s, --recipe and --out"
         raise ModgraphError([SpecOrResume(problem=problem)])
     with imports_frozen():
         from modgraph.training.run import finish, print_metrics, resume_run, start_run
@@ -70,6 +70,6 @@ def _describe_interrupt(folder: Path) -> str:
     except ModgraphError:
         is_begun, kept = False, None
     if not is_begun:
-        return "interrupted before the run began: nothing is kept"
+        return "interrupted before the first step: nothing is kept"
     what = "no step is kept yet" if kept is None else f"the run is kept up to step {kept.step} (epoch {kept.epoch})"
     return f"interrupted: {what}; go on: modgraph train --resume {shlex.quote(str(folder))}"

@@ -66,7 +66,7 @@ class Conll(DataSet, name="conll"):
         paths = [each for each in (self.train, self.validation, self.test) if each is not None]
         kinds = {is_universal(each) for each in paths}
         if len(kinds) > 1:
-            return "has files in CoNLL-U and others"
+            return "mixes CoNLL-U and other files"
         wrong = (explain_unknown_column(column, kinds == {True}) for column in self._columns().values())
         return next((f"has a target that {each}" for each in wrong if each is not None), None)
 
@@ -114,7 +114,7 @@ class Conll(DataSet, name="conll"):
         parts = cut_off(self, whole, lambda path: read_tokens(path, wanted, self.word))
         for split in (TRAIN, "test"):
             if not len(parts[split]):
-                reason = f"its {len(whole)} sentences are too few: {split} would have none"
+                reason = f"{len(whole)} sentences are too few: {split} would have none"
                 raise bad_file(self.train, reason, "name files for the others: data.test")
         return {split: each for split, each in parts.items() if len(each)}
 
@@ -130,7 +130,7 @@ class Conll(DataSet, name="conll"):
             kept = Tagging.read(self.tagging)
             for name in (*(each for each in graph.input_types if each in inputs), *graph.target_types):
                 if name not in kept.words and name not in kept.classes:
-                    raise bad_file(self.tagging, f'it knows nothing of "{name}"')
+                    raise bad_file(self.tagging, f'it has no "{name}"')
             return kept
         texts, classes = self._texts(train), {}
         words = {name: Vocabulary.most_frequent(texts[name], graph.input_types[name].size or 1) for name in inputs}
@@ -162,8 +162,8 @@ class Conll(DataSet, name="conll"):
             found[target] = np.fromiter((number.get(label, rest) for label in labels), np.int64, len(labels))
             if self.without == "class" and (found[target] == MISSING).any():
                 at = int((found[target] == MISSING).argmax())
-                where = f'of line {tokens.lines[at]} is no class of "{target}" in the training sentences'
-                way_out = "leave such labels out: data.without: missing, and train.labels: {TARGET: {missing: true}}"
+                where = f'of line {tokens.lines[at]} is not a class of "{target}" in the training sentences'
+                way_out = "skip such labels: data.without: missing, and train.labels: {TARGET: {missing: true}}"
                 raise does_not_fit(f'"{labels[at]}" {where}', way_out.replace("TARGET", target))
         counts = -(-tokens.lengths // self.longest)
         lengths = np.full(int(counts.sum()), self.longest)

@@ -85,7 +85,7 @@ def read_tokens(path: str, columns: Sequence[str], word: int = 1) -> Tokens:
             rows.append(cells)
             lines.append(number)
     if not rows:
-        raise _bad(path, "it holds no sentences")
+        raise _bad(path, "it has no sentences")
     lengths = np.diff([*boundaries, len(rows)])
     labels = {column: _labels(path, rows, lines, column, universal) for column in columns}
     words = [cells[1 if universal else word - 1] for cells in rows]
@@ -99,7 +99,7 @@ def _cells(line: str, universal: bool, place: int, most: int) -> list[str] | str
     if line.startswith("#") if universal else cells[0] == DOCUMENT:
         return None
     if not universal:
-        return cells if len(cells) >= most else f"has {len(cells)} columns, and column {most} is asked for"
+        return cells if len(cells) >= most else f"has {len(cells)} columns, but the recipe names column {most}"
     if len(cells) != most:
         return f"has {len(cells)} columns between tabs, not {most}"
     if NO_TOKEN.fullmatch(cells[0]):
@@ -127,5 +127,5 @@ def _pairs(cell: str) -> Mapping[str, str] | None:
 
 
 def _bad(path: str, reason: str) -> ModgraphError:
-    way_out = "it is CoNLL-U if it is called .conllu, and else has a word a line, columns between blanks, and an empty "
+    way_out = "name CoNLL-U files .conllu; others have a word a line, columns between blanks, and an empty "
     return bad_file(path, reason, f"{way_out}line after each sentence")

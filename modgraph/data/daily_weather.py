@@ -56,7 +56,7 @@ class DailyWeather(DataSet, name="daily_weather"):
     file: str | None = setting(None, path=True, doc="a CSV file of days; Seattle, 2012 to 2015, if not given")
     window: int = setting(28, min=1, max=10_000, doc="days in an example")
     stride: int = setting(7, min=1, max=10_000, doc="days between the starts of training windows")
-    ahead: int = setting(1, min=1, max=10_000, doc="how many days later the targets are")
+    ahead: int = setting(1, min=1, max=10_000, doc="days from the input to the targets")
     validation_from: str | None = setting(
         "2014-01-01", doc="first day of validation, which ends the training days; or null"
     )
@@ -78,10 +78,10 @@ class DailyWeather(DataSet, name="daily_weather"):
         cuts = [self.test_from] if self.validation_from is None else [self.validation_from, self.test_from]
         for each in cuts:
             if parse_day(each) is None:
-                return f"has {each!r}, which is no date, as 2014-01-31"
+                return f"must be dates such as 2014-01-31, not {each!r}"
         if not self.features:
             return "has no features"
-        return None if cuts == sorted(set(cuts)) else "has a validation_from that is not before test_from"
+        return None if cuts == sorted(set(cuts)) else "must have validation_from before test_from"
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         weather = read_weather(self._path())
@@ -117,7 +117,7 @@ class DailyWeather(DataSet, name="daily_weather"):
         for split, part in found.items():
             if part.start < 0 or not 0 < part.stop <= len(weather) or len(part) <= self.ahead:
                 last = weather.first + timedelta(days=len(weather) - 1)
-                reason = f"{split} would have too few days; the file has {weather.first} to {last}"
+                reason = f"{split} has too few days; the file has {weather.first} to {last}"
                 raise does_not_fit(reason, "set data.validation_from and data.test_from")
         return found
 
@@ -135,7 +135,7 @@ class DailyWeather(DataSet, name="daily_weather"):
             series = found[target] = (self.targets or {}).get(target, target)
             if series not in (*NUMBERS, *CLASSES):
                 way_out = f"name one: -s data.targets.{target}=SERIES; they are {', '.join((*NUMBERS, *CLASSES))}"
-                raise does_not_fit(f'there is no series "{series}" for the target "{target}"', way_out)
+                raise does_not_fit(f'unknown series "{series}" for the target "{target}"', way_out)
             other_axes, classes = type_.shape[type_.shape[:1] == (days,) :], CLASSES.get(series, ())
             if classes:
                 fits = type_.dtype == "class" and type_.size == len(classes) and not other_axes

@@ -243,9 +243,9 @@ def _way_out(name: str, array: NDArray[Any], graph: Graph, type_: TensorType) ->
     absent = np.isnan(array) if array.dtype.kind == "f" else array < 0 if array.dtype.kind == "i" else np.zeros(1)
     if absent.any():
         if name in {each.target for each in comparisons(graph) if each.may_miss} - with_missing_labels(graph):
-            return f"where labels are missing, say that they may be: train.labels: {{{name}: {{missing: true}}}}"
+            return f"if labels may be missing, say so: train.labels: {{{name}: {{missing: true}}}}"
         if ends := [name_length(graph, axis) for axis in type_.padded]:
-            return f"if that is behind the end of an example, give its length: the array {' and the array '.join(ends)}"
+            return f"if it is padding, give the length of each example: the array {' and the array '.join(ends)}"
     return DataDoesNotFit.way_out
 
 
@@ -262,7 +262,7 @@ def _wrong_shape(array: NDArray[Any], type_: TensorType, name: str, lengths: Len
             return f'has {length} {axis}, but "{other}" has {expected}'
     if len(array) == 0:
         return "has no examples"
-    return f"has the shape {array.shape}, and so no values" if array.size == 0 else None
+    return f"has the shape {array.shape} without values" if array.size == 0 else None
 
 
 def _wrong_values(array: NDArray[Any], type_: TensorType, ignored: int | None, missing: bool) -> str | None:
@@ -276,14 +276,14 @@ def _wrong_values(array: NDArray[Any], type_: TensorType, ignored: int | None, m
         numbers = _cast(array, type_)
         wrong = np.argwhere(np.isinf(numbers) if missing else ~np.isfinite(numbers))
         place = ", ".join(map(str, wrong[0])) if len(wrong) else ""
-        what = "holds values that are infinite, not a number or too large for float32"
+        what = "has values that are infinite, NaN or too large for float32"
         return f"{what}, first at [{place}]" if len(wrong) else None
     if array.dtype.kind not in "iu":
         return f"holds {array.dtype}, not whole numbers"
     array = array[array >= 0] if missing else array
     array = array if ignored is None else array[array != ignored]
     if not array.size:
-        return None if missing else f"holds nothing but {ignored}, which is ignored"
+        return None if missing else f"has only {ignored}, which is ignored"
     least, most = array.min(), array.max()
     if type_.size is None or (least >= 0 and (type_.of or most < type_.size)):
         return None

@@ -16,7 +16,7 @@ class DataDoesNotFit(Diagnostic, code="MG511"):
     """The arrays of a data set do not fit the inputs and targets of the spec."""
 
     message = "the data does not fit the spec: {reason}"
-    way_out = "arrays are named after the spec's inputs and targets and have their types, examples first"
+    way_out = "name arrays as the spec's inputs and targets, with their types, examples first"
 
 
 def bad_file(path: str, reason: str, way_out: str = BadDataFile.way_out) -> ModgraphError:
@@ -30,29 +30,26 @@ def does_not_fit(reason: str, way_out: str = DataDoesNotFit.way_out) -> Modgraph
 
 
 class DataNotGiven(Diagnostic, code="MG522"):
-    """The data of a run were given in Python. The run keeps their fingerprints, not the data."""
+    """A run keeps the fingerprints of data from Python, but not the data."""
 
-    message = "the data were given in Python, and a run does not keep them"
-    help = "give them again, by split: run.evaluate(dict(test=dataset)), run.resume(dict(train=dataset, test=dataset))"
+    message = "the run does not keep its data, which came from Python"
+    help = "pass them again, by split: run.evaluate(dict(test=dataset)), run.resume(dict(train=dataset, test=dataset))"
 
 
 class UnknownArray(Diagnostic, code="MG521"):
-    """A file has an array that is neither an input nor a target of the spec, and lacks one that is. If its name is
-    misspelt, the model would train without it: without the lengths of examples it would learn from padding."""
+    """A file has an array that is no input and no target of the spec, and lacks one that is. With a misspelt name the
+    model would train without the array: without the lengths of examples it would learn from padding."""
 
-    message = '"{path}" has an array "{name}", and the spec has no input or target of that name'
+    message = 'unknown array "{name}" in "{path}"'
     help = "{suggestion}"
 
 
 class LabelsBeyond(Diagnostic, code="MG258"):
-    """Labels of a target whose classes are a named axis may lie beyond those of the model, since a continual training
-    adds classes. Any other training or measurement needs a model with all of them."""
+    """A named axis of classes may have fewer classes than the labels, since a continual training adds classes. Any
+    other training or measurement needs a model with all of them."""
 
-    message = 'array "{target}" holds the class {label}, and the model has {classes}'
-    help = (
-        "give the spec as many classes as are learnt at once, of several tasks those of the first; tasks follow each "
-        "other with -s train.algorithm.name=continual"
-    )
+    message = '"{target}" contains class {label}, but the model has {classes} classes'
+    help = "give the spec all classes of one task, and train tasks in sequence: -s train.algorithm.name=continual"
 
 
 class BadImageFolder(Diagnostic, code="MG519"):
@@ -60,62 +57,62 @@ class BadImageFolder(Diagnostic, code="MG519"):
     (`image_folders`), or root/class/image (`class_folders`)."""
 
     message = '"{path}" does not have the layout {layout}: {reason}'
-    way_out = "name the folder that holds the domains as root"
+    way_out = "set root to the folder that contains the domains"
     layout = "root/domain/class/image"
 
 
 class VocabularyDoesNotFit(Diagnostic, code="MG520"):
-    """A text or a vocabulary has another number of words than the spec's `words` and `next` declare."""
+    """A text or a vocabulary has another number of words than the spec's `words` and `next`."""
 
-    message = "{source} gives {words} words, <unk> included, and the spec knows {size}"
-    help = "give the model that many: its words are token[time, {words}], its next class[time, {words}]"
+    message = "{source} has {words} words, <unk> included, but the spec has {size}"
+    help = "give the model that many: words as token[time, {words}], next as class[time, {words}]"
 
 
 class UnknownClass(Diagnostic, code="MG613"):
     """A sequence of tasks names a class, by name or number, that its data set does not have."""
 
-    message = "{key}: there is no class {name} in the data"
+    message = "unknown class {name} in {key}"
     help = "{suggestion}"
 
 
 class ClassTwice(Diagnostic, code="MG614"):
-    """A class occurs twice in a sequence of tasks with the same shift. Its two labels would have one meaning."""
+    """A class occurs twice in a sequence of tasks with the same shift, so two labels would mean the same."""
 
-    message = '{key}: class {name} is taken already by task "{task}", with the same shift'
-    help = "take it out of one of the two, or give one another shift: shift: inverted"
+    message = '{key}: task "{task}" already has class {name} with the same shift'
+    help = "remove it from one of the two, or give one another shift: shift: inverted"
 
 
 class NoExamples(Diagnostic, code="MG615"):
     """A task of a sequence has no examples in a split, or one of its classes has none for training."""
 
     message = "{key}: {split} has no examples of {what}"
-    help = "choose other classes, or let data.of have more examples: a larger limit, say"
+    help = "choose other classes, or give data.of more examples, for example by a larger limit"
 
 
 class CannotShift(Diagnostic, code="MG616"):
-    """A task of a sequence shifts its images, but the input is no image, or its numbers are not in the scale of its
-    data set (from 0 for black to 1 for white, where it has none)."""
+    """A task of a sequence shifts its images, but the input is no image, or is not in the scale of its data set
+    (without one: 0 for black to 1 for white)."""
 
-    message = '{key} moves images, and "{input}" {reason}'
-    help = "leave out the shift, or name the input that holds the images: -s data.input=NAME"
+    message = '{key} shifts images, but "{input}" {reason}'
+    help = "remove the shift, or name the input with the images: -s data.input=NAME"
 
 
 class DataChanged(Diagnostic, code="MG620"):
-    """The data of a run differ from those that it began with.
+    """The data of a run differ from those at its start.
 
     A run keeps in data.json the number of examples of each split and a digest of their values, or for images of their
     files' names and contents; paths do not matter. It resumes, and is measured, with the same data only. Computed
-    numbers, such as those of rotated digits, are not compared, since their last bits differ between machines; their
-    labels and groups are.
+    numbers, such as rotated digits, are not compared, since their last bits differ between machines; their labels and
+    groups are.
     """
 
-    message = 'the data of "{path}" have changed since it began: {split} {change}'
+    message = 'the data of "{path}" have changed since the run began: {split} {change}'
 
 
 class UnknownGrouping(Diagnostic, code="MG517"):
-    """A recipe groups the training data by a grouping that does not exist."""
+    """A recipe groups the training data by a grouping that the data do not have."""
 
-    message = 'train.by: the data has no grouping "{name}"'
+    message = 'unknown grouping "{name}" in train.by'
     help = "{suggestion}"
 
 
@@ -125,6 +122,5 @@ class NothingToBucket(Diagnostic, code="MG544"):
 
     message = "train.bucket: the data have no lengths of examples"
     help = (
-        "leave train.bucket out, or give an input an axis of any length, float[time, 8], and the data its lengths, as "
-        "the array time_length"
+        "remove train.bucket, or give an input an axis of any length, float[time, 8], and the data an array time_length"
     )

@@ -56,7 +56,7 @@ class FashionMnist(DataSet, name="fashion_mnist"):
         for each in (path, path.with_name(f"{name}.gz")):
             if exists(each):
                 return str(each)
-        raise bad_file(str(path), "there is no such file, nor its .gz", WAY_OUT)
+        raise bad_file(str(path), "no such file, nor its .gz", WAY_OUT)
 
 
 def read_idx(path: str, axes: int) -> NDArray[Any]:
@@ -84,17 +84,17 @@ def _read(file: IO[bytes] | gzip.GzipFile, axes: int, most: int) -> NDArray[Any]
 
     start = file.read(4)
     if len(start) < 4 or start[:3] != b"\0\0\x08":
-        raise ValueError("it is not an IDX file of bytes")
+        raise ValueError("it is no IDX file of bytes")
     if start[3] != axes:
         raise ValueError(f"it has {start[3]} axes, not {axes}")
     header = 4 + 4 * axes
     sizes = struct.unpack(f">{axes}I", file.read(4 * axes))
     count = math.prod(sizes)
     if header + count > most:
-        raise ValueError(f"it has no more than {most:,} bytes where its header means {header + count:,}")
+        raise ValueError(f"it has at most {most:,} bytes, but its header needs {header + count:,}")
     refuse_beyond_memory(count)
     content = file.read(count + 1)  # one byte more: at its end gzip compares its checksum
     if len(content) != count:
         found = "fewer" if len(content) < count else "more"
-        raise ValueError(f"it has {found} bytes than the {header + count:,} that its header means")
+        raise ValueError(f"it has {found} bytes than the {header + count:,} of its header")
     return np.frombuffer(content, np.uint8).reshape(sizes)

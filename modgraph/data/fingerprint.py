@@ -52,7 +52,7 @@ def suggest_way_out(data: DataSet) -> str:
     if not keys:
         return "install the packages that it was trained with: its data come from them"
     key = next((each for each in keys if each.rpartition(".")[2] == "test"), keys[0])
-    return f"put them back; eval and trace measure on others too: -s data.{key}=…"
+    return f"restore them, or measure on others: eval or trace with -s data.{key}=…"
 
 
 def as_json(data: DataSet, splits: Mapping[str, Arrays]) -> bytes:
@@ -66,7 +66,9 @@ def from_json(record: Any) -> dict[str, Fingerprint]:
     if not isinstance(record, dict):
         raise ValueError("data.json is damaged")
     if (found := record.get("format")) != FORMAT:
-        raise ValueError(f"data.json has format {found!r}; this modgraph reads format {FORMAT}: train the model anew")
+        raise ValueError(
+            f"data.json has format {found!r}, but this modgraph reads format {FORMAT}: train the model again"
+        )
     try:
         found = {split: Fingerprint(**each) for split, each in record["splits"].items()}
     except (AttributeError, KeyError, TypeError) as error:

@@ -24,7 +24,7 @@ SUFFIXES = (".jpg", ".jpeg", ".png")
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet's channels
 Layout = tuple[str, str]  # the layout of folders, and the help for another one
 Files = dict[str, list[Path]]  # images by class
-CLASSES: Layout = "folder/class/image", "name the folder that holds a folder for each class"
+CLASSES: Layout = "folder/class/image", "name the folder that contains a folder for each class"
 DOMAINS: Layout = BadImageFolder.layout, BadImageFolder.way_out
 
 
@@ -52,7 +52,7 @@ class ImagesInFolders(DataSet):
         shape, domains, made = find_shape_of_images(graph, channels=3), self._domains(), {}
         classes, target = len(next(iter(domains.values()))), graph.target_types.get("label")
         if target is not None and target.size not in (None, classes) and not target.of:
-            reason = f'there are {classes} folders of classes, and the target "label" has {target.size} classes'
+            reason = f'{classes} folders of classes do not fit the target "label" with {target.size} classes'
             raise does_not_fit(reason, f"if it is a parameter of the spec: -s classes={classes}")
         for split, part in self._parts(domains).items():
             rows = [
@@ -91,9 +91,9 @@ class ImageFolders(ImagesInFolders, name="image_folders"):
         unknown = sorted(excluded - domains.keys())
         if unknown:
             way_out = did_you_mean(unknown[0], domains, "its domains are: {known}")
-            raise _fault(DOMAINS, Path(self.root), f'there is no domain "{unknown[0]}" to hold out', way_out)
+            raise _fault(DOMAINS, Path(self.root), f'unknown domain "{unknown[0]}"', way_out)
         if len(excluded) == len(domains):
-            raise _fault(DOMAINS, Path(self.root), "every domain is held out", "leave one to learn from")
+            raise _fault(DOMAINS, Path(self.root), "every domain is held out", "keep one for training")
         learnt = {name: files for name, files in domains.items() if name not in excluded}
         tested = {HELD_OUT: {name: domains[name] for name in sorted(excluded)}} if excluded else {}
         return {TRAIN: learnt, **tested}
@@ -125,13 +125,13 @@ class ClassFolders(ImagesInFolders, name="class_folders"):
             for name in sorted(tested.keys() ^ files.keys())[:1]:
                 lacking = self.test if name in files else self.train
                 reason = f'it has no class "{name}", but the other folder has'
-                raise _fault(CLASSES, Path(lacking), reason, "add it, or take it out")
+                raise _fault(CLASSES, Path(lacking), reason, "add it, or remove it from the other")
             return {TRAIN: domains, "test": {"": tested}}
         learnt = dict[str, list[Path]]()
         for at, (name, paths) in enumerate(files.items()):
             kept = max(1, round(self.test_fraction * len(paths)))
             if kept >= len(paths):
-                reason = "it has too few images to keep some for the test"
+                reason = "it has too few images for a test split"
                 raise _fault(CLASSES, Path(self.train) / name, reason)
             order = np.random.default_rng((self.seed, at)).permutation(len(paths))
             tested[name] = [paths[index] for index in sorted(order[:kept])]
@@ -157,8 +157,8 @@ def _files_in(folder: Path, layout: Layout) -> Files:
     for kind in _folders_in(folder, "class", layout):
         files[kind.name] = [each for each in _entries(kind, layout) if each.suffix.lower() in SUFFIXES]
         if not files[kind.name]:
-            reason = f"there is no image in it ({', '.join(SUFFIXES)})"
-            raise _fault(layout, kind, reason, "add images or take the class out")
+            reason = f"it has no image ({', '.join(SUFFIXES)})"
+            raise _fault(layout, kind, reason, "add images or remove the class")
     return files
 
 
@@ -183,7 +183,7 @@ def _folders_in(path: Path, what: str, layout: Layout) -> list[Path]:
     if faults:
         raise ModgraphError(faults)
     if not found:
-        raise _fault(layout, path, f"there is no folder in it, one for each {what}")
+        raise _fault(layout, path, f"it has no folder for each {what}")
     return found
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FORMATS = ("JPEG", "PNG")  # Pillow reads others by starting programs
 PIXELS = 2**26  # of an image, 268 MB in colour
 MOST_UNPACKED = 8 * 1032  # the largest ratio of one-bit pixels to bytes of PNG; that of JPEG is lower
-WAY_OUT = "repair the image or take it out of its folder"
+WAY_OUT = "repair the image or remove it"
 
 
 def find_shape_of_images(graph: Graph, channels: int | None) -> tuple[int, int, int]:
@@ -38,7 +38,7 @@ def find_shape_of_images(graph: Graph, channels: int | None) -> tuple[int, int, 
             case (int(found), int(height), int(width)) if found == channels:
                 return found, height, width
     given = "no such input" if type_ is None else str(type_)
-    reason = f'the input "image" is to be float[{channels}, height, width]; the spec has {given}'
+    reason = f'the input "image" must be float[{channels}, height, width], not {given}'
     raise does_not_fit(reason, f"declare: input image: float[{channels}, HEIGHT, WIDTH]")
 
 
@@ -133,7 +133,7 @@ def read_image(path: str, height: int, width: int) -> NDArray[np.float32]:
                 most = min(PIXELS, MOST_UNPACKED * os.fstat(file.fileno()).st_size)
                 if image.width * image.height > most:
                     pixels = f"{image.width:,} × {image.height:,} pixels"
-                    raise ValueError(f"its header means {pixels}; a file of this size may have {most:,}")
+                    raise ValueError(f"its header has {pixels}; a file of this size may have {most:,}")
                 image.load()
                 if image.mode == "P" and image.palette is None:
                     raise ValueError("it has no palette for its colours")

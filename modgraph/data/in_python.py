@@ -31,7 +31,7 @@ class InPython(DataSet, name="python"):
     def from_splits(cls, sets: Mapping[str, Any]) -> InPython:
         """Wrap data sets by split. Raises `TypeError` for anything else."""
         if not isinstance(sets, Mapping):
-            raise TypeError(f'data takes data sets by split, data={{"train": …}}, not {type(sets).__name__}')
+            raise TypeError(f'data must be data sets by split, data={{"train": …}}, not {type(sets).__name__}')
         found = cls()
         vars(found).update(sets=dict(sets), _read={})
         return found
@@ -51,7 +51,7 @@ def refuse_without_training(sets: Mapping[str, Any]) -> None:
     """Raises `ModgraphError` unless there is a `train` split."""
     if TRAIN not in sets:
         known = ", ".join(map(str, sets)) or "none"
-        raise does_not_fit(f'data has no "{TRAIN}"; it has: {known}', 'name the data to learn from: data={"train": …}')
+        raise does_not_fit(f'data must have "{TRAIN}", not only {known}', 'add the training data: data={"train": …}')
 
 
 def _arrays_of(examples: Any, types: Types, graph: Graph, split: str) -> dict[str, NDArray[Any]]:

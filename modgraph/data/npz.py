@@ -54,7 +54,7 @@ def refuse_unknown(path: str, known: set[str]) -> None:
     left = sorted(known - {*found})
     unknown = [name for name in found if name not in known]
     if left and unknown:  # where nothing is missing, nothing is misspelt: specs share files
-        otherwise = "leave it out of the file: arrays are named after the spec's inputs and targets"
+        otherwise = "remove it: name arrays as the spec's inputs and targets"
         suggestions = {name: did_you_mean(name, left, otherwise) for name in unknown}
         raise ModgraphError(UnknownArray(path=path, name=name, suggestion=each) for name, each in suggestions.items())
 

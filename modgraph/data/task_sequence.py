@@ -70,12 +70,12 @@ class TaskSequence(DataSet, name="task_sequence"):
 
     def contradiction(self) -> str | None:
         if isinstance(self.of, TaskSequence):
-            return "is a sequence of a sequence of tasks"
+            return "must not be a sequence of tasks of its own"
         if self.tasks is not None and self.classes_per_task is not None:
-            return "has both tasks and classes_per_task"
+            return "must have tasks or classes_per_task, not both"
         if self.tasks is not None and self.classes:
-            return "has both tasks and classes, which go with classes_per_task"
-        return None if self.tasks or self.classes_per_task else "has neither tasks nor classes_per_task"
+            return "must not have classes with tasks: they go with classes_per_task"
+        return None if self.tasks or self.classes_per_task else "needs tasks or classes_per_task"
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         import numpy as np
@@ -84,7 +84,7 @@ class TaskSequence(DataSet, name="task_sequence"):
         if type_ is None or type_.dtype != "class" or type_.shape:
             given = type_ or "no such target"
             way_out = f"declare: target {self.target}: class[COUNT], or name another target: -s data.target=NAME"
-            reason = f'the target "{self.target}" is to be one class for each example; the spec has {given}'
+            reason = f'the target "{self.target}" must be one class for each example, not {given}'
             raise does_not_fit(reason, way_out)
         found = self.of.splits(_drop_class_counts(graph))
         names = self.of.description().get("classes", {}).get(self.target, ())
@@ -178,7 +178,7 @@ class TaskSequence(DataSet, name="task_sequence"):
 
         values = arrays.values.get(self.input)
         images = arrays.on_disk.get(self.input) if values is None else values
-        reason, shape = "is nothing that the data have", () if images is None else images.shape[values is not None :]
+        reason, shape = "is not in the data", () if images is None else images.shape[values is not None :]
         if images is not None and len(shape) != 3:
             reason = f"has the shape {list(shape)}, not [channels, height, width]"
         elif images is not None:
@@ -186,7 +186,7 @@ class TaskSequence(DataSet, name="task_sequence"):
             least, most = float(light.min()), float(light.max())
             if least >= -ROUNDING and most <= 1 + ROUNDING:
                 return images
-            reason = f"holds {least:.3g} to {most:.3g}, where 0 is black and 1 is white"
+            reason = f"has {least:.3g} to {most:.3g}, not 0 for black to 1 for white"
         raise ModgraphError([CannotShift(key=f"data.tasks.{task}.shift", input=self.input, reason=reason)])
 
 

@@ -30,7 +30,7 @@ def words_of_file(path: str) -> Words:
     lines = read_text(path).replace("\r\n", "\n").removesuffix("\n").split("\n")
     words = tuple(word for line in lines for word in (*line.split(), END))
     if len(words) == len(lines):
-        raise bad_file(path, "it holds no words")
+        raise bad_file(path, "it has no words")
     return words
 
 
@@ -102,8 +102,8 @@ class Text(DataSet, name="text"):
         texts = cut_off(self, whole, words_of_file)
         for name, words in texts.items():
             if len(words) < 2 and (words or name != VALIDATION):
-                reason = f"its {len(whole)} words are too few: {name} would have {len(words)}"
-                way_out = "take a longer text, or set data.validation_fraction and data.test_fraction"
+                reason = f"{len(whole)} words are too few: {name} would have {len(words)}"
+                way_out = "use a longer text, or set data.validation_fraction and data.test_fraction"
                 raise bad_file(str(self.train), reason, way_out)
         return {name: words for name, words in texts.items() if words}
 
@@ -111,7 +111,7 @@ class Text(DataSet, name="text"):
         size = _size_of(graph.input_types.get("words"), "words", "token")
         following = _size_of(graph.target_types.get("next"), "next", "class")
         if size != following:
-            raise does_not_fit(f'"words" knows {size} words and "next" {following}', "give both the same number")
+            raise does_not_fit(f'"words" has {size} words and "next" {following}', "give both the same number")
         if self.vocabulary is not None:
             found, source = Vocabulary.read(self.vocabulary), f'"{self.vocabulary}"'
         else:

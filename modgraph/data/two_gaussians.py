@@ -35,7 +35,7 @@ class TwoGaussians(DataSet, name="two_gaussians"):
     def contradiction(self) -> str | None:
         pairs = {"rotated_mean": self.rotated_mean, "scaled_mean": self.scaled_mean, "scales": self.scales}
         wrong = next((name for name, pair in pairs.items() if len(pair) != 2), None)
-        return wrong and f"needs two numbers for {wrong}: points lie in the plane"
+        return wrong and f"needs two numbers for {wrong}, for points in the plane"
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         return check_splits({TRAIN: self._points(self.train, 0), "test": self._points(self.test, 1)}, graph)

@@ -35,7 +35,7 @@ class Vocabulary:
     @classmethod
     def read(cls, path: str) -> Vocabulary:
         """Read a JSON file with a list of words. Raises `ModgraphError`."""
-        way_out = "it is a JSON list of words, <unk> among them, as runs keep it in vocabulary.json"
+        way_out = "write a JSON list of words with <unk>, as runs keep it in vocabulary.json"
         return cls(tuple(read_json(path, _wrong_words, way_out)))
 
     def as_json(self) -> bytes:
@@ -66,7 +66,7 @@ class Tagging:
     @classmethod
     def read(cls, path: str) -> Tagging:
         """Read the file that a run keeps. Raises `ModgraphError`."""
-        way_out = "it has words by input and classes by target, lists of text, as runs keep it in tagging.json"
+        way_out = "write words by input and classes by target, as runs keep it in tagging.json"
         record = read_json(path, _wrong_tagging, way_out)
         words = {name: Vocabulary(tuple(each)) for name, each in record["words"].items()}
         return cls(words, {name: tuple(each) for name, each in record["classes"].items()})
@@ -91,7 +91,7 @@ def _wrong_words(words: Any) -> str | None:
 def _wrong_tagging(record: Any) -> str | None:
     words, classes = (record.get(key) for key in ("words", "classes")) if isinstance(record, dict) else (None, None)
     if not isinstance(words, dict) or not isinstance(classes, dict):
-        return "it holds no words and classes"
+        return "it has no words and classes"
     if problem := next(filter(None, map(_wrong_words, words.values())), None):
         return problem
     return None if all(map(_is_list_of_texts, classes.values())) else "the classes of a target are no list of names"

@@ -23,9 +23,9 @@ from modgraph.types import Axis, Misfit, TensorType
 
 
 class UnknownAxis(Diagnostic, code="MG128"):
-    """A length is given for an axis that the model does not have, or whose size is in the spec."""
+    """`--length` names an axis that the model does not have, or whose size is in the spec."""
 
-    message = 'there is no axis "{name}" of any length in this model'
+    message = 'unknown axis of any length "{name}"'
     help = "{suggestion}"
 
 
@@ -33,7 +33,7 @@ class DoesNotFitLength(Diagnostic, code="MG129"):
     """An op of the model does not fit the given length, such as one with a learned vector for each position."""
 
     message = '"{node}" does not fit these lengths: {reason}'
-    way_out = "ask for shorter lengths"
+    way_out = "use shorter lengths"
 
 
 @dataclass(frozen=True)

@@ -183,7 +183,7 @@ def check_name(new: str) -> None:
     if new in set(keywords()):
         raise CannotRename(f'"{new}" is a word of the language')
     if len(found) != 1 or report.errors or not (new.isidentifier() and new.isascii()) or found[0] != new:
-        raise CannotRename(f'"{new}" is no name: letters, digits and _, not a digit first')
+        raise CannotRename(f'"{new}" must be a name: letters, digits and _, not a digit first')
 
 
 def _path_of_import(path: str, statement: ast.Import) -> str:

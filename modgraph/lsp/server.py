@@ -108,7 +108,7 @@ def _occurrence(params: Located) -> tuple[Project, Occurrence]:
     found = project.occurrence_at(analysis.source.name, offset)
     if found is None:
         word = analysis.word_at(offset)
-        raise JsonRpcException(f'"{word}" is not declared in a spec' if word else "there is no name here", REFUSED)
+        raise JsonRpcException(f'"{word}" is not declared in a spec' if word else "no name at this place", REFUSED)
     return project, found
 
 

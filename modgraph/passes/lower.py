@@ -19,7 +19,7 @@ class NoSuchLowering(ValueError):
     def __init__(self, lowering: str, offered: Mapping[tuple[str, ...], Sequence[str]]) -> None:
         self.lowering, self.offered = lowering, offered
         known = "; ".join(f"{list_names(routes)}: {', '.join(names)}" for names, routes in offered.items())
-        super().__init__(f'no route has the lowering "{lowering}"; there are, by route, {known or "none"}')
+        super().__init__(f'no route has the lowering "{lowering}"; lowerings by route: {known or "none"}')
 
 
 @dataclass(frozen=True)

@@ -63,8 +63,8 @@ def text_arrays(texts: Sequence[str], names: Sequence[str], facts: Facts) -> dic
 def _refuse_other_lengths(rows: Sequence[Sequence[int]], port: Port, facts: Facts) -> None:
     for number, row in enumerate(rows, start=1):
         if len(row) != port.shape[0]:
-            reason = f'"{port.name}" needs {port.shape[0]} words, and text {number} has {len(row)}'
-            way_out = "give texts of that length, or let the spec have an axis of any length: token[time, …]"
+            reason = f'"{port.name}" needs {port.shape[0]} words, but text {number} has {len(row)}'
+            way_out = "give texts of that length, or the spec an axis of any length: token[time, …]"
             raise ModgraphError(
                 [DoesNotFitInput(path=f"text {number}", origin=facts.origin, reason=reason, way_out=way_out)]
             )

@@ -47,7 +47,7 @@ def _list_files(paths: Iterable[str]) -> Iterator[str]:
     """Paths of files, with those of the images in folders, by name. Raises `ModgraphError` for what is none."""
     for path in paths:
         if path != STDIN and not exists(path):
-            raise ModgraphError([NotAnInput(path=path, reason="there is no such file", way_out="check the path")])
+            raise ModgraphError([NotAnInput(path=path, reason="no such file", way_out="check the path")])
         if path != STDIN and Path(path).is_dir():
             found = [str(each) for each in sorted(Path(path).rglob("*")) if each.suffix.lower() in IMAGES]
             if not found:
@@ -55,7 +55,7 @@ def _list_files(paths: Iterable[str]) -> Iterator[str]:
             yield from found
             continue
         if _kind_of(path) not in (*IMAGES, ARRAY, ARRAYS, TABLE, TEXT):
-            raise ModgraphError([NotAnInput(path=path, reason="its name says neither image, array, table nor text")])
+            raise ModgraphError([NotAnInput(path=path, reason="its suffix is no image, array, table or text")])
         yield path
 
 
@@ -73,7 +73,7 @@ def _images(paths: Sequence[str], facts: Facts) -> Examples:
     images, negatives = zip(*(prepare_image(path, port, how) for path in paths), strict=True)
     if any(negatives):
         count = f"{sum(negatives)} of {len(paths)}"
-        log.info(f"note: negatives are taken of {count} images, which have a light ground: the model knows dark ones")
+        log.info(f"note: {count} images are inverted: they have a light ground, and the training images a dark one")
     return Examples(paths, {name: np.stack(images)})
 
 

@@ -35,7 +35,7 @@ def read_table(path: str, facts: Facts) -> Examples:
     refuse = partial(_refuse_cell, path, facts, bool(header))
     for number, row in enumerate(rows):
         if len(row) != len(header or rows[0]):
-            refuse(number, f"has {len(row)} cells, and {len(header or rows[0])} are expected")
+            refuse(number, f"must have {len(header or rows[0])} cells, not {len(row)}")
     found: dict[str, Array] = {}
     for name, columns in _columns_of(path, header, len(rows[0]), facts).items():
         cells, port = [[row[at] for at in columns] for row in rows], facts.inputs[name]
@@ -45,7 +45,7 @@ def read_table(path: str, facts: Facts) -> Examples:
         for number, row in enumerate(cells):
             is_fitting, kind = (_is_number, "number") if port.dtype == "float" else (_is_whole, "whole number")
             if wrong := [cell for cell in row if not is_fitting(cell)]:
-                refuse(number, f'has "{wrong[0]}" for "{name}", which is no {kind}')
+                refuse(number, f'must have a {kind} for "{name}", not "{wrong[0]}"')
         numbers = np.array([[*map(float, row)] for row in cells]).reshape(len(rows), *port.shape)
         found[name] = numbers if port.dtype == "float" else numbers.astype(np.int64)
     with reporting_misfits(path, facts):
@@ -70,7 +70,7 @@ def _columns_of(path: str, header: Sequence[str], width: int, facts: Facts) -> d
             raise ModgraphError([DoesNotFitInput(path=path, origin=facts.origin, reason=reason, way_out=way_out)])
     read = {at for columns in found.values() for at in columns}
     if left := [name for at, name in enumerate(header) if at not in read and name not in facts.ignored]:
-        log.info(f"{path}: columns that are no inputs are left out: {', '.join(left)}")
+        log.info(f"{path}: columns without an input are left out: {', '.join(left)}")
     return found
 
 

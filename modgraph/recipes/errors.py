@@ -6,24 +6,24 @@ from modgraph.diagnostics import Diagnostic
 
 
 class NoRecipe(Diagnostic, code="MG501"):
-    """A training needs a recipe: a YAML file beside the spec, of the same name, or one named with `--recipe`."""
+    """A training needs a recipe: a YAML file next to the spec with the same name, or the one that `--recipe` names."""
 
-    message = 'there is no recipe "{path}"'
-    help = "write one next to the spec, or name one with --recipe FILE"
+    message = 'cannot find the recipe "{path}"'
+    help = "write one next to the spec, or name one: --recipe FILE"
 
 
 class BadYaml(Diagnostic, code="MG502"):
-    """A recipe is a YAML mapping with the sections model, start, data and train; a map of weights is one too."""
+    """A recipe is a YAML mapping with the sections model, start, data and train. A map of weights is a mapping too."""
 
-    message = "this YAML cannot be used: {reason}"
+    message = "invalid YAML: {reason}"
     help = "write a mapping of plain values and lists, as the files in specs do"
     reason: str
 
 
 class UnknownKey(Diagnostic, code="MG503"):
-    """A recipe has a key that nothing reads."""
+    """Nothing reads this key of a recipe."""
 
-    message = '{section} has no key "{key}"'
+    message = 'unknown key "{key}" in {section}'
     help = "{suggestion}"
 
 
@@ -42,14 +42,14 @@ class MissingKey(Diagnostic, code="MG505"):
 
 
 class UnknownChoice(Diagnostic, code="MG506"):
-    """A recipe names a data set, optimizer or schedule that does not exist."""
+    """No data set, optimizer or schedule has this name."""
 
-    message = 'there is no {what} called "{name}"'
+    message = 'unknown {what} "{name}"'
     help = "{suggestion}"
 
 
 class DuplicateKey(Diagnostic, code="MG507"):
     """A mapping of a recipe has the same key twice."""
 
-    message = '"{key}" stands here twice'
+    message = '"{key}" occurs twice'
     help = "keep one of them"

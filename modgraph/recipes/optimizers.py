@@ -41,7 +41,7 @@ class SGD(Optimizer, name="sgd"):
         return int(bool(self.momentum)), int(bool(self.weight_decay or self.nesterov))
 
     def contradiction(self) -> str | None:
-        return "has nesterov without momentum" if self.nesterov and not self.momentum else None
+        return "has nesterov, which needs momentum" if self.nesterov and not self.momentum else None
 
 
 class Adam(Optimizer, name="adam"):

@@ -68,7 +68,7 @@ def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | 
             continue
         if key not in fields:
             meant.add(closest(key, fields))
-            suggestion = did_you_mean(key, fields, f"{path} takes: {{known}}")
+            suggestion = did_you_mean(key, fields, "keys are: {known}")
             report.add(errors.UnknownKey(span=tree.keys.get(key), section=path, key=key, suggestion=suggestion))
             continue
         values[key] = _read_field(fields[key], hints[key], item, f"{path}.{key}", report)
@@ -154,7 +154,7 @@ def _make_absolute(value: Any, item: Leaf, key: str, report: Report) -> Any:
     try:
         return str(Path.cwd() / value)
     except OSError:
-        problem = f"is relative, {value!r}, and the current folder is gone"
+        problem = f"is the relative path {value!r}, but the current folder no longer exists"
         return refuse(report, item.span, key, problem, "give an absolute path")
 
 

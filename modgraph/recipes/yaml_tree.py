@@ -98,7 +98,7 @@ class _Reader:
     def branch(self, node: yaml.MappingNode, around: tuple[int, ...]) -> Branch:
         """Read a mapping; `around` identifies the enclosing ones. Raises `_Fault`."""
         if id(node) in around:
-            raise _Fault(node, "it holds itself")
+            raise _Fault(node, "it contains itself")
         self._count(node, around)
         branch = Branch(span=self._span(node), whole=not isinstance(node, Partial))
         for key, value in node.value:
@@ -126,7 +126,7 @@ class _Reader:
             return _read_scalar(node)
         self._count(node, around)
         if id(node) in around or any(isinstance(item, yaml.MappingNode) for item in node.value):
-            raise _Fault(node, "a list holds plain values and lists of them")
+            raise _Fault(node, "a list must contain plain values or lists of them")
         inside = (*around, id(node))
         return tuple(
             _read_scalar(item) if isinstance(item, yaml.ScalarNode) else self._value(item, inside)
@@ -137,7 +137,7 @@ class _Reader:
         """Count a node. Raises `_Fault` for too many nodes or too deep nesting."""
         self.left -= 1 if isinstance(node, yaml.ScalarNode) else 1 + len(node.value)
         if self.left < 0:
-            raise _Fault(node, f"it has more than {NODES:,} keys and values, those of aliases included")
+            raise _Fault(node, f"it has more than {NODES:,} keys and values, aliases included")
         if len(around) > DEPTH:
             raise _Fault(node, "it is nested too deep")
 
@@ -151,9 +151,9 @@ class _Reader:
 
 def _read_key(node: Any) -> str:
     if not isinstance(node, yaml.ScalarNode):
-        raise _Fault(node, "a key is a word")
+        raise _Fault(node, "a key must be a word")
     if node.tag == MERGE:
-        raise _Fault(node, "<< takes over nothing here: write the keys out, or give their mapping an alias")
+        raise _Fault(node, "<< needs the alias of a mapping")
     return str(node.value)
 
 
@@ -250,5 +250,5 @@ def _describe_mistake(error: Exception, source: Source, start: int) -> BadYaml:
         is_open = "'<stream end>'" in reason or reason == "found unexpected end of stream"
         marks = [each for each in (error.problem_mark, error.context_mark) if each is not None]
         at = marks[-1 if is_open or reason == "could not find expected ':'" else 0].index if marks else start
-        reason = "what begins here does not end" if is_open else reason
+        reason = "this has no end" if is_open else reason
     return BadYaml(span=Span(source, min(at, last), min(at, last) + 1), reason=reason)

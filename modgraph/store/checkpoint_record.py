@@ -71,7 +71,7 @@ class CheckpointRecord:
             del facts["format"]
             record = cls(**{**facts, "graph": from_json(facts.get("graph"))})
             if path_of(path.parent, record.step) != path:
-                raise ValueError(f"its record is that of step {record.step}")
+                raise ValueError(f"its record belongs to step {record.step}")
         except READ_ERRORS as error:
             raise ModgraphError([BadCheckpoint(path=str(path), reason=explain_error(error))]) from error
         return record
@@ -83,7 +83,7 @@ class CheckpointRecord:
         try:
             content = read_file(tensors_path(path, self.again))
             if hashlib.sha256(content).hexdigest() != self.sha256:
-                raise ValueError("its tensors are not those that were written")
+                raise ValueError("its tensors have changed")
             return load(content)
         except (*READ_ERRORS, SafetensorError) as error:
             raise ModgraphError([BadCheckpoint(path=str(path), reason=explain_error(error))]) from error
@@ -151,7 +151,7 @@ def newest(
                 record = CheckpointRecord.read(path_of(folder, step))
             found = path_of(folder, record.step)
             if origin is not None and record.origin != origin:
-                reason = "it is of another run, which began with another model"
+                reason = "it belongs to another run with another model"
                 raise ModgraphError([BadCheckpoint(path=str(found), reason=reason)])
             return read(found, record)
         except ModgraphError:

@@ -9,69 +9,67 @@ from modgraph.diagnostics import Diagnostic, ModgraphError
 
 
 class RunExists(Diagnostic, code="MG601"):
-    """A folder that already holds a run is not overwritten."""
+    """A folder with a run is never overwritten."""
 
-    message = '"{path}" holds a run already'
-    help = "go on with it: --resume {path}, or choose another folder with --out"
+    message = '"{path}" already contains a run'
+    help = "resume it, --resume {path}, or choose another folder: --out DIR"
 
 
 class NotARun(Diagnostic, code="MG602"):
-    """A folder is not a run directory, or part of it is missing or damaged."""
+    """A folder is no run directory, or part of it is missing or damaged."""
 
     message = '"{path}" is not a run: {reason}'
-    help = "a run is a folder that modgraph train has written"
+    help = "name a folder that modgraph train wrote"
 
 
 class BadCheckpoint(Diagnostic, code="MG603"):
     """A checkpoint is missing, truncated, edited, or belongs to another model."""
 
-    message = 'checkpoint "{path}" cannot be used: {reason}'
-    help = "delete it to go on from the one before, or train again"
+    message = 'cannot read checkpoint "{path}": {reason}'
+    help = "delete it to resume from the one before, or train again"
 
 
 class RunBusy(Diagnostic, code="MG606"):
     """Another process trains in this folder. Two would overwrite each other's checkpoints."""
 
-    message = 'another training is at work in "{path}"'
-    help = "wait for it or stop it, or choose another folder with --out"
+    message = 'another process trains in "{path}"'
+    help = "wait for it or stop it, or choose another folder: --out DIR"
 
 
 class ForeignFiles(Diagnostic, code="MG608"):
     """A run needs a new or empty folder. modgraph deletes and overwrites only files that it wrote."""
 
-    message = '"{path}" holds files that modgraph did not make: {names}'
-    help = "choose another folder with --out"
+    message = '"{path}" contains files that modgraph did not write: {names}'
+    help = "choose another folder: --out DIR"
 
 
 class RecordLost(Diagnostic, code="MG609"):
-    """A folder with the files of a run but no readable run.json may hold a trained model."""
+    """A folder with the files of a run but no readable run.json may contain a trained model."""
 
-    message = '"{path}" has the files of a run, but its run.json is missing or damaged'
-    help = "put its run.json back to go on with it, or choose another folder with --out"
+    message = '"{path}" contains a run, but its run.json is missing or damaged'
+    help = "restore run.json to resume it, or choose another folder: --out DIR"
 
 
 class NeverBegan(Diagnostic, code="MG610"):
-    """A training was killed while it created its folder, before the first step; or it is creating it now."""
+    """A training ended while it created its folder, before the first step; or it is creating it now."""
 
-    message = 'the run in "{path}" was cut off before it began'
-    help = "begin it again: modgraph train SPEC --out {path}"
+    message = 'the run in "{path}" stopped before its first step'
+    help = "start it again: modgraph train SPEC --out {path}"
 
 
 class RunChanged(Diagnostic, code="MG611"):
-    """A run keeps the spec, the graph and the recipe that it began with. Others would make it another training."""
+    """A run keeps the spec, the graph and the recipe of its start. Others would make it another training."""
 
-    message = 'files of the run "{path}" are missing or not what modgraph wrote: {names}'
-    help = (
-        "put them back as they were; for other settings begin a new run, from these weights with start: {{run: {path}}}"
-    )
+    message = 'files of run "{path}" are missing or changed: {names}'
+    help = "restore them; for other settings start a new run from these weights: start: {{run: {path}}}"
 
 
 class LogsChanged(Diagnostic, code="MG621"):
     """The logs of a run document how its model was trained. Each checkpoint keeps their lengths and digests. Only lines
-    after these may be missing or damaged, where training was killed."""
+    after these may be missing or damaged, if the training was killed."""
 
-    message = 'logs of the run "{path}" have changed since its training wrote them: {names}'
-    help = "put them back as they were, or begin a new run from its weights, with start: {{run: {path}}}"
+    message = 'logs of run "{path}" have changed: {names}'
+    help = "restore them, or start a new run from its weights: start: {{run: {path}}}"
 
 
 TRAIN_ANEW = "train the model anew: modgraph train SPEC"
@@ -80,7 +78,7 @@ TRAIN_ANEW = "train the model anew: modgraph train SPEC"
 class OtherFormat(Diagnostic, code="MG630"):
     """Each kind of stored file has a numbered format. modgraph reads only the one that it writes."""
 
-    message = '"{path}" has format {format}; this modgraph reads format {known}'
+    message = '"{path}" has format {format}, but this modgraph reads format {known}'
     help = "{way_out}, or read it with the modgraph that wrote it"
 
     @classmethod
@@ -93,44 +91,42 @@ class OtherFormat(Diagnostic, code="MG630"):
 class NotABundle(Diagnostic, code="MG632"):
     """A file that ends in .onnx is no bundle, or is damaged."""
 
-    message = 'cannot open the bundle "{path}": {reason}'
-    way_out = "modgraph export RUN -o model.onnx makes one"
+    message = 'cannot read bundle "{path}": {reason}'
+    way_out = "write one: modgraph export RUN -o model.onnx"
 
 
 class NotAGraph(Diagnostic, code="MG618"):
-    """A file that ends in .json holds no graph as `modgraph show --format json` prints it and runs keep it."""
+    """A file that ends in .json contains no graph as `modgraph show --format json` prints it and runs keep it."""
 
-    message = 'cannot open the graph "{path}": {reason}'
-    help = (
-        "modgraph show SPEC --format json prints one; a run's first is RUN/ir.json, later ones are in RUN/checkpoints"
-    )
+    message = 'cannot read graph "{path}": {reason}'
+    help = "write one, modgraph show SPEC --format json, or name a run's: RUN/ir.json"
 
 
 class SetOfStored(Diagnostic, code="MG633"):
-    """Only a spec has parameters to set. A run or a bundle was made with its own."""
+    """Only a spec has parameters to set. A run or a bundle keeps the parameters of its start."""
 
-    message = '"{path}" is a {kind}: nothing can be set in it, such as {name}'
-    help = "leave -s {name}=… out, or name the spec"
+    message = 'cannot set {name} of "{path}": a {kind} keeps its parameters'
+    help = "remove -s {name}=…, or name the spec"
 
 
 class BadTrace(Diagnostic, code="MG835"):
     """A run's trace.json is damaged or no trace. `modgraph trace` writes it again."""
 
-    message = '"{path}" cannot be read as a trace: {reason}'
-    help = "trace the run anew: modgraph trace {run} --force"
+    message = 'cannot read trace "{path}": {reason}'
+    help = "trace the run again: modgraph trace {run} --force"
 
 
 class DamagedGrowth(Diagnostic, code="MG617"):
-    """A line of a run's `growth.jsonl` records edits of its graph, one of `detections.jsonl` a scan of batches of a
-    task, one of `tasks.jsonl` the end of a task. A last line without its end is one that a training is writing."""
+    """Each line of a run's `growth.jsonl` records edits of its graph, of `detections.jsonl` a scan of batches of a
+    task, of `tasks.jsonl` the end of a task. The last line may be incomplete while a training writes it."""
 
     message = 'line {line} of "{path}" is no record of growth'
-    help = "take the run up again, which cuts the file back: modgraph train --resume RUN"
+    help = "resume the run, which cuts the file back: modgraph train --resume RUN"
 
 
 class DamagedMetrics(Diagnostic, code="MG141"):
-    """Each line of a run's `metrics.jsonl` is a JSON object: step, epoch, split, and metrics by name. A last line
-    without its end is one that a training is writing."""
+    """Each line of a run's `metrics.jsonl` is a JSON object: step, epoch, split, and metrics by name. The last line may
+    be incomplete while a training writes it."""
 
-    message = 'line {line} of "{path}" holds no metrics'
-    help = "take the run up again, which cuts the file back: modgraph train --resume RUN"
+    message = 'line {line} of "{path}" has no metrics'
+    help = "resume the run, which cuts the file back: modgraph train --resume RUN"

@@ -60,7 +60,7 @@ def read_metrics(run: RunDirectory) -> list[dict[str, Any]]:
 
     def parse_metrics(record: Any) -> dict[str, Any]:
         if not isinstance(record, dict) or not {"step", "split"} <= record.keys():
-            raise ValueError(f"it holds no metrics: {record}")
+            raise ValueError(f"it has no metrics: {record}")
         return record
 
     return Journal(run.metrics).read(parse_metrics, DamagedMetrics)

@@ -25,7 +25,7 @@ def unseal(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content of a sealed record. Raises `ValueError` if its digest differs."""
     content = {key: value for key, value in record.items() if key != DIGEST}
     if record.get(DIGEST) != _digest(content):
-        raise ValueError("it is not what was written")
+        raise ValueError("it has changed")
     return content
 
 

@@ -93,7 +93,7 @@ class RunDirectory:
         is UTF-8, which TensorBoard needs."""
         path = str(self.path)
         if is_not_utf8(self.path):
-            reason = "the name of a run's folder must be UTF-8: choose another with --out"
+            reason = "choose another folder with --out: its name must be UTF-8"
             raise ModgraphError([CannotWrite(path=path, reason=reason)])
         with writing(self.path):
             if self.path.exists() and not self.path.is_dir():
@@ -248,8 +248,8 @@ class RunDirectory:
         """Parse one of its files, which must exist. Raises `ModgraphError`."""
         content = self.content(path) if path.exists() else None
         if content is None:
-            there = "it is a file" if self.path.is_file() else "there is no such folder"
-            raise self.fault(f"there is no {path.name} in it" if self.path.is_dir() else there)
+            there = "it is a file" if self.path.is_file() else "no such folder"
+            raise self.fault(f"it has no {path.name}" if self.path.is_dir() else there)
         try:
             return parse(content.decode())
         except (ValueError, RecursionError) as error:

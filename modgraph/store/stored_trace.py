@@ -42,7 +42,7 @@ def read_trace(run: RunDirectory) -> StoredTrace | None:
         content = json.loads(read_file(path))
         if not isinstance(content, dict) or not {"format", *SUMMARY_KEYS} <= content.keys():
             raise ValueError("it is no trace")
-        OtherFormat.refuse(path, content["format"], FORMAT, way_out=f"trace it anew: modgraph trace {path.parent}")
+        OtherFormat.refuse(path, content["format"], FORMAT, way_out=f"trace it again: modgraph trace {path.parent}")
         content = unseal(content)
     except (OSError, ValueError, RecursionError) as error:
         raise ModgraphError([BadTrace(path=str(path), run=str(path.parent), reason=explain_error(error))]) from error

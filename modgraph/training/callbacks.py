@@ -64,7 +64,7 @@ class Watch:
 
     def __post_init__(self) -> None:
         if not isinstance(self.callbacks, Sequence) or isinstance(self.callbacks, str):
-            raise TypeError(f"callbacks takes a list, [callback], not {type(self.callbacks).__name__}")
+            raise TypeError(f"callbacks must be a list, [callback], not {type(self.callbacks).__name__}")
         found: dict[str, list[Callable[[Any], Any]]] = {name: [] for name in METHODS}
         for each in self.callbacks:
             own = [name for name in METHODS if hasattr(each, name)]

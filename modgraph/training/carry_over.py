@@ -54,10 +54,10 @@ class Carried(Beginning):
 
     def __str__(self) -> str:
         counts = ", ".join(f"{count:,} {what}" for what, count in self.weights.items() if count)
-        algorithm = "; what the algorithm remembers begins afresh" if self.forgotten else ""
+        algorithm = "; the algorithm starts afresh" if self.forgotten else ""
         how = f"{self.with_state:,} with the state of their optimizer{algorithm}"
         return f"weights of {self.source}: {counts}; " + (
-            "the training begins with them at epoch 0" if self.restarted else how
+            "the training starts with them at epoch 0" if self.restarted else how
         )
 
 

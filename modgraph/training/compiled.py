@@ -47,7 +47,7 @@ class Attempts:
                 return self._ways[0](*arguments, **named)
             except FailOnRecompileLimitHit:
                 self._ways = self._ways[-1:]
-                problem = f"batches have too many lengths for {self._what} to be compiled for each; it no longer is"
+                problem = f"{self._what} is no longer compiled: batches have too many lengths"
             except TorchDynamoException as error:
                 del self._ways[0]
                 how = "in pieces" if len(self._ways) > 1 else "not at all"
@@ -75,7 +75,7 @@ def compile_blocks(module: nn.Module, model: nn.Module, log: TextIO | None) -> N
             known[kind] = Attempts(kind.forward, f'"{unit.call.definition}"', log)
         unit.forward = partial(_call, unit, known[kind], compiles)  # type: ignore[method-assign]
     if not known:
-        say("blocks: the model has no rounds and no blocks, so nothing is compiled", log)
+        say("blocks: the model has no rounds and no blocks to compile", log)
 
     def run(*arguments: Any) -> Any:
         from torch._dynamo import config

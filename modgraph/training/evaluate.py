@@ -85,9 +85,9 @@ def _details(run: StoredRun, bundle: Bundle | None, data: Mapping[str, Arrays]) 
 def _notes(run: StoredRun, bundle: Bundle | None, data: Mapping[str, Arrays]) -> Iterator[str]:
     left_out = () if bundle is None else bundle.manifest.get("left_out", {}).get("outputs", ())
     if left_out:
-        yield f"the bundle leaves out {', '.join(left_out)}, and so are their metrics"
+        yield f"the bundle leaves out {', '.join(left_out)}, so their metrics are missing"
     for split, arrays in data.items():
         known = None if run.overrides or run.anew else run.fingerprints.get(split)
         if known is not None and len(arrays) < known.examples:
             left = f"{known.examples - len(arrays):,} of {known.examples:,} examples of {split}"
-            yield f"{left} are of tasks to come, and left out"
+            yield f"left out, of future tasks: {left}"

@@ -133,7 +133,7 @@ def find_unfit_metrics(graph: Graph, asked: Mapping[str, str | Sequence[str]]) -
         fitting = [each for each, dtype in REQUESTED_METRICS.items() if dtype == targets[target].dtype]
         for name in names_in(names):
             if name not in fitting:
-                reason = f"{name} cannot be measured of {targets[target]}"
-                reason = reason if name in REQUESTED_METRICS else f'there is no metric "{name}" that may be asked for'
-                suggestion = did_you_mean(name, fitting, "of such a target: {known}")
+                reason = f"{name} does not suit {targets[target]}"
+                reason = reason if name in REQUESTED_METRICS else f'unknown metric "{name}"'
+                suggestion = did_you_mean(name, fitting, "metrics of such a target: {known}")
                 yield target, errors.CannotMeasure(target=target, reason=reason, suggestion=suggestion)

@@ -25,7 +25,7 @@ from modgraph.training.run import migrate_run
 from modgraph.training.start.errors import NothingToCarry, NotToMigrate, NoWeightToRenew
 from modgraph.training.stored_run import StoredRun, load_run
 
-MORE = "give it more, -s train.epochs=N, or begin anew with only the weights, --restart"
+MORE = "give it more, -s train.epochs=N, or restart with only the weights, --restart"
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Migration:
         """Report where the new run begins, and how to resume it."""
         path = engine.directory.path
         at = f"epoch {engine.progress.epoch}, step {engine.progress.step}"
-        engine.say(f"{path} stands at {at}; go on: modgraph train --resume {path}")
+        engine.say(f"{path} is at {at}; resume it: modgraph train --resume {path}")
         if self.recipe.train.algorithm.one_phase and engine.progress.epoch_of_phase >= engine.phase.epochs:
-            engine.say(f"note: those are all its epochs: {MORE}")
+            engine.say(f"note: all its epochs are done: {MORE}")
 
 
 def plan_migration(

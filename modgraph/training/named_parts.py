@@ -41,8 +41,8 @@ def refuse_unlabelled(graph: Graph, train: Arrays) -> None:
     for name in sorted(with_missing_labels(graph)):
         labels = _drop_padding(name, train)
         if not (~np.isnan(labels) if labels.dtype.kind == "f" else labels >= 0).any():
-            reason = f'no example that is learnt from has a label of "{name}"'
-            raise ModgraphError([DataDoesNotFit(reason=reason, way_out="leave out its loss, or check the data")])
+            reason = f'no training example has a label of "{name}"'
+            raise ModgraphError([DataDoesNotFit(reason=reason, way_out="remove its loss, or check the data")])
 
 
 def weigh_classes(graph: Graph, labels: Mapping[str, Labels], train: Arrays) -> Graph:
@@ -120,7 +120,7 @@ def check_monitored(graph: Graph, train: Train, splits: Mapping[str, Arrays]) ->
         for name in unknown:
             suggestion = did_you_mean(name, known, "this training measures: {known}")
             if name.startswith(f"{VALIDATION}.") and VALIDATION not in splits:
-                suggestion = "hold data out to measure it on: train.validation: 0.1"
+                suggestion = "hold out data for it: train.validation: 0.1"
             found.append(errors.UnknownMetric(key=key, metric=name, suggestion=suggestion))
         larger, smaller = ([name for name in names if known.get(name) is which] for which in (True, False))
         if larger and smaller and not unknown:

@@ -61,7 +61,7 @@ class Processes:
         self.size, self.rank, local = (int(os.environ.get(name, default)) for name, default in set_by_torchrun.items())
         kind, index = _place(device)
         if self.size > 1 and index is not None:
-            raise ModgraphError([NoDevice(device=device, reason="each of several processes has a device of its own")])
+            raise ModgraphError([NoDevice(device=device, reason="each process chooses its device")])
         self.is_rank_zero = self.rank == 0  # the process that writes files and logs
         self.divides = self.size > 1 and strategy == FSDP
         self.precision = precision
@@ -175,7 +175,7 @@ def _place(device: str) -> tuple[str, int | None]:
         return next((kind for kind in ("cuda", "mps") if available[kind]), "cpu"), None
     kind, colon, number = device.partition(":")
     if kind not in available or (colon and not number.isdigit()):
-        raise ModgraphError([NoDevice(device=device, reason="devices are called cpu, cuda, cuda:1, mps or auto")])
+        raise ModgraphError([NoDevice(device=device, reason="devices are cpu, cuda, cuda:1, mps or auto")])
     index = int(number) if colon and kind != "cpu" else None
     if (index or 0) >= available[kind]:
         known = ", ".join(f"{count} {name}" for name, count in available.items())

@@ -161,7 +161,7 @@ def with_validation(splits: dict[str, Arrays], train: Train) -> dict[str, Arrays
     if not train.validation:
         return splits
     if VALIDATION in splits:
-        reason = "the data has a validation split of its own"
+        reason = "the data already has a validation split"
         raise ModgraphError([DataDoesNotFit(reason=reason, way_out="leave out train.validation")])
     rng = np.random.default_rng((train.seed, 1))
     parts: dict[str, list[Any]] = {TRAIN: [], VALIDATION: []}
@@ -169,7 +169,7 @@ def with_validation(splits: dict[str, Arrays], train: Train) -> dict[str, Arrays
         order = indices[rng.permutation(len(indices))]
         kept = max(1, round(train.validation * len(indices)))
         if kept >= len(indices):
-            raise ModgraphError([DataDoesNotFit(reason=f"{len(indices)} examples are too few to hold some out")])
+            raise ModgraphError([DataDoesNotFit(reason=f"{len(indices)} examples are too few for a validation split")])
         parts[TRAIN].append(order[kept:])
         parts[VALIDATION].append(order[:kept])
     mixed = {at: each[0] if len(each) == 1 else rng.permutation(np.concatenate(each)) for at, each in parts.items()}

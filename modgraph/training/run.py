@@ -81,7 +81,7 @@ def start_run(
         if start.run is not None:
             if not RunDirectory(Path(start.run)).record.exists():
                 way_out = "train it first, or name another: -s start.run=DIR"
-                raise ModgraphError([CannotStart(path=start.run, reason="there is no run", way_out=way_out)])
+                raise ModgraphError([CannotStart(path=start.run, reason="no such run", way_out=way_out)])
             found = inherit_run(state.graph, own, start.run, load_run(start.run).checkpoint().weights)
         else:
             assert start.weights is not None and weight_map is not None, "the recipe is checked"
@@ -125,7 +125,7 @@ def migrate_run(
     only with its weights. Raises `ModgraphError`."""
     directory, names = RunDirectory(Path(out)), {each.before: each.after for each in plan.diff.moved}
     check_kept_spec(program, directory)
-    way_out = f"begin a new run from this one's weights: modgraph train SPEC -s start.run={run.path}"
+    way_out = f"start a new run from these weights: modgraph train SPEC -s start.run={run.path}"
     same_data = recipe.data == run.recipe.data
     if same_data:
         run.refuse_changed(run.splits(), run.fingerprints, way_out)
@@ -193,7 +193,7 @@ def resume_run(path: str | Path, data: DataSet | None = None, watch: Watch = NOB
 
     def check() -> None:
         check_logs(run.directory)
-        way_out = f"put them back, or begin a new run from this one's weights: -s start.run={path}"
+        way_out = f"restore them, or start a new run from these weights: -s start.run={path}"
         run.refuse_changed(splits, run.fingerprints, way_out)
 
     return _engine(run.began_with, run.recipe, splits, run.directory, check, True, watch)
@@ -288,9 +288,7 @@ def report_memory(batch: int) -> Iterator[None]:
         of_memory = isinstance(error, MemoryError | torch.OutOfMemoryError)
         if not (of_memory or asked or getattr(error, "errno", None) == errno.ENOMEM):
             raise
-        reason = (
-            f"it asks for {format_bytes(int(asked[1]))} at once" if asked and not of_memory else explain_error(error)
-        )
+        reason = f"it needs {format_bytes(int(asked[1]))} at once" if asked and not of_memory else explain_error(error)
         raise ModgraphError([TooLargeForMemory(reason=reason, batch=max(1, batch // 2))]) from error
 
 

@@ -35,7 +35,7 @@ class EarlyStop(Section):
     patience: int | None = setting(None, min=1, doc="stop after so many epochs without improvement")
 
     def contradiction(self) -> str | None:
-        return "has neither at nor patience" if self.at is None and self.patience is None else None
+        return "needs at or patience" if self.at is None and self.patience is None else None
 
 
 class Labels(Section):
@@ -70,9 +70,9 @@ class Start(Section):
 
     def contradiction(self) -> str | None:
         if self.run is None and self.weights is None:
-            return "has neither run nor weights"
+            return "needs run or weights"
         if self.run is not None and self.weights is not None:
-            return "has both run and weights"
+            return "must have run or weights, not both"
         return "needs weights and map together" if (self.weights is None) != (self.map is None) else None
 
 
@@ -137,17 +137,17 @@ class Train(Section):
 
     def contradiction(self) -> str | None:
         if self.compile and self.strategy == "fsdp":
-            return "has compile and strategy: fsdp, whose weights are put together as a step goes; train it with ddp"
+            return "cannot combine compile with strategy: fsdp; train it with ddp"
         if self.algorithm.one_phase:
             return None
         if self.strategy == "fsdp":
-            return f"has strategy: fsdp, and a model that {self.algorithm.name} trains may grow; train it with ddp"
+            return f"cannot combine strategy: fsdp with {self.algorithm.name}, whose model may grow; train it with ddp"
         weighed = [name for name, each in (self.labels or {}).items() if each.weights is not None]
         if self.best is not None or self.early_stop is not None:
             asked = "best" if self.best is not None else "early_stop"
-            return f"has {asked}, and {self.algorithm.name} trains in many phases, none of which stands for all"
+            return f"cannot combine {asked} with {self.algorithm.name}, which trains in many phases"
         if weighed:
-            return f"has weights of classes for {weighed[0]}, whose number changes with {self.algorithm.name}"
+            return f"cannot weight classes of {weighed[0]}, whose number changes with {self.algorithm.name}"
         return None
 
 
@@ -219,4 +219,4 @@ def _yaml_of(recipe: Mapping[str, Any]) -> str:
         return dump_yaml(recipe) if recipe else ""
     except RepresenterError as error:
         value = error.args[-1]
-        raise TypeError(f"a recipe holds plain values, not {type(value).__name__}: {value!r}") from error
+        raise TypeError(f"a recipe must contain plain values, not {type(value).__name__}: {value!r}") from error

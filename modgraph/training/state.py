@@ -110,7 +110,7 @@ def train_state(
     if not graph.losses:
         raise ModgraphError([NothingToLearn(reason="the spec declares no loss")])
     if phase.epochs and not stages.find_trained_weights(model, cut):
-        raise ModgraphError([NothingToLearn(reason="its losses are computed from no weights that are not frozen")])
+        raise ModgraphError([NothingToLearn(reason="its losses depend on frozen weights only")])
     metrics = Metrics(setup.graph)
     if cut and processes.divides:
         raise ModgraphError([CannotDivide(weights=list_names(sorted(cut)))])
@@ -180,5 +180,5 @@ def refuse_other_weights(own: Mapping[str, Tensor], checkpoint: Checkpoint) -> N
     expected, found = ({name: each.shape for name, each in tensors.items()} for tensors in (own, checkpoint.weights))
     wrong = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
     if wrong:
-        reason = f"it is of another model: {list_names(wrong)} differ"
+        reason = f"it belongs to another model: {list_names(wrong)} differ"
         raise ModgraphError([BadCheckpoint(path=checkpoint.path, reason=reason)])

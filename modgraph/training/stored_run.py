@@ -82,7 +82,7 @@ class StoredRun:
         folder = self.directory.checkpoints
         found = read_newest_checkpoint(folder, best=best, origin=self.directory.origin())
         if found is None:
-            reason = "the run has none yet: no epoch was finished"
+            reason = "the run has none yet: no epoch is finished"
             raise ModgraphError([BadCheckpoint(path=str(folder), reason=reason)])
         log.debug(f"the checkpoint of step {found.step}, epoch {found.epoch}, is taken")
         return found

@@ -10,13 +10,13 @@ class NoWebModule(Diagnostic, code="MG860"):
     because of their size."""
 
     message = "--web needs the package modgraph-web: {reason}"
-    help = "pip install ./export/web, in a checkout of modgraph"
+    help = "install it from a checkout of modgraph: pip install ./export/web"
 
 
 class NoFolder(Diagnostic, code="MG861"):
-    """`export --web` writes a folder with a page and its model; `export` by itself writes one bundle."""
+    """`export --web` writes a folder with a page and its model. `export` without it writes one bundle."""
 
-    message = '--web writes a folder, and "{path}" is the name of a bundle'
+    message = '--web writes a folder, but "{path}" names a bundle'
     help = "for example: -o page/ --web"
 
 
@@ -24,4 +24,4 @@ class NoPage(Diagnostic, code="MG862"):
     """Only the folder of `export --web` contains examples of the data; a bundle never does."""
 
     message = "--no-examples needs --web"
-    help = "leave it out, or: -o page/ --web --no-examples"
+    help = "leave it out, or write a page: -o page/ --web --no-examples"

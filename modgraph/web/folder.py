@@ -25,11 +25,11 @@ def check_place(folder: Path, force: bool) -> None:
     folder = Path(os.path.realpath(folder))
     reason = None
     if folder.exists() and not folder.is_dir():
-        reason = "it is a file, and --web writes a folder"
+        reason = "it is a file, but --web writes a folder"
     elif not folder.parent.is_dir():
-        reason = f'there is no folder "{folder.parent}"'
+        reason = f'no such folder: "{folder.parent}"'
     elif not os.access(folder.parent, os.W_OK):
-        reason = "the folder that it is to stand in cannot be written to"
+        reason = "its parent folder is not writable"
     if reason is not None:
         raise ModgraphError([CannotWrite(path=str(folder), reason=reason)])
     refuse_foreign_in(folder, force)

@@ -184,11 +184,11 @@ def test_a_block_prints_itself_like_its_spec(parts: Path) -> None:
 
 
 WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
-    "an unknown block": ("swigl", {}, 'no block and no router "swigl".*did you mean "swiglu"'),
-    "an unknown parameter": ("swiglu", {"dimm": 8}, 'no parameter and no input "dimm".*did you mean "dim"'),
+    "an unknown block": ("swigl", {}, 'unknown block or router "swigl".*did you mean "swiglu"'),
+    "an unknown parameter": ("swiglu", {"dimm": 8}, 'unknown parameter or input "dimm".*did you mean "dim"'),
     "a missing parameter": ("swiglu", {}, "needs values for its parameters: dim"),
-    "open sizes": ("pair", {"a": "float[3]"}, 'the sizes of b are open.*give the type, b="float'),
-    "a router without a pool": ("mine", {}, 'routes to a pool "p", which is not given.*p="linear'),
+    "open sizes": ("pair", {"a": "float[3]"}, 'needs the sizes of b.*give the type, b="float'),
+    "a router without a pool": ("mine", {}, 'needs modules for its pool "p".*p="linear'),
     "a type that does not fit": (
         "swiglu",
         {"dim": 8, "x": "float[tokens, 7]"},
@@ -206,7 +206,7 @@ def test_what_cannot_be_built_is_explained(what: str, parts: Path) -> None:
 
 def test_a_model_is_no_block(tmp_path: Path) -> None:
     (tmp_path / "net.mod").write_text("model net {\n  input x: float[4]\n  y = x -> relu\n  output y\n}\n")
-    with pytest.raises(modgraph.ModgraphError, match=r"it is a model: modgraph.load"):
+    with pytest.raises(modgraph.ModgraphError, match=r"build the model: modgraph.load"):
         modgraph.block(tmp_path / "net.mod", "net")
 
 

@@ -96,7 +96,7 @@ WRONG = {
     ),
     "classes beyond": ([(IMAGES[0], 10)], r"allows 0 to 9"),
     "labels of floats": ([(IMAGES[0], 0.5)], "not whole numbers"),
-    "not finite": ([(IMAGES[0] * np.nan, 1)], "infinite, not a number"),
+    "not finite": ([(IMAGES[0] * np.nan, 1)], "infinite, NaN"),
     "no examples": ([], "train has no examples"),
     "arrays of unequal lengths": ({"image": IMAGES, "label": LABELS[:3]}, "has 3 examples, but"),
 }
@@ -126,7 +126,7 @@ def test_what_is_no_data_set_is_a_type_error(what: str, tmp_path: Path) -> None:
 
 
 def test_there_must_be_data_to_learn_from(tmp_path: Path) -> None:
-    with pytest.raises(modgraph.ModgraphError, match='data has no "train"; it has: test'):
+    with pytest.raises(modgraph.ModgraphError, match='data must have "train", not only test'):
         modgraph.train(modgraph.loads(SPEC), RECIPE, data={"test": own_data()["test"]}, out=tmp_path / "run")
     with pytest.raises(TypeError, match="data sets by split"):
         modgraph.train(modgraph.loads(SPEC), RECIPE, data=Digits(0, 5), out=tmp_path / "run")  # type: ignore[arg-type]

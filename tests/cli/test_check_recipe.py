@@ -79,7 +79,7 @@ def test_another_recipe_and_overrides(capsys: pytest.CaptureFixture[str]) -> Non
     errors = capsys.readouterr().err
     assert "2 errors" in errors, "a parameter and a key"
     assert main(["check", "m.mod", "--recipe", "none.yaml"]) == 1
-    assert 'there is no recipe "none.yaml"' in capsys.readouterr().err
+    assert 'cannot find the recipe "none.yaml"' in capsys.readouterr().err
 
 
 def test_the_parameters_of_the_recipe_are_those_of_the_check(capsys: pytest.CaptureFixture[str]) -> None:

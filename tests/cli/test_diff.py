@@ -104,7 +104,7 @@ def test_a_spec_has_no_weights_to_compare(folder: Path, capsys: pytest.CaptureFi
 
 def test_only_specs_take_parameters(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = diff(capsys, folder / "run0", folder / "run1", "-s", "hidden=4")
-    assert code == 1 and "nothing can be set in it" in err
+    assert code == 1 and "keeps its parameters" in err
 
 
 def test_colours_are_for_terminals(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

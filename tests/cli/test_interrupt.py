@@ -78,7 +78,7 @@ def test_ctrl_c_before_a_run_begins_says_so(
 
     monkeypatch.setattr("modgraph.training.run.start_run", interrupt)
     assert main(["train", "m.mod"]) == 130
-    assert capsys.readouterr().err == "interrupted before the run began: nothing is kept\n"
+    assert capsys.readouterr().err == "interrupted before the first step: nothing is kept\n"
 
 
 def test_a_terminal_has_a_bar_with_loss_rate_and_time_left() -> None:

@@ -158,6 +158,6 @@ def test_a_name_that_no_spec_has_is_answered_with_those_that_there_are(capsys: p
     capsys.readouterr()
     assert main(["new", "mine", "--from", "zoo/mixtrl"]) == 1
     errors = capsys.readouterr().err
-    assert "no spec called so comes with modgraph" in errors
+    assert "no shipped spec of that name" in errors
     assert "zoo/mixtral" in errors
     assert not list(Path().iterdir())

@@ -107,7 +107,7 @@ def test_too_little_memory_is_reported(tmp_path: Path, paper: Path) -> None:
         return main(["compile", str(tmp_path / "m.mod")])
 
     assert in_a_child(compile_it, opened(paper), opened(paper)) == 1
-    assert "error[MG130]: there is not enough memory" in paper.read_text()
+    assert "error[MG130]: out of memory" in paper.read_text()
 
 
 def test_a_bound_on_addresses_is_reported(tmp_path: Path) -> None:

@@ -92,8 +92,8 @@ def test_an_encoder_goes_on_frozen_with_other_data_from_the_first_epoch(
 ) -> None:
     assert migrate(folder, tmp_path / "on", "--recipe", f"{folder}/new.yaml", *TO_C, "--fresh", "shared") == 0
     printed = capsys.readouterr()
-    assert "the training begins with them at epoch 0" in printed.err
-    assert "on stands at epoch 0, step 0" in printed.err
+    assert "the training starts with them at epoch 0" in printed.err
+    assert "on is at epoch 0, step 0" in printed.err
     assert "6 dropped" in printed.out  # two heads of two weights each, and what is shared
     begins, old = checkpoint(tmp_path / "on"), checkpoint(folder / "run")
     assert equal(of(begins, "weight.encoder."), of(old, "weight.encoder."))
@@ -114,7 +114,7 @@ def test_another_task_leaves_all_else_as_it_is(
 ) -> None:
     assert migrate(folder, tmp_path / "on", "-s", 'names=["a","b","c"]') == 0
     printed = capsys.readouterr()
-    assert "those are all its epochs: give it more" in printed.err
+    assert "all its epochs are done: give it more" in printed.err
     begins, old = checkpoint(tmp_path / "on"), checkpoint(folder / "run")
     assert equal({name: begins[name] for name in old}, old), "the state of the optimizer too"
     assert {name for name in begins if name not in old} == {f"weight.logits.c.linear.{x}" for x in ("weight", "bias")}
@@ -133,7 +133,7 @@ def test_the_same_data_may_begin_anew(folder: Path, tmp_path: Path) -> None:
 def test_the_same_data_at_another_place_go_on(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "elsewhere.npz").write_bytes((folder / "old.npz").read_bytes())
     assert migrate(folder, tmp_path / "on", "-s", f"data.train={folder}/elsewhere.npz", "-s", "train.epochs=4") == 0
-    assert "stands at epoch 3, step 9" in capsys.readouterr().err
+    assert "is at epoch 3, step 9" in capsys.readouterr().err
 
 
 def test_what_begins_afresh_must_be_there(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

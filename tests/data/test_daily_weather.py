@@ -108,7 +108,7 @@ def test_splits_follow_their_dates_and_one_of_them_may_be_left_out() -> None:
 @pytest.mark.parametrize(
     ("declared", "series", "expected"),
     [
-        ("class[time, 5]", "heaven", 'there is no series "heaven" for the target "t"'),
+        ("class[time, 5]", "heaven", 'unknown series "heaven" for the target "t"'),
         ("class[time, 4]", "sky", "sky is class[time, 5] (drizzle, fog, rain, snow, sun)"),
         ("class[time, 2]", "warmest", "declare: target t: float[time]"),
         ("float[time, 2]", "wind", "declare: target t: float[time]"),

@@ -164,7 +164,7 @@ def test_fingerprints_of_another_format_are_refused(spec: Path, tmp_path: Path) 
     begin(spec, tmp_path / "run", train__epochs=1)
     (tmp_path / "run/data.json").write_text('{"format": 9, "splits": {}}')
     reseal(tmp_path / "run", "data.json")
-    with pytest.raises(ModgraphError, match="has format 9; this modgraph reads format 1: train the model anew"):
+    with pytest.raises(ModgraphError, match="has format 9, but this modgraph reads format 1: train the model again"):
         load_run(tmp_path / "run").test_data()
 
 

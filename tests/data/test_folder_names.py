@@ -71,6 +71,6 @@ def test_images_may_be_called_anything_and_classes_by_any_letters(tmp_path: Path
 
 def test_a_run_is_not_begun_below_a_name_that_is_not_utf8(tmp_path: Path) -> None:
     folder = tmp_path / os.fsdecode(b"r\xe9")
-    with pytest.raises(ModgraphError, match="must be UTF-8: choose another with --out"):
+    with pytest.raises(ModgraphError, match="its name must be UTF-8"):
         RunDirectory(folder).refuse_existing()
     assert not folder.exists()

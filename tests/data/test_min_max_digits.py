@@ -86,9 +86,9 @@ def test_idx_files_of_the_user_are_read(tmp_path: Path, suffix: str) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "not an IDX file"),
+        (b"", "no IDX file"),
         (b"\0\0\x08\x01\0\0\0\x08abcdefgh", "has 1 axes"),
-        (b"PNG.............", "not an IDX file"),
+        (b"PNG.............", "no IDX file"),
     ],
 )
 def test_files_that_are_no_idx_are_refused_with_their_name(tmp_path: Path, content: bytes, reason: str) -> None:
@@ -101,7 +101,7 @@ def test_files_that_are_no_idx_are_refused_with_their_name(tmp_path: Path, conte
 def test_a_truncated_idx_file_is_refused(tmp_path: Path) -> None:
     files = mnist_like(tmp_path)
     Path(files["images"]).write_bytes(Path(files["images"]).read_bytes()[:-1])
-    with pytest.raises(modgraph.ModgraphError, match="bytes where its header means"):
+    with pytest.raises(modgraph.ModgraphError, match="bytes, but its header needs"):
         MinMaxDigits(source="idx", **files).splits(GRAPH)
 
 

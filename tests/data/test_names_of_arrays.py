@@ -53,7 +53,7 @@ def test_an_array_that_resembles_none_is_refused_and_to_be_left_out(tmp_path: Pa
     given = {**arrays(), "weights": np.ones(10)}
     assert splits_of(tmp_path, graph, **given), "nothing is missing: another spec may read it"
     del given["time_length"]
-    with pytest.raises(ModgraphError, match=r'array "weights"(.|\n)*leave it out'):
+    with pytest.raises(ModgraphError, match=r'array "weights"(.|\n)*remove it'):
         splits_of(tmp_path, graph, **given)
 
 

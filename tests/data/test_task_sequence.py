@@ -208,10 +208,14 @@ def test_the_fingerprint_depends_on_what_is_read_and_what_is_done(tmp_path: Path
 
 INNER = "{name: digits, limit: 300}"
 MISTAKES = {
-    "no tasks": ("of: INNER", "MG504", "neither tasks nor classes_per_task"),
-    "empty": ("of: INNER, tasks: {}", "MG504", "neither tasks nor"),
-    "both": ("of: INNER, tasks: {a: {classes: [1]}}, classes_per_task: 2", "MG504", "both tasks and"),
-    "idle classes": ("of: INNER, tasks: {a: {classes: [1]}}, classes: [2]", "MG504", "both tasks and classes"),
+    "no tasks": ("of: INNER", "MG504", "needs tasks or classes_per_task"),
+    "empty": ("of: INNER, tasks: {}", "MG504", "needs tasks or"),
+    "both": (
+        "of: INNER, tasks: {a: {classes: [1]}}, classes_per_task: 2",
+        "MG504",
+        "tasks or classes_per_task, not both",
+    ),
+    "idle classes": ("of: INNER, tasks: {a: {classes: [1]}}, classes: [2]", "MG504", "classes with tasks"),
     "no data": ("tasks: {a: {classes: [1]}}", "MG505", "data needs of"),
     "no class": ("of: INNER, tasks: {a: {classes: []}}", "MG504", "data.tasks.a has no classes"),
     "no key": ("of: INNER, tasks: {a: {shift: none}}", "MG505", "data.tasks.a needs classes"),
@@ -220,13 +224,13 @@ MISTAKES = {
     "nested": (
         "of: {name: task_sequence, of: INNER, classes_per_task: 1}, classes_per_task: 1",
         "MG504",
-        "sequence of a",
+        "a sequence of tasks",
     ),
-    "unknown number": ("of: INNER, tasks: {a: {classes: [1, 10]}}", "MG613", "no class 10"),
+    "unknown number": ("of: INNER, tasks: {a: {classes: [1, 10]}}", "MG613", "unknown class 10"),
     "unknown word": ("of: INNER, tasks: {a: {classes: [one]}}", "MG613", "its classes are: 0, 1, 2"),
-    "unknown of all": ("of: INNER, classes_per_task: 2, classes: [11]", "MG613", "data.classes: there is no class 11"),
-    "twice": ("of: INNER, tasks: {a: {classes: [1]}, b: {classes: [2, '1']}}", "MG614", 'already by task "a"'),
-    "twice in one": ("of: INNER, tasks: {a: {classes: [1, 1]}}", "MG614", "data.tasks.a.classes: class 1"),
+    "unknown of all": ("of: INNER, classes_per_task: 2, classes: [11]", "MG613", "unknown class 11 in data.classes"),
+    "twice": ("of: INNER, tasks: {a: {classes: [1]}, b: {classes: [2, '1']}}", "MG614", 'task "a" already has class 1'),
+    "twice in one": ("of: INNER, tasks: {a: {classes: [1, 1]}}", "MG614", 'task "a" already has class 1'),
     "twice shifted": (
         "of: INNER, tasks: {a: {classes: [1], shift: noisy}, b: {classes: [1], shift: noisy}}",
         "MG614",
@@ -252,7 +256,7 @@ def test_mistakes_are_reported(tmp_path: Path, kind: str) -> None:
 def test_what_is_no_light_is_not_shifted(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", image=np.full((8, 1, 8, 8), 3.0), label=np.arange(8) % 2)
     data = TaskSequence(of=Npz(train=str(tmp_path / "x.npz")), tasks={"a": task(0, shift=Inverted())})
-    with pytest.raises(ModgraphError, match=r"MG616(.|\n)*holds 3 to 3"):
+    with pytest.raises(ModgraphError, match=r"MG616(.|\n)*has 3 to 3"):
         data.splits(GRAPH)
 
 

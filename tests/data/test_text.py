@@ -225,18 +225,18 @@ def test_balanced_weights_do_not_count_padding(spec: Path, tmp_path: Path) -> No
 # ---------------------------------------------------------------- mistakes
 
 MISTAKES = {
-    "more words than the text": (SPEC, 9, {}, "MG520", "gives 8 words, <unk> included, and the spec knows 9"),
+    "more words than the text": (SPEC, 9, {}, "MG520", "has 8 words, <unk> included, but the spec has 9"),
     "no file": (SPEC, 8, {"train": "nowhere.txt"}, "MG510", "no such file"),
     "a folder": (SPEC, 8, {"test": "."}, "MG510", "it is a folder"),
     "not UTF-8": (SPEC, 8, {"validation": "latin.txt"}, "MG510", "not UTF-8 (byte 4)"),
-    "empty": (SPEC, 8, {"train": "empty.txt"}, "MG510", "holds no words"),
-    "blank": (SPEC, 8, {"test": "blank.txt"}, "MG510", "holds no words"),
+    "empty": (SPEC, 8, {"train": "empty.txt"}, "MG510", "has no words"),
+    "blank": (SPEC, 8, {"test": "blank.txt"}, "MG510", "has no words"),
     "too short": (SPEC, 3, {"train": "short.txt", "test": None}, "MG510", "too few"),
     "no JSON": (SPEC, 8, {"vocabulary": "short.txt"}, "MG510", "no list of words"),
     "no list of words": (SPEC, 8, {"vocabulary": "numbers.json"}, "MG510", "no list of words"),
     "no unknown": (SPEC, 2, {"vocabulary": "known.json"}, "MG510", "<unk> is not in it"),
     "twice": (SPEC, 3, {"vocabulary": "twice.json"}, "MG510", 'has "a" twice'),
-    "another number": (SPEC, 8, {"vocabulary": "three.json"}, "MG520", "gives 3 words"),
+    "another number": (SPEC, 8, {"vocabulary": "three.json"}, "MG520", "has 3 words"),
     "no words": (SPEC.replace("words", "tokens"), 8, {}, "MG511", 'gives "words"'),
     "no next": (SPEC.replace("next", "following"), 8, {}, "MG511", 'gives "next"'),
     "unequal": (
@@ -244,7 +244,7 @@ MISTAKES = {
         8,
         {},
         "MG511",
-        '"words" knows 8 words and "next" 7',
+        '"words" has 8 words and "next" 7',
     ),
     "no time": (SPEC, 8, {"window": 0}, "MG504", "at least 1"),
 }

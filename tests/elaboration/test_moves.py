@@ -76,7 +76,7 @@ def test_a_move_stands_at_the_top_of_a_model(text: str) -> None:
 
 @pytest.mark.parametrize("moves", ["moved a = first", "moved a first", "moved a ->", "moved a - first"])
 def test_a_move_that_is_written_otherwise_is_reported_with_its_syntax(moves: str) -> None:
-    with pytest.raises(ModgraphError, match=r"moved blocks\.0\.old -> blocks\.0\.new|brace is not closed|arrow"):
+    with pytest.raises(ModgraphError, match=r"moved blocks\.0\.old -> blocks\.0\.new|close the brace|arrow"):
         model(moves)
 
 

@@ -199,7 +199,7 @@ LOST = {
 def test_check_warns_once_where_a_choice_ends(weights: str) -> None:
     text = text_of(weights).replace("output y", "z = x -> p by w output z output y")
     (found,) = [each for each in modgraph.loads(text).warnings if each.code == "MG411"]
-    assert f'ends at "{LOST[weights]}"' in found.text()
+    assert f'every module runs: "{LOST[weights]}"' in found.text()
     assert found.span is not None and found.span.source.position(found.span.start)[0] == 4
 
 

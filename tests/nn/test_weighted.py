@@ -259,5 +259,5 @@ def test_mistakes_are_reported(value: str) -> None:
 
 def test_a_result_has_every_axis_once() -> None:
     text = 'model m() { input x: float[time, 6] pool p[3] = linear(4, named="time") router r = linear(k=1) '
-    with pytest.raises(ModgraphError, match='the axis "time" occurs twice'):
+    with pytest.raises(ModgraphError, match='the axis "time" would occur twice'):
         modgraph.loads(text + "y = x -> p by r output y }")

@@ -163,7 +163,7 @@ def test_functions_of_constants_are_not_taken_for_ops_of_their_name() -> None:
 @pytest.mark.parametrize(
     ("wrong", "help_"),
     [
-        ("(x > 0) and (x < 1)", "a product is both"),
+        ("(x > 0) and (x < 1)", "multiply"),
         ("not (x > 0)", "1 - (a > 0)"),
         ("(x > 0, x) -> where", "where(condition, a, 0)"),
         ("max(0, x)", "maximum(0, x)"),

@@ -151,7 +151,7 @@ def test_a_digit_on_paper_is_taken_as_its_negative(
     assert main(["predict", bundle, str(tmp_path)]) == 0
     printed = capsys.readouterr()
     assert [line.split()[1] for line in printed.out.splitlines()[1:]] == [str(int(each)) for each in expected]
-    assert "negatives are taken of 12 of 12 images" in printed.err
+    assert "12 of 12 images are inverted" in printed.err
 
 
 def test_tables_and_arrays_are_read_by_the_names_of_inputs(table: tuple[str, str], tmp_path: Path) -> None:
@@ -194,8 +194,8 @@ def test_texts_are_split_and_looked_up_as_in_training(
 
 
 WRONG = {
-    "nothing.png": ["there is no such file", "check the path"],
-    "notes.pdf": ["neither image, array, table nor text", "give images"],
+    "nothing.png": ["no such file", "check the path"],
+    "notes.pdf": ["no image, array, table or text", "give images"],
     "empty": ["the folder has no image", "give images"],
     "broken.png": ["it is no JPEG and no PNG, or is damaged", "repair the image"],
     "small.npz": ["has the shape [2, 3, 5, 5]; float[3, 6, 6] needs 6 where it has 5", "float[3, 6, 6]"],
@@ -262,8 +262,8 @@ def test_probabilities_of_a_softmax_are_taken_as_they_are(train: Train, pictures
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("short.csv", b"x.0,x.1\n1,2\n3\n", "row 3 has 1 cells, and 2 are expected"),
-        ("word.csv", b"x.0,x.1\n1,two\n", 'row 2 has "two" for "x", which is no number'),
+        ("short.csv", b"x.0,x.1\n1,2\n3\n", "row 3 must have 2 cells, not 1"),
+        ("word.csv", b"x.0,x.1\n1,two\n", 'row 2 must have a number for "x", not "two"'),
         ("endless.csv", b"x.0,x.1\n1,inf\n", "infinite"),
         ("empty.csv", b"x.0,x.1\n", "it has no rows"),
         ("huge.csv", b'x.0,x.1\n1,"' + b"1" * 200_000 + b'"\n', "field larger than field limit"),

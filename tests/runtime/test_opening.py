@@ -98,7 +98,7 @@ def test_a_bundle_that_is_written_to_while_it_is_opened_is_refused(
     os.utime(path, ns=(0, 0))
     with (
         after(find_damage_in, lambda: path.write_bytes(exported[1])),
-        pytest.raises(BundleError, match="was written to"),
+        pytest.raises(BundleError, match="changed while"),
     ):
         Bundle(path)
     Bundle(path)

@@ -85,7 +85,7 @@ BAD_INPUTS = {
     "rank": ({"image": np.zeros((28, 28))}, "needs 4 axes"),
     "size": ({"image": np.zeros((1, 1, 28, 27))}, "needs 28 where it has 27"),
     "text": ({"image": np.full((1, 1, 28, 28), "a")}, "needs float32"),
-    "nan": ({"image": np.full((1, 1, 28, 28), np.nan)}, "not a number"),
+    "nan": ({"image": np.full((1, 1, 28, 28), np.nan)}, "or NaN"),
     "objects": ({"image": np.full((1, 1, 28, 28), None)}, "needs float32"),
     "ragged": ({"image": [[1.0], [1.0, 2.0]]}, "rows differ in length"),
     "overflow": ({"image": np.full((1, 1, 28, 28), 1e300)}, "infinite"),
@@ -136,10 +136,10 @@ def test_manifests_that_were_tampered_with_are_refused(bundles: Path, tmp_path: 
 @pytest.mark.parametrize("number", [0, 99])
 def test_a_manifest_of_another_format_is_refused_with_the_way_out(bundles: Path, tmp_path: Path, number: int) -> None:
     path = tampered(bundles / "smn.onnx", tmp_path / "m.onnx", lambda manifest: manifest.update(format=number))
-    reason = f"has format {number}; this version reads format {FORMAT}"
+    reason = f"has format {number}, but this version reads format {FORMAT}"
     with pytest.raises(BundleError, match=reason) as refused:
         Bundle(path)
-    assert refused.value.way_out == "export the model anew: modgraph export RUN -o model.onnx"
+    assert refused.value.way_out == "export the model again: modgraph export RUN -o model.onnx"
     with pytest.raises(ModgraphError) as caught:
         read_architecture(path)
     (refusal,) = caught.value.diagnostics

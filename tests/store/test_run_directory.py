@@ -170,7 +170,7 @@ def test_another_format_is_refused_with_the_way_out(spec: Path, tmp_path: Path, 
             read(tmp_path / "run")
         (refusal,) = caught.value.diagnostics
         assert refusal.code == "MG630"
-        assert f"has format {number}; this modgraph reads format {record['format']}" in refusal.text()
+        assert f"has format {number}, but this modgraph reads format {record['format']}" in refusal.text()
         assert refusal.advice().startswith("train the model anew: modgraph train SPEC")
 
 

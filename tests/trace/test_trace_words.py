@@ -284,5 +284,5 @@ def test_a_run_without_a_record_of_controllers_is_reported(
 
 
 def test_steps_of_a_scan_are_no_places_of_an_image(run: Path) -> None:
-    with pytest.raises(ModgraphError, match="no places"):
+    with pytest.raises(ModgraphError, match="not places"):
         places_picture(traced(run), ".png")

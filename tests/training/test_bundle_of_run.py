@@ -78,7 +78,7 @@ def refused(run: Path, bundle: Path, what: str, capsys: pytest.CaptureFixture[st
     assert main(["eval", str(run), "--bundle", str(bundle), *more]) == 1
     errors = capsys.readouterr().err
     assert "MG607" in errors
-    assert f'the bundle "{bundle}" holds {what} than the run "{run}"' in errors
+    assert f'bundle "{bundle}" has {what} than run "{run}"' in errors
     assert f"modgraph export {run} -o {bundle}" in errors
 
 

@@ -119,7 +119,7 @@ def test_a_model_without_rounds_and_blocks_says_that_nothing_is_compiled() -> No
     ).build()
     said = io.StringIO()
     compile_blocks(Objective(model, []), model, said)
-    assert said.getvalue() == "train.compile: blocks: the model has no rounds and no blocks, so nothing is compiled\n"
+    assert said.getvalue() == "train.compile: blocks: the model has no rounds and no blocks to compile\n"
 
 
 ROUNDS = """

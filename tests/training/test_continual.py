@@ -357,7 +357,7 @@ FROZEN = "frozen { pool descriptor[adapter] = linear(2) -> linear(3) }"
 def test_labels_of_the_first_task_lie_in_its_classes(tmp_path: Path) -> None:
     spec = lay_out_run(tmp_path)
     spec.write_text(SPEC.replace("classes=2", "classes=1"))
-    with pytest.raises(ModgraphError, match="holds the class 1, and the model has 1"):
+    with pytest.raises(ModgraphError, match="contains class 1, but the model has 1"):
         begin(spec, tmp_path / "run")
 
 

@@ -47,7 +47,7 @@ def test_it_stops_early_when_the_metric_is_reached(spec: Path, tmp_path: Path) -
 
 def test_a_run_is_not_overwritten(spec: Path, tmp_path: Path) -> None:
     begin(spec, tmp_path / "run", train__epochs=1)
-    with pytest.raises(ModgraphError, match="holds a run already"):
+    with pytest.raises(ModgraphError, match="already contains a run"):
         begin(spec, tmp_path / "run")
 
 

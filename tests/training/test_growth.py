@@ -69,7 +69,7 @@ def test_the_report_says_what_came_from_where(
         arguments += ["-s", f"{name.replace('__', '.')}={value}"]
     assert main(arguments) == 0
     errors = capsys.readouterr().err
-    assert "10 tensors are those of" in errors
+    assert "10 tensors come from" in errors
     assert "new: specialist.2.modulated_linear.code, specialist.3.modulated_linear.code, parity.linear" in errors
     assert "left behind: logits.linear.bias, logits.linear.weight" in errors
 
@@ -114,7 +114,7 @@ def test_weights_that_do_not_fit_are_named(trained: Path, tmp_path: Path, misfit
 def test_a_run_without_checkpoint_is_no_start(trained: Path, tmp_path: Path) -> None:
     old = tmp_path / "old"
     shutil.copytree(trained, old, ignore=shutil.ignore_patterns("checkpoints"))
-    with pytest.raises(ModgraphError, match="no epoch was finished"):
+    with pytest.raises(ModgraphError, match="no epoch is finished"):
         begin(PARITY, tmp_path / "run", **SMALL, start__run=str(old))
 
 

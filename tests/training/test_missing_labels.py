@@ -248,7 +248,7 @@ def test_what_cannot_be_is_reported_before_a_folder_is_made(tmp_path: Path) -> N
 def test_a_task_that_no_example_has_a_label_of_is_reported(tmp_path: Path) -> None:
     spec = recipe(tmp_path)
     np.savez(tmp_path / "tasks.npz", **{**arrays(), "size": np.full((N, 2), np.nan)})
-    with pytest.raises(ModgraphError, match='no example that is learnt from has a label of "size"'):
+    with pytest.raises(ModgraphError, match='no training example has a label of "size"'):
         begin(spec, tmp_path / "run")
 
 

@@ -109,7 +109,7 @@ def test_a_current_folder_that_is_gone_is_reported(tmp_path: Path) -> None:
     def read() -> int:
         os.chdir(tmp_path / "gone")
         (tmp_path / "gone").rmdir()
-        with pytest.raises(ModgraphError, match="the current folder is gone"):
+        with pytest.raises(ModgraphError, match="the current folder no longer exists"):
             read_recipe(str(tmp_path / "recipe.yaml"))
         return 0
 

@@ -199,7 +199,7 @@ def test_a_frozen_weight_must_come_from_the_file(tmp_path: Path) -> None:
     frozen = re.sub(r"router gate = cosine\(.*?\)", lambda gate: f"frozen {{ {gate[0]} }}", spec, flags=re.DOTALL)
     program = modgraph.loads(frozen, **{**PARAMETERS, "sparse": [1]})
     save_file(timm_tensors(), tmp_path / "vit.safetensors")
-    with pytest.raises(ModgraphError, match="frozen weights would stay random: blocks"):
+    with pytest.raises(ModgraphError, match="frozen weights would stay random, without a tensor: blocks"):
         inherit_file(
             program.ir, program.build(0).state_dict(), str(tmp_path / "vit.safetensors"), read_map(MAP, program.ir)
         )
@@ -338,8 +338,8 @@ FILES: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "empty": ("vit.pth", lambda path: path.write_bytes(b""), ""),
     "text": ("vit.pth", lambda path: path.write_text("hello"), ""),
     "code": ("vit.pth", with_code, ""),
-    "list": ("vit.pth", lambda path: torch.save([torch.zeros(2)], path), "it holds a list"),
-    "one tensor": ("vit.pth", lambda path: torch.save(torch.zeros(2), path), "it holds a Tensor"),
+    "list": ("vit.pth", lambda path: torch.save([torch.zeros(2)], path), "it contains a list"),
+    "one tensor": ("vit.pth", lambda path: torch.save(torch.zeros(2), path), "it contains a Tensor"),
     "words": ("vit.pth", lightning_like, '"b" in it is a str'),
     "nothing": ("vit.pth", lambda path: torch.save({}, path), "no tensors"),
     "empty safetensors": ("vit.safetensors", lambda path: path.write_bytes(b""), ""),
@@ -403,13 +403,13 @@ MISTAKES = {
     "weights: {norm.*: norm.weight}\n" + REST: ("MG530", "same number of *"),
     "weights: {norm.weight: norm.*}\n" + REST: ("MG530", "same number of *"),
     "weights: {nor*: nor*}\n" + REST: ("MG530", "whole part"),
-    "weights: {a.#.*: norm.*}\n" + REST: ("MG530", "side of the file"),
+    "weights: {a.#.*: norm.*}\n" + REST: ("MG530", "side of the model"),
     HEAD + "random: [head.*]\n": ("MG533", "patches.patch_embed.weight"),
     HEAD: ("MG533", "and"),
     REST: ("MG505", "weights"),
     "weights: 3\n" + REST: ("MG505", "weights"),
     "weights: {norm.*: 3}\n" + REST: ("MG504", "must be a name"),
-    "weights: {norm.*: {a: b}}\n" + REST: ("MG503", "norm.* takes: axes, to"),
+    "weights: {norm.*: {a: b}}\n" + REST: ("MG503", "keys are: axes, to"),
     "weights: {norm.*: {axes: a -> a}}\n" + REST: ("MG505", "norm.* needs to"),
     "weights: {norm.*: {to: 3}}\n" + REST: ("MG504", "must be a string"),
     "weights: {norm.*: {to: norm.*, axes: 3}}\n" + REST: ("MG504", "must be a string"),
@@ -418,9 +418,9 @@ MISTAKES = {
     "weights: {norm.*: {to: norm.*, axes: a a -> a}}\n" + REST: ("MG535", '"a" names two axes'),
     "weights: {norm.*: {to: norm.*, axes: a b -> a}}\n" + REST: ("MG535", "name the same axes"),
     "weights: {norm.*: {to: norm.*, axes: a -> b}}\n" + REST: ("MG535", "name the same axes"),
-    "weights: {norm.*: {to: norm.*, axes: 'a # -> # a'}}\n" + REST: ("MG535", "# is an axis there"),
+    "weights: {norm.*: {to: norm.*, axes: 'a # -> # a'}}\n" + REST: ("MG535", "# must be an axis in the file"),
     "weights: {norm.*: {to: norm.*, axes: '# a -> a'}}\n" + REST: ("MG530", "has one #"),
-    "weights: {norm.*: {to: norm.*, axes: a b -> b a}}\n" + REST: ("MG536", "name 1 axes on the right"),
+    "weights: {norm.*: {to: norm.*, axes: a b -> b a}}\n" + REST: ("MG536", "name 1 axes right of"),
     HEAD + REST + "unsued: [a]\n": ("MG503", 'did you mean "unused"'),
     HEAD + HEAD + REST: ("MG507", "twice"),
     "- 1": ("MG502", "not a mapping"),

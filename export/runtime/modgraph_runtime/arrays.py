@@ -60,7 +60,7 @@ def _archive(path: str) -> Iterator[zipfile.ZipFile]:
         with open_file(path) as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what numpy raises for damaged files
             if file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
-                raise BundleError(f'"{path}" holds a single array; save it by name: numpy.savez("{path}", image=…)')
+                raise BundleError(f'"{path}" has a single array; save it by name: numpy.savez("{path}", image=…)')
             if not zipfile.is_zipfile(file):
                 raise ValueError("it is no .npz file, or holds pickled objects, which are not read")
             with zipfile.ZipFile(file) as archive:
@@ -74,7 +74,7 @@ def _archive(path: str) -> Iterator[zipfile.ZipFile]:
 def _size(archive: zipfile.ZipFile, name: str, member: zipfile.ZipInfo) -> int:
     """Read the size of an array in bytes from its header. Raises `ValueError` if the file cannot hold so many."""
     if member.compress_type not in PACKED:
-        raise ValueError(f'"{name}" is packed in a way that numpy does not use')
+        raise ValueError(f'"{name}" has a compression that numpy does not use')
     with archive.open(member) as content:
         if content.read(len(np.lib.format.MAGIC_PREFIX)) != np.lib.format.MAGIC_PREFIX:
             raise ValueError(f'"{name}" is no array')
@@ -101,7 +101,7 @@ def _size(archive: zipfile.ZipFile, name: str, member: zipfile.ZipInfo) -> int:
 def refuse_foreign(path: str, force: bool) -> None:
     """Raises `BundleError` if a file exists that modgraph did not write."""
     if not force and is_foreign(path):
-        reason = "is there already, and nothing in it says that modgraph wrote it"
+        reason = "exists, and modgraph did not write it"
         raise BundleError(f'"{path}" {reason}: choose another name, or overwrite it with --force')
 
 

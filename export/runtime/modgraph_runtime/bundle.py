@@ -18,7 +18,7 @@ from modgraph_runtime.integrity import MANIFEST_KEY, find_damage, find_damage_in
 from modgraph_runtime.model_file import compute_stamp, model_of
 from modgraph_runtime.ports import BATCH, Array, BundleError, Inputs, Port, check_axes
 
-MADE_BY = "check the path: modgraph export RUN -o model.onnx makes a bundle"
+MADE_BY = "check the path, or write one: modgraph export RUN -o model.onnx"
 
 # onnxruntime's errors have no base class of their own
 NAMES = "EPFail Fail InvalidArgument InvalidGraph InvalidProtobuf NotImplemented RuntimeException".split()
@@ -51,7 +51,9 @@ class Bundle:
             with _reading(manifest_path) as file:
                 damage = find_manifest_damage(file.read(), self.manifest)
             if damage:
-                raise BundleError(f'"{manifest_path}", the manifest beside the bundle, {damage.reason}', damage.way_out)
+                raise BundleError(
+                    f'"{manifest_path}", the manifest next to the bundle, {damage.reason}', damage.way_out
+                )
         try:
             classes, axes = self.manifest.get("classes", {}), self.manifest.get("axes", {})
             self.inputs, self.outputs, self.routing = (
@@ -91,13 +93,13 @@ class Bundle:
         """Compare the manifest with the tensors of the model. Raises `ValueError`."""
         tensors_by_name = {tensor.name: tensor for tensor in tensors}
         if {port.tensor for port in ports.values()} != set(tensors_by_name):
-            raise ValueError(f"it tells of {sorted(ports)}, but the model has {sorted(tensors_by_name)}")
+            raise ValueError(f"it names {sorted(ports)}, but the model has {sorted(tensors_by_name)}")
         for name, port in ports.items():
             tensor = tensors_by_name[port.tensor]
             fits = len(tensor.shape) == 1 + len(port.shape) and tensor.type == KINDS[port.dtype]
             axes = zip(tensor.shape[1:], port.shape, strict=False)
             if not fits or any(type(a) is type(b) is int and a != b for a, b in axes):
-                raise ValueError(f'it says that "{name}" is {port}, which the model denies')
+                raise ValueError(f'it says that "{name}" is {port}, unlike the model')
 
     def run(self, inputs: Mapping[str, Any], routing: bool = False, chunk: int = 1024) -> dict[str, Array]:
         """Compute outputs by name, examples first; with `routing`, the records of routers too.
@@ -140,7 +142,7 @@ def _reading(path: Path) -> Iterator[IO[bytes]]:
         with open_file(path) as file:
             yield file
     except FileNotFoundError as error:
-        raise BundleError(f'there is no file "{path}"', MADE_BY) from error
+        raise BundleError(f'cannot read "{path}": no such file', MADE_BY) from error
     except OSError as error:
         raise BundleError(f'cannot read "{path}": {explain_error(error)}', MADE_BY) from error
 
@@ -161,7 +163,7 @@ def _session(path: Path, threads: int, check: bool) -> ort.InferenceSession:
         except ORT_ERRORS as error:
             raise BundleError(f'"{path}" is no ONNX model that can be loaded: {_first_line(error)}') from error
         if isinstance(model, str) and compute_stamp(file) != before:
-            raise BundleError(f'"{path}" was written to while it was opened', "open it again when it is whole")
+            raise BundleError(f'"{path}" changed while it was opened', "open it again when it is complete")
     session._model_bytes = session._model_path = None  # else it warns of a missing fall-back
     return session
 
@@ -174,7 +176,7 @@ def _first_line(error: BaseException) -> str:
 def _names_left_out(manifest: Mapping[str, Any], kind: str) -> tuple[str, ...]:
     names = manifest.get("left_out", {}).get(kind, [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError("the names that it leaves out are no names")
+        raise ValueError("its list of left-out names is invalid")
     return tuple(names)
 
 

@@ -23,7 +23,7 @@ def execute(options: argparse.Namespace) -> str:
     if options.input is None:
         raise BundleError("--input x.npz is missing: the arrays to run on (or --info)")
     if options.routing and not bundle.routing:
-        raise BundleError(f'"{options.model}" does not tell what its routers decide: export it with --routing')
+        raise BundleError(f'"{options.model}" does not report what its routers decide: export it with --routing')
     if options.output is not None:
         refuse_foreign(options.output, options.force)
     arrays = read_arrays(options.input)
@@ -96,10 +96,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _Parser(prog="modgraph-runtime", description="Run a model that modgraph has exported.")
     parser.add_argument("model", metavar="model.onnx")
     parser.add_argument("--input", metavar="x.npz", help="arrays named as the model's inputs, examples first")
-    parser.add_argument("--output", metavar="y.npz", help="where to write the outputs; otherwise they are summarised")
-    parser.add_argument("--routing", action="store_true", help="what the routers decided too, if the bundle tells it")
-    parser.add_argument("--info", action="store_true", help="say what the model takes and gives")
-    parser.add_argument("--unchecked", action="store_true", help="whether or not the file is as it was exported")
+    parser.add_argument("--output", metavar="y.npz", help="the file for the outputs (prints a summary)")
+    parser.add_argument("--routing", action="store_true", help="routers' records too, if the bundle has them")
+    parser.add_argument("--info", action="store_true", help="print the model's inputs and outputs")
+    parser.add_argument("--unchecked", action="store_true", help="even if the file has changed since its export")
     parser.add_argument("--force", action="store_true", help="overwrite a file that modgraph did not write")
     options: Any = parser.parse_args(argv)
     with keep_streams_open():

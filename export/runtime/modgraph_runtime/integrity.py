@@ -41,12 +41,12 @@ class Damage(NamedTuple):
     way_out: str
 
 
-NO_BUNDLE = Damage("is no bundle: modgraph has not exported it", "modgraph export RUN -o model.onnx makes one")
+NO_BUNDLE = Damage("is no bundle: modgraph has not exported it", "write one: modgraph export RUN -o model.onnx")
 UNCHECKED = "export it again, or open it unchecked (check=False, --unchecked)"
 NO_DIGEST = Damage("has no digest: it was cut off or changed", UNCHECKED)
-CHANGED = Damage("is damaged: its bytes are not those that were exported", "copy or export it again")
-NO_JSON = Damage("is damaged: it is not JSON", "copy it again, or take it away: the bundle holds it too")
-OF_ANOTHER = Damage("is not the one in the bundle", "copy or export both again, or take it away")
+CHANGED = Damage("is damaged: its bytes have changed since the export", "copy or export it again")
+NO_JSON = Damage("is damaged: it is not JSON", "copy it again, or remove it: the bundle contains it too")
+OF_ANOTHER = Damage("is not the one in the bundle", "copy or export both again, or remove it")
 
 
 def trailer(content: bytes | memoryview) -> bytes:
@@ -80,8 +80,8 @@ def other_format(manifest: Any) -> Damage | None:
     found = manifest.get("format") if isinstance(manifest, dict) else None
     if found == FORMAT:
         return None
-    reason = f"has format {json.dumps(found)}; this version reads format {FORMAT}"
-    return Damage(reason, "export the model anew: modgraph export RUN -o model.onnx")
+    reason = f"has format {json.dumps(found)}, but this version reads format {FORMAT}"
+    return Damage(reason, "export the model again: modgraph export RUN -o model.onnx")
 
 
 def find_manifest_damage(text: bytes, manifest: Mapping[str, Any]) -> Damage | None:

@@ -156,7 +156,7 @@ def _cast(array: Array, port: Port, padded: Mapping[str, Array]) -> Array:
     )
     if (wrong & unpadded).any():
         place, values = ", ".join(map(str, np.argwhere(wrong & unpadded)[0])), array[unpadded]
-        problem = f"values that are infinite or not a number, first at [{place}]"
+        problem = f"values that are infinite or NaN, first at [{place}]"
         if port.size is not None:
             problem = f"values from {values.min()} to {values.max()}; {port} allows 0 to {port.size - 1}"
         raise BundleError(f'"{port.name}" holds {problem}')

@@ -134,7 +134,7 @@ async function sessionOf(title, content, ort, wasmPaths, threads) {
 function namesIn(without, kind) {
   const names = without[kind] ?? [];
   if (!Array.isArray(names) || !names.every((name) => typeof name === "string"))
-    throw new TypeError("the names that it leaves out are no names");
+    throw new TypeError("its list of left-out names is invalid");
   return names;
 }
 
@@ -151,8 +151,8 @@ function manifestIn(title, content) {
   }
   const format = manifest?.format ?? null;
   if (format !== FORMAT)
-    throw new BundleError(`the manifest of ${title} has format ${JSON.stringify(format)}; this version reads format ${FORMAT}`,
-      "export the model anew: modgraph export RUN -o model.onnx");
+    throw new BundleError(`the manifest of ${title} has format ${JSON.stringify(format)}, but this version reads format ${FORMAT}`,
+      "export the model again: modgraph export RUN -o model.onnx");
   return manifest;
 }
 
@@ -161,12 +161,12 @@ function hold(ports, tensors) {
   const real = new Map(tensors.map((tensor) => [tensor.name, tensor])), told = Object.values(ports);
   const named = new Set(told.map((port) => port.tensor));
   if (named.size !== real.size || [...named].some((name) => !real.has(name)))
-    throw new TypeError(`it tells of ${listed(Object.keys(ports))}, but the model has ${listed([...real.keys()])}`);
+    throw new TypeError(`it names ${listed(Object.keys(ports))}, but the model has ${listed([...real.keys()])}`);
   for (const port of told) {
     const { type, shape } = real.get(port.tensor), inner = shape.slice(1);
     const fits = shape.length === 1 + port.shape.length && type === port.kind;
     if (!fits || inner.some((axis, n) => typeof axis === "number" && typeof port.shape[n] === "number" && axis !== port.shape[n]))
-      throw new TypeError(`it says that "${port.name}" is ${port}, which the model denies`);
+      throw new TypeError(`it says that "${port.name}" is ${port}, unlike the model`);
   }
 }
 

@@ -13,10 +13,10 @@ const PRODUCER = bytesOf("\x12\x08modgraph"); // ModelProto: producer_name = 2
 const HEAD = 32; // bytes among which it stands
 const MANIFEST_ENTRY = bytesOf("\x0a\x08modgraph\x12");
 
-const NO_BUNDLE = ["is no bundle: modgraph has not exported it", "modgraph export RUN -o model.onnx makes one"];
+const NO_BUNDLE = ["is no bundle: modgraph has not exported it", "write one: modgraph export RUN -o model.onnx"];
 const NO_DIGEST = ["has no digest: it was cut off or changed",
   "export it again, or open it unchecked (check: false)"];
-const CHANGED = ["is damaged: its bytes are not those that were exported", "copy or export it again"];
+const CHANGED = ["is damaged: its bytes have changed since the export", "copy or export it again"];
 
 function bytesOf(...texts) {
   return Uint8Array.from(texts.join(""), (letter) => letter.charCodeAt(0));

@@ -161,7 +161,7 @@ function placeOf(at, shape) {
 
 // What is wrong with an array, and the first place where it is.
 function describeWrong(data, first, isPadding, shape, port) {
-  if (port.size === null) return `values that are infinite or not a number, first at [${placeOf(first, shape).join(", ")}]`;
+  if (port.size === null) return `values that are infinite or NaN, first at [${placeOf(first, shape).join(", ")}]`;
   const [least, most] = extremes(data.filter((_, at) => !isPadding(at)));
   return `values from ${least} to ${most}; ${port} allows 0 to ${port.size - 1}`;
 }
@@ -169,7 +169,7 @@ function describeWrong(data, first, isPadding, shape, port) {
 // How long each example is along an axis: between 0 and the axis; left out, all are full.
 function lengthsOf(port, given, lengths) {
   const { name } = port, examples = lengths.get(BATCH), longest = lengths.get(port.along);
-  if (longest === undefined) throw new BundleError(`"${name}" tells lengths along "${port.along}", which no input has`);
+  if (longest === undefined) throw new BundleError(`"${name}" gives lengths along "${port.along}", which no input has`);
   if (!Object.hasOwn(given, name)) return { data: new BigInt64Array(examples).fill(BigInt(longest)), shape: [examples] };
   const { data, shape, kind } = arrayOf(given[name], name);
   if (shape.length !== 1 || shape[0] !== examples || !"iu".includes(kind))

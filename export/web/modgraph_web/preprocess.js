@@ -5,7 +5,7 @@ import { BundleError } from "./errors.js";
 const GREY = "grey", COLOURS = "red, green, blue";
 const LUMINANCE = [0.299, 0.587, 0.114];
 const LIGHT = 0.5; // a border that is lighter is that of a picture on a light ground
-const AGAIN = "export it again by a modgraph that tells it, or give the numbers yourself";
+const AGAIN = "export it again with a newer modgraph, or give the numbers yourself";
 
 // An image [1, C, H, W] made of a picture of any size: {data, width, height}, an ImageData or the like, its pixels row by
 // row in grey, RGB or RGBA, as bytes or as fractions from 0 to 1. What is transparent is white.
@@ -33,9 +33,9 @@ export function imageInput(bundle, name, picture, { invert } = {}) {
 export function wordsInput(bundle, name, text) {
   const port = portOf(bundle, name), how = bundle.manifest.preprocessing?.[name], known = bundle.manifest.words?.[name];
   if (port.dtype !== "token" || port.shape.length !== 1 || !Array.isArray(known) || !["blanks", "signs"].includes(how?.split))
-    throw new BundleError(`the bundle does not say how "${name}", ${port}, is made of a text`, AGAIN);
+    throw new BundleError(`the bundle does not describe how to make "${name}", ${port}, from a text`, AGAIN);
   const ids = new Map(known.map((word, id) => [word, id])), other = ids.get(how.unknown);
-  if (other === undefined) throw new BundleError(`"${name}" has no word for those that are not known`);
+  if (other === undefined) throw new BundleError(`"${name}" has no word for unknown words`);
   const words = tokensOf(text, how), told = words.map((word) => (how.letters ? [...word].slice(-how.letters).join("") : word));
   const data = Int32Array.from(told, (word) => ids.get(word) ?? other);
   return { data, shape: [1, words.length], words, unknown: words.filter((_, n) => !ids.has(told[n])) };
@@ -51,7 +51,7 @@ function imageFacts(port, how) {
   const [channels, ...size] = port.shape, fit = { [GREY]: true, [COLOURS]: channels === 3 };
   const isImage = port.dtype === "float" && size.length === 2 && port.shape.every(Number.isInteger);
   if (!isImage || !fit[how?.channels])
-    throw new BundleError(`the bundle does not say how "${port.name}", ${port}, is made of a picture`, AGAIN);
+    throw new BundleError(`the bundle does not describe how to make "${port.name}", ${port}, from a picture`, AGAIN);
   const { mean = [0], deviation = [1], ground } = how;
   const isScale = (list) => Array.isArray(list) && [1, channels].includes(list.length) && list.every(Number.isFinite);
   if (!isScale(mean) || !isScale(deviation) || deviation.includes(0))

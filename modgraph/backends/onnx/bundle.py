@@ -62,7 +62,7 @@ class Report:
         if self.left_out["outputs"]:
             lines.append(f"left out: {', '.join((*self.left_out['outputs'], *self.left_out['inputs']))}")
         if verified.replaced:
-            lines.append(f"examples replaced, a decision being too close to compare: {verified.replaced}")
+            lines.append(f"examples replaced because their decisions were too close to compare: {verified.replaced}")
         for name, pool in self.graph.pools().items():
             by_order = len(verified.permuted[name])
             how = f", {by_order} of them with the router's modules in another order" if by_order else ""
@@ -71,7 +71,7 @@ class Report:
             )
         lines += describe_routes({name: lowering.reason for name, lowering in choices(self.graph).items()})
         lines += [str(self.change)] if self.change else []
-        return "\n".join([*lines, f"exported in {self.seconds:.1f} s, without what every start takes"])
+        return "\n".join([*lines, f"exported in {self.seconds:.1f} s, without start-up"])
 
 
 def export(
@@ -163,9 +163,9 @@ def _check_place(target: Path, force: bool) -> None:
         raise ModgraphError([WrongSuffix(path=str(target))])
     reason = None
     if not target.parent.is_dir():
-        reason = f'there is no folder "{target.parent}"'
+        reason = f'no such folder: "{target.parent}"'
     elif not os.access(target.parent, os.W_OK):
-        reason = "its folder cannot be written to"
+        reason = "its folder is not writable"
     elif folder := next((each for each in files_of_bundle(target) if each.is_dir()), None):
         reason = "it is a folder" if folder == target else f'"{folder}", the place of its manifest, is a folder'
     if reason is not None:

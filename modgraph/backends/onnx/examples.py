@@ -48,7 +48,7 @@ class Examples:
         except BundleError as error:
             raise ModgraphError([BadExamples(reason=str(error))]) from error
         if lengths[BATCH] == 0:
-            raise ModgraphError([BadExamples(reason="there are no examples in the arrays")])
+            raise ModgraphError([BadExamples(reason="the arrays have no examples")])
         return cls(graph, arrays)
 
     def lengths(self) -> tuple[Lengths, ...]:

@@ -57,12 +57,12 @@ def find_sampled_routes(graph: Graph) -> list[SampledRoute]:
     found = []
     for decision in (each for each in graph.decisions() if each.facts.draws):
         router, record = decision.router.name, decision.record_as(*CHOICES)
-        assert record is not None, f"{router} draws unseen"
+        assert record is not None, f"{router} samples without a record"
         if decision.sampled is None:
             raise ModgraphError([NoDistribution(router=router)])
         distribution, choice = decision.sampled
         draw = find_draw(decision.inside[record], decision.part.graph)
-        assert draw is not None, f"{router} draws by nothing"
+        assert draw is not None, f"{router} samples without a distribution"
         shape = tuple(graph.type_of(choice).shape[:-1])
         found.append(SampledRoute(decision, distribution, choice, shape, make_forced_key(draw.name)))
     return found

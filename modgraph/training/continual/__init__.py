@@ -34,7 +34,7 @@ class Continual(Backprop, name="continual"):
 
     one_phase = False
 
-    by: str = setting("task", doc="the grouping of the data whose groups are the tasks")
+    by: str = setting("task", doc="the grouping of the data with the tasks")
     expand: str = setting(WHEN_NOVEL, choices=(WHEN_NOVEL, NEVER, ALWAYS), doc="when pools that may grow do so")
     phases: Mapping[str, PhaseOfTask] | None = setting(
         None, doc="the phases by name, in order; one with all losses if not given"

@@ -73,7 +73,7 @@ class ContinualCurriculum(Curriculum):
     def describe(self) -> str:
         lines, graph = [str(self.tasks)], self.setup.graph
         if self.settings.expand != NEVER and not graph.growths():
-            lines.append("note: the spec has no grow … when, so that no pool grows")
+            lines.append("note: no pool grows, since the spec has no grow … when")
         for target in labels_of(graph):
             axis = graph.target_types[target].classes
             if axis is not None and not axis.name:
@@ -110,7 +110,7 @@ class ContinualCurriculum(Curriculum):
         here = Position(**facts, expanded=expanded, accuracies=rows)
         tasks, phases = len(self.tasks), len(self.phases)
         if not (0 <= here.task < tasks and 0 <= here.phase < phases and here.doing in (LEARN, DETECT, DONE)):
-            raise ValueError(f"it is at {facts}, of {tasks} tasks with {phases} phases")
+            raise ValueError(f"it is at {facts}, but there are {tasks} tasks with {phases} phases")
         return here
 
     def _learnt_from(self, here: Position, graph: Graph) -> Graph:

@@ -74,7 +74,7 @@ def describe_task(tasks: Tasks, task: int, row: Sequence[float], graph: Graph) -
     after = f"after task {tasks.names[task]}, {task + 1} of {len(tasks)}"
     how = ", ".join(f"{name} {size}" for name, size in {**modules(graph), **classes(graph)}.items())
     if not row:
-        return f"{after}: {how or 'nothing'}; there are no accuracies without test data of each task and labels"
+        return f"{after}: {how or 'nothing'}; accuracies need test data and labels of each task"
     right = f"accuracy {overall(row, tasks.tests):.4g}"
     return f"{after}: {right} ({', '.join(f'{each:.4g}' for each in row)})" + (f"; {how}" if how else "")
 

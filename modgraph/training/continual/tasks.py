@@ -31,7 +31,7 @@ class Tasks:
         """Return the tasks of some data, ordered by their smallest label. Raises `ModgraphError`."""
         train = splits[TRAIN]
         if by not in train.groups:
-            way_out = "give the data tasks: data: {name: task_sequence, …}"
+            way_out = "add tasks to the data: data: {name: task_sequence, …}"
             suggestion = did_you_mean(by, train.groups, "it has: {known}") if train.groups else way_out
             raise ModgraphError([NoTasks(name=by, suggestion=suggestion)])
         labels = [train.values[name] for name in targets if name in train.values]

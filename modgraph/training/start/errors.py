@@ -6,7 +6,7 @@ from modgraph.diagnostics import Diagnostic
 
 
 class CannotStart(Diagnostic, code="MG516"):
-    """The weights of another run or file do not fit this spec: shapes differ, tensors are missing or have no use."""
+    """The weights of another run or file do not fit this spec: shapes differ, tensors are missing or unused."""
 
     message = 'the weights of "{path}" do not fit: {reason}'
 
@@ -14,25 +14,25 @@ class CannotStart(Diagnostic, code="MG516"):
 class BadWeightRule(Diagnostic, code="MG530"):
     """A rule of a map of weights has invalid patterns.
 
-    `blocks.*.mlp.*.*: [blocks.*.mlp.*.*, blocks.*.expert.#.ffn.*.*]`: a `*` is one part of a name between dots, taken
-    over in order; a `#` on the right is every number.
+    `blocks.*.mlp.*.*: [blocks.*.mlp.*.*, blocks.*.expert.#.ffn.*.*]`: a `*` matches one part of a name between dots, in
+    order; a `#` on the right is every number.
     """
 
-    message = '"{source}: {target}" is no rule: {problem}'
+    message = '"{source}: {target}" is not a valid rule: {problem}'
     help = "for example: blocks.*.mlp.*.*: blocks.*.expert.#.ffn.*.*"
 
 
 class NoSuchWeight(Diagnostic, code="MG531"):
-    """A rule of a map of weights matches nothing in the model: no weight has any of the names on the right."""
+    """A rule of a map of weights matches no weight of the model."""
 
-    message = 'the model has no weight "{pattern}"'
+    message = 'unknown weight "{pattern}" of the model'
     help = "{suggestion}"
 
 
 class MappedTwice(Diagnostic, code="MG532"):
     """Two rules of a map give the same weight."""
 
-    message = 'two rules give the weight "{weight}"'
+    message = 'two rules give weight "{weight}"'
     help = "keep one of them"
 
 
@@ -40,7 +40,7 @@ class NotMapped(Diagnostic, code="MG533"):
     """A map of weights must give the origin of every weight of the model, or list it under random."""
 
     message = "no rule gives {weights}"
-    help = "add rules, or list weights without one under random"
+    help = "add rules, or list the weights under random"
 
 
 class BadWeightFile(Diagnostic, code="MG534"):
@@ -50,43 +50,43 @@ class BadWeightFile(Diagnostic, code="MG534"):
     """
 
     message = 'cannot read weights from "{path}": {reason}'
-    help = "give a .safetensors file, or a state dict saved by torch"
+    help = "give a .safetensors file, or a state dict that torch saved"
 
 
 class BadArrangement(Diagnostic, code="MG535"):
-    """`axes` in a map of weights names the axes of a tensor in the file, and the same in the order of the weight's.
+    """`axes` in a map of weights names the axes of a tensor in the file, and the same in the order of the weight.
 
     `"in out -> out in"` transposes. A `#` on the left is an axis to unstack: each weight takes the slice whose number
     stands for the `#` in its name.
     """
 
-    message = '"{axes}" says nothing of axes: {problem}'
+    message = 'invalid axes "{axes}": {problem}'
     help = 'for example: axes: "# in out -> out in"'
 
 
 class AxesDoNotFit(Diagnostic, code="MG536"):
-    """A rule of a map of weights names as many axes on the right of its `axes` as the weights of the model have."""
+    """The right side of `axes` in a map of weights names one axis for each axis of the weight."""
 
-    message = 'the weight "{weight}" has so many axes: {rank}; "{axes}" gives it {found}'
-    help = "name {rank} axes on the right of the arrow, and the same with # on its left where there is a stack"
+    message = 'weight "{weight}" has {rank} axes, but "{axes}" gives {found}'
+    help = "name {rank} axes right of the arrow, and the same with # on the left for a stack"
 
 
 class NotToMigrate(Diagnostic, code="MG833"):
-    """`migrate` takes a run's folder, and goes on with it as a spec says."""
+    """`migrate` continues the run in a folder with a new spec."""
 
-    message = '"{path}" is a {found}, and {wanted} is needed'
+    message = 'expected {wanted}, found a {found}: "{path}"'
     help = "for example: modgraph migrate runs/net --to wider.mod --out runs/wider"
 
 
 class NothingToCarry(Diagnostic, code="MG834"):
-    """The spec has no weight that the run has: nothing of what it learnt would be left."""
+    """The spec has no weight that the run has, so nothing that it learnt would remain."""
 
-    message = 'no weight of "{run}" is one of "{spec}"'
-    help = "say in the spec what is called otherwise (moved OLD -> NEW), or begin anew: modgraph train {spec}"
+    message = '"{spec}" has no weight of "{run}"'
+    help = "map renamed weights in the spec, moved OLD -> NEW, or train anew: modgraph train {spec}"
 
 
 class NoWeightToRenew(Diagnostic, code="MG844"):
-    """`migrate --fresh` names weights of the new spec that are to begin anew, or modules and blocks of them."""
+    """`migrate --fresh` names weights of the new spec that start anew, or modules and blocks of them."""
 
-    message = '"{spec}" has no weight called "{name}", and none of anything called so'
+    message = 'unknown weight "{name}" of "{spec}"'
     help = "{suggestion}"

@@ -52,10 +52,10 @@ class Inherited(Beginning):
     left: tuple[str, ...]
 
     def __str__(self) -> str:
-        parts = [f"{len(self.taken)} tensors are those of {self.source}"]
+        parts = [f"{len(self.taken)} tensors come from {self.source}"]
         parts += [f"of these {len(self.copies)} copies: {list_names(self.copies)}"] if self.copies else []
         parts += [f"new: {list_names(self.fresh)}"] if self.fresh else []
-        parts += [f"left behind: {list_names(self.left)}"] if self.left else []
+        parts += [f"not used: {list_names(self.left)}"] if self.left else []
         return "; ".join(parts)
 
 
@@ -65,14 +65,14 @@ def inherit_run(graph: Graph, own: Mapping[str, Tensor], path: str, found: Mappi
     before = {name: own[name].narrow(of.axis, 0, of.old) for name, of in find_module_axes(graph).items()}
     origins = {name: Origin(name) for name in own if name in found}
     if not origins:
-        reason = f"no tensor has a name of this spec's; the run has {list_names(sorted(found))}"
-        way_out = "give values and modules the names they have in the run's spec"
+        reason = f"no tensor has a name of this spec; the run has {list_names(sorted(found))}"
+        way_out = "name values and modules as in the run's spec"
         raise ModgraphError([CannotStart(path=path, reason=reason, way_out=way_out)])
     grown = {name for name in origins if name in before and found[name].shape == before[name].shape}
     places = {name: before[name] if name in grown else own[name] for name in origins}
     unlike = [_difference(name, own[name], found[name]) for name in origins if places[name].shape != found[name].shape]
     if unlike:
-        way_out = "make the shapes equal, or give what is to start afresh another name"
+        way_out = "make the shapes equal, or rename what should start afresh"
         raise ModgraphError([CannotStart(path=path, reason=list_names(unlike), way_out=way_out)])
     return _take_over(graph, {**own, **places}, path, found, origins, found)
 
@@ -95,9 +95,9 @@ def inherit_file(graph: Graph, own: Mapping[str, Tensor], path: str, weight_map:
     types = [f"{name} holds {tensor.dtype}, {tensor.layout}" for name, tensor in sorted(odd.items())]
     faults = [
         ("it lacks ", missing, f"take another file, {RANDOM}"),
-        ("no rule takes ", extra, "give each a rule in the map, or list it there under unused"),
+        ("no rule takes ", extra, "add a rule for each to the map, or list it under unused"),
         ("", types, f"map weights to plain real numbers, {RANDOM}"),
-        ("", unlike, f"make the shapes equal, say in the map how the axes lie there, {RANDOM}"),
+        ("", unlike, f"make the shapes equal, give their axes in the map, {RANDOM}"),
     ]
     reasons = [(words + list_names(names), way_out) for words, names, way_out in faults if names]
     if reasons:
@@ -162,8 +162,8 @@ def _take_over(
     frozen = {weight.name for weight in weights_of(graph) if weight.frozen}
     unset = [name for name in fresh if name in frozen]
     if unset:
-        reason = f"frozen weights would stay random: {list_names(unset)} of this spec have no tensor there"
-        way_out = "take them out of frozen { … }, or start from weights that include them"
+        reason = f"frozen weights would stay random, without a tensor: {list_names(unset)}"
+        way_out = "move them out of frozen { … }, or start from weights that include them"
         raise ModgraphError([CannotStart(path=path, reason=reason, way_out=way_out)])
     for name in origins:
         own[name].copy_(values[name])
@@ -182,16 +182,16 @@ def read_tensors(path: str) -> dict[str, Tensor]:
     try:
         content = _content(path)
     except UnpicklingError as error:
-        fault = BadWeightFile(path=path, reason="it is damaged, or holds more than tensors")
+        fault = BadWeightFile(path=path, reason="it is damaged, or contains more than tensors")
         raise ModgraphError([fault]) from error
     except Exception as error:  # a damaged file fails anywhere in torch's reader
         raise ModgraphError([BadWeightFile(path=path, reason=explain_error(error).rstrip(". "))]) from error
-    reason = f"it holds a {type(content).__name__}, not tensors by name"
+    reason = f"it contains a {type(content).__name__}, not tensors by name"
     if isinstance(content, Mapping):
         wrong = [name for name, value in content.items() if not (isinstance(name, str) and isinstance(value, Tensor))]
         if content and not wrong:
             return dict(content)
-        reason = "there are no tensors in it"
+        reason = "it has no tensors"
         if wrong:
             reason = f'"{wrong[0]}" in it is a {type(content[wrong[0]]).__name__}, not a tensor with a name'
     raise ModgraphError([BadWeightFile(path=path, reason=reason)])

@@ -58,7 +58,7 @@ def read_map(path: str, graph: Graph) -> WeightMap:
     )
     patterns = sum(map(is_pattern, [*(rule.target for rule in rules), *random]))
     if patterns * len(shapes) > COMPARED:
-        reason = f"its {patterns:,} patterns are too many for {len(shapes):,} weights"
+        reason = f"{patterns:,} patterns are too many for {len(shapes):,} weights"
         raise ModgraphError([BadYaml(span=tree.span, reason=reason)])
     origins = _origins(rules, shapes, report)
     free = frozenset(name for name in shapes if matches(random, name))
@@ -137,14 +137,14 @@ class Arrangement:
         there, here = left.split(), right.split()
         sliced = [axis for axis in there if axis != STACK]
         if not arrow or ARROW in right:
-            raise ValueError(f"it has the axes there, one {ARROW}, and the axes here")
+            raise ValueError(f"write the axes in the file, one {ARROW}, and the axes of the weight")
         twice = next((axis for axis in there if there.count(axis) > 1), None)
         if twice is not None:
             raise ValueError(f'"{twice}" names two axes')
         if STACK in here:
-            raise ValueError(f"{STACK} is an axis there; each weight takes one slice of it")
+            raise ValueError(f"{STACK} must be an axis in the file; each weight takes one slice of it")
         if sorted(here) != sorted(sliced):
-            raise ValueError("both sides name the same axes")
+            raise ValueError("both sides must name the same axes")
         stack = there.index(STACK) if STACK in there else None
         return cls(f"{' '.join(there)} {ARROW} {' '.join(here)}", len(there), stack, tuple(map(sliced.index, here)))
 
@@ -180,11 +180,11 @@ class Rule:
         source, target = self.source.split("."), self.target.split(".")
         for parts in (source, target):
             if any(sign in part and sign != part for part in parts for sign in (ANY, EVERY)):
-                return f"{ANY} and {EVERY} stand for a whole part between dots"
+                return f"{ANY} and {EVERY} match a whole part between dots"
             if parts is source and EVERY in parts:
-                return f"{EVERY} makes no sense on the side of the file"
+                return f"{EVERY} must stand on the side of the model"
         if source.count(ANY) != target.count(ANY):
-            return "both sides have the same number of *; a # stands for every number"
+            return "both sides need the same number of *; a # matches every number"
         if self.is_stacked and target.count(EVERY) != 1:
             return f"its axes have a {STACK}, so the weight's name has one {EVERY}, for the number of the slice"
         return None
@@ -209,7 +209,7 @@ def read_rules(tree: Branch, report: Report) -> Iterator[Rule]:
     """Yield the rules with valid patterns."""
     section = tree.items.get("weights")
     if not isinstance(section, Branch):
-        meaning = "names of tensors, each with the weights here that it becomes"
+        meaning = "names of tensors, each with its weights of the model"
         report.add(MissingKey(span=tree.span, section="a map", key="weights", meaning=meaning))
         return
     for source, item in section.items.items():

@@ -84,7 +84,7 @@ def test_decisions_that_hang_on_rounding_are_replaced_and_counted(tmp_path: Path
     report = modgraph.export(routed(), tmp_path / "m.onnx", examples={"x": np.concatenate((close, clear))})
     assert report.verified.replaced >= 40
     assert report.verified.unreached == {"p": []}
-    assert "examples replaced, a decision being too close to compare: " in str(report)
+    assert "examples replaced because their decisions were too close to compare: " in str(report)
 
 
 @pytest.mark.usefixtures("discrete")

@@ -146,7 +146,7 @@ def test_modules_that_read_all_of_their_messages_stand_in_no_scan_whose_examples
     text = """model m() { input x: float[%s, 3, 4, 4] pool p[2] = batch_norm
       scan x as v { yield v -> p by (v -> flatten -> linear(p) -> top_k(1)) } as s output s }"""
     modgraph.loads(text % 5)
-    with pytest.raises(ModgraphError, match="also on those of examples that have ended"):
+    with pytest.raises(ModgraphError, match="also of examples that have ended"):
         modgraph.loads(text % "time")
 
 
