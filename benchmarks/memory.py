@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     options = parse_options(parser, specs=["smn_parity"], batch=2)
     torch.set_num_threads(options.threads)
-    print("| spec | batch | kept: told | measured | ratio | at once: told | measured | ratio |")
+    print("| spec | batch | kept: estimated | measured | ratio | at once: estimated | measured | ratio |")
     print("|---|---|---|---|---|---|---|---|")
     for name in options.specs:
         for batch in (1, options.batch):

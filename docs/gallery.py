@@ -163,7 +163,7 @@ ENTRIES = (
     Entry(
         "sema",
         "SEMA",
-        "A frozen ViT-B/16 whose last three blocks add adapters when a batch of images surprises those that exist.",
+        "A frozen ViT-B/16 whose last three blocks add adapters when a batch of images is novel to the existing ones.",
         SEMA,
         "sema-wang-et-al-cvpr-2025",
         boxes=20,

@@ -91,7 +91,7 @@ def _explain_ungrouped(graph: Graph, route: RouteNode) -> str:
         return ""
     ops = [node.op for node in pool.region(0).graph.nodes_of(OpNode)]
     own = next((op.name for op in ops if op.all_weights() and not (op.gathers or op.grouped)), None)
-    reason = f"{own} has no grouped form" if own else "they are unlike" if not pool.is_homogeneous else ""
+    reason = f"{own} has no grouped form" if own else "they are of several kinds" if not pool.is_homogeneous else ""
     reason = "they have pools of their own" if pool.has_pools else reason
     return f"; one after another on accelerators too: {reason}" if reason else ""
 
@@ -102,9 +102,7 @@ def _explain_dense(graph: Graph, route: RouteNode) -> str:
     if weights is None or graph.declaration_of(route).chooses_along is not None:
         return ""
     if find_support(weights, graph) is not None:
-        return (
-            "; the choice behind the weights is followed where their axes are those of vectors and their modules alone"
-        )
+        return "; the choice behind the weights is followed where their axes are only those of vectors and of modules"
     op = find_choice_end(weights, graph)
     return "" if op is None else f'; a choice lies behind the weights, but "{op.op.name}" ({op.span}) keeps no zeros'
 

@@ -133,7 +133,7 @@ def count_lines(cost: Cost, graph: Graph | None = None) -> list[str]:
         f"{cost.macs:,} multiply-accumulates (MACs) for one example{active}",
         "",
         *align(rows),
-        *["× n: so many alike, counted together (--all tells each)"] * any("×" in label for label, _ in labelled),
+        *["× n: n equal parts, counted together (--all lists each)"] * any("×" in label for label, _ in labelled),
     ]
 
 

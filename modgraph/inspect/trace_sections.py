@@ -160,7 +160,7 @@ def build_sections(trace: Route, pictures: Mapping[str, bytes] | None = None, st
     found = [_overview(trace, stale), *(build_section(name, route) for name, route in trace["routes"].items())]
     if trace.get("coactivation"):
         note = "How often a token's module at one route (rows) goes with its module at another (columns). Mutual "
-        note += "information is normalised: 1 where each follows from the other, 0 where neither tells of the other."
+        note += "information is normalised: 1 where each follows from the other, 0 where neither predicts the other."
         maps: list[Content] = [Text(note)]
         for pair in trace["coactivation"]:
             joint, title = pair["joint"], f"{pair['routes'][0]} → {pair['routes'][1]}: {pair['normalised']:.3f}"
@@ -202,7 +202,7 @@ def _overview(trace: Route, stale: bool) -> Section:
         verdict = "collapsed" if route["collapsed"] else ""
         rows.append([name, len(route["load"]), len(route["dead"]), verdict, *figures])
     note = "H_a: mean entropy of a decision, H_b: entropy of the mean decision, in nats. CV²: squared coefficient of "
-    note += "variation over modules, 0 where all are alike. Dead: never chosen."
+    note += "variation over modules, 0 where all are equal. Dead: never chosen."
     table = Table(["route", "modules", "dead", "", *FIGURES], rows)
     return Section("Routes", [*map(Text, lines), table, Text(note)])
 

@@ -47,7 +47,7 @@ class Image:
     @property
     def reason(self) -> str:
         before, after = self.macs
-        return f"never made, since its products are cheaper in another order: {after:,} MACs instead of {before:,}"
+        return f"not computed, since its products are cheaper in another order: {after:,} MACs instead of {before:,}"
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def list_choice_lowerings(pool: PoolFacts) -> tuple[Lowering, ...]:
     rest = (*every_module, *(replace(each, exportable=False) for each in (per_module, reference)))
     if not pool.gathers:
         return (grouped, *rest)
-    by_index = "the weights of the chosen modules are taken by index, at each step of the scan"
+    by_index = "the weights of the chosen modules are gathered by index at each step of the scan"
     few = pool.weights <= FEW_IN_BUNDLE
     gathered = Lowering(GATHERED, "modgraph.nn.ChoiceGathered", by_index, exportable=few)
     return (gathered, grouped, *rest) if pool.weights <= FEW_WEIGHTS else (grouped, gathered, *rest)

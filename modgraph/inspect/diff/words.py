@@ -21,7 +21,7 @@ WRITTEN = {"text", "given", "defaults"}  # of a router text
 DIGITS = 6  # digits of a number in a line
 LISTS = {"inputs": "order of what it reads", "lengths": "order of lengths"}
 NAMES = {"owner": "weights", "initial": "start", "shares": "axis of", "types.0": "type"} | LISTS
-FAMILIES = {"types": "type of result ", "inputs": "reads ", "lengths": "told the length of ", "regions": "module "}
+FAMILIES = {"types": "type of result ", "inputs": "reads ", "lengths": "length of ", "regions": "module "}
 FAMILIES |= dict.fromkeys(("settings", "uses", "parameters", "facts"), "")
 
 STAR = "*"

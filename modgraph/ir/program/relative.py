@@ -43,8 +43,8 @@ class Level:
         return name
 
     def weights(self, name: str) -> str:
-        """Name the weights of a node in this body. The result is the name of the node if both are relative to their
-        paths alike."""
+        """Name the weights of a node in this body. The result is the node's name if weights and nodes have equal
+        relative names."""
         return name
 
     def owner(self, name: str) -> str:

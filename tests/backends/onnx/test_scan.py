@@ -53,7 +53,7 @@ def test_a_gru_with_a_routed_candidate_is_one_scan_that_computes_only_its_choice
     report = modgraph.export(model, tmp_path / "gru.onnx", routing=True)
     assert report.verified.lengths == ({"time": 5}, {"time": 8})
     assert report.verified.unreached == {"transition": []}
-    assert "taken by index" in str(report)
+    assert "gathered by index" in str(report)
     agree(model, tmp_path / "gru.onnx")
     nodes = nodes_of(tmp_path / "gru.onnx")
     (scan,) = (node for node in nodes if node.op_type == "Scan")
