@@ -54,7 +54,7 @@ def _write(writer: Writer, items: Sequence[Item]) -> None:
     layout, loops = writer.layout, list[tuple[list[Any], Values, Values, dict[int, int] | None]]()
     for _, each in groupby(items, partial(_loop_of, layout)):
         run: list[Any] = [*each]
-        takes = [layout.takes(body) for body in run if len(run) > 1]
+        takes = [layout.list_arguments(body) for body in run if len(run) > 1]
         gives = [layout.results(body) for body in run if len(run) > 1]
         carried = _find_carried(takes, gives) if takes else None
         writer.lines.words |= {takes[0][at]: layout.word(gives[-1][of]) for at, of in (carried or {}).items()}
@@ -105,16 +105,16 @@ def _function_of(writer: Writer, body: Body, defined: Defined) -> str:
     if defined.is_function:
         return defined.name
     if defined.holds:
-        return writer.member(body.call.weights)
-    return writer.helper(body.call.definition, f"{defined.name}()")
+        return writer.write_member(body.call.weights)
+    return writer.add_helper(body.call.definition, f"{defined.name}()")
 
 
 def _write_call(writer: Writer, body: Body) -> None:
     layout, lines = writer.layout, writer.lines
     defined = writer.file.define(writer, body)
     paths = outside(layout, body)
-    given = [ast.unparse(lines.read(each)) for each in layout.takes(body)]
-    given += [writer.argument(paths[at]) for at in defined.borrowed]
+    given = [ast.unparse(lines.read(each)) for each in layout.list_arguments(body)]
+    given += [writer.write_argument(paths[at]) for at in defined.borrowed]
     said = name(f"{_function_of(writer, body, defined)}({', '.join(given)})")
     results = layout.results(body)
     if len(results) == 1:
@@ -131,7 +131,7 @@ def _loop_of(layout: Layout, item: Item) -> object:
     if not isinstance(item, Body) or item.call is None or item.call.kind != "round":
         return id(item)
     path = item.call.weights.rpartition(".")[0]
-    return layout.definitions[item].name, layout.places(item), path, id(item.call.outer)
+    return layout.definitions[item].name, layout.list_result_places(item), path, id(item.call.outer)
 
 
 def _find_carried(takes: Values, gives: Values) -> dict[int, int] | None:
@@ -151,7 +151,7 @@ def _find_carried(takes: Values, gives: Values) -> dict[int, int] | None:
 def _write_loop(writer: Writer, run: Sequence[Body], takes: Values, gives: Values, carried: dict[int, int]) -> bool:
     """Write rounds as a loop, if they differ only in the results of the round before; returns whether they do."""
     layout, lines = writer.layout, writer.lines
-    if len({writer.file.key(writer, each) for each in run}) > 1:
+    if len({writer.file.compute_key(writer, each) for each in run}) > 1:
         return False
     defined = writer.file.define(writer, run[0])
     borrowed, *others = ([outside(layout, each)[at] for at in defined.borrowed] for each in run)
@@ -160,7 +160,7 @@ def _write_loop(writer: Writer, run: Sequence[Body], takes: Values, gives: Value
         return False
     variables = {at: _first_value(writer, takes, gives, at, of) for at, of in carried.items()}
     given = [variables[at] if at in variables else lines.variable(each) for at, each in enumerate(takes[0])]
-    given += [writer.argument(path) for path in borrowed]
+    given += [writer.write_argument(path) for path in borrowed]
     for taken in takes:
         lines.left.subtract(taken)
     named = {of: variables[at] for at, of in carried.items()}
@@ -215,7 +215,7 @@ def _loop_header(writer: Writer, run: Sequence[Body], defined: Defined) -> tuple
     is_whole_list = tree.is_list(path) and path != root and is_below(root, path)
     if keys != [*map(str, range(start, stop))] or not is_whole_list:
         return None
-    bounds = f"{start or ''}:{stop if stop < len(tree.children(path)) else ''}"
+    bounds = f"{start or ''}:{stop if stop < len(tree.list_children(path)) else ''}"
     return (
         writer.lines.fresh_name(call.definition),
         tree.access(path, root) + ("" if bounds == ":" else f"[{bounds}]"),
@@ -228,7 +228,7 @@ def _loop_header(writer: Writer, run: Sequence[Body], defined: Defined) -> tuple
 
 def _write_scan(writer: Writer, node: ScanNode) -> None:
     lines, layout = writer.lines, writer.layout
-    values, _ = writer.operands(node)
+    values, _ = writer.read_operands(node)
     slots = writer.graph.inputs(node.name).items()
     given = {
         slot: ast.unparse(lines.bind(value.said, lines.word(of)))
@@ -243,14 +243,14 @@ def _write_scan(writer: Writer, node: ScanNode) -> None:
     inner = Layout(node.region.graph, program.region.graph, wanted, node)
     step = Writer(writer.file, inner, writer.tree, writer.root)
     step.lines.taken, step.helpers, step.borrowed = lines.taken, writer.helpers, writer.borrowed
-    length = "".join(f", {lines.variable(each)}" for each in layout.lengths(node)[-1:])
+    length = "".join(f", {lines.variable(each)}" for each in layout.list_lengths(node)[-1:])
     if length and any(isinstance(each, OpNode) and each.op.over_batch for each in inner.inside(inner.root)):
         reason = "an op over the batch in its steps leaves out examples that have ended"
         raise ModgraphError([NoSource(path=f'scan "{node.name}"', reason=reason)])
     items = step.items(inner.root, wanted)
     x = given.pop(node.variable)
     # the state before the first step is zero by default
-    learns = any(not each.buffer for each in step.tree.weights_below(step.root).values())
+    learns = any(not each.buffer for each in step.tree.find_weights_below(step.root).values())
     weight = "next(self.parameters()).dtype" if learns or not step.root else "torch.get_default_dtype()"
     dtype = f"{x}.dtype" if step.graph.type_of(Result(node.variable)).dtype == "float" else weight
     shapes = {state: ", ".join(map(str, sizes(step.graph.type_of(Result(state)).shape))) for state in node.states}

@@ -40,14 +40,14 @@ class File:
 
     # ------------------------------------------------------------ trees
 
-    def tree(self, graph: Graph, layout: Layout, shared: Tree | None = None) -> Tree:
+    def build_tree(self, graph: Graph, layout: Layout, shared: Tree | None = None) -> Tree:
         """Build the tree of a model or of a pool's module. `shared` holds what all modules of the pool share."""
         weights = (weight for weight in weights_of(graph) if shared is None or not weight.shared)
         tree = Tree(weights, self.vendored, lambda key: self.known[key].name)
-        self.hold(tree, graph, layout, shared)
+        self.add_graph(tree, graph, layout, shared)
         return tree
 
-    def hold(self, tree: Tree, graph: Graph, layout: Layout, shared: Tree | None = None) -> None:
+    def add_graph(self, tree: Tree, graph: Graph, layout: Layout, shared: Tree | None = None) -> None:
         """Add the layers, pools and parameters of a graph to a tree."""
         for part in graph.parts():
             programs: dict[str, Any] = layout.programs
@@ -102,13 +102,13 @@ class File:
 
     # ------------------------------------------------------------ definitions
 
-    def key(self, writer: Writer, body: Body) -> Any:
+    def compute_key(self, writer: Writer, body: Body) -> Any:
         """Compute the key of a call's class: its definition and its use. Calls with equal keys share one class."""
         assert body.call is not None
-        layout, takes = writer.layout, writer.layout.takes(body)
-        guarded = [each.node in layout.optional for each in takes] if layout.guards(body) else []
-        used = (layout.places(body), tuple(map(layout.is_bare, takes)), tuple(guarded), writer.inside)
-        return layout.definitions[body].name, used, writer.tree.content(body.call.weights)
+        layout, takes = writer.layout, writer.layout.list_arguments(body)
+        guarded = [each.node in layout.optional for each in takes] if layout.has_guard(body) else []
+        used = (layout.list_result_places(body), tuple(map(layout.is_bare, takes)), tuple(guarded), writer.inside)
+        return layout.definitions[body].name, used, writer.tree.describe_content(body.call.weights)
 
     def has_class(self, writer: Writer, body: Body) -> bool:
         """Whether a call has its own class or function. If not, its lines are inlined."""
@@ -117,26 +117,26 @@ class File:
         borrows = any(each.startswith(f"{path}.") for each in tree.borrowing)  # only a pool's module receives these
         if borrows or path in tree.leaves or path == root or f"{root}.".startswith(f"{path}."):
             return False
-        if not tree.weights_below(path):
+        if not tree.find_weights_below(path):
             return True
-        key = self.key(writer, body)
+        key = self.compute_key(writer, body)
         return bool(tree.instances.setdefault(path, key) == key)
 
     def define(self, caller: Writer, body: Body) -> Defined:
         """Define the class or function of a call."""
         assert body.call is not None
-        key, call, layout = self.key(caller, body), body.call, caller.layout
+        key, call, layout = self.compute_key(caller, body), body.call, caller.layout
         if key in self.known:
             return self.known[key]
-        defined = self.known[key] = Defined(holds=bool(caller.tree.weights_below(call.weights)))
+        defined = self.known[key] = Defined(holds=bool(caller.tree.find_weights_below(call.weights)))
         writer = Writer(self, layout, caller.tree, call.weights, caller.inside)
-        lines, takes, results = writer.lines, layout.takes(body), layout.results(body)
+        lines, takes, results = writer.lines, layout.list_arguments(body), layout.results(body)
         items = writer.items(body, results)
         given = {each: lines.fresh_name("x" if len(takes) == 1 else lines.word(each)) for each in takes}
         for each, argument in given.items():
             lines.give(each, argument)
         optional = (f"{argument} is not None" for each, argument in given.items() if each.node in layout.optional)
-        write_items(writer, items, " and ".join(optional) if layout.guards(body) else "")
+        write_items(writer, items, " and ".join(optional) if layout.has_guard(body) else "")
         lines.line(f"return {', '.join(ast.unparse(lines.read(each)) for each in results)}")
         paths = outside(layout, body)
         defined.borrowed = tuple(map(paths.index, writer.borrowed))
@@ -164,8 +164,8 @@ class File:
     ) -> str:
         """Write the text of a class."""
         tree, root = writer.tree, writer.root
-        init = [*tree.members(root), *(f"self.{name} = {call}" for name, call in writer.helpers.items())]
-        init += [*tree.initialisers(root), *more]
+        init = [*tree.write_members(root), *(f"self.{name} = {call}" for name, call in writer.helpers.items())]
+        init += [*tree.write_initialisers(root), *more]
         lines = [*textwrap.wrap(f'"""{prose(doc)}"""', LINE - 4, break_long_words=False), ""] if doc else []
         if init:
             lines += [function("__init__", [f"self{given}"], ["super().__init__()", *init]), ""]
@@ -179,7 +179,7 @@ class File:
         if shared.leaves:
             given = f"shared_{len(tree.after)}" if tree.after or tree.borrowing else "shared"
             tree.after[node.name] = given
-            tree.before += [f"{given} = {shared.container('')}", *shared.initialisers("", given)]
+            tree.before += [f"{given} = {shared.write_container('')}", *shared.write_initialisers("", given)]
         calls = ", ".join(f"{each}({given})" for each in names)
         if node.is_homogeneous:
             calls = f"{names[0]}({given}) for _ in range({node.size})"
@@ -214,7 +214,7 @@ class File:
         key = (word, region, program, content, bool(shared.leaves))
         if key not in self.modules:
             layout = Layout(region.graph, program, region.results)
-            tree = self.tree(region.graph, layout, shared if shared.leaves else None)
+            tree = self.build_tree(region.graph, layout, shared if shared.leaves else None)
             writer = Writer(self, layout, tree, "", inside=not region.graph.nodes_of(RouteNode))
             forward = self._module_forward(writer, region, len(node.message.shape))
             self.define_pools(tree)

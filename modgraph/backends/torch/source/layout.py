@@ -34,7 +34,7 @@ class Layout:
         self.invariant = find_computed_once(graph)
         self._match(program, self.root)
         self.wanted = tuple(wanted)
-        self.live = self.closure(self.wanted)
+        self.live = self.find_dependencies(self.wanted)
         self.gives = self._find_results()
 
     def _match(self, program: Graph, body: Body) -> None:
@@ -55,35 +55,40 @@ class Layout:
         """Whether a value has no axis of examples: the whole batch shares it."""
         return result.node in self.invariant or self.graph.type_of(result).per == "batch"
 
-    def lengths(self, node: Node) -> list[Result]:
+    def list_lengths(self, node: Node) -> list[Result]:
         """List the lengths of the padded axes that a node masks."""
         return [*self.graph.lengths(node.name).values()]
 
-    def operands(self, node: Node) -> list[Result]:
+    def list_operands(self, node: Node) -> list[Result]:
         """List the operands of a node. A factorised route drops f(0), because its formula computes it."""
         of_zero = isinstance(node, RouteNode) and node.lowering == "factorised"
         return [*self.graph.inputs(node.name).values()][: 2 if of_zero else None]
 
-    def reads(self, node: Node) -> list[Result]:
+    def list_reads(self, node: Node) -> list[Result]:
         """List the values that a node reads. An array reads nothing: its operand gives only the batch size."""
-        operands = self.operands(node)
+        operands = self.list_operands(node)
         if not isinstance(node, OpNode | RouteNode | ScanNode):
             return []
         if isinstance(node, OpNode) and isinstance(node.op, Array):
             return [] if node.op.all_weights() else operands
-        return [*operands, *self.counts(node), *self.lengths(node)]
+        return [*operands, *self.find_batch_size(node), *self.list_lengths(node)]
 
-    def counts(self, node: Node) -> list[Result]:
+    def find_batch_size(self, node: Node) -> list[Result]:
         """Find the value that gives the batch size, for a node whose operands are all batch-invariant."""
         operands = [*self.graph.inputs(node.name).values()]
         found = next((each for each in operands if each.node in self.invariant), None)
-        if node.name in self.invariant or not found or not all(map(self.is_bare, operands)) or self.same(node):
+        if (
+            node.name in self.invariant
+            or not found
+            or not all(map(self.is_bare, operands))
+            or self.find_unchanged_operand(node)
+        ):
             return []
         while found.node in self.invariant:
             found = next(iter(self.graph.inputs(found.node).values()))
         return [found]
 
-    def same(self, node: Node) -> Result | None:
+    def find_unchanged_operand(self, node: Node) -> Result | None:
         """Find the operand that a node returns unchanged; None if the node computes something."""
         if not isinstance(node, OpNode) or self.graph.lengths(node.name):
             return None
@@ -96,21 +101,23 @@ class Layout:
             (result,) = self.graph.inputs(node.name).values()
         return variable(result.node, self.graph[result.node].within)
 
-    def closure(self, wanted: Iterable[Result]) -> set[str]:
+    def find_dependencies(self, wanted: Iterable[Result]) -> set[str]:
         """Compute the nodes that some values depend on."""
-        return reach([each.node for each in wanted], lambda name: [each.node for each in self.reads(self.graph[name])])
+        return reach(
+            [each.node for each in wanted], lambda name: [each.node for each in self.list_reads(self.graph[name])]
+        )
 
     @cached_property
     def first(self) -> set[str]:
         """The nodes that outputs depend on."""
-        return self.closure(self.graph.outputs.values())
+        return self.find_dependencies(self.graph.outputs.values())
 
     @cached_property
     def optional(self) -> set[str]:
         """The nodes that depend on targets in inference. A call may omit targets."""
         found = set(self.graph.target_types)
         for node in self.graph:
-            read = self.reads(node)
+            read = self.list_reads(node)
             if isinstance(node, OpNode) and node.op.outside_training and len(read) > 1:
                 read = [self.graph.inputs(node.name)[node.op.outside_training]]
             if not found.isdisjoint(each.node for each in read):
@@ -121,7 +128,7 @@ class Layout:
     def readers(self) -> dict[Result, list[str]]:
         found: dict[Result, list[str]] = defaultdict(list)
         for node in self.graph:
-            for each in self.reads(node):
+            for each in self.list_reads(node):
                 found[each].append(node.name)
         return found
 
@@ -135,18 +142,18 @@ class Layout:
         """List the live items of a body, in order."""
         return [item for item in body.items if not isinstance(item, Placed) and self.inside(item)]
 
-    def guards(self, body: Body) -> bool:
+    def has_guard(self, body: Body) -> bool:
         """Whether a body computes something for outputs and also something that depends on targets."""
         names = {node.name for node in self.inside(body)}
         return not names.isdisjoint(self.first) and not names.isdisjoint(self.optional)
 
-    def takes(self, body: Body) -> list[Result]:
+    def list_arguments(self, body: Body) -> list[Result]:
         """List the values that a body reads from outside, each once."""
         own = {node.name for node in self.nodes[body]}
-        read = (each for node in self.inside(body) for each in self.reads(node))
+        read = (each for node in self.inside(body) for each in self.list_reads(node))
         return list(dict.fromkeys(each for each in read if each.node not in own))
 
-    def places(self, body: Body) -> tuple[Place, ...]:
+    def list_result_places(self, body: Body) -> tuple[Place, ...]:
         """List the places of a body's results. Results that outputs need in any call of the definition come first, the
         last of them in front."""
         main = [place for place in sorted(self.gives[body]) if (self.definitions[body].name, place) in self.main]
@@ -154,7 +161,7 @@ class Layout:
 
     def results(self, body: Body) -> list[Result]:
         """List the values of a body that others read."""
-        return [Result(self.nodes[body][at].name, index) for at, index in self.places(body)]
+        return [Result(self.nodes[body][at].name, index) for at, index in self.list_result_places(body)]
 
     @cached_property
     def main(self) -> set[tuple[str, Place]]:
@@ -181,7 +188,9 @@ class Layout:
             before = len(self.live)
             for body, places in found.items():
                 all_ = groups[self.definitions[body].name]
-                more = self.closure(Result(self.nodes[body][at].name, index) for at, index in all_) - self.live
+                more = (
+                    self.find_dependencies(Result(self.nodes[body][at].name, index) for at, index in all_) - self.live
+                )
                 if places and not any(self.is_chance(self.graph[name]) for name in more):
                     found[body] = all_
                     self.live |= more

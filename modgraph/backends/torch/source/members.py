@@ -40,30 +40,30 @@ class Tree:
         self.before: list[str] = []  # lines that construct shared members
         self.after: dict[str, str] = {}  # the variables of shared members
 
-    def weights_below(self, path: str) -> dict[str, GraphWeight]:
+    def find_weights_below(self, path: str) -> dict[str, GraphWeight]:
         """Find the weights below a path."""
         return {name: each for name, each in self.weights.items() if is_below(path, name)}
 
-    def content(self, path: str) -> tuple[Any, ...]:
+    def describe_content(self, path: str) -> tuple[Any, ...]:
         """Describe the weights below a path: relative names, shapes and initialisers."""
-        found = self.weights_below(path).items()
+        found = self.find_weights_below(path).items()
         return tuple((name.removeprefix(f"{path}."), each.shape, each.initial, each.scale) for name, each in found)
 
-    def children(self, path: str) -> list[str]:
+    def list_children(self, path: str) -> list[str]:
         """List the names directly below a path."""
         lead = f"{path}." if path else ""
         rest = (each.removeprefix(lead) for each in (*self.leaves, *self.instances) if each.startswith(lead))
         return list(dict.fromkeys(each.partition(".")[0] for each in rest))
 
-    def attribute(self, path: str, name: str) -> str:
+    def find_attribute(self, path: str, name: str) -> str:
         """Return the attribute for a name below a path. A name that torch claims gets another attribute."""
         if name not in CLAIMED:
             return name
-        return next(each for each in number_names(f"{name}_") if each not in self.children(path))
+        return next(each for each in number_names(f"{name}_") if each not in self.list_children(path))
 
     def is_list(self, path: str) -> bool:
         """Whether only modules numbered from 0 stand below a path."""
-        names = self.children(path)
+        names = self.list_children(path)
         is_array = any(self.kinds.get(f"{path}.{name}") is nn.Parameter for name in names)
         return sorted(names, key=len) == [str(at) for at in range(len(names))] and not is_array
 
@@ -74,7 +74,7 @@ class Tree:
             inner = f"{here}.{name}" if here else name
             in_list = name.isdigit() and (self.kinds.get(here) == "pool" or (here != root and self.is_list(here)))
             kind = "_parameters" if self.kinds.get(inner) is nn.Parameter else "_modules"
-            name = self.attribute(here, name)
+            name = self.find_attribute(here, name)
             is_attribute = is_plain_name(name) and not hasattr(nn.Module(), name)
             said += f"[{name}]" if in_list else f".{name}" if is_attribute else f".{kind}[{literal(name)}]"
             here = inner
@@ -82,9 +82,9 @@ class Tree:
 
     # ------------------------------------------------------------ lines of `__init__`
 
-    def members(self, root: str) -> Iterator[str]:
+    def write_members(self, root: str) -> Iterator[str]:
         """Write the lines that construct the members below a root."""
-        for name in sorted(self.children(root), key=lambda name: name.isdigit() and int(name)):
+        for name in sorted(self.list_children(root), key=lambda name: name.isdigit() and int(name)):
             path = f"{root}.{name}" if root else name
             made = self._construct(path)
             yield from (*self.before, f"{self.access(path, root)} = {made}")
@@ -96,18 +96,20 @@ class Tree:
             if is_below(root, path) and not self._belongs_to_instance(path, root):
                 homes |= {each: self.access(each, root) for each in parents}
         for path, said in homes.items():
-            names = {name: self.attribute(path, name) for name in self.children(path) if name in CLAIMED}
+            names = {name: self.find_attribute(path, name) for name in self.list_children(path) if name in CLAIMED}
             if names:
                 yield f"{self.vendored.name_of(keep_names)}({said}, {literal(names)})"
 
     def _construct(self, path: str) -> str:
         if path in self.instances:
             return f"{self.class_of(self.instances[path])}()"
-        return self.leaves[path]() if path in self.leaves else self.container(path)
+        return self.leaves[path]() if path in self.leaves else self.write_container(path)
 
-    def container(self, path: str) -> str:
+    def write_container(self, path: str) -> str:
         """Write the call that constructs the container at a path."""
-        inner = {self.attribute(path, name): f"{path}.{name}" if path else name for name in self.children(path)}
+        inner = {
+            self.find_attribute(path, name): f"{path}.{name}" if path else name for name in self.list_children(path)
+        }
         parts = {name: self._construct(each) for name, each in inner.items()}
         if self.is_list(path):
             runs = [(one, len([*same])) for one, same in groupby(parts[str(at)] for at in range(len(parts)))]
@@ -119,12 +121,12 @@ class Tree:
         called = "nn.ModuleDict" if is_plain and not arrays else self.vendored.name_of(Named)
         return f"{called}({{{', '.join(f'{literal(name)}: {each}' for name, each in parts.items())}}})"
 
-    def initialisers(self, root: str, said: str = "self") -> Iterator[str]:
+    def write_initialisers(self, root: str, said: str = "self") -> Iterator[str]:
         """Write a line for each weight that torch would initialise differently."""
         for path, kind in self.kinds.items():
             if kind in (nn.Parameter, "pool") or not is_below(root, path) or self._belongs_to_instance(path, root):
                 continue
-            weights = self.weights_below(path)
+            weights = self.find_weights_below(path)
             fan = math.prod(weights[f"{path}.weight"].shape[1:]) if f"{path}.weight" in weights else 1
             for name, weight in weights.items():
                 start, is_bias = weight.initial.kind, name.endswith(".bias")
@@ -140,7 +142,7 @@ class Tree:
     def _belongs_to_instance(self, path: str, root: str) -> bool:
         return any(is_below(each, path) and is_below(root, each) for each in self.instances)
 
-    def frozen(self) -> Iterator[str]:
+    def write_frozen(self) -> Iterator[str]:
         """Write a line for each frozen part of a model. A part is as large as possible without a weight that trains."""
         own = [each for each in self.weights.values() if not each.buffer]
         learns = [each.name for each in own if not each.frozen]

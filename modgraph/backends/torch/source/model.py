@@ -77,17 +77,17 @@ def write_source(model: Model, path: Path | None = None) -> str:
     """
     file, graph = File(), model.computed
     layout = Layout(graph, outline(graph).body, [*graph.outputs.values(), *graph.losses.values()])
-    tree = file.tree(graph, layout)
+    tree = file.build_tree(graph, layout)
     weights = {weight.name: weight for weight in weights_of(model.graph)}
     if weights.keys() != tree.weights.keys():  # passes removed nodes that own weights
         tree.weights = weights | tree.weights
-        file.hold(tree, model.graph, Layout(model.graph, outline(model.graph).body, ()))
+        file.add_graph(tree, model.graph, Layout(model.graph, outline(model.graph).body, ()))
     writer = Writer(file, layout, tree, "")
     forward = _forward(writer, model.graph)
     file.define_pools(tree)
     outputs = ", ".join(f"{name}: {model.graph.type_of(result)}" for name, result in model.graph.outputs.items())
     doc = f"{', '.join(f'{name}: {type_}' for name, type_ in model.graph.input_types.items())} to {outputs}."
-    frozen = [*tree.frozen()]
+    frozen = [*tree.write_frozen()]
     own = file.add(class_name(str(model.graph.name)), lambda name: file.class_(name, writer, forward, doc, frozen))
     parts = [each() for each in file.texts.values()]
     file.vendored.calls |= {
@@ -165,7 +165,7 @@ def _split_losses(layout: Layout, items: list[Item]) -> tuple[list[Item], list[I
     for item in reversed(items):
         nodes = layout.inside(item)
         if (now and layout.is_chance(item)) or any(node.name in stay for node in nodes):
-            stay |= {each.node for node in nodes for each in layout.reads(node)}
+            stay |= {each.node for node in nodes for each in layout.list_reads(node)}
             now.insert(0, item)
         else:
             later.insert(0, item)

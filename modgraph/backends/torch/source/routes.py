@@ -24,8 +24,8 @@ def write_route(writer: Writer, node: RouteNode) -> None:
     path = Part(graph, layout.scan).lowering_of(node).route
     lowering = path.rpartition(".")[2]
     writer.file.define_modules(pool, layout.programs.get(pool.name) or writer.file.programs[pool.name])
-    values, masks = writer.operands(node)
-    said, modules = [each.said for each in values], writer.argument(pool.name)
+    values, masks = writer.read_operands(node)
+    said, modules = [each.said for each in values], writer.write_argument(pool.name)
     if lowering == "EveryModuleRoute":
         found = _every(modules, said[0], pool, graph.signature(node).constructor()[1][0])
     elif lowering in ("WeightedDense", "WeightedFactorised"):
@@ -109,9 +109,9 @@ def _call_lowering(
     graph, lines, file = writer.graph, writer.lines, writer.file
     pool, router, own = graph.pool_of(node), graph.declaration_of(node), graph.router_of(node)
     file.whole_pools.add((id(writer.tree), pool.name))
-    helper = writer.helper("route", f"{file.vendored.name_of(resolve(path))}()")
+    helper = writer.add_helper("route", f"{file.vendored.name_of(resolve(path))}()")
     made = file.instantiate(graph.signature(node).constructor())
-    called = writer.member(own.name) if own.weights else writer.helper("router", made)
+    called = writer.write_member(own.name) if own.weights else writer.add_helper("router", made)
     single = router.token_axis and _is_single(writer, node)
     takes_one = single and router.takes_one
     squeezed = single and not router.takes_one and router.one_for_each == "sender"

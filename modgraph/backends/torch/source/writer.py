@@ -41,7 +41,7 @@ class Writer:
 
     # ------------------------------------------------------------ what the class holds
 
-    def member(self, path: str) -> str:
+    def write_member(self, path: str) -> str:
         """Write the expression for the member at a path."""
         if not self.root or path.startswith(f"{self.root}."):
             return self.tree.access(path, self.root)
@@ -49,17 +49,17 @@ class Writer:
             self.borrowed[path] = self.lines.fresh_name(last_word(path))
         return self.borrowed[path]
 
-    def argument(self, path: str) -> str:
+    def write_argument(self, path: str) -> str:
         """Write the argument for the member at a path; of a pool, only its modules."""
         size = self.tree.sharing.get(path) if (id(self.tree), path) not in self.file.whole_pools else None
-        said = self.member(path)
+        said = self.write_member(path)
         return f"{said}[:{size}]" if size and path not in self.borrowed else said
 
-    def helper(self, word: str, made: str) -> str:
+    def add_helper(self, word: str, made: str) -> str:
         """Write the expression for a module without weights."""
         known = next((name for name, each in self.helpers.items() if each == made), None)
         if known is None:
-            taken = {*self.helpers, *self.tree.children(self.root), *dir(torch.nn.Module())}
+            taken = {*self.helpers, *self.tree.list_children(self.root), *dir(torch.nn.Module())}
             known = next(each for each in number_names(word) if each not in taken)
             self.helpers[known] = made
         return f"self.{known}"
@@ -70,7 +70,9 @@ class Writer:
         """List the items of a body, and count the reads of their operands and of the results `ends`."""
         items = [*self._flat(body)]
         for item in items:
-            self.lines.left.update(self.layout.takes(item) if isinstance(item, Body) else self.layout.reads(item))
+            self.lines.left.update(
+                self.layout.list_arguments(item) if isinstance(item, Body) else self.layout.list_reads(item)
+            )
         self.lines.left.update(ends)
         self.returned = {*ends}
         return items
@@ -100,12 +102,12 @@ class Writer:
         axes = [str(axis.size if axis.size is not None else axis.name) for axis in self.graph.type_of(result).shape]
         return f"[{', '.join([*([] if self.layout.is_bare(result) else [outer]), *axes])}]"
 
-    def operands(self, node: OpNode | RouteNode | ScanNode) -> tuple[list[Value], list[Expression | None]]:
+    def read_operands(self, node: OpNode | RouteNode | ScanNode) -> tuple[list[Value], list[Expression | None]]:
         """Read the operands of a node and the masks of padded operands.
 
         An operand that all examples share is expanded to the batch, unless the op broadcasts it.
         """
-        operands, counts = self.layout.operands(node), self.layout.counts(node)
+        operands, counts = self.layout.list_operands(node), self.layout.find_batch_size(node)
         masks = self._masks(node, operands)
         same = [each.node in self.layout.invariant for each in operands]
         broadcasts = isinstance(node, OpNode) and node.op.broadcasts and not counts
@@ -114,7 +116,7 @@ class Writer:
             like = counts[0] if counts else next(each for each in operands if not self.layout.is_bare(each))
             self.lines.variable(like)
         values = [self.value(each) for each in operands]
-        self.lines.left.subtract([*counts, *self.layout.lengths(node)])
+        self.lines.left.subtract([*counts, *self.layout.list_lengths(node)])
         if like is not None:
             said = self.lines.values[like], len(self.graph.type_of(like).shape), self.inside
             values = [
@@ -144,14 +146,16 @@ class Writer:
 
     def op(self, node: OpNode) -> None:
         """Write the lines of an op."""
-        result, same = Result(node.name), self.layout.same(node)
+        result, same = Result(node.name), self.layout.find_unchanged_operand(node)
         if same is not None:
             self._same(result, same)
         elif isinstance(node.op, State):
             self.apart.add(result)
-            self.set(result, name(f"{self.member(node.owner)}()"), stays=False)
+            self.set(result, name(f"{self.write_member(node.owner)}()"), stays=False)
         elif isinstance(node.op, Array):
-            self.set(result, name(self.member(node.owner)) if node.op.all_weights() else self._constant_array(node))
+            self.set(
+                result, name(self.write_member(node.owner)) if node.op.all_weights() else self._constant_array(node)
+            )
         elif len(node.types) > 1:
             self.lines.set_all([Result(node.name, at) for at in range(len(node.types))], self._compute(node))
         else:
@@ -170,7 +174,7 @@ class Writer:
 
     def _constant_array(self, node: OpNode) -> Expression:
         _, (_, sizes, values), _ = self.graph.signature(node).constructor()
-        (like,) = self.layout.reads(node)
+        (like,) = self.layout.list_reads(node)
         if len(values) == 1:
             said, more = f"full({literal(tuple(sizes))}, {literal(values[0])}", ")"
         else:
@@ -185,7 +189,7 @@ class Writer:
         if not node.op.all_weights():
             with torch.device("meta"):
                 module = construct(self.graph.signature(node))
-        values, masks = self.operands(node)
+        values, masks = self.read_operands(node)
         # torch's own function accepts only [B, C, H, W]
         outside = isinstance(module, library.MaxPool2d) and (self.inside or values[0].rank != 3)
         if module is not None and not outside and not (bare and isinstance(module, formulas.NOT_BARE)):
@@ -196,9 +200,9 @@ class Writer:
                 return found
         said = [text("_0[None]", each.said) if bare else each.said for each in values]
         if node.op.all_weights():
-            function = self.member(node.owner)
+            function = self.write_member(node.owner)
         else:
-            function = self.helper(node.op.name, self.file.instantiate(self.graph.signature(node).constructor()))
+            function = self.add_helper(node.op.name, self.file.instantiate(self.graph.signature(node).constructor()))
         mask: Expression | None = None
         if any(masks):
             mask = ast.Tuple([each or name("None") for each in masks], ast.Load()) if node.op.masks_each else masks[0]
