@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class HasArchitecture(Protocol):
-    """What can be opened as a file is: a program, a run."""
+    """An object with an architecture: a program or a run."""
 
     def architecture(self) -> Architecture: ...
 
 
 def to_architecture(value: HasArchitecture | str | Path) -> Architecture:
-    """What stands at a path, or in a program or run. Raises `ModgraphError`, and `TypeError` for anything else."""
+    """Return the architecture at a path, or of a program or run. Raises `ModgraphError`, and `TypeError` for anything
+    else."""
     if isinstance(value, str | Path):
         return read_architecture(value)
     if isinstance(value, HasArchitecture):

@@ -1,4 +1,4 @@
-"""What modgraph says while it works, through Python's `logging`.
+"""Progress messages of modgraph, through Python's `logging`.
 
 Lines for the user are INFO, cautions WARNING, and what is read, written and chosen DEBUG.
 """

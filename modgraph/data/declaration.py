@@ -121,7 +121,8 @@ class Arrays:
 
 @dataclass(frozen=True)
 class Scale:
-    """How numbers encode light: a pixel p, from 0 for black to 1 for white, is (p − mean) / deviation, by channel."""
+    """The encoding of light by numbers: a pixel p, from 0 for black to 1 for white, is (p − mean) / deviation, by
+    channel."""
 
     mean: tuple[float, ...] = (0.0,)
     deviation: tuple[float, ...] = (1.0,)

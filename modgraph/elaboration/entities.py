@@ -133,7 +133,7 @@ class PoolEntity(DeclaredEntity):
     """Modules of one kind (one template, applied `size` times) or of several kinds (one template for each).
 
     The last `grown` modules were added to the declared ones. `shares` is the path of the pool whose axis the modules
-    share. `has_literal_size` tells whether the text writes the size as a number: `pool p[1]`.
+    share. `has_literal_size` is true if the text writes the size as a number: `pool p[1]`.
     """
 
     kind = "pool"

@@ -104,7 +104,7 @@ EXACT_BELOW = 10_000
 def format_heading(
     title: str, parameters: Mapping[str, Any], lengths: Mapping[str, int], asked: Container[str]
 ) -> Iterator[str]:
-    """What is counted: the model and its file, the parameters, the lengths of axes of any length; the user gave
+    """Write the heading: the model and its file, the parameters, and the lengths of axes of any length. The user gave
     those in `asked`."""
     given = ", ".join(f"{name}={format_value(value)}" for name, value in parameters.items())
     yield title + (f" with {given}" if given else "")

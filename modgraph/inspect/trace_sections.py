@@ -221,7 +221,8 @@ MOST_LETTERS = 48  # below a chart
 
 
 def growth_section(growth: Mapping[str, Any]) -> Section:
-    """How pools grew: modules by task, additions, accuracies, and the novelty of each batch at detection."""
+    """Describe the growth of pools: modules by task, additions, accuracies, and the novelty of each batch at
+    detection."""
     pools: Mapping[str, Any] = growth["pools"]
     return Section("Growth", [*_modules(growth), *_detections(pools)], nodes=tuple(pools))
 

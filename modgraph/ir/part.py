@@ -116,7 +116,7 @@ def _weights(region: Graph) -> int:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a router decides at a route, or at a use of a router text."""
+    """The decision of a router at a route, or at a use of a router text."""
 
     part: Part
     node: RouteNode | DecisionNode

@@ -12,7 +12,7 @@ from modgraph.ops.zeros import Bound, Bounds, ChoiceRanks, Propagated, Ranking
 
 @dataclass(frozen=True)
 class Measure:
-    """What a metric measures of a prediction and a target, under the metric's name."""
+    """A quantity that a metric measures of a prediction and a target, under the metric's name."""
 
     name: str
     larger_is_better: bool = False

@@ -24,7 +24,7 @@ from modgraph.syntax import parse, read
 
 
 class Kind(StrEnum):
-    """What an architecture was read from."""
+    """The kind of file from which an architecture was read."""
 
     SPEC = "spec"
     RUN = "run"

@@ -1,4 +1,4 @@
-"""Where a training computes: device, precision, and the processes that share a batch (torch.distributed).
+"""The resources of a training: device, precision, and the processes that share a batch (torch.distributed).
 
 Under torchrun every process has a part of each batch, and either all weights (DDP) or a part of them, gathered for each
 step (FSDP). Gradients are averaged.

@@ -153,7 +153,7 @@ class Test:
 
 @dataclass(frozen=True)
 class Change:
-    """What eight bits save and cost; pairs have the old value first.
+    """The savings and costs of eight bits; pairs have the old value first.
 
     `size` is the bytes of graph and weights; `metrics` are by `test.metric`; `routes` has the share of tokens that a
     router sends to other modules. `outputs` has the largest change of each output, `standalone` the largest change of

@@ -84,7 +84,7 @@ class Doubt(Moved):
 
     @property
     def declaration(self) -> str:
-        """What to write into the later spec to settle it."""
+        """The declaration in the later spec that would settle the doubt."""
         return f"moved {self.before} -> {self.after}"
 
 
@@ -160,6 +160,6 @@ def declaration_of(node: Node) -> Declaration | RouterText | None:
 
 
 def model_of(graph: Graph) -> Facts:
-    """What is no part of a graph's identity."""
+    """Collect the facts of a model that do not affect a graph's identity."""
     parameters = {f"parameters.{name}": value for name, value in graph.parameters.items()}
     return {"name": graph.name, **parameters, "inputs": (*graph.input_types,)}

@@ -22,7 +22,7 @@ OF_A_TEXT = {"records", "rounds", "facts"}  # of a decision: these follow from i
 
 
 class Edge(NamedTuple):
-    """What a node reads: the relation, the slot, the node, and which of its results."""
+    """A source of a node: the relation, the slot, the node, and the index of its result."""
 
     relation: str
     slot: str

@@ -23,7 +23,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
     owners = [dict(_owners(side.graph)) for side in sides.values()]
 
     def costs_at(*places: str) -> dict[str, Any]:
-        """What a node costs before and after; an empty place costs nothing."""
+        """Count the costs of a node before and after; an empty place costs nothing."""
         names = [own.get(name, name) for own, (_, name) in zip(owners, map(split_place, places), strict=True)]
         costs = [cost.nodes.get(name, Cost()).counts for cost, name in zip(found.costs, names, strict=True)]
         return {"costs": dict(zip(sides, costs, strict=True))}

@@ -191,7 +191,7 @@ class Keys:
         return self._map(name, lambda loop, key: STAR)
 
     def say_from(self, place: str) -> Say:
-        """How names are written in the round of a place: with a star for its own key."""
+        """Return how names are written in the round of a place: its own key is a star."""
         own: dict[str, Key] = {}
         self._map(place, lambda loop, key: str(own.setdefault(loop, key)))
 

@@ -1,4 +1,4 @@
-"""What a page displays: graphs with notes on their boxes, and data that the browser draws."""
+"""The content of a page: graphs with notes on their boxes, and data that the browser draws."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ Kind = Literal["added", "removed", "changed", "moved"]
 
 @dataclass(frozen=True)
 class Mark:
-    """What became of a box between two graphs: a coloured frame, and `lines` of text in the panel.
+    """The change of a box between two graphs: a coloured frame, and `lines` of text in the panel.
 
     `counterpart` is the id of the box in the other pane that follows its selection and folding; by default the same id.
     """

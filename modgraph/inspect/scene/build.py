@@ -237,7 +237,7 @@ def edges_of(graph: ir.Graph, prefix: str = "") -> Iterator[Edge]:
 
 
 def prefixes(pool: ir.PoolNode, box: str) -> list[str]:
-    """What the ids in the regions of a pool begin with, given the id of its box."""
+    """Find the prefixes of ids in the regions of a pool, given the id of its box."""
     return [f"{box}/"] if pool.is_homogeneous else [f"{box}/{module}/" for module in range(pool.size)]
 
 

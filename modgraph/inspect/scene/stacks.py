@@ -41,7 +41,7 @@ def fold_repeats(entries: Sequence[Entry], unique: Callable[[str], str]) -> Iter
 
 
 def _count(entries: Sequence[Entry], start: int, period: int) -> int:
-    """How often the first `period` calls from `start` on repeat."""
+    """Count how often the first `period` calls from `start` on repeat."""
     end = start + period
     while end < len(entries) and entries[end].call and entries[end].definition == entries[end - period].definition:
         end += 1
@@ -63,7 +63,7 @@ def _repeat(entries: Sequence[Entry], period: int, rounds: Mapping[str, int]) ->
 
 
 def make_group(id: str, label: str, children: Sequence[Box], kind: str = "block", detail: str = "") -> Box:
-    """A box of other boxes. It has the sum of their costs, and their lines if these are of one source."""
+    """Make a box of other boxes, with the sum of their costs, and with their lines if these have one source."""
     lines, found = None, [child.lines for child in children if child.lines is not None]
     if len({each.source for each in found}) == 1:
         start, end = min(each.start for each in found), max(each.end for each in found)

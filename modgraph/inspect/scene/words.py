@@ -16,7 +16,7 @@ NUMBER = re.compile(r"-?\d+\.\d*(e-?\d+)?")
 
 @dataclass(frozen=True)
 class Level:
-    """Where a body stands: its graph, the prefix of ids, the paths of its nodes and weights.
+    """The place of a body: its graph, the prefix of ids, the paths of its nodes and weights.
 
     In a scan, `shared` names the nodes around it whose pools and routers it uses.
     """

@@ -1,4 +1,4 @@
-"""Which outputs of a graph rank the classes of a target, and which are probabilities."""
+"""Outputs of a graph that rank the classes of a target, and outputs that are probabilities."""
 
 from __future__ import annotations
 
