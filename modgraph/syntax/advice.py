@@ -105,6 +105,27 @@ class Mistake:
         """Whether the token follows the first name of a statement."""
         return self.statement == "NAME" and self.last == "NAME" and self.accepted >= BINDING_GOES_ON
 
+    @property
+    def factor(self) -> PlacedToken | None:
+        """The number, or the first name of a loss, in front of the last name on its line, with no sign between."""
+        if len(self.before) < 3 or self.last != "NAME":
+            return None
+        introduced, factor, name = self.before[-3:]
+        is_number = factor.type in ("INTEGER", "DECIMAL")
+        is_name = factor.type == "NAME" and introduced.type == "LOSS" and self.kind == "LPAR"
+        between = name.span.source.text[factor.span.end : name.span.start]
+        return factor if (is_number or is_name) and "\n" not in between else None
+
+    @property
+    def arguments(self) -> str:
+        """The text from an opening to its closing parenthesis, "" for another token."""
+        text, depth = self.token.span.source.text, 0
+        for at in range(self.token.span.start, len(text) if self.kind == "LPAR" else 0):
+            depth += (text[at] == "(") - (text[at] == ")")
+            if depth == 0:
+                return " ".join(text[self.token.span.start : at + 1].split())
+        return ""
+
 
 def find_examples(word: str) -> list[str]:
     """Return examples of the statements and definitions that contain a word of the language."""
@@ -171,6 +192,9 @@ def _advise_on_signs(mistake: Mistake) -> Iterator[str]:
             yield f"write it out: {name} = {name} {mistake.token} 1"
         if kind == "ARROW":
             yield f"give the result a name: y = {name} -> relu"
+        factor = mistake.factor
+        if factor is not None:
+            yield f"multiply with *: {factor} * {name}{mistake.arguments}"
         if kind == "LPAR":
             yield f"give the result a name: y = {name}(x)"
     elif (kind, following) == ("COLON", "EQUAL"):
