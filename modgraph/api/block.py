@@ -95,8 +95,11 @@ class Block(nn.Module):
         return "".join(word.capitalize() for word in self._model_parts[0].ir.name.removesuffix("_alone").split("_"))
 
 
-def block(path: str | Path | None, name: str, /, *, seed: int = 0, **given: Any) -> Block:
+def block(path: str | Path | None, name: str, /, *, seed: int | None = None, **given: Any) -> Block:
     """A block or router of a file as a `torch.nn.Module`, with fresh weights.
+
+    Weights are sampled as those of torch's own modules are: two blocks differ, and `torch.manual_seed` fixes them. An
+    integer `seed` fixes the weights of this block alone.
 
     `given` are the parameters of the block, `dim=64`, and where its text leaves them open the types of its inputs:
     `x="float[tokens, 64]"`, without the batch, or an example, `x=torch.zeros(1, 9, 64)`, with it; axes that may have
@@ -112,6 +115,8 @@ def block(path: str | Path | None, name: str, /, *, seed: int = 0, **given: Any)
         raise TypeError(f'block takes a path and a name, modgraph.block("parts.mod", "swiglu"), not {what}')
     text = BlockText.read(path, name, _check_values(given))
     program = _load(text)
+    if seed is None:
+        seed = int(torch.randint(2**62, (), device="cpu"))
     return Block(program, program.build(seed=seed), "" if text.is_router else _path_of_use(program, text.name))
 
 

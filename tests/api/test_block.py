@@ -84,6 +84,21 @@ def test_weights_load_from_a_model_that_uses_the_block(parts: Path) -> None:
     torch.testing.assert_close(block(x), model(x))
 
 
+def test_blocks_start_with_different_weights_unless_a_seed_is_given(parts: Path) -> None:
+    def weights(count: int, **seed: int) -> list[Tensor]:
+        blocks = nn.ModuleList([modgraph.block(parts, "swiglu", dim=8, **seed) for _ in range(count)])
+        return [blocks.state_dict()[f"{at}.y.linear.weight"] for at in range(count)]
+
+    torch.manual_seed(7)
+    first = weights(3)
+    assert all(not torch.equal(first[at], first[at - 1]) for at in range(3)), "no copies"
+    torch.manual_seed(7)
+    assert all(map(torch.equal, first, weights(3))), "torch.manual_seed makes them reproducible"
+    given = weights(2, seed=5)
+    assert torch.equal(*given), "a seed fixes the weights"
+    assert not torch.equal(given[0], weights(1, seed=6)[0])
+
+
 def test_losses_and_records_of_a_block_are_reachable_by_name(parts: Path) -> None:
     block, x = modgraph.block(parts, "moe", dim=8), random(2, 5, 8)
     assert block.losses == {}
