@@ -70,6 +70,13 @@ def suggest_synonym(name: str) -> str | None:
     return _idiom(name) or _other_word(name, OPS) or _other_word(name, _routers())
 
 
+def list_meant_ops(name: str) -> list[str]:
+    """List the ops that a word may mean: the one with that synonym, and all statistics of routers if it is one."""
+    meant = [op for op in OPS.values() if _plain(name) in map(_plain, op.synonyms)]
+    statistics = [op for op in OPS.values() if op.reads != Op.reads]
+    return sorted({op.name for op in (*meant, *(statistics if {*meant} & {*statistics} else ()))})
+
+
 def _idiom(name: str) -> str | None:
     """Write the help line for an idiom of another library."""
     idiom = next((idiom for idiom in IDIOMS if _plain(name) in map(_plain, idiom.words)), None)

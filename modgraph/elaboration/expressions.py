@@ -18,7 +18,7 @@ from modgraph.elaboration.entities import POISON, BlockEntity, Entity, Poison, T
 from modgraph.elaboration.pipelines import evaluate_pipeline
 from modgraph.ops import Op
 from modgraph.syntax import ast
-from modgraph.vocabulary import find_op, is_router, suggest_op, suggest_value
+from modgraph.vocabulary import find_op, is_router, list_meant_ops, suggest_op, suggest_value
 
 OPERANDS = Tensor | entities.RouterEntity | entities.Family | Poison  # first arguments of an op in function style
 CALLABLE = "an op, a block, a module or a pool"
@@ -141,17 +141,24 @@ def _report_unknown_call(call: ast.Call, name: str, elaborator: Elaborator) -> A
     if isinstance(found, Poison):
         return POISON
     if found is not None or is_router(name) or elaborator.scope.find_router(name) is not None:
-        what = describe(found) if found is not None else f'the router "{name}"'
-        advice = (
-            "declare a router: router NAME = …"
-            if found is None
-            else "leave out the arguments: only ops and routers take them"
-        )
-        return elaborator.refuse(call.span, "an op", what, advice)
+        if found is not None:
+            return _report_no_op(call, name, found, elaborator)
+        return elaborator.refuse(call.span, "an op", f'the router "{name}"', "declare a router: router NAME = …")
     suggestion = "write a range with two dots: 0..4"
     if name != "range":
         suggestion = suggest_op(name, [*elaborator.list_candidates(call.span, is_callable), *constants.FUNCTIONS])
     return elaborator.report(errors.UnknownOp(span=call.callee.span, name=name, suggestion=suggestion))
+
+
+def _report_no_op(use: ast.Call | ast.Name, name: str, found: Any, elaborator: Elaborator) -> Poison:
+    """Report a name that hides the op that is meant: a parameter, or another thing that takes no arguments."""
+    is_parameter = name in elaborator.graph.parameters and not isinstance(found, Entity)
+    arguments = use.span.text.removeprefix(name)
+    way_out = "leave out the arguments: only ops and routers take them"
+    if meant := list_meant_ops(name):
+        way_out = f"what other libraries call {name}: {' or '.join(op + arguments for op in meant)}"
+    what = "a parameter" if is_parameter else describe(found)
+    return elaborator.report(errors.NoOp(span=use.span, name=name, found=what, way_out=way_out))
 
 
 EXPRESSIONS: dict[type[ast.Expression], Callable[[Any, Elaborator], Any]] = {
@@ -199,6 +206,8 @@ def _report_unknown_term(term: ast.Name, elaborator: Elaborator) -> Poison:
     if found is None:
         suggestion = suggest_op(term.name, elaborator.list_candidates(term.span, is_callable))
         return elaborator.report(errors.UnknownOp(span=term.span, name=term.name, suggestion=suggestion))
+    if list_meant_ops(term.name) and not elaborator.find_argument(term):
+        return _report_no_op(term, term.name, found, elaborator)
     way_out = f"for example: {term.name}=relu" if elaborator.find_argument(term) else ""
     if isinstance(found, entities.Family) and found.members:
         way_out = f"take one of its members: {term.name}[{format_value(next(iter(found.members)))}]"

@@ -205,6 +205,26 @@ def test_a_product_behind_a_pipeline_is_no_comment() -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "text", "advice"),
+    [
+        ("loss balance * balance(x)", "a parameter", "importance(x) or load(x)"),
+        ('loss aux_loss(x, over="example")', "a value of type float[6, 8]", 'importance(x, over="example")'),
+        ("z = x -> balance", "a parameter", "importance or load"),
+        ("z = x -> balance(2)", "a parameter", "importance or load"),
+        ("loss width(x)", "a parameter", "leave out the arguments"),
+    ],
+)
+def test_a_name_that_hides_what_an_op_is_called_elsewhere_is_said_to_be_no_op(
+    body: str, text: str, advice: str
+) -> None:
+    with pytest.raises(ModgraphError) as caught:
+        modgraph.loads(f"model m(balance=0.1, width=3) {{ input x: float[6, 8] aux_loss = x {body} output x }}")
+    (only,) = caught.value.diagnostics
+    assert only.code == "MG218" and only.text().endswith(f"is {text}, not an op"), only.text()
+    assert advice in only.advice()
+
+
+@pytest.mark.parametrize(
     ("body", "kind"),
     [
         ("repeat l[i] in 0..3 { v = x -> relu }", "repeat"),

@@ -66,6 +66,13 @@ class WrongKind(Diagnostic, code="MG218"):
     way_out = ""
 
 
+class NoOp(WrongKind):
+    """A name stands in the place of an op, and the spec declares it as something else."""
+
+    message = '"{name}" is {found}, not an op'
+    needed = "an op"
+
+
 class NoPart(WrongKind):
     """`router.name` is a record of a router. Nothing else has parts."""
 
