@@ -49,3 +49,29 @@ def printing(level: int = logging.INFO) -> Iterator[None]:
     finally:
         log.removeHandler(printer)
         log.setLevel(before)
+
+
+@contextmanager
+def printing_progress(quiet: bool = False) -> Iterator[None]:
+    """Within it, lines for the user are printed on stderr in Python programs too, unless `quiet`.
+
+    Where `logging` is configured to take these lines, or the logger's own level drops them, that holds instead.
+    """
+    before = log.level
+    if quiet or before > logging.INFO or (log.isEnabledFor(logging.INFO) and log.hasHandlers()):
+        yield
+        return
+    printer, lowest = _Printer(), log.getEffectiveLevel()
+
+    def take(record: logging.LogRecord) -> bool:
+        """Print a record, or leave to the handlers of the program what they would get anyway."""
+        is_left = record.levelno >= lowest and log.hasHandlers()
+        return is_left or not printer.handle(record)
+
+    log.addFilter(take)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeFilter(take)
+        log.setLevel(before)

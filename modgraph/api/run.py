@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from modgraph.data.batches import EXAMPLES
 from modgraph.data.in_python import InPython
-from modgraph.log import log
+from modgraph.log import log, printing_progress
 from modgraph.store.journal import check_logs, read_metrics
 from modgraph.training.callbacks import Watch
 from modgraph.training.evaluate import evaluate
@@ -138,14 +138,14 @@ class Run(StoredRun):
 
         return predict(self.path, inputs)
 
-    def resume(self, data: Mapping[str, Any] | None = None, callbacks: Sequence[Any] = ()) -> Run:
+    def resume(self, data: Mapping[str, Any] | None = None, callbacks: Sequence[Any] = (), quiet: bool = False) -> Run:
         """Go on with the training where its newest checkpoint is, to the same end as without the interruption.
 
-        `data` are those that it began with, where they were given in Python. Raises `ModgraphError`, also where the
-        data have changed.
+        `data` are those that it began with, where they were given in Python. `callbacks` and `quiet` are as for
+        `train`. Raises `ModgraphError`, also where the data have changed.
         """
         watch, given = Watch(callbacks), None if data is None else InPython.from_splits(data)
-        with resume_run(self.path, given, watch) as engine:
+        with printing_progress(quiet), resume_run(self.path, given, watch) as engine:
             run = self.with_data(given)
             train_to_end(engine, run, watch)
         return run
@@ -193,6 +193,7 @@ def train_to_end(engine: Engine, run: Run, watch: Watch) -> None:
     if engine.processes.is_rank_zero:
         watch.call("on_begin", run)
     finish(engine, run.given)
+    engine.say(f"the run is in {run.path}")
     if engine.processes.is_rank_zero:
         watch.call("on_end", run)
 

@@ -10,6 +10,7 @@ from modgraph.api.errors import NothingToLearnFrom
 from modgraph.api.run import Run, train_to_end
 from modgraph.data.in_python import InPython, refuse_without_training
 from modgraph.diagnostics import ModgraphError
+from modgraph.log import printing_progress
 from modgraph.program import Program
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.callbacks import Watch
@@ -24,6 +25,7 @@ def train(
     overrides: Mapping[str, Any] | None = None,
     data: Mapping[str, Any] | None = None,
     callbacks: Sequence[Any] = (),
+    quiet: bool = False,
 ) -> Run:
     """Train a spec, or a program that was read from one, and test it: bit for bit what `modgraph train` does.
 
@@ -37,6 +39,9 @@ def train(
     the shape of the type, without the batch; where an axis has any length, examples may differ in it. Splits but
     `train` and `validation` are tested on. `callbacks` hear of each step and epoch, and may stop (`Callback`).
 
+    Each epoch prints its metrics on stderr, as the command does; `quiet` omits that. Where `logging` is configured for
+    the level INFO, its handlers get the lines instead.
+
     Returns the `Run`. Raises `ModgraphError` for a mistake in spec, recipe or data, and `TypeError` for a value of
     another kind.
     """
@@ -45,7 +50,7 @@ def train(
     if data is not None:
         given = InPython.from_splits(data)
         refuse_without_training(data)
-    with start_run(program, recipe, dict(overrides or {}), out, given, watch) as engine:
+    with printing_progress(quiet), start_run(program, recipe, dict(overrides or {}), out, given, watch) as engine:
         run = Run(RunDirectory(engine.directory.path)).with_data(given)
         train_to_end(engine, run, watch)
     return run

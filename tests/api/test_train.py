@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,36 @@ def test_python_trains_bit_for_bit_what_the_command_trains(tmp_path: Path, capsy
     run = modgraph.train(spec, out=tmp_path / "python", overrides={"train.epochs": 2, "hidden": 8})
     assert final_weights(run.path) == final_weights(tmp_path / "command"), "the same weights, to the bit"
     assert run.metrics == printed, "the metrics that the command prints"
-    assert capsys.readouterr().out == "", "a function prints nothing"
+    assert capsys.readouterr().out == "", "stdout is the program's own"
+
+
+def test_epochs_are_printed_as_the_command_prints_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = lay_out_run(tmp_path)
+    assert main(["train", str(spec), "--out", str(tmp_path / "command"), "-s", "train.epochs=2"]) == 0
+    expected = capsys.readouterr().err.replace("command", "run")
+    modgraph.train(spec, out=tmp_path / "run", overrides={"train.epochs": 2})
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", expected), "lines on stderr"
+    assert [line.split()[1] for line in printed.err.splitlines() if line.startswith("epoch")] == ["1", "2"]
+    modgraph.load_run(tmp_path / "run").resume(quiet=True)
+    modgraph.train(spec, out=tmp_path / "quiet", overrides={"train.epochs": 1}, quiet=True)
+    assert capsys.readouterr() == ("", ""), "quiet prints nothing"
+
+
+def test_configured_logging_gets_the_lines_of_a_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    spec = lay_out_run(tmp_path)
+    with caplog.at_level(logging.INFO):  # of the root, as logging.basicConfig sets it
+        modgraph.train(spec, out=tmp_path / "taken", overrides={"train.epochs": 1})
+    assert sum(each.startswith("epoch   1  train") for each in caplog.messages) == 1
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "modgraph"):
+        modgraph.train(spec, out=tmp_path / "dropped", overrides={"train.epochs": 1})
+    assert capsys.readouterr().err == "", "printed by no one else"
+    modgraph.train(spec, out=tmp_path / "printed", overrides={"train.epochs": 1})
+    assert "epoch   1  train" in capsys.readouterr().err
+    assert caplog.messages == [], "handlers of another level get no more than they ask for"
 
 
 def test_a_program_trains_as_its_spec_does(tmp_path: Path) -> None:
