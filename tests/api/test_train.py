@@ -144,7 +144,7 @@ def test_what_is_measured_on_other_data_needs_no_data_of_the_run(tmp_path: Path)
     run = modgraph.train(modgraph.loads(SPEC), RECIPE, data=own_data(), out=tmp_path / "run")
     found = modgraph.load_run(run.path).evaluate({"test": own_data()["test"]})
     assert found["test.accuracy"] == run.metrics["test.accuracy"]
-    with pytest.raises(modgraph.ModgraphError, match="given in Python"):
+    with pytest.raises(modgraph.ModgraphError, match="its data, which came from Python"):
         modgraph.load_run(run.path).evaluate()
 
 

@@ -70,7 +70,7 @@ CALLS: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "an unknown optimizer of a step": (
         lambda folder: modgraph.loads(SPEC).memory(optimizer="adm"),
-        'no optimizer called "adm".*did you mean "adam"',
+        'unknown optimizer "adm".*did you mean "adam"',
     ),
     "a label in brackets": (
         train(data={"train": [(tensors()[0][0], [1])]}),
