@@ -9,7 +9,8 @@ A data set may add files of its own, such as a vocabulary.
 
 A run is created in three atomic steps. run.json gets the status `starting` and names every file to come, with its hash.
 The files are written. run.json gets the status `started`. So a start that was killed leaves only files that are known
-to be ours, and a folder with any other file in it is never touched.
+to be ours, and a folder with any other file in it is never touched. The same holds for a run that ended before it kept
+a step: it has no checkpoint, no log, and nothing but these files, so the next training begins in its folder.
 """
 
 from __future__ import annotations
@@ -89,8 +90,8 @@ class RunDirectory:
     # ------------------------------------------------------------ making a run
 
     def refuse_existing(self) -> None:
-        """Raises `ModgraphError` unless the folder is missing, empty, or left by a start that was killed, and its name
-        is UTF-8, which TensorBoard needs."""
+        """Raises `ModgraphError` unless the folder is missing, empty, or left by a start that was killed or by a run
+        that kept no step, and its name is UTF-8, which TensorBoard needs."""
         path = str(self.path)
         if is_not_utf8(self.path):
             reason = "choose another folder with --out: its name must be UTF-8"
@@ -110,11 +111,16 @@ class RunDirectory:
             lost = self.spec.exists() and self.recipe.exists()
             fault = errors.RecordLost(path=path) if lost else errors.ForeignFiles(path=path, names=list_names(names))
             raise ModgraphError([fault]) from error
-        if record["status"] != STARTING:
-            raise ModgraphError([errors.RunExists(path=path)])
         foreign = [name for name in names if not self._is_of_start(name, record)]
+        if record["status"] != STARTING and (foreign or self.has_kept_steps()):
+            raise ModgraphError([errors.RunExists(path=path)])
         if foreign:
             raise ModgraphError([errors.ForeignFiles(path=path, names=list_names(foreign))])
+
+    def has_kept_steps(self) -> bool:
+        """Whether the run has a checkpoint, even a damaged one, or a log."""
+        kept = self.checkpoints.exists() and _names(self.checkpoints)
+        return bool(kept) or any(path.exists() for path in self.logs)
 
     def _is_of_start(self, name: str, record: Mapping[str, Any]) -> bool:
         """Whether a start that was killed wrote this file."""

@@ -193,7 +193,10 @@ def resume_run(path: str | Path, data: DataSet | None = None, watch: Watch = NOB
 
     def check() -> None:
         check_logs(run.directory)
-        way_out = f"restore them, or start a new run from these weights: -s start.run={path}"
+        way_out = f"start a new run from these weights: -s start.run={path}"
+        if not run.directory.has_kept_steps():
+            way_out = f"begin the run anew, since it has kept no step: modgraph train SPEC --out {path}"
+        way_out = f"restore them, or {way_out}"
         run.refuse_changed(splits, run.fingerprints, way_out)
 
     return _engine(run.began_with, run.recipe, splits, run.directory, check, True, watch)

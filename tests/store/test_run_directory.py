@@ -6,9 +6,11 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
+from modgraph.data.errors import bad_file
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 from modgraph.store.checkpoint import Checkpoint, read_newest_checkpoint, write_checkpoint
@@ -123,6 +125,58 @@ def test_what_was_put_next_to_a_start_that_was_cut_off_stays(
     before = contents(out)
     assert code_of(lambda: begin(spec, out)) == "MG608"
     assert contents(out) == before
+
+
+def stop_at_first_step(spec: Path, out: Path, **overrides: object) -> None:
+    """A run that ends as one whose data cannot be read: it has begun, and keeps no step."""
+    with pytest.raises(ModgraphError), start_run(str(spec), None, overrides, str(out)):
+        raise bad_file("image.png", "it is damaged")
+
+
+def test_a_run_that_kept_no_step_is_begun_anew(spec: Path, tmp_path: Path) -> None:
+    whole = begin(spec, tmp_path / "whole", train__epochs=1)
+    out = tmp_path / "run"
+    stop_at_first_step(spec, out, **{"train.epochs": 7})
+    assert json.loads((out / "run.json").read_text())["status"] == "started", "the run has begun"
+    assert begin(spec, out, train__epochs=1) == whole
+    assert final_weights(out) == final_weights(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "spec.mod", "checkpoints/step-00000007.json", "metrics.jsonl"])
+def test_a_run_that_kept_no_step_stays_with_what_was_put_next_to_it(spec: Path, tmp_path: Path, name: str) -> None:
+    out = tmp_path / "run"
+    stop_at_first_step(spec, out)
+    (out / name).parent.mkdir(exist_ok=True)
+    (out / name).write_text("mine")
+    before = contents(out)
+    assert code_of(lambda: begin(spec, out)) == "MG601"
+    assert contents(out) == before, "nothing in the folder changes"
+
+
+def test_a_run_that_kept_only_inherited_weights_stays(spec: Path, tmp_path: Path) -> None:
+    begin(spec, tmp_path / "old", train__epochs=1)
+    stop_at_first_step(spec, tmp_path / "run", **{"start.run": str(tmp_path / "old")})
+    assert code_of(lambda: begin(spec, tmp_path / "run")) == "MG601", "the source of its weights may be gone"
+
+
+def test_a_training_that_lives_keeps_its_folder_before_its_first_step(spec: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with start_run(str(spec), None, {}, str(out)):
+        before = contents(out)
+        assert code_of(lambda: begin(spec, out)) == "MG606"
+        assert contents(out) == before, "the folder of a living training is not touched"
+
+
+def test_changed_data_of_a_run_that_kept_no_step_name_a_way_out_that_works(spec: Path, tmp_path: Path) -> None:
+    out, data = tmp_path / "run", spec.with_suffix(".npz")
+    stop_at_first_step(spec, out)
+    with np.load(data) as arrays:
+        fewer = {name: array[:500] for name, array in arrays.items()}
+    np.savez(data, **fewer)
+    with pytest.raises(ModgraphError, match="begin the run anew") as caught:
+        go_on(out)
+    assert caught.value.diagnostics[0].code == "MG620"
+    begin(spec, out, train__epochs=1)
 
 
 def test_a_run_is_found_through_a_link(spec: Path, tmp_path: Path) -> None:
