@@ -13,7 +13,7 @@ from modgraph.diagnostics import Diagnostic, Note, Report, Span
 from modgraph.elaboration.entities import Tensor, WithAxis
 from modgraph.elaboration.errors import TooLarge
 from modgraph.elaboration.scope import Naming, Scope
-from modgraph.ir import Call, Node, Result
+from modgraph.ir import Call, Graph, Node, Result
 from modgraph.ir.node import Kind
 from modgraph.ops import Op
 from modgraph.routers import PoolTypes, Router
@@ -67,7 +67,8 @@ class Decision:
     `naming` names the nodes that rename axes. `routed` is the value to route; its last `message_rank` axes are those of
     a message, and the axes before them are the token axes. It lacks the axes in `lacking`. `modules` is the axis of the
     modules. Where the routed value has it too, it is a token axis with a name of its own, in `of_modules`. `records`
-    and `roles` hold the records so far. `read` holds, by graph and result, the records that the surroundings have read.
+    and `roles` hold the records so far. `choices` are those of the routes in `gates_in`, the graph of a body that
+    records gates and no choice. `read` holds, by graph and result, the records that the surroundings have read.
     """
 
     router: str
@@ -78,6 +79,8 @@ class Decision:
     message_rank: int = 0
     routed: Tensor | None = None
     records_choice: bool = False
+    gates_in: Graph | None = None
+    choices: list[Tensor] = field(default_factory=list)
     records: dict[str, list[Any]] = field(default_factory=dict)
     roles: set[Role | None] = field(default_factory=set)
     named: dict[str, Axis] = field(default_factory=dict)

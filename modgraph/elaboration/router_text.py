@@ -51,6 +51,8 @@ def inline_router(
     call.decision = Decision(router.path, router.span, definition.axis_words, naming, pool.axis)
     call.decision.message_rank = len(pool.message.shape)
     call.decision.records_choice = record_as(use.records, *CHOICES) is not None
+    if record_as(use.records, Role.GATES) is not None and not call.decision.records_choice:
+        call.decision.gates_in = inside.graph
     context.spend(BLOCK + len(definition.parameters), span)
     result: Any = POISON
     context.uses.append(span)
@@ -75,6 +77,7 @@ def _decide(value: Any, pool: PoolNode, router: RouterEntity, routed: Tensor, sp
     decision, token_axes = inside.decision, routed.type.shape
     assert decision is not None
     token_axes = token_axes[: len(token_axes) - len(pool.message.shape)]
+    _add_choice(decision)
     records: dict[str, list[Any]] = {
         name: [POISON if role is None else record(each, role, token_axes, pool.axis, inside) for each, role in rounds]
         for name, rounds in decision.records.items()
@@ -101,6 +104,15 @@ def _decide(value: Any, pool: PoolNode, router: RouterEntity, routed: Tensor, sp
         return POISON
     inside.context.decisions[name] = decision
     return value
+
+
+def _add_choice(decision: Decision) -> None:
+    """Record the choice of the routes in a body that records gates alone, if there is one for each round."""
+    choices = {each.result: each for each in decision.choices}
+    if choices and len(choices) == min(map(len, decision.records.values()), default=0):
+        name = next(each for each in ("choice", "chosen", "is_chosen") if each not in decision.records)
+        decision.records[name] = [(each, Role.CHOICE) for each in choices.values()]
+        decision.roles.add(Role.CHOICE)
 
 
 def _derive_facts(

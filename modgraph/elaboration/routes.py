@@ -163,7 +163,8 @@ def _apply_weights(
         return _route(pool.word, node, router, (value, weighting.weights), span, elaborator)
     weights, support = found
     kind, k = choose_router(support)
-    has_record = elaborator.decision is not None and elaborator.decision.records_choice
+    decision = elaborator.decision
+    has_record = decision is not None and (decision.records_choice or decision.gates_in is elaborator.graph)
     records = not (has_record or elaborator.region)  # nothing reads the records of a route in a pool's module
     choose = kind(k=k or node.size, straight=support.straight, record_choice=records)
     router = _make_router(name, choose, span, elaborator)
@@ -172,6 +173,8 @@ def _apply_weights(
     behind = compute_choice(support, weights, at_choice)
     if isinstance(behind, Poison):
         return POISON
+    if decision is not None and decision.gates_in is elaborator.graph:
+        decision.choices.append(behind[1])
     return _route(pool.word, node, router, (value, weights, *behind), span, elaborator)
 
 

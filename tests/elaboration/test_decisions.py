@@ -143,3 +143,20 @@ def test_a_stored_decision_that_lies_is_refused(said: str) -> None:
     LIES[said](record)
     with pytest.raises(UnreadableGraph, match=said):
         flat_from_json(record)
+
+
+def test_a_router_that_records_gates_alone_decides_by_the_choice_of_its_route() -> None:
+    spec = """router sparse for expert {
+      input x: float[tokens, dim] gates = x -> linear(expert, bias=false) -> relu
+      record gates y = x -> expert by gates output y
+    }
+    model m() { input x: float[6, 5] pool p[3] = linear(5) router r = sparse y = x -> p by r output y }"""
+    model = modgraph.loads(spec)
+    (decision,) = [each for each in model.ir.decisions() if each.declared]
+    assert (decision.label, decision.facts.chooses_along) == ("p", "modules"), "one route gives one decision"
+    batch = {"x": torch.randn(4, 6, 5)}
+    routing = model.build().compute(batch, losses=False, routing=True).routing
+    assert routing.keys() == {"p.gates", "p.choice"}, "no record has a name that the author never wrote"
+    assert torch.equal(routing["p.choice"] != 0, routing["p.gates"] > 0), (
+        "chosen are the modules with a gate above zero"
+    )
