@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from modgraph.diagnostics import did_you_mean
+
 
 @dataclass(frozen=True)
 class Step:
@@ -33,7 +35,7 @@ class Epoch:
 
 
 class Callback:
-    """Base of callbacks; override any method.
+    """Base of callbacks; override any method. A method `on_…` of another name raises `TypeError` when training begins.
 
     A method that returns True stops the training after that step or epoch; the weights so far are kept and tested. With
     several processes the first one calls, and all stop together.
@@ -53,6 +55,21 @@ class Callback:
 
 
 METHODS = ("on_begin", "on_step", "on_epoch", "on_end")
+OF_OTHERS = {"batch": "step", "start": "begin", "finish": "end"}  # words of other libraries
+
+
+def refuse_unknown_methods(callback: Any) -> None:
+    """Raises `TypeError` for a method `on_…` that is never called, such as `on_epoch_end`."""
+    names = (name for name in dir(callback) if name.startswith("on_") and name not in METHODS)
+    unknown = next((name for name in names if callable(getattr(callback, name, None))), None)
+    if unknown is None:
+        return
+    words = {OF_OTHERS.get(word, word) for word in unknown.split("_")}
+    # `on_epoch_end` is rather `on_epoch` than `on_end`
+    meant = next((name for name in ("on_step", "on_epoch", *METHODS) if words.issuperset(name.split("_"))), unknown)
+    suggestion = did_you_mean(meant, METHODS, "")
+    known = f"{suggestion} The methods of a callback are {', '.join(METHODS)}".strip()
+    raise TypeError(f"{type(callback).__name__}.{unknown} is never called: {known}")
 
 
 @dataclass(frozen=True)
@@ -67,6 +84,8 @@ class Watch:
             raise TypeError(f"callbacks must be a list, [callback], not {type(self.callbacks).__name__}")
         found: dict[str, list[Callable[[Any], Any]]] = {name: [] for name in METHODS}
         for each in self.callbacks:
+            if not isinstance(each, type):
+                refuse_unknown_methods(each)
             own = [name for name in METHODS if hasattr(each, name)]
             if isinstance(each, type) or not (own or callable(each)):
                 what = f"the class {each.__name__}: call it" if isinstance(each, type) else f"a {type(each).__name__}"

@@ -72,3 +72,27 @@ def test_what_is_no_callback_is_a_type_error(wrong: object, tmp_path: Path) -> N
     with pytest.raises(TypeError, match="callback"):
         modgraph.train(modgraph.loads(SPEC), RECIPE, data=own_data(), out=tmp_path / "run", callbacks=wrong)  # type: ignore[arg-type]
     assert not (tmp_path / "run").exists(), "refused before all work"
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    {
+        "on_epoch_end": "on_epoch",
+        "on_train_begin": "on_begin",
+        "on_train_end": "on_end",
+        "on_batch_end": "on_step",
+        "on_fit_start": "on_begin",
+        "on_epcoh": "on_epoch",
+        "on_weather": None,
+    }.items(),
+)
+@pytest.mark.parametrize("base", [modgraph.Callback, object])
+def test_a_method_that_is_never_called_is_a_type_error(
+    name: str, meant: str | None, base: type, tmp_path: Path
+) -> None:
+    callback = type("Mine", (base,), {name: lambda self, value: None})()
+    with pytest.raises(TypeError, match=f"Mine.{name} is never called") as caught:
+        modgraph.train(modgraph.loads(SPEC), RECIPE, data=own_data(), out=tmp_path / "run", callbacks=[callback])
+    assert meant is None or f'did you mean "{meant}"?' in str(caught.value), caught.value
+    assert "on_begin, on_step, on_epoch, on_end" in str(caught.value), "all that are"
+    assert not (tmp_path / "run").exists(), "refused before all work"
