@@ -20,7 +20,7 @@ class Source:
     """A text and its name, a path or `<string>`.
 
     `label` is the name in pages, which leave the machine, so it holds no folder above that of the spec. It defaults to
-    the name of the file.
+    the name of the file. Messages too use a label such as `<modgraph>/agreement.mod`, of a text that modgraph contains.
     """
 
     name: str
@@ -67,7 +67,8 @@ class Span:
 
     def __str__(self) -> str:
         line, column = self.source.position(self.start)
-        return f"{self.source.name}:{line}:{column}"
+        source = self.source
+        return f"{source.label if source.label.startswith('<') else source.name}:{line}:{column}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Any
 from modgraph.declare import Role, Signature
 from modgraph.diagnostics import Diagnostic, Note, Report, Span
 from modgraph.elaboration.entities import Tensor, WithAxis
-from modgraph.elaboration.errors import TooLarge
+from modgraph.elaboration.errors import DecidesByVectors, DoesNotFit, RecordShape, TooLarge
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.ir import Call, Graph, Node, Result
 from modgraph.ir.node import Kind
@@ -19,7 +19,7 @@ from modgraph.ops import Op
 from modgraph.routers import PoolTypes, Router
 from modgraph.routers.prelude import is_prelude
 from modgraph.syntax import ast
-from modgraph.types import Axis, Shape, TensorType
+from modgraph.types import Axis, Shape, TensorType, format_shape
 
 MOST_STEPS = 1_000_000  # of about two microseconds
 LIMITS = {  # the most there may be of a thing, the message beyond it, and the way out
@@ -162,7 +162,7 @@ class Context:
         self.declared: dict[str, Declared] = {}  # every module, pool and router of the model, by path
         self.counts = dict.fromkeys(LIMITS, 0)
         self.active_blocks: list[int] = []  # definitions that are being inlined, from the outside
-        self.uses: list[Span] = []  # spans of the routers that are being inlined
+        self.uses: list[tuple[Span, Decision]] = []  # routers that are being inlined: spans and decisions
         self.applied: list[tuple[Span, Span]] = []  # spans of code that is written in one place and applied in another
 
     @property
@@ -195,11 +195,15 @@ class Context:
             at_use = span is not None and applied.holds(span)
             text, there = ("given here", written) if at_use else ("applied here", applied)
             notes = (*notes, Note(text=text, span=there))
-        use = next((each for each in reversed(self.uses) if not is_prelude(each.source)), None)
-        if span is None or use is None:
+        found = next((each for each in reversed(self.uses) if not is_prelude(each[0].source)), None)
+        if span is None or found is None:
             return diagnostic.replace(notes=notes)
+        use, decision = found
         if is_prelude(span.source):
-            return diagnostic.replace(span=use, notes=(Note(text="in the text of the router", span=span), *notes))
+            notes = (Note(text="in the text of the router", span=span), *notes)
+            if isinstance(diagnostic, DoesNotFit | RecordShape) and decision.message_rank > 1:
+                return _explain_no_vectors(decision, use, notes[:1])
+            return diagnostic.replace(span=use, notes=notes)
         moved = (replace(each, span=use) if each.span and is_prelude(each.span.source) else each for each in notes)
         return diagnostic.replace(notes=tuple(moved))
 
@@ -263,6 +267,16 @@ class Context:
             yield
         self.active_blocks.pop()
         self.counts["uses"] -= 1
+
+
+def _explain_no_vectors(decision: Decision, span: Span, notes: tuple[Note, ...]) -> Diagnostic:
+    """Return the message that a router of the vocabulary decides by vectors, but modules take more axes."""
+    rank, pool = decision.message_rank, "" if decision.modules is None else decision.modules.name
+    shape = () if decision.routed is None else decision.rename_shape(decision.routed.type.shape)[-rank:]
+    vector = "mean" if any(axis.is_padded for axis in shape) else f"flatten({rank})"
+    facts: Any = {"router": decision.router, "pool": pool, "does": f"take float{format_shape(shape)}"}
+    way_out = f"route by weights: w = x -> {vector} -> linear({pool}) -> softmax, then x -> {pool} by w"
+    return DecidesByVectors(span=span, notes=notes, way_out=way_out, **facts)
 
 
 def localize_axis_names(diagnostic: Diagnostic, scope: Scope, named: Mapping[str, Axis]) -> Diagnostic:

@@ -25,6 +25,7 @@ from modgraph.ops.along_axis import Sum
 from modgraph.ops.axes import NewAxis
 from modgraph.ops.elementwise import MaskPadding
 from modgraph.ops.shape import Rename
+from modgraph.routers.prelude import is_prelude
 from modgraph.syntax import ast
 from modgraph.types import Axis, Shape, format_shape, may_meet, shapes_meet
 
@@ -232,6 +233,11 @@ def _check_record_shape(
     kept = decision.rename_shape(value.type.shape) if isinstance(value, Tensor) else ()
     if kept[-1:] == (modules,) and shapes_meet(kept[: len(kept) - 1 - slots], outer):
         return value
+    if value.span is not None and is_prelude(value.span.source) and len(kept) > len(outer) + 1 + slots:
+        no_vectors: Any = {"does": "give more than vectors", "way_out": "let them end in a vector: -> flatten"}
+        return elaborator.report(
+            errors.DecidesByVectors(span=value.span, router=decision.router, pool=modules.name, **no_vectors)
+        )
     wanted = format_shape((*outer, *((Axis(None, "slots"),) if slots else ()), modules))
     facts: Any = {"role": role.name.lower(), "found": str(value.type.with_shape(kept)), "wanted": wanted}
     return elaborator.report(errors.RecordShape(span=value.span, **facts))

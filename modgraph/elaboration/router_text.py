@@ -55,7 +55,7 @@ def inline_router(
         call.decision.gates_in = inside.graph
     context.spend(BLOCK + len(definition.parameters), span)
     result: Any = POISON
-    context.uses.append(span)
+    context.uses.append((span, call.decision))
     if not elaborator.region and not adopt_node(router.path, elaborator):
         facts: Any = {"span": router.span, "frozen": router.frozen, "within": router.within}
         add_node(elaborator, RouterNode(name=router.path, router=use.text, **facts), span)

@@ -65,3 +65,29 @@ def test_a_block_that_does_not_fit_is_reported_with_its_use_and_the_value() -> N
 def test_a_block_without_an_output_is_called_a_block() -> None:
     (only,) = diagnose("y = v -> none", "block none() { input x: float[tokens, 4] y = x -> relu } ")
     assert only.text() == "block none has no output"
+
+
+@pytest.mark.parametrize(
+    ("x", "pool", "router", "does", "way_out"),
+    [
+        ("5, 8, 8", "conv(8)", "noisy_top_k(k=2)", "take float[5, 8, 8]", "x -> flatten(3) -> linear(e) -> softmax"),
+        ("7, 5, 8", "gru(3)", "linear(k=2)", "take float[5, 8]", "x -> flatten(2) -> linear(e) -> softmax"),
+        ("5, 8", "gru(3)", "linear(k=2)", "take float[5, 8]", "x -> flatten(2) -> linear(e) -> softmax"),
+        ("time, 8", "gru(3)", "linear(k=2)", "take float[time, 8]", "x -> mean -> linear(e) -> softmax"),
+        ("5, 8", "linear(8) -> unmerge([2, 4])", "agreement(1)", "give more than vectors", "-> flatten"),
+    ],
+)
+def test_a_router_of_the_vocabulary_that_does_not_fit_is_reported_once_at_the_route(
+    x: str, pool: str, router: str, does: str, way_out: str
+) -> None:
+    text = f"model m() {{\ninput x: float[{x}]\npool e[4] = {pool}\nrouter r = {router}\nh = x -> e by r\noutput h\n}}"
+    with pytest.raises(ModgraphError) as error:
+        loads(text)
+    (only,) = error.value.diagnostics
+    assert only.span is not None and only.span.text == "e by r", "the first place is the route"
+    assert only.text() == f'router "r" decides by vectors, but the modules of "e" {does}'
+    assert way_out in only.advice()
+    assert "--> <modgraph>/" in str(error.value) and "/modgraph/routers" not in str(error.value)
+    if " by w" in only.advice():
+        found = only.advice().removeprefix("route by weights: ").replace(", then x", " y = x")
+        loads(f"model m() {{ input x: float[{x}] pool e[4] = {pool} {found} output y }}")

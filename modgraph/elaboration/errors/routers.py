@@ -33,6 +33,14 @@ class RecordShape(Diagnostic, code="MG246"):
     example = R + "g = x -> linear(p) -> softmax record gates = x y = x -> p by g output y" + M
 
 
+class DecidesByVectors(RecordShape):
+    """A router of the vocabulary needs one number for each token and module, which it computes from vectors."""
+
+    message = 'router "{router}" decides by vectors, but the modules of "{pool}" {does}'
+    help = "{way_out}"
+    way_out = ""
+
+
 class RouterOutputs(Diagnostic, code="MG247"):
     """The output of a router is the value of the route."""
 
