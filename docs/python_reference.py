@@ -54,7 +54,7 @@ PARTS: dict[str, dict[str, str]] = {
         "Model": "forward compute",
         "Computed": "loss",
         "block": "",
-        "Block": "forward compute losses loss program",
+        "Block": "forward compute losses loss program pytorch_source",
     },
     "Mistakes": {"ModgraphError": ""},
 }

@@ -9,6 +9,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
+from modgraph.api.block_source import rename_weights
 from modgraph.api.block_text import OUT, BlockText, source_name
 from modgraph.api.errors import NeedsTypes
 from modgraph.backends.torch import Computed, Model
@@ -72,6 +73,16 @@ class Block(nn.Module):
         records = {name.removeprefix(below).removeprefix(short): value for name, value in computed.routing.items()}
         self._computed = losses
         return Computed(computed.outputs, losses, records)
+
+    def pytorch_source(self, lowering: str | None = None) -> str:
+        """The block as one file of PyTorch that needs torch alone; its last class takes `block.state_dict()`.
+
+        Its `forward` returns what the block returns, and where the block declares losses also these by name. Raises
+        `ModgraphError` where a layer cannot be copied.
+        """
+        program, _, below = self._model_parts
+        source = program.pytorch_source(lowering)
+        return rename_weights(source, below.removesuffix(".")) if below and self.state_dict() else source
 
     def train(self, mode: bool = True) -> Self:
         """As for any module; where training ends, states take their pending values first."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -37,6 +39,12 @@ block moe(dim, experts=4) {
   router gate = mine
   y = x -> expert by gate
   loss balance = 0.5 * importance(gate)
+  output y
+}
+
+block double() {
+  input x: float[tokens, width]
+  y = x + x
   output y
 }
 
@@ -196,6 +204,31 @@ def test_a_block_prints_itself_like_its_spec(parts: Path) -> None:
     assert modgraph.block(parts, "moe", dim=8).program.cost().parameters == sum(
         each.numel() for each in modgraph.block(parts, "moe", dim=8).parameters()
     )
+
+
+SOURCES: dict[str, dict[str, Any]] = {
+    "swiglu": {"dim": 8},
+    "moe": {"dim": 8},
+    "pair": {"a": "float[3]", "b": "float[6]"},
+    "mine": {"p": "linear(8)", "modules": 3, "x": "float[tokens, 8]"},
+    "double": {"x": "float[tokens, 8]"},
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_the_source_of_a_block_takes_its_weights(name: str, parts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    block = modgraph.block(parts, name, **SOURCES[name])
+    module = ModuleType("written")
+    monkeypatch.setitem(sys.modules, "written", module)  # dataclasses look for it
+    exec(block.pytorch_source(), vars(module))
+    other = [each for each in vars(module).values() if isinstance(each, type) and each.__module__ == "written"][-1]()
+    other.load_state_dict(block.state_dict())
+    inputs = (random(2, 3), random(2, 6)) if name == "pair" else (random(2, 5, 8),)
+    expected, found = block(*inputs), other(*inputs)
+    if block.losses:
+        found, losses = found
+        torch.testing.assert_close(losses, block.losses)
+    torch.testing.assert_close(found, expected)
 
 
 WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
