@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modgraph.diagnostics import Diagnostic
+from modgraph.diagnostics import Caution, Diagnostic
 
 
 class NothingToLearn(Diagnostic, code="MG512"):
@@ -17,6 +17,14 @@ class NoDevice(Diagnostic, code="MG513"):
 
     message = 'unknown device "{device}": {reason}'
     help = "choose another, -s train.device=cpu, or auto for an accelerator if there is one"
+
+
+class WillNeedFile(Caution, code="MG528"):
+    """A recipe names a file or folder that does not exist: `check` finds that beforehand. It is a caution, since the
+    data may stand on another machine that trains."""
+
+    message = 'training by this recipe needs "{path}", which does not exist'
+    help = "name one that does, relative to the current folder: -s {key}=PATH"
 
 
 class UnknownMetric(Diagnostic, code="MG514"):

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.extras import WillNeedExtra, find_missing
+from modgraph.files import exists
 from modgraph.ir import Graph, OpNode, comparisons
 from modgraph.ir.analysis.learnt import find_ruled_states
 from modgraph.ops.array import State
 from modgraph.recipes.metrics import REQUESTED_METRICS
 from modgraph.recipes.optimizers import Schedule
+from modgraph.recipes.schema import Section, list_paths
 from modgraph.training import errors
 from modgraph.training.errors import NotAnImage
 from modgraph.training.losses import find_unfit_losses
@@ -33,9 +36,9 @@ def diagnose_training(spec: str | Path, recipe: str | Path, overrides: Mapping[s
         found, program = read_with_spec(recipe, spec, overrides)
         warnings = program.warnings
         refuse_unfit(program.ir, found)
+        warnings = [*warnings, *find_missing_extras(found), *find_missing_files(found)]
         if found.start is not None and found.start.map is not None:
             read_map(found.start.map, program.ir)
-        warnings = [*warnings, *find_missing_extras(found)]
     except ModgraphError as error:
         return [*warnings, *error.diagnostics]
     return warnings
@@ -51,6 +54,18 @@ def find_missing_extras(recipe: Recipe) -> Iterator[Diagnostic]:
         if package is not None:
             place = recipe.places.get(f"{key}.name", recipe.places.get(key))
             yield WillNeedExtra(span=place, package=package, extra=extra)
+
+
+def find_missing_files(recipe: Recipe) -> Iterator[Diagnostic]:
+    """Yield a caution for each file or folder that the recipe names and that is not there. The map of weights is left
+    out, since it is read."""
+    sections: dict[str, Section | None] = {"data": recipe.data, "start": recipe.start}
+    for name, section in sections.items():
+        for key in () if section is None else list_paths(section):
+            path, dotted = attrgetter(key)(section), f"{name}.{key}"
+            if path and dotted != "start.map" and not exists(path):
+                place = recipe.places.get(dotted, recipe.places.get(name))
+                yield errors.WillNeedFile(span=place, path=path, key=dotted)
 
 
 def refuse_unfit(graph: Graph, recipe: Recipe) -> None:

@@ -41,6 +41,7 @@ WRONG = {
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "m.mod").write_text(SPEC)
     (tmp_path / "m.yaml").write_text(RECIPE)
+    (tmp_path / "x.npz").touch()
     monkeypatch.chdir(tmp_path)
 
 
@@ -68,6 +69,39 @@ def test_check_reports_what_a_training_reports(what: str, capsys: pytest.Capture
     assert main(["train", "m.mod"]) == 1
     assert checked == capsys.readouterr().err
     assert "m.yaml:" in checked or "m.mod:" in checked, "it has a place"
+
+
+MISSING = {
+    "a data file": ("data: {name: npz, train: gone.npz}", "data.train", "m.yaml:1:19"),
+    "a second data file": ("data: {name: npz, train: x.npz, test: gone.npz}", "data.test", "m.yaml:1:33"),
+    "a folder": ("data: {name: class_folders, train: gone}", "data.train", "m.yaml:1:29"),
+    "data of a sequence of tasks": (
+        "data: {name: task_sequence, of: {name: npz, train: gone.npz}, tasks: {a: {classes: [0, 1]}, b: {classes: [2]}}}",
+        "data.of.train",
+        "m.yaml:1:45",
+    ),
+    "a run": (RECIPE + "start: {run: gone}", "start.run", "m.yaml:3:9"),
+    "weights": (RECIPE + "start: {weights: gone.pt, map: map.yaml}", "start.weights", "m.yaml:3:9"),
+}
+
+
+@pytest.mark.parametrize("what", MISSING)
+def test_a_file_that_a_training_would_miss_is_a_caution(what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    recipe, key, place = MISSING[what]
+    Path("m.yaml").write_text(recipe)
+    Path("map.yaml").write_text("weights: {a.*: logits.linear.*, b.*: logits.linear2.*}")
+    assert main(["check", "m.mod"]) == 0, "the data may stand on the machine that trains"
+    printed = capsys.readouterr().err
+    assert "warning[MG528]" in printed and f"--> {place}" in printed, printed
+    assert str(Path.cwd() / "gone") in printed and f"-s {key}=PATH" in printed, "where it was looked for"
+    assert main(["train", "m.mod"]) == 1, "and a training stops there"
+
+
+def test_a_missing_map_of_weights_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.yaml").write_text(RECIPE + "start: {weights: gone.pt, map: gone.yaml}")
+    assert main(["check", "m.mod"]) == 1
+    printed = capsys.readouterr().err
+    assert "gone.yaml" in printed and "gone.pt" in printed, "the weights are a caution beside it"
 
 
 def test_another_recipe_and_overrides(capsys: pytest.CaptureFixture[str]) -> None:
