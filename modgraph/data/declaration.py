@@ -132,6 +132,11 @@ class Scale:
         three = len(self.mean) == len(self.deviation) == 3
         return None if three else "needs three numbers for mean and three for deviation: red, green, blue"
 
+    @property
+    def is_grey(self) -> bool:
+        """Whether it is that of grey images: one number each."""
+        return len(self.mean) == len(self.deviation) == 1
+
     def normalise(self, light: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return images [B, C, H, W] from 0 to 1 in this scale."""
         return (light - _reshape_channels(self.mean)) / _reshape_channels(self.deviation)

@@ -29,7 +29,7 @@ DOMAINS: Layout = BadImageFolder.layout, BadImageFolder.way_out
 
 
 class ImagesInFolders(DataSet):
-    """Colour images by their files, with the settings `mean` and `deviation`."""
+    """Images by their files, with the settings `mean` and `deviation`: three numbers for colours, one for grey."""
 
     @abstractmethod
     def _domains(self) -> dict[str, Files]:
@@ -43,13 +43,13 @@ class ImagesInFolders(DataSet):
         return ("images",)
 
     def contradiction(self) -> str | None:
-        return self.scale().not_of_colours()
+        return None if self.scale().is_grey else self.scale().not_of_colours()
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         import numpy as np
 
         require("images", f"the data set {self.name}")
-        shape, domains, made = find_shape_of_images(graph, channels=3), self._domains(), {}
+        shape, domains, made = self._shape_of_images(graph), self._domains(), {}
         classes, target = len(next(iter(domains.values()))), graph.target_types.get("label")
         if target is not None and target.size not in (None, classes) and not target.of:
             reason = f'{classes} folders of classes do not fit the target "label" with {target.size} classes'
@@ -66,21 +66,30 @@ class ImagesInFolders(DataSet):
             made[split] = shuffle(Arrays({"label": labels}, groups, {"image": images}))
         return check_splits(made, graph)
 
+    def _shape_of_images(self, graph: Graph) -> tuple[int, int, int]:
+        """Return the shape of the input. Raises `ModgraphError`, also where it is grey and the scale is of colours."""
+        type_, is_grey = graph.input_types.get("image"), self.scale().is_grey
+        if not is_grey and type_ is not None and type_.dimensions[:1] == (1,):
+            reason = 'the input "image" is grey, so mean and deviation need one number each'
+            raise does_not_fit(reason, "for example: -s 'data.mean=[0.5]' -s 'data.deviation=[0.5]'")
+        return find_shape_of_images(graph, channels=1 if is_grey else 3)
+
     def description(self) -> dict[str, Any]:
         scale = self.scale()
-        words = f"RGB from 0 to 1, resized (bilinear), minus {list(scale.mean)}, divided by {list(scale.deviation)}"
+        light = "luminance" if scale.is_grey else "RGB"
+        words = f"{light} from 0 to 1, resized (bilinear), minus {list(scale.mean)}, divided by {list(scale.deviation)}"
         return describe_images(next(iter(self._domains().values())), words, scale)
 
 
 class ImageFolders(ImagesInFolders, name="image_folders"):
-    """Colour images from `root/domain/class/*.jpg` or `.png`, in the size of the spec's input.
+    """Images from `root/domain/class/*.jpg` or `.png`, in the size of the spec's input.
 
     Domains that are held out are the test. Images are read when a step needs them.
     """
 
     root: str = setting(path=True, doc="folder that contains a folder for each domain")
     held_out: str | tuple[str, ...] = setting((), doc="the domain, or the domains, held out for the test")
-    mean: tuple[float, ...] = setting(MEAN, doc="subtracted from red, green and blue")
+    mean: tuple[float, ...] = setting(MEAN, doc="subtracted from red, green and blue; one number for grey images")
     deviation: tuple[float, ...] = setting(DEVIATION, min=1e-6, doc="divides the result")
 
     def _domains(self) -> dict[str, Files]:
@@ -100,7 +109,7 @@ class ImageFolders(ImagesInFolders, name="image_folders"):
 
 
 class ClassFolders(ImagesInFolders, name="class_folders"):
-    """Colour images from `train/class/*.jpg` or `.png`, in the size of the spec's input, and `label`.
+    """Images from `train/class/*.jpg` or `.png`, in the size of the spec's input, and `label`.
 
     A share of each class is the test, unless that has a folder of its own with the same classes. Images are read when a
     step needs them.
@@ -110,7 +119,7 @@ class ClassFolders(ImagesInFolders, name="class_folders"):
     test: str | None = setting(None, path=True, doc="test folder; a part of the training images if not given")
     test_fraction: float = setting(0.2, min=0.01, max=0.9, doc="share of each class for the test if it has no folder")
     seed: int = setting(0, min=0, doc="seed of the split")
-    mean: tuple[float, ...] = setting(MEAN, doc="subtracted from red, green and blue")
+    mean: tuple[float, ...] = setting(MEAN, doc="subtracted from red, green and blue; one number for grey images")
     deviation: tuple[float, ...] = setting(DEVIATION, min=1e-6, doc="divides the result")
 
     def _domains(self) -> dict[str, Files]:

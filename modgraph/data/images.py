@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 FORMATS = ("JPEG", "PNG")  # Pillow reads others by starting programs
 PIXELS = 2**26  # of an image, 268 MB in colour
 MOST_UNPACKED = 8 * 1032  # the largest ratio of one-bit pixels to bytes of PNG; that of JPEG is lower
+LUMINANCE = (0.299, 0.587, 0.114)  # of red, green and blue (ITU-R BT.601)
 WAY_OUT = "repair the image or remove it"
 
 
@@ -45,10 +46,10 @@ def find_shape_of_images(graph: Graph, channels: int | None) -> tuple[int, int, 
 def describe_images(
     classes: Iterable[str], words: str, scale: Scale | None = None, places: Sequence[Sequence[float]] = ()
 ) -> dict[str, Any]:
-    """Return the description of a data set of colour images on a `scale`; without one, of grey light from 0 for black
-    to 1 for white on a dark ground. `places` are the boxes of several objects: left, top, width, height, as shares of
+    """Return the description of a data set of images on a `scale`, which says whether they are grey; without one, of
+    grey light from 0 for black to 1 for white on a dark ground. `places` are the boxes of several objects: left, top, width, height, as shares of
     an image. The description has words for people and facts for programs."""
-    how: dict[str, Any] = {"words": words, "channels": "grey" if scale is None else "red, green, blue"}
+    how: dict[str, Any] = {"words": words, "channels": "grey" if scale is None or scale.is_grey else "red, green, blue"}
     how |= {"ground": "dark"} if scale is None else {"mean": list(scale.mean), "deviation": list(scale.deviation)}
     how |= {"places": [list(each) for each in places]} if places else {}
     return {"classes": {"label": list(classes)}, "preprocessing": {"image": how}}
@@ -92,7 +93,7 @@ class StoredImages(OnDisk):
 
 @dataclass(frozen=True)
 class ImageFiles(OnDisk):
-    """Colour images by their files, in one size [C, H, W], standardised by channel."""
+    """Images by their files, in one size [C, H, W], standardised by channel; grey where C is 1."""
 
     paths: NDArray[np.str_]
     scale: Scale
@@ -103,7 +104,8 @@ class ImageFiles(OnDisk):
         paths = self.paths[indices]
         images = np.empty((len(paths), *self.shape), np.float32)
         for image, path in zip(images, paths, strict=True):
-            image[:] = read_image(str(path), self.shape[1], self.shape[2])
+            colours = read_image(str(path), self.shape[1], self.shape[2])
+            image[:] = grey_of(colours) if self.shape[0] == 1 else colours
         return self.scale.normalise(images)
 
     def digest(self) -> bytes:
@@ -113,6 +115,13 @@ class ImageFiles(OnDisk):
             whole.update(sha256(Path(path).name.encode("utf-8", "surrogateescape")).digest())
             whole.update(sha256(content).digest())
         return whole.digest()
+
+
+def grey_of(colours: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the luminance [1, H, W] of an image [3, H, W]."""
+    import numpy as np
+
+    return np.tensordot(np.array(LUMINANCE, np.float32), colours, 1)[None]
 
 
 def read_image(path: str, height: int, width: int) -> NDArray[np.float32]:

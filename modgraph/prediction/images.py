@@ -9,10 +9,9 @@ import numpy as np
 from modgraph_runtime import Port
 from modgraph_runtime.ports import Array
 
-from modgraph.data.images import read_image
+from modgraph.data.images import grey_of, read_image
 from modgraph.prediction.facts import GREY
 
-LUMINANCE = np.array([0.299, 0.587, 0.114], np.float32)
 LIGHT = 0.5  # the mean of a border above which the background is light
 
 
@@ -25,7 +24,7 @@ def prepare_image(path: str, port: Port, how: Mapping[str, Any]) -> tuple[Array,
     channels, height, width = (int(axis) for axis in port.shape)
     light, negative = read_image(path, height, width), False
     if how["channels"] == GREY:
-        light = np.tensordot(LUMINANCE, light, 1)[None]
+        light = grey_of(light)
         negative = how.get("ground") == "dark" and _border_of(light[0]) > LIGHT
         light = np.broadcast_to(1 - light if negative else light, (channels, height, width))
     mean, deviation = (_as_channels(how.get(key, default)) for key, default in (("mean", [0]), ("deviation", [1])))

@@ -182,3 +182,25 @@ def test_folders_of_another_layout_are_reported(tmp_path: Path, kind: str) -> No
     make, code, words = FOLDERS[kind]
     painted(tmp_path / "photos", "ant bee")
     assert words in message_of(lambda: make(tmp_path).splits(graph(3, 4, 2)), code)
+
+
+def test_images_in_grey_are_the_luminance_of_their_colours(tmp_path: Path) -> None:
+    data = ClassFolders(train=str(painted(tmp_path / "photos", "ant bee cow")), mean=(0.5,), deviation=(0.25,))
+    arrays = data.splits(graph(1, 4, 3))["train"]
+    image = arrays.read(slice(None))["image"]
+    assert image.shape == (12, 1, 4, 4)
+    for at, path in enumerate(arrays.on_disk["image"].paths):  # type: ignore[attr-defined]
+        red, green, blue = Image.open(path).getpixel((0, 0))  # type: ignore[misc]
+        expected = (0.299 * red + 0.587 * green + 0.114 * blue) / 255
+        np.testing.assert_allclose(image[at], (expected - 0.5) / 0.25, atol=1e-5)
+    how = data.description()["preprocessing"]["image"]
+    assert (how["channels"], how["mean"], how["deviation"]) == ("grey", [0.5], [0.25])
+
+
+def test_a_grey_input_asks_for_one_number_and_colours_for_three(tmp_path: Path) -> None:
+    folder = str(painted(tmp_path / "photos", "ant bee cow"))
+    message = message_of(lambda: ClassFolders(train=folder).splits(graph(1, 4, 3)), "MG511")
+    assert "-s 'data.mean=[0.5]'" in message, message
+    grey = ClassFolders(train=folder, mean=(0.5,), deviation=(0.5,))
+    assert "float[1, HEIGHT, WIDTH]" in message_of(lambda: grey.splits(graph(3, 4, 3)), "MG511")
+    assert ClassFolders(train=folder, mean=(0.5,)).contradiction(), "one mean and three deviations"

@@ -107,6 +107,18 @@ def test_run_and_bundle_agree(colours: tuple[str, str], pictures: Path) -> None:
             assert other[key] == (value if isinstance(value, str) else pytest.approx(value, abs=1e-4)), key
 
 
+def test_run_bundle_and_data_agree_on_images_in_grey(train: Train, pictures: Path) -> None:
+    spec = IMAGES.replace("[3, 6, 6]", "[1, 6, 6]")
+    run, bundle = train(spec, f"{{name: class_folders, train: {pictures}, mean: [0.4], deviation: [0.2]}}", epochs=2)
+    stored = load_run(run)
+    column = stored.test_data()["test"].on_disk["image"]
+    logits = stored.model()(torch.from_numpy(column.read(slice(None)))).detach()
+    expected = pytest.approx(torch.softmax(logits, -1)[:, 1].tolist(), abs=1e-4)
+    for path in (run, bundle):
+        found = predict(path, list(column.paths))  # type: ignore[attr-defined]
+        assert [record["label.red"] for record in found] == expected, path
+
+
 def test_a_bundle_needs_no_torch(colours: tuple[str, str], pictures: Path) -> None:
     command = ["predict", colours[1], str(pictures / "red" / "0.png")]
     script = f"import sys; from modgraph.cli import main; code = main({command!r}); "
