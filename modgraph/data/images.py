@@ -47,8 +47,8 @@ def describe_images(
     classes: Iterable[str], words: str, scale: Scale | None = None, places: Sequence[Sequence[float]] = ()
 ) -> dict[str, Any]:
     """Return the description of a data set of images on a `scale`, which says whether they are grey; without one, of
-    grey light from 0 for black to 1 for white on a dark ground. `places` are the boxes of several objects: left, top, width, height, as shares of
-    an image. The description has words for people and facts for programs."""
+    grey light from 0 for black to 1 for white on a dark ground. `places` are the boxes of several objects: left, top,
+    width, height, as shares of an image. The description has words for people and facts for programs."""
     how: dict[str, Any] = {"words": words, "channels": "grey" if scale is None or scale.is_grey else "red, green, blue"}
     how |= {"ground": "dark"} if scale is None else {"mean": list(scale.mean), "deviation": list(scale.deviation)}
     how |= {"places": [list(each) for each in places]} if places else {}
