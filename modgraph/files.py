@@ -31,7 +31,7 @@ class NotOurs(Diagnostic, code="MG121"):
     """Without `--force` a command overwrites only files of the same kind that modgraph wrote.
 
     The content of a file tells: the keys of a graph, a manifest or a summary in JSON, the producer in an ONNX model or
-    a picture, the comment of an archive of arrays. Empty files may be overwritten.
+    a picture, the comment of an archive of arrays, the head of a table of predictions. Empty files may be overwritten.
     """
 
     message = '"{path}" exists, and modgraph did not write it as this kind of file'

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from modgraph_runtime import integrity
 from PIL import Image
 
 from modgraph.cli import main
@@ -139,9 +140,31 @@ def test_a_table_is_written_on_request(
     found = rows(path.read_text())
     assert list(found[0]) == ["input", "label", "label.probability", "label.blue", "label.red"]
     assert {row["label"] for row in found} == {"blue"}
-    assert main(["predict", colours[0], str(pictures / "blue"), "--csv", str(path)]) == 1
+    command = ["predict", colours[0], str(pictures / "blue"), "--csv", str(path)]
+    assert main(command) == 0, "modgraph replaces a table that it wrote"
+    path.write_text("input,label\n0.png,blue\n")
+    assert main(command) == 1, "a table of somebody else stays"
     assert "modgraph did not write it" in capsys.readouterr().err
-    assert main(["predict", colours[0], str(pictures / "blue"), "--csv", str(path), "--force"]) == 0
+    assert main([*command, "--force"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("table", "is_foreign"),
+    [
+        ("input,label,label.probability\na b.PNG,red,0.9\n", False),
+        ("input,z.0,z.1\na.jpg,1,2\n", False),
+        ("input,z\nx.npz[3],1\n", False),
+        ("input,tag,tag.probability\n-:1,DET,0.5\n", False),
+        ("input,label\na.png,red\n", True),
+        ("input,output\nquestion,answer\n", True),
+        ("input,output\nRatio 3:4,answer\n", True),
+        ("x.0,x.1\n1,2\n", True),
+        ("input,label,label.probability\n", True),
+    ],
+)
+def test_a_table_of_predictions_is_recognised(table: str, is_foreign: bool, tmp_path: Path) -> None:
+    (tmp_path / "out.csv").write_text(table)
+    assert integrity.is_foreign(tmp_path / "out.csv") == is_foreign, table
 
 
 def test_a_digit_on_paper_is_taken_as_its_negative(

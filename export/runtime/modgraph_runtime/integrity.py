@@ -7,10 +7,12 @@ needs no ONNX. The digest detects damage, not intent: anyone who changes a file 
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import io
 import json
 import os
+import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -118,6 +120,9 @@ MARKS = {
     ".pdf": b"/Creator (modgraph ",
 }
 TEXTS = (".html", ".dot", ".mmd")  # files that name their maker at the beginning
+IMAGE = re.compile(r"\.(png|jpe?g)$", re.IGNORECASE)
+EXAMPLE = re.compile(r"(\.np[yz]\[\d+\]|(\.csv|\.txt|^-):\d+)$", re.IGNORECASE)  # of a file with several
+BEGINNING = 1 << 16  # bytes of a table
 
 
 def is_foreign(path: str | Path, keys: Keys | None = None) -> bool:
@@ -141,7 +146,7 @@ def is_foreign(path: str | Path, keys: Keys | None = None) -> bool:
 def is_of_modgraph(path: str | Path, keys: Keys | None = None) -> bool:
     """Whether modgraph writes such content under this suffix; JSON must have the given `keys`. Raises `OSError`."""
     suffix = Path(path).suffix.lower()
-    if suffix not in (".json", ".onnx", ".npz", ".py", ".safetensors", *MARKS):
+    if suffix not in (".json", ".onnx", ".npz", ".py", ".safetensors", ".csv", *MARKS):
         return False
     with open_file(path) as file:
         match suffix:
@@ -159,11 +164,24 @@ def is_of_modgraph(path: str | Path, keys: Keys | None = None) -> bool:
                 return _end(file, len(ARCHIVE) + 2) == len(ARCHIVE).to_bytes(2, "little") + ARCHIVE
             case ".safetensors":
                 return TENSORS in file.read(EITHER_END)
+            case ".csv":
+                return _has_predictions(file.read(BEGINNING))
             case ".py":
                 text, _, digest = file.read(LARGEST_JSON).rpartition(SEAL)
                 return hashlib.sha256(text).hexdigest().encode() == digest.strip()
         mark = MARKS[suffix]
         return mark in file.read(EITHER_END) or (suffix not in TEXTS and mark in _end(file, EITHER_END))
+
+
+def _has_predictions(beginning: bytes) -> bool:
+    """Whether a table begins as `predict --csv` writes it: where an example is from, then a class and its probability,
+    or numbers. A person's table of images and labels has no probabilities."""
+    rows = [*csv.reader(beginning.decode(errors="replace").splitlines()[:2])]
+    if len(rows) < 2 or rows[0][:1] != ["input"] or len(rows[0]) < 2 or not rows[1]:
+        return False
+    (_, first, *others), (source, *_) = rows
+    is_ours = others[:1] == [f"{first}.probability"] or first.endswith(".0")
+    return EXAMPLE.search(source) is not None or (is_ours and IMAGE.search(source) is not None)
 
 
 def seal(source: str) -> str:
