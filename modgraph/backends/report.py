@@ -14,6 +14,7 @@ from torch import Tensor
 from modgraph.backends.torch import Model, make_generator
 from modgraph.elaboration.sparsity import find_choice_end, find_support
 from modgraph.inspect.cost import compute_cost
+from modgraph.inspect.cost_text import note_upper_bound
 from modgraph.ir import Graph, OpNode, RouteNode, longest
 from modgraph.passes import INFERENCE, apply_passes, choices, images, list_routes_by_path
 from modgraph.types import TensorType
@@ -35,6 +36,7 @@ def compile_report(graph: Graph, model: Model) -> str:
     lines = [
         f"model {graph.name}: {len(graph)} nodes, {cost.parameters:,} parameters "
         f"({cost.trainable:,} trainable), {cost.macs:,} MACs per example ({cost.active_macs:,} active)",
+        *note_upper_bound(graph),
     ]
     for name, output in computed.outputs.items():
         lines.append(f"output {name}: {list(output.shape)} from a batch of {BATCH}")

@@ -13,7 +13,7 @@ from modgraph.cli.common import ARCHITECTURE, add_options, is_count, open_archit
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.files import exists
 from modgraph.inspect.cost import TrainingStep, check_lengths, compute_cost, list_axes_of_any_length
-from modgraph.inspect.cost_text import count_lines, fits_line, format_heading, format_memory
+from modgraph.inspect.cost_text import count_lines, fits_line, format_heading, format_memory, note_upper_bound
 from modgraph.recipes.optimizers import Optimizer
 from modgraph.store.architecture import Architecture, Kind
 from modgraph.training.sections import read_parameters, read_train
@@ -78,7 +78,8 @@ def run(options: argparse.Namespace) -> int:
     if found.run is not None:
         parameters = read_parameters(found.run.recipe)
     heading = format_heading(f"{found.graph.name}, from {origin}", parameters, lengths, asked)
-    print("\n".join([*heading, *count_lines(cost, None if options.all else found.graph), *lines]))
+    counts = [*count_lines(cost, None if options.all else found.graph), *note_upper_bound(found.graph)]
+    print("\n".join([*heading, *counts, *lines]))
     return 0
 
 

@@ -16,8 +16,10 @@ from typing import Any
 
 from modgraph.declare import product
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
+from modgraph.elaboration.sparsity import find_support
 from modgraph.ir import Graph, GrowthNode, Node, OpNode, PoolNode, Result, RouteNode, ScanNode, weights_of
 from modgraph.routers import PoolTypes
+from modgraph.routers.choice import TokenChoice
 from modgraph.routers.weighted import Weighted
 from modgraph.types import Axis, Misfit, TensorType
 
@@ -124,6 +126,23 @@ def compute_cost(graph: Graph, lengths: Mapping[str, int] | None = None) -> Cost
             trained = 0 if weight.frozen else weight.count
             own[weight.owner] = own.get(weight.owner, Cost()) + Cost(weight.count, trained)
     return replace(sum(own.values(), Cost()), own=own)
+
+
+def find_unbounded(graph: Graph) -> list[str]:
+    """List the pools of routes whose weights are zero outside a choice of any number of modules, such as a threshold.
+
+    Their active MACs count every module.
+    """
+    graphs = [*(part.graph for part in graph.parts()), *(region.graph for _, region in graph.modules())]
+    found: dict[str, None] = {}
+    for each in graphs:
+        for route in each.nodes_of(RouteNode):
+            router, weights = each.declaration_of(route), each.inputs(route.name).get("weights")
+            if isinstance(router, TokenChoice) and router.chooses_along == "modules" and weights is not None:
+                support = find_support(weights, each)
+                if support is not None and support.bound.k is None:
+                    found[each.pool_of(route).name] = None
+    return [*found]
 
 
 def _predicting(graph: Graph, results: tuple[Result, ...] = ()) -> list[Node]:

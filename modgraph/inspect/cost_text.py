@@ -10,7 +10,7 @@ from modgraph_runtime.files import format_bytes
 
 from modgraph.declare import format_value
 from modgraph.diagnostics import list_names
-from modgraph.inspect.cost import Cost, Memory
+from modgraph.inspect.cost import Cost, Memory, find_unbounded
 from modgraph.ir import Graph, PoolNode, RouterNode
 from modgraph.ir.program.outline import number_definitions
 
@@ -135,6 +135,15 @@ def count_lines(cost: Cost, graph: Graph | None = None) -> list[str]:
         *align(rows),
         *["× n: n equal parts, counted together (--all lists each)"] * any("×" in label for label, _ in labelled),
     ]
+
+
+def note_upper_bound(graph: Graph) -> list[str]:
+    """A line for a model whose active MACs are an upper bound, or none."""
+    pools = find_unbounded(graph)
+    if not pools:
+        return []
+    bound = f"active MACs are an upper bound: gates of {list_names(pools)} choose by value"
+    return [f"{bound}; `modgraph trace` counts what is chosen on data"]
 
 
 def _walk_labels(parts: Sequence[Part], depth: int = 0) -> Iterator[tuple[str, Part]]:

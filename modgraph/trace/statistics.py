@@ -46,12 +46,27 @@ def gather_tokens(route: RouteTrace, at: int) -> tuple[NDArray[np.float64], NDAr
 
 def round_of(route: RouteTrace, at: int) -> dict[str, Any]:
     """Return means over the tokens in a round, as in trace.json: each module's share of the choices, or of the gates
-    where a router makes no choice; the largest gate; the entropy of a decision in nats, averaged over slots."""
+    where a router makes no choice; the largest gate; the entropy of a decision in nats, averaged over slots; the modules
+    that a token goes to."""
     gates_SM, choice_SM, distribution = gather_tokens(route, at)
     entropy = compute_entropy(distribution)
     entropy = entropy if entropy.ndim == 1 else entropy.mean(-1)
     largest, of_each = (float(each.mean()) if each.size else 0.0 for each in (gates_SM.max(-1), entropy))
-    return {"use": compute_shares(choice_SM.sum(0)).tolist(), "largest_gate": largest, "entropy": of_each}
+    use = compute_shares(choice_SM.sum(0)).tolist()
+    return {"use": use, "largest_gate": largest, "entropy": of_each, "modules_per_token": count_modules(route, at)}
+
+
+def count_modules(route: RouteTrace, at: int) -> float | None:
+    """Return the mean number of modules that a token goes to in a round; None where a router makes no choice.
+
+    A token of an axis of any length that goes to no module counts as padding.
+    """
+    if not route.has_choice:
+        return None
+    counts = np.count_nonzero(route.choice[at], axis=-1)
+    padded = any(axis.is_padded for axis in route.decision.token_axes)
+    counted = counts[route.gates[at].sum(-1) > 0] if padded else counts
+    return float(counted.mean()) if counted.size else 0.0
 
 
 def compute_statistics(route: RouteTrace) -> dict[str, Any]:
@@ -71,6 +86,7 @@ def compute_statistics(route: RouteTrace) -> dict[str, Any]:
         "load": load_M.tolist(),
         "load_cv2": compute_cv2(load_M),
         "largest_gate": last["largest_gate"],
+        "modules_per_token": last["modules_per_token"],
         "entropies": {"of_a_decision": last["entropy"], "of_the_mean": of_the_mean, "of_use": of_use},
         "dead": np.flatnonzero(load_M == 0).tolist(),
         "collapsed": bool(load_M.any()) and of_use < LEAST_SPREAD * math.log(route.modules),

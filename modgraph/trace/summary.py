@@ -103,6 +103,8 @@ def _route_table(name: str, route: Summary) -> str:
         rows += [[f"{pool}.{module}", *(f"{share:.1%}" for share in shares)]]
     rows += [["largest gate", *(f"{each['largest_gate']:.3f}" for each in rounds)]]
     rows += [["entropy (nats)", *(f"{each['entropy']:.3f}" for each in rounds)]]
+    if route["modules_per_token"] is not None:
+        rows += [["modules per token", *(f"{each['modules_per_token']:.2f}" for each in rounds)]]
     lines = [f"{name}: {pool} by {route['router']}", *_indent(rows, 8)]
     if route["dead"]:
         lines.append(f"  dead: {pool.rpartition('.')[2]}.{', '.join(map(str, route['dead']))} (never chosen)")

@@ -9,6 +9,7 @@ import pytest
 
 from modgraph.cli import main
 from modgraph.inspect.cost import Cost
+from modgraph.inspect.cost_text import note_upper_bound
 from modgraph.program import load, loads
 
 VIT = """
@@ -139,3 +140,14 @@ def test_gmoe_s16_computes_what_the_paper_says() -> None:
         assert cost.active_macs - routers == pytest.approx(without, rel=1e-3)
     expert, dense = gmoe(k=2).nodes["blocks.8.expert"], gmoe(sparse=[]).nodes["blocks.8.mlp"]
     assert (expert.macs, expert.active_macs) == (6 * dense.macs, 2 * dense.macs)
+
+
+@pytest.mark.parametrize(
+    ("weights", "bounded"),
+    [("s -> relu", False), ("s * (s > 0.5)", False), ("s * (s -> top_k(2))", True), ("s -> softmax", True)],
+)
+def test_a_choice_by_value_makes_active_macs_an_upper_bound(weights: str, bounded: bool) -> None:
+    body = f"pool p[3] = linear(5) s = x -> linear(p) y = x -> p by ({weights}) output y"
+    found = note_upper_bound(loads(f"model m() {{ input x: float[6, 5] {body} }}").ir)
+    assert bool(found) is not bounded, f"{weights}: {found}"
+    assert all("gates of p choose by value" in line and "upper bound" in line for line in found)

@@ -113,6 +113,20 @@ def test_importance_and_load_are_sums_over_tokens(graph: Graph, k: int, padding:
     assert not found["collapsed"]
 
 
+@pytest.mark.parametrize(("axis", "none_counts"), [("time", False), (str(N), True)])
+def test_modules_of_a_token_are_counted_and_a_token_of_none_is_padding_on_an_axis_of_any_length(
+    axis: str, none_counts: bool
+) -> None:
+    body = f"input x: float[{axis}, 8] pool p[{M}] = linear(8) router r = noisy_top_k(1) y = x -> p by r output y"
+    choice = RNG.integers(0, 2, size=(1, B, N, M))
+    choice[0, 0, 0] = 0
+    trace = traced(loads(f"model m() {{ {body} }}").ir, [{"gates": choice * 0.5, "choice": choice, "scores": choice}])
+    chosen = [sum(token) for example in choice[0].tolist() for token in example if none_counts or sum(token)]
+    route = as_json(trace)["routes"]["p"]
+    assert route["modules_per_token"] == route["rounds"][0]["modules_per_token"] == pytest.approx(np.mean(chosen))
+    assert f"modules per token  {np.mean(chosen):8.2f}" in as_table(trace, as_json(trace))
+
+
 def test_a_module_that_no_choice_has_is_dead_and_few_that_take_all_are_a_collapse(graph: Graph) -> None:
     values = routed((B, N), 2)
     for name in ("gates", "choice"):
