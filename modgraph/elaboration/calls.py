@@ -159,10 +159,15 @@ def _collect_list(arguments: list[CallArgument], settings: dict[str, Setting]) -
     listed = [argument for argument in arguments if argument.name is None]
     if first is None or not (first.bounds["axis"] and tuple in first.kinds) or not listed:
         return arguments
+    rest = [argument for argument in arguments if argument.name is not None]
+    return [_join_values(first.name, listed), *rest]
+
+
+def _join_values(name: str, listed: list[CallArgument]) -> CallArgument:
+    """Join positional arguments into one that is a list; a single list is that list."""
     values = tuple(argument.value for argument in listed)
     value = POISON if POISON in values else values[0] if len(values) == 1 and isinstance(values[0], tuple) else values
-    rest = [argument for argument in arguments if argument.name is not None]
-    return [CallArgument(first.name, value, listed[0].span), *rest]
+    return CallArgument(name, value, listed[0].span)
 
 
 def _collect_names(
@@ -172,9 +177,13 @@ def _collect_names(
     setting, callee = declaration.settings()["names"], declaration.name
     named = [argument for argument in arguments if argument.name not in (None, "names")]
     others = [argument for argument in arguments if argument not in named]
-    if any(argument.name is None for argument in others):
-        _accepts(setting, replace(others[0], value="…"), callee, elaborator)
-        return [replace(others[0], name="names", value=POISON)]
+    positional = [argument for argument in others if argument.name is None]
+    if positional and len(positional) == len(arguments):
+        return [_join_values("names", positional)]
+    if positional:
+        twice = errors.DuplicateArgument(span=positional[0].span, callee=callee, name="names")
+        elaborator.report(twice)
+        return [replace(positional[0], name="names", value=POISON)]
     if not named or others:
         return arguments
     words: list[str] = []

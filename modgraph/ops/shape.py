@@ -23,6 +23,7 @@ from modgraph.types import (
 )
 
 MOST_PARTS = 256
+NAMES = 'axes and their new names, as in rename(expert="sender"), or for a plain axis rename(["-2", "token"])'
 PLACE = re.compile(r"-[1-9]\d*")  # of an axis, counted from the last
 
 
@@ -126,7 +127,7 @@ class Rename(Op, name="rename"):
     """Give axes other names: `h -> rename(expert="sender")`, for example to combine all pairs of two experts.
 
     A renamed axis keeps its length and its padding; only axes with a number can be renamed. `rename(expert="")` removes
-    the name.
+    the name. A plain axis is counted from the last: `rename(["-2", "token"])` names the last but one.
     """
 
     example = 'input x: float[6] pool p[3] = linear(4) y = x -> p -> rename(p="sender") output y'
@@ -135,7 +136,7 @@ class Rename(Op, name="rename"):
     takes_names = True
     propagate = keep_bound
 
-    names: tuple[str, ...] = setting((), doc='new names, as in rename(expert="sender"); "-2" is the last axis but one')
+    names: tuple[str, ...] = setting((), doc=NAMES)
 
     def with_axes(self, rename: Callable[[str], str]) -> Rename:
         return Rename(names=tuple(each if not each or PLACE.fullmatch(each) else rename(each) for each in self.names))
@@ -153,7 +154,10 @@ class Rename(Op, name="rename"):
 
     def check(self, axes: Axes) -> None:
         if not self.names or len(self.names) % 2:
-            raise Misfit("it takes axes and their new names", 'for example: rename(expert="sender")')
+            raise Misfit(
+                "it takes axes and their new names",
+                'for example: rename(expert="sender"), or for a plain axis rename(["-2", "token"])',
+            )
 
 
 def axis_called(size: int | None, name: str) -> Axis:

@@ -46,8 +46,8 @@ def gather_tokens(route: RouteTrace, at: int) -> tuple[NDArray[np.float64], NDAr
 
 def round_of(route: RouteTrace, at: int) -> dict[str, Any]:
     """Return means over the tokens in a round, as in trace.json: each module's share of the choices, or of the gates
-    where a router makes no choice; the largest gate; the entropy of a decision in nats, averaged over slots; the modules
-    that a token goes to."""
+    where a router makes no choice; the largest gate; the entropy of a decision in nats, averaged over slots; the
+    modules of a token."""
     gates_SM, choice_SM, distribution = gather_tokens(route, at)
     entropy = compute_entropy(distribution)
     entropy = entropy if entropy.ndim == 1 else entropy.mean(-1)
