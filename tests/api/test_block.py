@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import io
+import pickle
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -14,6 +16,7 @@ import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
 import modgraph
+from modgraph.backends.torch.instance import Instance
 
 PARTS = """
 block swiglu(dim, factor=2) {
@@ -195,6 +198,24 @@ def test_a_block_is_duplicated_moved_and_switched_as_modules_are(parts: Path) ->
     assert block(x).abs().max() == 0, "weights that are set are those that compute"
     assert not block.eval().training
     assert not any(each.training for each in block.modules())
+
+
+def test_models_with_blocks_are_pickled_and_saved_whole(parts: Path) -> None:
+    block, x = modgraph.block(parts, "moe", dim=8), random(2, 5, 8)
+    model = modgraph.load(Path(__file__).parents[2] / "specs/smn.mod").build()
+    other, same = pickle.loads(pickle.dumps((block, model)))  # as torch.multiprocessing sends them
+    torch.testing.assert_close(other(x), block(x))
+    assert all(map(torch.equal, model.state_dict().values(), same.state_dict().values())), "all weights"
+    file = io.BytesIO()
+    torch.save(Backbone(block), file)
+    file.seek(0)
+    saved = torch.load(file, weights_only=False).mixture
+    with torch.no_grad():
+        for weight in saved.parameters():
+            weight.zero_()
+    assert saved(x).abs().max() == 0, "weights that are set are those that compute"
+    rounds = [type(each) for each in same.modules() if isinstance(each, Instance) and each.call.kind == "round"]
+    assert len(set(rounds)) < len(rounds), "equal rounds have one class, as torch.compile needs it"
 
 
 def test_a_block_prints_itself_like_its_spec(parts: Path) -> None:

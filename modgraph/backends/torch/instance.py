@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Iterator
 from types import FunctionType
 from typing import Any
@@ -14,7 +15,13 @@ from modgraph.backends.torch.run import Context, Plan
 from modgraph.ir import Call
 
 
-class Instance(Namespace):
+class _Pickled(type):
+    """The type of classes that `class_of` makes. A pickle holds its arguments, since they have no import path."""
+
+    __definition__: tuple[str, int]
+
+
+class Instance(Namespace, metaclass=_Pickled):
     """One call of a block, a module, a router text, or a round of a `repeat`.
 
     It holds the modules whose weights lie below its path. Calls with the same weights are one instance.
@@ -56,7 +63,10 @@ def class_of(definition: str, number: int) -> type[Instance]:
     own = FunctionType(code, forward.__globals__, "forward", forward.__defaults__)
     own.__kwdefaults__, own.__doc__ = forward.__kwdefaults__, forward.__doc__
     own.__annotations__ = forward.__annotations__
-    return type(name, (Instance,), {"forward": own, "__module__": __name__})
+    return type(name, (Instance,), {"forward": own, "__module__": __name__, "__definition__": (definition, number)})
+
+
+copyreg.pickle(_Pickled, lambda kind: "Instance" if kind is Instance else (class_of, kind.__definition__))
 
 
 def units(model: nn.Module) -> Iterator[Instance]:
