@@ -54,7 +54,8 @@ def run(options: argparse.Namespace) -> int:
         report = _export(options, run, options.output)
         text = str(report)
     warn(report)
-    print(text)
+    if not options.quiet:
+        print(text)
     return 0
 
 

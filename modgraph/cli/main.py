@@ -133,7 +133,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
     from modgraph.files import check_folder_of
 
     given = (getattr(options, name, None) for name in ("output", "csv", "html"))
-    for path in () if getattr(options, "web", False) else filter(None, given):
+    for path in () if getattr(options, "web", False) else (each for each in given if each not in (None, "", "-")):
         check_folder_of(path)
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 from modgraph_runtime.arrays import read_arrays
-from modgraph_runtime.ports import Inputs
+from modgraph_runtime.ports import Array, Inputs
 
 from modgraph.data.files import read_text, reading
-from modgraph.diagnostics import ModgraphError
+from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import exists, open_file
 from modgraph.log import log
 from modgraph.prediction.errors import NotAnInput, NoWayFrom
@@ -27,15 +28,26 @@ TOGETHER = 64  # images that are read before they are computed
 
 
 def read_examples(paths: Iterable[str], facts: Facts) -> Iterator[Examples]:
-    """The examples of files, and of the images in folders. Raises `ModgraphError`."""
-    for suffix, files in groupby(_list_files(paths), _kind_of):
-        every = list(files)
-        if suffix in IMAGES:
-            for at in range(0, len(every), TOGETHER):
-                yield _images(every[at : at + TOGETHER], facts)
-        else:
-            readers = {ARRAY: _array, ARRAYS: _arrays, TABLE: read_table, TEXT: _lines}
-            yield from (readers[suffix](path, facts) for path in every)
+    """The examples of files, and of the images in folders. Raises `ModgraphError` at the end, for all files that cannot
+    be read."""
+    faults = list[Diagnostic]()
+    files = _list_files(paths, faults)
+    readers = {ARRAY: _array, ARRAYS: _arrays, TABLE: read_table, TEXT: _lines}
+    for suffix, group in groupby(files, _kind_of):
+        for few in [list(group)] if suffix in IMAGES else ([path] for path in group):
+            with _collecting(faults):
+                yield from _images(few, facts, faults) if suffix in IMAGES else [readers[suffix](few[0], facts)]
+    if faults:
+        raise ModgraphError(faults)
+
+
+@contextmanager
+def _collecting(faults: list[Diagnostic]) -> Iterator[None]:
+    """Within it, errors are added to `faults`; the same one only once."""
+    try:
+        yield
+    except ModgraphError as error:
+        faults += [each for each in error.diagnostics if each not in faults]
 
 
 def _kind_of(path: str) -> str:
@@ -43,38 +55,50 @@ def _kind_of(path: str) -> str:
     return IMAGES[0] if suffix in IMAGES else TEXT if path == STDIN else suffix
 
 
-def _list_files(paths: Iterable[str]) -> Iterator[str]:
-    """Paths of files, with those of the images in folders, by name. Raises `ModgraphError` for what is none."""
+def _list_files(paths: Iterable[str], faults: list[Diagnostic]) -> list[str]:
+    """Paths of files, with those of the images in folders, by name. Adds what is none to `faults`."""
+    files = list[str]()
     for path in paths:
         if path != STDIN and not exists(path):
-            raise ModgraphError([NotAnInput(path=path, reason="no such file", way_out="check the path")])
-        if path != STDIN and Path(path).is_dir():
+            faults.append(NotAnInput(path=path, reason="no such file", way_out="check the path"))
+        elif path != STDIN and Path(path).is_dir():
             found = [str(each) for each in sorted(Path(path).rglob("*")) if each.suffix.lower() in IMAGES]
             if not found:
-                raise ModgraphError([NotAnInput(path=path, reason=f"the folder has no image ({', '.join(IMAGES)})")])
-            yield from found
-            continue
-        if _kind_of(path) not in (*IMAGES, ARRAY, ARRAYS, TABLE, TEXT):
-            raise ModgraphError([NotAnInput(path=path, reason="its suffix is no image, array, table or text")])
-        yield path
+                faults.append(NotAnInput(path=path, reason=f"the folder has no image ({', '.join(IMAGES)})"))
+            files += found
+        elif _kind_of(path) not in (*IMAGES, ARRAY, ARRAYS, TABLE, TEXT):
+            faults.append(NotAnInput(path=path, reason="its suffix is no image, array, table or text"))
+        else:
+            files.append(path)
+    return files
 
 
 def _no_way(path: str, what: str, reason: str, facts: Facts) -> ModgraphError:
     return ModgraphError([NoWayFrom(path=path, what=what, origin=facts.origin, reason=reason, inputs=facts.takes)])
 
 
-def _images(paths: Sequence[str], facts: Facts) -> Examples:
+def _images(paths: Sequence[str], facts: Facts, faults: list[Diagnostic]) -> Iterator[Examples]:
+    """The examples of images, some at a time. Adds images that cannot be read to `faults`."""
     name = facts.image_input()
     if name is None:
         reason = "no description of how an image becomes its one input"
         raise _no_way(paths[0], "an image", reason, facts)
     how, port = facts.preprocessing[name], facts.inputs[name]
     log.debug(f"{name} {port}: {how.get('words', how)}")
-    images, negatives = zip(*(prepare_image(path, port, how) for path in paths), strict=True)
-    if any(negatives):
-        count = f"{sum(negatives)} of {len(paths)}"
-        log.info(f"note: {count} images are inverted: they have a light ground, and the training images a dark one")
-    return Examples(paths, {name: np.stack(images)})
+    for at in range(0, len(paths), TOGETHER):
+        few, arrays, inverted = paths[at : at + TOGETHER], list[Array](), list[str]()
+        for path in few:
+            with _collecting(faults):
+                image, is_negative = prepare_image(path, port, how)
+                arrays.append(image)
+                inverted += [path] if is_negative else []
+        if faults:
+            continue
+        if inverted:
+            count = f"{len(inverted)} of {len(few)}"
+            log.info(f"note: {count} images are inverted: they have a light ground, and the training images a dark one")
+            log.debug(f"inverted: {', '.join(inverted)}")
+        yield Examples(few, {name: np.stack(arrays)})
 
 
 def _arrays(path: str, facts: Facts) -> Examples:

@@ -76,6 +76,13 @@ def table(train: Train) -> tuple[str, str]:
     return train(TABLE, "{name: two_gaussians, train: 64, test: 32}", epochs=2)
 
 
+def test_a_quiet_export_prints_nothing(
+    table: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", table[0], "-o", str(tmp_path / "m.onnx"), "-q"]) == 0
+    assert "".join(capsys.readouterr()) == ""
+
+
 def rows(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
@@ -182,11 +189,15 @@ def test_a_digit_on_paper_is_taken_as_its_negative(
     assert [record["label"] for record in predict(run, tmp_path)] == [str(int(each)) for each in expected]
     for at, image in enumerate(pixels):
         Image.fromarray(255 - image).convert("RGB").save(tmp_path / f"{at:02}.png")
+    Image.fromarray(pixels[3]).save(tmp_path / "03.png")
     capsys.readouterr()
-    assert main(["predict", bundle, str(tmp_path)]) == 0
+    assert main(["predict", bundle, str(tmp_path), "-v"]) == 0
     printed = capsys.readouterr()
     assert [line.split()[1] for line in printed.out.splitlines()[1:]] == [str(int(each)) for each in expected]
-    assert "12 of 12 images are inverted" in printed.err
+    assert "11 of 12 images are inverted" in printed.err
+    inverted = next(line for line in printed.err.splitlines() if line.startswith("inverted: "))
+    assert "02.png" in inverted, "with -v they are named"
+    assert "03.png" not in inverted, "it has a dark ground"
 
 
 def test_tables_and_arrays_are_read_by_the_names_of_inputs(table: tuple[str, str], tmp_path: Path) -> None:
@@ -226,6 +237,38 @@ def test_texts_are_split_and_looked_up_as_in_training(
     assert "DET NOUN VERB" in capsys.readouterr().out
     (tmp_path / "text.csv").write_text("n,words\n1,the dog\n")
     assert predict(run, tmp_path / "text.csv").records[0]["tag"] == "DET NOUN"
+
+
+def test_a_table_goes_to_standard_output(
+    colours: tuple[str, str],
+    pictures: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["predict", colours[1], str(pictures / "red"), "--csv", "-"]) == 0
+    assert [row["label"] for row in rows(capsys.readouterr().out)] == ["red"] * 10
+    assert not [*tmp_path.iterdir()], "no file is written"
+
+
+def test_every_bad_file_of_a_call_is_reported(
+    colours: tuple[str, str], pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "images"
+    folder.mkdir()
+    image = (pictures / "red" / "0.png").read_bytes()
+    for name, content in {"a.png": b"x", "b.png": image, "c.png": image[:100], "d.png": b""}.items():
+        (folder / name).write_bytes(content)
+    np.savez(tmp_path / "small.npz", image=np.zeros((2, 3, 5, 5)))
+    files = [str(folder), str(tmp_path / "no.png"), str(tmp_path / "small.npz")]
+    for path in colours:
+        assert main(["predict", path, *files, "--csv", str(tmp_path / "out.csv")]) == 1
+        printed = capsys.readouterr().err
+        assert printed.rstrip().endswith("5 errors"), printed
+        assert all(name in printed for name in ("a.png", "c.png", "d.png", "no.png", "small.npz")), printed
+        assert "b.png" not in printed, "it is sound"
+        assert not (tmp_path / "out.csv").exists()
 
 
 WRONG = {
