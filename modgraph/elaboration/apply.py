@@ -7,6 +7,7 @@ from typing import Any
 
 from modgraph.diagnostics import Span
 from modgraph.elaboration import errors
+from modgraph.elaboration.causes import find_cause
 from modgraph.elaboration.context import OPERAND
 from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import (
@@ -98,9 +99,10 @@ def agree_on_weights(owner: str, shapes: dict[str, tuple[int, ...]], span: Span,
 
 
 def report_misfit(misfit: Misfit, who: str, tensors: tuple[Tensor, ...], span: Span, elaborator: Elaborator) -> Poison:
-    """Report a misfit, with notes on the origins of the `tensors`."""
-    notes, facts = note_origins(tensors, misfit.operand), {"reason": misfit.reason, "way_out": misfit.help}
-    return elaborator.report(errors.DoesNotFit(span=span, notes=notes, who=who, **facts))
+    """Report a misfit, with its likely cause and notes on the origins of the `tensors`."""
+    way_out, further = find_cause(misfit, tensors, elaborator) or (misfit.help, ())
+    notes = (*note_origins(tensors, misfit.operand), *further)
+    return elaborator.report(errors.DoesNotFit(span=span, notes=notes, who=who, reason=misfit.reason, way_out=way_out))
 
 
 @dataclass(frozen=True)
