@@ -80,5 +80,5 @@ def _find_unrouted(tensors: tuple[Tensor, ...], graph: Graph) -> Iterator[RouteN
         ]
         counted = [node for node in removing if isinstance(node.op.values().get("axis", -2), int)]
         remains = any(axis in tensor.type.shape for tensor in tensors)
-        if remains and not all(axis in tensor.type.shape for tensor in tensors) or (counted and not remains):
+        if (remains and not all(axis in tensor.type.shape for tensor in tensors)) or (counted and not remains):
             yield route
