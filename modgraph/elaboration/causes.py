@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from modgraph.diagnostics import Note
+from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import Tensor
 from modgraph.ir import Graph, InputNode, OpNode, RouteNode, TargetNode
 from modgraph.routers.weighted import EveryModule
 from modgraph.types import Axis, Misfit
-
-if TYPE_CHECKING:
-    from modgraph.elaboration.elaborator import Elaborator
 
 BATCH = ("batch", "batch_size", "batchsize", "bs", "B")
 PERHAPS_BATCH = ("N", "n", "b")  # letters that also count tokens or nodes
