@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TRAIN, VALIDATION, HELD_OUT = "train", "validation", "held_out"  # splits
+BY_SUFFIX = {".npz": "npz", ".conllu": "conll", ".txt": "text"}  # data sets that read one file
 Lengths = dict[int | str, tuple[str, int]]  # by axis, with the array that it was read from
 
 
@@ -157,6 +158,12 @@ class DataSet(Named):
 
     registry: ClassVar[Registry[DataSet]] = Registry("data set")
     exact: ClassVar[bool] = True  # its numbers are read; computed ones may differ in their last bits between machines
+
+    @classmethod
+    def suggest(cls, name: str) -> str:
+        """Return the help for an unknown data set: that of its kind of file for the path of one."""
+        kind = BY_SUFFIX.get(Path(name).suffix.lower())
+        return super().suggest(name) if kind is None else f"write data: {{name: {kind}, train: {name}}}"
 
     @abstractmethod
     def splits(self, graph: Graph) -> dict[str, Arrays]:

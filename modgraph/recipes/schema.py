@@ -14,6 +14,7 @@ from modgraph.declare import Configurable, Registered, Setting, load_extensions,
 from modgraph.diagnostics import Report, Span, closest, did_you_mean
 from modgraph.frozen import FrozenData
 from modgraph.recipes import errors
+from modgraph.recipes.key_suggestions import Sections, suggest_key
 from modgraph.recipes.yaml_tree import Branch, Leaf
 
 S = TypeVar("S", bound="Section")
@@ -36,6 +37,11 @@ class Section(FrozenData, Configurable):
 class Named(Section, Registered):
     """A section of one of several kinds, selected by the key `name`: an optimizer, a data set."""
 
+    @classmethod
+    def suggest(cls, name: str) -> str:
+        """Return the help for an unknown name of a kind."""
+        return did_you_mean(name, cls.registry)
+
     def plain(self) -> dict[str, Any]:
         return {"name": self.name, **super().plain()}
 
@@ -52,12 +58,14 @@ def _plain(value: Any) -> Any:
             return value
 
 
-def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | None:
-    """Read a section from a tree; None, with every mistake reported."""
+def read_section(kind: type[S], tree: Branch, path: str, report: Report, sections: Sections | None = None) -> S | None:
+    """Read a section from a tree; None, with every mistake reported. For an unknown key, a key of the recipe's
+    `sections` is suggested."""
     before = len(report.diagnostics)
     if issubclass(kind, Named) and "name" not in vars(kind):
         named = _find_kind(kind, tree, path, report)
         if named is None:
+            _report_keys_of_no_kind(kind, tree, path, report, sections or {})
             return None
         kind = typing.cast(type[S], named)
     hints, fields = _hints(typing.cast(Any, kind)), _list_fields(kind)
@@ -68,10 +76,10 @@ def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | 
             continue
         if key not in fields:
             meant.add(closest(key, fields))
-            suggestion = did_you_mean(key, fields, "keys are: {known}")
+            suggestion = suggest_key(key, fields, sections or {})
             report.add(errors.UnknownKey(span=tree.keys.get(key), section=path, key=key, suggestion=suggestion))
             continue
-        values[key] = _read_field(fields[key], hints[key], item, f"{path}.{key}", report)
+        values[key] = _read_field(fields[key], hints[key], item, f"{path}.{key}", report, sections)
     for name, field in fields.items():
         missing = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if missing and name not in values and name not in meant and tree.whole:
@@ -106,13 +114,28 @@ def _find_kind(kind: type[Named], tree: Branch, path: str, report: Report) -> ty
     name = str(leaf.value)
     found: type[Named] | None = kind.registry.find(name)
     if found is None:
-        suggestion = did_you_mean(name, kind.registry)
+        suggestion = kind.suggest(name)
         report.add(errors.UnknownChoice(span=leaf.span, what=kind.registry.kind, name=name, suggestion=suggestion))
         report.extend(load_extensions())
     return found
 
 
-def _read_field(field: Any, hint: Any, item: Leaf | Branch, path: str, report: Report) -> Any:
+def _report_keys_of_no_kind(kind: type[Named], tree: Branch, path: str, report: Report, sections: Sections) -> None:
+    """Report the keys of a section of an unknown kind that no kind has, or that the similar one does not have."""
+    name = tree.items.get("name")
+    if not isinstance(name, Leaf):
+        return
+    similar = closest(str(name.value), kind.registry)
+    kinds = kind.registry.values() if similar is None else [kind.registry[similar]]
+    known = list(dict.fromkeys(key for each in kinds for key in _list_fields(each)))
+    for key in (key for key in tree.items if key != "name" and key not in known):
+        suggestion = suggest_key(key, known, sections)
+        report.add(errors.UnknownKey(span=tree.keys.get(key), section=path, key=key, suggestion=suggestion))
+
+
+def _read_field(
+    field: Any, hint: Any, item: Leaf | Branch, path: str, report: Report, sections: Sections | None = None
+) -> Any:
     """Read the value of a field; None, with a mistake reported."""
     options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     if isinstance(item, Leaf) and item.value is None and type(None) in options:
@@ -123,7 +146,7 @@ def _read_field(field: Any, hint: Any, item: Leaf | Branch, path: str, report: R
             if isinstance(item, Leaf) and issubclass(option, Named) and isinstance(item.value, str):
                 item = Branch({"name": item}, span=item.span)  # a single word is the name of the kind
             if isinstance(item, Branch):
-                return read_section(option, item, path, report)
+                return read_section(option, item, path, report, sections)
             return refuse(report, item.span, path, f"must be a mapping, not {item.value!r}", "a mapping")
         if typing.get_origin(option) is Mapping:
             each = typing.get_args(option)[1]
@@ -131,7 +154,7 @@ def _read_field(field: Any, hint: Any, item: Leaf | Branch, path: str, report: R
                 meaning = "a mapping"
             if isinstance(item, Branch):
                 return {
-                    name: _read_field(field, each, inner, f"{path}.{name}", report)
+                    name: _read_field(field, each, inner, f"{path}.{name}", report, sections)
                     for name, inner in item.items.items()
                 }
             return refuse(report, item.span, path, f"must be a mapping, not {item.value!r}", meaning)

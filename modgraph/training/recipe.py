@@ -14,6 +14,7 @@ from modgraph.diagnostics import ModgraphError, Report, Source, Span, did_you_me
 from modgraph.ir import NotReadBack
 from modgraph.program import Program, load
 from modgraph.recipes import errors
+from modgraph.recipes.key_suggestions import suggest_key
 from modgraph.recipes.schema import read_section
 from modgraph.recipes.yaml_tree import Branch, Leaf, dump_yaml, read_tree
 from modgraph.syntax import parse, read
@@ -22,6 +23,7 @@ from modgraph.training.sections import Start, Train, parameters_in, read_mapping
 
 RecipeOrPath = str | Path | Mapping[str, Any]
 SECTIONS = ("model", "start", "data", "train")
+KINDS = {"train": Train, "start": Start}  # those whose keys are the same for all data
 
 
 @dataclass(frozen=True)
@@ -139,13 +141,13 @@ def _places(tree: Branch, path: str = "") -> Iterator[tuple[str, Span]]:
 
 def _recipe(tree: Branch, report: Report) -> Recipe | None:
     for key in (key for key in tree.items if key not in SECTIONS):
-        suggestion = did_you_mean(key, SECTIONS, "its sections are: {known}")
+        suggestion = suggest_key(key, SECTIONS, KINDS, "its sections are: {known}")
         report.add(errors.UnknownKey(span=tree.keys.get(key), section="a recipe", key=key, suggestion=suggestion))
     model, start, data, train = (read_mapping(tree, name, report) for name in SECTIONS)
-    data_set = read_section(DataSet, data, "data", report)  # type: ignore[type-abstract]
-    how = read_section(Train, train, "train", report)
+    data_set = read_section(DataSet, data, "data", report, KINDS)  # type: ignore[type-abstract]
+    how = read_section(Train, train, "train", report, KINDS)
     parameters = parameters_in(model, report)
-    first = read_section(Start, start, "start", report) if start.items else None
+    first = read_section(Start, start, "start", report, KINDS) if start.items else None
     return None if data_set is None or how is None else Recipe(parameters, data_set, how, first, dict(_places(tree)))
 
 
