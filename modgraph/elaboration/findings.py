@@ -17,11 +17,13 @@ from modgraph.ir import (
     Graph,
     Needed,
     OpNode,
+    OutputNode,
     Part,
     PoolNode,
     Result,
     RouteNode,
     ScanNode,
+    find_batch_statistic,
     find_dependencies,
 )
 from modgraph.ops.along_axis import Softmax
@@ -34,7 +36,8 @@ NORMALISE = Softmax | MaskedSoftmax
 
 
 def find_weaknesses(graph: Graph, declared: Mapping[str, Declared], growing: Set[str], report: Report) -> None:
-    """Warn of weights without effect or training, of probabilities used as logits, and of unbalanced routers.
+    """Warn of weights without effect or training, of probabilities used as logits, of unbalanced routers, and of
+    outputs that depend on the batch.
 
     `declared` holds the declarations of routers by path. Modules along the `growing` axes join one after another and do
     not compete, so they need no balance.
@@ -44,9 +47,21 @@ def find_weaknesses(graph: Graph, declared: Mapping[str, Declared], growing: Set
     for name, span in dead.items():
         report.add(errors.Dead(span=span, name=name))
     _find_probabilities(graph, report)
+    _find_outputs_of_batch(graph, report)
     find_unlearned(graph, dead, report)
     if graph.losses:
         _find_unbalanced(graph, declared, growing, report)
+
+
+def _find_outputs_of_batch(graph: Graph, report: Report) -> None:
+    """Warn of outputs that no bundle can have."""
+    for node in graph.nodes_of(OutputNode):
+        (result,) = graph.inputs(node.name).values()
+        statistic = find_batch_statistic(graph, result)
+        if isinstance(statistic, OpNode | ScanNode):
+            op = statistic.op.name if isinstance(statistic, OpNode) else statistic.name
+            notes = (Note(text="computed here", span=statistic.span),)
+            report.add(errors.OutputOfBatch(span=node.span, notes=notes, output=node.label or node.name, op=op))
 
 
 def find_needed(ends: set[Result], graph: Graph) -> list[Needed]:

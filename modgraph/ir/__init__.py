@@ -14,7 +14,14 @@ from modgraph.ir.analysis.learnt import (
     find_weights_behind,
     with_losses,
 )
-from modgraph.ir.analysis.reach import Needed, find_decisions_by_result, find_dependencies, paths_from_targets
+from modgraph.ir.analysis.reach import (
+    Needed,
+    find_batch_statistic,
+    find_decisions_by_result,
+    find_dependencies,
+    is_batch_statistic,
+    paths_from_targets,
+)
 from modgraph.ir.analysis.values import (
     Padding,
     batch_invariant,

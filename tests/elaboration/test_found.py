@@ -66,3 +66,21 @@ def test_what_a_batch_has_goes_through_no_pool(way: str) -> None:
 def test_a_message_that_has_the_name_of_the_tokens_is_reported() -> None:
     text = 'pool p[3] = linear(7, named="time") router r = categorical y = t -> p by r output y }'
     assert codes_of(f"model m() {{ input t: float[time, 4] {text}") == ["MG301"]
+
+
+@pytest.mark.parametrize(
+    ("output", "warned"),
+    [
+        ("x -> batch_mean", True),
+        ("x - (x -> batch_mean([]))", True),
+        ("training_or_inference(x - (x -> batch_mean([])), x)", False),
+        ("x + s", False),
+        ("x -> batch_norm", False),
+    ],
+)
+def test_an_output_that_no_bundle_can_have_is_found_before_training(output: str, warned: bool) -> None:
+    spec = f"""model m() {{ input x: float[5, 4, 4] state s: float[4] = zeros next s = x -> batch_mean([-3, -2])
+      y = {output} output y }}"""
+    found = [each for each in loads(spec).warnings if each.code == "MG415"]
+    assert len(found) == warned, found
+    assert all(each.span is not None and each.span.text == "output y" for each in found)

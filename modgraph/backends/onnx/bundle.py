@@ -23,8 +23,7 @@ from modgraph.backends.report import describe_routes
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import CannotWrite, files_of_bundle, refuse_foreign, replacing, writing
-from modgraph.ir import Graph, Node, OpNode, ScanNode, find_dependencies, to_verified_json
-from modgraph.ops.array import State
+from modgraph.ir import Graph, find_dependencies, is_batch_statistic, to_verified_json
 from modgraph.passes import Pass, apply_passes, choices, drop_outputs, novelties, optimise
 from modgraph.passes.pipelines import BUNDLE, OPTIMISE, WITH_NOVELTY, WITHOUT_NOVELTY, export_pipeline
 from modgraph.store.records import json_text
@@ -178,7 +177,7 @@ def _check_model(model: Model) -> None:
     graph, found = model.graph, list[Diagnostic]()
     for name, result in graph.outputs.items():
         needed = find_dependencies(graph, [result]).nodes
-        wide = next((node for node in sorted(needed) if _is_over_batch(graph, graph[node])), None)
+        wide = next((node for node in sorted(needed) if is_batch_statistic(graph, graph[node])), None)
         if wide:
             found.append(OfWholeBatch(output=name, node=wide))
     weights = model.state_dict()
@@ -190,13 +189,3 @@ def _check_model(model: Model) -> None:
         found.append(TooLarge(size=size / 1e9))
     if found:
         raise ModgraphError(found)
-
-
-def _is_over_batch(graph: Graph, node: Node) -> bool:
-    """Whether a node, or one in its scan, computes a statistic of the batch; states and functions of them do not."""
-    if isinstance(node, ScanNode):
-        return any(_is_over_batch(node.region.graph, each) for each in node.region.graph)
-    if not isinstance(node, OpNode) or isinstance(node.op, State):
-        return False
-    of_examples = any(graph.type_of(each).per == "example" for each in graph.inputs(node.name).values())
-    return of_examples and any(type_.per == "batch" for type_ in node.types)

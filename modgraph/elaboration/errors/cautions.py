@@ -124,3 +124,12 @@ class NotTaught(Caution, code="MG414"):
         "model m() { input x: float[5, 4] target y: float[5, 4] pool p[3] = linear(4) router r = noisy_top_k(1) "
         "z = x -> p by r output z loss mse(z, y) loss 0.01 * load(r) }"
     )
+
+
+class OutputOfBatch(Caution, code="MG415"):
+    """An output depends on a statistic of the whole batch. Training and evaluation compute it, but a bundle treats each
+    example by itself, so the model cannot be exported with this output."""
+
+    message = 'output "{output}" cannot be exported: it depends on "{op}", a statistic of the whole batch'
+    help = "compute it per example, or export the others: modgraph export RUN -o model.onnx --only NAME"
+    example = "model m() { input x: float[5, 4] y = x -> linear(3) output y output mean = y -> batch_mean }"

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import DecisionNode, InputNode, OpNode, Result, ScanNode, TargetNode
+from modgraph.ir.node import DecisionNode, InputNode, Node, OpNode, Result, ScanNode, TargetNode
 from modgraph.ir.part import Part
+from modgraph.ops.array import State
 
 Value = tuple[str, Result]  # the scan whose region contains the result, or "" for the graph itself
 
@@ -103,3 +104,28 @@ def _path(graph: Graph, sources: Callable[[Value], Iterator[Value]], ends: list[
                 readers[source] = value
                 ends.append(source)
     return []
+
+
+def is_batch_statistic(graph: Graph, node: Node) -> bool:
+    """Whether a node, or one in its scan, computes a statistic of the batch; states and functions of them do not."""
+    if isinstance(node, ScanNode):
+        return any(is_batch_statistic(node.region.graph, each) for each in node.region.graph)
+    if not isinstance(node, OpNode) or isinstance(node.op, State):
+        return False
+    of_examples = any(graph.type_of(each).per == "example" for each in graph.inputs(node.name).values())
+    return of_examples and any(type_.per == "batch" for type_ in node.types)
+
+
+def find_batch_statistic(graph: Graph, result: Result) -> Node | None:
+    """Find the nearest statistic of the batch that a result depends on outside training."""
+    pending = [result.node]
+    for name in pending:
+        node = graph[name]
+        if is_batch_statistic(graph, node):
+            return node
+        op = node.op if isinstance(node, OpNode) else None
+        if op is None or not op.zero_outside_training:
+            only = "" if op is None else op.outside_training
+            read = [each.node for slot, each in graph.inputs(name).items() if only in ("", slot)]
+            pending += dict.fromkeys(each for each in read if each not in pending)
+    return None
