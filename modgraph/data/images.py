@@ -25,6 +25,7 @@ FORMATS = ("JPEG", "PNG")  # Pillow reads others by starting programs
 PIXELS = 2**26  # of an image, 268 MB in colour
 MOST_UNPACKED = 8 * 1032  # the largest ratio of one-bit pixels to bytes of PNG; that of JPEG is lower
 LUMINANCE = (0.299, 0.587, 0.114)  # of red, green and blue (ITU-R BT.601)
+PAPER = "white"  # behind transparent pixels
 WAY_OUT = "repair the image or remove it"
 
 
@@ -125,7 +126,8 @@ def grey_of(colours: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def read_image(path: str, height: int, width: int) -> NDArray[np.float32]:
-    """Read the colours of a file in this size, [3, H, W] from 0 to 1. Raises `ModgraphError`."""
+    """Read the colours of a file in this size, [3, H, W] from 0 to 1, transparent ones over white. Raises
+    `ModgraphError`."""
     import numpy as np
 
     require("images", "reading images")
@@ -148,6 +150,9 @@ def read_image(path: str, height: int, width: int) -> NDArray[np.float32]:
                     raise ValueError("it has no palette for its colours")
                 deep = image.mode.startswith("I")  # grey of 16 bits, which Pillow would clip at 255
                 whole = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)) if deep else image
+                if "A" in whole.getbands() or "transparency" in whole.info:
+                    seen = whole.convert("RGBA")
+                    whole = Image.alpha_composite(Image.new("RGBA", seen.size, PAPER), seen)
                 coloured = whole if whole.mode == "RGB" else whole.convert("RGB")
                 small = coloured.resize((width, height), Image.Resampling.BILINEAR)
     except (SyntaxError, Image.DecompressionBombError) as error:  # other exceptions of Pillow

@@ -116,13 +116,17 @@ def test_the_keyboard_draws(digits: Page, images: Path) -> None:
     assert not last(digits, "inputs")["image"].any()
 
 
-@pytest.mark.parametrize("ground", ["dark", "light"])
+@pytest.mark.parametrize("ground", ["dark", "light", "transparent"])
 def test_a_file_that_is_dropped_is_seen_light_on_dark(digits: Page, images: Path, tmp_path: Path, ground: str) -> None:
     side = int(digits.evaluate("document.querySelector('.draw canvas').width"))
     light = np.kron(np.random.default_rng(0).integers(0, 120, (32, 32), np.uint8), np.ones((side // 32, side // 32)))
     assert light.shape == (side, side)  # so that no pixel of the file is moved
     picture = Image.fromarray(light.astype(np.uint8))
-    (picture if ground == "dark" else ImageOps.invert(picture)).save(tmp_path / "noise.png")
+    seen = picture if ground == "dark" else ImageOps.invert(picture)
+    if ground == "transparent":  # black ink on nothing
+        seen = Image.new("LA", picture.size)
+        seen.putalpha(picture)
+    seen.save(tmp_path / "noise.png")
     expected = np.asarray(picture.resize((16, 16), Image.Resampling.BILINEAR)) / 255
     png = base64.b64encode((tmp_path / "noise.png").read_bytes()).decode()
     before = runs(digits)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from modgraph_runtime import Port
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -16,9 +17,10 @@ from modgraph.data.conll import LETTERS, Conll
 from modgraph.data.declaration import DataSet, Scale
 from modgraph.data.digits import Digits, MinMaxDigits
 from modgraph.data.fashion_mnist import FashionMnist
-from modgraph.data.images import resize
+from modgraph.data.images import read_image, resize
 from modgraph.data.text import END, WORD_OR_SIGN, Text, read_king_james, words_of_file
 from modgraph.data.vocabulary import Tagging, Vocabulary
+from modgraph.prediction.images import prepare_image
 from tests.web.test_module import all_pass, needs_node
 
 SIZES = ((8, 8), (28, 28), (5, 40))
@@ -32,6 +34,10 @@ TEXTS = (
     "東京 e\u0301té 🙂🙃",
 )
 Pixels = NDArray[Any]
+DARK = {"channels": "grey", "ground": "dark"}
+INK = np.zeros((20, 20, 4), np.uint8)  # black ink, part of it thin, on nothing
+INK[5:15, 8:12, 3], INK[15:17, 8:12, 3] = 255, 51
+INK[:5, :, 0] = 200  # a colour that nobody sees
 
 
 def picture(shape: tuple[int, ...], dark: bool) -> Pixels:
@@ -74,9 +80,8 @@ def picture_cases() -> list[dict[str, Any]]:
                 found.append(picture_case(data, (3, *size), 255 - colours, colours))
             found.append(picture_case(Cifar100(folder="."), (3, *size), colours, colours))
             found.append(picture_case(Cifar100(folder="."), (3, *size), 255 - grey, 255 - grey))
-    ink = np.zeros((20, 20, 4), np.uint8)  # black ink on nothing
-    ink[5:15, 8:12, 3] = 255
-    found.append(picture_case(Digits(), (1, 8, 8), ink, ink[..., 3]))
+    found.append(picture_case(Digits(), (1, 8, 8), INK, INK[..., 3]))
+    found.append(picture_case(Cifar100(folder="."), (3, 8, 8), INK, np.repeat(255 - INK[..., 3:], 3, -1)))
     return found
 
 
@@ -128,6 +133,29 @@ def test_pictures_and_texts_become_the_numbers_that_data_sets_make_of_them(tmp_p
     path = tmp_path / "cases.json"
     path.write_text(json.dumps({"pictures": picture_cases(), "texts": text_cases(tmp_path)}))
     all_pass("preprocess.test.js", MODGRAPH_CASES=path)
+
+
+@pytest.mark.parametrize("kind", ["RGBA", "LA", "palette", "colour key"])
+def test_files_with_transparency_stand_on_white(kind: str, tmp_path: Path) -> None:
+    """As the module takes them in the case of ink above."""
+    alpha = INK[..., 3] if kind in ("RGBA", "LA") else INK[..., 3] // 255 * 255
+    whole = Image.fromarray(INK) if kind in ("RGBA", "LA") else Image.fromarray(255 - alpha)
+    options: dict[str, Any] = {}
+    if kind == "LA":
+        whole = whole.convert("LA")
+    elif kind == "palette":
+        whole, options = Image.fromarray(alpha // 255), {"transparency": 0}
+        whole.putpalette([200, 0, 0, 0, 0, 0])
+    elif kind == "colour key":
+        whole, options = Image.fromarray(np.where(alpha > 0, 0, 77).astype(np.uint8)), {"transparency": 77}
+    whole.save(tmp_path / "ink.png", **options)
+    wanted = np.broadcast_to(1 - alpha.astype(np.float32) / 255, (3, 20, 20))
+    np.testing.assert_allclose(read_image(str(tmp_path / "ink.png"), 20, 20), wanted, atol=1 / 250)
+    image, is_negative = prepare_image(
+        str(tmp_path / "ink.png"), Port("image", "float", (1, 20, 20), None, "image"), DARK
+    )
+    assert is_negative, "ink on paper becomes light on a dark ground"
+    np.testing.assert_allclose(image[0], 1 - wanted[0], atol=1 / 250)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -49,13 +49,13 @@ test("inverting can be told", () => {
 test("what the manifest does not tell is told", () => {
   const says = (message, work) => assert.throws(work, { name: "BundleError", message });
   for (const how of [undefined, "ink is 1", { words: "ink is 1" }, { channels: "red, green, blue" }])
-    says(/does not say how "image", float\[1, 4, 4\], is made of a picture; export it again/, () => imageInput(telling(IMAGE, how), "image", picture));
+    says(/does not describe how to make "image", float\[1, 4, 4\], from a picture; export it again/, () => imageInput(telling(IMAGE, how), "image", picture));
   says(/no input "picture"/, () => imageInput(telling(IMAGE, DARK), "picture", picture));
   says(/a scale of "image" that does not fit/, () => imageInput(telling(IMAGE, { ...DARK, deviation: [0] }), "image", picture));
   says(/a scale of "image" that does not fit/, () => imageInput(telling(IMAGE, { ...DARK, mean: [1, 2] }), "image", picture));
   says(/has 4 values; 3 × 2 pixels have 1, 3 or 4 each/, () => imageInput(telling(IMAGE, DARK), "image", { ...picture, width: 3 }));
   const known = ["<unk>", "a"], how = { split: "blanks", unknown: "<unk>" };
   for (const [given, words] of [[undefined, known], ["split at blanks", known], [how, undefined]])
-    says(/does not say how "words", token\[time, 2\], is made of a text/, () => wordsInput(telling(WORDS, given, words), "words", "a"));
-  says(/no word for those that are not known/, () => wordsInput(telling(WORDS, how, ["a", "b"]), "words", "a"));
+    says(/does not describe how to make "words", token\[time, 2\], from a text/, () => wordsInput(telling(WORDS, given, words), "words", "a"));
+  says(/no word for unknown words/, () => wordsInput(telling(WORDS, how, ["a", "b"]), "words", "a"));
 });

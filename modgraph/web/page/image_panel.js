@@ -50,9 +50,9 @@ export class ImagePanel {
       element("label", { class: "file" }, "Open image", file), element("label", {}, "Pen ", thick),
       element("span", { class: "seen" }, element("span", { class: "muted" }, "the model sees "), this.seen), this.told);
   }
-  fill() {
-    this.context.fillStyle = "#000";
-    this.context.fillRect(0, 0, this.canvas.width, this.canvas.height);
+  fill(colour = "#000", left = 0, top = 0, width = this.canvas.width, height = this.canvas.height) {
+    this.context.fillStyle = colour;
+    this.context.fillRect(left, top, width, height);
   }
   clear() {
     this.pen.at = [0.5, 0.5];
@@ -87,6 +87,7 @@ export class ImagePanel {
     this.fill();
     this.context.imageSmoothingQuality = "high";
     const place = [(width - wide) / 2, (height - high) / 2, wide, high].map(Math.round);
+    this.fill("#fff", ...place); // behind what is transparent
     this.context.drawImage(image, ...place);
     if (this.bundle.manifest.preprocessing[this.port.name].ground === "dark" && this.border(...place) > 127.5) this.invert(...place);
     else this.drawn();
