@@ -35,7 +35,7 @@ def migrate(
     for name, value in (("run", path), ("to", to)):
         if not isinstance(value, str | Path):
             raise TypeError(f"migrate takes a run and the path of a spec, not a {type(value).__name__} as {name}")
-    found = plan_migration(path, to, out, recipe, overrides, fresh)
+    found = plan_migration(path, to, out, recipe, overrides, fresh, "overrides")
     with found.begin(out, restart) as engine:
         found.announce(engine)
     return Run(RunDirectory(Path(out)))

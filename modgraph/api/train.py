@@ -50,7 +50,10 @@ def train(
     if data is not None:
         given = InPython.from_splits(data)
         refuse_without_training(data)
-    with printing_progress(quiet), start_run(program, recipe, dict(overrides or {}), out, given, watch) as engine:
+    with (
+        printing_progress(quiet),
+        start_run(program, recipe, dict(overrides or {}), out, given, watch, "overrides") as engine,
+    ):
         run = Run(RunDirectory(engine.directory.path)).with_data(given)
         train_to_end(engine, run, watch)
     return run

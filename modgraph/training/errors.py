@@ -245,7 +245,5 @@ class NoLossLeft(Diagnostic, code="MG723"):
 class OtherParameter(Diagnostic, code="MG555"):
     """A program keeps the parameters that it was loaded with, and its recipe sets others."""
 
-    message = "the recipe sets {name}={value}, but the program has {name}={own}"
-    help = (
-        "load it with the recipe's value, modgraph.load(PATH, {name}={value}), or train the path: modgraph.train(PATH)"
-    )
+    message = "{origin} {name}={value}, but the program has {name}={own}"
+    help = "load it with this value, modgraph.load(PATH, {name}={value}), or train the path: modgraph.train(PATH)"

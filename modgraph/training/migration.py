@@ -20,7 +20,7 @@ from modgraph.store.checkpoint import Checkpoint
 from modgraph.store.run_directory import RunDirectory
 from modgraph.syntax import parse, read
 from modgraph.training.engine import Engine
-from modgraph.training.recipe import Recipe, RecipeOrPath, key_overrides, read_recipe
+from modgraph.training.recipe import OPTION, Recipe, RecipeOrPath, key_overrides, read_recipe
 from modgraph.training.run import migrate_run
 from modgraph.training.start.errors import NothingToCarry, NotToMigrate, NoWeightToRenew
 from modgraph.training.stored_run import StoredRun, load_run
@@ -59,6 +59,7 @@ def plan_migration(
     recipe: RecipeOrPath | None = None,
     overrides: Mapping[str, Any] | None = None,
     fresh: Sequence[str] = (),
+    overrides_name: str = OPTION,
 ) -> Migration:
     """Plan what a run carries over to a spec; `fresh` are patterns of weights to initialise anew.
 
@@ -70,7 +71,7 @@ def plan_migration(
     RunDirectory(Path(out)).refuse_existing()
     old = load_run(run)
     checkpoint = old.checkpoint(best=False)
-    settled = _recipe(old.directory.recipe if recipe is None else recipe, str(to), overrides or {})
+    settled = _recipe(old.directory.recipe if recipe is None else recipe, str(to), overrides or {}, overrides_name)
     before = replace(read_architecture(run), graph=checkpoint.graph)
     program = load(to, **settled.model)
     after = Architecture(Path(to), Kind.SPEC, program.ir, program.source, moved=program.moved)
@@ -102,10 +103,10 @@ def _renew_weights(weights: Sequence[Weight], patterns: Sequence[str], spec: str
     return tuple(found)
 
 
-def _recipe(path: RecipeOrPath, spec: str, given: Mapping[str, Any]) -> Recipe:
+def _recipe(path: RecipeOrPath, spec: str, given: Mapping[str, Any], overrides_name: str) -> Recipe:
     """Apply overrides to a recipe, with the parameters that the spec has."""
     keys = key_overrides(given)
-    recipe = read_recipe(path, keys)
+    recipe = read_recipe(path, keys, overrides_name)
     source = read(spec, Report())
     file = None if source is None else parse(source, Report())
     known = set() if file is None else {each.name for model in file.models for each in model.parameters}

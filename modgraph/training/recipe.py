@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from modgraph.data import TRAIN, VALIDATION, Arrays, DataSet
 from modgraph.data.errors import DataDoesNotFit
 from modgraph.declare import format_briefly, format_value
-from modgraph.diagnostics import ModgraphError, Report, Source, Span, did_you_mean
+from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source, Span, did_you_mean
+from modgraph.elaboration.errors import UnknownParameter
 from modgraph.ir import NotReadBack
 from modgraph.program import Program, load
 from modgraph.recipes import errors
@@ -22,6 +23,7 @@ from modgraph.training.errors import OtherParameter
 from modgraph.training.sections import Start, Train, parameters_in, read_mapping, read_recipe_tree
 
 RecipeOrPath = str | Path | Mapping[str, Any]
+OPTION = "-s"  # what messages call overrides
 SECTIONS = ("model", "start", "data", "train")
 KINDS = {"train": Train, "start": Start}  # those whose keys are the same for all data
 
@@ -59,19 +61,27 @@ def key_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
     return {name if "." in name else f"model.{name}": value for name, value in overrides.items()}
 
 
-def read_recipe(given: RecipeOrPath, overrides: Mapping[str, Any] | None = None) -> Recipe:
-    """Read a recipe with overrides by dotted key. Raises `ModgraphError` with every mistake."""
+def read_recipe(
+    given: RecipeOrPath, overrides: Mapping[str, Any] | None = None, overrides_name: str = OPTION
+) -> Recipe:
+    """Read a recipe with overrides by dotted key, which messages call by a name. Raises `ModgraphError` with every
+    mistake."""
     report = Report()
-    recipe = _recipe(_override(read_recipe_tree(given, report), overrides or {}), report)
+    recipe = _recipe(_override(read_recipe_tree(given, report), overrides or {}, overrides_name), report)
     if recipe is None or report.errors:
         raise ModgraphError(report.list_diagnostics())
     return recipe
 
 
 def read_with_spec(
-    given: RecipeOrPath, spec: str | Path | Program, overrides: Mapping[str, Any], data: DataSet | None = None
+    given: RecipeOrPath,
+    spec: str | Path | Program,
+    overrides: Mapping[str, Any],
+    data: DataSet | None = None,
+    overrides_name: str = OPTION,
 ) -> tuple[Recipe, Program]:
-    """Read a recipe, and the spec with its parameters or a given program. `data` replaces the recipe's.
+    """Read a recipe, and the spec with its parameters or a given program. `data` replaces the recipe's;
+    `overrides_name` is what messages call the overrides.
 
     Raises `ModgraphError` with every mistake of both.
     """
@@ -82,7 +92,7 @@ def read_with_spec(
         if source is None:
             raise ModgraphError(of_spec.list_diagnostics())
     try:
-        tree = _override(read_recipe_tree(given, report), overrides)
+        tree = _override(read_recipe_tree(given, report), overrides, overrides_name)
         if data is not None:
             tree.items["data"] = Branch({"name": Leaf(data.name)})
         section = read_mapping(tree, "model", report)
@@ -91,7 +101,8 @@ def read_with_spec(
     except ModgraphError as error:
         report.extend(error.diagnostics)
     if isinstance(spec, Program):
-        _refuse_other_parameters(spec, parameters or {}, report, None if recipe is None else recipe.places)
+        places = {} if recipe is None else recipe.places
+        _refuse_other_parameters(spec, parameters or {}, report, places, overrides_name)
         program = spec
     else:
         if parameters is None:
@@ -101,30 +112,45 @@ def read_with_spec(
         try:
             program = load(spec, **parameters)
         except ModgraphError as error:
-            raise ModgraphError([*error.diagnostics, *report.list_diagnostics()]) from error
+            found = [_suggest_setting(each) for each in error.diagnostics]
+            raise ModgraphError([*found, *report.list_diagnostics()]) from error
     if recipe is None or report.errors:
         raise ModgraphError(report.list_diagnostics())
     return (recipe if data is None else replace(recipe, data=data)), program
 
 
 def _refuse_other_parameters(
-    program: Program, parameters: Mapping[str, Any], report: Report, places: Mapping[str, Span] | None
+    program: Program, parameters: Mapping[str, Any], report: Report, places: Mapping[str, Span], overrides_name: str
 ) -> None:
     """Report parameters of a recipe that differ from those with which a program was read."""
     own = program.ir.parameters
     for name, value in parameters.items():
-        span = (places or {}).get(f"model.{name}")
+        span = places.get(f"model.{name}")
         if name not in own:
-            suggestion = did_you_mean(name, own, "its parameters are: {known}")
+            suggestion = _setting_of(name) or did_you_mean(name, own, "its parameters are: {known}")
             report.add(errors.UnknownKey(span=span, section="model", key=name, suggestion=suggestion))
         elif own[name] != value:
-            report.add(OtherParameter(span=span, name=name, value=format_value(value), own=format_value(own[name])))
+            is_override = span is not None and span.source.name == overrides_name
+            of = "overrides set" if is_override else "the recipe sets"
+            value, kept = format_value(value), format_value(own[name])
+            report.add(OtherParameter(span=span, origin=of, name=name, value=value, own=kept))
 
 
-def _override(tree: Branch, overrides: Mapping[str, Any]) -> Branch:
-    """Set values of the command line in a tree, with spans in the text of their `-s`."""
+def _setting_of(name: str) -> str:
+    """Suggest the setting of training that a parameter is called like, if any."""
+    return f'did you mean "train.{name}"?' if name in {each.name for each in fields(Train)} else ""
+
+
+def _suggest_setting(diagnostic: Diagnostic) -> Diagnostic:
+    """Suggest a setting of training for a parameter that the model does not have."""
+    suggestion = _setting_of(vars(diagnostic)["name"]) if isinstance(diagnostic, UnknownParameter) else ""
+    return diagnostic.replace(suggestion=suggestion) if suggestion else diagnostic
+
+
+def _override(tree: Branch, overrides: Mapping[str, Any], name: str) -> Branch:
+    """Set values in a tree, with spans in a text of that name for each."""
     for key, value in overrides.items():
-        source = Source("-s", f"{key}={'null' if value is None else format_briefly(value)}")
+        source = Source(name, f"{key}={'null' if value is None else format_briefly(value)}")
         leaf = Leaf(value, Span(source, len(key) + 1, max(len(source.text), len(key) + 2)))
         tree.put(key, leaf, Span(source, 0, len(key)))
     return tree

@@ -41,7 +41,7 @@ from modgraph.training.fit import refuse_unfit
 from modgraph.training.losses import weigh_losses
 from modgraph.training.named_parts import check_monitored, ignore_labels, refuse_unlabelled, weigh_classes
 from modgraph.training.processes import Processes
-from modgraph.training.recipe import Recipe, RecipeOrPath, key_overrides, read_with_spec, with_validation
+from modgraph.training.recipe import OPTION, Recipe, RecipeOrPath, key_overrides, read_with_spec, with_validation
 from modgraph.training.sections import Train
 from modgraph.training.stages import take_weights
 from modgraph.training.start.errors import CannotStart
@@ -63,11 +63,13 @@ def start_run(
     out: str | Path | None,
     data: DataSet | None = None,
     watch: Watch = NOBODY,
+    overrides_name: str = OPTION,
 ) -> AbstractContextManager[Engine]:
     """Begin a training of a spec, or of a program that was read from one; its run directory is created and locked.
-    `data` replace those of the recipe. Raises `ModgraphError`."""
+    `data` replace those of the recipe; messages call overrides by `overrides_name`. Raises `ModgraphError`."""
     path = path_of(spec)
-    recipe, program = read_with_spec(_recipe_of(given, path, data), spec, key_overrides(overrides), data)
+    base = _recipe_of(given, path, data)
+    recipe, program = read_with_spec(base, spec, key_overrides(overrides), data, overrides_name)
     directory = RunDirectory(Path(out or f"runs/{program.ir.name if path is None else path.stem}"))
     directory.refuse_existing()
     check_kept_spec(program, directory)

@@ -57,12 +57,28 @@ CALLS: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "a misspelt section": (train(recipe={"trian": {}}), 'unknown key "trian".*did you mean "train"'),
     "a misspelt override": (train(overrides={"train.epoch": 1}), 'unknown key "epoch".*did you mean "epochs"'),
+    "a setting of training as a parameter": (
+        train(overrides={"epochs": 1}),
+        'unknown parameter "epochs" of model digits.*did you mean "train.epochs"',
+    ),
+    "a setting of training as a parameter of a program": (
+        lambda folder: modgraph.train(
+            modgraph.loads(SPEC), RECIPE, data=own_data(), out=folder / "new", overrides={"epochs": 1}
+        ),
+        'unknown key "epochs" in model\n --> overrides:1:1.*did you mean "train.epochs"',
+    ),
+    "an override of a program": (
+        lambda folder: modgraph.train(
+            modgraph.loads(SPEC), RECIPE, data=own_data(), out=folder / "new", overrides={"hidden": 8}
+        ),
+        r"overrides set hidden=8, but the program has hidden=16\n --> overrides:1:1.*modgraph.load\(PATH, hidden=8\)",
+    ),
     "an unknown optimizer": (train(overrides={"train.optimizer.name": "adm"}), '"adm".*did you mean "adam"'),
     "a recipe of another model": (
         lambda folder: modgraph.train(
             modgraph.loads(SPEC), {"model": {"hidden": 8}}, data=own_data(), out=folder / "new"
         ),
-        r"sets hidden=8, but the program has hidden=16.*modgraph.load\(PATH, hidden=8\)",
+        r"the recipe sets hidden=8, but the program has hidden=16.*modgraph.load\(PATH, hidden=8\)",
     ),
     "a text without data": (
         lambda folder: modgraph.train(modgraph.loads(SPEC)),
