@@ -49,6 +49,9 @@ def differences(before: Architecture, after: Architecture, lengths: Mapping[str,
             lacks = f"{also}, which the bundle leaves out" if also else ""
             notes.append(f"the {each.kind} is compared as it is exported, without what only training needs{lacks}")
         sides.append(Side(str(each.path), each.kind, graph))
+    rounded = ["yes" if "int8" in each.manifest else "no" for each in (before, after)]
+    if before.kind is after.kind is Kind.BUNDLE and rounded[0] != rounded[1]:
+        notes.append(f"int8: {rounded[0]} → {rounded[1]}")
     found = compare_sides(sides[0], sides[1], after.moved, lengths or {}, tuple(notes))
     return replace(found, values=_values_of(before, after, found.weights))
 

@@ -53,9 +53,10 @@ class Report:
 
     def __str__(self) -> str:
         verified = self.verified
+        when = " before rounding" if self.change else ""
         lines = [
             f"{self.path}: {self.size / 1e6:.2f} MB, and its manifest in {self.path.with_suffix('.json').name}",
-            f"ONNX Runtime agrees with torch at batch {', '.join(map(str, verified.batches))}: "
+            f"ONNX Runtime agrees with torch{when} at batch {', '.join(map(str, verified.batches))}: "
             f"largest relative difference {verified.worst:.1e}",
         ]
         if self.left_out["outputs"]:

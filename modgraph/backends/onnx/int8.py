@@ -175,7 +175,10 @@ class Change:
             f"int8: route {name} sends {share:.2%} of the tokens elsewhere" for name, share in self.routes.items()
         ]
         lines += [f"int8: {name} moves by {moved:.2%} of its largest value" for name, moved in self.outputs.items()]
-        return "\n".join([*lines, f"int8: an example moves by {self.standalone:.2%} with the batch that it is in"])
+        lines += [
+            f"int8: scales follow the batch, so the other examples in it move an example by {self.standalone:.2%}"
+        ]
+        return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:
         """The entry of the manifest."""

@@ -90,6 +90,9 @@ def test_experts_are_rounded_and_routers_are_not(run: Path) -> None:
 def test_it_is_reported_and_runs_like_any_bundle(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (run / "int8.txt").read_text()
     assert "int8: test.accuracy 0." in text
+    assert "ONNX Runtime agrees with torch before rounding at batch " in text
+    assert "before rounding" not in (run / "float.txt").read_text()
+    assert "int8: scales follow the batch, so the other examples in it move an example by " in text
     assert "of the tokens elsewhere" in text
     assert "MB instead of" in text
     assert main(["run", str(run / "int8.onnx"), "--input", str(run / "tests.npz")]) == 0
@@ -98,6 +101,24 @@ def test_it_is_reported_and_runs_like_any_bundle(run: Path, capsys: pytest.Captu
     assert "rounded to eight bits; test.accuracy 0." in capsys.readouterr().out
     empty_experts = Bundle(run / "int8.onnx").run({"image": np.zeros((1, 1, 8, 8))})["logits"]  # experts without tokens
     assert np.isfinite(empty_experts).all()
+
+
+def test_examples_run_one_by_one_do_not_depend_on_their_batch(run: Path) -> None:
+    images = np.load(run / "tests.npz")["image"][:20]
+    bundle = Bundle(run / "int8.onnx")
+    alone = bundle.run({"image": images[:1]})["logits"]
+    assert (bundle.run({"image": images}, chunk=1)["logits"][:1] == alone).all()
+    assert (bundle.run({"image": images})["logits"][:1] != alone).any(), "scales follow the batch"
+
+
+def test_a_diff_notes_rounding(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exact, rounded = str(run / "float.onnx"), str(run / "int8.onnx")
+    assert main(["diff", exact, rounded]) == 0
+    assert "note: int8: no → yes" in capsys.readouterr().out
+    assert main(["diff", rounded, exact, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["notes"] == ["int8: yes → no"]
+    assert main(["diff", rounded, rounded]) == 0
+    assert "int8" not in capsys.readouterr().out.partition("\n")[2], "nothing is rounded in between"
 
 
 BY = "model m() {{ input x: float[5, 6] pool p[3] = linear(4) router r = {} y = x -> p by r output y }}"
