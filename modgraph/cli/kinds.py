@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from modgraph.diagnostics import Diagnostic, ModgraphError
+from modgraph.files import exists
+from modgraph.syntax.errors import UnreadableFile
 
 SPEC, RUN, BUNDLE, CHECKPOINT, GRAPH, RECIPE = "SPEC", "RUN", "BUNDLE", "CHECKPOINT", "GRAPH", "RECIPE"
 WORDS = {  # of what a path holds
@@ -53,7 +55,11 @@ def kinds_of_arguments(arguments: Mapping[str, str]) -> dict[str, tuple[str, ...
 
 
 def refuse_other_kinds(path: str, wanted: Sequence[str], command: str) -> None:
-    """Raises `ModgraphError` where there is something of a known kind that is none of those wanted."""
+    """Raises `ModgraphError` where there is something of a known kind that is none of those wanted, or nothing but a
+    spec of the same name with its suffix."""
+    if SPEC in wanted and not exists(path) and exists(f"{path}.mod"):
+        way_out = f'did you mean "{path}.mod"?'
+        raise ModgraphError([UnreadableFile(path=path, reason="no such file or directory", way_out=way_out)])
     found = _find_kind(path)
     if found is not None and found not in wanted:
         *others, last = (WORDS[each] for each in wanted if each != GRAPH)

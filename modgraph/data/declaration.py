@@ -249,10 +249,12 @@ def check_splits(splits: Mapping[str, Arrays], graph: Graph) -> dict[str, Arrays
 
 
 def _way_out(name: str, array: NDArray[Any], graph: Graph, type_: TensorType) -> str:
-    """Return the help for an array that does not fit: for negative labels or NaN, the key of the recipe that allows
-    missing labels; for values in padding, the array of lengths."""
+    """Return the help for an array that does not fit: for labels in another form, its conversion; for negative labels
+    or NaN, the key of the recipe that allows missing labels; for values in padding, the array of lengths."""
     import numpy as np
 
+    if (conversion := _find_conversion(array, type_)) is not None:
+        return f"convert it: {name}{conversion}"
     absent = np.isnan(array) if array.dtype.kind == "f" else array < 0 if array.dtype.kind == "i" else np.zeros(1)
     if absent.any():
         if name in {each.target for each in comparisons(graph) if each.may_miss} - with_missing_labels(graph):
@@ -260,6 +262,35 @@ def _way_out(name: str, array: NDArray[Any], graph: Graph, type_: TensorType) ->
         if ends := [name_length(graph, axis) for axis in type_.padded]:
             return f"if it is padding, give the length of each example: the array {' and the array '.join(ends)}"
     return DataDoesNotFit.way_out
+
+
+def _find_conversion(array: NDArray[Any], type_: TensorType) -> str | None:
+    """Return the call of numpy that makes an array fit its type: one of one-hot labels, of a last axis of length 1, or
+    of whole numbers stored as floats. None if there is none."""
+    import numpy as np
+
+    if array.dtype.kind not in "fiub" or not array.size:
+        return None
+    axis, is_of_numbers = array.ndim - 1, type_.dtype == "float"
+    if axis == len(type_.shape) + 1 and array.shape[-1] == 1:
+        return f".squeeze({axis})" + ("" if is_of_numbers else _whole(array))
+    if is_of_numbers:
+        return None
+    if axis == len(type_.shape) + 1 and array.shape[-1] == type_.size:
+        is_one_hot = np.isin(array, (0, 1)).all() and (array.sum(-1) == 1).all()
+        return f".argmax({axis})" if is_one_hot else None
+    fits = axis == len(type_.shape) and all(
+        size == length for size, length in zip(type_.dimensions, array.shape[1:], strict=True) if isinstance(size, int)
+    )
+    return (_whole(array) or None) if fits else None
+
+
+def _whole(array: NDArray[Any]) -> str:
+    """Return the conversion of floats that are all whole numbers to integers, "" where none is needed or possible."""
+    import numpy as np
+
+    is_whole = array.dtype.kind == "b" or (array.dtype.kind == "f" and bool((np.trunc(array) == array).all()))
+    return '.astype("int64")' if is_whole else ""
 
 
 def _wrong_shape(array: NDArray[Any], type_: TensorType, name: str, lengths: Lengths) -> str | None:

@@ -53,7 +53,10 @@ class ImagesInFolders(DataSet):
         classes, target = len(next(iter(domains.values()))), graph.target_types.get("label")
         if target is not None and target.size not in (None, classes) and not target.of:
             reason = f'{classes} folders of classes do not fit the target "label" with {target.size} classes'
-            raise does_not_fit(reason, f"if it is a parameter of the spec: -s classes={classes}")
+            raise does_not_fit(
+                reason,
+                f"write target label: class[{classes}], or if it is a parameter of the spec: -s classes={classes}",
+            )
         for split, part in self._parts(domains).items():
             rows = [
                 (str(path), label, domain)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, check
@@ -40,18 +41,18 @@ class Npz(DataSet, name="npz"):
 
 
 def _read_for(path: str, graph: Graph) -> Arrays:
-    known = {*graph.input_types, *graph.target_types}
+    known = list(dict.fromkeys([*graph.input_types, *graph.target_types]))
     refuse_unknown(path, known)
     return check(read_npz(path, known), graph, path)
 
 
-def refuse_unknown(path: str, known: set[str]) -> None:
+def refuse_unknown(path: str, known: Collection[str]) -> None:
     """Raises `ModgraphError` where a file lacks a known array and has an unknown one, which may be misspelt."""
     from modgraph_runtime.arrays import list_array_names
 
-    with _reading(path):
+    with _reading(path, known):
         found = list_array_names(path)
-    left = sorted(known - {*found})
+    left = sorted({*known} - {*found})
     unknown = [name for name in found if name not in known]
     if left and unknown:  # where nothing is missing, nothing is misspelt: specs share files
         otherwise = "remove it: name arrays as the spec's inputs and targets"
@@ -59,19 +60,25 @@ def refuse_unknown(path: str, known: set[str]) -> None:
         raise ModgraphError(UnknownArray(path=path, name=name, suggestion=each) for name, each in suggestions.items())
 
 
-def read_npz(path: str, names: set[str]) -> Arrays:
+def read_npz(path: str, names: Collection[str]) -> Arrays:
     """Read the named arrays of a file, as far as it has them. Raises `ModgraphError`, also for pickled arrays."""
     from modgraph_runtime.arrays import read_arrays
 
-    with _reading(path):
+    with _reading(path, names):
         return Arrays(read_arrays(path, names))
 
 
 @contextmanager
-def _reading(path: str) -> Iterator[None]:
+def _reading(path: str, names: Collection[str]) -> Iterator[None]:
+    """Report problems with a file of arrays by `names`. Raises `ModgraphError`."""
     from modgraph_runtime import BundleError
+    from modgraph_runtime.arrays import SingleArray
 
     try:
         yield
+    except SingleArray as error:
+        arrays = ", ".join(f"{name}=…" for name in names)
+        way_out = f'save arrays by name: numpy.savez("{Path(path).with_suffix(".npz").name}", {arrays})'
+        raise bad_file(path, "it is one array without a name (.npy), not arrays by name (.npz)", way_out) from error
     except BundleError as error:
         raise bad_file(path, str(error).partition(": ")[2] or str(error)) from error

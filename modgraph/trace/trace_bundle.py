@@ -64,8 +64,8 @@ class TraceableBundle:
 
         Raises `ModgraphError`.
         """
-        known = {*self.trained.input_types, *self.trained.target_types}
-        refuse_unknown(path, known | self.bundle.left_out | self.bundle.targets)
+        known = list(dict.fromkeys([*self.trained.input_types, *self.trained.target_types]))
+        refuse_unknown(path, [*known, *self.bundle.left_out, *self.bundle.targets])
         arrays = read_npz(path, known)
         graph = from_json(_with_targets(self.bundle.manifest, arrays.values.keys()))
         name = Path(path).name

@@ -5,7 +5,7 @@ Unknown names are reported before the training begins.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -108,6 +108,17 @@ def list_metrics(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> di
     return found
 
 
+def _suggest_metric(name: str, known: Iterable[str]) -> str:
+    """Return the help for an unknown metric: the only one of its split that has the word in its name, or a similar
+    one."""
+    split, _, short = name.rpartition(".")
+    apart = [(each, *each.rpartition(".")[::2]) for each in known]
+    longer = [each for each, of, metric in apart if of == split and any(w.startswith(short) for w in metric.split("_"))]
+    if short and len(longer) == 1:
+        return f'did you mean "{longer[0]}"?'
+    return did_you_mean(name, known, "this training measures: {known}")
+
+
 def check_monitored(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> None:
     """Raises `ModgraphError` for monitored metrics that this training does not measure, or several of opposite
     directions."""
@@ -118,7 +129,7 @@ def check_monitored(graph: Graph, train: Train, splits: Mapping[str, Arrays]) ->
         names = () if asked is None else names_in(asked)
         unknown = [name for name in names if name not in known] or ([] if names or asked is None else [""])
         for name in unknown:
-            suggestion = did_you_mean(name, known, "this training measures: {known}")
+            suggestion = _suggest_metric(name, known)
             if name.startswith(f"{VALIDATION}.") and VALIDATION not in splits:
                 suggestion = "hold out data for it: train.validation: 0.1"
             found.append(errors.UnknownMetric(key=key, metric=name, suggestion=suggestion))

@@ -30,6 +30,10 @@ RAGGED = (
 MOST_UNPACKED = 1032  # the largest ratio of deflate, in bytes
 
 
+class SingleArray(BundleError):
+    """A file has one array without a name (.npy) where several by name are read (.npz)."""
+
+
 def read_arrays(path: str, names: Collection[str] | None = None) -> dict[str, Array]:
     """The arrays of an .npz file, or those of the given names.
 
@@ -60,7 +64,7 @@ def _archive(path: str) -> Iterator[zipfile.ZipFile]:
         with open_file(path) as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what numpy raises for damaged files
             if file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
-                raise BundleError(f'"{path}" has a single array; save it by name: numpy.savez("{path}", image=…)')
+                raise SingleArray(f'"{path}" has a single array; save it by name: numpy.savez("{path}", image=…)')
             if not zipfile.is_zipfile(file):
                 raise ValueError("it is no .npz file, or holds pickled objects, which are not read")
             with zipfile.ZipFile(file) as archive:
