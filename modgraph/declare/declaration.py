@@ -71,6 +71,7 @@ class Declaration(_Declared, Registered):
     """Base of ops and routers."""
 
     synonyms: ClassVar[tuple[str, ...]] = ()  # synonyms in the field, for suggestions
+    torch_arguments: ClassVar[str] = ""  # arguments of torch's layer in order, as in "p=rate"; "in=" if inferred here
     example: ClassVar[str]  # the body of a small model with one use
     operands: ClassVar[tuple[Operand, ...]] = (Operand("x", "..."),)
     variadic: ClassVar[bool] = False

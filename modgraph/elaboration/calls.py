@@ -12,6 +12,7 @@ from modgraph.elaboration import errors
 from modgraph.elaboration.context import CALL
 from modgraph.elaboration.elaborator import Elaborator, locate_fault
 from modgraph.elaboration.entities import POISON, Entity, OpUse, Poison, WithAxis, describe, is_callable, is_router_name
+from modgraph.elaboration.torch_calls import read_torch_call
 from modgraph.syntax import ast
 from modgraph.types import explain_word_problem, is_word, word_like
 
@@ -27,6 +28,11 @@ class CallArgument:
     value: Any
     span: Span
     given: Span | None = None
+
+    @property
+    def text(self) -> str:
+        """The text of its value."""
+        return self.span.text.partition("=")[2].strip() if self.name else self.span.text
 
     @property
     def locate(self) -> dict[str, Any]:
@@ -114,6 +120,8 @@ def bind_settings(
     arguments = [argument for argument in arguments if argument.name not in ("name", "init")]
     if declaration.takes_names:
         arguments = _collect_names(arguments, declaration, elaborator)
+    if arguments and declaration.torch_arguments and _report_torch_call(declaration, arguments, elaborator, span):
+        return POISON
     values: dict[str, Any] = {}
     sound = POISON not in common.values()
     for name, argument in match_arguments(_collect_list(arguments, settings), callee, settings, values, elaborator):
@@ -136,6 +144,18 @@ def bind_settings(
         return POISON
     converted = {name: settings[name].convert(value) for name, value in values.items()}
     return OpUse(declaration(**converted), common.get("name"), common.get("init"))
+
+
+def _report_torch_call(
+    declaration: type[Declaration], arguments: list[CallArgument], elaborator: Elaborator, span: Span
+) -> bool:
+    """Report a call with the arguments of torch's layer; return whether it is one."""
+    given = [(each.name, each.value, each.text) for each in arguments]
+    found = None if any(value is POISON for _, value, _ in given) else read_torch_call(declaration, given)
+    if found is not None:
+        difference = found.explain(declaration.name)
+        elaborator.report(errors.TorchArguments(span=span, difference=difference, suggestion=f"write {found.text}"))
+    return found is not None
 
 
 def resolve_axis(value: Any, elaborator: Elaborator) -> Any:

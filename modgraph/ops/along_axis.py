@@ -16,6 +16,7 @@ from modgraph.types import Axes, Misfit, TensorType, replace_axes
 class AlongAxis(Op):
     """Base of ops along one axis; padding does not count."""
 
+    torch_arguments = "dim=axis"
     module = own_module("position")
     masks = "position"
     along = True

@@ -27,6 +27,7 @@ class Attention(Op, name="attention", synonyms="self_attention cross_attention m
     to a distance of 128. Without `causal`, half of all buckets are for later positions.
     """
 
+    torch_arguments = "embed_dim= num_heads=heads"
     nondifferentiable = ("mask",)
     example = "input x: float[5, 6] y = x -> attention(2) output y"
     operands = (

@@ -64,6 +64,7 @@ class ReLU(Op, name="relu"):
 class LeakyReLU(Op, name="leaky_relu", synonyms="lrelu"):
     """x where it is positive, else slope · x."""
 
+    torch_arguments = "negative_slope=slope"
     module = TorchModule("torch.nn.LeakyReLU", "slope")
     keeps_zeros = True
 

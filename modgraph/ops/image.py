@@ -28,6 +28,7 @@ def filters(window: str, when: str = "") -> tuple[Weight, ...]:
 class Conv(Op, name="conv", synonyms="conv2d convolution convolve"):
     """Convolve an image with `width` filters of `kernel` × `kernel`."""
 
+    torch_arguments = "in_channels= out_channels=width kernel_size=kernel stride=stride padding=padding"
     example = "input x: float[4, 8, 6] y = x -> conv(6, kernel=3, stride=2, padding=1, groups=2) output y"
     operands = IMAGE
     results = ("... width H_out W_out",)
@@ -57,9 +58,20 @@ class Conv(Op, name="conv", synonyms="conv2d convolution convolve"):
         if isinstance(self.padding, str) and self.stride != 1:
             raise Misfit('padding="same" goes with a step of 1', "give its number of zeros, or leave stride out")
         channels = axes.resolve("C")
+        if self.width == channels:
+            self._check_window(min(axes.resolve("H"), axes.resolve("W")))
         if channels % self.groups or self.width % self.groups:
             reason = f"{self.groups} groups divide neither {channels} channels and {self.width} filters evenly"
             raise Misfit(reason, "choose groups that divide both")
+
+    def _check_window(self, length: int) -> None:
+        """Raise `Misfit` where the arguments seem to begin with the number of input channels."""
+        padding = 0 if isinstance(self.padding, str) else self.padding
+        if self.kernel > length + 2 * padding:
+            further = [padding] * bool(padding) + [self.groups] * (padding > 0 and self.groups > 1)
+            meant = ", ".join(map(str, (self.kernel, self.stride, *further)))
+            reason = f"a window of {self.kernel} is larger than the image"
+            raise Misfit(reason, f"lower kernel; without the channels, which conv infers: conv({meant})")
 
     def macs(self, C_group: int, H_out: int, W_out: int) -> int:
         return self.width * C_group * self.kernel**2 * H_out * W_out
@@ -68,6 +80,7 @@ class Conv(Op, name="conv", synonyms="conv2d convolution convolve"):
 class _Window(Op):
     """Base of ops with a window that slides over each channel."""
 
+    torch_arguments = "kernel_size=kernel stride=stride"
     operands = IMAGE
     results = ("... C H_out W_out",)
     propagate = lose_bound

@@ -30,6 +30,7 @@ class Linear(Op, name="linear", synonyms="dense fc fully_connected affine projec
     number for each class of an axis that a type declares, such as `class[kind=10]`.
     """
 
+    torch_arguments = "in_features= out_features=width bias=bias"
     example = "input x: float[5, 6] y = x -> linear(3) output y"
     operands = VECTORS
     results = ("... W",)

@@ -25,17 +25,19 @@ class _Norm(Op):
 class LayerNorm(_Norm, name="layer_norm", synonyms="ln"):
     """Subtract the mean of the last axis and divide by its standard deviation; scale and shift if `learned`."""
 
+    torch_arguments = "normalized_shape= eps=eps elementwise_affine=learned"
     weights = (Weight("weight", "D", ONES, when="learned"), Weight("bias", "D", ZEROS, when="learned"))
     module = TorchModule("torch.nn.LayerNorm", "D", eps="eps", elementwise_affine="learned")
     grouped = True
 
-    eps: float = setting(1e-6, min=0, doc="added to the variance")
+    eps: float = setting(1e-6, min=0, below=1, doc="added to the variance")
     learned: bool = setting(True, doc="scale and shift by learned vectors")
 
 
 class RMSNorm(Op, name="rms_norm"):
     """Divide the last axis by its root mean square, then scale by a learned vector."""
 
+    torch_arguments = "normalized_shape= eps=eps"
     operands = VECTORS
     results = ("... D",)
     weights = (Weight("weight", "D", ONES),)
@@ -43,7 +45,7 @@ class RMSNorm(Op, name="rms_norm"):
     keeps_zeros = True
     grouped = True
 
-    eps: float = setting(1e-6, min=0, doc="added to the mean square")
+    eps: float = setting(1e-6, min=0, below=1, doc="added to the mean square")
 
 
 class BatchNorm(_Norm, name="batch_norm", synonyms="bn batch_norm2d"):
@@ -52,6 +54,7 @@ class BatchNorm(_Norm, name="batch_norm", synonyms="bn batch_norm2d"):
     In a module of a pool, the batch is the messages that the module gets.
     """
 
+    torch_arguments = "num_features= eps=eps momentum=momentum"
     example = "input x: float[4, 8, 6] y = x -> batch_norm output y"
     operands = IMAGE
     results = ("... C H W",)
@@ -65,13 +68,14 @@ class BatchNorm(_Norm, name="batch_norm", synonyms="bn batch_norm2d"):
     masks = "..."
     over_batch = True
 
-    eps: float = setting(1e-5, min=0, doc="added to the variance")
+    eps: float = setting(1e-5, min=0, below=1, doc="added to the variance")
     momentum: float = setting(0.1, min=0, max=1, doc="share of the new batch in the running statistics")
 
 
 class GroupNorm(_Norm, name="group_norm", synonyms="gn group_norm2d"):
     """Normalise groups of an image's channels, then scale and shift each channel."""
 
+    torch_arguments = "num_groups=groups num_channels= eps=eps"
     example = "input x: float[4, 8, 6] y = x -> group_norm(2) output y"
     operands = IMAGE
     results = ("... C H W",)
@@ -79,7 +83,7 @@ class GroupNorm(_Norm, name="group_norm", synonyms="gn group_norm2d"):
     module = own_module("groups", "C", "eps")
 
     groups: int = setting(min=1, doc="number of groups")
-    eps: float = setting(1e-5, min=0, doc="added to the variance")
+    eps: float = setting(1e-5, min=0, below=1, doc="added to the variance")
 
     def check(self, axes: Axes) -> None:
         super().check(axes)
@@ -92,6 +96,7 @@ class GroupNorm(_Norm, name="group_norm", synonyms="gn group_norm2d"):
 class Dropout(Op, name="dropout", synonyms="drop"):
     """Set each value to zero with probability `rate` in training, and scale the others by 1 / (1 − rate)."""
 
+    torch_arguments = "p=rate"
     example = "input x: float[5, 6] y = x -> dropout(0.5) output y"
     module = own_module("rate")
     keeps_zeros = True

@@ -17,6 +17,7 @@ TOKENS = (tokens("x"),)
 class Embedding(Op, name="embedding", synonyms="embed lookup"):
     """Look up a learned vector for each token id."""
 
+    torch_arguments = "num_embeddings= embedding_dim=width"
     example = "input x: token[7, 11] y = x -> embedding(4) output y"
     operands = (Operand("x", "...", dtype="token"),)
     results = ("... width",)
@@ -100,6 +101,7 @@ class Recurrent(Op):
     """Base of recurrent layers. Their weights are those of torch's layer of the same name, with gates in torch's
     order."""
 
+    torch_arguments = "input_size= hidden_size=hidden"
     operands = (STEPS,)
     results = ("... N hidden",)
     weights = (

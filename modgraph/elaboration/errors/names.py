@@ -114,6 +114,12 @@ class UnknownArgument(Diagnostic, code="MG204"):
     example = "model m() { input x: float[4] y = x -> linear(2, biass=false) output y }"
 
 
+class TorchArguments(UnknownArgument):
+    """The call has the arguments of torch's layer. An op here takes no size that its operand has already."""
+
+    message = "{difference}"
+
+
 class MissingArgument(Diagnostic, code="MG205"):
     """A setting without a default has no value."""
 
