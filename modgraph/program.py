@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source, did_you_mean
 from modgraph.elaboration import Standalone, read_model
+from modgraph.files import exists
 from modgraph.inspect.cost import Cost, Memory, TrainingStep, check_lengths, compute_cost
 from modgraph.ir import Graph, heading
 from modgraph.recipes.errors import UnknownChoice
@@ -133,6 +134,8 @@ def load(path: str | Path, /, **parameters: Any) -> Program:
     """
     if not isinstance(path, str | Path):
         raise TypeError(f"load takes a path, not {type(path).__name__}: modgraph.loads(TEXT) reads a string")
+    if isinstance(path, str) and "{" in path and not exists(path):
+        raise TypeError("load takes a path, not the text of a spec: modgraph.loads(TEXT) reads a string")
     report = Report()
     source = read(path, report)
     return _program(source, parameters, report)
@@ -145,6 +148,8 @@ def loads(text: str, /, name: str = "<string>", **parameters: Any) -> Program:
     """
     if not isinstance(text, str):
         raise TypeError(f"loads takes the text of a spec, not {type(text).__name__}: modgraph.load(PATH) reads a file")
+    if text.endswith(".mod") and "\n" not in text:
+        raise TypeError(f'loads takes the text of a spec, not a path: modgraph.load("{text}") reads a file')
     return _program(Source(name, text), parameters, Report())
 
 

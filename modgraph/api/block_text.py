@@ -211,4 +211,4 @@ def _output(statement: ast.Statement, names: Iterator[str]) -> str | None:
 def source_name(text: BlockText) -> str:
     """The name of the spec, in the folder of the file that it imports from."""
     folder = Path() if text.path is None else text.path.parent
-    return os.fspath(folder / f"<{text.name} alone>")
+    return os.fspath(folder / f"<{text.name}>")

@@ -133,7 +133,8 @@ class Run(StoredRun):
 
     def predict(self, inputs: Any) -> Predictions:
         """What the model predicts of images, arrays, tables or texts: paths, or a dictionary of arrays by input, as
-        `modgraph.predict` takes them. Raises `ModgraphError` for inputs that do not fit."""
+        `modgraph.predict` takes them. Raises `ModgraphError` for inputs that do not fit, and `TypeError` for another
+        kind of value."""
         from modgraph.prediction.predictions import predict
 
         return predict(self.path, inputs)

@@ -36,7 +36,7 @@ def reporting_misfits(path: str, facts: Facts) -> Iterator[None]:
         ) from error
 
 
-def examples_of(arrays: Mapping[str, Array], facts: Facts, source: str = "the arrays") -> Examples:
+def examples_of(arrays: Mapping[str, Array], facts: Facts, source: str = "arrays") -> Examples:
     """Check arrays by input, examples first. Raises `ModgraphError` if they do not fit."""
     with reporting_misfits(source, facts):
         fitted, _ = Inputs(facts.inputs, facts.longest).fit(arrays)

@@ -64,12 +64,17 @@ class Predictions:
 def predict(path: str | Path, inputs: Any, check: bool = True) -> Predictions:
     """Predict files, a folder of images, or arrays by input (examples first), by a run's folder or a bundle.
 
-    A bundle needs no torch; with `check` it must be unchanged since its export. Raises `ModgraphError`.
+    A bundle needs no torch; with `check` it must be unchanged since its export. Raises `ModgraphError`, and `TypeError`
+    for inputs of another kind.
     """
     facts, compute = _open_bundle(path, check) if Path(path).suffix == ".onnx" else _open_run(path)
     if isinstance(inputs, Mapping):
         return _predict([examples_of(inputs, facts)], facts, compute)
-    paths = [inputs] if isinstance(inputs, str | Path) else inputs
+    paths = [inputs] if isinstance(inputs, str | Path) else [*inputs] if isinstance(inputs, Iterable) else [None]
+    if not all(isinstance(each, str | Path) for each in paths):
+        expected = ", ".join(f'"{name}": …' for name in facts.needed)
+        wanted = f"paths, or a dictionary of arrays by input, {{{expected}}}"
+        raise TypeError(f"predict takes {wanted}, not {type(inputs).__name__}")
     return _predict(read_examples(map(str, paths), facts), facts, compute)
 
 

@@ -25,11 +25,13 @@ def test_a_run_and_its_bundle_predict_what_the_model_says(run: modgraph.Run, tmp
     run.export(tmp_path / "m.onnx")
     for found in (
         run.predict({"image": images[:5].numpy()}),
+        run.predict({"image": images[:5]}),
         modgraph.predict(run, {"image": images[:5].numpy()}),
         modgraph.predict(run.path, {"image": images[:5].numpy()}),
         modgraph.predict(tmp_path / "m.onnx", {"image": images[:5].numpy()}),
     ):
         assert [int(each["label"]) for each in found] == expected.argmax(1).tolist()
+        assert [each["input"] for each in found][:2] == ["arrays[0]", "arrays[1]"]
         shares = [each["label.probability"] for each in found.records]
         assert np.abs(np.array(shares, float) - expected.max(1).values.detach().numpy()).max() < 1e-3
 

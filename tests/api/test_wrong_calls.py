@@ -143,6 +143,17 @@ def test_a_mistake_is_explained_with_a_way_out(what: str, folder: Path, monkeypa
 KINDS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no spec": (lambda folder: modgraph.load(3), "load takes a path"),
     "a text for a path": (lambda folder: modgraph.loads(3), "loads takes the text of a spec"),
+    "a path for a text": (lambda folder: modgraph.loads("specs/smn.mod"), r'modgraph.load\("specs/smn.mod"\)'),
+    "a spec for a path": (lambda folder: modgraph.load(SPEC), r"modgraph.loads\(TEXT\)"),
+    "an image to predict": (
+        lambda folder: modgraph.load_run("run").predict(tensors()[0][:2]),
+        'paths, or a dictionary of arrays by input, {"image": …}, not Tensor',
+    ),
+    "a number to predict": (lambda folder: modgraph.predict("run", 3), "paths, or a dictionary.*not int"),
+    "an image to compute": (
+        lambda folder: modgraph.loads(SPEC).build().compute(tensors()[0][:2]),
+        'digits takes a batch by name, {"image": …, "label": …}, not Tensor',
+    ),
     "a model to train": (lambda folder: modgraph.train(modgraph.loads(SPEC).build()), r"modgraph.load"),
     "a list as a recipe": (lambda folder: modgraph.train("digits.mod", [1]), "recipe must be a path or a dictionary"),
     "a list of overrides": (train(overrides=["train.epochs=2"]), "overrides must be a dictionary by dotted key"),

@@ -51,6 +51,9 @@ class BatchTypes:
         and dtypes while torch traces the model, and nothing while it exports it."""
         if torch.compiler.is_exporting():
             return
+        if not isinstance(batch, Mapping):
+            expected = ", ".join(f'"{name}": …' for name in (*self.inputs, *self.targets) if name not in self.others)
+            raise TypeError(f"{self.model} takes a batch by name, {{{expected}}}, not {type(batch).__name__}")
         batch = {name: value for name, value in batch.items() if name not in self.others}
         sizes: Sizes = {}
         for name, value in batch.items():
