@@ -52,7 +52,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help=what)
     what = "compute every route by this lowering, if it has it, not by its best"
     parser.add_argument("--lowering", metavar="LOWERING", help=what)
-    parser.add_argument("--seed", type=int, default=0, help="seed of the initial weights (0)")
+    parser.add_argument("--seed", type=int, metavar="N", default=0, help="seed of the initial weights (0)")
     add_options(parser, "force")
 
 

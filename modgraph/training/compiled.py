@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, TextIO
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.training.errors import CannotCompile
 
 Call = Callable[..., Any]
+Say = Callable[[str], object]
 BACKEND = "inductor"
 OPTIONS: dict[str, dict[str, Any]] = {
     "inductor": {
@@ -33,9 +34,9 @@ class Attempts:
     """Compiled calls of a function: as one graph, else in pieces, else not compiled. Each fall-back is reported
     once."""
 
-    def __init__(self, call: Call, what: str, log: TextIO | None) -> None:
+    def __init__(self, call: Call, what: str, say: Say) -> None:
         self._what = what
-        self._log = log
+        self._say = say
         compiled = partial(torch.compile, call, backend=BACKEND, options=OPTIONS.get(BACKEND))
         self._ways: list[Call] = [compiled(fullgraph=True), compiled(fullgraph=False), call]
 
@@ -53,29 +54,29 @@ class Attempts:
                 how = "in pieces" if len(self._ways) > 1 else "not at all"
                 first_line = str(error).strip().partition("\n")[0]
                 problem = f"{self._what} is compiled {how}, since torch fails otherwise: {first_line}"
-            say(problem, self._log)
+            self._say(f"train.compile: {problem}")
         return self._ways[0](*arguments, **named)
 
 
-def compile_step(module: nn.Module, log: TextIO | None) -> None:
-    """Compile the calls of a module."""
+def compile_step(module: nn.Module, say: Say) -> None:
+    """Compile the calls of a module; `say` reports where torch cannot."""
     torch.compiler.reset()  # code for another graph counts towards the limit of this one
-    module.forward = Attempts(module.forward, "the step", log)
+    module.forward = Attempts(module.forward, "the step", say)
 
 
-def compile_blocks(module: nn.Module, model: nn.Module, log: TextIO | None) -> None:
+def compile_blocks(module: nn.Module, model: nn.Module, say: Say) -> None:
     """Compile the rounds and blocks of a model in calls of a module, each definition once. Code around them is not
-    compiled."""
+    compiled. `say` reports where torch cannot."""
     torch.compiler.reset()
     compiles, whole = SimpleNamespace(now=False), module.forward
     known: dict[type[Instance], Attempts] = {}
     for unit in units(model):
         kind = type(unit)
         if kind not in known:
-            known[kind] = Attempts(kind.forward, f'"{unit.call.definition}"', log)
+            known[kind] = Attempts(kind.forward, f'"{unit.call.definition}"', say)
         unit.forward = partial(_call, unit, known[kind], compiles)  # type: ignore[method-assign]
     if not known:
-        say("blocks: the model has no rounds and no blocks to compile", log)
+        say("train.compile: blocks: the model has no rounds and no blocks to compile")
 
     def run(*arguments: Any) -> Any:
         from torch._dynamo import config
@@ -97,12 +98,6 @@ def _call(unit: Instance, attempts: Attempts, compiles: SimpleNamespace, *operan
     if not compiles.now or context is None:
         return type(unit).forward(unit, *operands, **named)
     return attempts(unit, *operands, plan=named["plan"], context=Context(context.forced, context.active))
-
-
-def say(text: str, log: TextIO | None) -> None:
-    """Log a line on rank zero."""
-    if log is not None:
-        print(f"train.compile: {text}", file=log)
 
 
 def refuse_without_compiler(device: torch.device) -> None:

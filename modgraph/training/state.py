@@ -7,7 +7,6 @@ state; a new one starts as a function of the seed and its name.
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from modgraph.data.batches import Batch
 from modgraph.data.declaration import refuse_labels_beyond
 from modgraph.diagnostics import ModgraphError, list_names
 from modgraph.ir import Graph, find_learnt_weights
+from modgraph.log import log
 from modgraph.metrics.metrics import Metrics, results_of
 from modgraph.recipes.optimizers import Optimizer
 from modgraph.store.checkpoint import Checkpoint, OptimizerState, optimizer_state, restore_optimizer
@@ -115,11 +115,11 @@ def train_state(
     if cut and processes.divides:
         raise ModgraphError([CannotDivide(weights=list_names(sorted(cut)))])
     wanted = [*metrics.wanted, *learner.wanted, *model.moved_states.results.values()]
-    objective, log = Objective(model, wanted), sys.stderr if processes.is_rank_zero else None
+    objective, say = Objective(model, wanted), log.info if processes.is_rank_zero else lambda _: None
     if train.compile == BLOCKS:
-        compile_blocks(objective, model, log)
+        compile_blocks(objective, model, say)
     elif train.compile:
-        compile_step(objective, log)
+        compile_step(objective, say)
     ready, optimizer = processes.setup(
         objective, lambda: optimizer_of(train.optimizer, [*stages.find_trained_weights(model, cut).values()])
     )

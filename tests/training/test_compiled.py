@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from torch._dynamo.testing import CompileCounterWithBackend
 import modgraph
 from modgraph import ModgraphError
 from modgraph.backends.torch import Model
+from modgraph.cli import main
 from modgraph.training.compiled import compile_blocks, compile_step
 from modgraph.training.run import finish, start_run
 from modgraph.training.state import Objective
@@ -98,8 +98,8 @@ def test_rounds_of_one_definition_are_compiled_once(monkeypatch: pytest.MonkeyPa
     counter = CompileCounterWithBackend("aot_eager")
     monkeypatch.setattr("modgraph.training.compiled.BACKEND", counter)
     model = modgraph.load("specs/zoo/mixtral.mod", vocab_size=9, num_hidden_layers=4, num_local_experts=3).build()
-    plain, blocks, said = Objective(model, []), Objective(model, []), io.StringIO()
-    compile_blocks(blocks, model, said)
+    plain, blocks, said = Objective(model, []), Objective(model, []), list[str]()
+    compile_blocks(blocks, model, said.append)
     for lengths in ([6, 6], [6, 2]):
         words = {name: torch.randint(9, (2, 6)) for name in ("words", "next")}
         batch = {**words, "time_length": torch.tensor(lengths)}
@@ -108,7 +108,7 @@ def test_rounds_of_one_definition_are_compiled_once(monkeypatch: pytest.MonkeyPa
         for name, each in expected.items():
             torch.testing.assert_close(found[name], each, atol=0, rtol=0, msg=name)
     assert counter.frame_count == 1, "four rounds of one definition are one compilation"
-    assert not said.getvalue()
+    assert not said
     evaluated = model.eval().compute(batch).outputs["logits"]
     assert counter.frame_count == 1 and evaluated.isfinite().all(), "evaluations run as ever"
 
@@ -117,9 +117,20 @@ def test_a_model_without_rounds_and_blocks_says_that_nothing_is_compiled() -> No
     model = modgraph.loads(
         "model m() { input x: float[2] y = x -> linear(1) -> mean(axis=-1) output y loss mse(y, x -> mean(axis=-1)) }"
     ).build()
-    said = io.StringIO()
-    compile_blocks(Objective(model, []), model, said)
-    assert said.getvalue() == "train.compile: blocks: the model has no rounds and no blocks to compile\n"
+    said = list[str]()
+    compile_blocks(Objective(model, []), model, said.append)
+    assert said == ["train.compile: blocks: the model has no rounds and no blocks to compile"]
+
+
+@pytest.mark.usefixtures("without_kernels")
+@pytest.mark.parametrize("quiet", [False, True])
+def test_notices_of_compilation_are_lines_of_the_log(
+    spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], quiet: bool
+) -> None:
+    settings = ["-s", "train.compile=blocks", "-s", "train.epochs=1"]
+    assert main(["train", str(spec), "--out", str(tmp_path / "run"), *settings, *(["-q"] if quiet else [])]) == 0
+    said = capsys.readouterr().err
+    assert ("the model has no rounds and no blocks to compile" in said) is not quiet, said
 
 
 ROUNDS = """
@@ -166,14 +177,13 @@ class Broken(nn.Module):
 
 @pytest.mark.usefixtures("without_kernels")
 def test_what_cannot_be_compiled_whole_is_compiled_in_pieces_and_says_so_once() -> None:
-    module, said = Broken(), io.StringIO()
-    compile_step(module, said)
+    module, said = Broken(), list[str]()
+    compile_step(module, said.append)
     for _ in range(2):
         assert module(torch.ones(3)).equal(torch.full((3,), 2.0))
     module(torch.ones(3)).sum().backward()
     assert module.weight.grad is not None and module.weight.grad.equal(torch.ones(3))
-    assert said.getvalue().count("train.compile: the step is compiled in pieces") == 1
-    assert len(said.getvalue().splitlines()) == 1
+    assert len(said) == 1 and said[0].startswith("train.compile: the step is compiled in pieces"), said
 
 
 def test_without_a_compiler_nothing_begins(spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
