@@ -61,6 +61,8 @@ class Key:
             if not self.setting.required:
                 lines.append(f"    {_plain(self.setting.default)} where it is not given")
         elif issubclass(self.section, Named):
+            about = self.setting.bounds.get("doc", "")
+            lines += [textwrap.fill(about, 110, initial_indent="    ", subsequent_indent="    ")] * bool(about)
             lines.append(f"    one of {_join(self.section)}; modgraph explain NAME describes one")
         else:
             lines.append(textwrap.indent(inspect.cleandoc(self.section.__doc__ or ""), "    "))

@@ -76,10 +76,12 @@ class Parameter(Array, name="parameter", synonyms="variable learned learned_quer
 
 
 class State(Array, name="state", synonyms="buffer running ema moving_average"):
-    """An array without gradient: `state bias: float[expert] = zeros`. `next bias = …` gives its value after a training
-    step.
+    """An array without gradient: `state bias: float[expert] = zeros`. Its rule, `next bias = …`, gives its value after
+    a training step.
 
-    The whole batch shares it. Checkpoints contain it; exports make it a constant.
+    The whole batch shares it. Without a rule and without axes, `train: {states: {NAME: …}}` moves it by a schedule.
+    `metrics.jsonl` has such numbers, and those with a rule, after each epoch: `state.NAME`. Checkpoints contain states;
+    exports make them constants.
     """
 
     example = "input x: float[5, 6] state s: float[6] = zeros y = x + s output y"

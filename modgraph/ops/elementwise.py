@@ -52,7 +52,10 @@ class Clamp(Op, name="clamp", synonyms="clip clip_by_value"):
 
 
 class ReLU(Op, name="relu"):
-    """max(0, x)."""
+    """max(0, x).
+
+    Its zeros are a choice: where gates are zero, modules do not run. `record choice = gates > 0` names the choice.
+    """
 
     module = TorchModule("torch.nn.ReLU")
     keeps_zeros = True

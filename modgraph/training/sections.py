@@ -98,7 +98,11 @@ class Train(Section):
     seed: int = setting(0, min=0, doc="seed of initial weights, order and noise")
     optimizer: Optimizer = DEFAULT_OPTIMIZER()
     schedule: Schedule = DEFAULT_SCHEDULE()
-    states: Mapping[str, Schedule] | None = None
+    states: Mapping[str, Schedule] | None = setting(
+        None,
+        doc="schedule of a number of the spec, a state without axes and without a rule (modgraph explain state); "
+        "metrics.jsonl has its value after each epoch, state.NAME",
+    )
     clip: float | None = setting(None, min=0, doc="largest norm of the gradient; larger ones are scaled down")
     validation: float = setting(
         0.0, min=0, max=0.9, doc="share of the training data held out and measured after every epoch"

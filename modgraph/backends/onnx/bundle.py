@@ -71,7 +71,7 @@ class Report:
             )
         lines += describe_routes({name: lowering.reason for name, lowering in choices(self.graph).items()})
         lines += [str(self.change)] if self.change else []
-        return "\n".join([*lines, f"exported in {self.seconds:.1f} s, without start-up"])
+        return "\n".join([*lines, f"exported in {self.seconds:.1f} s"])
 
 
 def export(

@@ -24,6 +24,9 @@ NAMES = {"owner": "weights", "initial": "start", "shares": "axis of", "types.0":
 FAMILIES = {"types": "type of result ", "inputs": "reads ", "lengths": "length of ", "regions": "module "}
 FAMILIES |= dict.fromkeys(("settings", "uses", "parameters", "facts"), "")
 
+OPERANDS = {"inputs.x", "inputs.left", "inputs.right"}  # of arithmetic: x alone if the other one is a constant
+CONSTANTS = {"settings.left", "settings.right"}
+
 STAR = "*"
 BEFORE = "[-1]"  # the key of the round before
 
@@ -64,10 +67,14 @@ def _format_call(name: str, settings: Mapping[str, str]) -> str:
 def details(attributes: tuple[Attribute, ...], say: Say = str) -> Iterator[str]:
     """The attributes, one a line.
 
-    If the op differs, settings that only one side has stand in its line. The order of slots is left out where single
+    Operands of arithmetic share a line if one becomes a constant, or was one. If the op differs, settings that only one
+    side has stand in its line. The order of slots is left out where single
     slots say it. A router in the language has its definition and its arguments; what follows from its text is left out.
     """
     known = {each.name: each for each in attributes}
+    if known.keys() >= OPERANDS and known.keys() & CONSTANTS and "is" not in known:
+        yield f"operands: {_list_operands(known, 'before', say)} → {_list_operands(known, 'after', say)}"
+        attributes = tuple(each for each in attributes if each.name not in OPERANDS | CONSTANTS)
     settings = [each for each in attributes if each.name.startswith("settings.") and None in (each.before, each.after)]
     if known.keys() & WRITTEN:
         yield from _router_details(known)
@@ -84,6 +91,17 @@ def details(attributes: tuple[Attribute, ...], say: Say = str) -> Iterator[str]:
             head, _, rest = each.name.partition(".")
             name = FAMILIES[head] + rest if rest and each.name not in NAMES else NAMES.get(each.name, each.name)
             yield f"{name}: {_value(each.name, each.before, say)} → {_value(each.name, each.after, say)}"
+
+
+def _list_operands(known: Mapping[str, Attribute], when: str, say: Say) -> str:
+    """The left and the right operand of arithmetic, one of which may be a constant."""
+    found = []
+    for side in ("left", "right"):
+        names = [name for name in (f"inputs.{side}", f"settings.{side}", "inputs.x") if name in known]
+        found.append(
+            next(_value(name, value, say) for name in names if (value := getattr(known[name], when)) is not None)
+        )
+    return ", ".join(found)
 
 
 def _router_details(attributes: Mapping[str, Attribute]) -> Iterator[str]:

@@ -254,3 +254,11 @@ def test_a_change_of_a_block_is_reported_once_for_all_its_uses() -> None:
     sides = [Side(f"{width}.mod", "spec", loads(text.format(width)).ir) for width in (8, 6)]
     lines = [(line.place, line.count) for line in lines_of(compare_sides(sides[0], sides[1], {}, {}))]
     assert lines == [("i.{0, 1}.left.ffn.y.linear", 2), ("{left.ffn, right.ffn}.y.linear", 2)], "once in each body"
+
+
+def test_an_operand_that_becomes_a_constant_stands_in_one_line_with_the_other() -> None:
+    body = 'input x: float[5] w = x -> linear(5, name="w") y = {} * (x -> linear(5, name="k")) output y output w'
+    old, new = (loads(f"model m() {{ {body.format(factor)} }}") for factor in ("w", 2))
+    for before, after, operands in ((old, new, "w, k → 2.0, k"), (new, old, "2.0, k → w, k")):
+        (line,) = [line for line in lines_of(before.diff(after)) if line.place == "y.multiply"]
+        assert line.details == (f"operands: {operands}",)
