@@ -14,6 +14,7 @@ from modgraph.declare import format_briefly, load_extensions
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source, did_you_mean
 from modgraph.elaboration import constants, errors
 from modgraph.elaboration.calls import evaluate_argument
+from modgraph.elaboration.causes import BATCH, drop_axis
 from modgraph.elaboration.context import Abandoned, BlockCall, Context, Decision, Observer
 from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, DeclaredEntity, Family, Poison
@@ -21,7 +22,7 @@ from modgraph.elaboration.findings import check_moves, find_leaks, find_moves, f
 from modgraph.elaboration.imports import Imports, Standalone
 from modgraph.elaboration.scope import Naming, Scope, join
 from modgraph.elaboration.statements import RULES
-from modgraph.ir import Graph, OutputNode, sort_by_body
+from modgraph.ir import Graph, InputNode, OutputNode, TargetNode, sort_by_body
 from modgraph.syntax import ast, parse
 from modgraph.syntax.errors import NothingHere, SeveralModels
 from modgraph.types import Axis
@@ -111,6 +112,7 @@ def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[st
         if not graph.nodes_of(OutputNode):
             report.add(errors.NoOutput(span=model.name_span, name=model.name))
         _warn_of_unused(scope, context)
+        _warn_of_batch(graph, report)
         check_moves(model.body, graph, report)
         find_leaks(graph, report)
         find_weaknesses(graph, context.declared, context.may_grow, report)
@@ -124,6 +126,15 @@ def _warn_of_unused(scope: Scope, context: Context) -> None:
             pending.extend(entity.members.values())
         elif isinstance(entity, DeclaredEntity) and entity.path not in context.used:
             context.report.add(errors.Unused(span=entity.span, what=entity.kind, name=entity.path))
+
+
+def _warn_of_batch(graph: Graph, report: Report) -> None:
+    """Warn of axes that are called like the batch, which no type has."""
+    for node in (*graph.nodes_of(InputNode), *graph.nodes_of(TargetNode)):
+        for axis in node.types[0].shape:
+            if axis.name in BATCH and node.span is not None:
+                corrected = drop_axis(node.span.text, axis.name)
+                report.add(errors.BatchAxis(span=node.span, name=axis.name, corrected=corrected))
 
 
 OF_SHAPES: tuple[type[Diagnostic], ...] = (

@@ -49,6 +49,15 @@ def test_a_letter_that_may_count_tokens_is_only_perhaps_the_batch() -> None:
     assert diagnose("input x: float[time, 6] y = x -> flatten").advice() == 'reduce it first: -> mean(axis="time")'
 
 
+def test_a_batch_in_a_sound_type_is_a_caution() -> None:
+    text = "model m() { input x: float[batch, 6] target y: float[batch, 6] output x loss mse(x, y) }"
+    found = [each for each in loads(text).warnings if each.code == "MG416"]
+    assert [each.span.text for each in found if each.span] == ["input x: float[batch, 6]", "target y: float[batch, 6]"]
+    assert found[0].advice() == "leave the batch out, input x: float[6], or rename the axis"
+    fine = text.replace("batch", "N")
+    assert not loads(fine).warnings, "one letter may count anything"
+
+
 def test_dropping_an_axis_keeps_the_others() -> None:
     assert drop_axis("input x: float[6, batch]", "batch") == "input x: float[6]"
     assert drop_axis("input batches: float[batch = 3,  batches]", "batch") == "input batches: float[batches]"

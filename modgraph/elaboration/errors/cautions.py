@@ -90,6 +90,15 @@ class ChoiceLost(Caution, code="MG411"):
     example = HEAD + "pool p[3] = linear(4) s = x -> linear(p) y = x -> p by (s * (s -> top_k) -> softmax) output y }"
 
 
+class BatchAxis(Caution, code="MG416"):
+    """A type describes one example; modgraph adds the axis of the batch. An axis called so would be one more axis of
+    each example, such as a list of vectors."""
+
+    message = '"{name}" is an axis of each example, not the batch'
+    help = "leave the batch out, {corrected}, or rename the axis"
+    example = "model m() { input x: float[batch, 4] output y = x -> relu }"
+
+
 class NoLogits(Caution, code="MG412"):
     """An op that applies a softmax gets probabilities. A softmax of probabilities is nearly the same for all classes,
     so the model learns slowly and never becomes certain. Logits are unbounded numbers, such as the result of `linear`;
