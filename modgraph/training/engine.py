@@ -239,7 +239,9 @@ class Engine:
         improving = list_metrics(self.graph, self.train, self.phase.splits)
         self.progress = self.progress.close_epoch(self.train, values, improving)
         if writer is not None:
+            ruled = state.read_ruled_states()
             for split, found in values.items():
+                found = {**found, **ruled} if split == TRAIN else found
                 writer.write(split, self.progress.epoch, self.progress.step, found, self.phase.tags)
         if self.watch.hears("on_epoch"):
             metrics = {f"{split}.{name}": value for split, found in values.items() for name, value in found.items()}

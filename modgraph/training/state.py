@@ -78,6 +78,11 @@ class TrainState:
         """All weights by name, each whole."""
         return stages.whole_weights(self.model, self.staged)
 
+    def read_ruled_states(self) -> dict[str, float]:
+        """The numbers of the spec that a rule moves, by their name in a log."""
+        states = {name.rpartition(".")[0]: self.model.lookup(name) for name in self.model.moved_states.results}
+        return {f"state.{name}": float(value) for name, value in states.items() if value.dim() == 0}
+
     @property
     def optimizer_state(self) -> OptimizerState:
         """The optimizer's state by weight and field, each whole."""

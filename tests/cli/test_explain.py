@@ -92,3 +92,14 @@ def test_the_reference_of_commands_is_that_of_the_commands() -> None:
     assert Path("docs/commands.md").read_text() == write_commands() + "\n", (
         "run: modgraph explain --commands > docs/commands.md"
     )
+
+
+def test_it_is_explained_how_numbers_of_a_spec_move_and_where_they_are_logged(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for word in ("train.states", "state"):
+        page = explain(word, capsys)
+        assert "without a rule" in page.lower()
+        assert "metrics.jsonl" in page and "state.NAME" in page
+    assert "`next bias = …`" in explain("state", capsys)
+    assert "modules do not run" in explain("relu", capsys)

@@ -141,6 +141,19 @@ def moving(spec: Path, states: dict[str, Any]) -> Path:
     return spec
 
 
+def test_a_log_has_each_number_that_a_rule_moves(spec: Path, tmp_path: Path) -> None:
+    spec.write_text(
+        SPEC.replace("  state  load", "  state  level: float = constant(2)\n  next level = 0.9 * level\n  state  load")
+    )
+    begin(spec, tmp_path / "run", **SETTINGS)
+    lines = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
+    found = [
+        {name: line[name] for name in line if name.startswith("state.")} for line in lines if line["split"] == "train"
+    ]
+    steps = [line["step"] for line in lines if line["split"] == "train"]
+    assert found == [{"state.level": pytest.approx(2 * 0.9**step)} for step in steps], steps
+
+
 def test_a_schedule_moves_a_state_and_an_interruption_changes_nothing(tempered: Path, tmp_path: Path) -> None:
     """480 examples are 10 steps an epoch; what is logged is what the last step of an epoch was made with."""
     spec = moving(tempered, MOVED)
