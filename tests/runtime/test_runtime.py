@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import venv
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,7 @@ BAD_INPUTS = {
     "missing": ({}, "is missing"),
     "unknown": ({"picture": np.zeros((1, 1, 28, 28))}, "no input"),
     "rank": ({"image": np.zeros((28, 28))}, "needs 4 axes"),
-    "size": ({"image": np.zeros((1, 1, 28, 27))}, "needs 28 where it has 27"),
+    "size": ({"image": np.zeros((1, 1, 28, 27))}, "needs 28 where it has 27 \\(axis 3\\)"),
     "text": ({"image": np.full((1, 1, 28, 28), "a")}, "needs float32"),
     "nan": ({"image": np.full((1, 1, 28, 28), np.nan)}, "or NaN"),
     "objects": ({"image": np.full((1, 1, 28, 28), None)}, "needs float32"),
@@ -91,6 +92,50 @@ BAD_INPUTS = {
     "overflow": ({"image": np.full((1, 1, 28, 28), 1e300)}, "infinite"),
     "complex": ({"image": np.zeros((1, 1, 28, 28), complex)}, "needs float32"),
 }
+
+
+WRONG_CALLS: dict[str, tuple[str, Any, dict[str, Any], str]] = {
+    "an array": (
+        "smn",
+        np.zeros((1, 1, 28, 28)),
+        {},
+        'arrays must be given by name; the inputs: image float[1, 28, 28]; run({"image": …})',
+    ),
+    "a list": (
+        "words",
+        [[1]],
+        {},
+        'arrays must be given by name; the inputs: words token[time, 20]; run({"words": …})',
+    ),
+    "no chunk": ("words", {"words": [[1]]}, {"chunk": 0}, "chunk must be a whole number from 1, not 0"),
+    "half a chunk": ("words", {"words": [[1]]}, {"chunk": 1.5}, "chunk must be a whole number from 1, not 1.5"),
+    "no records": (
+        "words",
+        {"words": [[1]]},
+        {"routing": True},
+        "does not report what its routers decide: export it with --routing",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", WRONG_CALLS)
+def test_wrong_calls_are_refused(bundles: Path, mistake: str) -> None:
+    name, inputs, options, words = WRONG_CALLS[mistake]
+    with pytest.raises(BundleError) as refused:
+        Bundle(bundles / f"{name}.onnx").run(inputs, **options)
+    assert str(refused.value).endswith(words)
+
+
+def test_bytes_for_light_are_warned_of_once(bundles: Path) -> None:
+    bundle, image = Bundle(bundles / "smn.onnx"), np.full((1, 1, 28, 28), 200, np.uint8)
+    with pytest.warns(UserWarning, match=r'"image" holds bytes up to 200, .* from 0 to 1; divide it by 255$') as found:
+        bundle.run({"image": image})
+        bundle.run({"image": image})
+    assert len(found) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Bundle(bundles / "smn.onnx").run({"image": image > 0})
+        Bundle(bundles / "smn.onnx").run({"image": image.astype(np.float32)})
 
 
 @pytest.mark.parametrize("mistake", BAD_INPUTS)

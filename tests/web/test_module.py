@@ -93,7 +93,7 @@ def good_inputs() -> dict[str, tuple[str, Inputs]]:
     }
 
 
-def bad_inputs() -> dict[str, tuple[str, Inputs]]:
+def bad_inputs() -> dict[str, tuple[str, Any]]:
     image, words = np.zeros((1, 1, 28, 28)), np.zeros((2, 4), int)
     small, domain = np.zeros((2, 1, 8, 8)), np.zeros((2, 2), int)
     series = np.zeros((2, 3, 3))
@@ -104,6 +104,8 @@ def bad_inputs() -> dict[str, tuple[str, Inputs]]:
         "no word before the end": ("words", {"words": words - 1, "time_length": [4, 1]}),
         "lengths of another name": ("words", {"words": words, "time_lengths": [4, 1]}),
         "missing": ("smn", {}),
+        "an array without a name": ("smn", [[1.0]]),
+        "a number without a name": ("smn", 5),
         "one of two missing": ("routed", {"image": small}),
         "unknown": ("smn", {"picture": image}),
         "unknown beside words": ("words", {"words": words, "wrods": words}),
@@ -145,7 +147,7 @@ def good_cases(folder: Path) -> list[dict[str, Any]]:
     found = []
     for title, (name, inputs) in good_inputs().items():
         bundle = Bundle(folder / f"{name}.onnx", threads=1)
-        outputs = bundle.run(inputs, routing=True)
+        outputs = bundle.run(inputs, routing=bool(bundle.routing))
         best = {key: bundle.classify(key, outputs[key]) for key in bundle.outputs}
         case = {
             "title": title,
@@ -158,13 +160,24 @@ def good_cases(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
+def option_cases(folder: Path) -> list[dict[str, Any]]:
+    found = []
+    for options in ({"chunk": 0}, {"chunk": -1}, {"chunk": 2.5}, {"routing": True}):
+        path = folder / "words.onnx"
+        with pytest.raises(BundleError) as caught:
+            Bundle(path, threads=1).run({}, **options)  # type: ignore[arg-type]
+        found.append({"bundle": str(path), "options": options, "message": str(caught.value)})
+    return found
+
+
 def bad_cases(folder: Path) -> list[dict[str, Any]]:
     found = []
     for title, (name, inputs) in bad_inputs().items():
         path = folder / f"{name}.onnx"
         with pytest.raises(BundleError) as caught:
             Bundle(path, threads=1).run(inputs)
-        case = {"title": title, "bundle": str(path), "inputs": {k: as_case(v) for k, v in inputs.items()}}
+        plain = {k: as_case(v) for k, v in inputs.items()} if isinstance(inputs, dict) else inputs
+        case = {"title": title, "bundle": str(path), "inputs": plain}
         found.append({**case, "message": str(caught.value)})
     return found
 
@@ -213,6 +226,7 @@ def cases(bundles: Path) -> Path:
     caught = {
         "good": good_cases(bundles),
         "bad": bad_cases(bundles),
+        "options": option_cases(bundles),
         "damaged": refused(damaged(bundles)),
         "lying": refused(lying(bundles)),
         "manifests": {str(bundle.path): bundle.manifest for bundle in known.values()},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,6 +45,7 @@ class Bundle:
     def __init__(self, path: str | Path, threads: int = 0, check: bool = True) -> None:
         """Raises `BundleError` if the file cannot be read, is no bundle, or is not as it was exported."""
         self.path = Path(path)
+        self._warned = set[str]()
         self._session = _session(self.path, threads, check)
         self.manifest = self._read_manifest()
         manifest_path = self.path.with_suffix(".json")
@@ -104,9 +106,15 @@ class Bundle:
     def run(self, inputs: Mapping[str, Any], routing: bool = False, chunk: int = 1024) -> dict[str, Array]:
         """Compute outputs by name, examples first; with `routing`, the records of routers too.
 
-        Large batches run in pieces of `chunk` examples. Raises `BundleError` if arrays do not fit.
+        Large batches run in pieces of `chunk` examples. Raises `BundleError` if arrays do not fit, or the bundle has no
+        such records. Warns once of images in bytes where the model takes light from 0 to 1.
         """
+        if not isinstance(chunk, int | np.integer) or chunk < 1:
+            raise BundleError(f"chunk must be a whole number from 1, not {chunk}")
+        if routing and not self.routing:
+            raise BundleError(f'"{self.path}" does not report what its routers decide: export it with --routing')
         arrays, lengths = self._inputs.fit(inputs)
+        self._warn_of_bytes(inputs)
         ports = {**self.outputs, **(self.routing if routing else {})}
         if lengths[BATCH] == 0:
             return {name: _empty(port, lengths) for name, port in ports.items()}
@@ -119,6 +127,17 @@ class Bundle:
             except ORT_ERRORS as error:
                 raise BundleError(f'"{self.path}" cannot compute this: {_first_line(error)}') from error
         return {name: np.concatenate(columns) for name, columns in zip(ports, zip(*parts, strict=True), strict=True)}
+
+    def _warn_of_bytes(self, inputs: Mapping[str, Any]) -> None:
+        for name, how in self.manifest.get("preprocessing", {}).items():
+            value: Any = inputs.get(name)
+            is_light = isinstance(how, Mapping) and "channels" in how and name not in self._warned
+            if is_light and isinstance(value, np.ndarray) and value.dtype == np.uint8 and (value > 1).any():
+                self._warned.add(name)
+                problem = f'"{name}" holds bytes up to {value.max()}, but the model takes light from 0 to 1'
+                also = ", then subtract the mean and divide by the deviation of its preprocessing"
+                also = also if {"mean", "deviation"} & how.keys() else ""
+                warnings.warn(f"{problem}; divide it by 255{also}", stacklevel=3)
 
     def predict(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         """Compute outputs by name. An output over classes gives the most likely class, by name if it has one.

@@ -99,6 +99,9 @@ class Inputs:
         is missing, unknown or does not fit.
         """
         ends = {name: port for name, port in self.ports.items() if port.dtype == LENGTH}
+        if not isinstance(given, Mapping):
+            example = next((name for name in self.ports if name not in ends), "")
+            raise BundleError(f"arrays must be given by name; the inputs: {self}", f'run({{"{example}": …}})')
         for name in given:
             if name not in self.ports:
                 raise BundleError(f'the model has no input "{name}"; its inputs: {", ".join([str(self), *ends])}')
@@ -119,10 +122,11 @@ class Inputs:
         found = list(array.shape)
         if array.ndim != len(wanted):
             raise BundleError(f'"{port.name}" has the shape {found}; {port} needs {len(wanted)} axes, examples first')
-        for axis, length in zip(wanted, found, strict=True):
+        for at, (axis, length) in enumerate(zip(wanted, found, strict=True)):
             if isinstance(axis, int):
                 if axis != length:
-                    raise BundleError(f'"{port.name}" has the shape {found}; {port} needs {axis} where it has {length}')
+                    where = f"needs {axis} where it has {length} (axis {at})"
+                    raise BundleError(f'"{port.name}" has the shape {found}; {port} {where}')
                 continue
             if lengths.setdefault(axis, length) != length:
                 raise BundleError(f'"{port.name}" has {length} along "{axis}", but another input has {lengths[axis]}')

@@ -74,6 +74,10 @@ export class Inputs {
   // is, a Map. Behind the end of an example, whose length is given, anything may stand: what the type has not becomes
   // zero. Throws `BundleError` where an array is missing, unknown or does not fit.
   fitted(given) {
+    if (given === null || typeof given !== "object" || Array.isArray(given) || ArrayBuffer.isView(given)) {
+      const example = Object.values(this.ports).find((port) => port.dtype !== LENGTH)?.name ?? "";
+      throw new BundleError(`arrays must be given by name; the inputs: ${this}`, `run({"${example}": …})`);
+    }
     for (const name of Object.keys(given))
       if (!(name in this.ports)) {
         const ends = Object.values(this.ports).filter((port) => port.dtype === LENGTH).map((port) => port.name);
@@ -101,14 +105,14 @@ export class Inputs {
     const wanted = [BATCH, ...port.shape], found = `[${array.shape.join(", ")}]`;
     if (array.shape.length !== wanted.length)
       throw new BundleError(`"${port.name}" has the shape ${found}; ${port} needs ${wanted.length} axes, examples first`);
-    for (const [n, axis] of wanted.entries()) this.#hold(array.shape[n], axis, port, found, lengths);
+    for (const [n, axis] of wanted.entries()) this.#hold(array.shape[n], axis, n, port, found, lengths);
   }
 
   // How long an array is along an axis, against what the model takes and what other inputs have.
-  #hold(length, axis, port, found, lengths) {
+  #hold(length, axis, at, port, found, lengths) {
     if (typeof axis === "number") {
       if (axis !== length)
-        throw new BundleError(`"${port.name}" has the shape ${found}; ${port} needs ${axis} where it has ${length}`);
+        throw new BundleError(`"${port.name}" has the shape ${found}; ${port} needs ${axis} where it has ${length} (axis ${at})`);
       return;
     }
     if (!lengths.has(axis)) lengths.set(axis, length);

@@ -7,7 +7,7 @@ import test from "node:test";
 import { Bundle, BundleError } from "../index.js";
 
 const CASES = process.env.MODGRAPH_CASES, skip = CASES ? false : "pytest tests/web gives the cases";
-const cases = CASES ? JSON.parse(readFileSync(CASES, "utf8")) : { good: [], bad: [], damaged: [], lying: [], manifests: {}, ports: {} };
+const cases = CASES ? JSON.parse(readFileSync(CASES, "utf8")) : { good: [], bad: [], options: [], damaged: [], lying: [], manifests: {}, ports: {} };
 
 const TOLERANCE = 1e-5;
 const TYPES = {
@@ -21,6 +21,7 @@ function bundleAt(path) {
 }
 
 function given(inputs) {
+  if (Array.isArray(inputs) || typeof inputs !== "object") return inputs;
   const values = ([name, value]) => [name, value?.dtype ? { data: dataOf(value), shape: value.shape } : value];
   return Object.fromEntries(Object.entries(inputs).map(values));
 }
@@ -42,7 +43,8 @@ function close(found, wanted, name) {
 
 test("outputs and decisions are those of Python", { skip }, async () => {
   for (const { title, bundle, inputs, outputs, predicted } of cases.good) {
-    const model = await bundleAt(bundle), found = await model.run(given(inputs), { routing: true });
+    const model = await bundleAt(bundle), routing = Object.keys(model.routing).length > 0;
+    const found = await model.run(given(inputs), { routing });
     assert.deepEqual(Object.keys(found), Object.keys(outputs), title);
     for (const name of Object.keys(outputs)) close(found[name], outputs[name], `${title}, ${name}`);
     const best = await model.predict(given(inputs));
@@ -57,7 +59,7 @@ test("outputs and decisions are those of Python", { skip }, async () => {
 
 test("chunks change nothing", { skip }, async () => {
   const { bundle, inputs, outputs } = cases.good[0];
-  const found = await (await bundleAt(bundle)).run(given(inputs), { routing: true, chunk: 2 });
+  const found = await (await bundleAt(bundle)).run(given(inputs), { routing: Object.keys((await bundleAt(bundle)).routing).length > 0, chunk: 2 });
   for (const name of Object.keys(outputs)) close(found[name], outputs[name], name);
 });
 
@@ -70,6 +72,11 @@ test("what does not fit is told in the same words", { skip }, async () => {
       return true;
     });
   }
+});
+
+test("wrong options are told in the same words", { skip }, async () => {
+  for (const { bundle, options, message } of cases.options)
+    await assert.rejects((await bundleAt(bundle)).run({}, options), { name: "BundleError", message });
 });
 
 test("damaged files are refused in the same words", { skip }, async () => {
