@@ -47,8 +47,8 @@ class BlockText:
                 NoSuchArgument(block=name, name=each, suggestion=did_you_mean(each, known, listed)) for each in unknown
             )
         if left := [each.name for each in definition.parameters if each.default is None and each.name not in given]:
-            example = ", ".join(f"{each}=…" for each in left)
-            raise ModgraphError([NeedsParameters(block=name, names=list_names(left), example=example)])
+            call = ", ".join(f"{each}=…" for each in left)
+            raise ModgraphError([NeedsParameters(block=name, names=list_names(left), call=call)])
         constants, types = ({each: given[each] for each in kind if each in given} for kind in (parameters, inputs))
         pools = {each: given[each] for each in definition.pools if each in given}
         modules = given.get(MODULES)

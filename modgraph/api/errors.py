@@ -23,7 +23,7 @@ class NeedsParameters(Diagnostic, code="MG876"):
     """Parameters of a block that have no default are given by name."""
 
     message = '"{block}" needs values for its parameters: {names}'
-    help = 'for example: modgraph.block(PATH, "{block}", {example})'
+    help = 'for example: modgraph.block(PATH, "{block}", {call})'
 
 
 class NeedsPool(Diagnostic, code="MG872"):

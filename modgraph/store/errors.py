@@ -12,7 +12,7 @@ class RunExists(Diagnostic, code="MG601"):
     """A folder with a run is never overwritten."""
 
     message = '"{path}" already contains a run'
-    help = "resume it, --resume {path}, or choose another folder: --out DIR"
+    help = "resume it, --resume {path} or run.resume() in Python, or choose another folder: --out DIR"
 
 
 class NotARun(Diagnostic, code="MG602"):

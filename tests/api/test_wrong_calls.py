@@ -92,7 +92,7 @@ CALLS: dict[str, tuple[Callable[[Path], Any], str]] = {
         train(data={"train": [(tensors()[0][0], [1])]}),
         r"has the shape \[1\]; class\[10\] needs \[\].*label.item\(\)",
     ),
-    "a folder that holds a run": (train(out="run"), "run"),
+    "a folder that holds a run": (train(out="run"), r"run.resume\(\) in Python"),
     "a data set of another name": (
         train(data={"train": [{"img": tensors()[0][0], "label": 1}]}),
         '"img".*did you mean "image"',
