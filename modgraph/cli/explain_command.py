@@ -12,8 +12,8 @@ from modgraph.diagnostics import Diagnostic, ModgraphError
 
 
 class NothingToExplain(Diagnostic, code="MG116"):
-    """`explain` knows ops, routers, data sets, algorithms, optimizers, schedules, the words of the language and the
-    codes of messages."""
+    """`explain` knows ops, routers, data sets, algorithms, optimizers, schedules, metrics, the words of the language
+    and the codes of messages."""
 
     message = 'unknown name "{name}"'
     help = "{suggestion}"
@@ -63,10 +63,12 @@ def run(options: argparse.Namespace) -> int:
 
 def _explain(name: str) -> str | None:
     """The pages of all that has a name: words of the language first."""
-    from modgraph.cli.reference import explain_command, explain_key
+    from modgraph.cli.metric_pages import explain_metric, explain_mixture
+    from modgraph.cli.reference import explain_command, explain_data_key, explain_key
     from modgraph.inspect.reference import explain
 
-    pages = [each(name) for each in (explain, explain_key, explain_command)]
+    rooms = (explain, explain_key, explain_data_key, explain_command, explain_metric, explain_mixture)
+    pages = [each(name) for each in rooms]
     return "\n\n".join(page for page in pages if page is not None) or None
 
 

@@ -136,6 +136,22 @@ def explain_key(name: str) -> str | None:
     return "\n\n".join(pages) or None
 
 
+def explain_data_key(name: str) -> str | None:
+    """The page of the section `data`, or of a key of it by its path: the data sets that have it."""
+    from modgraph.data import DataSet
+
+    section, dot, key = name.partition(".")
+    if section != "data":
+        return None
+    if not dot or key == "name":
+        lines = [f"{name}: the data set of a recipe" if dot else "data: a section of recipes", ""]
+        lines += [f"    one of {_join(DataSet)}", "", "    modgraph explain NAME describes one"]
+        return "\n".join([*lines, "    written data: {name: npz, train: toy.npz}"])
+    having = {each.name: each.settings()[key] for each in DataSet.registry.every() if key in each.settings()}
+    lines = [f"of {each}: {setting_line(setting).strip()}" for each, setting in having.items()]
+    return "\n".join([f"{name}: a key of recipes", "", *(f"    {line}" for line in lines)]) if lines else None
+
+
 def explain_command(name: str) -> str | None:
     """The help of a command."""
     if name not in COMMANDS:

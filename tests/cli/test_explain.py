@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
+import modgraph
 from modgraph.cli import main
 from modgraph.cli.main import COMMANDS
+from modgraph.cli.metric_pages import EXAMPLE
 from modgraph.cli.reference import recipe_keys, write_commands
 from modgraph.diagnostics import Diagnostic
+from modgraph.ops.op import ACCURACY, PERPLEXITY, SQUARED_ERROR
+from modgraph.recipes.metrics import REQUESTED_METRICS
 from modgraph.recipes.optimizers import Optimizer
 from modgraph.training.sections import Train
 
@@ -103,3 +107,44 @@ def test_it_is_explained_how_numbers_of_a_spec_move_and_where_they_are_logged(
         assert "metrics.jsonl" in page and "state.NAME" in page
     assert "`next bias = …`" in explain("state", capsys)
     assert "modules do not run" in explain("relu", capsys)
+
+
+@pytest.mark.parametrize(
+    ("word", "words"),
+    [
+        ("H_a", "entropy of a decision"),
+        ("layer.0.expert.H_b", "entropy of the mean distribution"),
+        ("use.3", "share of the choices"),
+        ("expert.use.0", "share of the choices"),
+        ("validation.accuracy", "likeliest class"),
+        ("total_loss", "sum of all losses"),
+        ("data", "class_folders"),
+        ("data.test", "of npz: test"),
+        ("data.held_out", "of image_folders: held_out"),
+        ("digits", "1,797"),
+        ("npz", "test_fraction"),
+    ],
+)
+def test_what_a_training_prints_and_reads_has_a_page(word: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert words in explain(word, capsys)
+
+
+def test_every_metric_has_a_page(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in (*REQUESTED_METRICS, ACCURACY.name, PERPLEXITY.name, SQUARED_ERROR.name):
+        assert f"{name}: a metric" in explain(name, capsys), name
+
+
+@pytest.mark.parametrize("word", ["MoE", "moe", "mixture of experts", "mixture_of_experts", "gating", "gate", "expert"])
+def test_words_for_a_mixture_of_experts_lead_to_pools_and_routers(
+    word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = explain(word, capsys)
+    assert all(f"    {line}\n" in page for line in EXAMPLE), page
+    body = "\n".join(EXAMPLE)
+    assert modgraph.loads(f"model m() {{ input x: float[8] {body} output y }}").ir.pools(), "it is a valid spec"
+
+
+@pytest.mark.parametrize("word", ["data.nothing", "accuracy.3", "H_c"])
+def test_what_is_no_metric_and_no_key_is_unknown(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", word]) == 1
+    assert f'unknown name "{word}"' in capsys.readouterr().err
