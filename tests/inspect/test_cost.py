@@ -89,7 +89,7 @@ def test_an_axis_of_any_length_counts_as_one_or_as_asked() -> None:
         (["time=²"], "from 1"),
         (["time"], "from 1"),
         (["time=9999999999"], "from 1"),
-        (["=3"], "no axis"),
+        (["=3"], "unknown axis of any length"),
         (["time=6"], "6 tokens do not fit 5 positions"),
     ],
 )
