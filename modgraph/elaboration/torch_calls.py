@@ -30,13 +30,11 @@ class TorchCall:
 def read_torch_call(declaration: type[Declaration], arguments: Sequence[Argument]) -> TorchCall | None:
     """Read the arguments of a call as those of torch; None if they are ours, or of neither."""
     settings = declaration.settings()
-    names = dict(each.split("=") for each in declaration.torch_arguments.split())
     in_order = [value for name, value, _ in arguments if name is None]
-    foreign = [name for name, _, _ in arguments if name in names and name not in settings]
-    ours = list(settings.values())
-    fits = len(in_order) <= len(ours) and all(map(_accepts, ours, in_order))
-    if fits and not foreign:
+    fits = len(in_order) <= len(settings) and all(map(_accepts, settings.values(), in_order))
+    if fits and all(name is None or name in settings for name, _, _ in arguments):
         return None
+    names = dict(each.split("=") for each in declaration.torch_arguments.split())
     orders = ([*settings], [*names]) if fits else ([*names],)
     return next(filter(None, (_translate(declaration, arguments, names, order) for order in orders)), None)
 
