@@ -62,8 +62,8 @@ def _find_unrouted(tensors: tuple[Tensor, ...], graph: Graph) -> Iterator[RouteN
 
     An op that works along the axis only by counting from the last does not take it on purpose.
     """
-    starts = [tensor.result.node for tensor in tensors if tensor.result.node in graph]
-    above = [graph[name] for name in graph.ancestors(starts)]
+    ends = [tensor.result.node for tensor in tensors if tensor.result.node in graph]
+    above = [graph[name] for name in graph.ancestors(ends)]
     for route in (node for node in above if isinstance(node, RouteNode)):
         declared, axis = graph.declaration_of(route), graph.pool_of(route).axis
         if not isinstance(declared, EveryModule) or declared.rows:

@@ -1,4 +1,4 @@
-"""Arrays in another form than the spec's come with the call of numpy that converts them."""
+"""Arrays in another kind than the spec's come with the call of numpy that converts them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SPEC = """model toy() {
   logits = x -> linear(3) output logits loss cross_entropy(logits, label)
 }"""
 LABELS = np.arange(30) % 3
-FORMS = {
+KINDS = {
     "whole floats": (LABELS.astype(float), 'convert it: label.astype("int64")'),
     "truths": (LABELS == 1, 'convert it: label.astype("int64")'),
     "one-hot": (np.eye(3)[LABELS], "convert it: label.argmax(1)"),
@@ -36,9 +36,9 @@ def advice_of(path: Path) -> str:
     return f"{found.code} {found.text()} · {found.advice()}"
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_labels_in_another_form_come_with_their_conversion(tmp_path: Path, form: str) -> None:
-    labels, words = FORMS[form]
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_of_another_kind_come_with_their_conversion(tmp_path: Path, kind: str) -> None:
+    labels, words = KINDS[kind]
     np.savez(tmp_path / "toy.npz", x=np.zeros((30, 2)), label=labels)
     found = advice_of(tmp_path / "toy.npz")
     assert found.startswith("MG511") and words in found, found

@@ -145,7 +145,7 @@ def test_a_stored_decision_that_lies_is_refused(said: str) -> None:
         flat_from_json(record)
 
 
-def test_a_router_that_records_gates_alone_decides_by_the_choice_of_its_route() -> None:
+def test_a_router_that_records_only_gates_decides_by_the_choice_of_its_route() -> None:
     spec = """router sparse for expert {
       input x: float[tokens, dim] gates = x -> linear(expert, bias=false) -> relu
       record gates y = x -> expert by gates output y

@@ -157,6 +157,6 @@ def test_a_plain_axis_is_renamed_by_its_place(call: str) -> None:
 
 
 @pytest.mark.parametrize("call", ['rename(-2, "token")', 'rename("-2")', "rename([3])"])
-def test_a_rename_that_fits_no_axis_shows_one_of_a_plain_axis(call: str) -> None:
+def test_a_rename_that_fits_no_axis_suggests_one_of_a_plain_axis(call: str) -> None:
     with pytest.raises(ModgraphError, match=re.escape('rename(["-2", "token"])')):
         loads(f"model m() {{ input x: float[5, 4] y = x -> {call} output y }}")

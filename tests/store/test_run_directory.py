@@ -167,7 +167,7 @@ def test_a_training_that_lives_keeps_its_folder_before_its_first_step(spec: Path
         assert contents(out) == before, "the folder of a living training is not touched"
 
 
-def test_changed_data_of_a_run_that_kept_no_step_name_a_way_out_that_works(spec: Path, tmp_path: Path) -> None:
+def test_changed_data_of_a_run_that_kept_no_step_name_a_way_out_that_succeeds(spec: Path, tmp_path: Path) -> None:
     out, data = tmp_path / "run", spec.with_suffix(".npz")
     stop_at_first_step(spec, out)
     with np.load(data) as arrays:

@@ -121,10 +121,10 @@ def test_modules_of_a_token_are_counted_and_a_token_of_none_is_padding_on_an_axi
     choice = RNG.integers(0, 2, size=(1, B, N, M))
     choice[0, 0, 0] = 0
     trace = traced(loads(f"model m() {{ {body} }}").ir, [{"gates": choice * 0.5, "choice": choice, "scores": choice}])
-    chosen = [sum(token) for example in choice[0].tolist() for token in example if none_counts or sum(token)]
+    counts = [sum(token) for example in choice[0].tolist() for token in example if none_counts or sum(token)]
     route = as_json(trace)["routes"]["p"]
-    assert route["modules_per_token"] == route["rounds"][0]["modules_per_token"] == pytest.approx(np.mean(chosen))
-    assert f"modules per token  {np.mean(chosen):8.2f}" in as_table(trace, as_json(trace))
+    assert route["modules_per_token"] == route["rounds"][0]["modules_per_token"] == pytest.approx(np.mean(counts))
+    assert f"modules per token  {np.mean(counts):8.2f}" in as_table(trace, as_json(trace))
 
 
 def test_a_module_that_no_choice_has_is_dead_and_few_that_take_all_are_a_collapse(graph: Graph) -> None:

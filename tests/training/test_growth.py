@@ -71,7 +71,7 @@ def test_the_report_says_what_came_from_where(
     errors = capsys.readouterr().err
     assert "10 tensors come from" in errors
     assert "new: specialist.2.modulated_linear.code, specialist.3.modulated_linear.code, parity.linear" in errors
-    assert "left behind: logits.linear.bias, logits.linear.weight" in errors
+    assert "not used: logits.linear.bias, logits.linear.weight" in errors
 
 
 def test_a_run_that_was_killed_before_its_first_epoch_needs_the_old_run_no_more(trained: Path, tmp_path: Path) -> None:
@@ -124,12 +124,12 @@ def model(body: str) -> str:
 
 MISTAKES = {
     model("pool p[2] = linear(3) y = x -> p -> mean grow p[1]"): ("MG228", "before its first use"),
-    model("pool p = [linear(3), relu -> linear(3)] grow p[1] y = x -> p -> mean"): ("MG228", "unlike"),
-    model("pool p[2] = linear(3) grow p[-1] y = x -> p -> mean"): ("MG228", "whole number"),
-    model("pool p[2] = linear(3) grow p[0.5] y = x -> p -> mean"): ("MG228", "whole number"),
-    model("pool p[2] = linear(3) grow p[999999] y = x -> p -> mean"): ("MG228", "whole number"),
+    model("pool p = [linear(3), relu -> linear(3)] grow p[1] y = x -> p -> mean"): ("MG228", "differ"),
+    model("pool p[2] = linear(3) grow p[-1] y = x -> p -> mean"): ("MG228", "the number must be whole"),
+    model("pool p[2] = linear(3) grow p[0.5] y = x -> p -> mean"): ("MG228", "the number must be whole"),
+    model("pool p[2] = linear(3) grow p[999999] y = x -> p -> mean"): ("MG228", "the number must be whole"),
     model("pool p[2] = linear(3) grow q[1] y = x -> p -> mean"): ("MG201", "the pools here: p"),
-    model("module p = linear(3) grow p[1] y = x -> p"): ("MG218", "a pool is needed"),
+    model("module p = linear(3) grow p[1] y = x -> p"): ("MG218", "expected a pool"),
     model("pool p[2] = linear(3) grow p[x] y = x -> p -> mean"): ("MG", "number of modules"),
 }
 

@@ -44,6 +44,6 @@ def test_keys_of_a_section_are_checked_although_its_name_is_wrong() -> None:
     assert "unknown optimizer" in message, "a key that some optimizer has may be right"
 
 
-def test_a_file_instead_of_a_data_set_is_shown_in_its_place() -> None:
+def test_a_file_instead_of_a_data_set_is_written_in_its_place() -> None:
     (message,) = messages_of(data__name="toy.npz")
     assert "write data: {name: npz, train: toy.npz}" in message, message

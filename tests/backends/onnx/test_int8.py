@@ -106,9 +106,9 @@ def test_it_is_reported_and_runs_like_any_bundle(run: Path, capsys: pytest.Captu
 def test_examples_run_one_by_one_do_not_depend_on_their_batch(run: Path) -> None:
     images = np.load(run / "tests.npz")["image"][:20]
     bundle = Bundle(run / "int8.onnx")
-    alone = bundle.run({"image": images[:1]})["logits"]
-    assert (bundle.run({"image": images}, chunk=1)["logits"][:1] == alone).all()
-    assert (bundle.run({"image": images})["logits"][:1] != alone).any(), "scales follow the batch"
+    single = bundle.run({"image": images[:1]})["logits"]
+    assert (bundle.run({"image": images}, chunk=1)["logits"][:1] == single).all()
+    assert (bundle.run({"image": images})["logits"][:1] != single).any(), "scales follow the batch"
 
 
 def test_a_diff_notes_rounding(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

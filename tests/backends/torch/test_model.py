@@ -136,7 +136,7 @@ def test_lowerings_agree_within_a_whole_model() -> None:
 def test_an_unknown_lowering_is_refused() -> None:
     from modgraph.passes import NoSuchLowering
 
-    with pytest.raises(NoSuchLowering, match=r"by route, .*expert: dense, message_passing"):
+    with pytest.raises(NoSuchLowering, match=r"by route: .*expert: dense, message_passing"):
         transformer().build(lowering="sparse")
 
 
