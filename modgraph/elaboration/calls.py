@@ -179,15 +179,10 @@ def _collect_list(arguments: list[CallArgument], settings: dict[str, Setting]) -
     listed = [argument for argument in arguments if argument.name is None]
     if first is None or not (first.bounds["axis"] and tuple in first.kinds) or not listed:
         return arguments
-    rest = [argument for argument in arguments if argument.name is not None]
-    return [_join_values(first.name, listed), *rest]
-
-
-def _join_values(name: str, listed: list[CallArgument]) -> CallArgument:
-    """Join positional arguments into one that is a list; a single list is that list."""
     values = tuple(argument.value for argument in listed)
     value = POISON if POISON in values else values[0] if len(values) == 1 and isinstance(values[0], tuple) else values
-    return CallArgument(name, value, listed[0].span)
+    rest = [argument for argument in arguments if argument.name is not None]
+    return [CallArgument(first.name, value, listed[0].span), *rest]
 
 
 def _collect_names(
@@ -198,8 +193,14 @@ def _collect_names(
     named = [argument for argument in arguments if argument.name not in (None, "names")]
     others = [argument for argument in arguments if argument not in named]
     positional = [argument for argument in others if argument.name is None]
+    if len(positional) == len(arguments) == 1 and isinstance(positional[0].value, tuple):
+        return [replace(positional[0], name="names")]
     if positional and len(positional) == len(arguments):
-        return [_join_values("names", positional)]
+        given = tuple(argument.value for argument in positional)
+        if POISON not in given:
+            value = given if isinstance(given[0], tuple) else given[0]
+            _accepts(setting, replace(positional[0], value=value), callee, elaborator)
+        return [replace(positional[0], name="names", value=POISON)]
     if positional:
         twice = errors.DuplicateArgument(span=positional[0].span, callee=callee, name="names")
         elaborator.report(twice)

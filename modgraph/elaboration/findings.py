@@ -23,7 +23,7 @@ from modgraph.ir import (
     Result,
     RouteNode,
     ScanNode,
-    find_batch_statistic,
+    find_batch_statistics,
     find_dependencies,
 )
 from modgraph.ops.along_axis import Softmax
@@ -55,9 +55,9 @@ def find_weaknesses(graph: Graph, declared: Mapping[str, Declared], growing: Set
 
 def _find_outputs_of_batch(graph: Graph, report: Report) -> None:
     """Warn of outputs that no bundle can have."""
+    statistics = find_batch_statistics(graph)
     for node in graph.nodes_of(OutputNode):
-        (result,) = graph.inputs(node.name).values()
-        statistic = find_batch_statistic(graph, result)
+        statistic = statistics.get(node.name)
         if isinstance(statistic, OpNode | ScanNode):
             op = statistic.op.name if isinstance(statistic, OpNode) else statistic.name
             notes = (Note(text="computed here", span=statistic.span),)

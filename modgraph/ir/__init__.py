@@ -16,7 +16,7 @@ from modgraph.ir.analysis.learnt import (
 )
 from modgraph.ir.analysis.reach import (
     Needed,
-    find_batch_statistic,
+    find_batch_statistics,
     find_decisions_by_result,
     find_dependencies,
     is_batch_statistic,

@@ -149,14 +149,23 @@ def test_iterations_over_numbers_below_zero_are_called_by_their_places() -> None
     assert [node.name for node in graph if "linear" in node.name] == [f"r.{place}.x.linear" for place in range(3)]
 
 
-@pytest.mark.parametrize("call", ['rename(["-2", "token"])', 'rename("-2", "token")', 'rename(names=["-2", "token"])'])
+@pytest.mark.parametrize("call", ['rename(["-2", "token"])', 'rename(names=["-2", "token"])'])
 def test_a_plain_axis_is_renamed_by_its_place(call: str) -> None:
     graph = loads(f"model m() {{ input x: float[5, 4] y = x -> {call} output y }}").ir
     (shape,) = (str(graph.type_of(result)) for result in graph.outputs.values())
     assert shape == "float[token=5, 4]"
 
 
-@pytest.mark.parametrize("call", ['rename(-2, "token")', 'rename("-2")', "rename([3])"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        'rename("-2", "token")',
+        'rename(-2, "token")',
+        'rename(["-2", "token"], ["-1", "a"])',
+        'rename("-2")',
+        "rename([3])",
+    ],
+)
 def test_a_rename_that_fits_no_axis_suggests_one_of_a_plain_axis(call: str) -> None:
     with pytest.raises(ModgraphError, match=re.escape('rename(["-2", "token"])')):
         loads(f"model m() {{ input x: float[5, 4] y = x -> {call} output y }}")

@@ -116,16 +116,17 @@ def is_batch_statistic(graph: Graph, node: Node) -> bool:
     return of_examples and any(type_.per == "batch" for type_ in node.types)
 
 
-def find_batch_statistic(graph: Graph, result: Result) -> Node | None:
-    """Find the nearest statistic of the batch that a result depends on outside training."""
-    pending = [result.node]
-    for name in pending:
-        node = graph[name]
-        if is_batch_statistic(graph, node):
-            return node
+def find_batch_statistics(graph: Graph) -> dict[str, Node]:
+    """Find a statistic of the batch that each node depends on outside training, by the node's name."""
+    found: dict[str, Node] = {}
+    for node in graph:
         op = node.op if isinstance(node, OpNode) else None
-        if op is None or not op.zero_outside_training:
+        if is_batch_statistic(graph, node):
+            found[node.name] = node
+        elif found and (op is None or not op.zero_outside_training):
             only = "" if op is None else op.outside_training
-            read = [each.node for slot, each in graph.inputs(name).items() if only in ("", slot)]
-            pending += dict.fromkeys(each for each in read if each not in pending)
-    return None
+            read = (each.node for slot, each in graph.inputs(node.name).items() if only in ("", slot))
+            behind = next((found[each] for each in read if each in found), None)
+            if behind is not None:
+                found[node.name] = behind
+    return found
