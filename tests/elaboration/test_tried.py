@@ -21,7 +21,7 @@ def diagnose(body: str, before: str = "") -> tuple[Diagnostic, ...]:
 
 TRIED = [
     ('y = v -> p -> rename(p="q", p="s")', 'rename gets "p" twice', "keep one of them"),
-    ('y = v -> p -> rename("p")', "rename: it takes axes and their new names", 'rename(expert="sender")'),
+    ('y = v -> p -> rename("p", "q")', "names of rename", 'rename(expert="sender")'),
     ('y = (x, v) -> contract(axis="4")', 'unknown axis "4"', "count from the last: axis=-1"),
     ("y = (v, v -> linear(5)) -> contract", "contract: it cannot sum over 4 and 5", ""),
     ("y = x -> flatten", 'flatten: it needs fixed lengths, and "time" has none', '-> mean(axis="time")'),
