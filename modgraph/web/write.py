@@ -193,7 +193,7 @@ def examples_of(bundle: Bundle, arrays: Arrays, split: str) -> dict[str, Any]:
     for row in order[: MOST_UNNAMED if labels is None else MOST]:
         rows = arrays.read(np.array([row]))
         inputs = {name: rows[name] for name in bundle.inputs}
-        values = bundle.run(inputs, routing=bool(bundle.routing))
+        values = bundle.run(inputs, routing=True)
         left -= sum(array.nbytes for array in (*inputs.values(), *values.values()))
         if found and left < 0:
             break

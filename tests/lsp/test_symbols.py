@@ -72,8 +72,8 @@ def test_a_rename_reaches_every_occurrence_in_every_file(folder: Path) -> None:
 REFUSED = [
     ("  hid", "image", 'the name "image" is taken: net.mod:4'),
     ("  hid", "loss", '"loss" is a word of the language'),
-    ("  hid", "2x", '"2x" is no name'),
-    ("  hid", "a b", '"a b" is no name'),
+    ("  hid", "2x", '"2x" must be a name'),
+    ("  hid", "a b", '"a b" must be a name'),
     ("= ff", "linear", 'the name "linear" is taken: ffn.mod:3'),
     ("image -> lin", "map", '"linear" is not declared in a spec'),
     ("\nmod", "map", '"model" is not declared in a spec'),

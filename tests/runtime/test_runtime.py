@@ -109,12 +109,6 @@ WRONG_CALLS: dict[str, tuple[str, Any, dict[str, Any], str]] = {
     ),
     "no chunk": ("words", {"words": [[1]]}, {"chunk": 0}, "chunk must be a whole number from 1, not 0"),
     "half a chunk": ("words", {"words": [[1]]}, {"chunk": 1.5}, "chunk must be a whole number from 1, not 1.5"),
-    "no records": (
-        "words",
-        {"words": [[1]]},
-        {"routing": True},
-        "does not report what its routers decide: export it with --routing",
-    ),
 }
 
 

@@ -101,7 +101,7 @@ def test_labels_beyond_the_classes_of_a_model_are_refused(tmp_path: Path) -> Non
         with pytest.raises(ModgraphError) as caught:
             refused()
         assert [each.code for each in caught.value.diagnostics] == ["MG258"]
-        assert "holds the class" in str(caught.value)
+        assert "contains class" in str(caught.value)
     ignore_labels = SPEC.replace("(z, y)", "(z, y, ignore=9)")
     refuse_labels_beyond(arrays([0, 9]), loads(ignore_labels).ir)
 

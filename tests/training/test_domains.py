@@ -147,8 +147,8 @@ def empty(folder: Path) -> None:
 LAYOUTS: dict[str, tuple[Any, dict[str, Any], str, str]] = {
     "no root": (lambda root: None, {"root": "nowhere"}, "MG519", "no such file"),
     "root of nothing": (lambda root: None, {"root": "."}, "MG519", ""),
-    "a domain as root": (lambda root: None, {"root": "photos/art"}, "MG519", "no folder in it, one for each class"),
-    "empty domain": (lambda root: empty(root / "photo"), {}, "MG519", "one for each class"),
+    "a domain as root": (lambda root: None, {"root": "photos/art"}, "MG519", "it has no folder for each class"),
+    "empty domain": (lambda root: empty(root / "photo"), {}, "MG519", "no folder for each class"),
     "empty class": (lambda root: without(root / "photo/dog"), {}, "MG519", "it has no image"),
     "another class": (lambda root: painted(root / "art/cow/1.png", (0, 0, 0)), {}, "MG519", 'has no class "cow"'),
     "a file as domain": (lambda root: None, {"root": "photos/art/dog/0.jpg"}, "MG519", "not a directory"),

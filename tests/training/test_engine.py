@@ -69,7 +69,7 @@ DATA_MISTAKES = {
     "range": ({"image": np.zeros((5, 1, 8, 8)), "label": np.full(5, 10)}, "allows 0 to 9"),
     "negative": ({"image": np.zeros((5, 1, 8, 8)), "label": np.full(5, -1)}, "allows 0 to 9"),
     "real label": ({"image": np.zeros((5, 1, 8, 8)), "label": np.zeros(5)}, "whole numbers"),
-    "nan": ({"image": np.full((5, 1, 8, 8), np.nan), "label": np.zeros(5, int)}, "not a number"),
+    "nan": ({"image": np.full((5, 1, 8, 8), np.nan), "label": np.zeros(5, int)}, "infinite, NaN or too large"),
     "text": ({"image": np.full((5, 1, 8, 8), "x"), "label": np.zeros(5, int)}, "not numbers"),
     "numbers differ": ({"image": np.zeros((5, 1, 8, 8)), "label": np.zeros(4, int)}, "has 4 examples"),
     "empty": ({"image": np.zeros((0, 1, 8, 8)), "label": np.zeros(0, int)}, "no examples"),

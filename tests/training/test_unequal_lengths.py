@@ -134,7 +134,7 @@ def test_a_bucket_needs_lengths(tagger: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"time_length": None}, "give its length: the array time_length"),
+        ({"time_length": None}, "give the length of each example: the array time_length"),
         ({"time_length": np.full(29, 19)}, "NaN or too large"),
         ({"time_length": LENGTHS + 13}, "holds 13 to 20; lengths along it are 0 to 19"),
         ({"time_length": -LENGTHS}, "lengths along it are 0 to 19"),

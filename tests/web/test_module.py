@@ -147,7 +147,7 @@ def good_cases(folder: Path) -> list[dict[str, Any]]:
     found = []
     for title, (name, inputs) in good_inputs().items():
         bundle = Bundle(folder / f"{name}.onnx", threads=1)
-        outputs = bundle.run(inputs, routing=bool(bundle.routing))
+        outputs = bundle.run(inputs, routing=True)
         best = {key: bundle.classify(key, outputs[key]) for key in bundle.outputs}
         case = {
             "title": title,
@@ -162,7 +162,7 @@ def good_cases(folder: Path) -> list[dict[str, Any]]:
 
 def option_cases(folder: Path) -> list[dict[str, Any]]:
     found = []
-    for options in ({"chunk": 0}, {"chunk": -1}, {"chunk": 2.5}, {"routing": True}):
+    for options in ({"chunk": 0}, {"chunk": -1}, {"chunk": 2.5}):
         path = folder / "words.onnx"
         with pytest.raises(BundleError) as caught:
             Bundle(path, threads=1).run({}, **options)  # type: ignore[arg-type]

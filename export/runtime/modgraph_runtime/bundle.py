@@ -104,15 +104,13 @@ class Bundle:
                 raise ValueError(f'it says that "{name}" is {port}, unlike the model')
 
     def run(self, inputs: Mapping[str, Any], routing: bool = False, chunk: int = 1024) -> dict[str, Array]:
-        """Compute outputs by name, examples first; with `routing`, the records of routers too.
+        """Compute outputs by name, examples first; with `routing`, the records of routers too, if it has them.
 
-        Large batches run in pieces of `chunk` examples. Raises `BundleError` if arrays do not fit, or the bundle has no
-        such records. Warns once of images in bytes where the model takes light from 0 to 1.
+        Large batches run in pieces of `chunk` examples. Raises `BundleError` if arrays do not
+        fit. Warns once of images in bytes where the model takes light from 0 to 1.
         """
         if not isinstance(chunk, int | np.integer) or chunk < 1:
             raise BundleError(f"chunk must be a whole number from 1, not {chunk}")
-        if routing and not self.routing:
-            raise BundleError(f'"{self.path}" does not report what its routers decide: export it with --routing')
         arrays, lengths = self._inputs.fit(inputs)
         self._warn_of_bytes(inputs)
         ports = {**self.outputs, **(self.routing if routing else {})}
@@ -129,7 +127,8 @@ class Bundle:
         return {name: np.concatenate(columns) for name, columns in zip(ports, zip(*parts, strict=True), strict=True)}
 
     def _warn_of_bytes(self, inputs: Mapping[str, Any]) -> None:
-        for name, how in self.manifest.get("preprocessing", {}).items():
+        described = self.manifest.get("preprocessing")
+        for name, how in described.items() if isinstance(described, Mapping) else ():
             value: Any = inputs.get(name)
             is_light = isinstance(how, Mapping) and "channels" in how and name not in self._warned
             if is_light and isinstance(value, np.ndarray) and value.dtype == np.uint8 and (value > 1).any():

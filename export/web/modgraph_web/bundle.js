@@ -62,13 +62,10 @@ export class Bundle {
 
   // Outputs by name, {data, shape}, examples first; with `routing`, what the routers decided too.
   //
-  // Large batches are computed `chunk` examples at a time. Throws `BundleError` where arrays do not fit, or the bundle
-  // has no such records.
+  // Large batches are computed `chunk` examples at a time. Throws `BundleError` where arrays do not fit.
   async run(inputs = {}, { routing = false, chunk = 1024 } = {}) {
     if (!this.#session) throw new BundleError(`${this.#title} was released`);
     if (!Number.isInteger(chunk) || chunk < 1) throw new BundleError(`chunk must be a whole number from 1, not ${chunk}`);
-    if (routing && !Object.keys(this.routing).length)
-      throw new BundleError(`${this.#title} does not report what its routers decide: export it with --routing`);
     const { arrays, lengths } = this.#inputs.fitted(inputs), examples = lengths.get(BATCH);
     const ports = Object.values(routing ? { ...this.outputs, ...this.routing } : this.outputs);
     if (!examples) return valuesBy(ports, (port) => joined([], emptyShape(port, lengths), port));

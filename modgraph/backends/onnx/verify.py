@@ -153,7 +153,7 @@ def verify_bundle(verified: Verified, exact: bool, path: Any) -> None:
     Raises `ModgraphError`.
     """
     bundle, computed = Bundle(path), verified.expected
-    found = bundle.run(verified.inputs, routing=bool(bundle.routing))
+    found = bundle.run(verified.inputs, routing=True)
     expected = _arrays({**computed.outputs, **(computed.routing if bundle.routing else {})})
     wrong = _disagreements(relative_errors(expected, found), TOGETHER) if exact else []
     if wrong:

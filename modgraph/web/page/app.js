@@ -56,7 +56,7 @@ class App {
     for (const panel of this.panels) inputs[panel.port.name] = panel.value();
     if (Object.values(inputs).some((value) => value === null)) return this.outputs.empty();
     if (example) for (const [name, packed] of Object.entries(example.inputs)) inputs[name] ??= unpacked(packed);
-    const began = performance.now(), values = await this.bundle.run(inputs, { routing: Object.keys(this.bundle.routing).length > 0 });
+    const began = performance.now(), values = await this.bundle.run(inputs, { routing: true });
     this.last = { inputs, outputs: values, milliseconds: performance.now() - began, runs: (this.last?.runs ?? 0) + 1 };
     this.outputs.show(this.last, example);
     this.graph.show(this.routes.show(this.last));
