@@ -46,5 +46,5 @@ class NeedsTypes(Diagnostic, code="MG873"):
 class NothingToLearnFrom(Diagnostic, code="MG874"):
     """A program that was read from a string has no recipe next to it, which would name its data."""
 
-    message = 'there are no data to train "{name}" on: it was read from a string, and has no recipe next to it'
+    message = 'no data to train "{name}": it was read from a string, so it has no recipe'
     help = "give data, modgraph.train(program, data=dict(train=dataset)), or a recipe, modgraph.train(program, PATH)"

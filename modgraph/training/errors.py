@@ -8,7 +8,7 @@ from modgraph.diagnostics import Caution, Diagnostic
 class NothingToLearn(Diagnostic, code="MG512"):
     """Gradient descent needs a declared loss and weights that are not frozen."""
 
-    message = "there is nothing to train: {reason}"
+    message = "nothing to train: {reason}"
     help = "add a loss, for example: loss cross_entropy(logits, label)"
 
 

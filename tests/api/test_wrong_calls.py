@@ -82,7 +82,7 @@ CALLS: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "a text without data": (
         lambda folder: modgraph.train(modgraph.loads(SPEC)),
-        'no data to train "digits" on.*data=dict',
+        'no data to train "digits".*data=dict',
     ),
     "an unknown optimizer of a step": (
         lambda folder: modgraph.loads(SPEC).memory(optimizer="adm"),
