@@ -142,7 +142,7 @@ def load(path: str | Path, /, **parameters: Any) -> Program:
 
 
 def loads(text: str, /, name: str = "<string>", **parameters: Any) -> Program:
-    """Read a spec from a string. `name` stands in messages, and what the text imports is looked for beside it.
+    """Read a spec from a string. `name` stands in messages, and imports are searched next to it.
 
     Raises `ModgraphError`, which shows every mistake with its place, and `TypeError` for anything but a string.
     """

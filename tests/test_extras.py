@@ -15,21 +15,11 @@ import pytest
 
 from modgraph.data import DataSet
 from modgraph.extras import EXTRAS
+from tests.examples import AGREEING as SPEC
 
 CHECKOUT = Path(__file__).parents[1]
 SPECS = CHECKOUT / "specs"
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
-SPEC = """
-model m() {
-  input  x: float[3, 4]
-  target label: class[2]
-  pool   p[2] = linear(4)
-  router r = agreement(2)
-  logits = x -> p by r -> mean -> linear(2)
-  output logits
-  loss cross_entropy(logits, label)
-}
-"""
 IMAGES = """
 model m() {
   input image: float[3, 8, 8] target label: class[2]

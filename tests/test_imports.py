@@ -8,17 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-SPEC = """
-model m() {
-  input  x: float[3, 4]
-  target label: class[2]
-  pool   p[2] = linear(4)
-  router r = agreement(2)
-  logits = x -> p by r -> mean -> linear(2)
-  output logits
-  loss cross_entropy(logits, label)
-}
-"""
+from tests.examples import AGREEING as SPEC
+
 RECIPE = "data: {name: npz, train: data.npz, test: data.npz}\ntrain: {epochs: 1, batch: 4}\n"
 
 FRONT_END = """

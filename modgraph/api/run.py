@@ -98,7 +98,7 @@ class Run(StoredRun):
         only: Collection[str] = (),
         force: bool = False,
     ) -> Report:
-        """Write the model as a bundle for ONNX Runtime, `model.onnx`, and its manifest beside it.
+        """Write the model as a bundle for ONNX Runtime, `model.onnx`, and its manifest next to it.
 
         It is verified on test data against torch at several batch sizes. `routing` and `novelty` add the routers'
         records as outputs; `int8` rounds weights to eight bits, and the report says what that changes; `only` names

@@ -29,7 +29,7 @@ def train(
 ) -> Run:
     """Train a spec, or a program that was read from one, and test it: bit for bit what `modgraph train` does.
 
-    `recipe` is a path or a dictionary of the same keys, by default the YAML file beside the spec. `overrides` set
+    `recipe` is a path or a dictionary of the same keys, by default the YAML file next to the spec. `overrides` set
     dotted keys of it (`{"train.epochs": 2}`) and parameters of the spec (`{"width": 64}`). The run is written to
     `out`, `runs/NAME` by default, a folder that must not hold another.
 

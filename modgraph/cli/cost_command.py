@@ -87,7 +87,7 @@ def _measure_step(
     found: Architecture, options: argparse.Namespace, lengths: Mapping[str, int]
 ) -> tuple[dict[str, Any], list[str]]:
     """The memory of a training step, as JSON and in lines: of the training that a recipe describes, a run's or that
-    beside a spec. Options come before it."""
+    next to a spec. Options come before it."""
     recipe = found.run.recipe if found.run is not None else found.path.with_suffix(".yaml")
     if found.run is None and not (found.kind is Kind.SPEC and exists(recipe)):
         train, batch, where = read_train(), 1, []

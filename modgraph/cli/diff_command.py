@@ -56,7 +56,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.git:
         print(_text_for_git(options.git))
-        return SAME  # git stops at a difference that is told by the exit code
+        return SAME  # git stops at a difference in the exit code
     if options.after is None:
         raise ModgraphError([TooFew()])
     if options.html:

@@ -69,7 +69,7 @@ def refuse_other_kinds(path: str, wanted: Sequence[str], command: str) -> None:
 
 
 def _find_kind(path: str) -> str | None:
-    """The kind of what stands at a path; None where there is nothing, or what cannot be told by its name."""
+    """Return the kind of a path; None if nothing is there, or if its name does not say."""
     if os.path.isdir(path):  # noqa: PTH112 (`Path.is_dir` raises for a name that is too long)
         return RUN if (Path(path) / "run.json").exists() else None
     is_file = os.path.isfile(path)  # noqa: PTH113

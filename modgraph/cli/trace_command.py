@@ -119,7 +119,7 @@ def _page(path: str, summary: dict[str, Any], pictures: Callable[[], dict[str, b
 
 
 def _keep(run: RunDirectory, summary: dict[str, Any], pictures: Callable[[], dict[str, bytes]], force: bool) -> None:
-    """Leave the trace in a run, unless it is there; of one that cannot be written to, the user is told."""
+    """Write the trace into a run that has none; report a run that cannot be written to."""
     from modgraph.store.stored_trace import keep_trace, keeps
 
     missing = find_missing("pictures")

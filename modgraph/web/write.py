@@ -147,7 +147,7 @@ def _route_record(
 
 
 def _pane(graph: Graph, routes: list[dict[str, Any]]) -> dict[str, Any]:
-    """The graph in JSON, laid out with room for loads, folded until it is narrow enough, without source lines."""
+    """Return the graph in JSON, with positions and room for loads, without source lines; fold it until it fits."""
     pane = Pane(scene_of(graph), loads={route["node"]: [0.0] * route["modules"] for route in routes}).as_json()
     pending = [*pane["scene"]["boxes"]]
     for box in pending:
