@@ -51,6 +51,12 @@ def suggest_key(key: str, known: Iterable[str], sections: Sections, otherwise: s
     return did_you_mean(key, names, otherwise)
 
 
+def find_reachable(path: str, sections: Sections) -> Sections:
+    """Return the sections where a key that is unknown at a path may belong; none for a path inside of `data.of` and the
+    like, whose keys have meanings of their own."""
+    return sections if path.count(".") < 2 else {}
+
+
 def _list_paths(kind: type[Configurable], path: str) -> Iterator[str]:
     """Yield the dotted path of each key of a section, then of those in it, of every kind of a section that has
     several."""

@@ -14,7 +14,7 @@ from modgraph.declare import Configurable, Registered, Setting, load_extensions,
 from modgraph.diagnostics import Report, Span, closest, did_you_mean
 from modgraph.frozen import FrozenData
 from modgraph.recipes import errors
-from modgraph.recipes.key_suggestions import Sections, suggest_key
+from modgraph.recipes.key_suggestions import Sections, find_reachable, suggest_key
 from modgraph.recipes.yaml_tree import Branch, Leaf
 
 S = TypeVar("S", bound="Section")
@@ -76,7 +76,7 @@ def read_section(kind: type[S], tree: Branch, path: str, report: Report, section
             continue
         if key not in fields:
             meant.add(closest(key, fields))
-            suggestion = suggest_key(key, fields, sections or {} if path.count(".") < 2 else {})
+            suggestion = suggest_key(key, fields, find_reachable(path, sections or {}))
             report.add(errors.UnknownKey(span=tree.keys.get(key), section=path, key=key, suggestion=suggestion))
             continue
         values[key] = _read_field(fields[key], hints[key], item, f"{path}.{key}", report, sections)
@@ -129,7 +129,7 @@ def _report_keys_of_no_kind(kind: type[Named], tree: Branch, path: str, report: 
     kinds = kind.registry.values() if similar is None else [kind.registry[similar]]
     known = list(dict.fromkeys(key for each in kinds for key in _list_fields(each)))
     for key in (key for key in tree.items if key != "name" and key not in known):
-        suggestion = suggest_key(key, known, sections if path.count(".") < 2 else {})
+        suggestion = suggest_key(key, known, find_reachable(path, sections))
         report.add(errors.UnknownKey(span=tree.keys.get(key), section=path, key=key, suggestion=suggestion))
 
 
