@@ -15,6 +15,7 @@ from modgraph.ir import Graph, heading
 from modgraph.recipes.errors import UnknownChoice
 from modgraph.recipes.optimizers import Optimizer
 from modgraph.syntax import read
+from modgraph.syntax.errors import UnexpectedText
 
 if TYPE_CHECKING:
     from modgraph.backends.torch import Model
@@ -149,7 +150,8 @@ def loads(text: str, /, name: str = "<string>", **parameters: Any) -> Program:
     if not isinstance(text, str):
         raise TypeError(f"loads takes the text of a spec, not {type(text).__name__}: modgraph.load(PATH) reads a file")
     if text.endswith(".mod") and "\n" not in text:
-        raise TypeError(f'loads takes the text of a spec, not a path: modgraph.load("{text}") reads a file')
+        way_out = "modgraph.load(PATH) reads a file"
+        raise ModgraphError([UnexpectedText(expected="the text of a spec", found="a path", way_out=way_out)])
     return _program(Source(name, text), parameters, Report())
 
 

@@ -123,6 +123,10 @@ CALLS: dict[str, tuple[Callable[[Path], Any], str]] = {
         "m.pt",
     ),
     "a model that is no run": (lambda folder: modgraph.predict(folder / "nowhere", {}), "nowhere"),
+    "a path for a text": (
+        lambda folder: modgraph.loads("specs/smn.mod"),
+        r"expected the text of a spec, found a path.*modgraph.load\(PATH\)",
+    ),
     "a spec to migrate": (
         lambda folder: modgraph.migrate(folder / "digits.mod", folder / "digits.mod", out=folder / "new"),
         "expected a run, found a spec",
@@ -143,7 +147,6 @@ def test_a_mistake_is_explained_with_a_way_out(what: str, folder: Path, monkeypa
 KINDS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no spec": (lambda folder: modgraph.load(3), "load takes a path"),
     "a text for a path": (lambda folder: modgraph.loads(3), "loads takes the text of a spec"),
-    "a path for a text": (lambda folder: modgraph.loads("specs/smn.mod"), r'modgraph.load\("specs/smn.mod"\)'),
     "a spec for a path": (lambda folder: modgraph.load(SPEC), r"modgraph.loads\(TEXT\)"),
     "an image to predict": (
         lambda folder: modgraph.load_run("run").predict(tensors()[0][:2]),

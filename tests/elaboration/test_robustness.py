@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from modgraph.diagnostics import ModgraphError
@@ -31,6 +31,7 @@ def survives(text: str) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(text=st.text(max_size=200))
+@example(text=".mod")
 def test_any_characters(text: str) -> None:
     survives(text)
 
