@@ -1,7 +1,7 @@
 """The files of a run. Needs no torch.
 
     spec.mod  imports.json  ir.json  recipe.yaml  data.json  start.json  run.json
-    of its training: metrics.jsonl  tensorboard/  checkpoints/
+    of its training: metrics.jsonl  seconds.jsonl  tensorboard/  checkpoints/
     of its trace: trace.json  trace/
     of a continual training: growth.jsonl  detections.jsonl  tasks.jsonl
 
@@ -74,6 +74,7 @@ class RunDirectory:
     start = _Inside("start.json")
     record = _Inside(RECORD)
     metrics = _Inside("metrics.jsonl")
+    seconds = _Inside("seconds.jsonl")  # how long its steps took
     tensorboard = _Inside("tensorboard")
     growth = _Inside("growth.jsonl")  # edits of its graph
     detections = _Inside("detections.jsonl")  # novelty of the batches of a continual training
@@ -84,7 +85,7 @@ class RunDirectory:
 
     @property
     def logs(self) -> tuple[Path, ...]:
-        """The files to which training appends lines."""
+        """The files to which training appends lines that a checkpoint seals."""
         return self.metrics, self.growth, self.detections, self.tasks
 
     # ------------------------------------------------------------ making a run
@@ -118,9 +119,9 @@ class RunDirectory:
             raise ModgraphError([errors.ForeignFiles(path=path, names=list_names(foreign))])
 
     def has_kept_steps(self) -> bool:
-        """Whether the run has a checkpoint, even a damaged one, or a log."""
+        """Whether the run has a checkpoint, even a damaged one, a log, or seconds of steps."""
         kept = self.checkpoints.exists() and _names(self.checkpoints)
-        return bool(kept) or any(path.exists() for path in self.logs)
+        return bool(kept) or any(path.exists() for path in (*self.logs, self.seconds))
 
     def _is_of_start(self, name: str, record: Mapping[str, Any]) -> bool:
         """Whether a start that was killed wrote this file."""

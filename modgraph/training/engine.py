@@ -28,6 +28,7 @@ from modgraph.store.checkpoint import Checkpoint, read_newest_checkpoint, write_
 from modgraph.store.checkpoint_record import tidy
 from modgraph.store.journal import LOGS, cut_logs, seal_logs
 from modgraph.store.run_directory import RunDirectory
+from modgraph.store.seconds import add_segment
 from modgraph.training.algorithms.algorithm import Curriculum, Facts, Phase
 from modgraph.training.callbacks import Epoch, Step, Watch
 from modgraph.training.divergence import CHECK_EVERY, FiniteCheck, find_not_finite
@@ -35,7 +36,7 @@ from modgraph.training.errors import Diverged
 from modgraph.training.interrupt import on_interrupt
 from modgraph.training.named_parts import check_monitored, list_metrics
 from modgraph.training.processes import Processes, unshard
-from modgraph.training.progress import Log, Progress, StepMeter
+from modgraph.training.progress import Log, Progress, StepMeter, Stopwatch
 from modgraph.training.reading import BatchReader
 from modgraph.training.sections import Train
 from modgraph.training.stages import FACT
@@ -67,7 +68,7 @@ class Engine:
         self.reader = BatchReader(train, processes)
         self.origin = directory.origin() if resume else graph.hash()
         checkpoint = read_newest_checkpoint(directory.checkpoints, origin=self.origin) if resume else None
-        self.accumulators = Accumulators()
+        self.accumulators, self.stopwatch = Accumulators(), Stopwatch()
         if checkpoint is None:
             graph, at = curriculum.begin(graph)
             phase, self.progress = curriculum.phase(at, graph), Progress(at=at)
@@ -149,6 +150,8 @@ class Engine:
             now = replace(
                 now, facts={**now.facts, "accumulators": accumulators.facts(), LOGS: seal_logs(self.directory)}
             )
+            if (segment := self.stopwatch.take(self.progress.step)) is not None:
+                add_segment(self.directory, segment)  # before the checkpoint: its steps are never without seconds
             write_checkpoint(self.directory.checkpoints, now, self.train.keep, self.progress.best_step)
 
     def begin_from(self, checkpoint: Checkpoint, kept: Mapping[str, Tensor], facts: Mapping[str, Any]) -> bool:
@@ -205,7 +208,10 @@ class Engine:
         total, done = self.phase.epochs * self.order.steps, self.progress.step_of_phase
         with closing(StepMeter(total, done, self.phase.epochs, quiet=not self.processes.is_rank_zero)) as meter:
             while self.progress.epoch_of_phase < self.phase.epochs and not (self.progress.enough or self.stopped):
+                self.stopwatch.start(self.progress.step)
                 self._epoch(meter)
+                self.finite.check()  # waits for the device
+                self.stopwatch.stop()
                 if self.progress.step_of_phase % self.order.steps == 0:
                     self._close_epoch(writer)
                     self.accumulators = Accumulators()
@@ -225,7 +231,10 @@ class Engine:
                 if self.stopped:
                     break
                 if every is not None and self.progress.step % every == 0 and not ended:
+                    self.finite.check()
+                    self.stopwatch.stop()
                     self.save()
+                    self.stopwatch.start(self.progress.step)
 
     def _close_epoch(self, writer: Log | None) -> None:
         """Close an epoch: log its metrics, update the best value and early stopping, and call callbacks."""

@@ -20,6 +20,7 @@ from modgraph.metrics.metrics import better
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.store.journal import Journal
 from modgraph.store.run_directory import RunDirectory
+from modgraph.store.seconds import Segment
 from modgraph.training.algorithms.algorithm import Place
 from modgraph.training.sections import Train, names_in
 
@@ -172,3 +173,25 @@ class StepMeter:
 
     def close(self) -> None:
         self.bar.close()
+
+
+class Stopwatch:
+    """Measures the wall seconds of steps. It stands still while a training validates and writes checkpoints."""
+
+    def __init__(self) -> None:
+        self.since: int | None = None  # the first step that no segment has
+        self.seconds = self.began = 0.0
+
+    def start(self, step: int) -> None:
+        """Begin to measure, before a step."""
+        self.since = step if self.since is None else self.since
+        self.began = time.perf_counter()
+
+    def stop(self) -> None:
+        """Stop until the next start. The device must have done its steps."""
+        self.seconds += time.perf_counter() - self.began
+
+    def take(self, step: int) -> Segment | None:
+        """Return the segment that ends with this many steps, and begin the next; None if no step was measured."""
+        since, seconds, self.since, self.seconds = self.since, self.seconds, None, 0.0
+        return None if since is None or since == step else Segment(since, step, seconds)

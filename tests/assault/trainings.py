@@ -119,8 +119,9 @@ def train(spec: Path, out: Path) -> None:
 
 
 def left_in(run: Path) -> dict[str, bytes]:
-    """Every file of a run, but for the lock and TensorBoard's. Raises `AssertionError` for what is not finished."""
-    paths = [path for path in sorted(run.rglob("*")) if path.is_file() and path.name != ".lock"]
+    """Every file of a run, but for the lock, seconds, and TensorBoard's. Raises `AssertionError` for what is not
+    finished."""
+    paths = [path for path in sorted(run.rglob("*")) if path.is_file() and path.name not in (".lock", "seconds.jsonl")]
     assert not [path for path in paths if is_partial(path.name)]
     return {str(path.relative_to(run)): path.read_bytes() for path in paths if path.parent.name != "tensorboard"}
 

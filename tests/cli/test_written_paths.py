@@ -54,8 +54,9 @@ def write_files(folder: Path) -> Path:
 
 
 def _files(folder: Path) -> Files:
-    """All but the events of tensorboard, which hold the hour."""
-    paths = (path for path in folder.rglob("*") if path.is_file() and path.parent.name != "tensorboard")
+    """All but what holds times: the events of tensorboard, and the seconds of steps."""
+    paths = (path for path in folder.rglob("*") if path.is_file() and path.name != "seconds.jsonl")
+    paths = (path for path in paths if path.parent.name != "tensorboard")
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 

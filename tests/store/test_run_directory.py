@@ -37,7 +37,7 @@ def code_of(action: Callable[[], object]) -> str:
 FOREIGN = {
     "a file": ["notes.txt"],
     "checkpoints of others": ["checkpoints/model.pt", "checkpoints/step-00000000.json"],
-    "names that a run has": ["spec.mod", "metrics.jsonl"],
+    "names that a run has": ["spec.mod", "metrics.jsonl", "seconds.jsonl"],
     "another run.json": ["run.json"],
     "another recipe": ["run.json", "recipe.yaml", "checkpoints/last.ckpt"],
     "a hidden file": [".git/config"],
@@ -83,7 +83,7 @@ def test_a_folder_that_is_empty_or_was_left_at_once_is_taken(spec: Path, tmp_pat
         (out / name).write_text("")
     begin(spec, out, train__epochs=1)
     assert {path.name for path in out.iterdir()} - {".lock"} == set(
-        "spec.mod ir.json recipe.yaml data.json run.json metrics.jsonl tensorboard checkpoints".split()
+        "spec.mod ir.json recipe.yaml data.json run.json metrics.jsonl seconds.jsonl tensorboard checkpoints".split()
     )
 
 
@@ -142,7 +142,10 @@ def test_a_run_that_kept_no_step_is_begun_anew(spec: Path, tmp_path: Path) -> No
     assert final_weights(out) == final_weights(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("name", ["notes.txt", "spec.mod", "checkpoints/step-00000007.json", "metrics.jsonl"])
+KEPT = ["notes.txt", "spec.mod", "checkpoints/step-00000007.json", "metrics.jsonl", "seconds.jsonl"]
+
+
+@pytest.mark.parametrize("name", KEPT)
 def test_a_run_that_kept_no_step_stays_with_what_was_put_next_to_it(spec: Path, tmp_path: Path, name: str) -> None:
     out = tmp_path / "run"
     stop_at_first_step(spec, out)
