@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from modgraph.data.errors import DataDoesNotFit, LabelsBeyond, NothingToBucket
 from modgraph.data.padding import clear_padding, find_padding_in
 from modgraph.declare import Registry
-from modgraph.diagnostics import ModgraphError
+from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.ir import Graph, Padding, comparisons, find_ignored_labels, name_length, with_missing_labels
 from modgraph.recipes.schema import Named
 from modgraph.types import TensorType
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 TRAIN, VALIDATION, HELD_OUT = "train", "validation", "held_out"  # splits
 BY_SUFFIX = {".npz": "npz", ".conllu": "conll", ".txt": "text"}  # data sets that read one file
+MOST_REPORTED = 20  # files that cannot be read
 Lengths = dict[int | str, tuple[str, int]]  # by axis, with the array that it was read from
 
 
@@ -48,6 +50,10 @@ class OnDisk(ABC):
     def digest(self) -> bytes:
         """Return a digest of all its examples, independent of paths: of files, of their names and contents. Raises
         `ModgraphError`."""
+
+    def find_unreadable(self) -> list[Diagnostic]:
+        """Return a diagnostic for each file that cannot be read."""
+        return []
 
 
 @dataclass(frozen=True)
@@ -241,6 +247,19 @@ def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
     if found:
         raise ModgraphError(found)
     return replace(arrays, values=checked, padded=find_padding_in(graph, checked))
+
+
+def find_unreadable(splits: Mapping[str, Arrays]) -> dict[str, list[Diagnostic]]:
+    """Decode every file of some splits once, and return a diagnostic for each that cannot be read, by split."""
+    columns = {split: arrays.on_disk.values() for split, arrays in splits.items()}
+    found = {split: [fault for each in stored for fault in each.find_unreadable()] for split, stored in columns.items()}
+    return {split: faults for split, faults in found.items() if faults}
+
+
+def refuse_unreadable(splits: Mapping[str, Arrays]) -> None:
+    """Raises `ModgraphError` for files of some splits that cannot be read, for the first of many."""
+    if faults := [*itertools.chain(*find_unreadable(splits).values())]:
+        raise ModgraphError(faults[:MOST_REPORTED])
 
 
 def check_splits(splits: Mapping[str, Arrays], graph: Graph) -> dict[str, Arrays]:

@@ -103,7 +103,7 @@ class DataChanged(Diagnostic, code="MG620"):
     A run keeps in data.json the number of examples of each split and a digest of their values, or for images of their
     files' names and contents; paths do not matter. It resumes, and is measured, with the same data only. Computed
     numbers, such as rotated digits, are not compared, since their last bits differ between machines; their labels and
-    groups are.
+    groups are. A run whose test found a file that cannot be read resumes once that file is repaired or removed.
     """
 
     message = 'the data of "{path}" have changed since the run began: {split} {change}'

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from modgraph.data.declaration import OnDisk, Scale
 from modgraph.data.errors import bad_file, does_not_fit
 from modgraph.data.files import read_data, reading
+from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.extras import require
 from modgraph.files import explain_error, open_file
 from modgraph.ir import Graph
@@ -20,6 +22,7 @@ from modgraph.ir import Graph
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from PIL.Image import Image
 
 FORMATS = ("JPEG", "PNG")  # Pillow reads others by starting programs
 PIXELS = 2**26  # of an image, 268 MB in colour
@@ -117,6 +120,16 @@ class ImageFiles(OnDisk):
             whole.update(sha256(content).digest())
         return whole.digest()
 
+    def find_unreadable(self) -> list[Diagnostic]:
+        found: list[Diagnostic] = []
+        for path in dict.fromkeys(map(str, self.paths)):  # tasks may share images
+            try:
+                with _load_image(path):
+                    pass
+            except ModgraphError as error:
+                found += error.diagnostics
+        return found
+
 
 def grey_of(colours: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the luminance [1, H, W] of an image [3, H, W]."""
@@ -130,6 +143,23 @@ def read_image(path: str, height: int, width: int) -> NDArray[np.float32]:
     `ModgraphError`."""
     import numpy as np
 
+    with _load_image(path) as image:
+        from PIL import Image
+
+        deep = image.mode.startswith("I")  # grey of 16 bits, which Pillow would clip at 255
+        whole = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)) if deep else image
+        if "A" in whole.getbands() or "transparency" in whole.info:
+            seen = whole.convert("RGBA")
+            whole = Image.alpha_composite(Image.new("RGBA", seen.size, PAPER), seen)
+        coloured = whole if whole.mode == "RGB" else whole.convert("RGB")
+        small = coloured.resize((width, height), Image.Resampling.BILINEAR)
+    colours: NDArray[np.float32] = np.asarray(small, np.float32).transpose(2, 0, 1) / np.float32(255)
+    return colours
+
+
+@contextmanager
+def _load_image(path: str) -> Iterator[Image]:
+    """Decode an image. Raises `ModgraphError`, also for what fails within this context."""
     require("images", "reading images")
     from PIL import Image, UnidentifiedImageError
 
@@ -148,14 +178,6 @@ def read_image(path: str, height: int, width: int) -> NDArray[np.float32]:
                 image.load()
                 if image.mode == "P" and image.palette is None:
                     raise ValueError("it has no palette for its colours")
-                deep = image.mode.startswith("I")  # grey of 16 bits, which Pillow would clip at 255
-                whole = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)) if deep else image
-                if "A" in whole.getbands() or "transparency" in whole.info:
-                    seen = whole.convert("RGBA")
-                    whole = Image.alpha_composite(Image.new("RGBA", seen.size, PAPER), seen)
-                coloured = whole if whole.mode == "RGB" else whole.convert("RGB")
-                small = coloured.resize((width, height), Image.Resampling.BILINEAR)
+                yield image
     except (SyntaxError, Image.DecompressionBombError) as error:  # other exceptions of Pillow
         raise bad_file(path, explain_error(error), WAY_OUT) from error
-    colours: NDArray[np.float32] = np.asarray(small, np.float32).transpose(2, 0, 1) / np.float32(255)
-    return colours

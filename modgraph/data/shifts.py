@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from modgraph.diagnostics import Diagnostic
+
     Images = NDArray[np.float32]  # [B, C, H, W], from 0 for black to 1 for white
 
 ROUNDING = 1e-6  # of a position between pixels
@@ -140,3 +142,6 @@ class Shifted(OnDisk):
         whole.update(json.dumps([plan, self.tasks.tolist()]).encode())
         whole.update(np.ascontiguousarray(self.examples, "<i8").data)
         return whole.digest()
+
+    def find_unreadable(self) -> list[Diagnostic]:
+        return self.images.find_unreadable() if isinstance(self.images, OnDisk) else []

@@ -48,6 +48,7 @@ from modgraph.store.records import seal, unseal
 RECIPE = "recipe.yaml"
 FORMAT = 2
 STARTING, STARTED, FINISHED = "starting", "started", "finished"
+UNREADABLE, MENDED = "unreadable", "mended"  # keys of run.json: test splits with damaged files; their data since
 
 
 class _Inside:
@@ -236,6 +237,12 @@ class RunDirectory:
         began = self.read_graph()
         record = read_newest_record(self.checkpoints, began.hash())
         return began if record is None else record.graph, record
+
+    def read_data_record(self) -> Any:
+        """Read the number of examples and the digest of each split that the run began with, or of those mended since.
+        Raises `ModgraphError`."""
+        record, mended = self.parse_file(self.data), self.read_record().get(MENDED)
+        return {**record, "splits": {**record["splits"], **mended}} if mended else record
 
     def read_imports(self) -> dict[str, str]:
         """Read the texts of the files that the spec imports, by path. Raises `ModgraphError`."""

@@ -17,6 +17,7 @@ import torch.distributed as dist
 from modgraph_runtime.files import format_bytes
 
 from modgraph.data import TRAIN, Arrays, DataSet
+from modgraph.data.declaration import refuse_unreadable
 from modgraph.data.errors import DataChanged
 from modgraph.data.fingerprint import Fingerprint, as_json
 from modgraph.diagnostics import ModgraphError, Report, Source, render_all
@@ -172,6 +173,7 @@ def _begin(
     graph = weigh_classes(graph, labels, splits[TRAIN])
     refuse_unlabelled(graph, splits[TRAIN])
     with _engine(graph, recipe, splits, directory, watch=watch) as engine:
+        engine.on_rank_zero(partial(refuse_unreadable, splits))
         inherited = first(engine, splits)
         fingerprints = engine.on_rank_zero(partial(as_json, recipe.data, splits))
         if engine.processes.is_rank_zero:
@@ -199,7 +201,7 @@ def resume_run(path: str | Path, data: DataSet | None = None, watch: Watch = NOB
         if not run.directory.has_kept_steps():
             way_out = f"begin the run anew, since it has kept no step: modgraph train SPEC --out {path}"
         way_out = f"restore them, or {way_out}"
-        run.refuse_changed(splits, run.fingerprints, way_out)
+        run.refuse_to_resume(splits, way_out)
 
     return _engine(run.began_with, run.recipe, splits, run.directory, check, True, watch)
 
@@ -267,9 +269,14 @@ def finish(engine: Engine, data: DataSet | None = None) -> dict[str, Any]:
         best = engine.train.best if isinstance(engine.train.best, str) else "best"
         metrics |= {"best_step": done.best_step, best: done.best}
     tests = unseen(run.splits())
-    processes.on_rank_zero(partial(run.refuse_changed, tests))
-    for split, arrays in tests.items():
-        metrics |= {f"{split}.{name}": value for name, value in engine.measure(model, arrays).items()}
+    try:
+        processes.on_rank_zero(partial(run.refuse_changed, tests))
+        for split, arrays in tests.items():
+            metrics |= {f"{split}.{name}": value for name, value in engine.measure(model, arrays).items()}
+    except ModgraphError:
+        if processes.is_rank_zero:
+            run.keep_unreadable(tests)
+        raise
     if processes.is_rank_zero:
         facts = {**engine.curriculum.record(engine), LOGS: seal_logs(engine.directory)}
         engine.directory.mark(FINISHED, metrics=finite(metrics), **facts)

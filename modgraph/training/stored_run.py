@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -12,7 +12,7 @@ import torch
 
 from modgraph.backends.torch import Model, build
 from modgraph.data import TRAIN, VALIDATION, Arrays, DataSet
-from modgraph.data.declaration import drop_unknown_classes
+from modgraph.data.declaration import drop_unknown_classes, find_unreadable, refuse_unreadable
 from modgraph.data.errors import DataChanged
 from modgraph.data.fingerprint import Fingerprint, find_changes, from_json, suggest_way_out
 from modgraph.diagnostics import ModgraphError
@@ -20,7 +20,7 @@ from modgraph.ir import Graph
 from modgraph.log import log
 from modgraph.store.checkpoint import Checkpoint, read_newest_checkpoint
 from modgraph.store.errors import BadCheckpoint
-from modgraph.store.run_directory import RunDirectory
+from modgraph.store.run_directory import MENDED, STARTED, UNREADABLE, RunDirectory
 from modgraph.training.errors import NotForEval
 from modgraph.training.recipe import Recipe, read_recipe, with_validation
 from modgraph.training.state import refuse_other_weights
@@ -116,11 +116,18 @@ class StoredRun:
 
     @cached_property
     def fingerprints(self) -> dict[str, Fingerprint]:
-        """The fingerprints of the splits that the run began with. Raises `ModgraphError`."""
+        """The fingerprints of the splits that the run began with, or of those mended since. Raises `ModgraphError`."""
         try:
-            return from_json(self.directory.parse_file(self.directory.data))
+            return from_json(self.directory.read_data_record())
         except ValueError as error:
             raise self.directory.fault(str(error)) from error
+
+    def keep_unreadable(self, tests: Mapping[str, Arrays]) -> None:
+        """Record the test splits with a file that cannot be read. Once it is mended, the run resumes, though its data
+        have changed. Raises `ModgraphError` if there is one."""
+        if found := [*find_unreadable(tests)]:
+            self.directory.mark(STARTED, **{UNREADABLE: found})
+        refuse_unreadable({split: tests[split] for split in found})
 
     def refuse_changed(
         self, splits: Mapping[str, Arrays], known: Mapping[str, Fingerprint] | None = None, way_out: str | None = None
@@ -133,6 +140,20 @@ class StoredRun:
         if changes:
             path, advice = str(self.path), way_out or suggest_way_out(self.recipe.data)
             raise ModgraphError(DataChanged(path=path, split=at, change=each, way_out=advice) for at, each in changes)
+
+    def refuse_to_resume(self, splits: Mapping[str, Arrays], way_out: str) -> None:
+        """Raises `ModgraphError` where splits have changed since the run began. A test split that could not be read may
+        have: its fingerprint is that of the mended files."""
+        record = self.directory.read_record()
+        again = {split: splits[split] for split in record.get(UNREADABLE, ()) if split in splits}
+        others = {name: each for name, each in splits.items() if name not in again}
+        known = {name: each for name, each in self.fingerprints.items() if name not in again}
+        self.refuse_changed(others, known, way_out)
+        refuse_unreadable(again)
+        if again:
+            mended = {split: asdict(Fingerprint.compute(self._data, arrays)) for split, arrays in again.items()}
+            self.directory.mark(STARTED, **{UNREADABLE: [], MENDED: {**record.get(MENDED, {}), **mended}})
+            log.info(f"files of {', '.join(again)} that could not be read are mended, so it is measured as it is now")
 
     def description(self) -> dict[str, Any]:
         """Return the names of classes and how inputs are made, for deploying the model."""
