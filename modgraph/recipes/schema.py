@@ -152,6 +152,8 @@ def _read_field(
             each = typing.get_args(option)[1]
             if isinstance(each, type) and issubclass(each, Section):
                 meaning = "a mapping"
+            if isinstance(item, Leaf) and len(options) > 1 + (type(None) in options):
+                continue  # one of the other options
             if isinstance(item, Branch):
                 return {
                     name: _read_field(field, each, inner, f"{path}.{name}", report, sections)

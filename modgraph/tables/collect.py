@@ -1,0 +1,195 @@
+"""Reads the facts of all runs below some folders. Reads no weights and writes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from modgraph.diagnostics import ModgraphError
+from modgraph.elaboration.imports import RECORD, SPEC
+from modgraph.files import explain_error
+from modgraph.inspect.cost import compute_cost, list_axes_of_any_length
+from modgraph.ir import Graph
+from modgraph.store.journal import LOGS, seal_logs
+from modgraph.store.run_directory import FINISHED, RECIPE, STARTING, RunDirectory
+from modgraph.tables import facts
+from modgraph.tables.facts import RunFacts
+from modgraph.tables.sweep_folder import SweepPoint, SweepRecord, read_failures, read_sweep
+
+TAIL = 2**18  # bytes at the end of metrics.jsonl in which the newest metrics of each split are looked for
+ABOVE = 2  # folders between a sweep's and that of a run in it
+DAMAGE = (OSError, AttributeError, LookupError, RecursionError, TypeError, ValueError, yaml.YAMLError)
+
+
+def collect(paths: Iterable[str | Path], lengths: Mapping[str, int] | None = None) -> list[RunFacts]:
+    """Read the facts of every run in some folders and below them, and of points of sweeps that have none yet.
+
+    Axes of any length count with their length in `lengths`, or 1. A damaged run is listed with the reason. Raises
+    `ModgraphError` for a damaged sweep.json.
+    """
+    collector, found = _Collector(lengths or {}), dict[tuple[Path, str, str], RunFacts]()
+    for path in dict.fromkeys(map(Path, paths)):
+        for each in collector.read_below(path):
+            found.setdefault((each.path.resolve(), each.sweep, each.label), each)
+    return list(found.values())
+
+
+@dataclass
+class _Collector:
+    """Reads runs, and the costs of each graph once."""
+
+    lengths: Mapping[str, int]
+    graphs: dict[str, tuple[str, Mapping[str, Any], Mapping[str, int]]] = field(default_factory=dict)
+
+    def read_below(self, top: Path) -> Iterator[RunFacts]:
+        """Yield the runs in a folder and below it: those of a sweep in the order of its points."""
+        found = list(_search(top))
+        folders = [*(folder for folder, _ in found if not _is_run(folder)), *top.absolute().parents[:ABOVE]]
+        seen = set[Path]()
+        for sweep in filter(None, map(read_sweep, folders)):
+            for each in self._read_sweep(sweep, top):
+                seen.add(each.path.absolute())
+                yield each
+        for folder, problem in found:
+            if folder.absolute() not in seen and (problem or _is_run(folder)):
+                yield self.read_run(folder, _name_below(folder, top), problem)
+
+    def _read_sweep(self, sweep: SweepRecord, top: Path) -> Iterator[RunFacts]:
+        """Yield the points of a sweep below a folder; one that repeats another of its own row is left out."""
+        failures, seen = read_failures(sweep.folder), set[tuple[Path, str, str]]()
+        for point in sweep.points:
+            folder = sweep.folder_of(point)
+            key = (folder, point.sweep, point.label)
+            if key in seen or not _is_below(sweep.folder / point.run, top):
+                continue
+            seen.add(key)
+            found = self._read_point(folder, point, _name_below(sweep.folder / point.run, top))
+            failure = failures.get(point.identity)
+            if failure is not None and not found.is_finished:
+                found = replace(found, state=facts.FAILED, reason=str(failure))
+            yield found
+
+    def _read_point(self, folder: Path, point: SweepPoint, name: str) -> RunFacts:
+        path = Path(os.path.relpath(folder))
+        found = self.read_run(path, name) if folder.exists() else RunFacts(path, name, facts.PLANNED)
+        same = ("sweep", "label", "trial", "pruned", "about", "values", "seeds")
+        return replace(found, **{each: getattr(point, each) for each in same})
+
+    def read_run(self, path: Path, name: str, problem: str = "") -> RunFacts:
+        """Read a run's folder; one that cannot be read is damaged, with the reason."""
+        run = RunDirectory(path)
+        try:
+            if problem:
+                raise ValueError(problem)
+            record = run.read_record()
+            if record["status"] == STARTING:
+                return RunFacts(path, name, facts.UNFINISHED, "it stopped before its first step")
+            return self._read_started(run, record, name)
+        except ModgraphError as error:
+            fault = error.diagnostics[0]
+            return RunFacts(path, name, facts.DAMAGED, getattr(fault, "reason", fault.text()))
+        except DAMAGE as error:
+            return RunFacts(path, name, facts.DAMAGED, explain_error(error))
+
+    def _read_started(self, run: RunDirectory, record: Mapping[str, Any], name: str) -> RunFacts:
+        run.check()
+        ended = record["status"] == FINISHED
+        if ended and LOGS in record and seal_logs(run) != record[LOGS]:
+            raise ValueError("its logs have changed")
+        model, parameters, counts = self._read_graph(run, record["files"].get(run.ir.name, ""))
+        metrics, latest = dict(record.get("metrics", {})), _read_latest(run)
+        done = {each: metrics.get(each, latest.get(each)) for each in ("steps", "epochs")}
+        return RunFacts(
+            path=run.path,
+            name=name,
+            state=facts.FINISHED if ended else facts.UNFINISHED,
+            model=model,
+            settings={**parameters, **_read_settings(run)},
+            metrics=metrics,
+            latest=latest,
+            costs={**counts, **done},
+        )
+
+    def _read_graph(self, run: RunDirectory, digest: str) -> tuple[str, Mapping[str, Any], Mapping[str, int]]:
+        """Return the name, the parameters and the counts of a run's graph, as it is now."""
+        if run.growth.exists():  # edits of the graph: the newest checkpoint has it
+            return self._describe(run.graph_now())
+        if digest not in self.graphs:
+            self.graphs[digest] = self._describe(run.read_graph())
+        return self.graphs[digest]
+
+    def _describe(self, graph: Graph) -> tuple[str, Mapping[str, Any], Mapping[str, int]]:
+        lengths = {name: self.lengths[name] for name in list_axes_of_any_length(graph) if name in self.lengths}
+        parameters = {name: _plain(value) for name, value in graph.parameters.items()}
+        return graph.name, parameters, compute_cost(graph, lengths).counts
+
+
+def _search(top: Path) -> Iterator[tuple[Path, str]]:
+    """Yield a folder and those below it, each with the problem of reading it; runs are not searched."""
+    problems = list[OSError]()
+    for path, names, files in os.walk(top, onerror=problems.append):
+        folder = Path(path)
+        names[:] = [] if _is_run(folder) else sorted(name for name in names if not name.startswith("."))
+        lost = RECORD not in files and {SPEC, RECIPE} <= {*files}
+        yield folder, "its run.json is missing" if lost else ""
+    yield from ((Path(each.filename), explain_error(each)) for each in problems)
+
+
+def _is_run(folder: Path) -> bool:
+    return (folder / RECORD).exists() or ((folder / SPEC).exists() and (folder / RECIPE).exists())
+
+
+def _is_below(folder: Path, top: Path) -> bool:
+    return folder.absolute().is_relative_to(top.absolute())
+
+
+def _name_below(folder: Path, top: Path) -> str:
+    """Return the name of a run below a folder; that of the folder itself is its own."""
+    found = os.path.relpath(folder.absolute(), top.absolute())
+    return top.absolute().name if found == os.curdir else found
+
+
+def _read_settings(run: RunDirectory) -> dict[str, Any]:
+    """Read the keys of a run's recipe, dotted but for those of the model. Raises what `DAMAGE` lists."""
+    text = (run.content(run.recipe) or b"").decode()
+    recipe = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # twelve times as fast, where it is built
+    return {key.removeprefix("model."): value for key, value in _flatten(recipe)}
+
+
+def _flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _plain(value: Any) -> Any:
+    return [*map(_plain, value)] if isinstance(value, list | tuple | range) else value
+
+
+def _read_latest(run: RunDirectory) -> dict[str, float | None]:
+    """Read the newest metrics of each split, by `split.metric`, and the steps and epochs so far. Raises `ValueError`
+    for a line that is none of a log; a last one without its end is still being written."""
+    try:
+        with run.metrics.open("rb") as file:
+            start = max(0, file.seek(0, os.SEEK_END) - TAIL)
+            file.seek(start)
+            lines = file.read().decode(errors="replace").split("\n")
+    except FileNotFoundError:
+        return {}
+    found = dict[str, float | None]()
+    for line in lines[1 if start else 0 : -1]:
+        try:
+            record = json.loads(line)
+            split, step, epoch = record.pop("split"), record.pop("step"), record.pop("epoch", None)
+        except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            raise ValueError("a line of metrics.jsonl is damaged") from error
+        found |= {"steps": step, "epochs": epoch, **{f"{split}.{name}": value for name, value in record.items()}}
+    return found
