@@ -22,8 +22,8 @@ from modgraph.metrics.accumulators import Accumulators
 from modgraph.metrics.controllers import Controller, controllers
 from modgraph.metrics.target_metrics import Batch, Metric, build_requested_metrics, derive_metrics
 from modgraph.nn.device import to_device
+from modgraph.ops.measures import TOTAL
 
-TOTAL = "total_loss"
 Asked = Mapping[str, str | Sequence[str]]  # metrics that a recipe requests, by target
 
 

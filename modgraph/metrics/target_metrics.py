@@ -22,7 +22,8 @@ from modgraph.ir import Compared, Graph, Result, comparisons
 from modgraph.metrics.accumulators import Accumulators
 from modgraph.nn import CrossEntropy
 from modgraph.nn.padding import apply_mask
-from modgraph.ops.op import ACCURACY, PERPLEXITY, SQUARED_ERROR, Measure
+from modgraph.ops import measures
+from modgraph.ops.measures import ACCURACY, PERPLEXITY, SQUARED_ERROR, Measure
 from modgraph.types import TensorType
 
 Batch = Mapping[str, Tensor]
@@ -202,7 +203,7 @@ class SampleMetric(Metric):
 class F1(SampleMetric):
     """The harmonic mean of precision and recall of a class, averaged over the classes among labels and predictions."""
 
-    measure = Measure("f1", larger_is_better=True)
+    measure = measures.F1
     dtype, score, options = "class", "f1_score", {"average": "macro", "zero_division": 0}
 
     def extract_values(self, prediction: Tensor) -> Tensor:
@@ -213,7 +214,7 @@ class AUC(SampleMetric):
     """The area under the receiver operating characteristic. With two classes, that of the second. With more, the mean
     over the classes that occur, each against the rest by its probability."""
 
-    measure = Measure("auc", larger_is_better=True)
+    measure = measures.AUC
     dtype, score = "class", "roc_auc_score"
 
     def extract_values(self, prediction: Tensor) -> Tensor:
@@ -232,14 +233,14 @@ class AUC(SampleMetric):
 class AbsoluteError(SampleMetric):
     """The mean of |prediction − target| over all numbers."""
 
-    measure = Measure("mae")
+    measure = measures.ABSOLUTE_ERROR
     dtype, score = "float", "mean_absolute_error"
 
 
 class Determination(SampleMetric):
     """R², the share of the variance of all numbers that predictions explain."""
 
-    measure = Measure("r2", larger_is_better=True)
+    measure = measures.DETERMINATION
     dtype, score, fewest = "float", "r2_score", 2
 
 

@@ -6,7 +6,8 @@ A model's loss is the sum of its `loss` statements; losses per example are avera
 from __future__ import annotations
 
 from modgraph.declare import Operand, Role, Signature, TorchModule, own_module, setting
-from modgraph.ops.op import ACCURACY, PERPLEXITY, SQUARED_ERROR, Comparison, Op
+from modgraph.ops.measures import ACCURACY, PERPLEXITY, SQUARED_ERROR
+from modgraph.ops.op import Comparison, Op
 from modgraph.types import Axes, Axis, Misfit, TensorType, may_meet
 
 MISSING_LABELS = "whether labels may be missing; a missing label is negative"

@@ -7,20 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from modgraph.declare import Declaration, Registry, Role, Signature, TorchModule, own_module
+from modgraph.ops.measures import Measure
 from modgraph.ops.zeros import Bound, Bounds, ChoiceRanks, Propagated, Ranking
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A quantity that a metric measures of a prediction and a target, under the metric's name."""
-
-    name: str
-    larger_is_better: bool = False
-
-
-ACCURACY = Measure("accuracy", larger_is_better=True)  # of logits over classes and a label
-PERPLEXITY = Measure("perplexity")  # of logits and several labels per example, by an op that is their cross-entropy
-SQUARED_ERROR = Measure("mse")  # of numbers
 
 
 @dataclass(frozen=True)

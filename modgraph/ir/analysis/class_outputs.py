@@ -7,7 +7,7 @@ from modgraph.ir.graph import Graph
 from modgraph.ir.node import OpNode, Result
 from modgraph.ops.along_axis import LogSoftmax, Softmax
 from modgraph.ops.elementwise import Identity
-from modgraph.ops.op import ACCURACY
+from modgraph.ops.measures import ACCURACY
 
 
 def find_ranked_targets(trained: Graph) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import LossNode, OpNode, Result, TargetNode
-from modgraph.ops.op import Measure
+from modgraph.ops.measures import Measure
 
 
 @dataclass(frozen=True)
