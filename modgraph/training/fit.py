@@ -11,7 +11,7 @@ from typing import Any
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.extras import WillNeedExtra, find_missing
 from modgraph.files import exists
-from modgraph.ir import Graph, OpNode, comparisons
+from modgraph.ir import Graph, OpNode, comparisons, weights_of
 from modgraph.ir.analysis.learnt import find_ruled_states
 from modgraph.ops.array import State
 from modgraph.recipes.metrics import REQUESTED_METRICS
@@ -22,6 +22,7 @@ from modgraph.training.errors import NotAnImage
 from modgraph.training.losses import find_unfit_losses
 from modgraph.training.recipe import Recipe, read_with_spec
 from modgraph.training.sections import Augment, Labels, names_in
+from modgraph.training.start.fresh import find_unknown_fresh
 from modgraph.training.start.weight_map import read_map
 
 DECLARE = "the spec has no state; declare one: state temperature: float = constant(100)"
@@ -69,7 +70,7 @@ def find_missing_files(recipe: Recipe) -> Iterator[Diagnostic]:
 
 
 def refuse_unfit(graph: Graph, recipe: Recipe) -> None:
-    """Raises `ModgraphError` with every target, loss, input or state of the recipe that the model does not have."""
+    """Raises `ModgraphError` with every target, loss, input, state or weight of the recipe that the model lacks."""
     train = recipe.train
     unfit = {
         "labels": find_unfit_labels(graph, train.labels or {}),
@@ -79,6 +80,8 @@ def refuse_unfit(graph: Graph, recipe: Recipe) -> None:
         "states": find_unfit_states(graph, train.states or {}),
     }
     keyed = [(f"train.{section}.{key}", each) for section, found in unfit.items() for key, each in found]
+    names, fresh = [weight.name for weight in weights_of(graph)], recipe.start.fresh if recipe.start else ()
+    keyed += [("start.fresh", each) for each in find_unknown_fresh(names, fresh, graph.name)]
     if keyed:
         raise ModgraphError([each.replace(span=recipe.places.get(key)) for key, each in keyed])
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from modgraph.diagnostics import ModgraphError, Report, did_you_mean
+from modgraph.diagnostics import ModgraphError, Report
 from modgraph.differences import differences
 from modgraph.files import exists
 from modgraph.inspect.diff import Comparison, Weight
@@ -22,7 +21,8 @@ from modgraph.syntax import parse, read
 from modgraph.training.engine import Engine
 from modgraph.training.recipe import OPTION, Recipe, RecipeOrPath, key_overrides, read_recipe
 from modgraph.training.run import migrate_run
-from modgraph.training.start.errors import NothingToCarry, NotToMigrate, NoWeightToRenew
+from modgraph.training.start.errors import NothingToCarry, NotToMigrate
+from modgraph.training.start.fresh import find_unknown_fresh, is_fresh
 from modgraph.training.stored_run import StoredRun, load_run
 
 MORE = "give it more, -s train.epochs=N, or restart with only the weights, --restart"
@@ -84,21 +84,13 @@ def plan_migration(
 
 def _renew_weights(weights: Sequence[Weight], patterns: Sequence[str], spec: str) -> tuple[Weight, ...]:
     """Drop the weights that match a pattern, so that they are initialised anew. Raises `ModgraphError`."""
-
-    def is_fresh(name: str, *patterns: str) -> bool:
-        return any(fnmatchcase(name, each) or fnmatchcase(name, f"{each}.*") for each in patterns)
-
     names = [each.after.name for each in weights if each.after]
-    unknown = [each for each in patterns if not any(is_fresh(name, each) for name in names)]
+    unknown = list(find_unknown_fresh(names, patterns, spec))
     if unknown:
-        words = (name.split(".") for name in names)
-        owners = dict.fromkeys(".".join(each[:at]) for each in words for at in range(1, len(each)))
-        raise ModgraphError(
-            NoWeightToRenew(spec=spec, name=each, suggestion=did_you_mean(each, [*owners, *names])) for each in unknown
-        )
+        raise ModgraphError(unknown)
     found: list[Weight] = []
     for each in weights:
-        is_renewed = each.before and each.after and is_fresh(each.after.name, *patterns)
+        is_renewed = each.before and each.after and is_fresh(each.after.name, patterns)
         found += [Weight(each.before, None), Weight(None, each.after)] if is_renewed else [each]
     return tuple(found)
 

@@ -85,7 +85,8 @@ def start_run(
             if not RunDirectory(Path(start.run)).record.exists():
                 way_out = "train it first, or name another: -s start.run=DIR"
                 raise ModgraphError([CannotStart(path=start.run, reason="no such run", way_out=way_out)])
-            found = inherit_run(state.graph, own, start.run, load_run(start.run).checkpoint().weights)
+            weights = load_run(start.run).checkpoint().weights
+            found = inherit_run(state.graph, own, start.run, weights, start.fresh)
         else:
             assert start.weights is not None and weight_map is not None, "the recipe is checked"
             found = inherit_file(state.graph, own, start.weights, weight_map)

@@ -63,6 +63,9 @@ class Start(Section):
     """Where the initial weights come from, if not random."""
 
     run: str | None = setting(None, path=True, doc="the run whose weights are copied by name")
+    fresh: tuple[str, ...] = setting(
+        (), doc="weights that start anew although the run has them, or their modules, with *"
+    )
     weights: str | None = setting(
         None, path=True, doc="the file (safetensors or torch) whose weights are copied by a map"
     )
@@ -73,6 +76,8 @@ class Start(Section):
             return "needs run or weights"
         if self.run is not None and self.weights is not None:
             return "must have run or weights, not both"
+        if self.fresh and self.run is None:
+            return "cannot combine fresh with weights; list them under random in the map"
         return "needs weights and map together" if (self.weights is None) != (self.map is None) else None
 
 

@@ -142,3 +142,31 @@ def test_what_begins_afresh_must_be_there(folder: Path, tmp_path: Path, capsys: 
     assert "MG844" in printed
     assert 'did you mean "shared.linear"?' in printed
     assert not (tmp_path / "on/run.json").exists()
+
+
+def test_a_training_from_the_weights_of_a_run_may_begin_some_of_them_anew(folder: Path, tmp_path: Path) -> None:
+    words = ["--recipe", f"{folder}/new.yaml", *TO_C]
+    start = ["-s", f"start.run={folder}/run", "-s", 'start.fresh=["shared"]']
+    assert main(["train", f"{folder}/tasks.mod", "--out", f"{tmp_path}/run", *words, *start]) == 0
+    assert migrate(folder, tmp_path / "on", *words, "--fresh", "shared") == 0
+    go_on(tmp_path / "on")
+    migrated, started = checkpoint(tmp_path / "on"), checkpoint(tmp_path / "run")
+    assert equal(started, migrated), "as migrate --fresh, at every weight and moment of the optimizer"
+    names = json.loads((tmp_path / "run/start.json").read_text())
+    assert {"shared.linear.weight", "shared.linear.bias"} <= {*names["fresh"]} & {*names["left"]}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["start.run=runs/old", 'start.fresh=["shard.linear"]'], 'did you mean "shared.linear"?'),
+        (["start.weights=w.pt", "start.map=m.yaml", 'start.fresh=["shared"]'], "list them under random in the map"),
+    ],
+)
+def test_weights_to_start_anew_are_checked_before_a_training(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], expected: str
+) -> None:
+    given = [part for word in words for part in ("-s", word)]
+    assert main(["train", f"{folder}/tasks.mod", "--out", f"{tmp_path}/run", *given]) == 1
+    assert expected in capsys.readouterr().err, "before the missing files are reported"
+    assert not (tmp_path / "run").exists(), "nothing is left"

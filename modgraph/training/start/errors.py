@@ -86,7 +86,8 @@ class NothingToCarry(Diagnostic, code="MG834"):
 
 
 class NoWeightToRenew(Diagnostic, code="MG844"):
-    """`migrate --fresh` names weights of the new spec that start anew, or modules and blocks of them."""
+    """`start.fresh` of a recipe, and `migrate --fresh`, name weights of the spec that start anew although the run has
+    them, or modules and blocks of them."""
 
     message = 'unknown weight "{name}" of "{spec}"'
     help = "{suggestion}"

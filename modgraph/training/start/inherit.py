@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import zipfile
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from pickle import UnpicklingError
@@ -22,6 +22,7 @@ from modgraph.files import explain_error, open_file
 from modgraph.ir import Graph, find_module_axes, weights_of
 from modgraph.store.records import json_text
 from modgraph.training.start.errors import BadWeightFile, CannotStart
+from modgraph.training.start.fresh import is_fresh
 from modgraph.training.start.weight_map import Origin, WeightMap, matches
 
 RANDOM = "or list weights that may start afresh under random in the map"
@@ -59,11 +60,13 @@ class Inherited(Beginning):
         return "; ".join(parts)
 
 
-def inherit_run(graph: Graph, own: Mapping[str, Tensor], path: str, found: Mapping[str, Tensor]) -> Inherited:
+def inherit_run(
+    graph: Graph, own: Mapping[str, Tensor], path: str, found: Mapping[str, Tensor], fresh: Sequence[str] = ()
+) -> Inherited:
     """Give the weights of a graph the values that a run has found, by name; one that has grown since, in its first
-    positions. Raises `ModgraphError` where they do not fit."""
+    positions. Those that match a pattern of `fresh` keep their own. Raises `ModgraphError` where they do not fit."""
     before = {name: own[name].narrow(of.axis, 0, of.old) for name, of in find_module_axes(graph).items()}
-    origins = {name: Origin(name) for name in own if name in found}
+    origins = {name: Origin(name) for name in own if name in found and not is_fresh(name, fresh)}
     if not origins:
         reason = f"no tensor has a name of this spec; the run has {list_names(sorted(found))}"
         way_out = "name values and modules as in the run's spec"
@@ -72,7 +75,7 @@ def inherit_run(graph: Graph, own: Mapping[str, Tensor], path: str, found: Mappi
     places = {name: before[name] if name in grown else own[name] for name in origins}
     unlike = [_difference(name, own[name], found[name]) for name in origins if places[name].shape != found[name].shape]
     if unlike:
-        way_out = "make the shapes equal, or rename what should start afresh"
+        way_out = "make the shapes equal, or list under start.fresh what should start anew"
         raise ModgraphError([CannotStart(path=path, reason=list_names(unlike), way_out=way_out)])
     return _take_over(graph, {**own, **places}, path, found, origins, found)
 
