@@ -7,7 +7,10 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import reduce
 from importlib.metadata import distribution
+from itertools import pairwise
+from operator import add
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from modgraph.data.declaration import TRAIN, VALIDATION
@@ -64,14 +67,22 @@ def find_file_of_extra(extra: str, path: str, what: str, otherwise: str = "") ->
     return str(distribution(package).locate_file(path))
 
 
-def cut_off(data: Any, whole: Any, read: Callable[[str], T]) -> dict[str, T]:
-    """Return the content of each split: of the file that `data` names for it, or a share of the whole in its order:
-    `test` is cut off at the end, `validation` before it."""
-    validation, test = (0 if data.validation else data.validation_fraction, 0 if data.test else data.test_fraction)
-    first, last = (len(whole) - round(share * len(whole)) for share in (validation + test, test))
-    parts = {TRAIN: whole[:first], VALIDATION: whole[first:last], "test": whole[last:]}
+def cut_off(data: Any, whole: Any, read: Callable[[str], T], parts: int = 1) -> dict[str, T]:
+    """Return the content of each split: of the file that `data` names for it, or a share of the whole in its order.
+
+    Of each of so many equal `parts`, `test` is cut off at the end and `validation` before it.
+    """
+    bounds = [round(part * len(whole) / parts) for part in range(parts + 1)]
+    pieces = [_cut(data, whole[begin:end]) for begin, end in pairwise(bounds)]
+    found = {split: reduce(add, each) for split, each in zip((TRAIN, VALIDATION, "test"), zip(*pieces), strict=True)}
     files = {VALIDATION: data.validation, "test": data.test}
-    return parts | {split: read(path) for split, path in files.items() if path is not None}
+    return found | {split: read(path) for split, path in files.items() if path is not None}
+
+
+def _cut(data: Any, piece: Any) -> tuple[Any, Any, Any]:
+    validation, test = (0 if data.validation else data.validation_fraction, 0 if data.test else data.test_fraction)
+    first, last = (len(piece) - round(share * len(piece)) for share in (validation + test, test))
+    return piece[:first], piece[first:last], piece[last:]
 
 
 def spread(count: int, limit: int | None) -> NDArray[np.int64]:

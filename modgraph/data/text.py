@@ -67,6 +67,9 @@ class Text(DataSet, name="text"):
     test_fraction: float = setting(
         0.05, min=0.001, max=0.4, doc="share at the end of the training text for the test if it has no file"
     )
+    parts: int = setting(
+        1, min=1, max=10_000, doc="take those shares at the end of each of so many equal parts of the training text"
+    )
     window: int = setting(35, min=1, max=100_000, doc="words in an example")
     limit: int | None = setting(None, min=1, doc="train on so many windows only, spread over the text")
     vocabulary: str | None = setting(
@@ -99,7 +102,7 @@ class Text(DataSet, name="text"):
         """Return the words of each split. A split without a file is the end of the training text. Raises
         `ModgraphError`."""
         whole = words_of_file(self.train) if self.train else read_king_james()
-        texts = cut_off(self, whole, words_of_file)
+        texts = cut_off(self, whole, words_of_file, self.parts)
         for name, words in texts.items():
             if len(words) < 2 and (words or name != VALIDATION):
                 reason = f"{len(whole)} words are too few: {name} would have {len(words)}"

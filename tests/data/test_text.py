@@ -115,6 +115,18 @@ def test_splits_are_cut_by_position(validation: float, test: float) -> None:
     assert shares == pytest.approx([1 - validation - test, *[validation] * (validation > 0), test], abs=1e-5)
 
 
+def test_each_part_of_a_text_gives_its_end_to_validation_and_test(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("".join(f"word{n}\n" for n in range(12)))  # 24 words, <eos> after each
+    data = Text(train=f"{tmp_path}/text.txt", parts=3, validation_fraction=0.25, test_fraction=0.25, window=100)
+    splits = {name: arrays.values for name, arrays in data.splits(graph(8)).items()}
+    words = vocabulary(data, 8)
+    train = [word for word in read_back(splits["train"], words) if word != "<eos>"]
+    assert train == ["word0", "word1", "word4", "word5", "word8", "word9"], "the first half of each third"
+    for name in ("validation", "test"):
+        assert splits[name]["time_length"].tolist() == [5], f"{name}: three times two words, but for the first"
+        assert set(read_back(splits[name], words)) == {"<unk>", "<eos>"}, f"{name}: no word of the training text"
+
+
 def test_the_bible_is_whole_and_its_signs_stand_by_themselves() -> None:
     text = read_king_james()
     assert text[:12] == tuple("in the beginning god created the heaven and the earth . <eos>".split())
