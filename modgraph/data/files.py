@@ -74,8 +74,9 @@ def cut_off(data: Any, whole: Any, read: Callable[[str], T], parts: int = 1) -> 
     """
     bounds = [round(part * len(whole) / parts) for part in range(parts + 1)]
     pieces = [_cut(data, whole[begin:end]) for begin, end in pairwise(bounds)]
-    found = {split: reduce(add, each) for split, each in zip((TRAIN, VALIDATION, "test"), zip(*pieces), strict=True)}
+    train, validation, test = (reduce(add, each) for each in zip(*pieces, strict=True))
     files = {VALIDATION: data.validation, "test": data.test}
+    found = {TRAIN: train, VALIDATION: validation, "test": test}
     return found | {split: read(path) for split, path in files.items() if path is not None}
 
 
