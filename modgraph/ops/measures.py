@@ -25,6 +25,7 @@ MEASURES = (ACCURACY, PERPLEXITY, SQUARED_ERROR, ABSOLUTE_ERROR, F1, AUC, DETERM
 OF_TASKS = (
     Measure("average_accuracy", larger_is_better=True),
     Measure("last_accuracy", larger_is_better=True),
+    Measure("task_incremental_accuracy", larger_is_better=True),
     Measure("forgetting"),
 )  # results of a continual training
 LOSS, TOTAL = "loss", "total_loss"  # the first name of a loss, and the name of their sum

@@ -231,6 +231,17 @@ def test_the_last_metrics_are_those_of_the_log(grown: Path) -> None:
     assert ends[-1]["modules"] == {POOL: 3} and ends[-1]["classes"] == {"kind": 6}
 
 
+def test_the_task_incremental_accuracy_is_that_among_the_classes_of_each_task(grown: Path) -> None:
+    metrics, run = json.loads((grown.parent / "last.json").read_text()), load_run(grown)
+    model, test, right = run.model(), run.test_data()["test"], []
+    for first, task in zip((0, 2, 4), "abc", strict=True):
+        rows = np.flatnonzero(test.groups["task"] == task)
+        logits = model(torch.from_numpy(test.values["x"][rows])).detach().numpy()[:, first : first + 2]
+        right.append((logits.argmax(1) + first == test.values["y"][rows]).mean())
+    assert metrics["task_incremental_accuracy"] == pytest.approx(np.mean(right))
+    assert metrics["task_incremental_accuracy"] >= np.mean(list(lines(grown, "tasks.jsonl")[-1]["accuracies"].values()))
+
+
 @given(st.integers(1, 6), st.integers(0, 100))
 def test_measures_are_those_of_numpy(tasks: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -16,6 +16,7 @@ from modgraph.store.records import json_text
 from modgraph.training.algorithms.algorithm import Curriculum, Facts, NextPhase, Phase, Setup, Training
 from modgraph.training.continual import ALWAYS, NEVER, Continual, PhaseOfTask, evaluation
 from modgraph.training.continual.evaluation import Scan, find_grown_parameters, scan_batches
+from modgraph.training.continual.task_incremental import measure_task_incremental
 from modgraph.training.continual.tasks import Tasks, find_first_class, find_growth_of_classes, labels_of
 from modgraph.training.errors import NoLossLeft, NoSuchLoss, NoSuchWeight
 from modgraph.training.losses import find_losses, learnt_from, suggest_loss
@@ -219,7 +220,10 @@ class ContinualCurriculum(Curriculum):
     def results(self, training: Training) -> dict[str, Any]:
         found, counts = self._position(training.progress.at).accuracies, self.tasks.tests
         grown = {f"modules.{name}": size for name, size in evaluation.modules(training.graph).items()}
-        return {**evaluation.summary(found, counts), **grown} if all(found) else grown
+        if not all(found):
+            return grown
+        known = training.on_rank_zero(lambda: measure_task_incremental(training.model_now(), self.tasks))
+        return {**evaluation.summary(found, counts), **known, **grown}
 
     def record(self, training: Training) -> dict[str, Any]:
         found = find_grown_parameters(training.directory, training.directory.read_graph(), training.graph)
