@@ -47,8 +47,8 @@ class Branch:
     span: Span | None = None
     whole: bool = True
 
-    def put(self, path: str, leaf: Leaf, key: Span | None = None) -> None:
-        """Set the leaf at a dotted path and create the mappings above it; `key` is the span of the path."""
+    def put(self, path: str, leaf: Leaf | Branch, key: Span | None = None) -> None:
+        """Set the item at a dotted path and create the mappings above it; `key` is the span of the path."""
         first, _, rest = path.partition(".")
         if key is not None:
             self.keys[first] = key

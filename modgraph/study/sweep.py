@@ -26,10 +26,12 @@ class Seeds(Section):
 class Iso(Section):
     """Gives every point the same cost, to within 2 %, by a whole-number parameter of the spec."""
 
-    macs: int | str | None = setting(
+    macs: float | str | None = setting(
         None, min=1, choices=(SPEC,), doc="active multiply-accumulates per example, or spec: what the spec costs"
     )
-    parameters: int | str | None = setting(None, min=1, choices=(SPEC,), doc="weights, or spec: how many the spec has")
+    parameters: float | str | None = setting(
+        None, min=1, choices=(SPEC,), doc="weights, or spec: how many the spec has"
+    )
     vary: str | None = setting(None, doc="the parameter of the spec that is adapted, such as width")
     lengths: Mapping[str, int] | None = setting(
         None, min=1, doc="lengths of axes without a number, by name; 1 if not given"

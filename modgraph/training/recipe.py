@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -41,13 +41,15 @@ class Recipe:
     def to_yaml(self) -> str:
         """Return YAML with every key, defaults included. Raises `NotReadBack` if it does not read back as this
         recipe."""
-        text, report = dump_yaml(self._record()), Report()
+        text, report = dump_yaml(self.record()), Report()
         found = _recipe(read_tree(Source("recipe.yaml", text), report), report)
-        if found is None or report.errors or found._record() != self._record():
+        if found is None or report.errors or found.record() != self.record():
             raise NotReadBack(f"the recipe is read back as another:\n{text}")
         return text
 
-    def _record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, Any]:
+        """Return every key with its value, defaults included, as YAML writes it."""
+
         def to_list(value: Any) -> Any:
             return [*map(to_list, value)] if isinstance(value, tuple | range) else value
 
@@ -79,9 +81,10 @@ def read_with_spec(
     overrides: Mapping[str, Any],
     data: DataSet | None = None,
     overrides_name: str = OPTION,
+    read_spec: Callable[..., Program] = load,
 ) -> tuple[Recipe, Program]:
     """Read a recipe, and the spec with its parameters or a given program. `data` replaces the recipe's;
-    `overrides_name` is what messages call the overrides.
+    `overrides_name` is what messages call the overrides; `read_spec` may know the program of a path already.
 
     Raises `ModgraphError` with every mistake of both.
     """
@@ -110,7 +113,7 @@ def read_with_spec(
             parse(source, of_spec)
             raise ModgraphError([*of_spec.list_diagnostics(), *report.list_diagnostics()])
         try:
-            program = load(spec, **parameters)
+            program = read_spec(spec, **parameters)
         except ModgraphError as error:
             found = [_suggest_setting(each) for each in error.diagnostics]
             raise ModgraphError([*found, *report.list_diagnostics()]) from error
@@ -151,9 +154,17 @@ def _override(tree: Branch, overrides: Mapping[str, Any], name: str) -> Branch:
     """Set values in a tree, with spans in a text of that name for each."""
     for key, value in overrides.items():
         source = Source(name, f"{key}={'null' if value is None else format_briefly(value)}")
-        leaf = Leaf(value, Span(source, len(key) + 1, max(len(source.text), len(key) + 2)))
-        tree.put(key, leaf, Span(source, 0, len(key)))
+        item = _to_item(value, Span(source, len(key) + 1, max(len(source.text), len(key) + 2)))
+        tree.put(key, item, Span(source, 0, len(key)))
     return tree
+
+
+def _to_item(value: Any, span: Span) -> Leaf | Branch:
+    """Make the tree of a value; a mapping replaces one of the recipe."""
+    if not isinstance(value, Mapping):
+        return Leaf(value, span)
+    items = {str(key): _to_item(each, span) for key, each in value.items()}
+    return Branch(items, dict.fromkeys(items, span), span)
 
 
 def _places(tree: Branch, path: str = "") -> Iterator[tuple[str, Span]]:

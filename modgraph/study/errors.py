@@ -1,0 +1,134 @@
+"""Messages about sweeps (MG64x, MG65x)."""
+
+from __future__ import annotations
+
+from modgraph.diagnostics import Diagnostic
+
+
+class RangeInGrid(Diagnostic, code="MG640"):
+    """A grid tries every combination of alternatives. A range has no end of values, so points of it are sampled, at
+    random or by Optuna."""
+
+    message = "a grid cannot try every value of {key}={range}"
+    help = "list alternatives: {key}=[{low}, {high}], or sample points: --random 20 (in a sweep file random: 20)"
+
+
+class BadRange(Diagnostic, code="MG641"):
+    """A range goes from a number to a larger one: `log(1e-4, 1e-2)`, `uniform(0, 0.5)`, `integers(8, 64)`; in a sweep
+    file `{log: [1e-4, 1e-2]}`."""
+
+    message = "{key}: the range {given} {problem}"
+    help = "for example: {example_range}"
+
+
+class NoAlternatives(Diagnostic, code="MG642"):
+    """A list in a sweep holds alternatives. An empty one leaves nothing to train."""
+
+    message = "{key} has no alternatives: its list is empty"
+    help = "name some, {key}=[1, 2]; an empty list as a value is a list in it: {key}=[[]]"
+
+
+class ListIsAlternatives(Diagnostic, code="MG643"):
+    """A list in a sweep holds alternatives, so a parameter whose value is a list needs a list of lists."""
+
+    message = "{key} is a list, and a sweep tries each of {given} by itself"
+    help = "a list as a value is a list in a list: {key}=[{given}]"
+
+
+class SetTwice(Diagnostic, code="MG644"):
+    """Two parts of a sweep set the same key, so one of them would count for nothing."""
+
+    message = "{key} is set twice: by {first} and by {second}"
+    help = "{way_out}"
+
+
+class SectionInSweep(Diagnostic, code="MG645"):
+    """A sweep sets keys of a recipe by dotted names, and parameters of the spec by plain ones."""
+
+    message = '"{key}" is a section of recipes, not a key'
+    help = "write the key with dots, such as {key}.{example_key}"
+
+
+class TooManyPoints(Diagnostic, code="MG646"):
+    """A sweep has at most 100,000 trainings."""
+
+    message = "this grid has {count:,} trainings: at most {limit:,}"
+    help = "sample some of them: --random 20 (in a sweep file random: 20)"
+
+
+class TooFewPoints(Diagnostic, code="MG647"):
+    """Random points differ from each other, so there are no more of them than the grid has."""
+
+    message = "random asks for {count:,} points, and this sweep has only {found:,}"
+    help = "{way_out}"
+
+
+class NoSuchSweep(Diagnostic, code="MG648"):
+    """A sweep file refers to its sweeps by name."""
+
+    message = 'unknown sweep "{name}" in {key}'
+    help = "{suggestion}"
+
+
+class StartsInCircle(Diagnostic, code="MG649"):
+    """A sweep that starts from the runs of another trains after it, so no sweep can start from itself."""
+
+    message = "sweeps cannot start from each other in a circle: {names}"
+    help = "remove one start"
+
+
+class NothingToStartFrom(Diagnostic, code="MG650"):
+    """`start: SWEEP` gives each point the weights of one run of that sweep: the one with equal values of all keys that
+    both vary."""
+
+    message = 'point "{point}" starts from {found} of the sweep "{sweep}"'
+    help = "{way_out}"
+
+
+class IsoNeedsVary(Diagnostic, code="MG651"):
+    """Points get the same cost by a whole-number parameter of the spec, which `vary` names."""
+
+    message = "{problem}"
+    help = "{suggestion}"
+
+
+class IsoOutOfReach(Diagnostic, code="MG652"):
+    """No value of the parameter gives a point the cost that all are to have, to within 2 %."""
+
+    message = "no {vary} gives {target:,} {what} to within 2 %: {nearest}"
+    help = "{way_out}"
+
+
+class NeedsFile(Diagnostic, code="MG653"):
+    """A point of a sweep reads a file or folder that does not exist, so its training could not begin."""
+
+    message = 'training needs "{path}", which does not exist'
+    help = "name one that does, relative to the current folder: -s {key}=PATH"
+
+
+class NoSuchPoint(Diagnostic, code="MG654"):
+    """A sweep file states facts about its named points, by their names."""
+
+    message = 'unknown point "{name}" in about'
+    help = "{suggestion}"
+
+
+class BadSweepName(Diagnostic, code="MG655"):
+    """The runs of a sweep stand in a folder of its name."""
+
+    message = 'a sweep cannot be called "{name}"'
+    help = "use letters, digits, - and _, for example: {example_name}"
+
+
+class NotASetting(Diagnostic, code="MG656"):
+    """A sweep has keys such as `train.epochs`, or names of parameters such as `width`."""
+
+    message = 'a sweep cannot set "{key}"'
+    help = "write a parameter of the spec, such as width, or a dotted key of the recipe, such as train.epochs"
+
+
+class SearchesTwice(Diagnostic, code="MG657"):
+    """The points of a sweep are a grid, or sampled at random, or proposed by Optuna."""
+
+    message = "a sweep has random points or those of optuna, not both"
+    help = "remove random or optuna"

@@ -1,0 +1,228 @@
+"""Gives the points of a sweep the same cost, by a whole-number parameter of the spec."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from modgraph.diagnostics import ModgraphError, Report, did_you_mean
+from modgraph.program import load
+from modgraph.study import errors
+from modgraph.study.specs import Specs
+from modgraph.study.sweep import Iso, Sweep
+from modgraph.training.sections import parameters_in, read_mapping, read_recipe_tree
+
+TOLERANCE = 0.02
+WIDEST = 2**24
+PROBES = 128  # of neighbours of a width that the spec refuses
+WORDS = {"macs": "active MACs", "parameters": "parameters"}
+COUNTS = {"macs": "active_macs", "parameters": "parameters"}
+
+Count = Callable[[int], int | None]  # the cost of a width, None where the spec refuses it
+Costed = tuple[int, int]  # a width and its cost
+
+
+@dataclass(frozen=True)
+class Level:
+    """Adapts the points of a sweep that has `iso`."""
+
+    sweep: Sweep
+    base: Path | Mapping[str, Any]  # the recipe
+    specs: Specs
+    found: dict[str, int | ModgraphError] = field(default_factory=dict)  # by the other parameters of a point
+    counts: dict[str, int | ModgraphError] = field(default_factory=dict)  # by all parameters
+
+    @property
+    def iso(self) -> Iso:
+        assert self.sweep.iso is not None, "only such sweeps are adapted"
+        return self.sweep.iso
+
+    @property
+    def key(self) -> str:
+        return "parameters" if self.iso.macs is None else "macs"
+
+    @cached_property
+    def of_recipe(self) -> Mapping[str, Any]:
+        """The parameters of the spec that the recipe sets. Raises `ModgraphError`."""
+        report = Report()
+        tree = read_recipe_tree(self.base, report)
+        parameters = parameters_in(read_mapping(tree, "model", report), report)
+        if report.errors:
+            raise ModgraphError(report.list_diagnostics())
+        return parameters
+
+    @cached_property
+    def target(self) -> int:
+        """The cost that all points get. Raises `ModgraphError`."""
+        given = self.iso.parameters if self.iso.macs is None else self.iso.macs
+        assert given is not None, "the section is checked"
+        return self._count(self._parameters(self.sweep.settings)) if isinstance(given, str) else round(given)
+
+    def adapt(self, overrides: Mapping[str, Any]) -> dict[str, int]:
+        """Return the value of the varied parameter that gives a point the target. Raises `ModgraphError`."""
+        parameters = self._parameters(overrides)
+        return {str(self.iso.vary): _remember(self.found, parameters, lambda: self._solve(parameters))}
+
+    def _parameters(self, overrides: Mapping[str, Any]) -> dict[str, Any]:
+        return {**self.of_recipe, **{key: value for key, value in overrides.items() if "." not in key}}
+
+    def _count(self, parameters: Mapping[str, Any]) -> int:
+        """Count what the spec costs. Raises `ModgraphError`."""
+
+        def count() -> int:
+            program = load(self.sweep.spec, **parameters)  # whose graph is not kept
+            return program.cost(**(self.iso.lengths or {})).counts[COUNTS[self.key]]
+
+        return _remember(self.counts, parameters, count)
+
+    def _solve(self, parameters: Mapping[str, Any]) -> int:
+        """Find the value that comes nearest to the target. Raises `ModgraphError`."""
+        vary = self._check_vary()
+
+        def count(width: int) -> int | None:
+            try:
+                return self._count({**parameters, vary: width})
+            except ModgraphError:
+                return None
+
+        start = find_valid(count, self.own[vary], 0, WIDEST)
+        if start is None:  # whatever the width
+            self._count(parameters)
+            raise AssertionError("its own width was refused before")
+        if count(2 * start[0]) == start[1] == count(4 * start[0]):
+            problem = f"{vary} does not change the {WORDS[self.key]}"
+            raise self._refuse(problem, self._say_moving())
+        near = find_nearest(count, start, self.target)
+        best, cost = min(near.items(), key=lambda each: abs(each[1] - self.target))
+        if abs(cost - self.target) <= TOLERANCE * self.target:
+            return best
+        listed = " and ".join(f"{vary}={width} has {cost:,}" for width, cost in sorted(near.items()))
+        key = f"{self.key}: {cost}"
+        way_out = f"choose a cost that one of them has, such as {key}, or vary another parameter"
+        facts: Any = {"vary": vary, "target": self.target, "what": WORDS[self.key]}
+        span = self.sweep.places.get("iso")
+        raise ModgraphError([errors.IsoOutOfReach(span=span, nearest=listed, way_out=way_out, **facts)])
+
+    @cached_property
+    def own(self) -> Mapping[str, Any]:
+        """The parameters of the spec under what is set for all points. Raises `ModgraphError`."""
+        return self.specs.load(self.sweep.spec, **self._parameters(self.sweep.settings)).ir.parameters
+
+    def _check_vary(self) -> str:
+        """Return the varied parameter. Raises `ModgraphError` unless it is a whole number of the spec."""
+        vary = self.iso.vary
+        if vary is None:
+            raise self._refuse("iso needs vary, the parameter that is adapted", self._say_moving())
+        if vary not in self.own:
+            raise self._refuse(f'unknown parameter "{vary}" in iso', self._say_moving(vary))
+        if type(self.own[vary]) is not int or self.own[vary] < 1:
+            raise self._refuse(f"iso cannot vary {vary}, which is no whole number from 1", self._say_moving())
+        return vary
+
+    def _say_moving(self, given: str = "") -> str:
+        """Write the help that names the parameters which change the cost."""
+        moving = self._list_moving()
+        words = f"add vary: {moving[0]} (--vary {moving[0]}); " if moving else ""
+        return did_you_mean(given, moving, f"{words}these change the {WORDS[self.key]}: {{known}}")
+
+    def _refuse(self, problem: str, suggestion: str) -> ModgraphError:
+        span = self.sweep.places.get("iso.vary") or self.sweep.places.get("iso")
+        return ModgraphError([errors.IsoNeedsVary(span=span, problem=problem, suggestion=suggestion)])
+
+    def _list_moving(self) -> list[str]:
+        """List the whole-number parameters of the spec that change its cost."""
+        parameters = self._parameters(self.sweep.settings)
+        before = self._count(parameters)
+
+        def changes(name: str) -> bool:
+            for width in (2 * self.own[name], self.own[name] + 1, self.own[name] - 1):
+                try:
+                    if self._count({**parameters, name: width}) != before:
+                        return True
+                except ModgraphError:
+                    continue
+            return False
+
+        return [name for name, value in self.own.items() if type(value) is int and value > 0 and changes(name)]
+
+
+def _remember(found: dict[str, int | ModgraphError], parameters: Mapping[str, Any], compute: Callable[[], int]) -> int:
+    """Compute a number of some parameters once. Raises `ModgraphError`, as often as it is asked for."""
+    key = repr(sorted(parameters.items()))
+    if key not in found:
+        try:
+            found[key] = compute()
+        except ModgraphError as error:
+            found[key] = error
+    result = found[key]
+    if isinstance(result, ModgraphError):
+        raise ModgraphError(result.diagnostics)
+    return result
+
+
+def find_nearest(count: Count, start: Costed, target: int) -> dict[int, int]:
+    """Find the widths with the nearest costs on both sides of a target, one where the target is beyond all; the cost
+    rises, or falls, with the width. Widths without a cost are skipped. `start` is a width with its cost."""
+    width, cost = start
+    other = find_valid(count, 2 * width, width, WIDEST) or find_valid(count, width // 2, 0, width)
+    if other is None:
+        return {width: cost}
+    rises = (other[1] > cost) == (other[0] > width)
+    low, high = _bracket(count, start, target, rises)
+    for step in itertools.count():
+        if low is None or high is None:
+            break
+        halved = step % 3 == 2  # now and then, since guesses may come near from one side only
+        guess = (low[0] + high[0]) // 2 if halved else _interpolate(low, high, target)
+        middle = find_valid(count, guess, low[0], high[0])
+        if middle is None:
+            break
+        is_above = (middle[1] > target) == rises
+        low, high = (low, middle) if is_above else (middle, high)
+    return dict(each for each in (low, high) if each is not None)
+
+
+def _bracket(count: Count, start: Costed, target: int, rises: bool) -> tuple[Costed | None, Costed | None]:
+    """Double or halve a width until the target lies between two; None for an end that there is not."""
+    low, high = (start, None) if (start[1] <= target) == rises else (None, start)
+    while low is None or high is None:
+        if high is None:
+            assert low is not None, "one of both is known"
+            found = find_valid(count, 2 * low[0], low[0], WIDEST)
+            if found is None:
+                return low, None
+            low, high = (found, None) if (found[1] <= target) == rises else (low, found)
+        else:
+            found = find_valid(count, high[0] // 2, 0, high[0])
+            if found is None:
+                return None, high
+            low, high = (found, high) if (found[1] <= target) == rises else (None, found)
+    return low, high
+
+
+def _interpolate(low: Costed, high: Costed, target: int) -> int:
+    """Guess the width of a target between two others: costs are about squares of widths."""
+    roots = [math.sqrt(each) for each in (low[1], target, high[1])]
+    share = (roots[1] - roots[0]) / (roots[2] - roots[0]) if roots[2] != roots[0] else 0.5
+    return round(low[0] + share * (high[0] - low[0]))
+
+
+def find_valid(count: Count, width: int, low: int, high: int) -> Costed | None:
+    """Find the nearest width to one, between two others, that the spec accepts; None if there is none near."""
+    for each in _list_near(width, low, high):
+        cost = count(each)
+        if cost is not None:
+            return each, cost
+    return None
+
+
+def _list_near(width: int, low: int, high: int) -> Iterator[int]:
+    """Yield the numbers between two others, those near to a width first."""
+    width = min(max(width, low + 1), high - 1)
+    near = itertools.chain.from_iterable((width + step, width - step) if step else (width,) for step in range(PROBES))
+    return (each for each in near if low < each < high)

@@ -1,0 +1,65 @@
+"""Sweeps that start from the runs of others: their order, and which run gives a point its first weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from modgraph.diagnostics import ModgraphError, did_you_mean, list_names
+from modgraph.study import errors
+from modgraph.study.findings import Findings
+from modgraph.study.points import Draft, name_point
+from modgraph.study.sweep import Sweep
+
+if TYPE_CHECKING:
+    from modgraph.study.plan import Point
+
+
+def order_sweeps(sweeps: Sequence[Sweep], findings: Findings) -> list[Sweep]:
+    """Return sweeps in their order, each after the one that it starts from; those with a wrong start are left out."""
+    by_name = {each.name: each for each in sweeps}
+    ordered: dict[str, Sweep] = {}
+    for sweep in sweeps:
+        chain: dict[str, Sweep] = {}
+        here: Sweep | None = sweep
+        while here is not None and here.name not in ordered:
+            if here.name in chain:
+                names = " → ".join([*list(chain)[list(chain).index(here.name) :], here.name])
+                findings.add([errors.StartsInCircle(span=here.places.get("start"), names=names)])
+                break
+            chain[here.name] = here
+            wanted, span = here.start, here.places.get("start")
+            if wanted is not None and wanted not in by_name:
+                suggestion = did_you_mean(wanted, [each for each in by_name if each != here.name])
+                findings.add([errors.NoSuchSweep(span=span, name=wanted, key="start", suggestion=suggestion)])
+                break
+            here = None if wanted is None else by_name[wanted]
+        else:
+            ordered |= dict(reversed(chain.items()))
+    return [*ordered.values()]
+
+
+def find_start(sweep: Sweep, draft: Draft, points: Sequence[Point]) -> Point:
+    """Return the point of the sweep that a point starts from, the one with equal values of the keys that both vary.
+    Raises `ModgraphError` where none or several have them."""
+    has_label = any(each.label == draft.label for each in points)
+    shared = [key for key in draft.values if points and key in points[0].values]
+    found = [
+        each
+        for each in points
+        if all(each.values[key] == draft.values[key] for key in shared) and (not has_label or each.label == draft.label)
+    ]
+    if len(found) == 1:
+        return found[0]
+    others = [key for key in (points[0].values if points else ()) if key not in shared]
+    if not points:
+        what, way_out = "no run", "its points are not known beforehand: start from a grid"
+    elif not found:
+        what = "no run"
+        way_out = f"give both sweeps the same values of {', '.join(shared)}"
+    else:
+        what = f"several runs ({list_names([each.run for each in found])})"
+        way_out = f"vary {', '.join(others) or 'the named points'} in this sweep too"
+    span, point = sweep.places.get("start"), name_point(sweep, draft)
+    facts = {"point": point, "sweep": sweep.start, "found": what, "way_out": way_out}
+    raise ModgraphError([errors.NothingToStartFrom(span=span, notes=(), **facts)])
