@@ -59,17 +59,21 @@ def read_overrides(texts: list[str]) -> dict[str, Any]:
     """The values of texts NAME=VALUE, by name. Raises `ModgraphError`."""
     from modgraph.elaboration import read_value
 
-    values, faults = dict[str, Any](), []
-    for given in texts:
-        name, sign, text = given.partition("=")
-        if not sign or not all(part.isidentifier() for part in name.split(".")):
-            faults.append(BadOverride(given=given))
-            continue
-        unset = text == "null" and "." in name  # as a recipe says it
-        values[name] = None if unset else read_value(text)
-    if faults:
-        raise ModgraphError(faults)
-    return values
+    def read(name: str, text: str) -> Any:
+        return None if text == "null" and "." in name else read_value(text)  # as a recipe says it
+
+    return {name: read(name, text) for name, text in split_overrides(texts)}
+
+
+def split_overrides(texts: list[str]) -> list[tuple[str, str]]:
+    """The names and values of texts NAME=VALUE. Raises `ModgraphError`."""
+    split = [given.partition("=") for given in texts]
+    named = [bool(sign) and all(part.isidentifier() for part in name.split(".")) for name, sign, _ in split]
+    if not all(named):
+        raise ModgraphError(
+            BadOverride(given=given) for given, is_right in zip(texts, named, strict=True) if not is_right
+        )
+    return [(name, text) for name, _, text in split]
 
 
 def read_lengths(given: list[str]) -> dict[str, int]:

@@ -18,6 +18,7 @@ from modgraph.recipes.key_suggestions import Sections, find_reachable, suggest_k
 from modgraph.recipes.yaml_tree import Branch, Leaf
 
 S = TypeVar("S", bound="Section")
+WHOLE = "this file"  # what messages call a section without a path
 _hints = cache(typing.get_type_hints)
 
 
@@ -77,21 +78,22 @@ def read_section(kind: type[S], tree: Branch, path: str, report: Report, section
         if key not in fields:
             meant.add(closest(key, fields))
             suggestion = suggest_key(key, fields, find_reachable(path, sections or {}))
-            report.add(errors.UnknownKey(span=tree.keys.get(key), section=path, key=key, suggestion=suggestion))
+            span = tree.keys.get(key)
+            report.add(errors.UnknownKey(span=span, section=path or WHOLE, key=key, suggestion=suggestion))
             continue
-        values[key] = _read_field(fields[key], hints[key], item, f"{path}.{key}", report, sections)
+        values[key] = _read_field(fields[key], hints[key], item, f"{path}.{key}".lstrip("."), report, sections)
     for name, field in fields.items():
         missing = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if missing and name not in values and name not in meant and tree.whole:
             meaning = field.metadata.get("doc", "it has no default")
-            report.add(errors.MissingKey(span=tree.span, section=path, key=name, meaning=meaning))
+            report.add(errors.MissingKey(span=tree.span, section=path or WHOLE, key=name, meaning=meaning))
         elif field.metadata.get("path") and name not in values:
             values[name] = _make_absolute(field.default, Leaf(None, tree.span), f"{path}.{name}", report)
     if len(report.diagnostics) != before or not tree.whole:
         return None
     section = kind(**values)
     wrong = section.contradiction()
-    return section if wrong is None else refuse(report, tree.span, path, wrong, "change one of them")
+    return section if wrong is None else refuse(report, tree.span, path or WHOLE, wrong, "change one of them")
 
 
 def _list_fields(section: Any) -> dict[str, dataclasses.Field[Any]]:
@@ -137,6 +139,8 @@ def _read_field(
     field: Any, hint: Any, item: Leaf | Branch, path: str, report: Report, sections: Sections | None = None
 ) -> Any:
     """Read the value of a field; None, with a mistake reported."""
+    if hint is Any:
+        return to_plain(item)
     options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     if isinstance(item, Leaf) and item.value is None and type(None) in options:
         return None
@@ -147,6 +151,8 @@ def _read_field(
                 item = Branch({"name": item}, span=item.span)  # a single word is the name of the kind
             if isinstance(item, Branch):
                 return read_section(option, item, path, report, sections)
+            if not issubclass(option, Named) and len(options) > 1 + (type(None) in options):
+                continue  # one of the other options
             return refuse(report, item.span, path, f"must be a mapping, not {item.value!r}", "a mapping")
         if typing.get_origin(option) is Mapping:
             each = typing.get_args(option)[1]
@@ -168,6 +174,11 @@ def _read_field(
         return refuse(report, item.span, path, problem, meaning)
     value = known.convert(item.value)
     return _make_absolute(value, item, path, report) if field.metadata.get("path") else value
+
+
+def to_plain(item: Leaf | Branch) -> Any:
+    """Return the values of a tree, mappings as dictionaries."""
+    return {key: to_plain(each) for key, each in item.items.items()} if isinstance(item, Branch) else item.value
 
 
 def _make_absolute(value: Any, item: Leaf, key: str, report: Report) -> Any:

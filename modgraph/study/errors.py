@@ -32,7 +32,7 @@ class ListIsAlternatives(Diagnostic, code="MG643"):
     """A list in a sweep holds alternatives, so a parameter whose value is a list needs a list of lists."""
 
     message = "{key} is a list, and a sweep tries each of {given} by itself"
-    help = "a list as a value is a list in a list: {key}=[{given}]"
+    help = "a list as a value is a list in a list: {key}=[[{given}]]"
 
 
 class SetTwice(Diagnostic, code="MG644"):
@@ -70,7 +70,7 @@ class NoSuchSweep(Diagnostic, code="MG648"):
     help = "{suggestion}"
 
 
-class StartsInCircle(Diagnostic, code="MG649"):
+class CircularStart(Diagnostic, code="MG649"):
     """A sweep that starts from the runs of another trains after it, so no sweep can start from itself."""
 
     message = "sweeps cannot start from each other in a circle: {names}"
@@ -81,7 +81,7 @@ class NothingToStartFrom(Diagnostic, code="MG650"):
     """`start: SWEEP` gives each point the weights of one run of that sweep: the one with equal values of all keys that
     both vary."""
 
-    message = 'point "{point}" starts from {found} of the sweep "{sweep}"'
+    message = 'the sweep "{sweep}" has {found} to give "{point}" its first weights'
     help = "{way_out}"
 
 

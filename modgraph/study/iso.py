@@ -135,20 +135,20 @@ class Level:
         return ModgraphError([errors.IsoNeedsVary(span=span, problem=problem, suggestion=suggestion)])
 
     def _list_moving(self) -> list[str]:
-        """List the whole-number parameters of the spec that change its cost."""
+        """List the whole-number parameters of the spec that change its cost, first those that do so most."""
         parameters = self._parameters(self.sweep.settings)
         before = self._count(parameters)
 
-        def changes(name: str) -> bool:
+        def change(name: str) -> int:
             for width in (2 * self.own[name], self.own[name] + 1, self.own[name] - 1):
                 try:
-                    if self._count({**parameters, name: width}) != before:
-                        return True
+                    return abs(self._count({**parameters, name: width}) - before)
                 except ModgraphError:
                     continue
-            return False
+            return 0
 
-        return [name for name, value in self.own.items() if type(value) is int and value > 0 and changes(name)]
+        changes = {name: change(name) for name, value in self.own.items() if type(value) is int and value > 0}
+        return sorted((name for name in changes if changes[name]), key=lambda name: -changes[name])
 
 
 def _remember(found: dict[str, int | ModgraphError], parameters: Mapping[str, Any], compute: Callable[[], int]) -> int:

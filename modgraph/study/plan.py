@@ -10,12 +10,13 @@ from typing import Any
 
 from modgraph.declare import format_briefly
 from modgraph.diagnostics import Diagnostic, ModgraphError, Span
-from modgraph.elaboration.errors import BadParameter
+from modgraph.elaboration.errors import BadParameter, UnknownParameter
 from modgraph.recipes.errors import BadValue
 from modgraph.store.run_directory import locate_recipe
 from modgraph.study import errors
 from modgraph.study.findings import Findings
 from modgraph.study.iso import Level
+from modgraph.study.origins import find_start, order_sweeps
 from modgraph.study.points import (
     LONGEST_NAME,
     Draft,
@@ -29,7 +30,6 @@ from modgraph.study.points import (
 )
 from modgraph.study.space import Space
 from modgraph.study.specs import Elaborated, Specs
-from modgraph.study.starts import find_start, order_sweeps
 from modgraph.study.sweep import Sweep
 from modgraph.training.fit import find_missing_extras, find_missing_files, refuse_unfit
 from modgraph.training.recipe import OPTION, Recipe, key_overrides, read_with_spec
@@ -249,8 +249,11 @@ def _explain(diagnostic: Diagnostic, sweep: Sweep, draft: Draft) -> Diagnostic:
     """Point to the sweep file where it has the value of a mistake, and explain single values of a list."""
     span = _find_place(diagnostic.span, sweep, draft)
     match diagnostic:
+        case UnknownParameter():
+            return diagnostic.replace(span=locate(sweep, draft.label, vars(diagnostic)["name"]) or span)
         case BadParameter():
             key, wants_list = vars(diagnostic)["name"], vars(diagnostic)["wanted"].startswith("a list")
+            span = locate(sweep, draft.label, key) or span
         case BadValue():
             key, wants_list = vars(diagnostic)["key"], vars(diagnostic)["problem"].startswith("must be a list")
         case _:

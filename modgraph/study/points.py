@@ -26,6 +26,7 @@ LABEL = "point"  # the key of named points in a space
 KEY = re.compile(r"[^\W\d]\w*(\.[^.]+)*")
 SECTIONS = {"model": "width", "start": "run", "data": "name", "train": "epochs"}  # of a recipe, each with a key
 LONGEST_NAME = 100
+UNSAFE_LABEL = re.compile(r"[^\w.+-]+", re.ASCII)
 UNSAFE = re.compile(r"[^\w.+=,-]+", re.ASCII)
 
 
@@ -90,7 +91,8 @@ def list_parts(sweep: Sweep) -> list[tuple[str, Mapping[str, Any]]]:
 def locate(sweep: Sweep, label: str, key: str) -> Span | None:
     """Return the place where a sweep file sets a key of a point."""
     parts = (f"grid.{key}", f"points.{label}.{key}", f"set.{key}", f"grid.model.{key}", f"set.model.{key}")
-    return next((sweep.places[each] for each in parts if each in sweep.places), None)
+    is_seed = sweep.seeds is not None and key in sweep.seeds.keys
+    return next((sweep.places[each] for each in (*parts, *["seeds"][:is_seed]) if each in sweep.places), None)
 
 
 def _find_bad_key(key: str, span: Span | None) -> Iterator[Diagnostic]:
@@ -181,7 +183,10 @@ def name_point(sweep: Sweep, draft: Draft, seeds: bool = True) -> str:
     """Name a point by its label and its values, safe as a folder's name and at most 100 letters."""
     keys = [] if sweep.seeds is None else [key for key in sweep.seeds.keys]
     values = {key: value for key, value in draft.values.items() if key not in keys}
-    parts = [draft.label, *(f"{shorten(key, values)}={_show(value)}" for key, value in values.items())]
+    parts = [
+        UNSAFE_LABEL.sub("-", draft.label),
+        *(f"{shorten(key, values)}={_show(value)}" for key, value in values.items()),
+    ]
     parts += [f"seed={draft.values[keys[0]]}"] if seeds and keys else []
     whole = ",".join(filter(None, parts)) or sweep.spec.stem
     return UNSAFE.sub("-", whole).strip(".-") or "point"

@@ -167,13 +167,13 @@ def _to_item(value: Any, span: Span) -> Leaf | Branch:
     return Branch(items, dict.fromkeys(items, span), span)
 
 
-def _places(tree: Branch, path: str = "") -> Iterator[tuple[str, Span]]:
+def list_places(tree: Branch, path: str = "") -> Iterator[tuple[str, Span]]:
     """Yield the span of each key of a recipe, by its dotted path."""
     for key, item in tree.items.items():
         if key in tree.keys:
             yield f"{path}{key}", tree.keys[key]
         if isinstance(item, Branch):
-            yield from _places(item, f"{path}{key}.")
+            yield from list_places(item, f"{path}{key}.")
 
 
 def _recipe(tree: Branch, report: Report) -> Recipe | None:
@@ -185,7 +185,9 @@ def _recipe(tree: Branch, report: Report) -> Recipe | None:
     how = read_section(Train, train, "train", report, KINDS)
     parameters = parameters_in(model, report)
     first = read_section(Start, start, "start", report, KINDS) if start.items else None
-    return None if data_set is None or how is None else Recipe(parameters, data_set, how, first, dict(_places(tree)))
+    return (
+        None if data_set is None or how is None else Recipe(parameters, data_set, how, first, dict(list_places(tree)))
+    )
 
 
 def with_validation(splits: dict[str, Arrays], train: Train) -> dict[str, Arrays]:

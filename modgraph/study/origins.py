@@ -25,7 +25,7 @@ def order_sweeps(sweeps: Sequence[Sweep], findings: Findings) -> list[Sweep]:
         while here is not None and here.name not in ordered:
             if here.name in chain:
                 names = " → ".join([*list(chain)[list(chain).index(here.name) :], here.name])
-                findings.add([errors.StartsInCircle(span=here.places.get("start"), names=names)])
+                findings.add([errors.CircularStart(span=here.places.get("start"), names=names)])
                 break
             chain[here.name] = here
             wanted, span = here.start, here.places.get("start")
