@@ -13,12 +13,14 @@ import yaml
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.elaboration.imports import RECORD, SPEC
-from modgraph.files import explain_error
-from modgraph.inspect.cost import compute_cost, list_axes_of_any_length
+from modgraph.files import exists, explain_error
+from modgraph.inspect.cost import compute_cost, list_axes_of_any_length, natural
 from modgraph.ir import Graph
 from modgraph.store.journal import LOGS, seal_logs
 from modgraph.store.run_directory import FINISHED, RECIPE, STARTING, RunDirectory
+from modgraph.store.seconds import read_seconds
 from modgraph.tables import facts
+from modgraph.tables.errors import TRAIN_SOME, NoRuns
 from modgraph.tables.facts import RunFacts
 from modgraph.tables.sweep_folder import SweepPoint, SweepRecord, read_failures, read_sweep
 
@@ -35,9 +37,21 @@ def collect(paths: Iterable[str | Path], lengths: Mapping[str, int] | None = Non
     """
     collector, found = _Collector(lengths or {}), dict[tuple[Path, str, str], RunFacts]()
     for path in dict.fromkeys(map(Path, paths)):
+        if not exists(path):
+            raise ModgraphError([NoRuns(path=str(path), reason=": there is no such folder", way_out=TRAIN_SOME)])
         for each in collector.read_below(path):
             found.setdefault((each.path.resolve(), each.sweep, each.label), each)
-    return list(found.values())
+    return [_describe_start(each, found.values()) for each in found.values()]
+
+
+@dataclass(frozen=True)
+class _Described:
+    """A graph's name, parameters and counts, and its axes of any length to which none was given."""
+
+    name: str
+    parameters: Mapping[str, Any]
+    counts: Mapping[str, int]
+    axes: tuple[str, ...]
 
 
 @dataclass
@@ -45,7 +59,7 @@ class _Collector:
     """Reads runs, and the costs of each graph once."""
 
     lengths: Mapping[str, int]
-    graphs: dict[str, tuple[str, Mapping[str, Any], Mapping[str, int]]] = field(default_factory=dict)
+    graphs: dict[str, _Described] = field(default_factory=dict)
 
     def read_below(self, top: Path) -> Iterator[RunFacts]:
         """Yield the runs in a folder and below it: those of a sweep in the order of its points."""
@@ -102,32 +116,49 @@ class _Collector:
         ended = record["status"] == FINISHED
         if ended and LOGS in record and seal_logs(run) != record[LOGS]:
             raise ValueError("its logs have changed")
-        model, parameters, counts = self._read_graph(run, record["files"].get(run.ir.name, ""))
+        graph = self._read_graph(run, record["files"].get(run.ir.name, ""))
         metrics, latest = dict(record.get("metrics", {})), _read_latest(run)
         done = {each: metrics.get(each, latest.get(each)) for each in ("steps", "epochs")}
+        trained = read_seconds(run)
         return RunFacts(
             path=run.path,
             name=name,
             state=facts.FINISHED if ended else facts.UNFINISHED,
-            model=model,
-            settings={**parameters, **_read_settings(run)},
+            model=graph.name,
+            settings={**graph.parameters, **_read_settings(run)},
             metrics=metrics,
             latest=latest,
-            costs={**counts, **done},
+            costs={**graph.counts, "seconds": trained[-1][1] if trained else None, **done},
+            axes=graph.axes,
         )
 
-    def _read_graph(self, run: RunDirectory, digest: str) -> tuple[str, Mapping[str, Any], Mapping[str, int]]:
-        """Return the name, the parameters and the counts of a run's graph, as it is now."""
+    def _read_graph(self, run: RunDirectory, digest: str) -> _Described:
+        """Describe the graph of a run as it is now, one of equal files once."""
         if run.growth.exists():  # edits of the graph: the newest checkpoint has it
             return self._describe(run.graph_now())
         if digest not in self.graphs:
             self.graphs[digest] = self._describe(run.read_graph())
         return self.graphs[digest]
 
-    def _describe(self, graph: Graph) -> tuple[str, Mapping[str, Any], Mapping[str, int]]:
-        lengths = {name: self.lengths[name] for name in list_axes_of_any_length(graph) if name in self.lengths}
+    def _describe(self, graph: Graph) -> _Described:
+        axes = list_axes_of_any_length(graph)
+        lengths = {name: self.lengths[name] for name in axes if name in self.lengths}
         parameters = {name: _plain(value) for name, value in graph.parameters.items()}
-        return graph.name, parameters, compute_cost(graph, lengths).counts
+        counts = compute_cost(graph, lengths).counts
+        return _Described(graph.name, parameters, counts, tuple(name for name in axes if name not in lengths))
+
+
+def _describe_start(run: RunFacts, others: Iterable[RunFacts]) -> RunFacts:
+    """Describe the run that another one starts from by what varies in its sweep, so that seeds do not matter."""
+    start = run.settings.get("start.run")
+    if start is None:
+        return run
+    path = Path(start).resolve()
+    found = next((each for each in others if each.path.resolve() == path and each.sweep), None)
+    if found is None:
+        return run
+    values = [f"{key}={value}" for key, value in found.values.items() if key not in found.seeds]
+    return replace(run, start=" ".join([found.sweep, *filter(None, [found.label]), *([] if found.label else values)]))
 
 
 def _search(top: Path) -> Iterator[tuple[Path, str]]:
@@ -135,7 +166,7 @@ def _search(top: Path) -> Iterator[tuple[Path, str]]:
     problems = list[OSError]()
     for path, names, files in os.walk(top, onerror=problems.append):
         folder = Path(path)
-        names[:] = [] if _is_run(folder) else sorted(name for name in names if not name.startswith("."))
+        names[:] = [] if _is_run(folder) else sorted((name for name in names if name[0] != "."), key=natural)
         lost = RECORD not in files and {SPEC, RECIPE} <= {*files}
         yield folder, "its run.json is missing" if lost else ""
     yield from ((Path(each.filename), explain_error(each)) for each in problems)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from modgraph.diagnostics import Diagnostic
 
+TRAIN_SOME = "train some, modgraph train SPEC or modgraph sweep SPEC, or name another folder: modgraph runs DIR"
+
 
 class BadSweepRecord(Diagnostic, code="MG920"):
     """A sweep keeps its points in `sweep.json` and its failures in `failures.jsonl`. Tables read both."""
@@ -16,4 +18,48 @@ class NoRuns(Diagnostic, code="MG921"):
     """Tables need runs: folders that `modgraph train` or `modgraph sweep` wrote, below the folders that are named."""
 
     message = 'no runs in "{path}"{reason}'
+    help = "{way_out}"
+    reason = ""
+
+
+class UnknownKey(Diagnostic, code="MG922"):
+    """Tables, conditions and orders name keys that some run has: settings, metrics, costs, facts of its point."""
+
+    message = 'no run has "{key}"{place}'
+    help = "{suggestion}"
+    place = ""
+
+
+class BadCondition(Diagnostic, code="MG923"):
+    """A condition compares a key with a value: `experts=4`, `test.accuracy>0.9`, `state!=finished`."""
+
+    message = 'a condition must be KEY=VALUE, or with !=, <, <=, > or >=, not "{given}"'
+    help = "for example: --where experts=4 --where 'test.accuracy>0.9'"
+
+
+class NotANumber(Diagnostic, code="MG924"):
+    """`<`, `<=`, `>` and `>=` compare numbers."""
+
+    message = '"{given}" compares with {value}, which is no number'
+    help = "compare with a number, {key}{sign}0.5, or with = and !="
+
+
+class UnknownTable(Diagnostic, code="MG925"):
+    """`--table` prints one of the tables that the file of a sweep lists."""
+
+    message = 'unknown table "{name}"{place}'
+    help = "{suggestion}"
+
+
+class UnknownRow(Diagnostic, code="MG926"):
+    """`against` names the row against which the others are tested, by the value of its key."""
+
+    message = 'no row is "{name}"'
+    help = "{suggestion}"
+
+
+class NothingFits(Diagnostic, code="MG927"):
+    """The conditions leave no run, or none that is finished, which tables need."""
+
+    message = "none of {count} runs {problem}"
     help = "{way_out}"

@@ -24,7 +24,8 @@ class RunFacts:
     damaged. `model` is the graph's name. `settings` has every key of the recipe with a dot and every parameter of the
     model by its plain name, defaults included. `metrics` are those at the end, by `split.metric`, and `latest` the
     newest of its log. `costs` are `parameters`, `trainable`, `macs` and `active_macs` per example, `seconds` of
-    training, `steps` and `epochs`. Of a point of a sweep, `values` has the keys that vary, seeds included, `seeds` are
+    training, `steps` and `epochs`; `axes` are those of any length, which count with length 1. `start` describes the
+    point of a sweep that it starts from. Of a point of a sweep, `values` has the keys that vary, seeds included, `seeds` are
     the keys that are seeds, `label` is its name and `about` are its facts for tables.
     """
 
@@ -44,6 +45,8 @@ class RunFacts:
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     latest: Mapping[str, float | None] = field(default_factory=dict, repr=False)
     costs: Mapping[str, float | None] = field(default_factory=dict)
+    axes: tuple[str, ...] = field(default=(), repr=False)
+    start: str = field(default="", repr=False)
 
     @property
     def is_finished(self) -> bool:

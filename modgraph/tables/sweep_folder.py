@@ -22,7 +22,8 @@ SEEDS = ("train.seed", "data.seed")  # keys that are seeds in any sweep
 @dataclass(frozen=True)
 class SweepPoint:
     """A point as sweep.json keeps it: `run` is its folder below that of the sweep, `values` are those of the keys that
-    vary, seeds included, `seeds` the keys that are seeds, `about` facts for tables."""
+    vary, seeds included, `seeds` the keys that are seeds, `about` facts for tables. In a search `trial` is its number,
+    and a `pruned` one ended early; `limits` are medians by epoch."""
 
     run: str
     sweep: str = ""
@@ -33,6 +34,7 @@ class SweepPoint:
     seeds: tuple[str, ...] = SEEDS
     trial: int | None = None
     pruned: bool = False
+    limits: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ def _point_from(record: Mapping[str, Any]) -> SweepPoint:
         seeds=tuple(dict.fromkeys((*SEEDS, *map(str, record.get("seeds", ()))))),
         trial=record.get("trial"),
         pruned=bool(record.get("pruned", False)),
+        limits=dict(record.get("limits", {})),
     )
 
 
