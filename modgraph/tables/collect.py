@@ -14,7 +14,7 @@ import yaml
 from modgraph.diagnostics import ModgraphError
 from modgraph.elaboration.imports import RECORD, SPEC
 from modgraph.files import exists, explain_error
-from modgraph.inspect.cost import compute_cost, list_axes_of_any_length, natural
+from modgraph.inspect.cost import compute_cost, list_axes_of_any_length
 from modgraph.ir import Graph
 from modgraph.store.journal import LOGS, seal_logs
 from modgraph.store.run_directory import FINISHED, RECIPE, STARTING, RunDirectory
@@ -22,8 +22,10 @@ from modgraph.store.seconds import read_seconds
 from modgraph.tables import facts
 from modgraph.tables.errors import TRAIN_SOME, NoRuns
 from modgraph.tables.facts import RunFacts
+from modgraph.tables.numbers import order_of
 from modgraph.tables.sweep_folder import SweepPoint, SweepRecord, read_failures, read_sweep
 
+DIGEST = 8  # letters of a digest that tables tell apart
 TAIL = 2**18  # bytes at the end of metrics.jsonl in which the newest metrics of each split are looked for
 ABOVE = 2  # folders between a sweep's and that of a run in it
 DAMAGE = (OSError, AttributeError, LookupError, RecursionError, TypeError, ValueError, yaml.YAMLError)
@@ -42,6 +44,11 @@ def collect(paths: Iterable[str | Path], lengths: Mapping[str, int] | None = Non
         for each in collector.read_below(path):
             found.setdefault((each.path.resolve(), each.sweep, each.label), each)
     return [_describe_start(each, found.values()) for each in found.values()]
+
+
+def read_run(path: str | Path, lengths: Mapping[str, int] | None = None) -> RunFacts:
+    """Read the facts of the run in a folder, without those of its sweep; one that cannot be read is damaged."""
+    return _Collector(lengths or {}).read_run(Path(path), str(path))
 
 
 @dataclass(frozen=True)
@@ -64,14 +71,14 @@ class _Collector:
     def read_below(self, top: Path) -> Iterator[RunFacts]:
         """Yield the runs in a folder and below it: those of a sweep in the order of its points."""
         found = list(_search(top))
-        folders = [*(folder for folder, _ in found if not _is_run(folder)), *top.absolute().parents[:ABOVE]]
+        folders = [*(folder for folder, _ in found if not _is_run(folder)), *_normalise(top).parents[:ABOVE]]
         seen = set[Path]()
         for sweep in filter(None, map(read_sweep, folders)):
             for each in self._read_sweep(sweep, top):
-                seen.add(each.path.absolute())
+                seen.add(_normalise(each.path))
                 yield each
         for folder, problem in found:
-            if folder.absolute() not in seen and (problem or _is_run(folder)):
+            if _normalise(folder) not in seen and (problem or _is_run(folder)):
                 yield self.read_run(folder, _name_below(folder, top), problem)
 
     def _read_sweep(self, sweep: SweepRecord, top: Path) -> Iterator[RunFacts]:
@@ -83,15 +90,15 @@ class _Collector:
             if key in seen or not _is_below(sweep.folder / point.run, top):
                 continue
             seen.add(key)
-            found = self._read_point(folder, point, _name_below(sweep.folder / point.run, top))
+            path = top / os.path.relpath(folder, top)
+            found = self._read_point(path, point, _name_below(sweep.folder / point.run, top))
             failure = failures.get(point.identity)
             if failure is not None and not found.is_finished:
                 found = replace(found, state=facts.FAILED, reason=str(failure))
             yield found
 
-    def _read_point(self, folder: Path, point: SweepPoint, name: str) -> RunFacts:
-        path = Path(os.path.relpath(folder))
-        found = self.read_run(path, name) if folder.exists() else RunFacts(path, name, facts.PLANNED)
+    def _read_point(self, path: Path, point: SweepPoint, name: str) -> RunFacts:
+        found = self.read_run(path, name) if path.exists() else RunFacts(path, name, facts.PLANNED)
         same = ("sweep", "label", "trial", "pruned", "about", "values", "seeds")
         return replace(found, **{each: getattr(point, each) for each in same})
 
@@ -129,6 +136,8 @@ class _Collector:
             metrics=metrics,
             latest=latest,
             costs={**graph.counts, "seconds": trained[-1][1] if trained else None, **done},
+            graph=record["files"].get(run.ir.name, "")[:DIGEST],
+            data=record["files"].get(run.data.name, "")[:DIGEST],
             axes=graph.axes,
         )
 
@@ -166,7 +175,7 @@ def _search(top: Path) -> Iterator[tuple[Path, str]]:
     problems = list[OSError]()
     for path, names, files in os.walk(top, onerror=problems.append):
         folder = Path(path)
-        names[:] = [] if _is_run(folder) else sorted((name for name in names if name[0] != "."), key=natural)
+        names[:] = [] if _is_run(folder) else sorted((name for name in names if name[0] != "."), key=order_of)
         lost = RECORD not in files and {SPEC, RECIPE} <= {*files}
         yield folder, "its run.json is missing" if lost else ""
     yield from ((Path(each.filename), explain_error(each)) for each in problems)
@@ -176,14 +185,19 @@ def _is_run(folder: Path) -> bool:
     return (folder / RECORD).exists() or ((folder / SPEC).exists() and (folder / RECIPE).exists())
 
 
+def _normalise(path: Path) -> Path:
+    """Return an absolute path without `..`; links stay."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 (`Path.absolute` keeps `..`)
+
+
 def _is_below(folder: Path, top: Path) -> bool:
-    return folder.absolute().is_relative_to(top.absolute())
+    return _normalise(folder).is_relative_to(_normalise(top))
 
 
 def _name_below(folder: Path, top: Path) -> str:
     """Return the name of a run below a folder; that of the folder itself is its own."""
-    found = os.path.relpath(folder.absolute(), top.absolute())
-    return top.absolute().name if found == os.curdir else found
+    found = os.path.relpath(folder, top)
+    return _normalise(top).name if found == os.curdir else found
 
 
 def _read_settings(run: RunDirectory) -> dict[str, Any]:

@@ -11,11 +11,13 @@ from modgraph.tables.sweep_folder import SEEDS
 
 FINISHED, UNFINISHED, FAILED, DAMAGED, PLANNED = STATES = ("finished", "unfinished", "failed", "damaged", "planned")
 COSTS = ("parameters", "trainable", "macs", "active_macs", "seconds", "steps", "epochs")
-RUN, STATE, MODEL, SWEEP, POINT, REASON = NAMES = ("run", "state", "model", "sweep", "point", "reason")
+RUN, STATE, REASON = "run", "state", "reason"
+MODEL, GRAPH, DATA = "model", "graph", "data"
+SWEEP, POINT, TRIAL, PRUNED = "sweep", "point", "trial", "pruned"
 ABOUT = "about."  # the prefix by which a fact of a point can always be named
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunFacts:
     """What is known of a run without its weights.
 
@@ -24,9 +26,11 @@ class RunFacts:
     damaged. `model` is the graph's name. `settings` has every key of the recipe with a dot and every parameter of the
     model by its plain name, defaults included. `metrics` are those at the end, by `split.metric`, and `latest` the
     newest of its log. `costs` are `parameters`, `trainable`, `macs` and `active_macs` per example, `seconds` of
-    training, `steps` and `epochs`; `axes` are those of any length, which count with length 1. `start` describes the
-    point of a sweep that it starts from. Of a point of a sweep, `values` has the keys that vary, seeds included, `seeds` are
-    the keys that are seeds, `label` is its name and `about` are its facts for tables.
+    training, `steps` and `epochs`. `graph` and `data` are digests of the first graph and of the examples. `axes` are
+    those of any length, which count with length 1. `start` describes the point of a sweep that it starts from.
+
+    Of a point of a sweep, `values` has the keys that vary, seeds included, `seeds` are the keys that are seeds, `label`
+    is its name and `about` are its facts for tables.
     """
 
     path: Path
@@ -38,15 +42,21 @@ class RunFacts:
     label: str = ""
     trial: int | None = None
     pruned: bool = False
-    about: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    about: Mapping[str, Any] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
-    seeds: tuple[str, ...] = field(default=SEEDS, repr=False)
-    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    seeds: tuple[str, ...] = SEEDS
+    settings: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, float | None] = field(default_factory=dict)
-    latest: Mapping[str, float | None] = field(default_factory=dict, repr=False)
+    latest: Mapping[str, float | None] = field(default_factory=dict)
     costs: Mapping[str, float | None] = field(default_factory=dict)
-    axes: tuple[str, ...] = field(default=(), repr=False)
-    start: str = field(default="", repr=False)
+    graph: str = ""
+    data: str = ""
+    axes: tuple[str, ...] = ()
+    start: str = ""
+
+    def __repr__(self) -> str:
+        values = " ".join(f"{key}={value}" for key, value in self.values.items())
+        return f"<{self.state} run {self.path}{f': {values}' if values else ''}>"
 
     @property
     def is_finished(self) -> bool:
@@ -61,7 +71,7 @@ class RunFacts:
         """Whether the run knows a key."""
         return any(key in place for place in self._places())
 
-    def keys(self) -> Iterator[str]:
+    def list_keys(self) -> Iterator[str]:
         """Yield every key that `find` knows, some twice."""
         for place in self._places():
             yield from place
@@ -75,6 +85,6 @@ class RunFacts:
             SWEEP: self.sweep,
             REASON: self.reason,
         }
-        own |= {POINT: self.label, "pruned": self.pruned, "trial": self.trial}
+        own |= {GRAPH: self.graph, DATA: self.data, POINT: self.label, PRUNED: self.pruned, TRIAL: self.trial}
         about = {f"{ABOUT}{name}": value for name, value in self.about.items()}
         return own, self.settings, self.costs, self.metrics, self.latest, about, self.about

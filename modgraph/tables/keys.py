@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
-from modgraph.tables.facts import MODEL, POINT, SWEEP, RunFacts
+from modgraph.tables.facts import DATA, GRAPH, MODEL, POINT, SWEEP, RunFacts
 
 START = "start.run"
 
@@ -29,12 +29,22 @@ def list_seeds(runs: Iterable[RunFacts]) -> set[str]:
 
 def find_differences(runs: Sequence[RunFacts]) -> list[str]:
     """Return the keys in which runs differ, but for seeds: the point of a sweep, what it varies, the model, parameters
-    and keys of the recipe."""
+    and keys of the recipe; then the graph and the data where all these are equal."""
     varied = dict.fromkeys(key for run in runs for key in run.values)
     settings = dict.fromkeys(key for run in runs for key in run.settings)
-    seeds = list_seeds(runs)
+    seeds = sorted(list_seeds(runs))
     ordered = dict.fromkeys((POINT, *varied, SWEEP, MODEL, *sorted(settings, key=lambda key: "." in key)))
-    return [key for key in ordered if key not in seeds and len({freeze(value_of(run, key)) for run in runs}) > 1]
+    found = [key for key in ordered if key not in seeds and not is_constant(runs, key)]
+    if not is_determined(runs, GRAPH, [*found, *(key for key in seeds if "." not in key)]):
+        found.append(GRAPH)
+    splits = any(run.find("train.validation") for run in runs)  # by train.seed
+    of_data = [key for key in seeds if key.startswith("data.") or splits]
+    return found if is_determined(runs, DATA, [*found, *of_data]) else [*found, DATA]
+
+
+def is_constant(runs: Iterable[RunFacts], key: str) -> bool:
+    """Whether runs have equal values of a key."""
+    return len({freeze(value_of(run, key)) for run in runs}) < 2
 
 
 def split_by(runs: Iterable[RunFacts], keys: Sequence[str]) -> dict[tuple[Hashable, ...], list[RunFacts]]:
@@ -58,15 +68,13 @@ def choose_keys(runs: Sequence[RunFacts], differing: Sequence[str]) -> list[str]
 
 def is_determined(runs: Iterable[RunFacts], key: str, keys: Sequence[str]) -> bool:
     """Whether runs with equal values of some keys have equal values of another."""
-    return all(len(split_by(part, [key])) == 1 for part in split_by(runs, keys).values())
+    return all(is_constant(part, key) for part in split_by(runs, keys).values())
 
 
 def shorten_keys(keys: Iterable[str]) -> Mapping[str, str]:
-    """Return the shortest ends of dotted keys that still differ: `lr` for `train.optimizer.lr`."""
-    parts = {key: key.split(".") for key in keys}
-    found = {}
-    for key, path in parts.items():
-        ends = (".".join(path[at:]) for at in reversed(range(len(path))))
-        others = [f".{other}" for other in parts if other != key]
-        found[key] = next((end for end in ends if not any(each.endswith(f".{end}") for each in others)), key)
-    return found
+    """Return what keys are called in a heading: `lr` for `train.optimizer.lr`, where no other key ends so."""
+    names = list(keys)
+    parts = {key: key.split(".") for key in names if key.startswith("train.")}
+    short = {key: ".".join(path[-2 if path[-1] == "name" else -1 :]) for key, path in parts.items()}
+    others = [*(key for key in names if key not in parts), *short.values()]
+    return {key: short[key] if key in short and others.count(short[key]) == 1 else key for key in names}

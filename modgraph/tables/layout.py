@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from modgraph.declare import setting
 from modgraph.recipes.schema import Section
@@ -27,6 +28,9 @@ class TableLayout(Section):
     where: str | tuple[str, ...] | None = setting(None, doc="conditions on its runs, such as test.accuracy>0.9")
     sort: str | None = setting(None, doc="the key by which rows are sorted; -KEY for the largest first")
     choose: str | None = setting(None, doc="a metric: of the runs of each row only the best one by it counts")
+    choose_each: str | tuple[str, ...] | None = setting(
+        None, doc="keys, such as train.seed: choose takes a run for each of their values, not one for the row"
+    )
     over: str | tuple[str, ...] | None = setting(
         None, doc="keys over whose values the runs of each seed are averaged first"
     )
@@ -42,3 +46,12 @@ class TableLayout(Section):
     lengths: Mapping[str, int] | None = setting(
         None, min=1, doc="the length for which costs count an axis of any length"
     )
+
+
+def make_layout(**given: Any) -> TableLayout:
+    """Make a layout from Python values, lists among them. Raises `TypeError` for a key that it does not have."""
+    kind: Any = TableLayout
+    made: TableLayout = kind(
+        **{key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+    )
+    return made

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
+NUMBER = re.compile(r"([0-9]{1,15})")
 NONE = "–"  # of what is missing
 DIGITS = 4  # significant ones of the largest number of a column
 SMALLEST = 1e-3  # below which a number has an exponent
 LETTERS = 44  # of a value
+
+
+def order_of(value: Any) -> tuple[Any, ...]:
+    """Return what sorts values of any kind: numbers first, then texts, numbers in them by size."""
+    if isinstance(value, int | float):
+        return 0, float(value)
+    parts = NUMBER.split(str(value))
+    return 1, [(int(part), "") if at % 2 else (-1, part) for at, part in enumerate(parts)]
 
 
 def choose_digits(numbers: Sequence[float]) -> int | None:

@@ -9,9 +9,9 @@ from typing import Any
 
 from modgraph.diagnostics import ModgraphError, closest, did_you_mean
 from modgraph.elaboration import read_value
-from modgraph.inspect.cost import natural
 from modgraph.tables import errors
-from modgraph.tables.facts import RunFacts
+from modgraph.tables.facts import DATA, GRAPH, PRUNED, REASON, TRIAL, RunFacts
+from modgraph.tables.numbers import order_of
 
 CONDITION = re.compile(r"\s*(?P<key>[^=<>!]+?)\s*(?P<sign>!=|<=|>=|==?|<|>)\s*(?P<value>.*?)\s*", re.DOTALL)
 ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -20,6 +20,8 @@ ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+RARE = (REASON, GRAPH, DATA, TRIAL, PRUNED)  # keys that a suggestion need not name
+MOST_NAMED = 3
 Conditions = str | Mapping[str, Any] | Sequence[str]
 
 
@@ -43,30 +45,32 @@ def sort(runs: Sequence[RunFacts], key: str) -> list[RunFacts]:
     return [*ordered, *(run for run in runs if run.find(name) is None)]
 
 
-def order_of(value: Any) -> tuple[Any, ...]:
-    """Return what sorts values of any kind: numbers first, then texts, numbers in them by size."""
-    if isinstance(value, int | float):
-        return 0, float(value)
-    return 1, natural(str(value))
-
-
 def check_keys(runs: Sequence[RunFacts], keys: Iterable[str], place: str = "") -> None:
     """Raises `ModgraphError` for keys that no run has, with what each may mean."""
-    unknown = [key for key in dict.fromkeys(keys) if runs and not any(run.has(key) for run in runs)]
+    known = dict.fromkeys(name for run in runs for name in run.list_keys())
+    if runs:
+        refuse_unknown(keys, known, place)
+
+
+def refuse_unknown(keys: Iterable[str], known: Iterable[str], place: str = "") -> None:
+    """Raises `ModgraphError` for keys that are not known, with what each may mean."""
+    names = list(known)
+    unknown = [key for key in dict.fromkeys(keys) if key not in names]
     if unknown:
-        known = list(dict.fromkeys(name for run in runs for name in run.keys() if name))
         raise ModgraphError(
-            errors.UnknownKey(key=key, place=place, suggestion=suggest_key(key, known)) for key in unknown
+            errors.UnknownKey(key=key, place=place, suggestion=suggest_key(key, names)) for key in unknown
         )
 
 
 def suggest_key(key: str, known: Sequence[str]) -> str:
     """Suggest a key for an unknown one: one that ends with it, `test.accuracy` for `accuracy`, or a similar one."""
-    longer = [name for name in known if name.endswith(f".{key}")]
-    if longer and closest(key, known, 0.9) is None:
-        named = " or ".join(f'"{name}"' for name in longer[:3])
-        return f"did you mean {named}?"
-    return did_you_mean(key, known, "they have: {known}")
+    if closest(key, known) is None:
+        ends = [name.rpartition(".")[2] for name in known]
+        meant = closest(key.rpartition(".")[2], [end for end in ends if len(end) > 1])
+        longer = [name for name, end in zip(known, ends, strict=True) if end == meant]
+        if longer:
+            return "did you mean {}?".format(" or ".join(f'"{name}"' for name in longer[:MOST_NAMED]))
+    return did_you_mean(key, [name for name in known if name not in RARE], "they have: {known}")
 
 
 def is_equal(found: Any, value: Any) -> bool:

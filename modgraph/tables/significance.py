@@ -18,11 +18,16 @@ def can_test() -> bool:
     return find_missing("tables") is None
 
 
+def is_testable(sample: Sequence[float]) -> bool:
+    """Whether a sample has enough values for a test."""
+    return len(sample) >= FEWEST
+
+
 def compute_p(first: Sequence[float], second: Sequence[float]) -> float | None:
     """Return p, the probability of means that differ at least so much if the true ones are equal. None where it is
     not defined: with fewer than two values of either sample, or if neither varies. Raises `ModgraphError` without
     scipy."""
-    if min(len(first), len(second)) < FEWEST:
+    if not (is_testable(first) and is_testable(second)):
         return None
     errors = [variance(sample) / len(sample) for sample in (first, second)]
     total = sum(errors)
