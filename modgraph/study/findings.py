@@ -29,6 +29,8 @@ class Findings:
         return [each.replace(notes=(*each.notes, *self._name_points(key))) for key, each in kept]
 
     def _name_points(self, key: tuple[str, str, str]) -> list[Note]:
+        if "point" in vars(self.found[key]):  # the message names it
+            return []
         names = []
         is_partial = len(self.every) > len(self.at[key])
         for sweep, points in self.at[key].items():

@@ -24,8 +24,10 @@ def order_sweeps(sweeps: Sequence[Sweep], findings: Findings) -> list[Sweep]:
         here: Sweep | None = sweep
         while here is not None and here.name not in ordered:
             if here.name in chain:
-                names = " → ".join([*list(chain)[list(chain).index(here.name) :], here.name])
-                findings.add([errors.CircularStart(span=here.places.get("start"), names=names)])
+                circle = list(chain)[list(chain).index(here.name) :]
+                if here.name == min(circle, key=list(by_name).index):  # reported once
+                    names = " → ".join([*circle, here.name])
+                    findings.add([errors.CircularStart(span=here.places.get("start"), names=names)])
                 break
             chain[here.name] = here
             wanted, span = here.start, here.places.get("start")

@@ -43,9 +43,9 @@ FILES = ("sweep.json", "failures.jsonl")  # in the folder of a sweep, so no run 
 class Point:
     """One training of a sweep: `start_run(point.spec, point.recipe, point.overrides, out / point.run)`.
 
-    `run` is its folder below that of the sweep, `label` the name of a named point, `values` what was varied, seeds
-    included, and `about` what the sweep file says about it. Points of equal identity are equal trainings. `after` is
-    the run whose weights it starts from. `cost` has the counts of its graph, by name.
+    `run` is its folder below that of the sweep, `label` the name of a named point, `values` what was varied, with the
+    keys that are `seeds`, and `about` what the sweep file says about it. Points of equal identity are equal trainings.
+    `after` is the run whose weights it starts from. `cost` has the counts of its graph, by name.
     """
 
     run: str
@@ -58,6 +58,7 @@ class Point:
     about: Mapping[str, Any]
     identity: str
     after: str | None = None
+    seeds: tuple[str, ...] = ()
     cost: Mapping[str, int] = field(default_factory=dict, compare=False)
 
 
@@ -182,6 +183,7 @@ class Planner:
             about=about,
             identity=identity,
             after=None if start is None else start.run,
+            seeds=() if sweep.seeds is None else sweep.seeds.keys,
             cost=elaborated.count(None if sweep.iso is None else sweep.iso.lengths),
         )
         self.points.setdefault(sweep.name, []).append(point)

@@ -113,7 +113,8 @@ def _find_bad_range(key: str, tried: Range, is_grid: bool, span: Span | None) ->
 
 
 def _find_conflicts(sweep: Sweep) -> Iterator[Diagnostic]:
-    """Yield a mistake for each key that two parts of a sweep set. A named point may change what is set for all."""
+    """Yield a mistake for each key that two parts of a sweep set. A named point may change what is set for all, and
+    `iso` begins with it."""
     seeds = {} if sweep.seeds is None else dict.fromkeys(sweep.seeds.keys)
     varied = {} if sweep.iso is None or sweep.iso.vary is None else {sweep.iso.vary: None}
     start = {} if sweep.start is None else {"start.run": None}
@@ -121,9 +122,7 @@ def _find_conflicts(sweep: Sweep) -> Iterator[Diagnostic]:
     parts = [*list_parts(sweep), *((name, each) for name, each in own if each)]
     for at, (later, settings) in enumerate(parts):
         for earlier, others in parts[:at]:
-            if earlier in ("set", "iso") and later.startswith("points."):
-                continue
-            if earlier.startswith("points.") and later.startswith("points."):
+            if later.startswith("points.") or (earlier, later) == ("set", "iso"):
                 continue
             for key in (key for key in settings if key in others):
                 span = sweep.places.get(f"{later}.{key}") or sweep.places.get(later)

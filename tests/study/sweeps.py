@@ -49,9 +49,9 @@ def plan(folder: Path, **facts: Any) -> Plan:
 
 
 def plan_file(folder: Path, text: str) -> Plan:
-    """Plan the sweeps of a file, NET for the spec."""
+    """Plan the sweeps of a file in the current folder, NET for the spec."""
     path = folder / "sweep.yaml"
-    path.write_text(text.replace("NET", str(folder / "net.mod")))
+    path.write_text(text.replace("NET", "net.mod"))
     found = read_sweep_file(path)
     return make_plan(found.sweeps, folder / "out", found.tables)
 

@@ -19,7 +19,8 @@ TWO = Seeds(count=2, keys=("train.seed",))
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
     return lay_out_spec(tmp_path).parent
 
 
