@@ -61,11 +61,6 @@ class _Described:
     axes: tuple[str, ...]
 
 
-def read_run(path: Path) -> RunFacts:
-    """Read the facts of the run in a folder, whatever sweep it belongs to. A damaged run has the reason."""
-    return _Collector({}).read_run(path, path.absolute().name)
-
-
 @dataclass
 class _Collector:
     """Reads runs, and the costs of each graph once."""
