@@ -27,7 +27,7 @@ class App {
     drawCharts(this.charts, this.sections, (id) => this.toNode(id));
     this.buttons();
     this.keys();
-    this.theme();
+    followTheme();
     this.panes.forEach((pane) => pane.view.fit(true));
     this.overview();
     addEventListener("resize", () => this.panes.forEach(({ view }) => (view.fitted ? view.show(true) : view.fit(true))));
@@ -112,7 +112,6 @@ class App {
     on("fit", () => this.panes.forEach((pane) => pane.view.fit()));
     on("in", () => this.panes[0].view.zoom(1.3));
     on("out", () => this.panes[0].view.zoom(1 / 1.3));
-    on("theme", () => this.theme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
     on("tab", (button) => this.tab(button.dataset.tab));
     this.search.addEventListener("input", () => this.find(this.search.value));
     this.search.addEventListener("keydown", (event) => {
@@ -136,13 +135,6 @@ class App {
       event.preventDefault();
       acts[event.key]();
     });
-  }
-  theme(chosen) {
-    const system = matchMedia("(prefers-color-scheme: dark)");
-    const show = (name) => (document.documentElement.dataset.theme = name);
-    if (chosen) return (this.chosen = show(chosen));
-    show(system.matches ? "dark" : "light");
-    system.addEventListener("change", () => this.chosen || show(system.matches ? "dark" : "light"));
   }
   tab(name) {
     this.root.dataset.tab = name;

@@ -23,7 +23,7 @@ from modgraph.version import VERSION
 if TYPE_CHECKING:
     from py_mini_racer import MiniRacer
 
-SCRIPTS = "scene.js layout.js draw.js dom.js zoom.js source.js panel.js pane.js charts.js app.js".split()
+SCRIPTS = "scene.js layout.js draw.js dom.js theme.js zoom.js source.js panel.js pane.js charts.js app.js".split()
 TAB_OF_DATA = '<button type="button" role="tab" class="" data-do="tab" data-tab="charts">Data</button>'
 ELK_NOTICE = "elkjs 0.12.1, the Eclipse Layout Kernel: EPL-2.0, its source at https://github.com/kieler/elkjs"
 ADDRESSES = 2**40  # bytes: V8 reserves more, accepts less, and ends the process with too little
@@ -40,13 +40,10 @@ def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ())
         heading = f"<h2>{escape_html(pane.label)}</h2>" if pane.label else ""
         legend, sourceless = "" if parts else text_of("legend.html"), "" if pane.sources() else " sourceless"
         parts.append(template.format(sourceless=sourceless, heading=heading, svg=drawing["svg"], legend=legend))
-    script = "(() => {\n" + "\n".join(map(text_of, SCRIPTS)) + "})();\n"
+    script = join_scripts(SCRIPTS)
     style = read_style_of_drawing() + text_of("page.css")
-    # the page loads nothing; it runs only its own script and the layout library
-    policy = f"default-src 'none'; script-src {_hash(script)} {_hash(elk())}; style-src {_hash(style)}; "
-    policy += "img-src data:; base-uri 'none'; form-action 'none'"
     return text_of("page.html").format(
-        policy=escape_html(policy),
+        policy=escape_html(write_policy(style, script, elk())),
         version=VERSION,
         title=escape_html(title),
         style=style,
@@ -64,6 +61,18 @@ def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ())
 def read_style_of_drawing() -> str:
     """The style of a drawing, light and dark."""
     return f'{text_of("drawing.css")}:root[data-theme="dark"] {{ color-scheme: dark;\n{text_of("dark.css")}}}\n'
+
+
+def join_scripts(names: Sequence[str]) -> str:
+    """The script of a page, from its files."""
+    return "(() => {\n" + "\n".join(map(text_of, names)) + "})();\n"
+
+
+def write_policy(style: str, *scripts: str) -> str:
+    """The content security policy of a page that loads nothing, and runs only these scripts."""
+    allowed = " ".join(map(_hash, scripts))
+    policy = f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; "
+    return policy + "img-src data:; base-uri 'none'; form-action 'none'"
 
 
 def _hash(text: str) -> str:

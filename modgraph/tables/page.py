@@ -1,0 +1,228 @@
+"""Writes many runs as one HTML file: tables, curves, metrics against costs, and the list of runs.
+
+The file loads nothing. Its script is in `inspect/page`: `runs.js` and `plot.js`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from modgraph.diagnostics import ModgraphError
+from modgraph.inspect.page.document import join_scripts, read_style_of_drawing, text_of, write_policy
+from modgraph.inspect.quote import escape_html, script_json
+from modgraph.store.journal import read_metrics
+from modgraph.store.run_directory import RunDirectory
+from modgraph.tables.facts import COSTS, POINT, RunFacts
+from modgraph.tables.group import make_table, select_runs
+from modgraph.tables.keys import choose_keys, find_differences, list_seeds, shorten_keys, value_of
+from modgraph.tables.layout import TableLayout
+from modgraph.tables.metrics import rank_metrics
+from modgraph.tables.notes import note_reasons
+from modgraph.tables.numbers import format_p, format_value
+from modgraph.tables.table import Cell, Column, Row, Table
+from modgraph.version import VERSION
+
+SCRIPTS = ("dom.js", "theme.js", "plot.js", "runs.js")
+TAGS = ("step", "epoch", "split", "task", "phase")  # keys of a line of metrics besides these
+COUNTS = ("steps", "epochs", "best_step")  # facts of a finished run that are no metrics
+LISTED = ("active_macs", "parameters", "seconds", "steps")
+COUNTED = ("macs", "active_macs", "parameters", "trainable")
+NAMES = {"macs": "MACs", "active_macs": "active MACs", "seconds": "training time"}  # of costs
+HEADINGS = NAMES | {"seconds": "training time [s]"}
+HINT = re.compile(r" \(--[^)]*\)$")  # an option of the command, in a note
+NUMBERS = 400_000  # in the curves of a page, about
+FEWEST, MOST = 20, 400  # points of a curve
+Record = dict[str, Any]
+
+
+def write_page(runs: Sequence[RunFacts], layouts: Mapping[str, TableLayout], title: str = "") -> str:
+    """Write the page of some runs, with a table for each layout. Raises `ModgraphError` for keys that no run has."""
+    tables = list(_make_tables(runs, layouts))
+    curves = [_read_curves(run) for run in runs]
+    _thin(curves)
+    finals = _list_finals(runs)
+    columns = _list_columns(runs, tables, finals)
+    names = shorten_keys(columns)
+    data = {
+        "runs": [_describe(run, found, columns, finals) for run, found in zip(runs, curves, strict=True)],
+        "columns": [{"title": NAMES.get(key, names[key]), **_kind_of(key, runs)} for key in columns],
+        "layouts": [_table_as_json(table, runs) for table in tables],
+        "curves": (known := _list_curves(runs, curves)),
+        "finals": finals,
+        "first": _choose_first(tables, known, finals),
+    }
+    script, style = join_scripts(SCRIPTS), read_style_of_drawing() + text_of("runs.css")
+    return text_of("runs.html").format(
+        policy=escape_html(write_policy(style, script)),
+        version=VERSION,
+        title=escape_html(title or "Runs"),
+        style=style,
+        data=script_json(data),
+        script=script,
+    )
+
+
+# ------------------------------------------------------------ tables
+
+
+def _make_tables(runs: Sequence[RunFacts], layouts: Mapping[str, TableLayout]) -> Iterator[Table]:
+    """Make the table of each layout; one without finished runs has only its title."""
+    for name, layout in layouts.items():
+        if any(run.is_finished for run in select_runs(runs, layout)):
+            yield make_table(runs, layout, name)
+        else:
+            yield Table(layout.title or name, (), (), (), (), ("none of its runs is finished",))
+
+
+def _table_as_json(table: Table, runs: Sequence[RunFacts]) -> Record:
+    at = {id(run): place for place, run in enumerate(runs)}
+    headings = [HEADINGS.get(column.heading, column.heading) + column.arrow for column in table.columns]
+    reasons = note_reasons(runs)  # which the list of runs has
+    return {
+        "title": table.title or "Results",
+        "keys": len(table.header),
+        "header": [*table.header, *headings],
+        "numeric": [_is_numeric(row.values[n] for row in table.rows) for n in range(len(table.keys))]
+        + [any(row.cells[n].mean is not None for row in table.rows) for n in range(len(table.columns))],
+        "rows": [
+            {
+                "name": _name_row(table, row),
+                "cells": [{"text": text} for text in row.texts]
+                + [_cell_as_json(column, cell) for column, cell in zip(table.columns, row.cells, strict=True)],
+                "runs": [at[id(run)] for run in row.runs],
+            }
+            for row in table.rows
+        ],
+        "notes": [*_note_counts(table), *(HINT.sub("", note) for note in table.notes if note not in reasons)],
+    }
+
+
+def _cell_as_json(column: Column, cell: Cell) -> Record:
+    """A cell; a cost that all runs of the row share has its number."""
+    mark = "*" if cell.is_best else "≈" if cell.is_close else ""
+    found = {"text": cell.text, "mark": mark, "p": "" if cell.p is None else f"p {format_p(cell.p)}"}
+    is_exact = column.key in COUNTED and cell.mean is not None and not cell.deviation and not cell.missing
+    return found | ({"exact": cell.mean} if is_exact else {})
+
+
+def _note_counts(table: Table) -> list[str]:
+    """Write how many runs the rows have, where some have several."""
+    counts = sorted({len(row.runs) for row in table.rows})
+    several = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{max(counts, default=0)}"
+    return [f"n: {several} runs of each row"] if counts and counts[-1] > 1 else []
+
+
+def _name_row(table: Table, row: Row) -> str:
+    parts = zip(table.keys, table.header, row.texts, strict=True)
+    return ", ".join(text if key == POINT else f"{name}={text}" for key, name, text in parts) or "all runs"
+
+
+# ------------------------------------------------------------ runs
+
+
+def _list_columns(runs: Sequence[RunFacts], tables: Sequence[Table], finals: Sequence[str]) -> list[str]:
+    """List the keys that the list of runs has: those that make rows, seeds, metrics of the tables, and costs."""
+    keys = [key for table in tables for key in table.keys] or choose_keys(runs, find_differences(runs))
+    seeds = [key for key in sorted(list_seeds(runs)) if len({run.find(key) for run in runs}) > 1]
+    metrics = [column.key for table in tables for column in table.columns if column.key not in COSTS]
+    metrics = [key for key in metrics if any(run.has(key) for run in runs)] or list(finals[:3])
+    costs = [key for key in LISTED if any(run.find(key) is not None for run in runs)]
+    return list(dict.fromkeys([*keys, *seeds, *metrics, *costs]))
+
+
+def _kind_of(key: str, runs: Sequence[RunFacts]) -> Record:
+    is_metric = any(key in run.metrics or key in run.latest for run in runs)
+    kind = "seconds" if key == "seconds" else "cost" if key in COSTS else "metric" if is_metric else ""
+    return {"kind": kind, "numeric": _is_numeric(run.find(key) for run in runs)}
+
+
+def _is_numeric(values: Iterator[Any] | Any) -> bool:
+    known = [value for value in values if value is not None]
+    return bool(known) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known)
+
+
+def _describe(run: RunFacts, curves: Record, columns: Sequence[str], finals: Sequence[str]) -> Record:
+    values = {**run.latest, **run.metrics} if run.is_finished else {}
+    return {
+        "name": run.name,
+        "state": run.state,
+        "reason": run.reason,
+        "cells": [_plain(value_of(run, key)) for key in columns],
+        "metrics": {name: _plain(values[name]) for name in finals if name in values},
+        "costs": {name: _plain(run.costs.get(name)) for name in COSTS},
+        "curves": curves,
+    }
+
+
+def _plain(value: Any) -> str | int | float | None:
+    """Return a number, or a text as tables print it; None for what has no value or is not finite."""
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        return value if value is not None and math.isfinite(value) else None
+    return format_value(value)
+
+
+def _list_finals(runs: Sequence[RunFacts]) -> list[str]:
+    """List the metrics of finished runs, the main ones first."""
+    found = [{**run.latest, **run.metrics} for run in runs if run.is_finished]
+    names = dict.fromkeys(name for each in found for name, value in each.items() if value is not None)
+    return [name for name in _rank(runs, names) if name not in COUNTS]
+
+
+def _rank(runs: Sequence[RunFacts], names: Mapping[str, Any]) -> list[str]:
+    """Order metrics, the main ones first, without those of single modules."""
+    known = [name for name in names if not name.rpartition(".")[2].isdecimal()]
+    order = {name: at for at, name in enumerate(rank_metrics(runs))}
+    return sorted(known, key=lambda name: (order.get(name, len(order)), name))
+
+
+def _choose_first(tables: Sequence[Table], curves: Sequence[str], finals: Sequence[str]) -> Record:
+    """Choose the metrics that are displayed at first: the first of the tables, and its curve on validation data."""
+    keys = [column.key for table in tables for column in table.columns]
+    final = next((key for key in keys if key in finals), finals[0] if finals else "")
+    measure = final.partition(".")[2]
+    wanted = (f"validation.{measure}", f"train.{measure}", "validation.total_loss", "train.total_loss", *curves[:1])
+    return {"final": final, "curve": next((name for name in wanted if name in curves), "")}
+
+
+# ------------------------------------------------------------ curves
+
+
+def _read_curves(run: RunFacts) -> Record:
+    """Read the metrics of a run over steps: of each split the `steps`, and `values` by metric; none where they cannot
+    be read."""
+    found: Record = {}
+    try:
+        lines = read_metrics(RunDirectory(run.path))
+    except ModgraphError:  # the list of runs says what is damaged
+        return found
+    for line in lines:
+        part = found.setdefault(str(line["split"]), {"steps": [], "values": {}})
+        part["steps"].append(line["step"])
+        for name, value in line.items():
+            if name not in TAGS and not name.rpartition(".")[2].isdecimal() and isinstance(value, int | float):
+                column = part["values"].setdefault(name, [])
+                column += [None] * (len(part["steps"]) - 1 - len(column))
+                column.append(float(f"{value:.5g}"))
+    return found
+
+
+def _thin(curves: Sequence[Record]) -> None:
+    """Drop points where the curves of all runs have too many, the same ones of all of them, but the last of none."""
+    parts = [part for run in curves for part in run.values()]
+    width = sum(len(part["values"]) + 1 for part in parts)
+    longest = max((len(part["steps"]) for part in parts), default=0)
+    most = max(FEWEST, min(MOST, NUMBERS // max(1, width)))
+    every = -(-longest // most)
+    ends = {len(part["steps"]) - 1 for part in parts}
+    kept = sorted({*range(every - 1, longest, every), *ends}) if every > 1 else range(longest)
+    for part in parts if every > 1 else ():
+        for values in (part["steps"], *part["values"].values()):
+            values[:] = [values[at] for at in kept if at < len(values)]
+
+
+def _list_curves(runs: Sequence[RunFacts], curves: Sequence[Record]) -> list[str]:
+    names = {f"{split}.{name}": None for run in curves for split, part in run.items() for name in part["values"]}
+    return _rank(runs, names)

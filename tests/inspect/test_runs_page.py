@@ -1,0 +1,206 @@
+"""The page of many runs: tables, curves with bands, metrics against costs, and the list of runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from modgraph.tables.facts import FAILED, FINISHED, UNFINISHED, RunFacts
+from modgraph.tables.layout import make_layout
+from modgraph.tables.page import write_page
+from tests.inspect.browser import quiet_page
+
+EPOCHS, STEPS = 4, 10  # of a run; steps of an epoch
+BOTH = {"first": make_layout(), "by width": make_layout(rows="width", columns=("test.accuracy", "seconds"))}
+
+
+def accuracy(experts: int, width: int, seed: int, epoch: int) -> float:
+    return round(0.1 * epoch + 0.01 * experts + 0.002 * width + 0.003 * seed * epoch, 6)
+
+
+def make_run(folder: Path, experts: int, width: int, seed: int, epochs: int = EPOCHS) -> RunFacts:
+    """The facts of a finished run, whose log is in the folder."""
+    name = f"experts={experts},width={width},seed={seed}"
+    found = [accuracy(experts, width, seed, epoch) for epoch in range(1, epochs + 1)]
+    (folder / name).mkdir(parents=True)
+    lines = [
+        {"step": STEPS * at, "epoch": at, "split": split, "accuracy": value, "total_loss": 1 / value, "use.0": 0.5}
+        for at, value in enumerate(found, start=1)
+        for split in ("train", "validation")
+    ]
+    (folder / name / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return RunFacts(
+        path=folder / name,
+        name=name,
+        state=FINISHED,
+        model="digits",
+        settings={"experts": experts, "width": width, "train.seed": seed},
+        metrics={"steps": STEPS * epochs, "epochs": epochs, "test.accuracy": found[-1], "test.total_loss": 1.0},
+        latest={"validation.accuracy": found[-1]},
+        costs={"parameters": 1000 * experts, "active_macs": 100 * width**2, "seconds": 3.5 * width + seed},
+    )
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[RunFacts]:
+    """Six rows of two runs, the second of the last one shorter; a run that failed, and one that is not finished."""
+    folder = tmp_path_factory.mktemp("runs")
+    found = [make_run(folder, experts, width, seed) for experts in (1, 2, 4) for width in (8, 32) for seed in (0, 1)]
+    found[-1] = make_run(folder / "short", 4, 32, 1, epochs=2)
+    failed = RunFacts(folder / "bad", "<b>bad</b>", FAILED, "MG630 the loss is nan & <i>", settings={"experts": 8})
+    return [*found, failed, RunFacts(folder / "gone", "later", UNFINISHED)]
+
+
+def compute_mean(row: tuple[int, int], epoch: int) -> tuple[float, float]:
+    values = [accuracy(*row, seed, epoch) for seed in (0, 1)]
+    return mean(values), stdev(values)
+
+
+def data_of(text: str) -> Any:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
+    assert found is not None, "the page has data"
+    return json.loads(found[1])
+
+
+@pytest.fixture
+def page(browser: Browser, runs: list[RunFacts], tmp_path: Path) -> Iterator[Page]:
+    path = tmp_path / "runs.html"
+    path.write_text(write_page(runs, BOTH, "Runs of <digits>"))
+    with quiet_page(browser, path) as page:
+        yield page
+
+
+def names_in(page: Page) -> list[str]:
+    return page.locator("table.runs td.name").all_text_contents()
+
+
+def lines_of(page: Page, row: int) -> int:
+    return page.locator(f'.plot .line[data-row="{row}"]').count()
+
+
+def test_curves_are_those_of_the_logs(runs: list[RunFacts]) -> None:
+    data = data_of(write_page(runs, BOTH))
+    for run, record in zip(runs[:12], data["runs"], strict=False):
+        lines = [json.loads(line) for line in (run.path / "metrics.jsonl").read_text().splitlines()]
+        of_split = [line for line in lines if line["split"] == "validation"]
+        part = record["curves"]["validation"]
+        assert part["steps"] == [line["step"] for line in of_split], run.name
+        assert part["values"]["accuracy"] == pytest.approx([line["accuracy"] for line in of_split], rel=1e-4)
+        assert "use.0" not in part["values"], "metrics of single modules are left out"
+    assert data["first"] == {"final": "test.accuracy", "curve": "validation.accuracy"}
+
+
+def test_many_long_logs_are_thinned_to_their_ends(tmp_path: Path) -> None:
+    runs = [make_run(tmp_path, experts, 8, 0, epochs=1000 + experts) for experts in range(1, 5)]
+    text = write_page(runs, {"": make_layout()})
+    assert sum((run.path / "metrics.jsonl").stat().st_size for run in runs) > 5 * len(text), "it is small"
+    for run, record in zip(runs, data_of(text)["runs"], strict=True):
+        assert record["curves"]["train"]["steps"][-1] == run.metrics["steps"], "the last point is there"
+        assert len(record["curves"]["train"]["steps"]) > 100
+
+
+def test_the_pointer_reads_the_mean_and_deviation_of_a_row(page: Page) -> None:
+    line = page.locator('.plot .line[data-row="0"]')
+    end = re.findall(r"[\d.]+", line.get_attribute("d") or "")[-2:]
+    page.locator(".plot svg").first.hover(position={"x": float(end[0]), "y": float(end[1])})
+    expected, deviation = compute_mean((1, 8), EPOCHS)
+    expect(page.locator(".tip:visible")).to_have_text(
+        re.compile(rf"step {STEPS * EPOCHS}: {expected:.4g} ± {deviation:.3g}, 2 runs")
+    )
+    assert page.locator(".line.faded").count() == page.locator(".line:not([data-row='0'])").count()
+
+
+def test_where_only_some_runs_came_the_curve_is_dotted(page: Page) -> None:
+    assert lines_of(page, 0) == 1
+    assert page.locator('.plot .line.part[data-row="5"]').count() == 1, "one of two runs ended at half of the steps"
+    expect(page.locator("#charts .note")).to_contain_text("Dotted")
+
+
+def test_each_finished_run_is_a_point_against_costs(page: Page) -> None:
+    macs, seconds = page.locator(".pair .plot").all()
+    assert macs.locator(".mark").count() == seconds.locator(".mark").count() == 12
+    expect(macs).to_contain_text("active MACs per example (log scale)")
+    expect(seconds).not_to_contain_text("log scale")
+    macs.locator('[data-run="3"]').hover(force=True)
+    expect(macs.locator(".tip")).to_contain_text("experts=1,width=32,seed=1")
+    expect(macs.locator(".tip")).to_contain_text("102k active MACs")
+    macs.locator('[data-run="3"]').click(force=True)
+    expect(page.locator("tr.pointed")).to_contain_text("experts=1,width=32,seed=1")
+
+
+def test_metrics_rows_and_scales_follow_the_keyboard(page: Page) -> None:
+    page.get_by_label("metric", exact=True).select_option("train.total_loss")
+    expect(page.locator("#charts")).to_contain_text("train.total_loss")
+    button = page.get_by_role("button", name="experts=1, width=8")
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(button).to_have_attribute("aria-pressed", "false")
+    assert (lines_of(page, 0), lines_of(page, 1)) == (0, 1), "the row that is off has no curve"
+    page.get_by_label("log scale").first.press("Space")
+    expect(page.locator(".plot").first).to_contain_text("train.total_loss (log scale)")
+    page.get_by_label("rows of").select_option("by width")
+    expect(page.locator(".legend li")).to_have_count(2)
+    page.get_by_label("metric at the end").select_option("validation.accuracy")
+    expect(page.locator(".pair .plot").first).to_contain_text("validation.accuracy")
+
+
+def test_runs_are_sorted_and_filtered(page: Page, runs: list[RunFacts]) -> None:
+    assert names_in(page)[0] == runs[0].name and len(names_in(page)) == len(runs)
+    head = page.locator("table.runs th", has_text="test.accuracy")
+    for order, reverse in (("ascending", False), ("descending", True)):
+        head.get_by_role("button").press("Enter")
+        expect(head).to_have_attribute("aria-sort", order)
+        values = [value for run in runs if (value := run.metrics.get("test.accuracy")) is not None]
+        cells = page.eval_on_selector_all("table.runs tbody tr", "rows => rows.map((row) => row.cells[5].title)")
+        assert [float(each) for each in cells[:12]] == sorted(values, reverse=reverse)
+        assert cells[12:] == ["", ""], "runs without the metric come last"
+    page.get_by_label("filter runs").fill("experts=2 seed=1")
+    expect(page.locator("table.runs tbody tr")).to_have_count(2)
+    expect(page.locator("#runs output")).to_have_text(f"2 of {len(runs)}")
+
+
+def test_runs_that_are_not_finished_are_listed_with_the_reason(page: Page) -> None:
+    expect(page.locator(".counts")).to_have_text("14 runs: 12 finished, 1 failed, 1 unfinished")
+    failed = page.locator("table.runs tr", has=page.locator(".state-failed"))
+    expect(failed).to_contain_text("<b>bad</b>MG630 the loss is nan & <i>")
+    expect(page.locator("h1")).to_have_text("Runs of <digits>")
+
+
+def test_tables_mark_the_best_and_name_the_test(page: Page) -> None:
+    first = page.locator("table.results").first
+    expect(first.locator("td.best").first).to_contain_text("*")
+    expect(first.locator("tbody tr")).to_have_count(6)
+    expect(page.locator("#tables")).to_contain_text("Welch's t-test against the best row")
+    expect(page.locator("#tables")).not_to_contain_text("--")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_page_fits_a_phone_in_both_themes(
+    browser: Browser, runs: list[RunFacts], tmp_path: Path, theme: str
+) -> None:
+    path = tmp_path / "runs.html"
+    path.write_text(write_page(runs, BOTH))
+    with quiet_page(browser, path, width=390, theme=theme) as page:
+        assert page.evaluate("document.documentElement.dataset.theme") == theme
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "only tables scroll sideways"
+        page.get_by_role("button", name="switch between light and dark").click()
+        assert page.evaluate("document.documentElement.dataset.theme") != theme
+
+
+NOTHING: Mapping[str, list[str]] = {"no run": [], "none finished": ["later"]}
+
+
+@pytest.mark.parametrize("kind", NOTHING)
+def test_a_page_without_finished_runs_says_so(browser: Browser, tmp_path: Path, kind: str) -> None:
+    path, runs = tmp_path / "runs.html", [RunFacts(tmp_path / name, name, UNFINISHED) for name in NOTHING[kind]]
+    path.write_text(write_page(runs, {"first": make_layout()}))
+    with quiet_page(browser, path) as page:
+        expect(page.locator("#charts")).to_contain_text("No run is finished.")
+        expect(page.locator("table.runs tbody tr")).to_have_count(len(runs))
