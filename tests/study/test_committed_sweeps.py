@@ -1,0 +1,79 @@
+"""The sweeps of docs/sweeps, which make the tables of docs/results.md: each can be planned, and trains what it says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import modgraph
+from modgraph.study.file import read_sweep_file
+from modgraph.study.plan import Plan, make_plan
+
+FOLDER = Path("docs/sweeps")
+NAMES = sorted(
+    path.stem for path in FOLDER.glob("*.yaml") if re.search("^(spec|sweeps):", path.read_text(), re.MULTILINE)
+)
+POINTS = {"smn": 235, "modular_networks": 54, "rotated_digits": 36, "sema": 15, "sema_fashion": 15, "weather": 63}
+POINTS |= {"tagging": 18}
+
+
+@pytest.fixture(scope="module")
+def plan_file(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Plan]:
+    """Plan the sweeps of a file, once. Data that a machine may lack lie elsewhere, where something exists: planning
+    does not read them."""
+    folder = tmp_path_factory.mktemp("sweeps")
+    (folder / "treebank.conllu").touch()
+    elsewhere = {
+        "tagging": {"data.train": str(folder / "treebank.conllu")},
+        "sema_fashion": {"data.of.folder": str(folder)},
+    }
+
+    @cache
+    def plan(name: str) -> Plan:
+        found = read_sweep_file(FOLDER / f"{name}.yaml")
+        sweeps = [replace(each, settings={**each.settings, **elsewhere.get(name, {})}) for each in found.sweeps]
+        return make_plan(sweeps, folder / "out", found.tables)
+
+    return plan
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_committed_sweep_can_be_planned(name: str, plan_file: Callable[[str], Plan]) -> None:
+    plan = plan_file(name)
+    assert len(plan.trained) == POINTS.get(name, len(plan.trained)), "it trains another number of runs"
+    assert plan.tables, "it describes no table"
+
+
+def test_every_committed_sweep_stands_with_its_command_in_the_results() -> None:
+    commands = re.findall(r"^    modgraph sweep (\S+) --out \S+", Path("docs/results.md").read_text(), re.MULTILINE)
+    assert sorted(commands) == [f"docs/sweeps/{name}.yaml" for name in NAMES]
+
+
+def test_networks_of_a_sweep_have_equal_parameters(plan_file: Callable[[str], Plan]) -> None:
+    counts = {each.label: each.cost["parameters"] for each in plan_file("tagging").points}
+    alone = sum(counts.pop(name) for name in ("part of speech", "gender", "number"))
+    assert counts == {"MT-RMN": 332_302, "rrn-RMN": 332_374, "multi-task LSTM": 332_932}
+    assert alone == 332_121, "an LSTM for each task, together"
+
+
+@pytest.mark.parametrize(
+    ("own", "spec", "router", "parameters"),
+    [
+        ("smn_routers", "smn", "agreement(iterations, bias=bias, update=update, residual=residual)", {}),
+        ("modular_networks_lm_routers", "modular_networks_lm", "categorical(slots)", {"modules": 15}),
+    ],
+)
+def test_a_spec_with_other_routers_is_the_spec_otherwise(
+    own: str, spec: str, router: str, parameters: dict[str, Any]
+) -> None:
+    routing, other = {"smn": ("kernel", "truncated_kernel()")}.get(spec, ("fixed", "fixed(slots)"))
+    text = Path(f"specs/{spec}.mod").read_text()
+    assert router in text
+    expected = modgraph.loads(text.replace(router, other), **parameters).ir
+    assert modgraph.load(FOLDER / f"{own}.mod", routing=routing, **parameters).ir.hash() == expected.hash()
