@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from modgraph.diagnostics import ModgraphError
@@ -17,12 +18,12 @@ from modgraph.store.journal import read_metrics
 from modgraph.store.run_directory import RunDirectory
 from modgraph.tables.facts import COSTS, POINT, RunFacts
 from modgraph.tables.group import make_table, select_runs
-from modgraph.tables.keys import choose_keys, find_differences, list_seeds, shorten_keys, value_of
+from modgraph.tables.keys import choose_keys, find_differences, list_seeds, shorten_keys, split_by, value_of
 from modgraph.tables.layout import TableLayout
 from modgraph.tables.metrics import rank_metrics
 from modgraph.tables.notes import note_reasons
 from modgraph.tables.numbers import format_p, format_value
-from modgraph.tables.table import Cell, Column, Row, Table
+from modgraph.tables.table import Cell, Column, Table
 from modgraph.version import VERSION
 
 SCRIPTS = ("dom.js", "theme.js", "plot.js", "runs.js")
@@ -34,6 +35,7 @@ NAMES = {"macs": "MACs", "active_macs": "active MACs", "seconds": "training time
 HEADINGS = NAMES | {"seconds": "training time [s]"}
 HINT = re.compile(r" \(--[^)]*\)$")  # an option of the command, in a note
 NUMBERS = 400_000  # in the curves of a page, about
+CURVES = 12  # displayed at first
 FEWEST, MOST = 20, 400  # points of a curve
 Record = dict[str, Any]
 
@@ -43,16 +45,15 @@ def write_page(runs: Sequence[RunFacts], layouts: Mapping[str, TableLayout], tit
     tables = list(_make_tables(runs, layouts))
     curves = [_read_curves(run) for run in runs]
     _thin(curves)
-    finals = _list_finals(runs)
+    finals, known = _list_finals(runs), _list_curves(runs, curves)
     columns = _list_columns(runs, tables, finals)
     names = shorten_keys(columns)
     data = {
         "runs": [_describe(run, found, columns, finals) for run, found in zip(runs, curves, strict=True)],
         "columns": [{"title": NAMES.get(key, names[key]), **_kind_of(key, runs)} for key in columns],
-        "layouts": [_table_as_json(table, runs) for table in tables],
-        "curves": (known := _list_curves(runs, curves)),
+        "layouts": [_table_as_json(table, runs) | _choose_first(table, known, finals) for table in tables],
+        "curves": known,
         "finals": finals,
-        "first": _choose_first(tables, known, finals),
     }
     script, style = join_scripts(SCRIPTS), read_style_of_drawing() + text_of("runs.css")
     return text_of("runs.html").format(
@@ -80,6 +81,7 @@ def _make_tables(runs: Sequence[RunFacts], layouts: Mapping[str, TableLayout]) -
 def _table_as_json(table: Table, runs: Sequence[RunFacts]) -> Record:
     at = {id(run): place for place, run in enumerate(runs)}
     headings = [HEADINGS.get(column.heading, column.heading) + column.arrow for column in table.columns]
+    series = list(_list_series(table))
     reasons = note_reasons(runs)  # which the list of runs has
     return {
         "title": table.title or "Results",
@@ -88,14 +90,12 @@ def _table_as_json(table: Table, runs: Sequence[RunFacts]) -> Record:
         "numeric": [_is_numeric(row.values[n] for row in table.rows) for n in range(len(table.keys))]
         + [any(row.cells[n].mean is not None for row in table.rows) for n in range(len(table.columns))],
         "rows": [
-            {
-                "name": _name_row(table, row),
-                "cells": [{"text": text} for text in row.texts]
-                + [_cell_as_json(column, cell) for column, cell in zip(table.columns, row.cells, strict=True)],
-                "runs": [at[id(run)] for run in row.runs],
-            }
+            [{"text": text} for text in row.texts]
+            + [_cell_as_json(column, cell) for column, cell in zip(table.columns, row.cells, strict=True)]
             for row in table.rows
         ],
+        "series": [{"name": name, "runs": [at[id(run)] for run in part]} for name, part in series],
+        "displayed": _choose_series(table, [part for _, part in series]),
         "notes": [*_note_counts(table), *(HINT.sub("", note) for note in table.notes if note not in reasons)],
     }
 
@@ -115,9 +115,27 @@ def _note_counts(table: Table) -> list[str]:
     return [f"n: {several} runs of each row"] if counts and counts[-1] > 1 else []
 
 
-def _name_row(table: Table, row: Row) -> str:
-    parts = zip(table.keys, table.header, row.texts, strict=True)
-    return ", ".join(text if key == POINT else f"{name}={text}" for key, name, text in parts) or "all runs"
+def _list_series(table: Table) -> Iterator[tuple[str, list[RunFacts]]]:
+    """Yield the runs of each curve with a name: those of a row, or of a row and a value of the key across columns."""
+    across = [column.across for column in table.columns[:1] if column.across is not None]
+    for row in table.rows:
+        named = [*zip(table.keys, table.header, row.texts, strict=True)]
+        for part in split_by(row.runs, across).values():
+            values = [(key, key, format_value(part[0].find(key))) for key in across]
+            texts = (text if key == POINT else f"{name}={text}" for key, name, text in (*named, *values))
+            yield ", ".join(texts) or "all runs", part
+
+
+def _choose_series(table: Table, series: Sequence[Sequence[RunFacts]]) -> list[int]:
+    """Choose the curves that are displayed at first: those with the best means of the first metric, if it has one."""
+    metric = next((column for column in table.columns if column.larger_is_better is not None), None)
+    if metric is None or len(series) <= CURVES:
+        return list(range(min(CURVES, len(series))))
+    found = {}
+    for at, runs in enumerate(series):
+        values = [value for run in runs if isinstance(value := run.find(metric.key), int | float)]
+        found[at] = fmean(values) * (-1 if metric.larger_is_better else 1) if values else math.inf
+    return sorted(sorted(found, key=lambda at: found[at])[:CURVES])
 
 
 # ------------------------------------------------------------ runs
@@ -178,12 +196,11 @@ def _rank(runs: Sequence[RunFacts], names: Mapping[str, Any]) -> list[str]:
     return sorted(known, key=lambda name: (order.get(name, len(order)), name))
 
 
-def _choose_first(tables: Sequence[Table], curves: Sequence[str], finals: Sequence[str]) -> Record:
-    """Choose the metrics that are displayed at first: the first of the tables, and its curve on validation data."""
-    keys = [column.key for table in tables for column in table.columns]
-    final = next((key for key in keys if key in finals), finals[0] if finals else "")
+def _choose_first(table: Table, curves: Sequence[str], finals: Sequence[str]) -> Record:
+    """Choose the metrics that are displayed at first: the first of the table, and its curve on validation data."""
+    final = next((column.key for column in table.columns if column.key in finals), "")
     measure = final.partition(".")[2]
-    wanted = (f"validation.{measure}", f"train.{measure}", "validation.total_loss", "train.total_loss", *curves[:1])
+    wanted = (f"validation.{measure}", f"train.{measure}", "validation.total_loss", "train.total_loss")
     return {"final": final, "curve": next((name for name in wanted if name in curves), "")}
 
 

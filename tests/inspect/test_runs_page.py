@@ -94,7 +94,17 @@ def test_curves_are_those_of_the_logs(runs: list[RunFacts]) -> None:
         assert part["steps"] == [line["step"] for line in of_split], run.name
         assert part["values"]["accuracy"] == pytest.approx([line["accuracy"] for line in of_split], rel=1e-4)
         assert "use.0" not in part["values"], "metrics of single modules are left out"
-    assert data["first"] == {"final": "test.accuracy", "curve": "validation.accuracy"}
+    assert [(each["final"], each["curve"]) for each in data["layouts"]] == [
+        ("test.accuracy", "validation.accuracy")
+    ] * 2
+
+
+def test_values_across_columns_have_curves_of_their_own(runs: list[RunFacts]) -> None:
+    layout = make_layout(rows="experts", across="width", columns="test.accuracy")
+    (table,) = data_of(write_page(runs, {"": layout}))["layouts"]
+    found = {each["name"]: [runs[at].name for at in each["runs"]] for each in table["series"]}
+    assert len(table["rows"]) == 3 and len(found) == 6, "a row has two curves"
+    assert found["experts=2, width=32"] == ["experts=2,width=32,seed=0", "experts=2,width=32,seed=1"]
 
 
 def test_many_long_logs_are_thinned_to_their_ends(tmp_path: Path) -> None:
@@ -104,6 +114,13 @@ def test_many_long_logs_are_thinned_to_their_ends(tmp_path: Path) -> None:
     for run, record in zip(runs, data_of(text)["runs"], strict=True):
         assert record["curves"]["train"]["steps"][-1] == run.metrics["steps"], "the last point is there"
         assert len(record["curves"]["train"]["steps"]) > 100
+
+
+def test_the_best_of_many_rows_are_displayed_at_first(tmp_path: Path) -> None:
+    runs = [make_run(tmp_path, experts, 8, 0) for experts in range(1, 21)]
+    (table,) = data_of(write_page(runs, {"": make_layout()}))["layouts"]
+    names = [table["series"][at]["name"] for at in table["displayed"]]
+    assert names == [f"experts={experts}" for experts in range(9, 21)], "more experts have a better accuracy"
 
 
 def test_the_pointer_reads_the_mean_and_deviation_of_a_row(page: Page) -> None:

@@ -1,7 +1,6 @@
 // The page of many runs: tables, curves by row, points of a metric against costs, and the list of runs.
 
 const COSTS = { active_macs: "active MACs per example", seconds: "training time [s]", parameters: "parameters" };
-const AUTO_ROWS = 12; // rows that have curves at first
 
 class Rows {
   // The rows of one table: which are displayed, and which one the pointer is at.
@@ -14,8 +13,8 @@ class Rows {
   }
   choose(layout) {
     this.layout = layout;
-    this.rows = layout.rows;
-    this.displayed = new Set(this.rows.map((_, at) => at).filter((at) => at < AUTO_ROWS));
+    this.rows = layout.series;
+    this.displayed = new Set(layout.displayed);
     this.buttons = this.rows.map((row, at) => {
       const emphasise = (on) => () => this.page.emphasise(on ? at : null);
       return element("button", { type: "button", onclick: () => this.toggle(at), onmouseenter: emphasise(true), onmouseleave: emphasise(false), onfocus: emphasise(true), onblur: emphasise(false) },
@@ -23,7 +22,6 @@ class Rows {
     });
     this.list.replaceChildren(...this.buttons.map((button) => element("li", {}, button)));
     this.all.hidden = this.rows.length < 4;
-    this.of = new Map(this.rows.flatMap((row, at) => row.runs.map((run) => [run, at])));
     this.say();
   }
   toggle(at) {
@@ -57,10 +55,10 @@ class RunsPage {
   drawTables(place) {
     for (const layout of this.data.layouts) {
       const numeric = (at) => (layout.numeric[at] ? "numeric" : undefined);
-      const marked = layout.header.map((_, at) => layout.rows.some((row) => row.cells[at].mark));
-      const hasP = layout.header.map((_, at) => layout.rows.some((row) => row.cells[at].p));
+      const marked = layout.header.map((_, at) => layout.rows.some((row) => row[at].mark));
+      const hasP = layout.header.map((_, at) => layout.rows.some((row) => row[at].p));
       const head = layout.header.map((text, at) => element("th", { scope: "col", class: numeric(at) }, text));
-      const rows = layout.rows.map((row) => element("tr", {}, row.cells.map((cell, at) => at < layout.keys
+      const rows = layout.rows.map((row) => element("tr", {}, row.map((cell, at) => at < layout.keys
         ? element("th", { scope: "row", class: numeric(at) }, cell.text)
         : element("td", { class: [numeric(at), cell.mark === "*" && "best"].filter(Boolean).join(" ") || undefined, title: cell.exact === undefined ? undefined : detailed(cell.exact) }, cell.exact === undefined ? cell.text : compact(cell.exact),
           marked[at] ? element("span", { class: "mark" }, cell.mark) : null, hasP[at] ? element("small", {}, cell.p) : null))));
@@ -72,30 +70,39 @@ class RunsPage {
 
   // ------------------------------------------------------------ charts
   drawCharts(place) {
-    const { curves, finals, first } = this.data, layouts = this.data.layouts.filter((each) => each.rows.length), redraw = () => this.draw();
+    const layouts = this.data.layouts.filter((each) => each.rows.length), redraw = () => this.draw();
     if (!layouts.length) return place.append(element("p", { class: "muted" }, "No run is finished."));
-    const select = (label, options, chosen, onchange) => {
-      const made = element("select", { onchange, "aria-label": label }, options.map((each, at) => element("option", { value: at, selected: at === chosen }, each)));
+    const select = (label, onchange = redraw) => {
+      const made = element("select", { onchange, "aria-label": label });
       return [made, element("label", {}, label, made)];
     };
-    const [byTable, ofTable] = select("rows of", layouts.map((each) => each.title), 0, () => { this.rows.choose(layouts[+byTable.value]); redraw(); });
-    const [curve, ofCurve] = select("metric", curves, Math.max(0, curves.indexOf(first.curve)), redraw);
-    const [final, ofFinal] = select("metric at the end", finals, Math.max(0, finals.indexOf(first.final)), redraw);
     const check = () => { const made = element("input", { type: "checkbox", onchange: redraw }); return [made, element("label", { class: "check" }, made, "log scale")]; };
-    const [logCurve, ofLogCurve] = check(), [logFinal, ofLogFinal] = check();
+    const [byTable, ofTable] = select("rows of", () => { this.choose(layouts[+byTable.value]); redraw(); });
+    byTable.append(...layouts.map((each, at) => element("option", { value: at }, each.title)));
+    const [curve, ofCurve] = select("metric"), [logCurve, ofLogCurve] = check(), [final, ofFinal] = select("metric at the end"), [logFinal, ofLogFinal] = check();
     const plot = () => element("figure", { class: "plot" });
     Object.assign(this, { curve, final, logCurve, logFinal, curvePlot: plot(), points: { active_macs: plot(), seconds: plot() } });
-    this.rows.choose(layouts[0]);
+    this.choose(layouts[0]);
     place.append(element("h2", {}, "Curves"), element("div", { class: "tools" }, layouts.length > 1 ? ofTable : null, ofCurve, ofLogCurve),
       element("div", { class: "charts" }, this.curvePlot, this.rows.place),
       element("h2", {}, "Metric against cost"), element("div", { class: "tools" }, ofFinal, ofLogFinal),
       element("div", { class: "charts" }, element("div", { class: "pair" }, ...Object.values(this.points))));
     new ResizeObserver(redraw).observe(this.curvePlot);
   }
+  // Chooses the rows of a table, among the metrics that its runs have.
+  choose(layout) {
+    this.rows.choose(layout);
+    const runs = layout.series.flatMap((row) => row.runs).map((run) => this.data.runs[run]);
+    const offer = (select, names, first) => {
+      const kept = names.includes(select.value) ? select.value : first;
+      select.replaceChildren(...names.map((name) => element("option", { value: name, selected: name === kept }, name)));
+    };
+    offer(this.curve, this.data.curves.filter((name) => runs.some((run) => seriesOf(run, name).length)), layout.curve);
+    offer(this.final, this.data.finals.filter((name) => runs.some((run) => Number.isFinite(run.metrics[name]))), layout.final);
+  }
   draw() {
-    const { curves, finals } = this.data;
-    this.drawCurves(curves[+this.curve.value]);
-    for (const cost of Object.keys(this.points)) this.drawPoints(cost, finals[+this.final.value]);
+    this.drawCurves(this.curve.value);
+    for (const cost of Object.keys(this.points)) this.drawPoints(cost, this.final.value);
   }
   rowsNow() {
     return this.rows.rows.map((row, at) => [row, at]).filter(([, at]) => this.rows.displayed.has(at));
@@ -144,7 +151,7 @@ class RunsPage {
 
 // The points [step, value] of a run's metric; its name begins with that of its split.
 function seriesOf(run, metric) {
-  const dot = (metric || "").indexOf("."), part = run.curves[(metric || "").slice(0, dot)], values = part && part.values[metric.slice(dot + 1)];
+  const dot = metric.indexOf("."), part = run.curves[metric.slice(0, dot)], values = part && part.values[metric.slice(dot + 1)];
   return values ? values.map((value, at) => [part.steps[at], value]).filter(([, value]) => value !== null) : [];
 }
 
