@@ -63,3 +63,10 @@ class NothingFits(Diagnostic, code="MG927"):
 
     message = "none of {count} runs {problem}"
     help = "{way_out}"
+
+
+class NoRunToCompare(Diagnostic, code="MG929"):
+    """`--compare` compares runs that are finished, or what unfinished ones have so far, on both sides."""
+
+    message = '"{name}" has no run to compare: {states}'
+    help = "name a run, a folder of runs, or a condition that some runs meet"

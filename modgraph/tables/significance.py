@@ -1,4 +1,5 @@
-"""Welch's t-test (Welch, 1947), two-sided: do two samples of unequal variance have different means?"""
+"""Two-sided t-tests: Welch's (1947), whether two samples of unequal variance have different means; and Student's (1908)
+of pairs, whether the mean of their differences is zero."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from statistics import fmean, variance
 from modgraph.extras import find_missing, require
 
 TEST = "Welch's t-test"
+PAIRED = "paired t-test"
 LEVEL = 0.05  # from which p on a difference is not significant
 FEWEST = 2  # values of a sample
 
@@ -40,3 +42,16 @@ def compute_p(first: Sequence[float], second: Sequence[float]) -> float | None:
     shares, sizes = [error / total for error in errors], (len(first) - 1, len(second) - 1)
     freedom = 1 / sum(share**2 / size for share, size in zip(shares, sizes, strict=True))
     return float(2 * stdtr(freedom, -abs(t)))
+
+
+def compute_paired_p(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Return p of the differences of pairs. None with fewer than two pairs, or if all differences are equal. Raises
+    `ModgraphError` without scipy."""
+    differences = [new - old for old, new in zip(first, second, strict=True)]
+    error = variance(differences) / len(differences) if is_testable(differences) else 0.0
+    if not (error > 0 and math.isfinite(error)):
+        return None
+    require("tables", PAIRED)
+    from scipy.special import stdtr
+
+    return float(2 * stdtr(len(differences) - 1, -abs(fmean(differences)) / math.sqrt(error)))
