@@ -1,4 +1,5 @@
-"""Compares two architectures: specs, runs, checkpoints, graphs or bundles, in any combination."""
+"""Compares two architectures: specs, runs, checkpoints, graphs or bundles, in any combination; two runs in all that
+they recorded."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from modgraph.inspect.diff import Comparison, Fate, Side, Weight, compare_sides
 from modgraph.inspect.diff.architecture_diff import Values
+from modgraph.inspect.diff.runs_diff import RunsCompared
 from modgraph.ir import Graph, weights_of
 from modgraph.passes import apply_passes, build_pipeline_behind
 from modgraph.store.architecture import Architecture, Kind, read_architecture
@@ -52,8 +54,19 @@ def differences(before: Architecture, after: Architecture, lengths: Mapping[str,
     rounded = ["yes" if "int8" in each.manifest else "no" for each in (before, after)]
     if before.kind is after.kind is Kind.BUNDLE and rounded[0] != rounded[1]:
         notes.append(f"int8: {rounded[0]} → {rounded[1]}")
-    found = compare_sides(sides[0], sides[1], after.moved, lengths or {}, tuple(notes))
-    return replace(found, values=_values_of(before, after, found.weights))
+    runs, more = _compare_runs(before, after)
+    found = compare_sides(sides[0], sides[1], after.moved, lengths or {}, (*notes, *more))
+    return replace(found, values=_values_of(before, after, found.weights), runs=runs)
+
+
+def _compare_runs(before: Architecture, after: Architecture) -> tuple[RunsCompared | None, tuple[str, ...]]:
+    """Compare two runs beyond their architectures, with notes. None for anything else. Raises `ModgraphError`."""
+    if not before.kind is after.kind is Kind.RUN:
+        return None, ()
+    from modgraph.tables.run_pair import compare_runs
+
+    assert before.run is not None and after.run is not None, "both are runs"
+    return compare_runs((before.run, after.run))
 
 
 NONE_YET = Values(reason="a run has no checkpoint yet")

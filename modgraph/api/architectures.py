@@ -12,7 +12,8 @@ Holder = HasArchitecture | str | Path
 
 
 def diff(before: Holder, after: Holder, **lengths: int) -> Comparison:
-    """What two architectures differ in: nodes, costs, what becomes of weights, and of runs the weights' values.
+    """What two architectures differ in: nodes, costs, what becomes of weights, and of runs the weights' values. Of two
+    runs also recipes, data, metrics, seconds and routing.
 
     Each is a `Program`, a `Run`, or the path of a spec, a run, a checkpoint, a graph or a bundle. Axes of any length
     have the given ones, or 1. Raises `ModgraphError` for what cannot be read, and `TypeError` for anything else.

@@ -153,7 +153,7 @@ class Run(StoredRun):
 
     def diff(self, other: HasArchitecture | str | Path, **lengths: int) -> Comparison:
         """What `other` (a program, a run, or a path of a spec, run, checkpoint, graph or bundle) differs in, values of
-        weights included.
+        weights included, and from a run in recipe, data, metrics, seconds and routing.
 
         Axes of any length have the given ones, or 1. Raises `ModgraphError` for what cannot be read, and `TypeError`
         for anything else.

@@ -181,6 +181,8 @@ def readable(count: int) -> str:
 
 def align(rows: Sequence[Sequence[str]], least: int = 0) -> list[str]:
     """Rows as aligned lines: the first column left, the others right and at least `least` wide."""
+    if not rows:
+        return []
     first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
     widths = [max(least, width) for width in others]
     lines = ("  ".join([row[0].ljust(first), *map(str.rjust, row[1:], widths)]) for row in rows)

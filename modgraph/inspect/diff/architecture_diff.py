@@ -13,6 +13,7 @@ from modgraph.inspect.cost import Cost, check_lengths, compute_cost
 from modgraph.inspect.diff.changes import Changed, Diff, Moved
 from modgraph.inspect.diff.graph_diff import AXIS, GONE, LABEL, WEIGHTS, Renames, compare
 from modgraph.inspect.diff.level import Level, is_below, split_place
+from modgraph.inspect.diff.runs_diff import RunsCompared
 from modgraph.inspect.diff.words import Keys
 from modgraph.ir import Call, DecisionNode, Graph, GraphWeight, OpNode, Result, ScanNode, list_node_weights, weights_of
 
@@ -86,7 +87,7 @@ class Side:
 @dataclass(frozen=True)
 class Comparison:
     """Two architectures and their differences: nodes (`diff`), costs (`costs`), the fate of each weight (`weights`),
-    and for runs whether trained `values` are equal.
+    and for runs whether trained `values` are equal. `runs` are the differences of two runs beyond their architectures.
 
     Its text is one line.
     """
@@ -98,6 +99,7 @@ class Comparison:
     weights: tuple[Weight, ...] = field(repr=False)
     values: Values = Values()
     notes: tuple[str, ...] = ()
+    runs: RunsCompared | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         return f"<Comparison of {self.before.path} and {self.after.path}: {self}>"
@@ -123,8 +125,9 @@ class Comparison:
 
     @property
     def is_different(self) -> bool:
-        """Whether anything differs: a node, or the value of a trained weight."""
-        return bool(self.diff) or self.values.trained == "different"
+        """Whether anything differs: a node, the value of a trained weight, or of two runs a recipe, data, a metric."""
+        of_runs = self.runs is not None and self.runs.is_different
+        return bool(self.diff) or self.values.trained == "different" or of_runs
 
     @cached_property
     def reported(self) -> Diff:

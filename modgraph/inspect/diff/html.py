@@ -10,6 +10,7 @@ from modgraph.diagnostics import Source
 from modgraph.inspect.cost import COUNTS
 from modgraph.inspect.diff.architecture_diff import Comparison, Fate
 from modgraph.inspect.diff.graph_diff import AXIS, LABEL, WEIGHTS
+from modgraph.inspect.diff.runs_text import blocks_of, summarize
 from modgraph.inspect.diff.text import find_moves_of, lines_of, summary
 from modgraph.inspect.diff.words import describe_node, details, format_place
 from modgraph.inspect.page.content import Content, Kind, Mark, Pane, Section, Table, Text
@@ -68,6 +69,9 @@ def _marks(found: Comparison) -> tuple[Marks, Marks]:
 def _sections(found: Comparison) -> Iterator[Section]:
     diff, (before, after) = found.reported, _marks(found)
     yield Section("In short", [Text(summary(found)), *map(Text, found.notes)])
+    if found.runs is not None:
+        tables = [Table(header, rows) for header, rows in blocks_of(found.runs)]
+        yield Section("Runs", [*tables, *([] if tables else [Text(summarize(found.runs))])])
     if lines := lines_of(found):
         words = ["; ".join(filter(None, (each.what, *each.details))) for each in lines]
         facts = [(each.sign, each.kind, format_place(each.place), each.count) for each in lines]
@@ -81,6 +85,9 @@ def _sections(found: Comparison) -> Iterator[Section]:
         yield Section("What may be the same", [Table(("kind", "removed", "added", "if so, say"), doubts)])
     counts = [(name.replace("_", " "), *(getattr(cost, name) for cost in found.costs)) for name in COUNTS]
     costs = [(name, old, new, new - old) for name, old, new in counts]
+    if found.runs is not None and found.runs.seconds is not None:
+        old, new = found.runs.seconds
+        costs.append(("seconds of training", old, new, new - old))
     yield Section("Costs", [Table(("", "before", "after", "difference"), costs)])
     fates = [(str(fate), len(weights), count) for fate, weights, count in found.fates()]
     others = [

@@ -11,6 +11,7 @@ from modgraph.inspect.cost import Cost
 from modgraph.inspect.diff.architecture_diff import Comparison, Fate, Side, Weight
 from modgraph.inspect.diff.changes import Attribute, Unmatched
 from modgraph.inspect.diff.level import split_place
+from modgraph.inspect.diff.runs_diff import RunsCompared
 from modgraph.inspect.diff.text import find_moves_of
 from modgraph.ir import Graph, OpNode, Region, Result, flat_to_json, node_with_edges
 from modgraph.types import TensorType
@@ -32,6 +33,9 @@ def as_json(found: Comparison) -> dict[str, Any]:
         stored = node_with_edges(each.graph, each.node)
         return {"kind": each.kind, "place": each.place, "node": stored, **costs_at(*places)}
 
+    runs = found.runs
+    seconds = [{}, {}] if runs is None or runs.seconds is None else [{"seconds": each} for each in runs.seconds]
+
     return {
         "format": FORMAT,
         **{name: _side(side) for name, side in sides.items()},
@@ -48,7 +52,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
         "moved": [asdict(each) for each in diff.moved],
         "moves": [asdict(each) for each in find_moves_of(diff.moved, found.keys)],
         "doubts": [{**asdict(each), "declaration": each.declaration} for each in found.reported.doubts],
-        "costs": {name: cost.counts for name, cost in zip(sides, found.costs, strict=True)},
+        "costs": {name: cost.counts | more for name, cost, more in zip(sides, found.costs, seconds, strict=True)},
         "weights": {
             fate: {
                 "weights": len(weights),
@@ -58,7 +62,16 @@ def as_json(found: Comparison) -> dict[str, Any]:
             for fate, weights, count in found.fates()
         },
         "values": _plain(asdict(found.values)),
+        **({} if runs is None else _runs(runs)),
     }
+
+
+def _runs(found: RunsCompared) -> dict[str, Any]:
+    """The differences of two runs."""
+    metrics = [asdict(each) | {"difference": each.difference, "better": each.better} for each in found.metrics]
+    routing = [asdict(each) | {"distance": each.distance} for each in found.routing]
+    recipe, data = ([asdict(each) for each in changes] for changes in (found.recipe, found.data))
+    return {"recipe": recipe, "data": data, "metrics": metrics, "routing": _plain(routing)}
 
 
 def _owners(graph: Graph) -> Iterator[tuple[str, str]]:

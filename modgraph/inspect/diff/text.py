@@ -15,6 +15,7 @@ from modgraph.inspect.diff.architecture_diff import Comparison, Fate, Weight
 from modgraph.inspect.diff.changes import Changed, Moved, Unmatched
 from modgraph.inspect.diff.level import Level, Palette
 from modgraph.inspect.diff.matching import Definitions
+from modgraph.inspect.diff.runs_text import blocks_of, summarize
 from modgraph.inspect.diff.words import Key, Keys, Say, describe_node, details, fill, format_place, format_type
 from modgraph.ir import Call, Graph
 
@@ -157,11 +158,6 @@ def text_of(found: Comparison, coloured: bool = False) -> str:
     doubts = [*_truncate(f"  {each.declaration}" for each in found.reported.doubts)]
     if doubts:
         doubts.insert(0, DOUBTFUL)
-    costs = [("", "before", "after", "")]
-    for name in COUNTS:
-        old, new = (getattr(cost, name) for cost in found.costs)
-        change = "=" if old == new else f"{new - old:+,}" + (f" ({(new - old) / old:+.1%})" if old else "")
-        costs.append((name.replace("_", " "), f"{old:,}", f"{new:,}", change))
     follow, star = [each.attributes[0] for each in found.reported.changed if each.follows], found.keys.star
     said = [[format_type(one, star) if one else "none" for one in (each.before, each.after)] for each in follow]
     types = Counter(map(" → ".join, said))
@@ -169,12 +165,42 @@ def text_of(found: Comparison, coloured: bool = False) -> str:
     if following:
         title = paint(f"types that follow from these ({types.total():,}):", DIM)
         following = [title, *_truncate(following)]
-    blocks = [heading, changes, following, doubts, align(costs) if found.diff else [], [*_weights(found)]]
+    blocks = [heading, *_blocks_of_runs(found), changes, following, doubts, align(_costs(found)), [*_weights(found)]]
     return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def _blocks_of_runs(found: Comparison) -> Iterator[list[str]]:
+    """Yield what differs between two runs beyond their architectures, parameters of the model left out: the heading
+    lists them."""
+    if found.runs is None:
+        return
+    parameters = [each.name.removeprefix("parameters.") for each in found.diff.model]
+    for header, rows in blocks_of(found.runs, parameters):
+        title, *lines = align([header, *rows])
+        yield [title, *_truncate(lines)]
+
+
+def _costs(found: Comparison) -> list[tuple[str, ...]]:
+    """Return the rows of costs: counts where architectures differ, and the seconds of two runs."""
+    runs, rows = found.runs, list[tuple[str, ...]]()
+    for name in COUNTS if found.diff else ():
+        old, new = (getattr(cost, name) for cost in found.costs)
+        change = "=" if old == new else f"{new - old:+,}" + (f" ({(new - old) / old:+.1%})" if old else "")
+        rows.append((name.replace("_", " "), f"{old:,}", f"{new:,}", change))
+    if runs is not None and runs.seconds is not None:
+        before, after = runs.seconds
+        share = f" ({after / before - 1:+.1%})" if before else ""
+        rows.append(("seconds of training", f"{before:,.1f}", f"{after:,.1f}", f"{after - before:+,.1f}{share}"))
+    return [("", "before", "after", ""), *rows] if rows else []
 
 
 def summary(found: Comparison) -> str:
     """Count the differences, in words."""
+    architectures = _summarize_architectures(found)
+    return architectures if found.runs is None else f"{summarize(found.runs)}; {architectures}"
+
+
+def _summarize_architectures(found: Comparison) -> str:
     diff = found.reported
     counts = {"added": diff.added, "removed": diff.removed, "changed": diff.changed, "moved": diff.moved}
     words = [f"{len(each):,} {what}" for what, each in counts.items() if each]
