@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from modgraph.prediction.predictions import Predictions
     from modgraph.program import Program
     from modgraph.store.architecture import Architecture
+    from modgraph.study.plan import Plan
 
 
 class BadOverride(Diagnostic, code="MG110"):
@@ -103,7 +104,7 @@ def open_architecture(path: str, options: argparse.Namespace) -> Architecture:
     return found
 
 
-def warn(found: Program | Architecture | Report | Predictions) -> None:
+def warn(found: Program | Architecture | Report | Predictions | Plan) -> None:
     """Print the warnings of what was read or written."""
     if found.warnings:
         log.warning(render_all(found.warnings))

@@ -24,7 +24,7 @@ COMMANDS = {path.stem.removesuffix("_command"): path for path in sorted(Path(__f
 GROUPS = {
     "write a spec": "new check fmt explain",
     "inspect an architecture": "show cost visualize compile",
-    "train": "train eval trace",
+    "train": "train sweep eval trace",
     "use and ship a model": "predict export run",
     "compare and change": "diff migrate",
     "editors and shells": "lsp completion",

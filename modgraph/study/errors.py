@@ -132,3 +132,41 @@ class SearchesTwice(Diagnostic, code="MG657"):
 
     message = "a sweep has random points or those of optuna, not both"
     help = "remove random or optuna"
+
+
+# ---------------------------------------------------------------- the folder of a sweep
+
+
+class NotASweepFolder(Diagnostic, code="MG660"):
+    """A sweep needs a new or empty folder, or that of an earlier sweep, which it extends."""
+
+    message = 'no sweep can be kept in "{path}": {reason}'
+    help = "choose another folder: --out DIR"
+
+
+class SweepBusy(Diagnostic, code="MG661"):
+    """Another process runs a sweep in this folder. Two would train the same points."""
+
+    message = 'another process runs a sweep in "{path}"'
+    help = "wait for it or stop it, or choose another folder: --out DIR"
+
+
+class OtherTraining(Diagnostic, code="MG662"):
+    """The folder of a point contains a run with another spec, or by another recipe, than the point now has."""
+
+    message = 'the run in "{path}"{more} is another training than the point of this name'
+    help = "choose another folder for this sweep: --out DIR"
+
+
+class CannotSearch(Diagnostic, code="MG663"):
+    """An adaptive search improves one metric, which every training must give at its end or after its epochs."""
+
+    message = 'the search has no metric "{metric}" of run "{run}"'
+    help = "{suggestion}"
+
+
+class WorkersFail(Diagnostic, code="MG664"):
+    """A sweep trains in processes of its own, and these end before they can begin."""
+
+    message = "the processes that train end before they begin: {reason}"
+    help = "free some memory, or train in fewer processes: --jobs 1"

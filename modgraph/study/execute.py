@@ -1,0 +1,226 @@
+"""Runs sweeps: trains each point once, in processes of its own, and keeps what failed."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from modgraph.log import log
+from modgraph.study import workers
+from modgraph.study.adaptive import Trials
+from modgraph.study.folder import SweepFolder, extend_record, record_point
+from modgraph.study.plan import Plan, Point
+from modgraph.study.progress import Progress
+from modgraph.study.workers import Answer, Worker, Workers, describe_end
+from modgraph.tables.sweep_folder import Failure, SweepRecord, read_failures
+
+DEATHS = 2  # of processes that train a point, after which it counts as failed
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a sweep has come to: how many points it has and repeats, the metrics of those that finished and the reasons
+    of those that failed, by run, and the best of a search."""
+
+    points: int
+    repeated: int
+    metrics: Mapping[str, Mapping[str, Any]]
+    failures: Mapping[str, Failure]
+    best: Mapping[str, Any] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the counts, and the best trial of a search."""
+        counts = {"points": self.points, "finished": len(self.metrics), "failed": len(self.failures)}
+        best = {} if self.best is None else {"best": dict(self.best)}
+        return {**counts, "repeated": self.repeated, **best}
+
+
+def run_sweep(plan: Plan, command: str, jobs: int = 1, retry: bool = False, metric: str | None = None) -> Outcome:
+    """Train the points of a plan, at most `jobs` at once, and those that its searches propose. What finished before
+    stays as it is; what failed before is tried again with `retry`. Lines of progress have the value of `metric`.
+
+    `command` is recorded. Raises `ModgraphError` where the folder is in use or holds something else, and
+    `KeyboardInterrupt` after a Ctrl-C, when every process has kept its step.
+    """
+    folder = SweepFolder(plan.out)
+    folder.refuse_foreign()
+    with folder.lock():
+        return Execution(plan, folder, command, jobs, retry, metric).run()
+
+
+class Execution:
+    """A sweep that is running. Points are known by identity: `finished` has the metrics at their ends."""
+
+    def __init__(
+        self, plan: Plan, folder: SweepFolder, command: str, jobs: int, retry: bool, metric: str | None
+    ) -> None:
+        self.plan, self.folder, self.jobs = plan, folder, jobs
+        self.pending: deque[Point] = deque()
+        self.points: dict[str, Point] = {}
+        self.finished: dict[str, Mapping[str, Any]] = {}
+        self.failed: dict[str, Failure] = {}
+        self.deaths: Counter[str] = Counter()
+        self.found = folder.find_runs()
+        self.failed_before = {} if retry else read_failures(folder.path)
+        before = folder.read()
+        self.record = replace(before, command=command)
+        self.searches = [Trials(each, jobs, folder, before) for each in plan.searches]
+        self.progress = Progress(0, 0, jobs, metric)
+        self.workers = Workers(folder.worker_lock)
+        folder.refuse_others(plan.trained, self.found)
+        self._keep(extend_record(self.record, map(record_point, plan.points), plan.repeats, plan.tables))
+        self._add(plan.trained)
+        self._ask()
+        self._report_others(before)
+
+    def _report_others(self, before: SweepRecord) -> None:
+        """Say how many points of earlier sweeps in the folder are not among these."""
+        own = {each.run for each in self.plan.points} | {each.run for each in self.points.values()}
+        others = sum(each.run not in own for each in before.points)
+        if others:
+            log.info(f"{others} points of earlier sweeps in {self.folder.path} stay as they are")
+
+    def _keep(self, record: SweepRecord) -> None:
+        """Write the record. Raises `ModgraphError`."""
+        self.record = record
+        self.folder.write(record)
+
+    def _add(self, points: Sequence[Point]) -> None:
+        """Queue points, but for those that have finished or failed."""
+        for point in points:
+            if point.identity in self.points:
+                continue
+            self.points[point.identity] = point
+            metrics = self._read_finished(point)
+            if metrics is not None:
+                self.finished[point.identity] = metrics
+            elif point.identity in self.failed_before:
+                self.failed[point.identity] = self.failed_before[point.identity]
+            else:
+                self.pending.append(point)
+
+    def _read_finished(self, point: Point) -> Mapping[str, Any] | None:
+        """Return the metrics of a point that has finished. A run that a search stopped early counts only in searches
+        that stop it too."""
+        run = self.found.get(point.identity)
+        metrics = None if run is None else self.folder.read_metrics(run)
+        was_pruned = any(each.pruned for each in self.record.points if each.identity == point.identity)
+        return metrics if not was_pruned or self._find_limits(point)[1] else None
+
+    def _ask(self) -> None:
+        """Queue what searches propose now. Raises `ModgraphError`."""
+        for search in self.searches:
+            while (trial := search.propose(self.finished, self.failed)) is not None:
+                self.folder.refuse_others(trial.points, self.found)
+                self._keep(extend_record(self.record, trial.records(), self.plan.repeats))
+                self._add(trial.points)
+        self.progress.total = len(self.points) + sum(each.count_left() for each in self.searches)
+
+    def _find_limits(self, point: Point) -> tuple[Trials | None, Mapping[str, float]]:
+        """Return the search of a point and its limits there."""
+        found = ((each, each.find_limits(point)) for each in self.searches)
+        return next(((search, limits) for search, limits in found if limits is not None), (None, {}))
+
+    # ------------------------------------------------------------ training
+
+    def run(self) -> Outcome:
+        """Train to the end. Raises `KeyboardInterrupt` after a Ctrl-C."""
+        self.progress.done = len(self.finished) + len(self.failed)
+        if self.progress.done:
+            log.info(f"{self.progress.done} of {self.progress.total} points are done already")
+        try:
+            while self._assign():
+                self._handle(*self.workers.wait())
+        except KeyboardInterrupt:
+            log.info("stopping: each training keeps its step (Ctrl-C again ends them at once)")
+            self.workers.stop()
+            raise
+        finally:
+            self.workers.close()
+        return self._conclude()
+
+    def _assign(self) -> bool:
+        """Give points to idle workers, and start those that are needed; false once nothing is left to do."""
+        for worker in self.workers.alive:
+            if worker.is_ready and worker.point is None and (point := self._take_point()) is not None:
+                worker.point = point
+                worker.send(self._make_task(point))
+        busy = sum(each.point is not None for each in self.workers.alive)
+        wanted = min(self.jobs, busy + len(self.pending))
+        while len(self.workers.alive) < wanted:
+            self.workers.start()
+        return wanted > 0
+
+    def _take_point(self) -> Point | None:
+        """Take the first point whose start can be read; one whose start has failed fails too."""
+        for point in [*self.pending]:
+            first = next((each for each in self.points.values() if each.run == point.after), None)
+            if first is None or first.identity in self.finished:
+                self.pending.remove(point)
+                return point
+            if first.identity in self.failed:
+                self.pending.remove(point)
+                self._fail(point, Failure((), f'run "{first.run}", from which it starts, has failed'), is_kept=False)
+        return None
+
+    def _make_task(self, point: Point) -> dict[str, Any]:
+        search, limits = self._find_limits(point)
+        rule = {"metric": search.settings.metric, "larger": search.larger, "by_epoch": dict(limits)} if search else None
+        return {
+            "spec": str(point.spec),
+            "recipe": dict(point.recipe) if isinstance(point.recipe, Mapping) else str(point.recipe),
+            "overrides": dict(point.overrides),
+            "out": str(self.folder.path / self.found.get(point.identity, point.run)),
+            "limits": rule,
+        }
+
+    # ------------------------------------------------------------ answers
+
+    def _handle(self, worker: Worker, answer: Answer) -> None:
+        """Handle what a worker answers."""
+        point, kind = worker.point, answer["kind"]
+        if point is None:
+            return
+        if kind == workers.EPOCH:
+            self.progress.report_epoch(point.run, answer["epoch"])
+            return
+        worker.point = None
+        if kind == workers.FINISHED:
+            self._finish(point, answer["metrics"], answer["seconds"])
+        elif kind == workers.FAILED:
+            self._fail(point, Failure(tuple(answer["codes"]), answer["message"]), is_kept=not answer["busy"])
+        elif kind == workers.ENDED:
+            self.deaths[point.identity] += 1
+            if answer["code"] < 0 and self.deaths[point.identity] < DEATHS:
+                self.pending.appendleft(point)
+            else:
+                self._fail(point, Failure((), describe_end(worker, answer["code"])))
+
+    def _finish(self, point: Point, metrics: Mapping[str, Any], seconds: float) -> None:
+        self.finished[point.identity] = metrics
+        self.found.setdefault(point.identity, point.run)
+        search, _ = self._find_limits(point)
+        is_pruned = search is not None and search.is_pruned(point, metrics)
+        points = [
+            replace(each, pruned=is_pruned) if each.identity == point.identity else each for each in self.record.points
+        ]
+        if tuple(points) != self.record.points:
+            self._keep(replace(self.record, points=tuple(points)))
+        self.progress.finish(point.run, metrics, seconds, "pruned" if is_pruned else "")
+        self._ask()
+
+    def _fail(self, point: Point, failure: Failure, is_kept: bool = True) -> None:
+        self.failed[point.identity] = failure
+        if is_kept:
+            self.folder.add_failure(point, failure)
+        self.progress.fail(point.run, str(failure))
+        self._ask()
+
+    def _conclude(self) -> Outcome:
+        metrics = {self.points[identity].run: each for identity, each in self.finished.items()}
+        failures = {self.points[identity].run: each for identity, each in self.failed.items()}
+        best = next((search.find_best() for search in self.searches), None)
+        repeated = len(self.plan.repeats)
+        return Outcome(len(self.points) + repeated, repeated, metrics, failures, best)

@@ -1,0 +1,131 @@
+"""Trains points of a sweep, one after another, in a process of its own: python -m modgraph.study.worker LOCK LEVEL
+
+Tasks come as lines of JSON on stdin, and answers leave on stdout. The process ends at once when stdin does, so it never
+outlives the sweep. LOCK is a file that is locked while it lives.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, TextIO
+
+from filelock import FileLock
+
+from modgraph.diagnostics import ModgraphError
+from modgraph.log import printing
+from modgraph.metrics.metrics import better
+from modgraph.store.errors import RunBusy
+from modgraph.store.journal import read_metrics
+from modgraph.store.records import json_text
+from modgraph.store.run_directory import FINISHED, STARTED, STARTING, RunDirectory
+from modgraph.training.callbacks import Callback, Epoch, Watch
+from modgraph.training.engine import Engine
+from modgraph.training.run import finish, resume_run, start_run
+
+STOP = "stop"  # the task that ends a training after its step
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The way back to the sweep."""
+
+    stream: TextIO
+
+    def send(self, kind: str, **facts: Any) -> None:
+        print(json_text({"kind": kind, **facts}), file=self.stream, flush=True)
+
+
+@dataclass(frozen=True)
+class Limits(Callback):
+    """Reports each epoch, and stops a training whose metric is worse than the limit of its epoch."""
+
+    answers: Answers
+    metric: str = ""
+    larger: bool = False
+    by_epoch: Mapping[str, float] = field(default_factory=dict)
+
+    def on_epoch(self, epoch: Epoch) -> bool:
+        self.answers.send("epoch", epoch=epoch.epoch)
+        return self.is_worse(epoch.epoch, epoch.metrics)
+
+    def is_worse(self, epoch: int, metrics: Mapping[str, float]) -> bool:
+        limit, value = self.by_epoch.get(str(epoch)), metrics.get(self.metric)
+        return limit is not None and value is not None and better(limit, value, self.larger)
+
+    def check_last_epoch(self, engine: Engine) -> None:
+        """Stop a training that had to stop after the epoch that its checkpoint keeps."""
+        lines = read_metrics(engine.directory) if self.by_epoch else []
+        last = [line for line in lines if line["step"] == engine.progress.step]
+        metrics = {f"{line['split']}.{name}": value for line in last for name, value in line.items()}
+        if last and self.is_worse(engine.progress.epoch, metrics):
+            engine.stopped = True
+
+
+def receive_tasks() -> SimpleQueue[dict[str, Any] | None]:
+    """Return the queue in which tasks arrive, None at the end. The process ends where the sweep has ended."""
+    tasks: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
+
+    def read() -> None:
+        for line in sys.stdin:
+            task = json.loads(line)
+            tasks.put(None if task == STOP else task)
+            if task == STOP:
+                signal.raise_signal(signal.SIGINT)
+        os._exit(0)  # nobody waits for what is being trained
+
+    Thread(target=read, daemon=True).start()
+    return tasks
+
+
+def train_point(answers: Answers, task: Mapping[str, Any]) -> None:
+    """Train one point as `modgraph train` does, or go on with its training, and answer what came of it."""
+    began = time.monotonic()
+    limits = Limits(answers, **(task["limits"] or {}))
+    try:
+        with _open(task, Watch([limits])) as engine:
+            limits.check_last_epoch(engine)
+            metrics = finish(engine)
+    except ModgraphError as error:
+        found = error.diagnostics
+        text, codes = "; ".join(each.text() for each in found), [each.code for each in found]
+        answers.send("failed", codes=codes, message=text, busy=any(isinstance(each, RunBusy) for each in found))
+        return
+    answers.send("finished", metrics=metrics, seconds=time.monotonic() - began)
+
+
+def _open(task: Mapping[str, Any], watch: Watch) -> AbstractContextManager[Engine]:
+    directory = RunDirectory(Path(task["out"]))
+    status = directory.read_record()["status"] if directory.record.exists() else STARTING
+    if status == FINISHED:  # before its last epoch, by the rule of a search
+        directory.mark(STARTED, logs=None)
+    if status != STARTING:
+        return resume_run(directory.path, watch=watch)
+    return start_run(task["spec"], task["recipe"], task["overrides"], directory.path, watch=watch)
+
+
+def main(lock: str, level: str) -> None:
+    """Work until the sweep ends, or asks to stop."""
+    answers = Answers(os.fdopen(os.dup(1), "w"))
+    os.dup2(2, 1)  # what libraries print is no answer
+    tasks = receive_tasks()
+    with FileLock(lock), printing(int(level)):
+        answers.send("ready")
+        try:
+            while (task := tasks.get()) is not None:
+                train_point(answers, task)
+        except KeyboardInterrupt:
+            answers.send("stopped")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
