@@ -100,7 +100,7 @@ def _write_command(options: argparse.Namespace) -> str:
     """Return the command line that goes on with this sweep."""
     words = ["modgraph", "sweep", options.spec]
     for action in options.parser._actions:
-        value = getattr(options, action.dest, None)
+        value = getattr(options, action.dest, action.default)
         if action.option_strings and value != action.default and action.dest not in ("retry", "quiet", "verbose"):
             flag = action.option_strings[0]
             words += [flag] if value is True else [word for each in _listed(value) for word in (flag, str(each))]

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from modgraph.declare import format_value
 from modgraph.diagnostics import ModgraphError, did_you_mean
-from modgraph.extras import require
 from modgraph.log import log
 from modgraph.ops.measures import is_larger_better
 from modgraph.store.journal import read_metrics
@@ -53,7 +52,7 @@ class Trial:
 
 @dataclass
 class Trials:
-    """The trials of a search so far. `record` has those of earlier calls. Raises `ModgraphError` without Optuna."""
+    """The trials of a search so far. `record` has those of earlier calls."""
 
     search: Search
     jobs: int
@@ -61,9 +60,6 @@ class Trials:
     record: SweepRecord
     trials: list[Trial] = field(default_factory=list)
     metrics: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # of finished points, by identity
-
-    def __post_init__(self) -> None:
-        require("search", "an adaptive search", "try points at random: --random N")
 
     @property
     def settings(self) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from modgraph.extras import require
 from modgraph.study.folder import SweepFolder
 from modgraph.study.plan import Plan, make_plan
 from modgraph.study.specs import Specs
@@ -19,6 +20,8 @@ FINISHED, FAILED, BEGUN, PLANNED = "finished", "failed", "unfinished", ""
 def plan_sweeps(sweeps: Sequence[Sweep], out: Path, tables: Mapping[str, Any] | None = None) -> Plan:
     """Plan sweeps into a folder, where equal points keep their runs. Raises `ModgraphError` with every mistake, and
     where the folder cannot be that of a sweep."""
+    if any(each.optuna is not None for each in sweeps):
+        require("search", "an adaptive search", "try points at random: --random N")
     folder, specs = SweepFolder(out), Specs()
     folder.refuse_foreign()
     return make_plan(sweeps, out, tables, folder.find_runs(specs), specs)
