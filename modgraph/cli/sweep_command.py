@@ -103,11 +103,11 @@ def _write_command(options: argparse.Namespace) -> str:
         value = getattr(options, action.dest, action.default)
         if action.option_strings and value != action.default and action.dest not in ("retry", "quiet", "verbose"):
             flag = action.option_strings[0]
-            words += [flag] if value is True else [word for each in _listed(value) for word in (flag, str(each))]
+            words += [flag] if value is True else [word for each in _to_list(value) for word in (flag, str(each))]
     return shlex.join(words)
 
 
-def _listed(value: Any) -> list[Any]:
+def _to_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 

@@ -89,7 +89,7 @@ class Trials:
         if number >= self.settings.trials:
             return None
         self.metrics = {each.identity: finished[each.identity] for each in self.points if each.identity in finished}
-        values = self._read_recorded(number)
+        values = self._read_earlier(number)
         if values is None:
             over = self.trials[: max(0, number + 1 - self.jobs)]
             ended = finished.keys() | failed.keys()
@@ -165,13 +165,13 @@ class Trials:
     def _is_of(self, point: SweepPoint, number: int) -> bool:
         return point.trial == number and point.sweep == self.search.sweep.name
 
-    def _read_recorded(self, number: int) -> dict[str, Any] | None:
+    def _read_earlier(self, number: int) -> dict[str, Any] | None:
         """Return the values of a trial that an earlier call proposed in this space; None if there is none."""
         keys = self._distributions.keys()
-        recorded = next((each for each in self.record.points if self._is_of(each, number)), None)
-        if recorded is None:
+        earlier = next((each for each in self.record.points if self._is_of(each, number)), None)
+        if earlier is None:
             return None
-        values = {**recorded.values, **({LABEL: recorded.label} if LABEL in keys else {})}
+        values = {**earlier.values, **({LABEL: earlier.label} if LABEL in keys else {})}
         if not keys <= values.keys() or not all(self._contains(key, values[key]) for key in keys):
             return None
         return {key: values[key] for key in keys}

@@ -31,8 +31,8 @@ class Progress:
         self.seconds.append(seconds)
         name = choose_metric(metrics) if self.metric is None else self.metric
         value = metrics.get(name)
-        shown = [f"{name} {value:.4g}"] if isinstance(value, int | float) else []
-        self._count("  ".join([run, *shown, *([note] if note else []), self._describe_times(seconds)]))
+        printed = [f"{name} {value:.4g}"] if isinstance(value, int | float) else []
+        self._count("  ".join([run, *printed, *([note] if note else []), self._describe_times(seconds)]))
 
     def fail(self, run: str, message: str) -> None:
         """Report that a point has failed."""

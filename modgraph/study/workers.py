@@ -22,7 +22,7 @@ from modgraph.study import errors
 from modgraph.study.plan import Point
 
 TAIL = 20  # lines of what a worker printed last
-STARTS = 3  # workers that may end one after another before they are ready
+ATTEMPTS = 3  # workers that may end one after another before they are ready
 READY, EPOCH, FINISHED, FAILED, STOPPED, ENDED = "ready", "epoch", "finished", "failed", "stopped", "ended"
 Answer = Mapping[str, Any]
 
@@ -100,7 +100,7 @@ class Workers:
         elif answer["kind"] == ENDED:
             self.alive.remove(worker)
             self.lost += not worker.is_ready
-        if self.lost >= STARTS:
+        if self.lost >= ATTEMPTS:
             raise ModgraphError([errors.WorkersFail(reason=describe_end(worker, answer["code"]))])
         return worker, answer
 
