@@ -99,6 +99,13 @@ class IsoOutOfReach(Diagnostic, code="MG652"):
     help = "{way_out}"
 
 
+class PointChanged(Diagnostic, code="MG658"):
+    """A sweep plans all points at its beginning. The spec, what it imports, or the recipe was changed while it ran."""
+
+    message = 'the spec "{spec}" or its recipe has changed since "{point}" was planned'
+    help = "start the same command again: it plans anew, and keeps the runs that are still as planned"
+
+
 class NeedsFile(Diagnostic, code="MG653"):
     """A point of a sweep reads a file or folder that does not exist, so its training could not begin."""
 

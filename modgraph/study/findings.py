@@ -15,6 +15,7 @@ class Findings:
     found: dict[tuple[str, str, str], Diagnostic] = field(default_factory=dict)
     at: dict[tuple[str, str, str], dict[str, dict[str, None]]] = field(default_factory=dict)
     every: dict[str, dict[str, None]] = field(default_factory=dict)
+    skipped: set[str] = field(default_factory=set)  # sweeps whose points are not planned
 
     def add(self, diagnostics: Iterable[Diagnostic], sweep: str = "", point: str = "") -> None:
         """Add diagnostics of a point; without one, of a whole sweep."""
@@ -22,6 +23,11 @@ class Findings:
             key = each.code, each.text(), str(each.span)
             self.found.setdefault(key, each)
             self.at.setdefault(key, {}).setdefault(sweep, {})[point] = None
+
+    def has_mistake(self, sweep: str | None) -> bool:
+        """Whether a sweep has a mistake, or one from which it starts."""
+        mistakes = (sweeps for key, sweeps in self.at.items() if self.found[key].severity == "error")
+        return sweep in self.skipped or any(sweep in sweeps for sweeps in mistakes)
 
     def list_diagnostics(self, severity: str) -> list[Diagnostic]:
         """List the diagnostics of a severity; a note names the points, unless all points of all sweeps have it."""

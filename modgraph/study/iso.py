@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from modgraph.training.sections import parameters_in, read_mapping, read_recipe_
 
 TOLERANCE = 0.02
 WIDEST = 2**24
-PROBES = 128  # of neighbours of a width that the spec refuses
+PROBES, FEW_PROBES = 64, 4  # of neighbours, on each side, of a width that the spec refuses
 WORDS = {"macs": "active MACs", "parameters": "parameters"}
 COUNTS = {"macs": "active_macs", "parameters": "parameters"}
 
@@ -168,41 +168,53 @@ def _remember(found: dict[str, int | ModgraphError], parameters: Mapping[str, An
 def find_nearest(count: Count, start: Costed, target: int) -> dict[int, int]:
     """Find the widths with the nearest costs on both sides of a target, one where the target is beyond all; the cost
     rises, or falls, with the width. Widths without a cost are skipped. `start` is a width with its cost."""
-    width, cost = start
-    other = find_valid(count, 2 * width, width, WIDEST) or find_valid(count, width // 2, 0, width)
-    if other is None:
-        return {width: cost}
-    rises = (other[1] > cost) == (other[0] > width)
-    low, high = _bracket(count, start, target, rises)
+
+    def is_beyond(each: Costed) -> bool:
+        return (each[1] > target) != (start[1] > target)
+
+    rises = _does_rise(count, start)
+    upwards = (start[1] <= target) == rises
+    here, beyond = _walk(count, start, 1 if upwards else -1, is_beyond)
+    if beyond is None:
+        return dict([here])
+    low, high = (here, beyond) if upwards else (beyond, here)
     for step in itertools.count():
-        if low is None or high is None:
-            break
         halved = step % 3 == 2  # now and then, since guesses may come near from one side only
         guess = (low[0] + high[0]) // 2 if halved else _interpolate(low, high, target)
         middle = find_valid(count, guess, low[0], high[0])
         if middle is None:
             break
-        is_above = (middle[1] > target) == rises
-        low, high = (low, middle) if is_above else (middle, high)
-    return dict(each for each in (low, high) if each is not None)
+        low, high = (low, middle) if (middle[1] > target) == rises else (middle, high)
+    return dict([low, high])
 
 
-def _bracket(count: Count, start: Costed, target: int, rises: bool) -> tuple[Costed | None, Costed | None]:
-    """Double or halve a width until the target lies between two; None for an end that there is not."""
-    low, high = (start, None) if (start[1] <= target) == rises else (None, start)
-    while low is None or high is None:
-        if high is None:
-            assert low is not None, "one of both is known"
-            found = find_valid(count, 2 * low[0], low[0], WIDEST)
-            if found is None:
-                return low, None
-            low, high = (found, None) if (found[1] <= target) == rises else (low, found)
-        else:
-            found = find_valid(count, high[0] // 2, 0, high[0])
-            if found is None:
-                return None, high
-            low, high = (found, high) if (found[1] <= target) == rises else (None, found)
-    return low, high
+def _does_rise(count: Count, start: Costed) -> bool:
+    """Whether the cost rises with the width, by the next width in the one or the other direction."""
+    for direction in (1, -1):
+        _, other = _walk(count, start, direction, lambda each: each[1] != start[1])
+        if other is not None:
+            return (other[1] > start[1]) == (other[0] > start[0])
+    return True
+
+
+def _walk(
+    count: Count, start: Costed, direction: int, is_beyond: Callable[[Costed], bool]
+) -> tuple[Costed, Costed | None]:
+    """Double or halve a width until one is beyond; return the last before it, and it, None if there is none. Near the
+    last width that the spec accepts, steps become smaller."""
+    here, step, probes = start, start[0] if direction > 0 else start[0] // 2, PROBES
+    while step:
+        low, high = (here[0], WIDEST) if direction > 0 else (0, here[0])
+        found = find_valid(count, here[0] + direction * step, low, high, probes)
+        if found is None:
+            step, probes = step // 2, FEW_PROBES
+            continue
+        if is_beyond(found):
+            return here, found
+        here = found
+        if probes == PROBES:
+            step = here[0] if direction > 0 else here[0] // 2
+    return here, None
 
 
 def _interpolate(low: Costed, high: Costed, target: int) -> int:
@@ -212,17 +224,9 @@ def _interpolate(low: Costed, high: Costed, target: int) -> int:
     return round(low[0] + share * (high[0] - low[0]))
 
 
-def find_valid(count: Count, width: int, low: int, high: int) -> Costed | None:
+def find_valid(count: Count, width: int, low: int, high: int, probes: int = PROBES) -> Costed | None:
     """Find the nearest width to one, between two others, that the spec accepts; None if there is none near."""
-    for each in _list_near(width, low, high):
-        cost = count(each)
-        if cost is not None:
-            return each, cost
-    return None
-
-
-def _list_near(width: int, low: int, high: int) -> Iterator[int]:
-    """Yield the numbers between two others, those near to a width first."""
     width = min(max(width, low + 1), high - 1)
-    near = itertools.chain.from_iterable((width + step, width - step) if step else (width,) for step in range(PROBES))
-    return (each for each in near if low < each < high)
+    near = itertools.chain.from_iterable((width + step, width - step) if step else (width,) for step in range(probes))
+    costs = ((each, count(each)) for each in near if low < each < high)
+    return next(((each, cost) for each, cost in costs if cost is not None), None)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from modgraph.diagnostics import ModgraphError, did_you_mean, list_names
+from modgraph.ir import Graph, find_module_axes, weights_of
 from modgraph.study import errors
 from modgraph.study.findings import Findings
 from modgraph.study.points import Draft, name_point
 from modgraph.study.sweep import Sweep
+from modgraph.training.recipe import Recipe
+from modgraph.training.start.errors import CannotStart
+from modgraph.training.start.fresh import is_fresh
 
 if TYPE_CHECKING:
-    from modgraph.study.plan import Point
+    from modgraph.study.point import Point
+
+Shapes = Mapping[str, tuple[int | None, ...]]  # of weights, by name
 
 
 def order_sweeps(sweeps: Sequence[Sweep], findings: Findings) -> list[Sweep]:
@@ -65,3 +71,33 @@ def find_start(sweep: Sweep, draft: Draft, points: Sequence[Point]) -> Point:
     span, point = sweep.places.get("start"), name_point(sweep, draft)
     facts = {"point": point, "sweep": sweep.start, "found": what, "way_out": way_out}
     raise ModgraphError([errors.NothingToStartFrom(span=span, notes=(), **facts)])
+
+
+def list_shapes(graph: Graph) -> Shapes:
+    """Return the shapes of a graph's weights."""
+    return {weight.name: tuple(axis.size for axis in weight.axes) for weight in weights_of(graph)}
+
+
+def find_unlike_weights(graph: Graph, recipe: Recipe, found: Shapes) -> Iterator[CannotStart]:
+    """Yield a mistake where weights of a run cannot be the first ones of a graph, as the training would find later."""
+    assert recipe.start is not None and recipe.start.run is not None, "it starts from a run"
+    path, fresh = recipe.start.run, recipe.start.fresh
+    own = list_shapes(graph)
+    common = [name for name in own if name in found and not is_fresh(name, fresh)]
+    if not common:
+        reason = f"no tensor has a name of this spec; the run has {list_names(sorted(found))}"
+        yield CannotStart(path=path, reason=reason, way_out="name values and modules as in the run's spec")
+        return
+    grown = {
+        name: (*own[name][: of.axis], of.old, *own[name][of.axis + 1 :]) for name, of in find_module_axes(graph).items()
+    }
+    unlike = [name for name in common if found[name] not in (own[name], grown.get(name))]
+    if unlike:
+        listed = list_names([f"{name} is {[*own[name]]} here and {[*found[name]]} there" for name in unlike])
+        way_out = "make the shapes equal, or list under start.fresh what should start anew"
+        yield CannotStart(path=path, reason=listed, way_out=way_out)
+    random = [weight.name for weight in weights_of(graph) if weight.frozen and weight.name not in common]
+    if random:
+        reason = f"frozen weights would stay random, without a tensor: {list_names(random)}"
+        way_out = "move them out of frozen { … }, or start from weights that include them"
+        yield CannotStart(path=path, reason=reason, way_out=way_out)

@@ -180,14 +180,10 @@ def draft_points(sweep: Sweep, combination: Mapping[str, Any]) -> list[Draft]:
 
 def name_point(sweep: Sweep, draft: Draft, seeds: bool = True) -> str:
     """Name a point by its label and its values, safe as a folder's name and at most 100 letters."""
-    keys = [] if sweep.seeds is None else [key for key in sweep.seeds.keys]
-    values = {key: value for key, value in draft.values.items() if key not in keys}
-    parts = [
-        UNSAFE_LABEL.sub("-", draft.label),
-        *(f"{shorten(key, values)}={_show(value)}" for key, value in values.items()),
-    ]
-    parts += [f"seed={draft.values[keys[0]]}"] if seeds and keys else []
-    whole = ",".join(filter(None, parts)) or sweep.spec.stem
+    keys = () if sweep.seeds is None else sweep.seeds.keys
+    named = {key: value for key, value in draft.values.items() if key not in keys[1:]}
+    parts = [f"{shorten(key, named)}={_show(value)}" for key, value in named.items() if seeds or key not in keys]
+    whole = ",".join(filter(None, [UNSAFE_LABEL.sub("-", draft.label), *parts])) or sweep.spec.stem
     return UNSAFE.sub("-", whole).strip(".-") or "point"
 
 

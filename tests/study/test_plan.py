@@ -6,9 +6,14 @@ import itertools
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from modgraph.diagnostics import ModgraphError
+from modgraph.program import Program
+from modgraph.study import specs
+from modgraph.study.checks import refuse_changed
 from modgraph.study.plan import identify_run, make_plan
 from modgraph.study.space import Range
 from modgraph.study.sweep import Optuna, Random, Seeds, Sweep
@@ -89,6 +94,11 @@ def test_names_are_short_safe_and_distinct(folder: Path) -> None:
     assert all(len(each) <= 100 and "/" not in each for each in found), found
 
 
+def test_names_of_runs_keep_keys_apart(folder: Path) -> None:
+    found = plan(folder, grid={"data.seed": (1,), "train.optimizer.lr": (0.1,)}, seeds=TWO).points
+    assert found[0].run == "data.seed=1,lr=0.1,train.seed=0", "two keys end in the same word"
+
+
 def test_sweeps_start_from_the_points_with_equal_values(folder: Path) -> None:
     first = Sweep(spec=folder / "net.mod", name="first", grid={"experts": (2, 4)}, seeds=TWO)
     last = Sweep(
@@ -102,6 +112,36 @@ def test_sweeps_start_from_the_points_with_equal_values(folder: Path) -> None:
     expected = [f"first/experts=4,seed={seed}" for _ in range(2) for seed in range(2)]
     assert [each.after for each in found] == expected, "keys that both vary have equal values"
     assert found[0].overrides["start.run"] == str(folder / "out" / expected[0]), "which is where that run will stand"
+
+
+def test_weights_that_cannot_be_the_first_ones_are_reported_before_any_training(folder: Path) -> None:
+    first = Sweep(spec=folder / "net.mod", name="first")
+    wider = Sweep(spec=folder / "net.mod", name="wider", start="first", settings={"width": 16})
+    with pytest.raises(ModgraphError) as error:
+        make_plan([first, wider], folder / "out")
+    assert "[16, 4] here and [12, 4] there" in str(error.value), error.value
+
+
+def test_a_spec_that_changes_during_a_sweep_is_noticed(folder: Path) -> None:
+    (point,) = plan(folder).points
+    refuse_changed(point)
+    (folder / "net.yaml").write_text((folder / "net.yaml").read_text().replace("lr: 0.1", "lr: 0.2"))
+    with pytest.raises(ModgraphError) as error:
+        refuse_changed(point)
+    assert error.value.diagnostics[0].code == "MG658", error.value
+
+
+def test_each_spec_with_its_parameters_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[dict[str, Any]] = []
+    plain = specs.load
+
+    def load(path: Path, **parameters: Any) -> Program:
+        reads.append(parameters)
+        return plain(path, **parameters)
+
+    monkeypatch.setattr(specs, "load", load)
+    found = plan(folder, grid={"train.batch": (4, 8), "experts": (2, 3)}, seeds=Seeds(count=5, keys=("train.seed",)))
+    assert len(found.points) == 20 and len(reads) == 2, reads
 
 
 def test_random_points_differ_and_more_begin_with_the_same(folder: Path) -> None:
@@ -125,7 +165,14 @@ def test_a_search_proposes_points_for_each_seed(folder: Path) -> None:
     proposed = found.searches[0].propose({"width": 20})
     assert [each.run for each in proposed] == ["width=20,seed=0", "width=20,seed=1"]
     again = found.searches[0].propose({"width": 20})
-    assert [each.identity for each in again] == [each.identity for each in proposed], "as often as it is asked"
+    assert [each.run for each in again] == [each.run for each in proposed], "a trial proposed again trains once"
+
+
+def test_a_search_is_checked_with_every_alternative_and_both_ends(folder: Path) -> None:
+    optuna = Optuna(trials=4, metric="train.total_loss", prune=False, seed=0)
+    with pytest.raises(ModgraphError) as error:
+        plan(folder, grid={"width": Range("integers", 8, 31), "experts": (2, 99999)}, optuna=optuna)
+    assert {each.code for each in error.value.diagnostics} == {"MG301", "MG216"}, error.value
 
 
 def test_a_mapping_replaces_a_mapping_of_the_recipe(folder: Path) -> None:
