@@ -16,10 +16,8 @@ from modgraph.inspect.page.document import join_scripts, read_style_of_drawing, 
 from modgraph.inspect.quote import escape_html, script_json
 from modgraph.store.journal import read_metrics
 from modgraph.store.run_directory import RunDirectory
-from modgraph.tables.facts import COSTS, POINT, RunFacts
-from modgraph.tables.group import make_table, select_runs
+from modgraph.tables.facts import COSTS, POINT, RUN, STATE, RunFacts
 from modgraph.tables.keys import choose_keys, find_differences, list_seeds, shorten_keys, split_by, value_of
-from modgraph.tables.layout import TableLayout
 from modgraph.tables.metrics import rank_metrics
 from modgraph.tables.notes import note_reasons
 from modgraph.tables.numbers import format_p, format_value
@@ -40,9 +38,8 @@ FEWEST, MOST = 20, 400  # points of a curve
 Record = dict[str, Any]
 
 
-def write_page(runs: Sequence[RunFacts], layouts: Mapping[str, TableLayout], title: str = "") -> str:
-    """Write the page of some runs, with a table for each layout. Raises `ModgraphError` for keys that no run has."""
-    tables = list(_make_tables(runs, layouts))
+def write_page(runs: Sequence[RunFacts], tables: Sequence[Table], title: str = "") -> str:
+    """Write the page of some runs, with tables of them. The rows of a table have curves."""
     curves = [_read_curves(run) for run in runs]
     _thin(curves)
     finals, known = _list_finals(runs), _list_curves(runs, curves)
@@ -67,15 +64,6 @@ def write_page(runs: Sequence[RunFacts], layouts: Mapping[str, TableLayout], tit
 
 
 # ------------------------------------------------------------ tables
-
-
-def _make_tables(runs: Sequence[RunFacts], layouts: Mapping[str, TableLayout]) -> Iterator[Table]:
-    """Make the table of each layout; one without finished runs has only its title."""
-    for name, layout in layouts.items():
-        if any(run.is_finished for run in select_runs(runs, layout)):
-            yield make_table(runs, layout, name)
-        else:
-            yield Table(layout.title or name, (), (), (), (), ("none of its runs is finished",))
 
 
 def _table_as_json(table: Table, runs: Sequence[RunFacts]) -> Record:
@@ -119,10 +107,10 @@ def _list_series(table: Table) -> Iterator[tuple[str, list[RunFacts]]]:
     """Yield the runs of each curve with a name: those of a row, or of a row and a value of the key across columns."""
     across = [column.across for column in table.columns[:1] if column.across is not None]
     for row in table.rows:
-        named = [*zip(table.keys, table.header, row.texts, strict=True)]
+        named = [each for each in zip(table.keys, table.header, row.texts, strict=True) if each[0] != STATE]
         for part in split_by(row.runs, across).values():
             values = [(key, key, format_value(part[0].find(key))) for key in across]
-            texts = (text if key == POINT else f"{name}={text}" for key, name, text in (*named, *values))
+            texts = (text if key in (POINT, RUN) else f"{name}={text}" for key, name, text in (*named, *values))
             yield ", ".join(texts) or "all runs", part
 
 

@@ -13,12 +13,13 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from modgraph.tables.facts import FAILED, FINISHED, UNFINISHED, RunFacts
+from modgraph.tables.group import make_list, make_table
 from modgraph.tables.layout import make_layout
 from modgraph.tables.page import write_page
+from modgraph.tables.table import Table
 from tests.inspect.browser import quiet_page
 
 EPOCHS, STEPS = 4, 10  # of a run; steps of an epoch
-BOTH = {"first": make_layout(), "by width": make_layout(rows="width", columns=("test.accuracy", "seconds"))}
 
 
 def accuracy(experts: int, width: int, seed: int, epoch: int) -> float:
@@ -63,6 +64,11 @@ def compute_mean(row: tuple[int, int], epoch: int) -> tuple[float, float]:
     return mean(values), stdev(values)
 
 
+def make_tables(runs: list[RunFacts]) -> list[Table]:
+    layout = make_layout(rows="width", columns=("test.accuracy", "seconds"))
+    return [make_table(runs, title="first"), make_table(runs, layout, "by width")]
+
+
 def data_of(text: str) -> Any:
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
     assert found is not None, "the page has data"
@@ -72,7 +78,7 @@ def data_of(text: str) -> Any:
 @pytest.fixture
 def page(browser: Browser, runs: list[RunFacts], tmp_path: Path) -> Iterator[Page]:
     path = tmp_path / "runs.html"
-    path.write_text(write_page(runs, BOTH, "Runs of <digits>"))
+    path.write_text(write_page(runs, make_tables(runs), "Runs of <digits>"))
     with quiet_page(browser, path) as page:
         yield page
 
@@ -86,7 +92,7 @@ def lines_of(page: Page, row: int) -> int:
 
 
 def test_curves_are_those_of_the_logs(runs: list[RunFacts]) -> None:
-    data = data_of(write_page(runs, BOTH))
+    data = data_of(write_page(runs, make_tables(runs)))
     for run, record in zip(runs[:12], data["runs"], strict=False):
         lines = [json.loads(line) for line in (run.path / "metrics.jsonl").read_text().splitlines()]
         of_split = [line for line in lines if line["split"] == "validation"]
@@ -101,15 +107,21 @@ def test_curves_are_those_of_the_logs(runs: list[RunFacts]) -> None:
 
 def test_values_across_columns_have_curves_of_their_own(runs: list[RunFacts]) -> None:
     layout = make_layout(rows="experts", across="width", columns="test.accuracy")
-    (table,) = data_of(write_page(runs, {"": layout}))["layouts"]
+    (table,) = data_of(write_page(runs, [make_table(runs, layout)]))["layouts"]
     found = {each["name"]: [runs[at].name for at in each["runs"]] for each in table["series"]}
     assert len(table["rows"]) == 3 and len(found) == 6, "a row has two curves"
     assert found["experts=2, width=32"] == ["experts=2,width=32,seed=0", "experts=2,width=32,seed=1"]
 
 
+def test_each_run_of_a_list_has_a_curve(runs: list[RunFacts]) -> None:
+    (table,) = data_of(write_page(runs, [make_list(runs)]))["layouts"]
+    assert [each["runs"] for each in table["series"]] == [[at] for at in range(len(runs))]
+    assert all(each["name"].startswith(run.name) for each, run in zip(table["series"], runs, strict=True))
+
+
 def test_many_long_logs_are_thinned_to_their_ends(tmp_path: Path) -> None:
     runs = [make_run(tmp_path, experts, 8, 0, epochs=1000 + experts) for experts in range(1, 5)]
-    text = write_page(runs, {"": make_layout()})
+    text = write_page(runs, [make_table(runs)])
     assert sum((run.path / "metrics.jsonl").stat().st_size for run in runs) > 5 * len(text), "it is small"
     for run, record in zip(runs, data_of(text)["runs"], strict=True):
         assert record["curves"]["train"]["steps"][-1] == run.metrics["steps"], "the last point is there"
@@ -118,7 +130,7 @@ def test_many_long_logs_are_thinned_to_their_ends(tmp_path: Path) -> None:
 
 def test_the_best_of_many_rows_are_displayed_at_first(tmp_path: Path) -> None:
     runs = [make_run(tmp_path, experts, 8, 0) for experts in range(1, 21)]
-    (table,) = data_of(write_page(runs, {"": make_layout()}))["layouts"]
+    (table,) = data_of(write_page(runs, [make_table(runs)]))["layouts"]
     names = [table["series"][at]["name"] for at in table["displayed"]]
     assert names == [f"experts={experts}" for experts in range(9, 21)], "more experts have a better accuracy"
 
@@ -203,7 +215,7 @@ def test_the_page_fits_a_phone_in_both_themes(
     browser: Browser, runs: list[RunFacts], tmp_path: Path, theme: str
 ) -> None:
     path = tmp_path / "runs.html"
-    path.write_text(write_page(runs, BOTH))
+    path.write_text(write_page(runs, make_tables(runs)))
     with quiet_page(browser, path, width=390, theme=theme) as page:
         assert page.evaluate("document.documentElement.dataset.theme") == theme
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "only tables scroll sideways"
@@ -217,7 +229,7 @@ NOTHING: Mapping[str, list[str]] = {"no run": [], "none finished": ["later"]}
 @pytest.mark.parametrize("kind", NOTHING)
 def test_a_page_without_finished_runs_says_so(browser: Browser, tmp_path: Path, kind: str) -> None:
     path, runs = tmp_path / "runs.html", [RunFacts(tmp_path / name, name, UNFINISHED) for name in NOTHING[kind]]
-    path.write_text(write_page(runs, {"first": make_layout()}))
+    path.write_text(write_page(runs, []))
     with quiet_page(browser, path) as page:
         expect(page.locator("#charts")).to_contain_text("No run is finished.")
         expect(page.locator("table.runs tbody tr")).to_have_count(len(runs))
