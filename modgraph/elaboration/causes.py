@@ -12,7 +12,7 @@ from modgraph.ir import Graph, InputNode, OpNode, RouteNode, TargetNode
 from modgraph.routers.weighted import EveryModule
 from modgraph.types import Axis, Misfit
 
-BATCH = ("batch", "batch_size", "batchsize", "bs", "B")
+BATCH = ("batch", "batch_size", "batchsize", "bs", "B", "None")
 PERHAPS_BATCH = ("N", "n", "b")  # letters that also count tokens or nodes
 ONE_EXAMPLE = "types describe one example"
 

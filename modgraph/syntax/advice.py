@@ -144,6 +144,8 @@ def advise(mistake: Mistake) -> str:
 def _advise_on_structure(mistake: Mistake) -> Iterator[str]:
     """Suggest fixes for braces, brackets and missing names."""
     kind = mistake.kind
+    if (kind, mistake.bracket, mistake.following) == ("IN", "LPAR", "EQUAL"):
+        yield f'leave out "{mistake.token}": sizes of inputs follow from the wiring'
     if mistake.as_name:
         yield f'choose another name: "{mistake.token}" is reserved'
     if kind == "RBRACE" and "$END" in mistake.accepted:

@@ -97,6 +97,18 @@ def test_a_bundle_is_the_run_that_it_was_exported_from(folder: Path, capsys: pyt
     assert diff(capsys, folder / "m.onnx", folder / "m.onnx")[0] == 0
 
 
+def test_a_bundle_with_rounded_weights_has_equal_ones_before_the_rounding(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rounded = tmp_path / "rounded.onnx"
+    modgraph.export(modgraph.load_run(folder / "run0").model(), rounded, int8=True)
+    code, out, _ = diff(capsys, folder / "run0", rounded)
+    assert code == 0
+    assert out.splitlines()[-1] == "values of weights: equal, before int8 rounded those of one"
+    assert "int8" not in diff(capsys, rounded, rounded)[1], "both are rounded"
+    assert "rounded" not in diff(capsys, folder / "run0", folder / "m.onnx")[1]
+
+
 def test_a_spec_has_no_weights_to_compare(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = as_json(capsys, folder / "digits.mod", folder / "m.onnx", "-s", "hidden=4")
     assert not found["different"] and found["values"]["trained"] == "unknown"

@@ -54,6 +54,8 @@ def test_a_batch_in_a_sound_type_is_a_caution() -> None:
     found = [each for each in loads(text).warnings if each.code == "MG416"]
     assert [each.span.text for each in found if each.span] == ["input x: float[batch, 6]", "target y: float[batch, 6]"]
     assert found[0].advice() == "leave the batch out, input x: float[6], or rename the axis"
+    of_keras = loads(text.replace("batch", "None")).warnings
+    assert [each.code for each in of_keras] == ["MG416", "MG416"], "None is what Keras calls the batch"
     fine = text.replace("batch", "N")
     assert not loads(fine).warnings, "one letter may count anything"
 

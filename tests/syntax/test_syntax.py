@@ -100,6 +100,7 @@ def test_every_mistake_is_reported_in_one_run_and_in_order() -> None:
     [
         ("model m() { input: float[3] }", 'expected a name, found ":"'),
         ("model m() { input loss: float[3] }", "is reserved"),
+        ("model m() { y = x -> linear(in=6, out=3) }", 'leave out "in": sizes of inputs follow from the wiring'),
         ("model m() { x = 'a' }", "double quotes"),
         ('model m() { x = "a }', "close the string"),
         ("model m() { x = 1; y = 2 }", "no sign between"),

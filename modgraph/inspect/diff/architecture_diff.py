@@ -72,7 +72,7 @@ class Values:
     equal: int = 0
     different: tuple[str, ...] = ()
     longer: tuple[str, ...] = ()
-    reason: str = ""  # why it is unknown
+    reason: str = ""  # why it is unknown, or what was compared
 
 
 @dataclass(frozen=True)

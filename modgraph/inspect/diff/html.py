@@ -102,5 +102,6 @@ def _sections(found: Comparison) -> Iterator[Section]:
     learnt: list[Content] = [Table(("", "weights", "values"), fates)]
     learnt += [Table(("", "before", "after", "axes"), others)] if others else []
     if found.values.trained != "unknown":
-        learnt.append(Text(f"The values of the weights are {found.values.trained}."))
+        which = f", {found.values.reason}" if found.values.reason else ""
+        learnt.append(Text(f"The values of the weights are {found.values.trained}{which}."))
     yield Section("Trained weights", learnt)

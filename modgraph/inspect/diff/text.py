@@ -226,7 +226,8 @@ def _weights(found: Comparison) -> Iterator[str]:
         yield from [f"values of weights: {values.reason}"] * bool(values.reason)
         return
     some = f" ({values.equal} equal, {len(values.different)} different)" if values.equal or values.different else ""
-    yield f"values of weights: {values.trained}{some}"
+    which = f", {values.reason}" if values.reason else ""
+    yield f"values of weights: {values.trained}{some}{which}"
     if reshaped:
         yield f"  of {len(reshaped):,} reshaped, {len(values.longer):,} have every old value at its old place"
 
