@@ -18,7 +18,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 HERE = Path(__file__).parent
-EXTENSION, SCHEMA = HERE / "vscode", HERE / "recipe.schema.json"
+EXTENSION, SCHEMA, SWEEPS = HERE / "vscode", HERE / "recipe.schema.json", HERE / "sweep.schema.json"
 MODULES = "node_modules"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # of all files, so that equal contents are equal archives
 TYPES = {
@@ -77,7 +77,7 @@ def _list_files(modules: Path) -> Iterator[tuple[str, Path]]:
         name = path.relative_to(EXTENSION)
         if path.is_file() and MODULES not in name.parts and name.name != "package-lock.json":
             yield name.as_posix(), path
-    yield SCHEMA.name, SCHEMA
+    yield from ((each.name, each) for each in (SCHEMA, SWEEPS))
     for path in modules.rglob("*"):
         name = path.relative_to(modules)
         if path.is_file() and path.suffix not in (".map", ".ts") and not name.parts[0].startswith("."):

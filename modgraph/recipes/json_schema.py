@@ -65,6 +65,8 @@ class Schemas:
     def _option(self, field: dataclasses.Field[Any], option: Any) -> Schema:
         if option is type(None):
             return {"type": "null"}
+        if option is Any:
+            return {}
         if isinstance(option, type) and issubclass(option, Section):
             return self.section(option)
         if typing.get_origin(option) is Mapping:

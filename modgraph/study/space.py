@@ -16,6 +16,7 @@ from modgraph.elaboration import read_value
 LOG, UNIFORM, INTEGERS = "log", "uniform", "integers"
 KINDS = (LOG, UNIFORM, INTEGERS)
 RANGE = re.compile(rf"({'|'.join(KINDS)})\((.*)\)")
+TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[^"\[\](),]+|.', re.DOTALL)  # a string, a sign, or letters between
 ATTEMPTS = 50  # for each point that there is, to sample another one
 MOST_POINTS = 100_000
 
@@ -80,14 +81,15 @@ def read_single(text: str) -> Any:
 
 def split_list(text: str) -> list[str]:
     """Split the members of a list, at commas outside of brackets and quotes."""
-    members, depth, quoted, start = [], 0, False, 0
-    for at, letter in enumerate(text):
-        quoted ^= letter == '"' and text[at - 1 : at] != "\\"
-        depth += 0 if quoted else (letter in "[(") - (letter in "])")
-        if letter == "," and not (depth or quoted):
-            members.append(text[start:at].strip())
-            start = at + 1
-    return [*members, text[start:].strip()] if text[start:].strip() else members
+    members, depth = [""], 0
+    for token in TOKEN.findall(text):
+        depth += (token in "[(") - (token in "])")
+        if token == "," and not depth:
+            members.append("")
+        else:
+            members[-1] += token
+    stripped = [each.strip() for each in members]
+    return stripped if stripped[-1] else stripped[:-1]
 
 
 def drop_repeats(values: Alternatives) -> Alternatives:

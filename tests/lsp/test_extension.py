@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from editors.package import CONTENT, EXTENSION, SCHEMA, VSIX, build
+from editors.package import CONTENT, EXTENSION, SCHEMA, SWEEPS, VSIX, build
 
 NODE, NPM = shutil.which("node"), shutil.which("npm")
 CLIENT = """exports.LanguageClient = class {
@@ -65,7 +65,8 @@ def test_the_manifests_name_files_that_are_there(unpacked: Path) -> None:
     named += [each["configuration"] for each in contributed["languages"]]
     named += [each["url"] for each in contributed["yamlValidation"]]
     assert all((unpacked / "extension" / each).is_file() for each in named)
-    assert (unpacked / "extension/recipe.schema.json").read_bytes() == SCHEMA.read_bytes()
+    for schema in (SCHEMA, SWEEPS):
+        assert (unpacked / "extension" / schema.name).read_bytes() == schema.read_bytes()
 
 
 def test_every_kind_of_file_has_a_type(unpacked: Path) -> None:
