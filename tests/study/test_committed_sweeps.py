@@ -57,9 +57,9 @@ def test_every_committed_sweep_stands_with_its_command_in_the_results() -> None:
 
 def test_networks_of_a_sweep_have_equal_parameters(plan_file: Callable[[str], Plan]) -> None:
     counts = {each.label: each.cost["parameters"] for each in plan_file("tagging").points}
-    alone = sum(counts.pop(name) for name in ("part of speech", "gender", "number"))
+    separate = sum(counts.pop(name) for name in ("part of speech", "gender", "number"))
     assert counts == {"MT-RMN": 332_302, "rrn-RMN": 332_374, "multi-task LSTM": 332_932}
-    assert alone == 332_121, "an LSTM for each task, together"
+    assert separate == 332_121, "an LSTM for each task, together"
 
 
 @pytest.mark.parametrize(
