@@ -12,22 +12,19 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).parents[1]
-SHARED = {"options", "runs", "trees"}  # what benchmarks have in common
-MODES = {"modular_networks": ("toy", "language")}
+SHARED = {"options", "trees"}  # what benchmarks have in common
 NEEDS = {"mixtral": "transformers", "page_clicks": "playwright"}
 NAMES = sorted({path.stem for path in (CHECKOUT / "benchmarks").glob("*.py")} - SHARED)
-COMMANDS = [(name, *([mode] if mode else [])) for name in NAMES for mode in MODES.get(name, ("",))]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_a_benchmark_runs_quickly_and_prints_numbers(command: tuple[str, ...], tmp_path: Path) -> None:
-    name, *mode = command
+@pytest.mark.parametrize("name", NAMES)
+def test_a_benchmark_runs_quickly_and_prints_numbers(name: str, tmp_path: Path) -> None:
     if name in NEEDS and find_spec(NEEDS[name]) is None:
         pytest.skip(f"needs {NEEDS[name]}")
     before = _files()
     done = subprocess.run(
-        [sys.executable, f"benchmarks/{name}.py", *mode, "--quick"],
+        [sys.executable, f"benchmarks/{name}.py", "--quick"],
         cwd=CHECKOUT,
         capture_output=True,
         text=True,
