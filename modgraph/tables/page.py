@@ -75,6 +75,7 @@ def _table_as_json(table: Table, runs: Sequence[RunFacts]) -> Record:
         "title": table.title or "Results",
         "keys": len(table.header),
         "header": [*table.header, *headings],
+        "above": _name_columns(table),
         "numeric": [_is_numeric(row.values[n] for row in table.rows) for n in range(len(table.keys))]
         + [any(row.cells[n].mean is not None for row in table.rows) for n in range(len(table.columns))],
         "rows": [
@@ -97,10 +98,18 @@ def _cell_as_json(column: Column, cell: Cell) -> Record:
 
 
 def _note_counts(table: Table) -> list[str]:
-    """Write how many runs the rows have, where some have several."""
-    counts = sorted({len(row.runs) for row in table.rows})
+    """Write how many runs the cells have, where some have several."""
+    counts = sorted({cell.count for row in table.rows for cell in row.cells if cell.count})
     several = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{max(counts, default=0)}"
-    return [f"n: {several} runs of each row"] if counts and counts[-1] > 1 else []
+    return [f"n = {several} runs"] if counts and counts[-1] > 1 else []
+
+
+def _name_columns(table: Table) -> str:
+    """What stands above the columns of a table whose columns are the values of a key."""
+    across = {column.across for column in table.columns if column.across is not None}
+    keys = {column.key for column in table.columns}
+    measure = f"{min(keys)} by " if len(keys) == 1 else ""
+    return f"{measure}{min(across)}" if across else ""
 
 
 def _list_series(table: Table) -> Iterator[tuple[str, list[RunFacts]]]:
@@ -131,7 +140,9 @@ def _choose_series(table: Table, series: Sequence[Sequence[RunFacts]]) -> list[i
 
 def _list_columns(runs: Sequence[RunFacts], tables: Sequence[Table], finals: Sequence[str]) -> list[str]:
     """List the keys that the list of runs has: those that make rows, seeds, metrics of the tables, and costs."""
-    keys = [key for table in tables for key in table.keys] or choose_keys(runs, find_differences(runs))
+    rows = [key for table in tables for key in table.keys]
+    across = [column.across for table in tables for column in table.columns if column.across is not None]
+    keys = [*rows, *across] or choose_keys(runs, find_differences(runs))
     seeds = [key for key in sorted(list_seeds(runs)) if len({run.find(key) for run in runs}) > 1]
     metrics = [column.key for table in tables for column in table.columns if column.key not in COSTS]
     metrics = [key for key in metrics if any(run.has(key) for run in runs)] or list(finals[:3])

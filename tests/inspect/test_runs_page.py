@@ -108,6 +108,8 @@ def test_curves_are_those_of_the_logs(runs: list[RunFacts]) -> None:
 def test_values_across_columns_have_curves_of_their_own(runs: list[RunFacts]) -> None:
     layout = make_layout(rows="experts", across="width", columns="test.accuracy")
     (table,) = data_of(write_page(runs, [make_table(runs, layout)]))["layouts"]
+    assert table["above"] == "test.accuracy by width"
+    assert table["notes"][0] == "n = 2 runs", "of a cell, though a row has four"
     found = {each["name"]: [runs[at].name for at in each["runs"]] for each in table["series"]}
     assert len(table["rows"]) == 3 and len(found) == 6, "a row has two curves"
     assert found["experts=2, width=32"] == ["experts=2,width=32,seed=0", "experts=2,width=32,seed=1"]

@@ -58,11 +58,12 @@ class RunsPage {
       const marked = layout.header.map((_, at) => layout.rows.some((row) => row[at].mark));
       const hasP = layout.header.map((_, at) => layout.rows.some((row) => row[at].p));
       const head = layout.header.map((text, at) => element("th", { scope: "col", class: numeric(at) }, text));
+      const above = layout.above ? element("tr", { class: "above" }, layout.keys ? element("td", { colspan: layout.keys }) : null, element("th", { colspan: head.length - layout.keys, scope: "colgroup" }, layout.above)) : null;
       const rows = layout.rows.map((row) => element("tr", {}, row.map((cell, at) => at < layout.keys
         ? element("th", { scope: "row", class: numeric(at) }, cell.text)
         : element("td", { class: [numeric(at), cell.mark === "*" && "best"].filter(Boolean).join(" ") || undefined, title: cell.exact === undefined ? undefined : detailed(cell.exact) }, cell.exact === undefined ? cell.text : compact(cell.exact),
           marked[at] ? element("span", { class: "mark" }, cell.mark) : null, hasP[at] ? element("small", {}, cell.p) : null))));
-      place.append(element("h2", {}, layout.title), element("div", { class: "scroll" }, element("table", { class: "results" }, element("thead", {}, element("tr", {}, head)), element("tbody", {}, rows))));
+      place.append(element("h2", {}, layout.title), element("div", { class: "scroll" }, element("table", { class: "results" }, element("thead", {}, above, element("tr", {}, head)), element("tbody", {}, rows))));
       place.append(element("ul", { class: "note" }, layout.notes.map((note) => element("li", {}, note))));
     }
   }
