@@ -218,7 +218,8 @@ def _read_curves(run: RunFacts) -> Record:
         part = found.setdefault(str(line["split"]), {"steps": [], "values": {}})
         part["steps"].append(line["step"])
         for name, value in line.items():
-            if name not in TAGS and not name.rpartition(".")[2].isdecimal() and isinstance(value, int | float):
+            is_number = isinstance(value, int | float) and math.isfinite(value)
+            if is_number and name not in TAGS and not name.rpartition(".")[2].isdecimal():
                 column = part["values"].setdefault(name, [])
                 column += [None] * (len(part["steps"]) - 1 - len(column))
                 column.append(float(f"{value:.5g}"))

@@ -57,7 +57,7 @@ class RunsPage {
       const numeric = (at) => (layout.numeric[at] ? "numeric" : undefined);
       const marked = layout.header.map((_, at) => layout.rows.some((row) => row[at].mark));
       const hasP = layout.header.map((_, at) => layout.rows.some((row) => row[at].p));
-      const head = layout.header.map((text, at) => element("th", { scope: "col", class: numeric(at) }, text));
+      const head = layout.header.map((text, at) => element("th", { scope: "col", class: [numeric(at), marked[at] && "marked", hasP[at] && "tested"].filter(Boolean).join(" ") || undefined }, text));
       const above = layout.above ? element("tr", { class: "above" }, layout.keys ? element("td", { colspan: layout.keys }) : null, element("th", { colspan: head.length - layout.keys, scope: "colgroup" }, layout.above)) : null;
       const rows = layout.rows.map((row) => element("tr", {}, row.map((cell, at) => at < layout.keys
         ? element("th", { scope: "row", class: numeric(at) }, cell.text)
