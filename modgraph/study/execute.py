@@ -12,7 +12,7 @@ from modgraph.study import workers
 from modgraph.study.adaptive import Trials
 from modgraph.study.folder import SweepFolder, extend_record, record_point
 from modgraph.study.plan import Plan, Point
-from modgraph.study.progress import Progress
+from modgraph.study.progress import Progress, choose_metric
 from modgraph.study.workers import Answer, Worker, Workers, describe_end
 from modgraph.tables.sweep_folder import Failure, SweepRecord, read_failures
 
@@ -67,7 +67,7 @@ class Execution:
         before = folder.read()
         self.record = replace(before, command=command)
         self.searches = [Trials(each, jobs, folder, before) for each in plan.searches]
-        self.progress = Progress(0, 0, jobs, metric)
+        self.progress, self.metric = Progress(0, 0, jobs), metric
         self.workers = Workers(folder.worker_lock)
         folder.refuse_others(plan.trained, self.found)
         self._keep(extend_record(self.record, map(record_point, plan.points), plan.repeats, plan.tables))
@@ -188,7 +188,7 @@ class Execution:
             return
         worker.point = None
         if kind == workers.FINISHED:
-            self._finish(point, answer["metrics"], answer["seconds"])
+            self._finish(point, answer["metrics"], answer["latest"], answer["seconds"])
         elif kind == workers.FAILED:
             self._fail(point, Failure(tuple(answer["codes"]), answer["message"]), is_kept=not answer["busy"])
         elif kind == workers.ENDED:
@@ -198,7 +198,7 @@ class Execution:
             else:
                 self._fail(point, Failure((), describe_end(worker, answer["code"])))
 
-    def _finish(self, point: Point, metrics: Mapping[str, Any], seconds: float) -> None:
+    def _finish(self, point: Point, metrics: Mapping[str, Any], latest: Mapping[str, Any], seconds: float) -> None:
         self.finished[point.identity] = metrics
         self.found.setdefault(point.identity, point.run)
         search, _ = self._find_limits(point)
@@ -208,7 +208,10 @@ class Execution:
         ]
         if tuple(points) != self.record.points:
             self._keep(replace(self.record, points=tuple(points)))
-        self.progress.finish(point.run, metrics, seconds, "pruned" if is_pruned else "")
+        metric = self.metric if search is None else search.settings.metric
+        name = metric or choose_metric(metrics)
+        value = {**latest, **metrics}.get(name)
+        self.progress.finish(point.run, name, value, seconds, "pruned" if is_pruned else "")
         self._ask()
 
     def _fail(self, point: Point, failure: Failure, is_kept: bool = True) -> None:

@@ -16,23 +16,19 @@ PREFERRED = "accuracy"
 
 @dataclass
 class Progress:
-    """Counts points, `done` of `total`, which `jobs` processes train. Lines have the value of `metric`, if one is
-    asked for."""
+    """Counts points, `done` of `total`, which `jobs` processes train."""
 
     total: int
     done: int
     jobs: int
-    metric: str | None = None
     seconds: list[float] = field(default_factory=list)
     last_line: float = field(default_factory=time.monotonic)
 
-    def finish(self, run: str, metrics: Mapping[str, Any], seconds: float, note: str = "") -> None:
-        """Report that a point has finished after so many seconds."""
+    def finish(self, run: str, metric: str, value: float | None, seconds: float, note: str = "") -> None:
+        """Report that a point has finished after so many seconds, with the value of a metric."""
         self.seconds.append(seconds)
-        name = choose_metric(metrics) if self.metric is None else self.metric
-        value = metrics.get(name)
-        printed = [f"{name} {value:.4g}"] if isinstance(value, int | float) else []
-        self._count("  ".join([run, *printed, *([note] if note else []), self._describe_times(seconds)]))
+        measured = "" if value is None else f"{metric} {value:.4g}"
+        self._count("  ".join(filter(None, (run, measured, note, self._describe_times(seconds)))))
 
     def fail(self, run: str, message: str) -> None:
         """Report that a point has failed."""

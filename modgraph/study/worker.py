@@ -64,10 +64,7 @@ class Limits(Callback):
 
     def check_last_epoch(self, engine: Engine) -> None:
         """Stop a training that had to stop after the epoch that its checkpoint keeps."""
-        lines = read_metrics(engine.directory) if self.by_epoch else []
-        last = [line for line in lines if line["step"] == engine.progress.step]
-        metrics = {f"{line['split']}.{name}": value for line in last for name, value in line.items()}
-        if last and self.is_worse(engine.progress.epoch, metrics):
+        if self.by_epoch and self.is_worse(engine.progress.epoch, read_latest(engine)):
             engine.stopped = True
 
 
@@ -100,7 +97,13 @@ def train_point(answers: Answers, task: Mapping[str, Any]) -> None:
         text, codes = "; ".join(each.text() for each in found), [each.code for each in found]
         answers.send("failed", codes=codes, message=text, busy=any(isinstance(each, RunBusy) for each in found))
         return
-    answers.send("finished", metrics=metrics, seconds=time.monotonic() - began)
+    answers.send("finished", metrics=metrics, latest=read_latest(engine), seconds=time.monotonic() - began)
+
+
+def read_latest(engine: Engine) -> dict[str, Any]:
+    """Read the metrics of the last epoch by `split.metric`."""
+    lines = [line for line in read_metrics(engine.directory) if line["step"] == engine.progress.step]
+    return {f"{line['split']}.{name}": value for line in lines for name, value in line.items()}
 
 
 def _open(task: Mapping[str, Any], watch: Watch) -> AbstractContextManager[Engine]:

@@ -4,137 +4,134 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
-import time
 from pathlib import Path
 
 import pytest
 
 from modgraph.cli import main
-from tests.study.tiny_sweeps import files_of, runs_in, start_sweep, sweep, write_tiny
+from tests.small_runs import begin
+from tests.study.tiny_sweeps import end, files_of, find_workers, read_counts, runs_in, start_sweep, wait_for, write_tiny
 
-GRID = ("tiny.mod", "-s", "hidden=[2,4]", "--seeds", "2", "--out", "runs/s")
+GRID = ["sweep", "tiny.mod", "-s", "hidden=[2,4]", "-s", "train.optimizer.lr=[0.01,1e30]", "--out"]
+Printed = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="module")
-def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which the grid was swept in two processes."""
+def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the grid was swept in two processes; half of its points diverge."""
     folder = tmp_path_factory.mktemp("swept")
     write_tiny(folder)
-    ended = sweep(folder, *GRID, "--jobs", "2")
-    assert ended.code == 0, ended.err
-    assert ended.counts == {"points": 4, "finished": 4, "failed": 0, "repeated": 0}
-    assert "[4/4]" in ended.err and "test.accuracy" in ended.err, f"a line for each point: {ended.err}"
+    code, out, err = end(start_sweep(folder, *GRID[1:], "s", "--jobs", "2"))
+    assert code == 1, err
+    assert read_counts(out) == {"points": 4, "finished": 2, "failed": 2, "repeated": 0}
+    assert "[4/4]" in err and "test.accuracy" in err and "left" in err, f"a line for each point: {err}"
+    assert "failed: hidden=2,lr=1e+30: MG604" in err and "--retry" in err, f"failures are listed: {err}"
     return folder
 
 
-def test_a_point_is_an_ordinary_run(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(swept)
-    assert main(["train", "tiny.mod", "-s", "hidden=4", "-s", "train.seed=1", "--out", "alone"]) == 0
-    assert files_of(swept / "alone") == files_of(swept / "runs/s/hidden=4,seed=1"), "bit for bit, logs and records too"
+@pytest.fixture
+def swept(once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the sweep; the spec and its data are in the current folder."""
+    monkeypatch.chdir(once)
+    shutil.copytree(once / "s", tmp_path / "s")
+    return tmp_path / "s"
 
 
-def test_what_has_finished_is_not_trained_again(swept: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    before = {path: path.stat().st_mtime_ns for path in (swept / "runs/s").rglob("*.safetensors")}
-    ended = sweep(swept, *GRID)
-    assert ended.counts["finished"] == 4
-    assert "4 of 4 points are done already" in ended.err
-    assert {path: path.stat().st_mtime_ns for path in (swept / "runs/s").rglob("*.safetensors")} == before
+def test_a_point_is_an_ordinary_run(swept: Path) -> None:
+    alone = swept.with_name("alone")
+    begin(Path("tiny.mod"), alone, hidden=4, train__optimizer__lr=0.01)
+    assert files_of(alone) == files_of(swept / "hidden=4,lr=0.01"), "bit for bit, logs and records too"
 
 
-def test_a_dry_run_lists_points_with_costs_and_states(swept: Path) -> None:
-    ended = sweep(swept, "tiny.mod", "-s", "hidden=[2,8]", "--seeds", "1", "--out", "runs/s", "--dry-run")
-    assert ended.code == 0, ended.err
-    rows = [line.split() for line in ended.out.splitlines()[1:-1]]
-    assert rows == [["hidden=2,seed=0", "23", "18", "finished"], ["hidden=8,seed=0", "83", "72"]], "6·8+8 + 8·3+3"
-    assert ended.counts == {"points": 2, "finished": 1, "failed": 0, "repeated": 0}
-    assert not (swept / "runs/s/hidden=8,seed=0").exists()
+def test_what_is_done_is_not_trained_again(swept: Path, capsys: Printed) -> None:
+    before = {path: path.stat().st_mtime_ns for path in swept.rglob("*.safetensors")}
+    assert main([*GRID, str(swept)]) == 1, "two have failed"
+    printed = capsys.readouterr()
+    assert read_counts(printed.out) == {"points": 4, "finished": 2, "failed": 2, "repeated": 0}
+    assert "4 of 4 points are done already" in printed.err
+    assert {path: path.stat().st_mtime_ns for path in swept.rglob("*.safetensors")} == before
 
 
-def test_an_extended_sweep_keeps_what_it_has(tmp_path: Path) -> None:
-    write_tiny(tmp_path)
-    assert sweep(tmp_path, "tiny.mod", "-s", "hidden=[2]", "--out", "s").code == 0
-    first = runs_in(tmp_path / "s")
-    ended = sweep(tmp_path, "tiny.mod", "-s", "hidden=[3,2]", "-s", "train.epochs=[3]", "--out", "s")
-    assert ended.counts == {"points": 2, "finished": 2, "failed": 0, "repeated": 0}
-    assert "[2/2]" in ended.err and "[1/2]" not in ended.err
-    now = runs_in(tmp_path / "s")
-    assert len(now) == 2 and {**now, **first} == now, "one more run, the other as it was"
-    ended = sweep(tmp_path, "tiny.mod", "-s", "hidden=[3]", "--out", "s")
-    assert "1 points of earlier sweeps" in ended.err or "1 point of" in ended.err
-    points = json.loads((tmp_path / "s/sweep.json").read_text())["points"]
-    assert sorted(each["values"]["hidden"] for each in points) == [2, 3], "both are kept"
+def test_failures_are_kept_and_tried_again_on_demand(swept: Path, capsys: Printed) -> None:
+    def read_failures() -> list[tuple[str, list[str]]]:
+        lines = map(json.loads, (swept / "failures.jsonl").read_text().splitlines())
+        return sorted((line["run"], line["codes"]) for line in lines)
+
+    failed = [("hidden=2,lr=1e+30", ["MG604"]), ("hidden=4,lr=1e+30", ["MG604"])]
+    assert read_failures() == failed
+    with (swept / "failures.jsonl").open("a") as file:
+        file.write('{"run": "hid')  # a kill in the middle of a line
+    assert main([*GRID, str(swept), "--retry"]) == 1
+    assert read_failures() == sorted(failed * 2), "both failed once more"
+    assert read_counts(capsys.readouterr().out)["failed"] == 2
 
 
-def test_a_failure_is_kept_listed_and_tried_again_on_demand(tmp_path: Path) -> None:
-    write_tiny(tmp_path)
-    words = ("tiny.mod", "-s", "train.optimizer.lr=[1e30,0.01]", "--out", "s")
-    ended = sweep(tmp_path, *words)
-    assert ended.code == 1
-    assert ended.counts == {"points": 2, "finished": 1, "failed": 1, "repeated": 0}
-    assert "failed: lr=1e+30: MG604" in ended.err and "--retry" in ended.err, ended.err
-    failure = json.loads((tmp_path / "s/failures.jsonl").read_text())
-    assert failure["codes"] == ["MG604"] and failure["run"] == "lr=1e+30"
-    again = sweep(tmp_path, *words)
-    assert again.code == 1 and "2 of 2 points are done already" in again.err
-    assert len((tmp_path / "s/failures.jsonl").read_text().splitlines()) == 1, "it was not tried"
-    assert sweep(tmp_path, *words, "--retry").code == 1
-    assert len((tmp_path / "s/failures.jsonl").read_text().splitlines()) == 2
+def test_a_dry_run_lists_points_with_costs_and_states(swept: Path, capsys: Printed) -> None:
+    assert main(["sweep", "tiny.mod", "-s", "hidden=[4,8]", "--out", str(swept), "--dry-run"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    rows = [line.split() for line in lines[1:-1]]
+    assert rows == [["hidden=4,lr=0.01", "43", "36", "finished"], ["hidden=8", "83", "72"]], "6·8+8 + 8·3+3 weights"
+    assert json.loads(lines[-1]) == {"points": 2, "finished": 1, "failed": 0, "repeated": 0}
+    assert not (swept / "hidden=8").exists()
 
 
-def test_two_sweeps_do_not_share_a_folder(tmp_path: Path) -> None:
-    write_tiny(tmp_path)
-    words = ("tiny.mod", "-s", "hidden=[2,3]", "-s", "train.epochs=2000", "--out", "s")
-    first = start_sweep(tmp_path, *words)
-    try:
-        wait_for(lambda: any((tmp_path / "s").rglob("checkpoints/*.json")))
-        ended = sweep(tmp_path, *words)
-        assert ended.code == 1 and "error[MG661]" in ended.err, ended.err
-    finally:
-        first.kill()
-        first.communicate()
+def test_an_extended_sweep_keeps_what_it_has(swept: Path, capsys: Printed) -> None:
+    first = runs_in(swept)
+    assert main(["sweep", "tiny.mod", "-s", "hidden=[3,4,3]", "-s", "train.epochs=[3]", "--out", str(swept)]) == 0
+    printed = capsys.readouterr()
+    assert read_counts(printed.out) == {"points": 2, "finished": 2, "failed": 0, "repeated": 0}
+    assert "1 of 2 points are done already" in printed.err, "equal settings are one point, whatever varies"
+    assert f"3 points of earlier sweeps in {swept} stay as they are" in printed.err
+    now = runs_in(swept)
+    assert len(now) == 5 and now == {**now, **first}, "one more run, and the others as they were"
+    points = {each["run"]: each["values"] for each in json.loads((swept / "sweep.json").read_text())["points"]}
+    assert len(points) == 5
+    assert points["hidden=4,lr=0.01"] == {"hidden": 4, "train.optimizer.lr": 0.01, "train.epochs": 3}, "of both sweeps"
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "run.json"])
-def test_a_folder_with_other_files_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_folder_with_other_files_is_refused(swept: Path, name: str, capsys: Printed) -> None:
+    other = swept.with_name("other")
+    other.mkdir()
+    (other / name).write_text("{}")
+    assert main([*GRID, str(other)]) == 1
+    assert "error[MG660]" in capsys.readouterr().err
+    assert [path.name for path in other.iterdir()] == [name], "nothing is written"
+
+
+def test_options_that_contradict_each_other_are_refused(swept: Path, capsys: Printed) -> None:
+    assert main(["sweep", "tiny.mod", "--random", "3", "--optuna", "2", "--vary", "hidden"]) == 1
+    printed = capsys.readouterr().err
+    assert printed.count("error[MG151]") == 3, "all at once"
+    assert "--metric validation.total_loss" in printed
+
+
+def test_a_sweep_goes_on_after_kills_and_ctrl_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Printed) -> None:
+    """A worker is killed, then Ctrl-C is pressed, then the sweep itself is killed: in the end all is as without."""
     write_tiny(tmp_path)
-    (tmp_path / "s").mkdir()
-    (tmp_path / "s" / name).write_text("{}")
-    ended = sweep(tmp_path, "tiny.mod", "-s", "hidden=[2,3]", "--out", "s")
-    assert ended.code == 1 and "error[MG660]" in ended.err, ended.err
-    assert [path.name for path in (tmp_path / "s").iterdir()] == [name], "nothing is written"
+    monkeypatch.chdir(tmp_path)
+    words = ["tiny.mod", "-s", "hidden=[2,3]", "-s", "train.epochs=60", "--out", "s"]
 
+    def count() -> int:
+        """The steps of checkpoints so far."""
+        return sum(int(path.stem[5:]) for path in Path("s").rglob("step-*.json"))
 
-def test_ctrl_c_keeps_the_step_and_the_same_command_goes_on(tmp_path: Path) -> None:
-    write_tiny(tmp_path)
-    words = ("tiny.mod", "-s", "hidden=[2,3]", "-s", "train.epochs=300", "--out", "s")
-    process = start_sweep(tmp_path, *words)
-    wait_for(lambda: any((tmp_path / "s").rglob("checkpoints/*.json")))
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
-    assert "go on: modgraph sweep tiny.mod -s 'hidden=[2,3]' -s train.epochs=300 --out s" in err, err
-    assert sweep(tmp_path, *words).counts["finished"] == 2
-    assert sweep(tmp_path, *words[:-1], "whole").code == 0
-    assert runs_in(tmp_path / "s") == runs_in(tmp_path / "whole")
-
-
-def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
-    write_tiny(tmp_path)
-    words = ("tiny.mod", "-s", "hidden=[2,3]", "-s", "train.epochs=100", "--out", "s")
-    process = start_sweep(tmp_path, *words)
-    wait_for(lambda: any((tmp_path / "s").rglob("checkpoints/*.json")))
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    os.kill(int(children[0]), signal.SIGKILL)
-    out, err = process.communicate(timeout=100)
-    assert process.returncode == 0, err
-    assert json.loads(out.splitlines()[-1])["finished"] == 2
-
-
-def wait_for(is_there: object, seconds: float = 60) -> None:
-    """Wait until a condition holds."""
-    assert callable(is_there)
-    end = time.monotonic() + seconds
-    while not is_there():
-        assert time.monotonic() < end, "it does not happen"
-        time.sleep(0.02)
+    sweep, before = start_sweep(tmp_path, *words), count()
+    wait_for(lambda: count() > before)
+    assert main(["sweep", *words]) == 1
+    assert "error[MG661]" in capsys.readouterr().err, "another sweep into the same folder"
+    os.kill(find_workers(sweep)[0], signal.SIGKILL)
+    before = count()
+    wait_for(lambda: count() > before)
+    code, _, err = end(sweep, signal.SIGINT)
+    assert code == 130, err
+    assert "go on: modgraph sweep tiny.mod -s 'hidden=[2,3]' -s train.epochs=60 --out s" in err, err
+    sweep, before = start_sweep(tmp_path, *words), count()
+    wait_for(lambda: count() > before)
+    end(sweep, signal.SIGKILL)
+    assert main(["sweep", *words]) == 0, capsys.readouterr().err
+    for hidden in (2, 3):
+        begin(Path("tiny.mod"), Path(f"whole/hidden={hidden}"), hidden=hidden, train__epochs=60)
+    assert runs_in(Path("s")) == runs_in(Path("whole"))

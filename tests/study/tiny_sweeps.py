@@ -1,4 +1,4 @@
-"""Sweeps of a tiny model, as commands in processes of their own, and how they compare."""
+"""Sweeps of a tiny model, in processes of their own, and what they leave."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,21 +27,6 @@ data: {name: npz, train: tiny.npz, test: tiny.npz}
 train: {epochs: 3, batch: 16, checkpoint_every: 3, optimizer: {name: adam, lr: 0.01}}
 """
 CHECKOUT = Path(__file__).parents[2]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(CHECKOUT), "OMP_NUM_THREADS": "1"}
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a command ended, and the JSON object in its last line."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def counts(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.out.splitlines()[-1])
-        return found
 
 
 def write_tiny(folder: Path) -> Path:
@@ -53,32 +39,57 @@ def write_tiny(folder: Path) -> Path:
     return folder / "tiny.mod"
 
 
-def start_sweep(folder: Path, *words: str, **options: Any) -> subprocess.Popen[str]:
-    """Start a sweep of the tiny spec in a process of its own."""
-    command = [sys.executable, "-P", "-m", "modgraph", "sweep", *words]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, text=True, **{**pipes, **options})
+def start_sweep(folder: Path, *words: str) -> subprocess.Popen[str]:
+    """Start a sweep in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "modgraph", "sweep", *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT), "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
-def sweep(folder: Path, *words: str) -> Ended:
-    """Run a sweep of the tiny spec to its end."""
-    process = start_sweep(folder, *words)
+def end(process: subprocess.Popen[str], signal: int | None = None) -> tuple[int, str, str]:
+    """Send a signal to a sweep, and return its exit code and what it printed, once it has ended."""
+    if signal is not None:
+        process.send_signal(signal)
     out, err = process.communicate(timeout=300)
-    return Ended(process.returncode, out, err)
+    return process.returncode, out, err
+
+
+def find_workers(sweep: subprocess.Popen[str]) -> list[int]:
+    """The processes in which a sweep trains."""
+    try:
+        return [*map(int, Path(f"/proc/{sweep.pid}/task/{sweep.pid}/children").read_text().split())]
+    except OSError:
+        return []
+
+
+def wait_for(holds: Callable[[], Any], seconds: float = 120) -> None:
+    """Wait until a condition holds."""
+    stop = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < stop, "it does not happen"
+        time.sleep(0.02)
+
+
+def read_counts(out: str) -> dict[str, Any]:
+    """The JSON object in the last line."""
+    found: dict[str, Any] = json.loads(out.splitlines()[-1])
+    return found
 
 
 def files_of(run: Path) -> dict[str, bytes]:
-    """The files of a run that make it what it is, by name: no locks, and nothing that measures time."""
+    """The files of a run by name, but for locks and what measures time."""
     names = (path for path in sorted(run.rglob("*")) if path.is_file())
-    found = {path.relative_to(run).as_posix(): path.read_bytes() for path in names}
-    return {name: content for name, content in found.items() if not _is_of_clock(name)}
-
-
-def _is_of_clock(name: str) -> bool:
-    return name.startswith((".", "tensorboard")) or name == "seconds.jsonl"
+    found = {path.relative_to(run).as_posix(): path for path in names}
+    clocks = (".lock", "seconds.jsonl", "tensorboard")
+    return {name: path.read_bytes() for name, path in found.items() if not name.startswith(clocks)}
 
 
 def runs_in(folder: Path) -> dict[str, dict[str, bytes]]:
-    """The files of each run below the folder of a sweep, by its name."""
+    """The files of each run below a folder, by its name."""
     found = {path.parent for path in folder.rglob("run.json")}
     return {run.relative_to(folder).as_posix(): files_of(run) for run in sorted(found)}
