@@ -108,7 +108,9 @@ def test_options_that_contradict_each_other_are_refused(swept: Path, capsys: Pri
     assert "--metric validation.total_loss" in printed
 
 
-def test_a_sweep_goes_on_after_kills_and_ctrl_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Printed) -> None:
+def test_a_sweep_goes_on_after_kills_and_ctrl_c(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Printed
+) -> None:
     """A worker is killed, then Ctrl-C is pressed, then the sweep itself is killed: in the end all is as without."""
     write_tiny(tmp_path)
     monkeypatch.chdir(tmp_path)
