@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
@@ -76,11 +76,13 @@ class Filler:
 
     def _choose_digits(self, column: Column, numbers: Sequence[float]) -> int | None:
         digits, given = choose_digits(numbers), self.layout.digits
+        if isinstance(given, Mapping) and column.heading in given:
+            return given[column.heading]
         if digits is None and column.larger_is_better is not None:
             digits = 1
         if digits is None or given is None:
             return digits
-        return given if isinstance(given, int) else given.get(column.heading, digits)
+        return given if isinstance(given, int) else digits
 
     def _format(self, cell: Cell, column: Column, factor: int, digits: int | None) -> str:
         if cell.mean is None:

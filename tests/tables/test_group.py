@@ -153,6 +153,20 @@ def test_accuracies_print_as_percentages_and_facts_do_not() -> None:
     table = make_table(runs, make_layout(columns=["test.accuracy", "paper"], percent=True, digits=1))
     assert [cell.text for cell in table.rows[0].cells] == ["82.0 ± 2.0", "0.5"]
     assert table.rows[0].cells[0].mean == pytest.approx(0.82), "the number stays"
+    runs = [replace(run, metrics={"task_incremental_accuracy": 0.5, "forgetting": 0.25}) for run in RUNS]
+    table = make_table(runs, make_layout(columns=["task_incremental_accuracy", "forgetting"], percent=True, digits=0))
+    assert [cell.text for cell in table.rows[0].cells] == ["50 ± 0", "25 ± 0"], "shares of a continual training too"
+
+
+def test_digits_of_a_heading_hold_for_deviations_of_whole_numbers_too() -> None:
+    runs = [replace(run, costs={"parameters": 1000 + at}) for at, run in enumerate(RUNS[:2])]
+    for digits, text in (
+        (None, "1,000.5 ± 0.7"),
+        ({"parameters": 0}, "1,000 ± 1"),
+        ({"parameters": 2}, "1,000.50 ± 0.71"),
+    ):
+        layout = make_layout(rows=["experts"], columns=["parameters"], digits=digits)
+        assert make_table(runs, layout).rows[0].cells[0].text == text, digits
 
 
 @pytest.mark.parametrize(
