@@ -22,7 +22,8 @@ from modgraph.store.journal import read_metrics
 from modgraph.store.run_directory import RunDirectory
 from modgraph.study import errors
 from modgraph.study.folder import SweepFolder, record_point
-from modgraph.study.plan import Point, Search
+from modgraph.study.plan import Search
+from modgraph.study.point import Point
 from modgraph.study.points import LABEL
 from modgraph.study.space import INTEGERS, LOG, Range
 from modgraph.tables.sweep_folder import SweepPoint, SweepRecord

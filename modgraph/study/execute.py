@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from modgraph.log import log
 from modgraph.study import workers
 from modgraph.study.adaptive import Trials
 from modgraph.study.folder import SweepFolder, extend_record, record_point
-from modgraph.study.plan import Plan, Point
+from modgraph.study.plan import Plan
+from modgraph.study.point import Point
 from modgraph.study.progress import Progress, choose_metric
 from modgraph.study.workers import Answer, Worker, Workers, describe_end
 from modgraph.tables.sweep_folder import Failure, SweepRecord, read_failures
@@ -169,9 +171,7 @@ class Execution:
         search, limits = self._find_limits(point)
         rule = {"metric": search.settings.metric, "larger": search.larger, "by_epoch": dict(limits)} if search else None
         return {
-            "spec": str(point.spec),
-            "recipe": dict(point.recipe) if isinstance(point.recipe, Mapping) else str(point.recipe),
-            "overrides": dict(point.overrides),
+            "point": {**vars(point), "recipe": point.recipe if isinstance(point.recipe, Path) else dict(point.recipe)},
             "out": str(self.folder.path / self.found.get(point.identity, point.run)),
             "limits": rule,
         }
@@ -190,7 +190,7 @@ class Execution:
         if kind == workers.FINISHED:
             self._finish(point, answer["metrics"], answer["latest"], answer["seconds"])
         elif kind == workers.FAILED:
-            self._fail(point, Failure(tuple(answer["codes"]), answer["message"]), is_kept=not answer["busy"])
+            self._fail(point, Failure(tuple(answer["codes"]), answer["message"]), is_kept=answer["is_kept"])
         elif kind == workers.ENDED:
             self.deaths[point.identity] += 1
             if answer["code"] < 0 and self.deaths[point.identity] < DEATHS:
@@ -225,5 +225,5 @@ class Execution:
         metrics = {self.points[identity].run: each for identity, each in self.finished.items()}
         failures = {self.points[identity].run: each for identity, each in self.failed.items()}
         best = next((search.find_best() for search in self.searches), None)
-        repeated = len(self.plan.repeats)
-        return Outcome(len(self.points) + repeated, repeated, metrics, failures, best)
+        points = len(self.plan.points) + sum(len(each.points) for each in self.searches)
+        return Outcome(points, points - len(self.points), metrics, failures, best)

@@ -16,7 +16,8 @@ from modgraph.store.journal import Journal
 from modgraph.store.records import finite, seal
 from modgraph.store.run_directory import FINISHED, STARTING, RunDirectory
 from modgraph.study import errors
-from modgraph.study.plan import Point, identify_run
+from modgraph.study.plan import identify_run
+from modgraph.study.point import Point
 from modgraph.study.specs import Specs
 from modgraph.tables.sweep_folder import FAILURES, FORMAT, SWEEP, Failure, SweepPoint, SweepRecord, read_sweep
 
@@ -32,7 +33,7 @@ class SweepFolder:
     path: Path
 
     def refuse_foreign(self) -> None:
-        """Raises `ModgraphError` unless the folder is missing, empty, or that of a sweep."""
+        """Raises `ModgraphError` unless the folder is missing, is that of a sweep, or has runs and nothing else."""
         reason = ""
         with writing(self.path):
             if not exists(self.path) or exists(self.path / SWEEP):
@@ -42,8 +43,7 @@ class SweepFolder:
             elif RunDirectory(self.path).record.exists():
                 reason = "it is a run"
             else:
-                names = sorted(each.name for each in self.path.iterdir())
-                foreign = [name for name in names if not name.startswith(LOCK) and not is_partial(name)]
+                foreign = sorted(each.name for each in self.path.iterdir() if not _is_ours(each))
                 reason = f"it contains files that no sweep wrote: {list_names(foreign)}" if foreign else ""
         if reason:
             raise ModgraphError([errors.NotASweepFolder(path=str(self.path), reason=reason)])
@@ -141,6 +141,13 @@ class SweepFolder:
             return None
         metrics: dict[str, Any] = directory.read_record()["metrics"]
         return metrics
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a path is a run, a folder of runs alone, a lock, or left by a writer that was killed."""
+    if path.name.startswith(LOCK) or is_partial(path.name):
+        return True
+    return path.is_dir() and (RunDirectory(path).record.exists() or all(map(_is_ours, path.iterdir())))
 
 
 def read_status(run: RunDirectory) -> str | None:

@@ -28,6 +28,9 @@ from modgraph.store.errors import RunBusy
 from modgraph.store.journal import read_metrics
 from modgraph.store.records import json_text
 from modgraph.store.run_directory import FINISHED, STARTED, STARTING, RunDirectory
+from modgraph.study.checks import refuse_changed
+from modgraph.study.errors import PointChanged
+from modgraph.study.point import Point
 from modgraph.training.callbacks import Callback, Epoch, Watch
 from modgraph.training.engine import Engine
 from modgraph.training.run import finish, resume_run, start_run
@@ -95,7 +98,8 @@ def train_point(answers: Answers, task: Mapping[str, Any]) -> None:
     except ModgraphError as error:
         found = error.diagnostics
         text, codes = "; ".join(each.text() for each in found), [each.code for each in found]
-        answers.send("failed", codes=codes, message=text, busy=any(isinstance(each, RunBusy) for each in found))
+        is_kept = not any(isinstance(each, RunBusy | PointChanged) for each in found)
+        answers.send("failed", codes=codes, message=text, is_kept=is_kept)
         return
     answers.send("finished", metrics=metrics, latest=read_latest(engine), seconds=time.monotonic() - began)
 
@@ -113,7 +117,15 @@ def _open(task: Mapping[str, Any], watch: Watch) -> AbstractContextManager[Engin
         directory.mark(STARTED, logs=None)
     if status != STARTING:
         return resume_run(directory.path, watch=watch)
-    return start_run(task["spec"], task["recipe"], task["overrides"], directory.path, watch=watch)
+    point = read_point(task["point"])
+    refuse_changed(point)
+    return start_run(point.spec, point.recipe, point.overrides, directory.path, watch=watch)
+
+
+def read_point(task: Mapping[str, Any]) -> Point:
+    """Read a point from a task."""
+    recipe = task["recipe"]
+    return Point(**{**task, "spec": Path(task["spec"]), "recipe": Path(recipe) if isinstance(recipe, str) else recipe})
 
 
 def main(lock: str, level: str) -> None:

@@ -19,7 +19,7 @@ from typing import IO, Any
 from modgraph.diagnostics import ModgraphError
 from modgraph.log import log
 from modgraph.study import errors
-from modgraph.study.plan import Point
+from modgraph.study.point import Point
 
 TAIL = 20  # lines of what a worker printed last
 ATTEMPTS = 3  # workers that may end one after another before they are ready
@@ -40,7 +40,7 @@ class Worker:
     def send(self, task: Any) -> None:
         """Send a task. A process that has ended answers that it has."""
         with suppress(OSError):
-            print(json.dumps(task), file=self._stream(self.process.stdin), flush=True)
+            print(json.dumps(task, default=str), file=self._stream(self.process.stdin), flush=True)
 
     def listen(self, answers: SimpleQueue[tuple[Worker, Answer]]) -> None:
         """Pass on what the process answers, and at last that it ended."""
