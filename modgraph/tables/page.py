@@ -11,11 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from modgraph.diagnostics import ModgraphError
 from modgraph.inspect.page.document import join_scripts, read_style_of_drawing, text_of, write_policy
 from modgraph.inspect.quote import escape_html, script_json
-from modgraph.store.journal import read_metrics
-from modgraph.store.run_directory import RunDirectory
+from modgraph.tables.curves import read_curves, thin_curves
 from modgraph.tables.facts import COSTS, POINT, RUN, STATE, RunFacts
 from modgraph.tables.keys import choose_keys, find_differences, list_seeds, shorten_keys, split_by, value_of
 from modgraph.tables.metrics import rank_metrics
@@ -25,23 +23,20 @@ from modgraph.tables.table import Cell, Column, Table
 from modgraph.version import VERSION
 
 SCRIPTS = ("dom.js", "theme.js", "plot.js", "runs.js")
-TAGS = ("step", "epoch", "split", "task", "phase")  # keys of a line of metrics besides these
 COUNTS = ("steps", "epochs", "best_step")  # facts of a finished run that are no metrics
 LISTED = ("active_macs", "parameters", "seconds", "steps")
 COUNTED = ("macs", "active_macs", "parameters", "trainable")
 NAMES = {"macs": "MACs", "active_macs": "active MACs", "seconds": "training time"}  # of costs
 HEADINGS = NAMES | {"seconds": "training time [s]"}
 HINT = re.compile(r" \(--[^)]*\)$")  # an option of the command, in a note
-NUMBERS = 400_000  # in the curves of a page, about
 CURVES = 12  # displayed at first
-FEWEST, MOST = 20, 400  # points of a curve
 Record = dict[str, Any]
 
 
 def write_page(runs: Sequence[RunFacts], tables: Sequence[Table], title: str = "") -> str:
     """Write the page of some runs, with tables of them. The rows of a table have curves."""
-    curves = [_read_curves(run) for run in runs]
-    _thin(curves)
+    curves = [read_curves(run) for run in runs]
+    thin_curves(curves)
     finals, known = _list_finals(runs), _list_curves(runs, curves)
     columns = _list_columns(runs, tables, finals)
     names = shorten_keys(columns)
@@ -188,6 +183,11 @@ def _list_finals(runs: Sequence[RunFacts]) -> list[str]:
     return [name for name in _rank(runs, names) if name not in COUNTS]
 
 
+def _list_curves(runs: Sequence[RunFacts], curves: Sequence[Record]) -> list[str]:
+    names = {f"{split}.{name}": None for run in curves for split, part in run.items() for name in part["values"]}
+    return _rank(runs, names)
+
+
 def _rank(runs: Sequence[RunFacts], names: Mapping[str, Any]) -> list[str]:
     """Order metrics, the main ones first, without those of single modules."""
     known = [name for name in names if not name.rpartition(".")[2].isdecimal()]
@@ -201,45 +201,3 @@ def _choose_first(table: Table, curves: Sequence[str], finals: Sequence[str]) ->
     measure = final.partition(".")[2]
     wanted = (f"validation.{measure}", f"train.{measure}", "validation.total_loss", "train.total_loss")
     return {"final": final, "curve": next((name for name in wanted if name in curves), "")}
-
-
-# ------------------------------------------------------------ curves
-
-
-def _read_curves(run: RunFacts) -> Record:
-    """Read the metrics of a run over steps: of each split the `steps`, and `values` by metric; none where they cannot
-    be read."""
-    found: Record = {}
-    try:
-        lines = read_metrics(RunDirectory(run.path))
-    except ModgraphError:  # the list of runs says what is damaged
-        return found
-    for line in lines:
-        part = found.setdefault(str(line["split"]), {"steps": [], "values": {}})
-        part["steps"].append(line["step"])
-        for name, value in line.items():
-            is_number = isinstance(value, int | float) and math.isfinite(value)
-            if is_number and name not in TAGS and not name.rpartition(".")[2].isdecimal():
-                column = part["values"].setdefault(name, [])
-                column += [None] * (len(part["steps"]) - 1 - len(column))
-                column.append(float(f"{value:.5g}"))
-    return found
-
-
-def _thin(curves: Sequence[Record]) -> None:
-    """Drop points where the curves of all runs have too many, the same ones of all of them, but the last of none."""
-    parts = [part for run in curves for part in run.values()]
-    width = sum(len(part["values"]) + 1 for part in parts)
-    longest = max((len(part["steps"]) for part in parts), default=0)
-    most = max(FEWEST, min(MOST, NUMBERS // max(1, width)))
-    every = -(-longest // most)
-    ends = {len(part["steps"]) - 1 for part in parts}
-    kept = sorted({*range(every - 1, longest, every), *ends}) if every > 1 else range(longest)
-    for part in parts if every > 1 else ():
-        for values in (part["steps"], *part["values"].values()):
-            values[:] = [values[at] for at in kept if at < len(values)]
-
-
-def _list_curves(runs: Sequence[RunFacts], curves: Sequence[Record]) -> list[str]:
-    names = {f"{split}.{name}": None for run in curves for split, part in run.items() for name in part["values"]}
-    return _rank(runs, names)

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from modgraph.store.records import seal
+from modgraph.store.run_directory import FORMAT
 from modgraph.tables.facts import FAILED, FINISHED, UNFINISHED, RunFacts
 from modgraph.tables.group import make_list, make_table
 from modgraph.tables.layout import make_layout
@@ -36,6 +38,9 @@ def make_run(folder: Path, experts: int, width: int, seed: int, epochs: int = EP
         for at, value in enumerate(found, start=1)
         for split in ("train", "validation")
     ]
+    (folder / name / "run.json").write_bytes(seal({"format": FORMAT, "status": FINISHED, "step": 0}))
+    segments = [{"since": STEPS * at, "step": STEPS * (at + 1), "seconds": 0.5 * width} for at in range(epochs)]
+    (folder / name / "seconds.jsonl").write_text("".join(json.dumps(each) + "\n" for each in segments))
     (folder / name / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return RunFacts(
         path=folder / name,
@@ -99,6 +104,7 @@ def test_curves_are_those_of_the_logs(runs: list[RunFacts]) -> None:
         part = record["curves"]["validation"]
         assert part["steps"] == [line["step"] for line in of_split], run.name
         assert part["values"]["accuracy"] == pytest.approx([line["accuracy"] for line in of_split], rel=1e-4)
+        assert part["seconds"] == [0.5 * run.settings["width"] * line["epoch"] for line in of_split]
         assert "use.0" not in part["values"], "metrics of single modules are left out"
     assert [(each["final"], each["curve"]) for each in data["layouts"]] == [
         ("test.accuracy", "validation.accuracy")
@@ -122,12 +128,10 @@ def test_each_run_of_a_list_has_a_curve(runs: list[RunFacts]) -> None:
 
 
 def test_many_long_logs_are_thinned_to_their_ends(tmp_path: Path) -> None:
-    runs = [make_run(tmp_path, experts, 8, 0, epochs=1000 + experts) for experts in range(1, 5)]
-    text = write_page(runs, [make_table(runs)])
-    assert sum((run.path / "metrics.jsonl").stat().st_size for run in runs) > 5 * len(text), "it is small"
-    for run, record in zip(runs, data_of(text)["runs"], strict=True):
-        assert record["curves"]["train"]["steps"][-1] == run.metrics["steps"], "the last point is there"
-        assert len(record["curves"]["train"]["steps"]) > 100
+    runs = [make_run(tmp_path, experts, 8, 0, epochs=500 + experts) for experts in range(1, 5)]
+    for run, record in zip(runs, data_of(write_page(runs, [make_table(runs)]))["runs"], strict=True):
+        steps = record["curves"]["train"]["steps"]
+        assert 100 < len(steps) < 410 and steps[-1] == run.metrics["steps"], "few points, and the last one"
 
 
 def test_the_best_of_many_rows_are_displayed_at_first(tmp_path: Path) -> None:
@@ -143,7 +147,7 @@ def test_the_pointer_reads_the_mean_and_deviation_of_a_row(page: Page) -> None:
     page.locator(".plot svg").first.hover(position={"x": float(end[0]), "y": float(end[1])})
     expected, deviation = compute_mean((1, 8), EPOCHS)
     expect(page.locator(".tip:visible")).to_have_text(
-        re.compile(rf"step {STEPS * EPOCHS}: {expected:.4g} ± {deviation:.3g}, 2 runs")
+        re.compile(rf"step {STEPS * EPOCHS}, 16 s: {expected:.4g} ± {deviation:.3g}, 2 runs")
     )
     assert page.locator(".line.faded").count() == page.locator(".line:not([data-row='0'])").count()
 
@@ -169,6 +173,8 @@ def test_each_finished_run_is_a_point_against_costs(page: Page) -> None:
 def test_metrics_rows_and_scales_follow_the_keyboard(page: Page) -> None:
     page.get_by_label("metric", exact=True).select_option("train.total_loss")
     expect(page.locator("#charts")).to_contain_text("train.total_loss")
+    page.get_by_label("over", exact=True).select_option("training time")
+    expect(page.locator(".plot").first).to_contain_text("training time [s]")
     button = page.get_by_role("button", name="experts=1, width=8")
     button.focus()
     page.keyboard.press("Enter")

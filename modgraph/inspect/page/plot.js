@@ -124,12 +124,12 @@ function stretches(points, holds, joined = false) {
   return found;
 }
 
-// A row's mean over its runs at each step, with a band; dots where only some of its runs have a value.
+// A row's mean over its runs at each place `at`, with a band; dots where only some of its runs have a value.
 function curveParts(frame, row, points, opacity) {
-  const at = ({ step, mean }) => [frame.x(step), frame.y(mean)], whole = Math.max(...points.map((each) => each.count));
+  const at = (each) => [frame.x(each.at), frame.y(each.mean)], whole = Math.max(...points.map((each) => each.count));
   const own = { "data-row": row }, stroke = { stroke: colourOf(row), ...own };
-  const band = (part) => pathOf([...part.map((each) => [frame.x(each.step), frame.y(each.mean + each.deviation)]),
-    ...part.map((each) => [frame.x(each.step), frame.y(each.mean - each.deviation)]).reverse()]) + "z";
+  const band = (part) => pathOf([...part.map((each) => [frame.x(each.at), frame.y(each.mean + each.deviation)]),
+    ...part.map((each) => [frame.x(each.at), frame.y(each.mean - each.deviation)]).reverse()]) + "z";
   const bands = stretches(points, (each) => each.count > 1).map((part) => ["path", { class: "band", fill: colourOf(row), opacity, d: band(part), ...own }]);
   const full = stretches(points, (each) => each.count === whole).map((part) => part.length > 1
     ? ["path", { class: "line", "stroke-dasharray": dashOf(row), d: pathOf(part.map(at)), ...stroke }] : markAt(row, ...at(part[0]), 3, own));

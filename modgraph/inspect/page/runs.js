@@ -79,11 +79,14 @@ class RunsPage {
     const check = () => { const made = element("input", { type: "checkbox", onchange: redraw }); return [made, element("label", { class: "check" }, made, "log scale")]; };
     const [byTable, ofTable] = select("rows of", () => { this.choose(layouts[+byTable.value]); redraw(); });
     byTable.append(...layouts.map((each, at) => element("option", { value: at }, each.title)));
+    const timed = this.data.runs.some((run) => Object.values(run.curves).some((part) => part.seconds.some((each) => each !== null)));
+    const [over, ofOver] = select("over");
+    over.append(element("option", { value: "step" }, "steps"), element("option", { value: "seconds" }, "training time"));
     const [curve, ofCurve] = select("metric"), [logCurve, ofLogCurve] = check(), [final, ofFinal] = select("metric at the end"), [logFinal, ofLogFinal] = check();
     const plot = () => element("figure", { class: "plot" });
-    Object.assign(this, { curve, final, logCurve, logFinal, curvePlot: plot(), points: { active_macs: plot(), seconds: plot() } });
+    Object.assign(this, { curve, over, final, logCurve, logFinal, curvePlot: plot(), points: { active_macs: plot(), seconds: plot() } });
     this.choose(layouts[0]);
-    place.append(element("h2", {}, "Curves"), element("div", { class: "tools" }, layouts.length > 1 ? ofTable : null, ofCurve, ofLogCurve),
+    place.append(element("h2", {}, "Curves"), element("div", { class: "tools" }, layouts.length > 1 ? ofTable : null, ofCurve, timed ? ofOver : null, ofLogCurve),
       element("div", { class: "charts" }, this.curvePlot, this.rows.place),
       element("h2", {}, "Metric against cost"), element("div", { class: "tools" }, ofFinal, ofLogFinal),
       element("div", { class: "charts" }, element("div", { class: "pair" }, ...Object.values(this.points))));
@@ -108,22 +111,23 @@ class RunsPage {
     return this.rows.rows.map((row, at) => [row, at]).filter(([, at]) => this.rows.displayed.has(at));
   }
   drawCurves(metric) {
-    const place = this.curvePlot;
-    const found = this.rowsNow().map(([row, at]) => [at, meanOver(row.runs.map((run) => seriesOf(this.data.runs[run], metric)))]).filter(([, points]) => points.length);
+    const place = this.curvePlot, over = this.over.value;
+    const mean = (row) => meanOver(row.runs.map((run) => seriesOf(this.data.runs[run], metric))).map((each) => ({ ...each, at: each[over] })).filter(({ at }) => at !== null);
+    const found = this.rowsNow().map(([row, at]) => [at, mean(row)]).filter(([, points]) => points.length);
     if (!found.length) return place.replaceChildren(element("p", { class: "muted" }, metric ? "no run of these rows has this metric over steps" : "no run has metrics over steps"));
     const all = found.flatMap(([, points]) => points), log = this.logCurve.checked;
     const ends = log ? all.map((each) => each.mean) : all.flatMap(({ mean, deviation }) => [mean - deviation, mean + deviation]);
     const width = Math.max(260, place.clientWidth), height = width < 500 ? 280 : 400;
-    const frame = makeFrame(width, height, { values: [0, ...all.map((each) => each.step)], label: "step", pad: 0.01 }, { values: ends, label: metric, log });
-    const drawn = svgElement(["svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": `${metric} over steps, a curve for each row` }, ...frame.parts, ...found.flatMap(([at, points]) => curveParts(frame, at, points, found.length > 5 ? 0.08 : 0.16))]);
+    const frame = makeFrame(width, height, { values: [0, ...all.map((each) => each.at)], label: over === "step" ? "step" : COSTS.seconds, pad: 0.01 }, { values: ends, label: metric, log });
+    const drawn = svgElement(["svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": `${metric} over ${over === "step" ? "steps" : "training time"}, a curve for each row` }, ...frame.parts, ...found.flatMap(([at, points]) => curveParts(frame, at, points, found.length > 5 ? 0.08 : 0.16))]);
     place.replaceChildren(drawn);
     const whole = new Map(found.map(([at, points]) => [at, Math.max(...points.map((each) => each.count))]));
     const note = [...whole.values()].some((count) => count > 1) ? "Mean over the runs of a row; the band is one standard deviation." : "";
     const parts = found.some(([at, points]) => points.some((each) => each.count < whole.get(at))) ? " Dotted: only some of the row's runs came so far." : "";
     if (note + parts) place.append(element("p", { class: "note" }, note + parts));
-    const places = found.flatMap(([row, points]) => points.map((each) => ({ ...each, row, x: frame.x(each.step), y: frame.y(each.mean) })));
-    const describe = ({ row, step, mean, deviation, count }) => [element("b", {}, this.rows.rows[row].name), element("br"),
-      `step ${step.toLocaleString("en")}: ${detailed(mean)}${count > 1 ? ` ± ${compact(deviation)}, ${count} runs` : ""}`];
+    const places = found.flatMap(([row, points]) => points.map((each) => ({ ...each, row, x: frame.x(each.at), y: frame.y(each.mean) })));
+    const describe = ({ row, step, seconds, mean, deviation, count }) => [element("b", {}, this.rows.rows[row].name), element("br"),
+      `step ${step.toLocaleString("en")}${seconds === null ? "" : `, ${duration(seconds)}`}: ${detailed(mean)}${count > 1 ? ` ± ${compact(deviation)}, ${count} runs` : ""}`];
     followPointer(place, drawn, places, { reach: 40, describe, enter: ({ row }) => this.emphasise(row), leave: () => this.emphasise(null) });
   }
   drawPoints(cost, metric) {
@@ -149,19 +153,20 @@ class RunsPage {
   }
 }
 
-// The points [step, value] of a run's metric; its name begins with that of its split.
+// The points [step, value, seconds] of a run's metric; its name begins with that of its split.
 function seriesOf(run, metric) {
   const dot = metric.indexOf("."), part = run.curves[metric.slice(0, dot)], values = part && part.values[metric.slice(dot + 1)];
-  return values ? values.map((value, at) => [part.steps[at], value]).filter(([, value]) => value !== null) : [];
+  return values ? values.map((value, at) => [part.steps[at], value, part.seconds[at]]).filter(([, value]) => value !== null) : [];
 }
 
+// The mean of series at each step, at the mean of the seconds until then.
 function meanOver(all) {
-  const steps = new Map();
-  for (const series of all) for (const [step, value] of series) steps.set(step, [...(steps.get(step) || []), value]);
-  return [...steps].sort(([a], [b]) => a - b).map(([step, values]) => {
-    const count = values.length, mean = values.reduce((a, b) => a + b, 0) / count;
+  const steps = new Map(), average = (values) => values.reduce((a, b) => a + b, 0) / values.length;
+  for (const series of all) for (const point of series) steps.set(point[0], [...(steps.get(point[0]) || []), point]);
+  return [...steps].sort(([a], [b]) => a - b).map(([step, points]) => {
+    const values = points.map(([, value]) => value), count = values.length, mean = average(values), known = points.every(([, , seconds]) => seconds !== null);
     const deviation = count > 1 ? Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (count - 1)) : 0;
-    return { step, mean, deviation, count };
+    return { step, seconds: known ? average(points.map(([, , seconds]) => seconds)) : null, mean, deviation, count };
   });
 }
 
