@@ -21,10 +21,10 @@ Cells = list[Cell]
 
 def mark_best(column: Column, cells: Cells) -> Cells:
     """Mark the best cells of a column in which larger or smaller is better, if there are two to compare."""
-    means = [cell.mean for cell in cells if cell.mean is not None and math.isfinite(cell.mean)]
-    if column.larger_is_better is None or len(means) < 2:
+    averages = [cell.mean for cell in cells if cell.mean is not None and math.isfinite(cell.mean)]
+    if column.larger_is_better is None or len(averages) < 2:
         return cells
-    best = max(means) if column.larger_is_better else min(means)
+    best = max(averages) if column.larger_is_better else min(averages)
     return [replace(cell, is_best=cell.mean == best) for cell in cells]
 
 

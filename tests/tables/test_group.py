@@ -207,10 +207,10 @@ SETTINGS = st.fixed_dictionaries(
 SOME = st.lists(st.tuples(SETTINGS, st.floats(0, 1)), min_size=1, max_size=12)
 
 
-def as_runs(drawn_runs: list[tuple[dict[str, Any], float]]) -> list[RunFacts]:
+def as_runs(some: list[tuple[dict[str, Any], float]]) -> list[RunFacts]:
     return [
         replace(RUNS[0], name=str(at), settings=known, metrics={"test.accuracy": value})
-        for at, (known, value) in enumerate(drawn_runs)
+        for at, (known, value) in enumerate(some)
     ]
 
 
