@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from modgraph.api.migrate import migrate
     from modgraph.api.predict import predict
     from modgraph.api.run import Run, load_run
+    from modgraph.api.runs import Runs, runs
     from modgraph.api.train import train
     from modgraph.backends.torch import Computed, Model
     from modgraph.diagnostics import ModgraphError
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from modgraph.inspect.diff import Comparison
     from modgraph.prediction.predictions import Predictions
     from modgraph.program import Program, load, loads
+    from modgraph.tables.facts import RunFacts
+    from modgraph.tables.table import Table
     from modgraph.trace.trace import Trace
     from modgraph.training.callbacks import Callback, Epoch, Step
 
@@ -38,7 +41,10 @@ __all__ = [
     "Predictions",
     "Program",
     "Run",
+    "RunFacts",
+    "Runs",
     "Step",
+    "Table",
     "Trace",
     "block",
     "diff",
@@ -48,6 +54,7 @@ __all__ = [
     "loads",
     "migrate",
     "predict",
+    "runs",
     "train",
     "visualize",
 ]
@@ -65,7 +72,10 @@ _HOMES = {
     "Predictions": "modgraph.prediction.predictions",
     "Program": "modgraph.program",
     "Run": "modgraph.api.run",
+    "RunFacts": "modgraph.tables.facts",
+    "Runs": "modgraph.api.runs",
     "Step": "modgraph.training.callbacks",
+    "Table": "modgraph.tables.table",
     "Trace": "modgraph.trace.trace",
     "block": "modgraph.api.block",
     "diff": "modgraph.api.architectures",
@@ -75,6 +85,7 @@ _HOMES = {
     "loads": "modgraph.program",
     "migrate": "modgraph.api.migrate",
     "predict": "modgraph.api.predict",
+    "runs": "modgraph.api.runs",
     "train": "modgraph.api.train",
     "visualize": "modgraph.api.architectures",
 }

@@ -26,7 +26,7 @@ GROUPS = {
     "inspect an architecture": "show cost visualize compile",
     "train": "train sweep eval trace",
     "use and ship a model": "predict export run",
-    "compare and change": "diff migrate",
+    "compare and change": "runs diff migrate",
     "editors and shells": "lsp completion",
 }
 

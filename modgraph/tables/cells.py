@@ -11,7 +11,7 @@ from modgraph.tables.columns import RUNS
 from modgraph.tables.facts import RunFacts
 from modgraph.tables.keys import list_seeds, split_by
 from modgraph.tables.layout import TableLayout
-from modgraph.tables.metrics import is_larger_better, is_share
+from modgraph.tables.metrics import is_larger_better
 from modgraph.tables.numbers import NONE, choose_digits, format_number, format_value
 from modgraph.tables.table import Cell, Column, as_tuple
 
@@ -27,7 +27,7 @@ class Filler:
     def fill(self, column: Column, rows: Sequence[Sequence[RunFacts]]) -> list[Cell]:
         """Fill a column: a cell for the runs of each row."""
         cells = [self._compute([run for run in runs if column.takes(run)], column) for runs in rows]
-        factor = 100 if self._is_percent(column) else 1
+        factor = 100 if column.is_percent else 1
         digits = self._choose_digits(column, [factor * value for cell in cells for value in cell.values])
         return [replace(cell, text=cell.text or self._format(cell, column, factor, digits)) for cell in cells]
 
@@ -70,15 +70,11 @@ class Filler:
         deviation = stdev(values) if len(values) > 1 else None
         return Cell(values=values, mean=fmean(values), deviation=deviation, missing=missing)
 
-    def _is_percent(self, column: Column) -> bool:
-        percent = self.layout.percent
-        return is_share(column.key) if percent is True else bool(percent) and column.heading in as_tuple(percent or ())
-
     def _choose_digits(self, column: Column, numbers: Sequence[float]) -> int | None:
         digits, given = choose_digits(numbers), self.layout.digits
         if isinstance(given, Mapping) and column.heading in given:
             return given[column.heading]
-        if digits is None and column.larger_is_better is not None:
+        if column.is_percent or (digits is None and column.larger_is_better is not None):
             digits = 1
         if digits is None or given is None:
             return digits
@@ -87,10 +83,12 @@ class Filler:
     def _format(self, cell: Cell, column: Column, factor: int, digits: int | None) -> str:
         if cell.mean is None:
             return NONE
-        text = format_number(factor * cell.mean, digits)
         is_constant = cell.deviation == 0 and column.larger_is_better is None
-        if cell.deviation is not None and not is_constant:
-            text += f" ± {format_number(factor * cell.deviation, digits if digits is not None else 1)}"
+        if cell.deviation is None or is_constant:
+            text = format_number(factor * cell.mean, digits)
+        else:
+            digits = 1 if digits is None else digits
+            text = " ± ".join(format_number(factor * each, digits) for each in (cell.mean, cell.deviation))
         return f"{text} ({cell.count} of {cell.count + cell.missing})" if cell.missing else text
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import yaml
 
-from modgraph.diagnostics import ModgraphError
+from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.elaboration.imports import RECORD, SPEC
 from modgraph.files import exists, explain_error
-from modgraph.inspect.cost import compute_cost, list_axes_of_any_length
+from modgraph.inspect.cost import UnknownAxis, compute_cost, list_axes_of_any_length
 from modgraph.ir import Graph
 from modgraph.store.journal import LOGS, seal_logs
 from modgraph.store.run_directory import FINISHED, RECIPE, STARTING, RunDirectory
@@ -22,6 +22,7 @@ from modgraph.store.seconds import read_seconds
 from modgraph.tables import facts
 from modgraph.tables.errors import TRAIN_SOME, NoRuns
 from modgraph.tables.facts import RunFacts
+from modgraph.tables.layout import TableLayout, make_layout
 from modgraph.tables.numbers import order_of
 from modgraph.tables.sweep_folder import SweepPoint, SweepRecord, read_failures, read_sweep
 
@@ -39,11 +40,44 @@ def collect(paths: Iterable[str | Path], lengths: Mapping[str, int] | None = Non
     """
     collector, found = _Collector(lengths or {}), dict[tuple[Path, str, str], RunFacts]()
     for path in dict.fromkeys(map(Path, paths)):
-        if not exists(path):
-            raise ModgraphError([NoRuns(path=str(path), reason=": there is no such folder", way_out=TRAIN_SOME)])
+        if not path.is_dir():
+            reason = ": it is a file" if exists(path) else ": there is no such folder"
+            raise ModgraphError([NoRuns(path=str(path), reason=reason, way_out=TRAIN_SOME)])
         for each in collector.read_below(path):
             found.setdefault((each.path.resolve(), each.sweep, each.label), each)
+    unknown = [name for name in lengths or () if name not in collector.axes]
+    if unknown and found:
+        known, none = "their axes without a number: {known}", "leave it out: all axes have a number"
+        suggestions = {name: did_you_mean(name, collector.axes, known) if collector.axes else none for name in unknown}
+        raise ModgraphError(UnknownAxis(name=name, suggestion=each) for name, each in suggestions.items())
     return [_describe_start(each, found.values()) for each in found.values()]
+
+
+def collect_tables(paths: Iterable[str | Path]) -> list[NamedLayout]:
+    """Read the tables that the sweeps in some folders and below them list. Raises `ModgraphError`."""
+    found = dict[Path, SweepRecord]()
+    for path in map(Path, paths):
+        for folder in (folder for folder, _ in _search(path) if not _is_run(folder)):
+            if (sweep := read_sweep(folder)) is not None:
+                found[_normalise(folder)] = sweep
+    return [
+        NamedLayout(name, make_layout(**layout), folder)
+        for folder, sweep in found.items()
+        for name, layout in sweep.tables.items()
+    ]
+
+
+@dataclass(frozen=True)
+class NamedLayout:
+    """A table that a sweep lists, and the folder of the sweep."""
+
+    name: str
+    layout: TableLayout
+    folder: Path
+
+    def take_runs(self, runs: Iterable[RunFacts]) -> list[RunFacts]:
+        """Return those of some runs that belong to the sweep's folder."""
+        return [run for run in runs if _is_below(run.path, self.folder)]
 
 
 def read_run(path: str | Path, lengths: Mapping[str, int] | None = None) -> RunFacts:
@@ -67,6 +101,7 @@ class _Collector:
 
     lengths: Mapping[str, int]
     graphs: dict[str, _Described] = field(default_factory=dict)
+    axes: set[str] = field(default_factory=set)  # of any length, of all graphs
 
     def read_below(self, top: Path) -> Iterator[RunFacts]:
         """Yield the runs in a folder and below it: those of a sweep in the order of its points."""
@@ -151,6 +186,7 @@ class _Collector:
 
     def _describe(self, graph: Graph) -> _Described:
         axes = list_axes_of_any_length(graph)
+        self.axes.update(axes)
         lengths = {name: self.lengths[name] for name in axes if name in self.lengths}
         parameters = {name: _plain(value) for name, value in graph.parameters.items()}
         counts = compute_cost(graph, lengths).counts

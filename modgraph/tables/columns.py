@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from modgraph.tables.facts import COSTS, RunFacts
+from modgraph.tables.keys import freeze
 from modgraph.tables.layout import TableLayout
-from modgraph.tables.metrics import is_larger_better, is_main, rank_metrics
+from modgraph.tables.metrics import is_larger_better, is_main, is_share, rank_metrics
 from modgraph.tables.numbers import format_value, order_of
 from modgraph.tables.table import Column, as_tuple
 
@@ -21,32 +23,37 @@ def list_columns(layout: TableLayout, runs: Sequence[RunFacts]) -> list[Column]:
     """List the columns of a layout, one for each value of its `across` key; none if it lists none."""
     given = layout.columns
     named = dict(given) if isinstance(given, Mapping) else {key: key for key in as_tuple(given)}
-    return spread_columns([make_column(heading, key) for heading, key in named.items()], layout, runs)
+    return spread_columns([_make_column(heading, key) for heading, key in named.items()], layout, runs)
 
 
-def make_column(heading: str, key: str) -> Column:
-    """Make the column of a key."""
+def _make_column(heading: str, key: str) -> Column:
     return Column(heading, key, None if key in COSTS or key == RUNS else is_larger_better(key))
 
 
 def spread_columns(columns: Sequence[Column], layout: TableLayout, runs: Sequence[RunFacts]) -> list[Column]:
-    """Return each column once for each value of the layout's `across` key; with one column, headings are the values."""
+    """Return each column once for each value of the layout's `across` key, as percentages where the layout says so.
+    With a single column, the values are the headings."""
+    percent = layout.percent
+    named = as_tuple(percent) if isinstance(percent, tuple) else ()
+    columns = [
+        replace(each, is_percent=each.heading in named or (percent is True and is_share(each.key))) for each in columns
+    ]
     if layout.across is None:
-        return list(columns)
+        return columns
     key = layout.across
-    values = list({format_value(run.find(key)): run.find(key) for run in runs}.values())
+    values = list({freeze(run.find(key)): run.find(key) for run in runs}.values())
     if all(isinstance(value, int | float) for value in values):
         values.sort(key=order_of)
-
-    def make_heading(column: Column, value: object) -> str:
-        text = format_value(value)
-        return text if len(columns) == 1 else f"{text} {column.heading}"
-
     return [
-        Column(make_heading(column, value), column.key, column.larger_is_better, key, value)
+        replace(each, heading=_head_value(value, each, len(columns)), across=key, at=value)
         for value in values
-        for column in columns
+        for each in columns
     ]
+
+
+def _head_value(value: object, column: Column, count: int) -> str:
+    text = format_value(value)
+    return text if count == 1 else f"{text} {column.heading}"
 
 
 def list_candidates(runs: Sequence[RunFacts]) -> list[Column]:
@@ -59,5 +66,6 @@ def list_candidates(runs: Sequence[RunFacts]) -> list[Column]:
     costs = [name for name in MAIN_COSTS if len({run.find(name) for run in runs} - {None}) > 1]
     if not costs and any(run.find("seconds") is not None for run in runs):
         costs = ["seconds"]
-    ordered = [*metrics[:MOST_METRICS], *costs, *metrics[MOST_METRICS:]]
-    return [make_column(name, name) for name in ordered]
+    done = [] if all(run.is_finished for run in runs) else ["epochs"]
+    ordered = [*metrics[:MOST_METRICS], *done, *costs, *metrics[MOST_METRICS:]]
+    return [_make_column(name, name) for name in ordered]

@@ -47,7 +47,7 @@ class NotANumber(Diagnostic, code="MG924"):
 class UnknownTable(Diagnostic, code="MG925"):
     """`--table` prints one of the tables that the file of a sweep lists."""
 
-    message = 'unknown table "{name}"{place}'
+    message = 'unknown table "{name}"'
     help = "{suggestion}"
 
 
@@ -64,6 +64,10 @@ class NothingFits(Diagnostic, code="MG927"):
     message = "none of {count} runs {problem}"
     help = "{way_out}"
 
+    @classmethod
+    def explain_conditions(cls, count: int) -> NothingFits:
+        """Explain that no run meets the conditions."""
+        return cls(count=count, problem="meets every condition", way_out="leave out a condition")
 
 class NoRunToCompare(Diagnostic, code="MG929"):
     """`--compare` compares runs that are finished, or what unfinished ones have so far, on both sides."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from modgraph.tables.marks import BEST, CLOSE
 from modgraph.tables.numbers import format_p
-from modgraph.tables.table import Cell, Row, Table
+from modgraph.tables.table import Cell, Table
 
 GAP = 2  # blanks between columns
 
@@ -35,7 +36,7 @@ class Grid:
     rows: tuple[tuple[Text, ...], ...]
     numeric: tuple[bool, ...]
 
-    @property
+    @cached_property
     def widths(self) -> list[int]:
         columns = zip(*(map(str, row) for row in self.rows), strict=True) if self.rows else [() for _ in self.header]
         return [max(map(len, (heading, *texts))) for heading, texts in zip(self.header, columns, strict=True)]
@@ -44,7 +45,7 @@ class Grid:
 def make_grid(table: Table) -> Grid:
     """Return the texts of a table: its keys, the number of runs where a row has several, then columns, each followed by
     p where there are tests."""
-    counts = [_count_runs(row) for row in table.rows]
+    counts = [row.count for row in table.rows]
     has_counts = any(count > 1 for count in counts) and all(column.key != "runs" for column in table.columns)
     tested = [table.has_p(at) for at in range(len(table.columns))]
     header, numeric = (
@@ -54,7 +55,7 @@ def make_grid(table: Table) -> Grid:
     header += ["runs"] if has_counts else []
     numeric += [True] if has_counts else []
     for column, has_p in zip(table.columns, tested, strict=True):
-        header += [f"{column.heading}{column.arrow}", *(["p"] if has_p else [])]
+        header += [column.text, *(["p"] if has_p else [])]
         numeric += [True, *([True] if has_p else [])]
     rows = []
     for row, count in zip(table.rows, counts, strict=True):
@@ -69,11 +70,6 @@ def measure_width(table: Table) -> int:
     """Return the letters of a table's lines in a terminal."""
     widths = make_grid(table).widths
     return sum(widths) + GAP * (len(widths) - 1)
-
-
-def _count_runs(row: Row) -> int:
-    """Return how many runs, or means of runs, the cells of a row are of."""
-    return max((cell.count + cell.missing for cell in row.cells), default=0) or len(row.runs)
 
 
 def _mark(cell: Cell) -> str:

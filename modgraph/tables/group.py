@@ -48,8 +48,8 @@ def make_list(runs: Sequence[RunFacts], layout: TableLayout = DEFAULT, title: st
     check_keys(among, notes.list_keys(layout))
     keys = [RUN, STATE]
     maker = _Maker(replace_layout(layout), sort(among, layout.sort) if layout.sort else among, title, width)
-    differing = [key for key in find_differences(among) if key != STATE]
-    for key in choose_keys(among, differing):
+    readable = [run for run in among if run.settings]
+    for key in choose_keys(readable, find_differences(readable)):
         if measure_width(maker.make_empty((*keys, key))) <= OF_KEYS:
             keys.append(key)
     table, said = maker.make(tuple(keys))
@@ -71,7 +71,7 @@ def select_runs(runs: Sequence[RunFacts], layout: TableLayout) -> list[RunFacts]
 
 def _explain_nothing(runs: Sequence[RunFacts], among: Sequence[RunFacts]) -> errors.NothingFits:
     if not among:
-        return errors.NothingFits(count=len(runs), problem="meets every condition", way_out="leave out a condition")
+        return errors.NothingFits.explain_conditions(len(runs))
     way_out = "wait for them, or list them: modgraph runs --list"
     return errors.NothingFits(count=len(among), problem="is finished", way_out=way_out)
 
@@ -132,7 +132,7 @@ class _Maker:
         def find(row: Row) -> Any:
             if key in places:
                 return row.cells[places[key]].mean
-            return len(row.runs) if key == RUNS else row.runs[0].find(key)
+            return row.count if key == RUNS else row.runs[0].find(key)
 
         known = [row for row in table.rows if find(row) is not None]
         known.sort(key=lambda row: order_of(find(row)), reverse=down)

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from modgraph.declare import setting
-from modgraph.recipes.schema import Section
+from modgraph.diagnostics import ModgraphError, Report
+from modgraph.recipes.schema import Section, read_section
+from modgraph.recipes.yaml_tree import Branch, Leaf
 
 
 class TableLayout(Section):
@@ -49,9 +51,18 @@ class TableLayout(Section):
 
 
 def make_layout(**given: Any) -> TableLayout:
-    """Make a layout from Python values, lists among them. Raises `TypeError` for a key that it does not have."""
-    kind: Any = TableLayout
-    made: TableLayout = kind(
-        **{key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+    """Make a layout from Python values, lists and mappings among them. Raises `ModgraphError` for keys and values that
+    it does not have."""
+    report = Report()
+    layout = read_section(
+        TableLayout, Branch({key: _make_item(value) for key, value in given.items()}), "table", report
     )
-    return made
+    if layout is None:
+        raise ModgraphError(report.list_diagnostics())
+    return layout
+
+
+def _make_item(value: Any) -> Leaf | Branch:
+    if isinstance(value, Mapping):
+        return Branch({str(key): _make_item(each) for key, each in value.items()})
+    return Leaf(tuple(value) if isinstance(value, list) else value)

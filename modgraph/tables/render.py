@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
+from textwrap import wrap
 from typing import Any
 
 from modgraph.inspect.quote import escape_html
 from modgraph.store.records import json_text
+from modgraph.tables.columns import FULL
 from modgraph.tables.grid import GAP, Grid, Text, make_grid
 from modgraph.tables.table import Table
 
@@ -30,7 +32,11 @@ def _render_text(table: Table) -> str:
         )
 
     title = [table.title, ""] if table.title else []
-    below = ["", *table.notes] if table.notes else []
+    below = (
+        ["", *(line for note in table.notes for line in wrap(note, FULL, subsequent_indent="  "))]
+        if table.notes
+        else []
+    )
     lines = ["─" * width for width in grid.widths]
     return "\n".join([*title, align(grid.header), align(lines), *map(align, map(_pad_marks(grid), grid.rows)), *below])
 
@@ -58,7 +64,7 @@ def _render_markdown(table: Table) -> str:
     rule = ["---:" if right else "---" for right in grid.numeric]
     rows = [line([f"**{each.text}**" if each.is_best else str(each) for each in row]) for row in grid.rows]
     notes = [note.replace("*: the best", "**bold**: the best") for note in table.notes]
-    below = ["", "; ".join(notes)] if notes else []
+    below = ["", *wrap("; ".join(notes), FULL)] if notes else []
     return "\n".join([*title, line(grid.header), f"|{'|'.join(rule)}|", *rows, *below])
 
 

@@ -67,7 +67,7 @@ def suggest_key(key: str, known: Sequence[str]) -> str:
     if closest(key, known) is None:
         ends = [name.rpartition(".")[2] for name in known]
         meant = closest(key.rpartition(".")[2], [end for end in ends if len(end) > 1])
-        longer = [name for name, end in zip(known, ends, strict=True) if end == meant]
+        longer = [name for name, end in zip(known, ends, strict=True) if end == meant or name.startswith(key)]
         if longer:
             return "did you mean {}?".format(" or ".join(f'"{name}"' for name in longer[:MOST_NAMED]))
     return did_you_mean(key, [name for name in known if name not in RARE], "they have: {known}")

@@ -7,18 +7,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from modgraph.tables.facts import RunFacts
+from modgraph.tables.numbers import NONE
 
 
 @dataclass(frozen=True)
 class Column:
     """A column: `key` is what `RunFacts.find` takes, of runs whose key `across` has the value `at`, if there is one.
 
-    `larger_is_better` is None for a column in which neither is better, such as a cost.
+    `larger_is_better` is None for a column in which neither is better, such as a cost. One that `is_percent` prints
+    shares as percentages.
     """
 
     heading: str
     key: str
     larger_is_better: bool | None = None
+    is_percent: bool = False
     across: str | None = None
     at: Any = None
 
@@ -27,8 +30,10 @@ class Column:
         return self.across is None or run.find(self.across) == self.at
 
     @property
-    def arrow(self) -> str:
-        return {True: " ↑", False: " ↓", None: ""}[self.larger_is_better]
+    def text(self) -> str:
+        """Its heading, with an arrow in the direction of better values."""
+        arrow = {True: " ↑", False: " ↓", None: ""}[self.larger_is_better]
+        return f"{self.heading}{' %' if self.is_percent else ''}{arrow}"
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,11 @@ class Row:
     runs: tuple[RunFacts, ...] = field(repr=False)
     cells: tuple[Cell, ...] = ()
 
+    @property
+    def count(self) -> int:
+        """How many runs, or means of runs, its cells have."""
+        return max((cell.count + cell.missing for cell in self.cells), default=0) or len(self.runs)
+
 
 @dataclass(frozen=True, repr=False)
 class Table:
@@ -93,9 +103,9 @@ class Table:
         return [self._record(row) for row in self.rows]
 
     def _record(self, row: Row) -> dict[str, Any]:
-        found: dict[str, Any] = {**dict(zip(self.keys, row.values, strict=True)), "runs": len(row.runs)}
+        found: dict[str, Any] = {**dict(zip(self.keys, row.values, strict=True)), "runs": row.count}
         for at, (column, cell) in enumerate(zip(self.columns, row.cells, strict=True)):
-            found[column.heading] = cell.text if cell.mean is None and cell.text != "–" else cell.mean
+            found[column.heading] = cell.text if cell.mean is None and cell.text != NONE else _as_whole(cell.mean)
             if any(each.cells[at].deviation is not None for each in self.rows):
                 found[f"{column.heading}.deviation"] = cell.deviation
             if self.has_p(at):
@@ -117,6 +127,11 @@ class Table:
         from modgraph.tables.render import render_html
 
         return render_html([self])
+
+
+def _as_whole(number: float | None) -> float | None:
+    """Return a number without digits after the point as a whole one."""
+    return int(number) if number is not None and number == number // 1 else number
 
 
 def as_tuple(value: str | Sequence[str] | None) -> tuple[str, ...]:

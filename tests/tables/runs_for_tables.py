@@ -9,13 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from modgraph.ir import Graph, to_json
 from modgraph.program import loads
 from modgraph.store.records import seal
-from modgraph.store.run_directory import RunDirectory
-from modgraph.store.seconds import Segment, add_segment
 from modgraph.tables.facts import RunFacts
 
 SPEC = """model net(experts=2) {
@@ -26,6 +22,10 @@ SPEC = """model net(experts=2) {
   loss cross_entropy(logits, label)
 }
 """
+HISTORY = [
+    {"step": 10, "epoch": 1, "split": "train", "total_loss": 1.0},
+    {"step": 20, "epoch": 2, "split": "train", "total_loss": 0.5},
+]
 
 
 def make_seeds(name: str, values: Sequence[float], metric: str = "test.accuracy", **settings: Any) -> list[RunFacts]:
@@ -47,6 +47,11 @@ def build_graph(experts: int) -> Graph:
     return loads(SPEC, experts=experts).ir
 
 
+@cache
+def store_graph(experts: int) -> bytes:
+    return json.dumps(to_json(build_graph(experts))).encode()
+
+
 def write_run(
     folder: Path,
     experts: int = 2,
@@ -65,8 +70,8 @@ def write_run(
     content |= {} if start is None else {"start": {"run": str(start)}}
     files = {
         "spec.mod": SPEC.encode(),
-        "ir.json": json.dumps(to_json(build_graph(experts))).encode(),
-        "recipe.yaml": yaml.safe_dump(content).encode(),
+        "ir.json": store_graph(experts),
+        "recipe.yaml": json.dumps(content).encode(),
         "data.json": b'{"format": 1, "splits": {}}',
     }
     for name, text in files.items():
@@ -81,7 +86,7 @@ def write_run(
         record |= {"metrics": {"epochs": 2, "steps": 20, **(metrics or {})}, "logs": logs}
     (folder / "run.json").write_bytes(seal(record))
     if seconds is not None:
-        add_segment(RunDirectory(folder), Segment(0, 20, seconds))
+        (folder / "seconds.jsonl").write_text(json.dumps({"since": 0, "step": 20, "seconds": seconds}) + "\n")
     return folder
 
 

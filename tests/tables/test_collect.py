@@ -11,12 +11,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.inspect.cost import compute_cost
 from modgraph.tables.collect import collect, read_run
 from modgraph.tables.keys import find_differences
-from tests.tables.runs_for_tables import build_graph, write_run, write_sweep
-
-HISTORY = [
-    {"step": 10, "epoch": 1, "split": "train", "total_loss": 1.0},
-    {"step": 20, "epoch": 2, "split": "train", "total_loss": 0.5},
-]
+from tests.tables.runs_for_tables import HISTORY, build_graph, write_run, write_sweep
 
 
 def test_a_run_gives_its_settings_metrics_costs_and_seconds(tmp_path: Path) -> None:

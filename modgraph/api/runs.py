@@ -1,0 +1,139 @@
+"""Many runs, as Python programs use them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from modgraph.diagnostics import ModgraphError, did_you_mean
+from modgraph.extras import require
+from modgraph.tables import errors
+from modgraph.tables.collect import NamedLayout, collect, collect_tables
+from modgraph.tables.facts import RunFacts
+from modgraph.tables.group import make_list, make_table
+from modgraph.tables.layout import make_layout
+from modgraph.tables.metrics import is_larger_better
+from modgraph.tables.select import Conditions, check_keys, select, sort
+from modgraph.tables.table import Table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from modgraph.api.run import Run
+
+FOLDER = "runs"  # where modgraph train writes by default
+
+
+@dataclass(frozen=True, repr=False)
+class Runs(Sequence[RunFacts]):
+    """Runs below some folders: a sequence of `RunFacts`, which know settings, metrics and costs, but load no weights.
+
+    Printed, and in a notebook, it is a table with a row for each run. `layouts` are the tables that their sweeps list.
+    """
+
+    facts: tuple[RunFacts, ...]
+    layouts: tuple[NamedLayout, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.facts)
+
+    @overload
+    def __getitem__(self, at: int) -> RunFacts: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Runs: ...
+
+    def __getitem__(self, at: int | slice) -> RunFacts | Runs:
+        return Runs(self.facts[at], self.layouts) if isinstance(at, slice) else self.facts[at]
+
+    def __iter__(self) -> Iterator[RunFacts]:
+        return iter(self.facts)
+
+    def __repr__(self) -> str:
+        states = {run.state: sum(each.state == run.state for each in self.facts) for run in self.facts}
+        return f"<Runs: {', '.join(f'{count} {state}' for state, count in states.items()) or 'none'}>"
+
+    def __str__(self) -> str:
+        return str(make_list(self.facts)) if self.facts else repr(self)
+
+    def _repr_html_(self) -> str:
+        """Render a row for each run, for a notebook."""
+        from modgraph.inspect.notebook import render
+        from modgraph.tables.render import render_html
+
+        return render(repr(self), render_html([make_list(self.facts)]) if self.facts else "")
+
+    def where(self, *conditions: str, **values: Any) -> Runs:
+        """The runs that meet every condition: `where("test.accuracy>0.9", experts=4)`. Raises `ModgraphError` for what
+        is no condition, and for a key that no run has."""
+        found = select(select(self.facts, conditions), values)
+        return Runs(tuple(found), self.layouts)
+
+    def sort(self, key: str) -> Runs:
+        """The runs by a key, with `-KEY` from the largest. Raises `ModgraphError` for a key that no run has."""
+        return Runs(tuple(sort(self.facts, key)), self.layouts)
+
+    def best(self, metric: str) -> RunFacts:
+        """The finished run that is best by a metric. Raises `ModgraphError` where none has a finite one."""
+        check_keys(self.facts, [metric])
+        found = [run for run in self.facts if run.is_finished and isinstance(run.find(metric), int | float)]
+        if not found:
+            way_out = "wait for them, or name another metric"
+            raise ModgraphError([errors.NothingFits(count=len(self), problem=f"ended with {metric}", way_out=way_out)])
+        return (max if is_larger_better(metric) else min)(found, key=lambda run: float(run.find(metric)))
+
+    def table(self, name: str | None = None, /, **layout: Any) -> Table:
+        """A table: the one that a sweep lists under a `name`, or one by what differs. Keywords are the keys of a table
+        in a sweep file: `table(rows=["experts"], columns=["test.accuracy"])`. Raises `ModgraphError`."""
+        if name is None:
+            return make_table(self.facts, make_layout(**layout))
+        found = self.find_layout(name)
+        changed = make_layout(**{**found.layout.plain(), **layout})
+        return make_table(found.take_runs(self.facts), changed, name)
+
+    def tables(self) -> dict[str, Table]:
+        """The tables that their sweeps list, by name. Raises `ModgraphError` where one has no finished run."""
+        return {each.name: make_table(each.take_runs(self.facts), each.layout, each.name) for each in self.layouts}
+
+    def find_layout(self, name: str) -> NamedLayout:
+        """Return the layout that a sweep lists under a name. Raises `ModgraphError`."""
+        known = {each.name: each for each in self.layouts}
+        if name not in known:
+            suggestion = did_you_mean(name, known, "its tables are: {known}")
+            if not known:
+                suggestion = "name rows and columns: --rows KEYS --columns METRICS"
+            raise ModgraphError([errors.UnknownTable(name=name, suggestion=suggestion)])
+        return known[name]
+
+    def frame(self) -> DataFrame:
+        """A data frame with a row for each run: its state, settings, costs and metrics. Raises `ModgraphError` without
+        pandas."""
+        require("tables", "a data frame")
+        from pandas import DataFrame
+
+        keys = dict.fromkeys(key for run in self.facts for key in run.list_keys() if not key.startswith("about."))
+        return DataFrame([{key: run.find(key) for key in keys} for run in self.facts])
+
+    def load(self, at: int) -> Run:
+        """Open a run, with its weights. Raises `ModgraphError` where it is damaged."""
+        from modgraph.api.run import load_run
+
+        return load_run(self.facts[at].path)
+
+
+def runs(*folders: str | Path, where: Conditions = (), lengths: Mapping[str, int] | None = None) -> Runs:
+    """The runs in some folders and below them, `runs` by default, that meet conditions.
+
+    `where` is a text such as `test.accuracy>0.9`, several, or values by key; costs count axes of any length with their
+    `lengths`, or 1. A damaged run is listed with its reason. Raises `ModgraphError` where there are none.
+    """
+    wrong = next((each for each in folders if not isinstance(each, str | Path)), None)
+    if wrong is not None:
+        raise TypeError(f"runs takes paths of folders, not {type(wrong).__name__}")
+    paths = folders or (FOLDER,)
+    found = collect(paths, lengths)
+    if not found:
+        raise ModgraphError(errors.NoRuns(path=str(path), way_out=errors.TRAIN_SOME) for path in paths)
+    return Runs(tuple(select(found, where)), tuple(collect_tables(paths)))
