@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, overload
 
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.extras import require
+from modgraph.files import refuse_foreign, write_output
 from modgraph.tables import errors
 from modgraph.tables.collect import NamedLayout, collect, collect_tables
 from modgraph.tables.facts import RunFacts
 from modgraph.tables.group import make_list, make_table
-from modgraph.tables.layout import make_layout
+from modgraph.tables.layout import TableLayout, make_layout
 from modgraph.tables.metrics import is_larger_better
 from modgraph.tables.select import Conditions, check_keys, select, sort
 from modgraph.tables.table import Table
@@ -56,14 +57,14 @@ class Runs(Sequence[RunFacts]):
         return f"<Runs: {', '.join(f'{count} {state}' for state, count in states.items()) or 'none'}>"
 
     def __str__(self) -> str:
-        return str(make_list(self.facts)) if self.facts else repr(self)
+        return str(self.list()) if self.facts else repr(self)
 
     def _repr_html_(self) -> str:
         """Render a row for each run, for a notebook."""
         from modgraph.inspect.notebook import render
         from modgraph.tables.render import render_html
 
-        return render(repr(self), render_html([make_list(self.facts)]) if self.facts else "")
+        return render(repr(self), render_html([self.list()]) if self.facts else "")
 
     def where(self, *conditions: str, **values: Any) -> Runs:
         """The runs that meet every condition: `where("test.accuracy>0.9", experts=4)`. Raises `ModgraphError` for what
@@ -89,15 +90,17 @@ class Runs(Sequence[RunFacts]):
         in a sweep file: `table(rows=["experts"], columns=["test.accuracy"])`. Raises `ModgraphError`."""
         if name is None:
             return make_table(self.facts, make_layout(**layout))
-        found = self.find_layout(name)
-        changed = make_layout(**{**found.layout.plain(), **layout})
-        return make_table(found.take_runs(self.facts), changed, name)
+        return make_table(self._find_layout(name).take_runs(self.facts), self._change_layout(name, layout), name)
+
+    def list(self, **layout: Any) -> Table:
+        """A table with a row for each run, whatever its state. Keywords are as for `table`. Raises `ModgraphError`."""
+        return make_list(self.facts, make_layout(**layout))
 
     def tables(self) -> dict[str, Table]:
         """The tables that their sweeps list, by name. Raises `ModgraphError` where one has no finished run."""
         return {each.name: make_table(each.take_runs(self.facts), each.layout, each.name) for each in self.layouts}
 
-    def find_layout(self, name: str) -> NamedLayout:
+    def _find_layout(self, name: str) -> NamedLayout:
         """Return the layout that a sweep lists under a name. Raises `ModgraphError`."""
         known = {each.name: each for each in self.layouts}
         if name not in known:
@@ -106,6 +109,9 @@ class Runs(Sequence[RunFacts]):
                 suggestion = "name rows and columns: --rows KEYS --columns METRICS"
             raise ModgraphError([errors.UnknownTable(name=name, suggestion=suggestion)])
         return known[name]
+
+    def _change_layout(self, name: str, changes: Mapping[str, Any]) -> TableLayout:
+        return make_layout(**{**self._find_layout(name).layout.plain(), **changes})
 
     def frame(self) -> DataFrame:
         """A data frame with a row for each run: its state, settings, costs and metrics. Raises `ModgraphError` without
@@ -121,6 +127,23 @@ class Runs(Sequence[RunFacts]):
         from modgraph.api.run import load_run
 
         return load_run(self.facts[at].path)
+
+    def write_page(
+        self, path: str | Path, *, name: str | None = None, title: str = "", force: bool = False, **layout: Any
+    ) -> Path:
+        """Write a page with tables, curves, and metrics against costs. Its tables are those that the sweeps list, or
+        one by what differs, or the one that `name` and a `layout` give, as `table` takes them. Raises `ModgraphError`,
+        also for a file that modgraph did not write, unless `force` is true."""
+        from modgraph.tables.page import write_page
+
+        layouts = {each.name: each.layout for each in self.layouts}
+        if name is not None:
+            layouts = {name: self._change_layout(name, layout)}
+        elif layout or not layouts:
+            layouts = {"": make_layout(**layout)}
+        refuse_foreign(path, force=force)
+        write_output(path, write_page(self.facts, layouts, title).encode(), force)
+        return Path(path)
 
 
 def runs(*folders: str | Path, where: Conditions = (), lengths: Mapping[str, int] | None = None) -> Runs:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modgraph.cli.common import add_options, read_lengths
 from modgraph.files import refuse_foreign, write_output
 from modgraph.log import log
+
+if TYPE_CHECKING:
+    from modgraph.api.runs import Runs
+    from modgraph.tables.table import Table
 
 USAGE = (
     "modgraph runs",
@@ -41,47 +45,52 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     choices = ("text", "markdown", "csv", "json")
     parser.add_argument("--format", choices=choices, help="how to print: by default as text, or by the suffix of -o")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the tables to a file")
+    parser.add_argument("--html", metavar="FILE", help="write a page with tables, curves, and metrics against costs")
     add_options(parser, "force")
 
 
 def run(options: argparse.Namespace) -> int:
-    from modgraph.api.runs import Runs, runs
+    from modgraph.api.runs import runs
     from modgraph.diagnostics import ModgraphError
     from modgraph.tables.errors import NothingFits
     from modgraph.tables.render import FORMATS
 
-    if options.output:
-        refuse_foreign(options.output, force=options.force)
-    lengths = read_lengths(options.length)
-    everything: Runs = runs(*options.folders, lengths=lengths)
+    for path in filter(None, (options.output, options.html)):
+        refuse_foreign(path, force=options.force)
+    everything = runs(*options.folders, lengths=read_lengths(options.length))
     found = everything.where(*options.where)
     if not found:
         raise ModgraphError([NothingFits.explain_conditions(len(everything))])
+    if options.html:
+        found.write_page(options.html, force=options.force, name=options.table, **_read_layout(options))
+        log.info(f"{options.html}: {len(found)} runs")
     kind = options.format or SUFFIXES.get(Path(options.output or "").suffix, "text")
-    text = FORMATS[kind](_make_tables(found, options))
     if options.output:
+        text = FORMATS[kind](_make_tables(found, options))
         write_output(options.output, f"{text}\n".encode(), options.force)
         log.info(f"{options.output}: {len(found)} runs")
-    else:
-        print(text)
+    elif not options.html:
+        print(FORMATS[kind](_make_tables(found, options)))
     return 0
 
 
-def _make_tables(found: Any, options: argparse.Namespace) -> list[Any]:
-    """Make the tables that the options ask for: a list, one table, or those of the sweeps."""
-    from modgraph.tables.group import make_list
-    from modgraph.tables.layout import make_layout
-
+def _read_layout(options: argparse.Namespace) -> dict[str, Any]:
+    """Read the keys of a table that options give."""
     layout: dict[str, Any] = {name: getattr(options, name) for name in ("sort", *SINGLE) if getattr(options, name)}
     layout |= {name: _split(getattr(options, name)) for name in LISTED if getattr(options, name)}
-    layout |= {"percent": True} if options.percent else {}
+    return layout | ({"percent": True} if options.percent else {})
+
+
+def _make_tables(found: Runs, options: argparse.Namespace) -> list[Table]:
+    """Make the tables that the options ask for: a list, one table, or those of the sweeps."""
+    layout = _read_layout(options)
     if options.list:
-        return [make_list(found.facts, make_layout(**layout))]
+        return [found.list(**layout)]
     if options.table is not None:
         return [found.table(options.table, **layout)]
     if layout or not found.layouts:
         return [found.table(**layout)]
-    return list(found.tables().values())
+    return [*found.tables().values()]
 
 
 def _split(text: str) -> list[str]:

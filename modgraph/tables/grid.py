@@ -55,7 +55,7 @@ def make_grid(table: Table) -> Grid:
     header += ["runs"] if has_counts else []
     numeric += [True] if has_counts else []
     for column, has_p in zip(table.columns, tested, strict=True):
-        header += [column.text, *(["p"] if has_p else [])]
+        header += [column.heading + column.arrow, *(["p"] if has_p else [])]
         numeric += [True, *([True] if has_p else [])]
     rows = []
     for row, count in zip(table.rows, counts, strict=True):

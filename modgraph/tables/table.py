@@ -30,10 +30,10 @@ class Column:
         return self.across is None or run.find(self.across) == self.at
 
     @property
-    def text(self) -> str:
-        """Its heading, with an arrow in the direction of better values."""
+    def arrow(self) -> str:
+        """What follows its heading: % for percentages, and an arrow in the direction of better values."""
         arrow = {True: " ↑", False: " ↓", None: ""}[self.larger_is_better]
-        return f"{self.heading}{' %' if self.is_percent else ''}{arrow}"
+        return f"{' %' if self.is_percent else ''}{arrow}"
 
 
 @dataclass(frozen=True)
