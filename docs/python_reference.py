@@ -12,7 +12,12 @@ from typing import Any
 import modgraph
 
 MOST = 100  # columns
-PUBLIC_TYPES = {"Holder": "Program | Run | str | Path", "HasArchitecture": "Program | Run", "StoredRun": "Run"}
+PUBLIC_TYPES = {
+    "Holder": "Program | Run | str | Path",
+    "HasArchitecture": "Program | Run",
+    "StoredRun": "Run",
+    "Conditions": "str | Mapping[str, Any] | Sequence[str]",
+}
 PAGE = Path(__file__).parent / "python.md"
 HEAD = """# The Python API
 
@@ -48,6 +53,12 @@ PARTS: dict[str, dict[str, str]] = {
         "load_run": "",
         "Run": "metrics history model evaluate trace export predict resume diff visualize checkpoint",
         "Trace": "as_records as_npz",
+    },
+    "Read many runs": {
+        "runs": "",
+        "Runs": "where sort best list table tables frame load write_page",
+        "RunFacts": "find",
+        "Table": "list_records to_markdown",
     },
     "Ship": {"export": "", "predict": "", "Predictions": "to_csv"},
     "Models in torch": {

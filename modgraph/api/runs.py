@@ -13,7 +13,7 @@ from modgraph.files import refuse_foreign, write_output
 from modgraph.tables import errors
 from modgraph.tables.collect import NamedLayout, collect, collect_tables
 from modgraph.tables.facts import RunFacts
-from modgraph.tables.group import make_list, make_table
+from modgraph.tables.group import make_list, make_table, select_runs
 from modgraph.tables.layout import TableLayout, make_layout
 from modgraph.tables.metrics import is_larger_better
 from modgraph.tables.select import Conditions, check_keys, select, sort
@@ -97,8 +97,14 @@ class Runs(Sequence[RunFacts]):
         return make_list(self.facts, make_layout(**layout))
 
     def tables(self) -> dict[str, Table]:
-        """The tables that their sweeps list, by name. Raises `ModgraphError` where one has no finished run."""
-        return {each.name: make_table(each.take_runs(self.facts), each.layout, each.name) for each in self.layouts}
+        """The tables that their sweeps list, by name; one without finished runs has a note in place of rows."""
+        return {each.name: self._make_table(each) for each in self.layouts}
+
+    def _make_table(self, named: NamedLayout) -> Table:
+        among = named.take_runs(self.facts)
+        if any(run.is_finished for run in select_runs(among, named.layout)):
+            return make_table(among, named.layout, named.name)
+        return Table(named.layout.title or named.name, (), (), (), (), ("none of its runs is finished",))
 
     def _find_layout(self, name: str) -> NamedLayout:
         """Return the layout that a sweep lists under a name. Raises `ModgraphError`."""
@@ -128,21 +134,15 @@ class Runs(Sequence[RunFacts]):
 
         return load_run(self.facts[at].path)
 
-    def write_page(
-        self, path: str | Path, *, name: str | None = None, title: str = "", force: bool = False, **layout: Any
-    ) -> Path:
-        """Write a page with tables, curves, and metrics against costs. Its tables are those that the sweeps list, or
-        one by what differs, or the one that `name` and a `layout` give, as `table` takes them. Raises `ModgraphError`,
-        also for a file that modgraph did not write, unless `force` is true."""
+    def write_page(self, path: str | Path, *tables: Table, title: str = "", force: bool = False) -> Path:
+        """Write a page with tables, curves, and metrics against costs. By default, the tables are those that the sweeps
+        list, or one by what differs. Raises `ModgraphError`, also for a file that modgraph did not write, unless
+        `force` is true."""
         from modgraph.tables.page import write_page
 
-        layouts = {each.name: each.layout for each in self.layouts}
-        if name is not None:
-            layouts = {name: self._change_layout(name, layout)}
-        elif layout or not layouts:
-            layouts = {"": make_layout(**layout)}
         refuse_foreign(path, force=force)
-        write_output(path, write_page(self.facts, layouts, title).encode(), force)
+        made = tables or tuple(self.tables().values()) or (self.table(),)
+        write_output(path, write_page(self.facts, made, title).encode(), force)
         return Path(path)
 
 

@@ -31,6 +31,7 @@ MESSAGES = {
     "6": "data of a run, runs, checkpoints",
     "7": "training, export",
     "8": "traces, diff, migrate, pages, Python",
+    "9": "tables of runs",
 }
 BAR = r"\|"  # in a table of Markdown
 LOSSES = "loss"  # the file of ops that are losses

@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modgraph.cli.common import add_options, read_lengths
-from modgraph.files import refuse_foreign, write_output
+from modgraph.files import exists, refuse_foreign, write_output
 from modgraph.log import log
 
 if TYPE_CHECKING:
     from modgraph.api.runs import Runs
+    from modgraph.tables.compare import GroupsCompared
     from modgraph.tables.table import Table
 
 USAGE = (
     "modgraph runs",
     "modgraph runs runs/sweep --where 'test.accuracy>0.9' --sort=-test.accuracy --list",
+    "modgraph runs runs/sweep --compare experts=1 experts=4",
     "modgraph runs runs/sweep --rows experts --columns test.accuracy,active_macs --format markdown",
 )
 SUFFIXES = {".md": "markdown", ".csv": "csv", ".json": "json"}
@@ -41,6 +43,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", metavar=metavar, help=what)
     parser.add_argument("--percent", action="store_true", help="print accuracies as percentages")
     parser.add_argument("--table", metavar="NAME", help="only this one of the tables that a sweep lists")
+    what = "compare two groups of runs: folders, or conditions on the runs of DIR"
+    parser.add_argument("--compare", nargs=2, metavar=("A", "B"), help=what)
     add_options(parser, "length")
     choices = ("text", "markdown", "csv", "json")
     parser.add_argument("--format", choices=choices, help="how to print: by default as text, or by the suffix of -o")
@@ -50,28 +54,57 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from modgraph.api.runs import runs
-    from modgraph.diagnostics import ModgraphError
-    from modgraph.tables.errors import NothingFits
+    from modgraph.tables.compare_text import make_tables, render_comparison
     from modgraph.tables.render import FORMATS
 
     for path in filter(None, (options.output, options.html)):
         refuse_foreign(path, force=options.force)
-    everything = runs(*options.folders, lengths=read_lengths(options.length))
-    found = everything.where(*options.where)
-    if not found:
-        raise ModgraphError([NothingFits.explain_conditions(len(everything))])
-    if options.html:
-        found.write_page(options.html, force=options.force, name=options.table, **_read_layout(options))
-        log.info(f"{options.html}: {len(found)} runs")
     kind = options.format or SUFFIXES.get(Path(options.output or "").suffix, "text")
+    if options.compare:
+        found, compared = _compare(options)
+        tables, text = make_tables(compared), render_comparison(compared, kind)
+    else:
+        found = _find_runs(options)
+        tables = _make_tables(found, options)
+        text = FORMATS[kind](tables)
+    if options.html:
+        found.write_page(options.html, *tables, force=options.force)
+        log.info(f"{options.html}: {len(found)} runs")
     if options.output:
-        text = FORMATS[kind](_make_tables(found, options))
         write_output(options.output, f"{text}\n".encode(), options.force)
         log.info(f"{options.output}: {len(found)} runs")
     elif not options.html:
-        print(FORMATS[kind](_make_tables(found, options)))
+        print(text)
     return 0
+
+
+def _find_runs(options: argparse.Namespace, *conditions: str) -> Runs:
+    """Find the runs that meet conditions, and those of the options. Raises `ModgraphError` where none does."""
+    from modgraph.api.runs import runs
+    from modgraph.diagnostics import ModgraphError
+    from modgraph.tables.errors import NothingFits
+
+    everything = runs(*options.folders, lengths=read_lengths(options.length))
+    found = everything.where(*options.where, *conditions)
+    if not found:
+        raise ModgraphError([NothingFits.explain_conditions(len(everything), (*options.where, *conditions))])
+    return found
+
+
+def _compare(options: argparse.Namespace) -> tuple[Runs, GroupsCompared]:
+    """Compare two groups of runs: each a folder, or a condition on the runs of those that the command names."""
+    from modgraph.api.runs import Runs, runs
+    from modgraph.tables.compare import compare_groups
+    from modgraph.tables.select import CONDITION
+
+    groups = [
+        _find_runs(options, name)
+        if CONDITION.fullmatch(name) and not exists(name)
+        else runs(name, where=options.where, lengths=read_lengths(options.length))
+        for name in options.compare
+    ]
+    before, after = groups
+    return Runs((*before, *after)), compare_groups(before, after, tuple(options.compare))
 
 
 def _read_layout(options: argparse.Namespace) -> dict[str, Any]:

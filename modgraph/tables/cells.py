@@ -12,7 +12,7 @@ from modgraph.tables.facts import RunFacts
 from modgraph.tables.keys import list_seeds, split_by
 from modgraph.tables.layout import TableLayout
 from modgraph.tables.metrics import is_larger_better
-from modgraph.tables.numbers import NONE, choose_digits, format_number, format_value
+from modgraph.tables.numbers import NONE, choose_digits, format_deviation, format_number, format_value
 from modgraph.tables.table import Cell, Column, as_tuple
 
 Sample = Sequence[RunFacts]  # runs whose mean is one value
@@ -87,8 +87,7 @@ class Filler:
         if cell.deviation is None or is_constant:
             text = format_number(factor * cell.mean, digits)
         else:
-            digits = 1 if digits is None else digits
-            text = " ± ".join(format_number(factor * each, digits) for each in (cell.mean, cell.deviation))
+            text = format_deviation(factor * cell.mean, factor * cell.deviation, 1 if digits is None else digits)
         return f"{text} ({cell.count} of {cell.count + cell.missing})" if cell.missing else text
 
 

@@ -61,6 +61,7 @@ def list_candidates(runs: Sequence[RunFacts]) -> list[Column]:
     metrics = [name for name in rank_metrics(runs) if is_main(name)]
     tested = [name for name in metrics if any(name in run.metrics for run in runs)]
     metrics = tested or metrics
+    metrics = _drop_equal(metrics, runs)
     counts = {name: sum(run.find(name) is not None for run in runs) for name in metrics}
     metrics.sort(key=lambda name: counts[name] < COMMON * len(runs))
     costs = [name for name in MAIN_COSTS if len({run.find(name) for run in runs} - {None}) > 1]
@@ -69,3 +70,12 @@ def list_candidates(runs: Sequence[RunFacts]) -> list[Column]:
     done = [] if all(run.is_finished for run in runs) else ["epochs"]
     ordered = [*metrics[:MOST_METRICS], *done, *costs, *metrics[MOST_METRICS:]]
     return [_make_column(name, name) for name in ordered]
+
+
+def _drop_equal(metrics: Sequence[str], runs: Sequence[RunFacts]) -> list[str]:
+    """Drop metrics that equal an earlier one in every run but for rounding, as the total of a single loss does."""
+    found: dict[tuple[object, ...], str] = {}
+    for name in metrics:
+        numbers = (run.find(name) for run in runs)
+        found.setdefault(tuple(None if number is None else f"{number:.4g}" for number in numbers), name)
+    return list(found.values())

@@ -13,7 +13,7 @@ from modgraph.tables import render
 from modgraph.tables.compare import Group, GroupsCompared, Quantity, Sample, describe_states
 from modgraph.tables.marks import WITHOUT
 from modgraph.tables.metrics import is_main
-from modgraph.tables.numbers import choose_digits, format_number, format_value
+from modgraph.tables.numbers import choose_digits, format_deviation, format_number, format_value
 from modgraph.tables.significance import LEVEL, can_test, is_testable
 from modgraph.tables.table import Cell, Column, Row, Table
 
@@ -99,9 +99,9 @@ def _fill(each: Quantity) -> Row:
 
 
 def _format(sample: Sample, digits: int | None) -> str:
-    if not sample.deviation:
+    if sample.mean is None or not sample.deviation:
         return format_number(sample.mean, digits)
-    return f"{format_number(sample.mean, digits)} ± {format_number(sample.deviation, 1 if digits is None else digits)}"
+    return format_deviation(sample.mean, sample.deviation, 1 if digits is None else digits)
 
 
 def _list_notes(found: GroupsCompared) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from modgraph.diagnostics import Diagnostic
 
 TRAIN_SOME = "train some, modgraph train SPEC or modgraph sweep SPEC, or name another folder: modgraph runs DIR"
@@ -65,9 +67,13 @@ class NothingFits(Diagnostic, code="MG927"):
     help = "{way_out}"
 
     @classmethod
-    def explain_conditions(cls, count: int) -> NothingFits:
-        """Explain that no run meets the conditions."""
-        return cls(count=count, problem="meets every condition", way_out="leave out a condition")
+    def explain_conditions(cls, count: int, conditions: Iterable[str]) -> NothingFits:
+        """Explain that no run meets some conditions."""
+        problem = f"meets {' and '.join(conditions) or 'the conditions'}"
+        return cls(
+            count=count, problem=problem, way_out="leave out a condition, or list the runs: modgraph runs --list"
+        )
+
 
 class NoRunToCompare(Diagnostic, code="MG929"):
     """`--compare` compares runs that are finished, or what unfinished ones have so far, on both sides."""

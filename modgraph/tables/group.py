@@ -31,7 +31,7 @@ def make_table(runs: Sequence[RunFacts], layout: TableLayout = DEFAULT, title: s
     among = select_runs(runs, layout)
     finished = [run for run in among if run.is_finished]
     if not finished:
-        raise ModgraphError([_explain_nothing(runs, among)])
+        raise ModgraphError([_explain_nothing(runs, among, layout)])
     check_keys(among, notes.list_keys(layout))
     differing = [key for key in find_differences(finished) if key != layout.across]
     keys = as_tuple(layout.rows) if layout.rows is not None else tuple(choose_keys(finished, differing))
@@ -44,7 +44,7 @@ def make_list(runs: Sequence[RunFacts], layout: TableLayout = DEFAULT, title: st
     """Make a table with a row for each run, whatever its state. Raises `ModgraphError`."""
     among = select_runs(runs, layout)
     if not among:
-        raise ModgraphError([_explain_nothing(runs, among)])
+        raise ModgraphError([_explain_nothing(runs, among, layout)])
     check_keys(among, notes.list_keys(layout))
     keys = [RUN, STATE]
     maker = _Maker(replace_layout(layout), sort(among, layout.sort) if layout.sort else among, title, width)
@@ -69,9 +69,9 @@ def select_runs(runs: Sequence[RunFacts], layout: TableLayout) -> list[RunFacts]
     return select([run for run in runs if not of or run.sweep in of], as_tuple(layout.where))
 
 
-def _explain_nothing(runs: Sequence[RunFacts], among: Sequence[RunFacts]) -> errors.NothingFits:
+def _explain_nothing(runs: Sequence[RunFacts], among: Sequence[RunFacts], layout: TableLayout) -> errors.NothingFits:
     if not among:
-        return errors.NothingFits.explain_conditions(len(runs))
+        return errors.NothingFits.explain_conditions(len(runs), as_tuple(layout.where))
     way_out = "wait for them, or list them: modgraph runs --list"
     return errors.NothingFits(count=len(among), problem="is finished", way_out=way_out)
 

@@ -10,6 +10,7 @@ from typing import Any
 NUMBER = re.compile(r"([0-9]{1,15})")
 NONE = "–"  # of what is missing
 DIGITS = 4  # significant ones of the largest number of a column
+MOST_DIGITS = 6
 SMALLEST = 1e-3  # below which a number has an exponent
 LETTERS = 44  # of a value
 
@@ -28,19 +29,25 @@ def choose_digits(numbers: Sequence[float]) -> int | None:
     if all(number == int(number) for number in finite):
         return None
     largest = max(finite)
-    return max(0, DIGITS - max(0, math.floor(math.log10(largest)) + 1)) if largest >= 1 else DIGITS
+    return min(MOST_DIGITS, max(0, DIGITS - 1 - math.floor(math.log10(largest)))) if largest else 1
 
 
 def format_number(number: float | None, digits: int | None) -> str:
-    """Format a number with digits after the point, or as a whole one; a very small one with an exponent."""
+    """Format a number with digits after the point, or as a whole one; one below 0.001 with an exponent."""
     if number is None:
         return NONE
     if not math.isfinite(number):
         return str(number)
     if digits is None:
         return f"{number:,.0f}" if number == int(number) else f"{number:,.1f}"
-    is_small = 0 < abs(number) < min(SMALLEST, 10**-digits)
-    return f"{number:.1e}" if is_small else f"{number:,.{digits}f}"
+    return f"{number:.1e}" if 0 < abs(number) < SMALLEST else f"{number:,.{digits}f}"
+
+
+def format_deviation(mean: float, deviation: float, digits: int) -> str:
+    """Format a mean and its standard deviation, both with digits after the point, or both with an exponent."""
+    if 0 < abs(mean) < SMALLEST:
+        return f"{mean:.1e} ± {deviation:.1e}"
+    return f"{mean:,.{digits}f} ± {deviation:,.{digits}f}"
 
 
 def format_p(p: float | None) -> str:

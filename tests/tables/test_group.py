@@ -141,11 +141,18 @@ def test_runs_of_equal_settings_but_other_graphs_are_other_rows() -> None:
 
 def test_a_table_without_given_columns_fits_a_terminal() -> None:
     names = [f"split_{n}.accuracy" for n in range(30)]
-    runs = [replace(run, metrics={name: run.metrics["test.accuracy"] for name in names}) for run in RUNS]
+    runs = [replace(run, metrics={name: at / 1000 * n for n, name in enumerate(names)}) for at, run in enumerate(RUNS)]
     table = make_table(runs)
     lines = str(table).split("\n\n")[0].splitlines()
     assert 60 < max(map(len, lines)) <= 100, max(map(len, lines))
     assert any(note.startswith("further metrics: split_") for note in table.notes), table.notes
+
+
+def test_a_metric_that_equals_another_in_every_run_has_no_column() -> None:
+    runs = [
+        replace(run, metrics={"test.mse": 0.5 + at, "test.total_loss": 0.50000001 + at}) for at, run in enumerate(RUNS)
+    ]
+    assert [column.key for column in make_table(runs).columns] == ["test.mse"]
 
 
 def test_accuracies_print_as_percentages_and_facts_do_not() -> None:
@@ -177,7 +184,7 @@ def test_digits_of_a_heading_hold_for_deviations_of_whole_numbers_too() -> None:
         ({"rows": ["expert"]}, "MG922", 'did you mean "experts"?'),
         ({"where": "experts"}, "MG923", "for example: --where experts=4 --where 'test.accuracy>0.9'"),
         ({"where": "experts>many"}, "MG924", "compare with a number, experts>0.5, or with = and !="),
-        ({"where": "experts=3"}, "MG927", "leave out a condition"),
+        ({"where": "experts=3"}, "MG927", "leave out a condition, or list the runs: modgraph runs --list"),
         ({"sort": "-expert"}, "MG922", 'did you mean "experts"?'),
         ({"of": "nets"}, "MG922", "none are known here"),
     ],

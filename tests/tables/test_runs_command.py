@@ -63,6 +63,8 @@ runs --against 2 --columns test.accuracy --format markdown
 runs --choose test.accuracy --sort=-experts --format csv
 runs --where test.accuracy>=0.91 --where experts!=2 --sort=-test.accuracy --list --columns test.accuracy
 runs sweep --table seeds
+runs --compare experts=2 experts=4
+runs --compare runs/experts=2,seed=0 runs/experts=4,seed=0
 """
 WRONG = """\
 runs nowhere
@@ -85,6 +87,8 @@ runs --format latex
 runs -o notes.md
 runs -o none/table.md
 runs --choose test.acc
+runs --compare experts=2 experts=3
+runs --compare experts=2 runs/none
 """
 
 
