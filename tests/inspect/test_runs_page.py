@@ -237,7 +237,9 @@ NOTHING: Mapping[str, list[str]] = {"no run": [], "none finished": ["later"]}
 @pytest.mark.parametrize("kind", NOTHING)
 def test_a_page_without_finished_runs_says_so(browser: Browser, tmp_path: Path, kind: str) -> None:
     path, runs = tmp_path / "runs.html", [RunFacts(tmp_path / name, name, UNFINISHED) for name in NOTHING[kind]]
-    path.write_text(write_page(runs, []))
+    empty = Table("first", (), (), (), (), ("none of its runs is finished",))
+    path.write_text(write_page(runs, [empty]))
     with quiet_page(browser, path) as page:
+        expect(page.locator("#tables")).to_have_text("firstnone of its runs is finished")
         expect(page.locator("#charts")).to_contain_text("No run is finished.")
         expect(page.locator("table.runs tbody tr")).to_have_count(len(runs))

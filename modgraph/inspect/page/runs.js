@@ -63,14 +63,14 @@ class RunsPage {
         ? element("th", { scope: "row", class: numeric(at) }, cell.text)
         : element("td", { class: [numeric(at), cell.mark === "*" && "best"].filter(Boolean).join(" ") || undefined, title: cell.exact === undefined ? undefined : detailed(cell.exact) }, cell.exact === undefined ? cell.text : compact(cell.exact),
           marked[at] ? element("span", { class: "mark" }, cell.mark) : null, hasP[at] ? element("small", {}, cell.p) : null))));
-      place.append(element("h2", {}, layout.title), element("div", { class: "scroll" }, element("table", { class: "results" }, element("thead", {}, above, element("tr", {}, head)), element("tbody", {}, rows))));
-      place.append(element("ul", { class: "note" }, layout.notes.map((note) => element("li", {}, note))));
+      const table = element("div", { class: "scroll" }, element("table", { class: "results" }, element("thead", {}, above, element("tr", {}, head)), element("tbody", {}, rows)));
+      place.append(element("h2", {}, layout.title), rows.length ? table : "", element("ul", { class: "note" }, layout.notes.map((note) => element("li", {}, note))));
     }
   }
 
   // ------------------------------------------------------------ charts
   drawCharts(place) {
-    const { layouts } = this.data, redraw = () => this.draw();
+    const layouts = this.data.layouts.filter((layout) => layout.rows.length), redraw = () => this.draw();
     if (!layouts.length) return place.append(element("p", { class: "muted" }, "No run is finished."));
     const select = (label, onchange = redraw) => {
       const made = element("select", { onchange, "aria-label": label });
