@@ -48,3 +48,10 @@ class NothingToLearnFrom(Diagnostic, code="MG874"):
 
     message = 'no data to train "{name}": it was read from a string, so it has no recipe'
     help = "give data, modgraph.train(program, data=dict(train=dataset)), or a recipe, modgraph.train(program, PATH)"
+
+
+class NeedsSpecFile(Diagnostic, code="MG877"):
+    """A sweep trains in processes of its own, which read the spec from a file."""
+
+    message = 'a sweep needs a spec in a file, and the program "{name}" was read from a string'
+    help = "write the text to a file and name that: modgraph.sweep(PATH, …)"

@@ -6,7 +6,6 @@ import argparse
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +34,6 @@ USAGE = (
     "modgraph sweep mine.mod -s experts=[4,16] --iso macs=1000000 --vary width --dry-run",
     "modgraph sweep study.yaml --jobs 2",
 )
-FILES = (".yaml", ".yml")
 OF_SPECS = ("recipe", "random", "optuna", "iso")  # options that a sweep file has as keys
 
 
@@ -117,7 +115,8 @@ def _to_list(value: Any) -> list[Any]:
 def _read_sweeps(options: argparse.Namespace) -> tuple[list[Sweep], Path, Mapping[str, Any]]:
     """Return the sweeps that are asked for, their folder, and their tables. Raises `ModgraphError`."""
     from modgraph.study.file import read_sweep_file
-    from modgraph.study.options import read_settings
+    from modgraph.study.options import apply_settings, read_settings
+    from modgraph.study.states import FILES
 
     path = Path(options.spec)
     settings = read_settings(split_overrides(options.set))
@@ -129,27 +128,9 @@ def _read_sweeps(options: argparse.Namespace) -> tuple[list[Sweep], Path, Mappin
         way_out = f"write the key {given[0].removeprefix('--')} in {path}"
         raise ModgraphError([BadSweepOption(problem=f"a sweep file has {given[0]} of its own", way_out=way_out)])
     file = read_sweep_file(path)
-    sweeps = [_override(each, settings, options.seeds) for each in file.sweeps]
+    sweeps = [apply_settings(each, settings, options.seeds) for each in file.sweeps]
     tables = {name: each.plain() for name, each in file.tables.items()}
     return sweeps, out if options.out or file.out is None else file.out, tables
-
-
-def _override(sweep: Sweep, given: Settings, seeds: int | None) -> Sweep:
-    """Return a sweep of a file with the values of `-s` in place of its own, and so many seeds."""
-    from modgraph.study.sweep import SEED, Seeds
-
-    def leave_out(values: Mapping[str, Any]) -> dict[str, Any]:
-        return {key: value for key, value in values.items() if key not in given.fixed and key not in given.grid}
-
-    keys = (SEED,) if sweep.seeds is None else sweep.seeds.keys
-    return replace(
-        sweep,
-        settings={**leave_out(sweep.settings), **given.fixed},
-        points={label: leave_out(values) for label, values in sweep.points.items()},
-        grid={**leave_out(sweep.grid), **given.grid},
-        seeds=sweep.seeds if seeds is None else Seeds(count=seeds, keys=keys),
-        places={**sweep.places, **given.places},
-    )
 
 
 def _build_sweep(options: argparse.Namespace, given: Settings) -> Sweep:

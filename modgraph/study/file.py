@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from modgraph.declare import setting
-from modgraph.diagnostics import ModgraphError, Report, did_you_mean
+from modgraph.diagnostics import ModgraphError, Report, Source, did_you_mean
 from modgraph.recipes.errors import UnknownKey
 from modgraph.recipes.schema import WHOLE, Section, read_section, refuse
-from modgraph.recipes.yaml_tree import Branch, read_tree
+from modgraph.recipes.yaml_tree import Branch, dump_yaml, read_tree
 from modgraph.study import errors
 from modgraph.study.space import KINDS, Alternatives, Range
 from modgraph.study.sweep import SEED, Iso, Optuna, Random, Seeds, Sweep
@@ -70,10 +70,10 @@ class SweepFile:
     tables: Mapping[str, TableLayout] = field(default_factory=dict)
 
 
-def read_sweep_file(path: str | Path) -> SweepFile:
-    """Read a sweep file. Raises `ModgraphError` with every mistake."""
+def read_sweep_file(given: str | Path | Mapping[str, Any]) -> SweepFile:
+    """Read a sweep file, or a mapping of the same keys. Raises `ModgraphError` with every mistake."""
     report = Report()
-    source = read(path, report)
+    source = Source("sweep", dump_yaml(given)) if isinstance(given, Mapping) else read(given, report)
     found = None if source is None else _read_file(read_tree(source, report), report)
     if found is None or report.errors:
         raise ModgraphError(report.list_diagnostics())

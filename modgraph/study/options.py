@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from modgraph.diagnostics import ModgraphError, Report, Source, Span
@@ -12,7 +12,7 @@ from modgraph.recipes.schema import read_section
 from modgraph.recipes.yaml_tree import Branch, Leaf
 from modgraph.study import errors
 from modgraph.study.space import Space, read_single, read_tried
-from modgraph.study.sweep import Iso
+from modgraph.study.sweep import SEED, Iso, Seeds, Sweep
 
 OPTION = "-s"
 
@@ -47,6 +47,23 @@ def read_settings(texts: Sequence[tuple[str, str]]) -> Settings:
     if faults:
         raise ModgraphError(faults)
     return Settings(fixed, grid, places)
+
+
+def apply_settings(sweep: Sweep, given: Settings, seeds: int | None = None) -> Sweep:
+    """Return a sweep of a file with other values in place of its own, and so many seeds."""
+
+    def leave_out(values: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in values.items() if key not in given.fixed and key not in given.grid}
+
+    keys = (SEED,) if sweep.seeds is None else sweep.seeds.keys
+    return replace(
+        sweep,
+        settings={**leave_out(sweep.settings), **given.fixed},
+        points={label: leave_out(values) for label, values in sweep.points.items()},
+        grid={**leave_out(sweep.grid), **given.grid},
+        seeds=sweep.seeds if seeds is None else Seeds(count=seeds, keys=keys),
+        places={**sweep.places, **given.places},
+    )
 
 
 def read_iso(text: str, vary: str | None = None, lengths: Mapping[str, int] | None = None) -> Iso:

@@ -14,6 +14,7 @@ from modgraph.study.specs import Specs
 from modgraph.study.sweep import Sweep
 from modgraph.tables.sweep_folder import read_failures
 
+FILES = (".yaml", ".yml")  # of sweeps
 FINISHED, FAILED, BEGUN, PLANNED = "finished", "failed", "unfinished", ""
 
 
