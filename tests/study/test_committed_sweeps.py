@@ -12,8 +12,16 @@ from typing import Any
 import pytest
 
 import modgraph
+from modgraph.frozen import replace_fields
+from modgraph.study.execute import run_sweep
 from modgraph.study.file import read_sweep_file
 from modgraph.study.plan import Plan, make_plan
+from modgraph.study.states import plan_sweeps
+from modgraph.study.sweep import SEED, Seeds
+from modgraph.tables.collect import collect
+from modgraph.tables.group import make_table
+from modgraph.tables.render import render_markdown
+from tests.small_runs import begin, final_weights
 
 FOLDER = Path("docs/sweeps")
 NAMES = sorted(
@@ -79,3 +87,34 @@ def test_a_spec_with_other_routers_is_the_spec_otherwise(
     assert router in text
     expected = modgraph.loads(text.replace(router, other), **parameters).ir
     assert modgraph.load(FOLDER / f"{own}.mod", routing=routing, **parameters).ir.hash() == expected.hash()
+
+
+def test_a_committed_sweep_trains_and_prints_the_tables_of_the_results(tmp_path: Path) -> None:
+    file, first, out = read_sweep_file(FOLDER / "smn.yaml"), "agreement T=0", tmp_path / "out"
+    few = {"data.train": 64, "train.epochs": 1}
+    small = {"data.in_distribution": 20, "data.per_test_pair": 2, "train.epochs": 1}
+    sweeps = [
+        replace(
+            each,
+            settings={**each.settings, **(few if each.start is None else small)},
+            points={label: values for label, values in each.points.items() if label == first},
+            about={label: facts for label, facts in each.about.items() if label == first},
+            grid={key: values[:1] for key, values in each.grid.items() if isinstance(values, tuple)},
+            seeds=Seeds(count=2, keys=(SEED,)),
+        )
+        for each in file.sweeps
+        if each.name in ("networks", "parity")
+    ]
+    outcome = run_sweep(plan_sweeps(sweeps, out, {name: each.plain() for name, each in file.tables.items()}), "")
+    assert (len(outcome.metrics), outcome.failures) == (4, {}), "two seeds of a network, and of what starts from it"
+    runs = collect([out])
+    for name, heads in (("generalisation", ["point"]), ("parity", ["data.labelled", "point"])):
+        table = make_table(runs, replace_fields(file.tables[name], of=("networks", "parity")[len(heads) - 1]))
+        header = [*heads, "runs", "in distribution ↑", "out of distribution ↑"]
+        assert render_markdown([table]).splitlines()[2].startswith(f"| {' | '.join(header)} |"), name
+    [parity] = [run for run in runs if run.sweep == "parity" and run.find("train.seed") == 1]
+    [network] = [run for run in runs if run.sweep == "networks" and run.find("train.seed") == 1]
+    assert parity.find("start.run") == str(network.path), "it starts from the network of its seed"
+    settings = {"iterations": 0, "added": 0, "data.labelled": 15, "data.labelled_seed": 0, "train.seed": 1, **small}
+    begin(Path("specs/smn_parity.mod"), tmp_path / "single", **{**settings, "start.run": str(network.path)})
+    assert final_weights(tmp_path / "single") == final_weights(parity.path), "as a single training, bit for bit"
