@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from modgraph.diagnostics import list_names
 from modgraph.inspect.page.document import join_scripts, read_style_of_drawing, text_of, write_policy
 from modgraph.inspect.quote import escape_html, script_json
 from modgraph.tables.curves import read_curves, thin_curves
@@ -34,7 +35,9 @@ Record = dict[str, Any]
 
 
 def write_page(runs: Sequence[RunFacts], tables: Sequence[Table], title: str = "") -> str:
-    """Write the page of some runs, with tables of them. The rows of a table have curves."""
+    """Write the page of some runs, with tables of them. The rows of a table have curves. By default, the title names
+    the models."""
+    models = sorted({run.model for run in runs if run.model})
     curves = [read_curves(run) for run in runs]
     thin_curves(curves)
     finals, known = _list_finals(runs), _list_curves(runs, curves)
@@ -51,7 +54,7 @@ def write_page(runs: Sequence[RunFacts], tables: Sequence[Table], title: str = "
     return text_of("runs.html").format(
         policy=escape_html(write_policy(style, script)),
         version=VERSION,
-        title=escape_html(title or "Runs"),
+        title=escape_html(title or (f"Runs of {list_names(models)}" if models else "Runs")),
         style=style,
         data=script_json(data),
         script=script,
@@ -111,7 +114,8 @@ def _list_series(table: Table) -> Iterator[tuple[str, list[RunFacts]]]:
     """Yield the runs of each curve with a name: those of a row, or of a row and a value of the key across columns."""
     across = [column.across for column in table.columns[:1] if column.across is not None]
     for row in table.rows:
-        named = [each for each in zip(table.keys, table.header, row.texts, strict=True) if each[0] != STATE]
+        keys = [RUN] if RUN in table.keys else table.keys  # the name of a run says enough
+        named = [each for each in zip(table.keys, table.header, row.texts, strict=True) if each[0] in keys]
         for part in split_by(row.runs, across).values():
             values = [(key, key, format_value(part[0].find(key))) for key in across]
             texts = (text if key in (POINT, RUN) else f"{name}={text}" for key, name, text in (*named, *values))
@@ -135,7 +139,7 @@ def _choose_series(table: Table, series: Sequence[Sequence[RunFacts]]) -> list[i
 
 def _list_columns(runs: Sequence[RunFacts], tables: Sequence[Table], finals: Sequence[str]) -> list[str]:
     """List the keys that the list of runs has: those that make rows, seeds, metrics of the tables, and costs."""
-    rows = [key for table in tables for key in table.keys]
+    rows = [key for table in tables for key in table.keys if key not in (RUN, STATE)]
     across = [column.across for table in tables for column in table.columns if column.across is not None]
     keys = [*rows, *across] or choose_keys(runs, find_differences(runs))
     seeds = [key for key in sorted(list_seeds(runs)) if len({run.find(key) for run in runs}) > 1]

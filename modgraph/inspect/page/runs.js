@@ -71,7 +71,7 @@ class RunsPage {
   // ------------------------------------------------------------ charts
   drawCharts(place) {
     const layouts = this.data.layouts.filter((layout) => layout.rows.length), redraw = () => this.draw();
-    if (!layouts.length) return place.append(element("p", { class: "muted" }, "No run is finished."));
+    if (!layouts.length || !(this.data.curves.length || this.data.finals.length)) return place.append(element("p", { class: "muted" }, "There are no metrics of these runs yet."));
     const select = (label, onchange = redraw) => {
       const made = element("select", { onchange, "aria-label": label });
       return [made, element("label", {}, label, made)];
