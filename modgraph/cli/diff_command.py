@@ -1,4 +1,4 @@
-"""Compare two architectures: specs, runs, checkpoints or bundles."""
+"""Compare two architectures (specs, runs, checkpoints, bundles), and all that two runs recorded."""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from modgraph.inspect.diff.runs_diff import (
@@ -65,20 +66,25 @@ def _split(each: SplitChange) -> Row:
 
 def _metric(each: MetricChange) -> Row:
     verdict = {"after": "better", "before": "worse", None: ""}[each.better]
-    return each.metric, format_number(each.before), format_number(each.after), _format_change(each.difference), verdict
+    return each.metric, *_format_numbers(each.before, each.after), verdict
 
 
-def format_number(value: float | None) -> str:
-    """Format a metric with four digits, a whole number in full, `-` for none."""
-    if value is None:
-        return "-"
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+def _format_numbers(before: float | None, after: float | None) -> tuple[str, str, str]:
+    """Format two numbers and their difference: whole ones in full, others with four digits of the larger one, `-` for
+    none."""
+    known = [each for each in (before, after) if each is not None]
+    digits = _choose_digits(known)
+    texts = ["-" if each is None else f"{each:,{digits}}" for each in (before, after)]
+    change = f"{after - before:+,{digits}}" if before is not None and after is not None else ""
+    return texts[0], texts[1], change
 
 
-def _format_change(difference: float | None) -> str:
-    if difference is None:
+def _choose_digits(numbers: Sequence[float]) -> str:
+    """Return the end of a format of numbers."""
+    if all(isinstance(each, int) for each in numbers):
         return ""
-    return f"{difference:+,}" if isinstance(difference, int) else f"{difference:+.4g}"
+    largest = max(map(abs, numbers))
+    return f".{max(0, 3 - math.floor(math.log10(largest)))}f" if 1e-3 <= largest < 1e6 else ".3e"
 
 
 def _route(each: RouteChange) -> Iterator[Row]:
@@ -89,8 +95,7 @@ def _route(each: RouteChange) -> Iterator[Row]:
     for name in ("H_a", "H_b"):
         old, new = (getattr(side, name) for side in (each.before, each.after))
         if old != new:
-            change = None if old is None or new is None else new - old
-            yield f"{each.route} {name}", format_number(old), format_number(new), _format_change(change)
+            yield f"{each.route} {name}", *_format_numbers(old, new)
 
 
 def _format_shares(shares: tuple[float, ...]) -> str:
