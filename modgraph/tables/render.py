@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
+from modgraph.inspect.notebook import MOST_ROWS
 from modgraph.inspect.quote import escape_html
 from modgraph.store.records import json_text
 from modgraph.tables.columns import FULL
@@ -69,7 +70,7 @@ def _render_markdown(table: Table) -> str:
 
 
 def render_html(tables: Sequence[Table]) -> str:
-    """Render tables as HTML without scripts, the best cells bold."""
+    """Render tables as HTML without scripts, the best cells bold, and at most the first rows."""
     return "\n".join(map(_render_html, tables))
 
 
@@ -86,11 +87,13 @@ def _render_html(table: Table) -> str:
     head = "".join(cell("th", escape_html(text), right) for text, right in zip(grid.header, grid.numeric, strict=True))
     rows = [
         "".join(cell("td", render_cell(each), right) for each, right in zip(row, grid.numeric, strict=True))
-        for row in grid.rows
+        for row in grid.rows[:MOST_ROWS]
     ]
+    left = len(grid.rows) - MOST_ROWS
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     title = f"<caption>{escape_html(table.title)}</caption>" if table.title else ""
     notes = [escape_html(note.replace("*: the best", "bold: the best")) for note in table.notes]
+    notes = [f"and {left:,} more rows", *notes] if left > 0 else notes
     below = f"<p>{'<br>'.join(notes)}</p>" if notes else ""
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
 

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 import modgraph
+from modgraph.api.runs import Runs
 from modgraph.inspect.notebook import render_table, render_text
+from modgraph.tables.facts import FINISHED, RunFacts
 from tests.api.digits import RECIPE, SPEC, own_data
 
 SPECS = Path(__file__).parents[2] / "specs"
@@ -49,6 +51,17 @@ def test_a_run_displays_its_metrics_in_a_notebook(run: modgraph.Run) -> None:
     assert len(html) < MOST
     assert "test.accuracy" in html
     assert f"{run.metrics['test.accuracy']:.4g}" in html
+
+
+def test_many_runs_display_the_first_ones_in_a_notebook(tmp_path: Path) -> None:
+    found = [
+        RunFacts(tmp_path / f"r{n}", f"lr={n},seed=0", FINISHED, settings={"lr": n}, metrics={"test.accuracy": n / 500})
+        for n in range(500)
+    ]
+    html = Runs(tuple(found))._repr_html_()
+    assert len(html) < MOST and "<script" not in html
+    assert "500 finished" in html and "lr=3,seed=0" in html and "and 440 more rows" in html
+    assert "more rows" not in Runs(tuple(found[:60]))._repr_html_()
 
 
 def test_results_are_records_that_pandas_takes(run: modgraph.Run) -> None:
