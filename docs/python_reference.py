@@ -54,7 +54,8 @@ PARTS: dict[str, dict[str, str]] = {
         "Run": "metrics history model evaluate trace export predict resume diff visualize checkpoint",
         "Trace": "as_records as_npz",
     },
-    "Read many runs": {
+    "Train and read many runs": {
+        "sweep": "",
         "runs": "",
         "Runs": "where sort best list table tables frame load write_page",
         "RunFacts": "find",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from modgraph.api.predict import predict
     from modgraph.api.run import Run, load_run
     from modgraph.api.runs import Runs, runs
+    from modgraph.api.sweep import sweep
     from modgraph.api.train import train
     from modgraph.backends.torch import Computed, Model
     from modgraph.diagnostics import ModgraphError
@@ -55,6 +56,7 @@ __all__ = [
     "migrate",
     "predict",
     "runs",
+    "sweep",
     "train",
     "visualize",
 ]
@@ -86,6 +88,7 @@ _HOMES = {
     "migrate": "modgraph.api.migrate",
     "predict": "modgraph.api.predict",
     "runs": "modgraph.api.runs",
+    "sweep": "modgraph.api.sweep",
     "train": "modgraph.api.train",
     "visualize": "modgraph.api.architectures",
 }

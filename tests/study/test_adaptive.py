@@ -139,9 +139,9 @@ def test_a_grid_trains_to_the_end_what_a_search_had_stopped(
     values, run = point["values"], tmp_path / "s" / point["run"]
     grid = [f"{name}=[{value}]" for name, value in values.items()]
     assert main(["sweep", "tiny.mod", "-s", grid[0], "-s", grid[1], "--out", str(tmp_path / "s")]) == 0
-    begin(Path("tiny.mod"), tmp_path / "alone", **{"hidden": values["hidden"], RATE: values[RATE]})
+    begin(Path("tiny.mod"), tmp_path / "single", **{"hidden": values["hidden"], RATE: values[RATE]})
     assert len(losses_of(run)) == 3
-    assert files_of(run) == files_of(tmp_path / "alone"), "as if it had never been stopped"
+    assert files_of(run) == files_of(tmp_path / "single"), "as if it had never been stopped"
 
 
 def test_a_metric_that_no_run_has_is_a_mistake(searched: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,9 +40,9 @@ def swept(once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_point_is_an_ordinary_run(swept: Path) -> None:
-    alone = swept.with_name("alone")
-    begin(Path("tiny.mod"), alone, hidden=4, train__optimizer__lr=0.01)
-    assert files_of(alone) == files_of(swept / "hidden=4,lr=0.01"), "bit for bit, logs and records too"
+    single = swept.with_name("single")
+    begin(Path("tiny.mod"), single, hidden=4, train__optimizer__lr=0.01)
+    assert files_of(single) == files_of(swept / "hidden=4,lr=0.01"), "bit for bit, logs and records too"
 
 
 def test_what_is_done_is_not_trained_again(swept: Path, capsys: Printed) -> None:

@@ -77,9 +77,9 @@ def assault(folder: Path, words: list[str], kills: int, longest: float, seed: in
 
 def check_equal(folder: Path, size: int, seed: int, epochs: int) -> None:
     """Assert that a run equals a training by itself, in all its files but those that measure time."""
-    run, alone = folder / f"s/hidden={size},seed={seed}", folder / f"alone/{size}-{seed}"
-    begin(folder / "tiny.mod", alone, hidden=size, train__seed=seed, train__epochs=epochs)
-    assert files_of(run) == files_of(alone), run.name
+    run, single = folder / f"s/hidden={size},seed={seed}", folder / f"single/{size}-{seed}"
+    begin(folder / "tiny.mod", single, hidden=size, train__seed=seed, train__epochs=epochs)
+    assert files_of(run) == files_of(single), run.name
 
 
 @pytest.mark.slow
