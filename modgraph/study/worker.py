@@ -31,6 +31,7 @@ from modgraph.store.run_directory import FINISHED, STARTED, STARTING, RunDirecto
 from modgraph.study.checks import refuse_changed
 from modgraph.study.errors import PointChanged
 from modgraph.study.point import Point
+from modgraph.study.points import to_tuple
 from modgraph.training.callbacks import Callback, Epoch, Watch
 from modgraph.training.engine import Engine
 from modgraph.training.run import finish, resume_run, start_run
@@ -123,9 +124,10 @@ def _open(task: Mapping[str, Any], watch: Watch) -> AbstractContextManager[Engin
 
 
 def read_point(task: Mapping[str, Any]) -> Point:
-    """Read a point from a task."""
-    recipe = task["recipe"]
-    return Point(**{**task, "spec": Path(task["spec"]), "recipe": Path(recipe) if isinstance(recipe, str) else recipe})
+    """Read a point from a task. JSON has lists where a recipe has tuples."""
+    recipe, overrides = task["recipe"], to_tuple(task["overrides"])
+    recipe = Path(recipe) if isinstance(recipe, str) else recipe
+    return Point(**{**task, "spec": Path(task["spec"]), "recipe": recipe, "overrides": overrides})
 
 
 def main(lock: str, level: str) -> None:

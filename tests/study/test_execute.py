@@ -45,6 +45,16 @@ def test_a_point_is_an_ordinary_run(swept: Path) -> None:
     assert files_of(single) == files_of(swept / "hidden=4,lr=0.01"), "bit for bit, logs and records too"
 
 
+def test_lists_of_a_sweep_file_reach_the_trainings(once: Path, tmp_path: Path) -> None:
+    file = tmp_path / "lists.yaml"
+    label = "train.labels: {label: {weights: [1, 2, 3]}}"
+    file.write_text(f"spec: tiny.mod\nset: {{{label}, train.best: [train.accuracy]}}\n")
+    code, out, err = end(start_sweep(once, str(file), "--out", str(tmp_path / "s")))
+    assert (code, read_counts(out)["finished"]) == (0, 1), err
+    [files] = runs_in(tmp_path / "s").values()
+    assert b"- 3.0" in files["recipe.yaml"], "the weights of the classes"
+
+
 def test_what_is_done_is_not_trained_again(swept: Path, capsys: Printed) -> None:
     before = {path: path.stat().st_mtime_ns for path in swept.rglob("*.safetensors")}
     assert main([*GRID, str(swept)]) == 1, "two have failed"
