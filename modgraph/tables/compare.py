@@ -114,10 +114,11 @@ def compare_groups(before: Sequence[RunFacts], after: Sequence[RunFacts], names:
     groups = Group(names[0], before), Group(names[1], after)
     _refuse_empty(groups)
     first, second = groups[0].counted, groups[1].counted
-    runs, keys = [*first, *second], find_differences([*first, *second])
+    runs = [*first, *second]
+    keys = [*find_differences(runs), *sorted(list_seeds(runs))]
     values = {key: (_list_values(first, key), _list_values(second, key)) for key in keys}
-    differing = [key for key in keys if set(map(freeze, values[key][0])) != set(map(freeze, values[key][1]))]
-    shared = [*(key for key in keys if key not in differing), *sorted(list_seeds(runs))]
+    differing = [key for key in keys if {*map(freeze, values[key][0])} != {*map(freeze, values[key][1])}]
+    shared = [key for key in keys if key not in differing]
     paired_by = tuple(key for key in shared if len(_list_values(runs, key)) > 1)
     pairs = _pair(first, second, paired_by)
 

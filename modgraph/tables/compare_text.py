@@ -108,7 +108,7 @@ def _list_notes(found: GroupsCompared) -> list[str]:
     """Write what ±, p and ≈ mean, which test it is, and which runs do not count."""
     both = (*found.metrics, *found.routing)
     many = any(sample.deviation for each in both for sample in (each.before, each.after))
-    notes = [] if found.settings else ["the settings are the same, but for seeds"]
+    notes = [] if found.settings else ["the settings are the same"]
     notes += ["±: standard deviation over runs (n − 1)"] if many else []
     if found.test is not None:
         how = f" of runs with equal {' and '.join(found.paired_by)}" if found.paired_by else ""

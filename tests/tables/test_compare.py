@@ -76,6 +76,15 @@ def test_keys_that_both_groups_vary_equally_pair_too() -> None:
     assert [each.key for each in found.settings] == ["width"]
 
 
+def test_seeds_against_each_other_are_paired_by_what_else_varies() -> None:
+    runs = [*group("small", SMALL[:2], width=2), *group("small", SMALL[2:], width=4)]
+    first, second = ([run for run in runs if run.find("train.seed") == seed] for seed in (0, 1))
+    found = compare(first, second)
+    assert [(each.key, each.before, each.after) for each in found.settings] == [("train.seed", (0,), (1,))]
+    assert found.paired_by == ("width",)
+    assert metric(found)["p"] == pytest.approx(stats.ttest_rel(SMALL[::2], SMALL[1::2]).pvalue)
+
+
 def test_settings_are_those_that_differ_between_the_groups() -> None:
     first = [*group("small", experts=2, lr=0.1), *group("small", experts=2, lr=0.2)]
     second = [*group("larger", experts=4, lr=0.1), *group("larger", experts=4, lr=0.3)]
@@ -90,7 +99,7 @@ def test_single_runs_have_a_difference_and_no_test() -> None:
     found = compare(group("small")[:1], group("larger", LARGE)[:1])
     assert found.test is None and metric(found)["p"] is None
     assert "no test: it needs two runs of each" in render_comparison(found)
-    assert "the settings are the same, but for seeds" in render_comparison(found)
+    assert "the settings are the same" in render_comparison(found)
 
 
 def test_equal_groups_differ_in_nothing() -> None:
