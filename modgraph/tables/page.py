@@ -151,7 +151,7 @@ def _list_columns(runs: Sequence[RunFacts], tables: Sequence[Table], finals: Seq
 
 def _kind_of(key: str, runs: Sequence[RunFacts]) -> Record:
     is_metric = any(key in run.metrics or key in run.latest for run in runs)
-    kind = "seconds" if key == "seconds" else "cost" if key in COSTS else "metric" if is_metric else ""
+    kind = "seconds" if key == "seconds" else "cost" if key in COUNTED else "metric" if is_metric else ""
     return {"kind": kind, "numeric": _is_numeric(run.find(key) for run in runs)}
 
 

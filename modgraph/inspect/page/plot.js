@@ -13,6 +13,9 @@ function compact(value) {
   return String(+value.toPrecision(3));
 }
 
+// A number of things: whole up to a million.
+const counted = (value) => (Number.isInteger(value) && Math.abs(value) < 1e6 ? value.toLocaleString("en") : compact(value));
+
 function detailed(value) {
   if (typeof value !== "number") return String(value ?? "");
   if (Number.isInteger(value)) return value.toLocaleString("en");
@@ -132,7 +135,7 @@ function curveParts(frame, row, points, opacity) {
     ...part.map((each) => [frame.x(each.at), frame.y(each.mean - each.deviation)]).reverse()]) + "z";
   const bands = stretches(points, (each) => each.count > 1).map((part) => ["path", { class: "band", fill: colourOf(row), opacity, d: band(part), ...own }]);
   const full = stretches(points, (each) => each.count === whole).map((part) => part.length > 1
-    ? ["path", { class: "line", "stroke-dasharray": dashOf(row), d: pathOf(part.map(at)), ...stroke }] : markAt(row, ...at(part[0]), 3, own));
+    ? ["path", { class: "line", "stroke-dasharray": dashOf(row), d: pathOf(part.map(at)), ...stroke }] : markAt(row, ...at(part[0]), 4, own));
   const rest = stretches(points, (each) => each.count < whole, true).map((part) => ["path", { class: "line part", d: pathOf(part.map(at)), ...stroke }]);
   return [...bands, ...rest, ...full];
 }

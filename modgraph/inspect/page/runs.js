@@ -61,7 +61,7 @@ class RunsPage {
       const above = layout.above ? element("tr", { class: "above" }, layout.keys ? element("td", { colspan: layout.keys }) : null, element("th", { colspan: head.length - layout.keys, scope: "colgroup" }, layout.above)) : null;
       const rows = layout.rows.map((row) => element("tr", {}, row.map((cell, at) => at < layout.keys
         ? element("th", { scope: "row", class: numeric(at) }, cell.text)
-        : element("td", { class: [numeric(at), cell.mark === "*" && "best"].filter(Boolean).join(" ") || undefined, title: cell.exact === undefined ? undefined : detailed(cell.exact) }, cell.exact === undefined ? cell.text : compact(cell.exact),
+        : element("td", { class: [numeric(at), cell.mark === "*" && "best"].filter(Boolean).join(" ") || undefined, title: cell.exact === undefined ? undefined : detailed(cell.exact) }, cell.exact === undefined ? cell.text : counted(cell.exact),
           marked[at] ? element("span", { class: "mark" }, cell.mark) : null, hasP[at] ? element("small", {}, cell.p) : null))));
       const table = element("div", { class: "scroll" }, element("table", { class: "results" }, element("thead", {}, above, element("tr", {}, head)), element("tbody", {}, rows)));
       place.append(element("h2", {}, layout.title), rows.length ? table : "", element("ul", { class: "note" }, layout.notes.map((note) => element("li", {}, note))));
@@ -180,7 +180,7 @@ class RunList {
     const head = this.columns.map((column, at) => element("th", { scope: "col", class: at > 1 && column.numeric ? "numeric" : undefined }, element("button", { type: "button", onclick: () => this.sort(at) }, column.title)));
     this.heads = head;
     this.body = element("tbody");
-    const cells = page.data.runs.map((run) => run.cells), says = { seconds: () => duration, cost: () => compact, metric: evenly };
+    const cells = page.data.runs.map((run) => run.cells), says = { seconds: () => duration, cost: () => counted, metric: evenly };
     this.say = page.data.columns.map(({ kind }, n) => (says[kind] || (() => detailed))(cells.map((each) => each[n])));
     this.lines = page.data.runs.map((run, at) => this.line(run, at));
     place.append(element("h2", {}, "Runs"), element("div", { class: "tools" }, element("label", {}, "filter", this.filter), this.count),
