@@ -11,7 +11,7 @@ from modgraph.frozen import replace_fields
 from modgraph.recipes.schema import read_section
 from modgraph.recipes.yaml_tree import Branch, Leaf
 from modgraph.study import errors
-from modgraph.study.space import Space, read_single, read_tried
+from modgraph.study.space import Space, read_single, read_tried, split_list
 from modgraph.study.sweep import SEED, Iso, Seeds, Sweep
 
 OPTION = "-s"
@@ -33,7 +33,7 @@ def read_settings(texts: Sequence[tuple[str, str]]) -> Settings:
     for name, text in texts:
         key, span = name.removeprefix("model."), _cite(OPTION, f"{name}={text}")
         if key in given:
-            both = ", ".join(each.strip("[]") for each in (given[key], text))
+            both = ", ".join(each for one in (given[key], text) for each in _list_members(one))
             first, second = f"-s {name}={given[key]}", f"-s {name}={text}"
             way_out = f"keep one of them, or try both: -s {name}=[{both}]"
             faults.append(errors.SetTwice(span=span, key=key, first=first, second=second, way_out=way_out))
@@ -64,6 +64,10 @@ def apply_settings(sweep: Sweep, given: Settings, seeds: int | None = None) -> S
         seeds=sweep.seeds if seeds is None else Seeds(count=seeds, keys=keys),
         places={**sweep.places, **given.places},
     )
+
+
+def _list_members(text: str) -> list[str]:
+    return split_list(text[1:-1]) if text.startswith("[") and text.endswith("]") else [text]
 
 
 def read_iso(text: str, vary: str | None = None, lengths: Mapping[str, int] | None = None) -> Iso:
