@@ -72,6 +72,13 @@ def test_a_copy_of_a_run_is_equal_whatever_its_seconds(folder: Path, capsys: pyt
     assert found["costs"]["after"]["seconds"] > found["costs"]["before"]["seconds"]
 
 
+def test_a_repetition_of_a_training_is_equal(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    begin(folder / "digits.mod", tmp_path / "again", train__epochs=1, model__hidden=4)
+    code, found = diff(capsys, folder / "short", tmp_path / "again")
+    assert code == 0, found
+    assert found["values"]["trained"] == "equal"
+
+
 def slower(line: str) -> str:
     segment = json.loads(line)
     return json.dumps({**segment, "seconds": segment["seconds"] + 1})
