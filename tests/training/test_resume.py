@@ -14,6 +14,8 @@ import pytest
 
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
+from modgraph.store.run_directory import RunDirectory
+from modgraph.store.seconds import read_seconds
 from modgraph.training.run import finish, start_run
 from tests.children import begun_in_a_child, output_of_child
 from tests.small_runs import begin, dotted, final_weights, go_on, interrupt_at
@@ -71,6 +73,8 @@ def test_a_training_that_is_killed_ends_with_the_same_weights(spec: Path, tmp_pa
     assert final_weights(killed) == final_weights(whole)
     assert (killed / "metrics.jsonl").read_text() == (whole / "metrics.jsonl").read_text()
     assert (killed / "run.json").read_text() == (whole / "run.json").read_text()
+    steps = [[step for step, _ in read_seconds(RunDirectory(run)) or ()] for run in (killed, whole)]
+    assert steps[0] == steps[1] and len(steps[1]) == 20, "each epoch has its seconds, once"
 
 
 def test_resuming_a_finished_run_changes_nothing(spec: Path, tmp_path: Path) -> None:
