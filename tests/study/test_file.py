@@ -85,6 +85,15 @@ def test_every_part_of_a_sweep_file_is_read(folder: Path) -> None:
     assert found.tables["means"].of == ("first", "last"), "tables are kept"
 
 
+def test_the_sweep_file_of_the_page_is_planned(tmp_path: Path) -> None:
+    page = Path("docs/sweep-files.md").read_text()
+    (tmp_path / "page.yaml").write_text(page.split("```yaml\n")[1].split("```")[0])
+    found = read_sweep_file(tmp_path / "page.yaml")
+    points = make_plan(found.sweeps, tmp_path, found.tables).points
+    assert len(points) == 20 + 20 and points[0].run in page, "the page names its first run"
+    assert points[-1].after == "networks/agreement-T-4,lr=0.0003,seed=4", "the point of the same name and values"
+
+
 def test_a_file_names_its_folder_and_may_hold_one_sweep(folder: Path) -> None:
     (folder / "one.yaml").write_text("spec: net.mod\nout: runs/one\ntables: {all: {rows: [experts]}}")
     found = read_sweep_file("one.yaml")
