@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from modgraph.log import log
+from modgraph.ops.measures import is_larger_better
 from modgraph.study import workers
 from modgraph.study.adaptive import Trials
 from modgraph.study.folder import SweepFolder, extend_record, record_point
@@ -24,7 +25,7 @@ DEATHS = 2  # of processes that train a point, after which it counts as failed
 @dataclass(frozen=True)
 class Outcome:
     """What a sweep has come to: how many points it has and repeats, the metrics of those that finished and the reasons
-    of those that failed, by run, and the best of a search."""
+    of those that failed, by run, and the best by a metric, where one is asked for."""
 
     points: int
     repeated: int
@@ -33,7 +34,7 @@ class Outcome:
     best: Mapping[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the counts, and the best trial of a search."""
+        """Return the counts, and the best."""
         counts = {"points": self.points, "finished": len(self.metrics), "failed": len(self.failures)}
         best = {} if self.best is None else {"best": dict(self.best)}
         return {**counts, "repeated": self.repeated, **best}
@@ -82,7 +83,8 @@ class Execution:
         own = {each.run for each in self.plan.points} | {each.run for each in self.points.values()}
         others = sum(each.run not in own for each in before.points)
         if others:
-            log.info(f"{others} points of earlier sweeps in {self.folder.path} stay as they are")
+            what = "1 point of an earlier sweep" if others == 1 else f"{others} points of earlier sweeps"
+            log.info(f"kept as before: {what} in {self.folder.path}")
 
     def _keep(self, record: SweepRecord) -> None:
         """Write the record. Raises `ModgraphError`."""
@@ -221,9 +223,21 @@ class Execution:
         self.progress.fail(point.run, str(failure))
         self._ask()
 
+    def _find_best(self, metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
+        """Return the best run by the metric of lines of progress, if one is asked for that runs end with."""
+        metric = self.metric or ""
+        found = {run: each[metric] for run, each in metrics.items() if each.get(metric) is not None}
+        if not found:
+            return None
+        run = (max if is_larger_better(metric) else min)(found, key=found.__getitem__)
+        return {"run": run, metric: found[run]}
+
     def _conclude(self) -> Outcome:
         metrics = {self.points[identity].run: each for identity, each in self.finished.items()}
         failures = {self.points[identity].run: each for identity, each in self.failed.items()}
-        best = next((search.find_best() for search in self.searches), None)
+        searched = {each.search.sweep.name: each.find_best() for each in self.searches}
+        best = searched or self._find_best(metrics)
+        if len(searched) == 1:
+            (best,) = searched.values()
         points = len(self.plan.points) + sum(len(each.points) for each in self.searches)
         return Outcome(points, points - len(self.points), metrics, failures, best)

@@ -24,19 +24,20 @@ from filelock import FileLock
 from modgraph.diagnostics import ModgraphError
 from modgraph.log import printing
 from modgraph.metrics.metrics import better
+from modgraph.store import run_directory
 from modgraph.store.errors import RunBusy
 from modgraph.store.journal import read_metrics
 from modgraph.store.records import json_text
-from modgraph.store.run_directory import FINISHED, STARTED, STARTING, RunDirectory
+from modgraph.store.run_directory import STARTED, STARTING, RunDirectory
 from modgraph.study.checks import refuse_changed
 from modgraph.study.errors import PointChanged
 from modgraph.study.point import Point
 from modgraph.study.points import to_tuple
+from modgraph.study.workers import EPOCH, FAILED, FINISHED, READY, STOP, STOPPED
 from modgraph.training.callbacks import Callback, Epoch, Watch
 from modgraph.training.engine import Engine
+from modgraph.training.errors import TooLargeForMemory
 from modgraph.training.run import finish, resume_run, start_run
-
-STOP = "stop"  # the task that ends a training after its step
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Limits(Callback):
     by_epoch: Mapping[str, float] = field(default_factory=dict)
 
     def on_epoch(self, epoch: Epoch) -> bool:
-        self.answers.send("epoch", epoch=epoch.epoch)
+        self.answers.send(EPOCH, epoch=epoch.epoch)
         return self.is_worse(epoch.epoch, epoch.metrics)
 
     def is_worse(self, epoch: int, metrics: Mapping[str, float]) -> bool:
@@ -88,8 +89,9 @@ def receive_tasks() -> SimpleQueue[dict[str, Any] | None]:
     return tasks
 
 
-def train_point(answers: Answers, task: Mapping[str, Any]) -> None:
-    """Train one point as `modgraph train` does, or go on with its training, and answer what came of it."""
+def train_point(answers: Answers, task: Mapping[str, Any]) -> bool:
+    """Train one point as `modgraph train` does, or go on with its training, and answer what came of it. Returns whether
+    the process can go on: one that ran out of memory leaves the next point to another."""
     began = time.monotonic()
     limits = Limits(answers, **(task["limits"] or {}))
     try:
@@ -100,9 +102,10 @@ def train_point(answers: Answers, task: Mapping[str, Any]) -> None:
         found = error.diagnostics
         text, codes = "; ".join(each.text() for each in found), [each.code for each in found]
         is_kept = not any(isinstance(each, RunBusy | PointChanged) for each in found)
-        answers.send("failed", codes=codes, message=text, is_kept=is_kept)
-        return
-    answers.send("finished", metrics=metrics, latest=read_latest(engine), seconds=time.monotonic() - began)
+        answers.send(FAILED, codes=codes, message=text, is_kept=is_kept)
+        return not any(isinstance(each, TooLargeForMemory) for each in found)
+    answers.send(FINISHED, metrics=metrics, latest=read_latest(engine), seconds=time.monotonic() - began)
+    return True
 
 
 def read_latest(engine: Engine) -> dict[str, Any]:
@@ -114,7 +117,7 @@ def read_latest(engine: Engine) -> dict[str, Any]:
 def _open(task: Mapping[str, Any], watch: Watch) -> AbstractContextManager[Engine]:
     directory = RunDirectory(Path(task["out"]))
     status = directory.read_record()["status"] if directory.record.exists() else STARTING
-    if status == FINISHED:  # before its last epoch, by the rule of a search
+    if status == run_directory.FINISHED:  # before its last epoch, by the rule of a search
         directory.mark(STARTED, logs=None)
     if status != STARTING:
         return resume_run(directory.path, watch=watch)
@@ -136,12 +139,12 @@ def main(lock: str, level: str) -> None:
     os.dup2(2, 1)  # what libraries print is no answer
     tasks = receive_tasks()
     with FileLock(lock), printing(int(level)):
-        answers.send("ready")
+        answers.send(READY)
         try:
-            while (task := tasks.get()) is not None:
-                train_point(answers, task)
+            while (task := tasks.get()) is not None and train_point(answers, task):
+                pass
         except KeyboardInterrupt:
-            answers.send("stopped")
+            answers.send(STOPPED)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from modgraph.study.point import Point
 
 TAIL = 20  # lines of what a worker printed last
 ATTEMPTS = 3  # workers that may end one after another before they are ready
+STOP = "stop"  # the task that ends a training after its step
 READY, EPOCH, FINISHED, FAILED, STOPPED, ENDED = "ready", "epoch", "finished", "failed", "stopped", "ended"
 Answer = Mapping[str, Any]
 
@@ -107,9 +108,11 @@ class Workers:
     def stop(self) -> None:
         """Ask all workers to keep the step they are at, and wait until they have ended."""
         for worker in self.alive:
-            worker.send("stop")
+            worker.send(STOP)
         while self.alive:
-            self.wait()
+            worker, answer = self.answers.get()
+            if answer["kind"] == ENDED:
+                self.alive.remove(worker)
 
     def close(self) -> None:
         """End all workers at once."""

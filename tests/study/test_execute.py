@@ -57,9 +57,13 @@ def test_lists_of_a_sweep_file_reach_the_trainings(once: Path, tmp_path: Path) -
 
 def test_what_is_done_is_not_trained_again(swept: Path, capsys: Printed) -> None:
     before = {path: path.stat().st_mtime_ns for path in swept.rglob("*.safetensors")}
-    assert main([*GRID, str(swept)]) == 1, "two have failed"
+    assert main([*GRID, str(swept), "--metric", "test.accuracy"]) == 1, "two have failed"
     printed = capsys.readouterr()
-    assert read_counts(printed.out) == {"points": 4, "finished": 2, "failed": 2, "repeated": 0}
+    counts = read_counts(printed.out)
+    best = counts.pop("best")
+    assert counts == {"points": 4, "finished": 2, "failed": 2, "repeated": 0}
+    runs = {hidden: json.loads((swept / f"hidden={hidden},lr=0.01/run.json").read_text()) for hidden in (2, 4)}
+    assert best["test.accuracy"] == max(each["metrics"]["test.accuracy"] for each in runs.values())
     assert "4 of 4 points are done already" in printed.err
     assert {path: path.stat().st_mtime_ns for path in swept.rglob("*.safetensors")} == before
 
@@ -93,7 +97,7 @@ def test_an_extended_sweep_keeps_what_it_has(swept: Path, capsys: Printed) -> No
     printed = capsys.readouterr()
     assert read_counts(printed.out) == {"points": 2, "finished": 2, "failed": 0, "repeated": 0}
     assert "1 of 2 points are done already" in printed.err, "equal settings are one point, whatever varies"
-    assert f"3 points of earlier sweeps in {swept} stay as they are" in printed.err
+    assert f"3 points of earlier sweeps in {swept}" in printed.err
     now = runs_in(swept)
     assert len(now) == 5 and now == {**now, **first}, "one more run, and the others as they were"
     points = {each["run"]: each["values"] for each in json.loads((swept / "sweep.json").read_text())["points"]}
