@@ -23,6 +23,7 @@ ADDED, REMOVED, CHANGED, MOVED = "+", "−", "~", "→"
 COLOURS = {ADDED: "32", REMOVED: "31", CHANGED: "33", MOVED: "36"}
 BOLD, DIM = "1", "2"
 DOUBTFUL = "removed and added may be the same under another name; if so, say in the model that comes after:"
+SAME = "the architectures are the same"
 MOST_LISTED = 12  # reshaped weights, doubts, types that follow
 
 
@@ -196,15 +197,12 @@ def _costs(found: Comparison) -> list[tuple[str, ...]]:
 
 def summary(found: Comparison) -> str:
     """Count the differences, in words."""
-    architectures = _summarize_architectures(found)
-    return architectures if found.runs is None else f"{summarize(found.runs)}; {architectures}"
-
-
-def _summarize_architectures(found: Comparison) -> str:
     diff = found.reported
     counts = {"added": diff.added, "removed": diff.removed, "changed": diff.changed, "moved": diff.moved}
-    words = [f"{len(each):,} {what}" for what, each in counts.items() if each]
-    return ", ".join(words) or "the architectures are the same"
+    words = ", ".join(f"{len(each):,} {what}" for what, each in counts.items() if each)
+    if found.runs is None:
+        return words or SAME
+    return f"{summarize(found.runs)}; {f'architectures: {words}' if words else SAME}"
 
 
 def _truncate(lines: Iterable[str]) -> Iterator[str]:
