@@ -277,7 +277,7 @@ def locate_recipe(spec: str | Path) -> Path:
     """Return the path of a spec's recipe: the YAML file of its name; for the spec of a run, the run's recipe."""
     path = Path(spec)
     is_of_run = path.name == SPEC and exists(path.with_name(RECORD))
-    return path.with_name(RECIPE) if is_of_run else path.with_suffix(".yaml")
+    return path.with_name(RECIPE) if is_of_run else path.parent / f"{path.stem}.yaml"
 
 
 def _names(folder: Path) -> list[str]:

@@ -59,7 +59,7 @@ class TooManyPoints(Diagnostic, code="MG646"):
 class TooFewPoints(Diagnostic, code="MG647"):
     """Random points differ from each other, so there are no more of them than the grid has."""
 
-    message = "random asks for {count:,} points, and this sweep has only {found:,}"
+    message = "{what} asks for {count:,} points, and this sweep has only {found:,}"
     help = "{way_out}"
 
 

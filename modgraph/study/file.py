@@ -60,6 +60,9 @@ class SeveralSweeps(Section):
     out: str | None = setting(None, doc="the folder for their runs; --out goes before")
     tables: Mapping[str, TableLayout] | None = setting(None, doc="tables of their runs, by name")
 
+    def contradiction(self) -> str | None:
+        return None if self.sweeps else "has no sweep under sweeps"
+
 
 @dataclass(frozen=True)
 class SweepFile:
@@ -81,12 +84,13 @@ def read_sweep_file(given: str | Path | Mapping[str, Any]) -> SweepFile:
 
 
 def _read_file(tree: Branch, report: Report) -> SweepFile | None:
-    several = tree.items.get("sweeps")
+    several = tree.items.get("sweeps", tree)
     branches: dict[str, Branch] = {"": tree}
     kind: type[OneSweep | SeveralSweeps] = OneSweep
-    if isinstance(several, Branch):
-        branches = {name: each for name, each in several.items.items() if isinstance(each, Branch)}
+    if several is not tree:
         kind = SeveralSweeps
+    if kind is SeveralSweeps and isinstance(several, Branch):
+        branches = {name: each for name, each in several.items.items() if isinstance(each, Branch)}
         _refuse_names(several, report)
     for name, each in branches.items():
         _refuse_settings(each, name, report)

@@ -37,8 +37,11 @@ def order_sweeps(sweeps: Sequence[Sweep], findings: Findings) -> list[Sweep]:
                 break
             chain[here.name] = here
             wanted, span = here.start, here.places.get("start")
-            if wanted is not None and wanted not in by_name:
-                suggestion = did_you_mean(wanted, [each for each in by_name if each != here.name])
+            if wanted is not None and (not wanted or wanted not in by_name):
+                others = [each for each in by_name if each != here.name]
+                suggestion = (
+                    did_you_mean(wanted, others) if others else "list both sweeps under sweeps, each with a name"
+                )
                 findings.add([errors.NoSuchSweep(span=span, name=wanted, key="start", suggestion=suggestion)])
                 break
             here = None if wanted is None else by_name[wanted]

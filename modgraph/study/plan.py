@@ -12,7 +12,7 @@ from modgraph.study.findings import Findings
 from modgraph.study.origins import order_sweeps
 from modgraph.study.planner import Names, Planner
 from modgraph.study.point import Point
-from modgraph.study.points import draft_points, find_mistakes, list_drafts, normalise, space_of
+from modgraph.study.points import draft_points, find_aliases, find_mistakes, list_drafts, normalise, space_of
 from modgraph.study.space import Space
 from modgraph.study.specs import Specs
 from modgraph.study.sweep import Sweep
@@ -70,7 +70,9 @@ def make_plan(
     equal points are found again. Raises `ModgraphError` with every mistake of every point."""
     findings, planner = Findings(), Planner(out, specs or Specs(), Names(known or {}))
     points, searches = list[Point](), list[Search]()
-    for sweep in order_sweeps([*map(normalise, sweeps)], findings):
+    for sweep in order_sweeps(sweeps, findings):
+        findings.add(find_aliases(sweep), sweep.name)
+        sweep = normalise(sweep)
         findings.add(find_mistakes(sweep), sweep.name)
         if findings.has_mistake(sweep.name) or findings.has_mistake(sweep.start):
             findings.skipped.add(sweep.name)

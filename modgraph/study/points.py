@@ -39,6 +39,11 @@ class Draft:
     overrides: Mapping[str, Any]
     is_first: bool = True  # of the seeds
 
+    def __post_init__(self) -> None:
+        """Order a section before its keys, which it would replace."""
+        ordered = sorted(self.overrides, key=lambda key: key.count("."))
+        object.__setattr__(self, "overrides", {key: self.overrides[key] for key in ordered})
+
     def with_settings(self, **settings: Any) -> Draft:
         return replace(self, overrides={**self.overrides, **settings})
 
@@ -63,9 +68,10 @@ def to_tuple(value: Any) -> Any:
 
 def find_mistakes(sweep: Sweep) -> Iterator[Diagnostic]:
     """Yield the mistakes of a normalised sweep that show without its spec."""
-    for part, settings in list_parts(sweep):
+    seeds = {} if sweep.seeds is None else dict.fromkeys(sweep.seeds.keys)
+    for part, settings in [*list_parts(sweep), ("seeds", seeds)]:
         for key in settings:
-            yield from _find_bad_key(key, sweep.places.get(f"{part}.{key}"))
+            yield from _find_bad_key(key, sweep.places.get(f"{part}.{key}", sweep.places.get(part)))
     yield from _find_conflicts(sweep)
     is_grid = sweep.random is None and sweep.optuna is None
     for key, tried in sweep.grid.items():
@@ -80,6 +86,16 @@ def find_mistakes(sweep: Sweep) -> Iterator[Diagnostic]:
     if sweep.random is not None and sweep.optuna is not None:
         yield errors.SearchesTwice(span=sweep.places.get("optuna"))
     yield from _find_bad_count(sweep)
+
+
+def find_aliases(sweep: Sweep) -> Iterator[Diagnostic]:
+    """Yield a mistake for each parameter that one part of a sweep sets by both of its names."""
+    for part, settings in list_parts(sweep):
+        for key in (key for key in settings if key.removeprefix("model.") != key):
+            name = key.removeprefix("model.")
+            if name in settings:
+                facts = {"key": name, "first": name, "second": key, "way_out": "keep one of them"}
+                yield errors.SetTwice(span=sweep.places.get(f"{part}.{key}"), notes=(), **facts)
 
 
 def list_parts(sweep: Sweep) -> list[tuple[str, Mapping[str, Any]]]:
@@ -138,7 +154,11 @@ def _say(part: str) -> str:
 def _find_bad_count(sweep: Sweep) -> Iterator[Diagnostic]:
     """Yield a mistake for a grid with too many points, and for random points of too small a one."""
     count, seeds = count_points(space_of(sweep)), 1 if sweep.seeds is None else sweep.seeds.count
+    vary = "name what it varies: -s train.optimizer.lr='log(1e-4, 1e-2)', in a sweep file under grid"
     if sweep.random is None:
+        if sweep.optuna is not None and count == 1:
+            span, asked = sweep.places.get("optuna"), sweep.optuna.trials
+            yield errors.TooFewPoints(span=span, what="optuna", count=asked, found=1, way_out=vary)
         if sweep.optuna is None and MOST_POINTS < count * seeds < float("inf"):
             yield errors.TooManyPoints(span=sweep.places.get("grid"), count=int(count * seeds), limit=MOST_POINTS)
         return
@@ -146,9 +166,9 @@ def _find_bad_count(sweep: Sweep) -> Iterator[Diagnostic]:
         total = sweep.random.count * seeds
         yield errors.TooManyPoints(span=sweep.places.get("random"), count=total, limit=MOST_POINTS)
     elif count < sweep.random.count:
-        way_out = "leave out random" if count > 1 else "name what it varies: -s train.optimizer.lr=log(1e-4, 1e-2)"
+        way_out = "leave out random" if count > 1 else vary
         span, asked = sweep.places.get("random"), sweep.random.count
-        yield errors.TooFewPoints(span=span, count=asked, found=int(count), way_out=way_out)
+        yield errors.TooFewPoints(span=span, what="random", count=asked, found=int(count), way_out=way_out)
 
 
 def space_of(sweep: Sweep) -> Space:

@@ -18,6 +18,7 @@ KINDS = (LOG, UNIFORM, INTEGERS)
 RANGE = re.compile(rf"({'|'.join(KINDS)})\((.*)\)")
 TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[^"\[\](),]+|.', re.DOTALL)  # a string, a sign, or letters between
 ATTEMPTS = 50  # for each point that there is, to sample another one
+DIGITS = 4  # significant ones, of sampled numbers
 MOST_POINTS = 100_000
 
 
@@ -41,14 +42,17 @@ class Range:
         return "must begin above 0" if self.kind == LOG and self.low <= 0 else None
 
     def sample(self, generator: random.Random) -> float:
-        """Sample a number; real ones have four significant digits, so that names of runs stay short."""
+        """Sample a number; real ones have four significant digits, more in a narrow range, so that names of runs stay
+        short."""
         if self.kind == INTEGERS:
             return generator.randint(int(self.low), int(self.high))
         if self.kind == LOG:
             value = math.exp(generator.uniform(math.log(self.low), math.log(self.high)))
         else:
             value = generator.uniform(self.low, self.high)
-        return float(min(max(float(f"{value:.4g}"), self.low), self.high))
+        share = (self.high - self.low) / max(abs(self.low), abs(self.high))
+        digits = DIGITS + max(0, -math.floor(math.log10(share)) - 1)
+        return float(min(max(float(f"{value:.{digits}g}"), self.low), self.high))
 
     def __str__(self) -> str:
         return f"{self.kind}({format_value(self.low)}, {format_value(self.high)})"

@@ -22,6 +22,9 @@ class Seeds(Section):
     count: int = setting(min=1, max=10_000, doc="trainings of each point, with seeds from 0")
     keys: tuple[str, ...] = setting((SEED,), doc="the keys that get the seed, all of them the same")
 
+    def contradiction(self) -> str | None:
+        return None if self.keys and len({*self.keys}) == len(self.keys) else "needs different keys, at least one"
+
 
 class Iso(Section):
     """Gives every point the same cost, to within 2 %, by a whole-number parameter of the spec."""

@@ -80,6 +80,18 @@ BAD: dict[
         "MG647 random asks for 5 points, and this sweep has only 2 | leave out random",
     ),
     "random points of nothing": ("spec: NET\nrandom: 5", "2:1", "MG647 only 1 | name what it varies"),
+    "no sweep": ("sweeps: {}", "1:1", "MG504 this file has no sweep under sweeps"),
+    "sweeps without names": ("sweeps: [net.mod]", "1:9", "MG504 sweeps must be a mapping"),
+    "a start in a single sweep": ("spec: NET\nstart: ''", "2:1", 'MG648 unknown sweep "" in start | under sweeps'),
+    "no key that gets the seed": ("spec: NET\nseeds: {count: 2, keys: []}", "2:8", "MG504 seeds needs different keys"),
+    "no key at all that gets the seed": ("spec: NET\nseeds: {count: 2, keys: [train]}", "2:1", 'MG645 "train"'),
+    "a parameter by two names": (
+        "spec: NET\ngrid: {experts: [2], model.experts: [3]}",
+        "2:22",
+        "MG644 experts is set twice: by experts and by model.experts",
+    ),
+    "a search of nothing": ("spec: NET\noptuna: {trials: 3, metric: loss}", "2:1", "MG647 optuna asks for 3 points"),
+    "a folder for a spec": ("spec: ''", "", 'MG101 cannot read "."'),
     "random points and a search": (
         "spec: NET\nrandom: 2\ngrid: {experts: [1, 2]}\noptuna: {trials: 3, metric: loss}",
         "4:1",

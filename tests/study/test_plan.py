@@ -17,6 +17,7 @@ from modgraph.study.checks import refuse_changed
 from modgraph.study.plan import identify_run, make_plan
 from modgraph.study.space import Range
 from modgraph.study.sweep import Optuna, Random, Seeds, Sweep
+from modgraph.training.recipe import read_recipe
 from modgraph.training.run import finish, start_run
 from tests.study.sweeps import lay_out_spec, plan, plan_file
 
@@ -181,6 +182,13 @@ def test_a_mapping_replaces_a_mapping_of_the_recipe(folder: Path) -> None:
     (point,) = plan(folder, settings={"train.optimizer": {"name": "adam", "lr": 0.5}, "train.clip": None}).points
     with start_run(point.spec, point.recipe, point.overrides, folder / "run") as engine:
         assert engine.train.optimizer.plain()["lr"] == 0.5 and engine.train.optimizer.name == "adam"
+
+
+def test_a_section_is_set_before_its_keys(folder: Path) -> None:
+    grid = {"train.optimizer.lr": (0.5,), "train.optimizer": ("adam", "sgd")}
+    for point in plan(folder, grid=grid).points:
+        recipe = read_recipe(folder / "net.yaml", point.overrides)
+        assert recipe.train.optimizer.plain()["lr"] == 0.5, "which the section would replace"
 
 
 def test_several_keys_may_get_the_seed(folder: Path) -> None:

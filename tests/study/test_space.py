@@ -73,6 +73,11 @@ def test_samples_stay_in_their_range(kind: str, low: int, above: int, seed: int)
     assert type(found) is (int if kind == "integers" else float), "a real number stays one"
 
 
+def test_samples_of_a_narrow_range_differ() -> None:
+    for each in (Range("uniform", 1, 1.0001), Range("log", 0.1, 0.100001)):
+        assert len(sample_points({"a": each}, 20, 0)) == 20, each
+
+
 @given(
     st.dictionaries(
         st.sampled_from("abcd"), st.lists(st.integers(0, 9), min_size=1, max_size=4, unique=True).map(tuple)
