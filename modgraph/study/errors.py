@@ -177,3 +177,17 @@ class WorkersFail(Diagnostic, code="MG664"):
 
     message = "the processes that train end before they begin: {reason}"
     help = "free some memory, or train in fewer processes: --jobs 1"
+
+
+class CannotImprove(Diagnostic, code="MG665"):
+    """A search improves one metric of its runs: a loss, or a measure such as accuracy, by `split.metric`."""
+
+    message = 'a search cannot improve "{metric}": it is no loss and no measure'
+    help = "{suggestion}"
+
+
+class CannotPrune(Diagnostic, code="MG666"):
+    """A search stops trainings by what they measure after each epoch, which test data are not for."""
+
+    message = 'a search cannot prune by "{metric}", which is measured at the end of a training'
+    help = "name a metric of train or validation: validation.{name}, and hold out data: -s train.validation=0.1"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from modgraph.data import TRAIN, VALIDATION
+from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.extras import require
+from modgraph.ops.measures import MEASURES, TOTAL, is_larger_better
+from modgraph.study import errors
 from modgraph.study.folder import SweepFolder
 from modgraph.study.plan import Plan, make_plan
 from modgraph.study.specs import Specs
@@ -21,11 +25,28 @@ FINISHED, FAILED, BEGUN, PLANNED = "finished", "failed", "unfinished", ""
 def plan_sweeps(sweeps: Sequence[Sweep], out: Path, tables: Mapping[str, Any] | None = None) -> Plan:
     """Plan sweeps into a folder, where equal points keep their runs. Raises `ModgraphError` with every mistake, and
     where the folder cannot be that of a sweep."""
-    if any(each.optuna is not None for each in sweeps):
+    searches = [each for each in sweeps if each.optuna is not None]
+    if searches:
         require("search", "an adaptive search", "try points at random: --random N")
+    mistakes = [found for each in searches for found in find_bad_metrics(each)]
+    if mistakes:
+        raise ModgraphError(mistakes)
     folder, specs = SweepFolder(out), Specs()
     folder.refuse_foreign()
     return make_plan(sweeps, out, tables, folder.find_runs(specs), specs)
+
+
+def find_bad_metrics(sweep: Sweep) -> Iterator[Diagnostic]:
+    """Yield an error where a search cannot improve its metric, or cannot prune by it."""
+    assert sweep.optuna is not None, "it is a search"
+    metric, place = sweep.optuna.metric, sweep.places.get("optuna.metric")
+    split, _, name = metric.partition(".")
+    if is_larger_better(metric) is None:
+        known = [f"{split}.{each}" for each in (TOTAL, *(measure.name for measure in MEASURES))]
+        suggestion = did_you_mean(metric, known, "for example: validation.total_loss, test.accuracy")
+        yield errors.CannotImprove(span=place, metric=metric, suggestion=suggestion)
+    elif sweep.optuna.prune and split not in (TRAIN, VALIDATION):
+        yield errors.CannotPrune(span=place, metric=metric, name=name)
 
 
 def list_states(plan: Plan) -> dict[str, str]:

@@ -150,3 +150,17 @@ def test_a_metric_that_no_run_has_is_a_mistake(searched: Path, capsys: pytest.Ca
         words = ["validation.total_loss" if word == "train.total_loss" else word for word in WORDS]
         assert main([*words, "s"]) == 1
     assert "error[MG663]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("metric", "code", "way_out"),
+    [("test.acuracy", "MG665", 'did you mean "test.accuracy"?'), ("test.accuracy", "MG666", "validation.accuracy")],
+)
+def test_a_metric_that_cannot_be_searched_by_is_refused(
+    metric: str, code: str, way_out: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [metric if word == "train.total_loss" else word for word in WORDS]
+    assert main([*words, str(tmp_path / "s")]) == 1
+    printed = capsys.readouterr().err
+    assert f"error[{code}]" in printed and way_out in printed, printed
+    assert not (tmp_path / "s").exists(), "before anything trains"
