@@ -114,14 +114,14 @@ class SweepFolder:
         """Find the runs below the folder that began: their names by the identity of their points. `specs`
         remembers what it elaborates."""
         specs, found = specs or Specs(), dict[str, str]()
-        recorded = {each.run: each.identity for each in self.read().points}
+        known = {each.run: each.identity for each in self.read().points}
         for record in sorted(self.path.rglob(RunDirectory(self.path).record.name)):
             run = RunDirectory(record.parent)
             if read_status(run) in (None, STARTING):
                 continue
             name = run.path.relative_to(self.path).as_posix()
             try:
-                identity = identify_run(run.path, specs, recorded.get(name, ""))
+                identity = identify_run(run.path, specs, known.get(name, ""))
             except ModgraphError:  # a damaged run: training its point anew is refused by its folder's name
                 continue
             found.setdefault(identity, name)

@@ -87,7 +87,7 @@ def make_plan(
     return Plan(out, tuple(points), planner.names.repeats, dict(tables or {}), tuple(searches), tuple(warnings))
 
 
-def identify_run(run: Path, specs: Specs | None = None, recorded: str = "") -> str:
-    """Return the identity of the point that a run's folder is a training of; the `recorded` one where the run that it
+def identify_run(run: Path, specs: Specs | None = None, known: str = "") -> str:
+    """Return the identity of the point that a run's folder is a training of; the `known` one where the run that it
     started from has moved. Raises `ModgraphError`."""
-    return (specs or Specs()).identify_run(run, recorded)
+    return (specs or Specs()).identify_run(run, known)

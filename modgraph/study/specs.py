@@ -79,16 +79,16 @@ class Specs:
         """Return the identity of a run from which another starts; its path where there is none."""
         return self.identify_run(run) if exists(RunDirectory(run).record) else str(run)
 
-    def identify_run(self, run: Path, recorded: str = "") -> str:
-        """Return the identity of the training in a run's folder; the `recorded` one where the run that it started from
+    def identify_run(self, run: Path, known: str = "") -> str:
+        """Return the identity of the training in a run's folder; the `known` one where the run that it started from
         has moved. Raises `ModgraphError`, also for a damaged run."""
         if run not in self.runs:
             directory = RunDirectory(run)
             directory.check()
             recipe = read_recipe(directory.recipe)
             start = None if recipe.start is None else recipe.start.run
-            if recorded and start is not None and not exists(RunDirectory(Path(start)).record):
-                return recorded
+            if known and start is not None and not exists(RunDirectory(Path(start)).record):
+                return known
             text = f"{directory.spec.read_text()}\n{sorted(directory.read_imports().items())}"
             found = self.identify(self.elaborate(directory.spec, recipe.model, text), recipe)
             is_migrated = recipe.start is None and exists(directory.start)  # begun with the weights of another

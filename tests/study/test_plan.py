@@ -67,7 +67,7 @@ def test_a_point_that_begins_with_a_run_has_the_identity_of_its_own_run(folder: 
     assert moved[1].overrides["start.run"] == str(folder / "moved/old/first/net"), "it starts from the known run"
     assert moved[1].identity == found[1].identity, "wherever that stands"
     last = folder / "moved" / found[1].run
-    assert identify_run(last, recorded=found[1].identity) == found[1].identity, "as the sweep's record has it"
+    assert identify_run(last, known=found[1].identity) == found[1].identity, "as the sweep's record has it"
 
 
 def test_equal_points_train_once(folder: Path) -> None:
