@@ -43,12 +43,15 @@ def suggest_key(key: str, known: Iterable[str], sections: Sections, otherwise: s
     word = SYNONYMS.get(key.lower(), key)
     if word in names:
         return f'did you mean "{word}"?'
-    if closest(key, names) is None:
-        for path, kind in sections.items():
-            found = next((each for each in _list_paths(kind, path) if each.rpartition(".")[2] == word), None)
-            if found is not None:
-                return f'did you mean "{found}"?'
-    return did_you_mean(key, names, otherwise)
+    found = find_key(key, sections) if closest(key, names) is None else None
+    return did_you_mean(key, names, otherwise) if found is None else f'did you mean "{found}"?'
+
+
+def find_key(key: str, sections: Sections) -> str | None:
+    """Return the dotted path of a key that is called so, or by the field's word for it; None if no section has it."""
+    word = SYNONYMS.get(key.lower(), key)
+    paths = (each for path, kind in sections.items() for each in _list_paths(kind, path))
+    return next((each for each in paths if each.rpartition(".")[2] == word), None)
 
 
 def find_reachable(path: str, sections: Sections) -> Sections:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from modgraph.elaboration.errors import UnknownParameter
 from modgraph.ir import NotReadBack
 from modgraph.program import Program, load
 from modgraph.recipes import errors
-from modgraph.recipes.key_suggestions import suggest_key
+from modgraph.recipes.key_suggestions import find_key, suggest_key
 from modgraph.recipes.schema import read_section
 from modgraph.recipes.yaml_tree import Branch, Leaf, dump_yaml, read_tree
 from modgraph.syntax import parse, read
@@ -130,7 +130,7 @@ def _refuse_other_parameters(
     for name, value in parameters.items():
         span = places.get(f"model.{name}")
         if name not in own:
-            suggestion = _setting_of(name) or did_you_mean(name, own, "its parameters are: {known}")
+            suggestion = _suggest_for(name, did_you_mean(name, own, "its parameters are: {known}"))
             report.add(errors.UnknownKey(span=span, section="model", key=name, suggestion=suggestion))
         elif own[name] != value:
             is_override = span is not None and span.source.name == overrides_name
@@ -139,15 +139,20 @@ def _refuse_other_parameters(
             report.add(OtherParameter(span=span, origin=of, name=name, value=value, own=kept))
 
 
-def _setting_of(name: str) -> str:
-    """Suggest the setting of training that a parameter is called like, if any."""
-    return f'did you mean "train.{name}"?' if name in {each.name for each in fields(Train)} else ""
+def _suggest_for(name: str, suggestion: str) -> str:
+    """Return the help for a parameter that the spec does not have: a suggestion, or the key of `train` that is called
+    like it."""
+    found = find_key(name, {"train": Train})
+    is_better = name in Train.settings() or not suggestion.startswith("did you mean")
+    return f'did you mean "{found}"?' if found is not None and is_better else suggestion
 
 
 def _suggest_setting(diagnostic: Diagnostic) -> Diagnostic:
     """Suggest a setting of training for a parameter that the model does not have."""
-    suggestion = _setting_of(vars(diagnostic)["name"]) if isinstance(diagnostic, UnknownParameter) else ""
-    return diagnostic.replace(suggestion=suggestion) if suggestion else diagnostic
+    if not isinstance(diagnostic, UnknownParameter):
+        return diagnostic
+    facts = vars(diagnostic)
+    return diagnostic.replace(suggestion=_suggest_for(facts["name"], facts["suggestion"]))
 
 
 def _override(tree: Branch, overrides: Mapping[str, Any], name: str) -> Branch:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.training.recipe import read_recipe
+from modgraph.training.recipe import read_recipe, read_with_spec
 
 RECIPE = {"data": {"name": "npz", "train": "toy.npz"}, "train": {"epochs": 2}}
 SUGGESTED = {
@@ -34,6 +35,15 @@ def messages_of(**overrides: Any) -> list[str]:
 def test_the_key_that_was_meant_is_suggested(key: str) -> None:
     (message,) = messages_of(**{key: 1})
     assert f'did you mean "{SUGGESTED[key]}"?' in message, message
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("lr", "train.optimizer.lr"), ("batch_size", "train.batch"), ("widht", "width")]
+)
+def test_a_setting_without_its_section_is_no_parameter_of_the_spec(tmp_path: Path, name: str, meant: str) -> None:
+    (tmp_path / "m.mod").write_text("model m(width=4) { input x: float[4] y = x -> linear(width) output y }")
+    with pytest.raises(ModgraphError, match=f'did you mean "{meant}"'):
+        read_with_spec(RECIPE, tmp_path / "m.mod", {f"model.{name}": 1})
 
 
 def test_keys_of_a_section_are_checked_although_its_name_is_wrong() -> None:
