@@ -110,7 +110,7 @@ def test_a_committed_sweep_trains_and_prints_the_tables_of_the_results(tmp_path:
     runs = collect([out])
     for name, heads in (("generalisation", ["point"]), ("parity", ["data.labelled", "point"])):
         table = make_table(runs, replace_fields(file.tables[name], of=("networks", "parity")[len(heads) - 1]))
-        header = [*heads, "runs", "in distribution ↑", "out of distribution ↑"]
+        header = [*heads, "runs", "in distribution % ↑", "out of distribution % ↑"]
         assert render_markdown([table]).splitlines()[2].startswith(f"| {' | '.join(header)} |"), name
     [parity] = [run for run in runs if run.sweep == "parity" and run.find("train.seed") == 1]
     [network] = [run for run in runs if run.sweep == "networks" and run.find("train.seed") == 1]
