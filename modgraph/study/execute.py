@@ -106,12 +106,14 @@ class Execution:
                 self.pending.append(point)
 
     def _read_finished(self, point: Point) -> Mapping[str, Any] | None:
-        """Return the metrics of a point that has finished. A run that a search stopped early counts only in searches
-        that stop it too."""
+        """Return the metrics of a point that has finished. A run that may have ended at the limit of a search counts
+        only in searches; elsewhere it goes on, which changes nothing if it was at its end."""
         run = self.found.get(point.identity)
         metrics = None if run is None else self.folder.read_metrics(run)
-        was_pruned = any(each.pruned for each in self.record.points if each.identity == point.identity)
-        return metrics if not was_pruned or self._find_limits(point)[1] else None
+        if metrics is None or self._find_limits(point)[0] is not None:
+            return metrics
+        limits = [each.limits for each in self.record.points if each.identity == point.identity]
+        return None if any(str(metrics.get("epochs")) in each for each in limits) else metrics
 
     def _ask(self) -> None:
         """Queue what searches propose now. Raises `ModgraphError`."""
@@ -120,6 +122,7 @@ class Execution:
                 self.folder.refuse_others(trial.points, self.found)
                 self._keep(extend_record(self.record, trial.records(), self.plan.repeats))
                 self._add(trial.points)
+                self._mark_pruned([each for each in trial.points if each.identity in self.finished])
         self.progress.total = len(self.points) + sum(each.count_left() for each in self.searches)
 
     def _find_limits(self, point: Point) -> tuple[Trials | None, Mapping[str, float]]:
@@ -203,18 +206,25 @@ class Execution:
     def _finish(self, point: Point, metrics: Mapping[str, Any], latest: Mapping[str, Any], seconds: float) -> None:
         self.finished[point.identity] = metrics
         self.found.setdefault(point.identity, point.run)
+        pruned = self._mark_pruned([point])
         search, _ = self._find_limits(point)
-        is_pruned = search is not None and search.is_pruned(point, metrics)
-        points = [
-            replace(each, pruned=is_pruned) if each.identity == point.identity else each for each in self.record.points
-        ]
-        if tuple(points) != self.record.points:
-            self._keep(replace(self.record, points=tuple(points)))
-        metric = self.metric if search is None else search.settings.metric
-        name = metric or choose_metric(metrics)
+        name = (self.metric if search is None else search.settings.metric) or choose_metric(metrics)
         value = {**latest, **metrics}.get(name)
-        self.progress.finish(point.run, name, value, seconds, "pruned" if is_pruned else "")
+        self.progress.finish(point.run, name, value, seconds, "pruned" if pruned else "")
         self._ask()
+
+    def _mark_pruned(self, points: Sequence[Point]) -> list[str]:
+        """Record which of some finished points a search stopped early; returns their identities."""
+        ended = [(self._find_limits(each)[0], each, self.finished[each.identity]) for each in points]
+        pruned = [each.identity for search, each, metrics in ended if search and search.is_pruned(each, metrics)]
+        own = {each.identity for each in points}
+        marked = tuple(
+            replace(each, pruned=each.identity in pruned) if each.identity in own else each
+            for each in self.record.points
+        )
+        if marked != self.record.points:
+            self._keep(replace(self.record, points=marked))
+        return pruned
 
     def _fail(self, point: Point, failure: Failure, is_kept: bool = True) -> None:
         self.failed[point.identity] = failure

@@ -115,17 +115,18 @@ def test_trainings_above_the_median_are_stopped(searched: Path) -> None:
 def test_a_search_that_was_cut_off_goes_on_as_if_it_had_not_been(
     searched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The last trials are taken away; the search is rebuilt from the others."""
+    """The last trials are taken away, and the marks of the pruned ones; the search is rebuilt from the runs."""
     monkeypatch.chdir(searched)
     part = tmp_path / "s"
     shutil.copytree("s", part)
     record = unseal(json.loads((part / "sweep.json").read_text()))
-    for point in record["points"][5:]:
+    for point in record["points"][7:]:
         shutil.rmtree(part / point["run"])
-    (part / "sweep.json").write_bytes(seal({**record, "points": record["points"][:6]}))
+    kept = [{key: value for key, value in each.items() if key != "pruned"} for each in record["points"][:7]]
+    (part / "sweep.json").write_bytes(seal({**record, "points": kept}))
     assert main([*WORDS, str(part)]) == 0
     printed = capsys.readouterr()
-    assert read_counts(printed.out)["finished"] == 9 and "5 of 9 points are done already" in printed.err
+    assert read_counts(printed.out)["finished"] == 9 and "7 of 9 points are done already" in printed.err
     assert runs_in(part) == runs_in(searched / "s")
     assert points_of(part) == points_of(searched / "s")
 
@@ -135,7 +136,9 @@ def test_a_grid_trains_to_the_end_what_a_search_had_stopped(
 ) -> None:
     monkeypatch.chdir(searched)
     shutil.copytree("s", tmp_path / "s")
-    point = next(each for each in points_of(searched / "s") if "pruned" in each)
+    record = unseal(json.loads(Path("s/sweep.json").read_text()))
+    point = next(each for each in record["points"] if each.pop("pruned", False))
+    (tmp_path / "s/sweep.json").write_bytes(seal(record))  # as if it had been killed before it was marked
     values, run = point["values"], tmp_path / "s" / point["run"]
     grid = [f"{name}=[{value}]" for name, value in values.items()]
     assert main(["sweep", "tiny.mod", "-s", grid[0], "-s", grid[1], "--out", str(tmp_path / "s")]) == 0
