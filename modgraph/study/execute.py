@@ -201,7 +201,8 @@ class Execution:
             if answer["code"] < 0 and self.deaths[point.identity] < DEATHS:
                 self.pending.appendleft(point)
             else:
-                self._fail(point, Failure((), describe_end(worker, answer["code"])))
+                text = "\n".join([describe_end(worker, answer["code"]), *worker.tail])
+                self._fail(point, Failure((), text))
 
     def _finish(self, point: Point, metrics: Mapping[str, Any], latest: Mapping[str, Any], seconds: float) -> None:
         self.finished[point.identity] = metrics
