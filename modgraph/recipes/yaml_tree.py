@@ -61,6 +61,12 @@ class Branch:
             inner = self.items[first] = Branch(dict(named), span=key if inner is None else inner.span)
         inner.put(rest, leaf, key)
 
+    def add_missing(self, other: Branch) -> None:
+        """Take over the keys of another mapping that this one lacks."""
+        self.items = {**other.items, **self.items}
+        self.keys = {**other.keys, **self.keys}
+        self.whole &= other.whole
+
 
 def read_tree(source: Source, report: Report) -> Branch:
     """Read the tree of a YAML text; report and skip unreadable entries."""
@@ -100,9 +106,12 @@ class _Reader:
         if id(node) in around:
             raise _Fault(node, "it contains itself")
         self._count(node, around)
-        branch = Branch(span=self._span(node), whole=not isinstance(node, Partial))
+        branch, merged = Branch(span=self._span(node), whole=not isinstance(node, Partial)), list[Branch]()
         for key, value in node.value:
             try:
+                if key.tag == MERGE and isinstance(value, yaml.MappingNode):
+                    merged.append(self.branch(value, (*around, id(node))))
+                    continue
                 name = _read_key(key)
                 if name in branch.items:
                     self.report.add(DuplicateKey(span=self._span(key), key=name))
@@ -117,6 +126,8 @@ class _Reader:
                     raise
                 self.report_fault(fault)
                 branch.whole = False
+        for other in merged:
+            branch.add_missing(other)
         return branch
 
     def _value(self, node: Any, around: tuple[int, ...]) -> Any:

@@ -106,6 +106,13 @@ class PointChanged(Diagnostic, code="MG658"):
     help = "start the same command again: it plans anew, and keeps the runs that are still as planned"
 
 
+class RecipeForSweep(Diagnostic, code="MG659"):
+    """A sweep file names a spec and what to vary. A recipe has the sections data and train."""
+
+    message = "this is a recipe, not a sweep file"
+    help = "name its spec: modgraph sweep {spec}"
+
+
 class NeedsFile(Diagnostic, code="MG653"):
     """A point of a sweep reads a file or folder that does not exist, so its training could not begin."""
 

@@ -20,6 +20,7 @@ from modgraph.syntax import read
 from modgraph.tables.layout import TableLayout
 from modgraph.training.recipe import list_places
 
+OF_RECIPES = {"data", "train", "model"}  # sections that sweep files do not have
 NAME = re.compile(r"[^\W_][\w-]*", re.ASCII)
 ALTERNATIVES = "alternatives [1, 2], or a range {log: [1e-4, 1e-2]}, {uniform: [0, 0.5]}, {integers: [8, 64]}"
 
@@ -84,6 +85,10 @@ def read_sweep_file(given: str | Path | Mapping[str, Any]) -> SweepFile:
 
 
 def _read_file(tree: Branch, report: Report) -> SweepFile | None:
+    if OF_RECIPES & tree.items.keys() and not {"spec", "sweeps"} & tree.items.keys():
+        name = "recipe.yaml" if tree.span is None else tree.span.source.name
+        report.add(errors.RecipeForSweep(span=tree.span, spec=f"{name.rpartition('.')[0]}.mod"))
+        return None
     several = tree.items.get("sweeps", tree)
     branches: dict[str, Branch] = {"": tree}
     kind: type[OneSweep | SeveralSweeps] = OneSweep
@@ -95,7 +100,7 @@ def _read_file(tree: Branch, report: Report) -> SweepFile | None:
     for name, each in branches.items():
         _refuse_settings(each, name, report)
     section = read_section(kind, tree, "", report)
-    if section is None:
+    if section is None or report.errors:
         return None
     sections = section.sweeps if isinstance(section, SeveralSweeps) else {"": section}
     sweeps = tuple(_make_sweep(name, each, branches[name], report) for name, each in sections.items())

@@ -101,9 +101,26 @@ def test_a_file_names_its_folder_and_may_hold_one_sweep(folder: Path) -> None:
     assert [each.run for each in make_plan(found.sweeps, folder).points] == ["net"], "a sweep of one point"
 
 
+def test_sweeps_and_tables_may_differ_in_some_keys_from_others(folder: Path) -> None:
+    text = """
+sweeps:
+  one: &one {spec: NET, set: {scale: 2.0}, grid: {experts: [2, 3]}}
+  two: {<<: *one, set: {width: 16}}
+tables:
+  first: &first {of: one, rows: [experts]}
+  second: {<<: *first, of: two}
+"""
+    found = plan_file(folder, text)
+    assert [each.run for each in found.points] == [f"{name}/experts={n}" for name in ("one", "two") for n in (2, 3)]
+    assert found.points[-1].overrides == {"experts": 3, "width": 16}, "a key of its own counts"
+    assert (found.tables["second"].of, found.tables["second"].rows) == ("two", ("experts",))
+    broken = find_mistakes(folder, text.replace("<<: *first", "<<: 3"))
+    assert "<< needs the alias of a mapping" in broken, "which is reported"
+
+
 def test_a_file_that_is_no_sweep_is_explained(folder: Path) -> None:
     found = find_mistakes(folder, Path("net.yaml").read_text())
-    assert 'unknown key "data" in this file' in found and "needs spec" in found, found
+    assert "error[MG659]: this is a recipe" in found and "modgraph sweep" in found and "1 error" in found, found
     with pytest.raises(ModgraphError, match=r"nothing\.yaml"):
         read_sweep_file("nothing.yaml")
 

@@ -296,7 +296,11 @@ MONSTERS = {
         "more than 100,000", "&a [x"),
     "a mapping in itself": ("data: &a {b: {c: *a}}", "it contains itself", "&a {b"),
     "a list in itself": ("data: &a [*a]", "a list must contain plain values or lists", "&a [*a"),
-    "a merge": ("base: &b {epochs: 1}\ntrain: {<<: *b}", "<< needs the alias", "<<"),
+    "a merge of a number": ("base: &b 1\ntrain: {<<: *b}", "<< needs the alias", "<<"),
+    "merges of merges": ("m0: &m0 {" + ", ".join(f"k{i}: 1" for i in range(50)) + "}\n" + "\n".join(
+        f"m{i}: &m{i} {{<<: *m{i - 1}, a: *m{i - 1}, b: *m{i - 1}}}" for i in range(1, 10)
+    ), "more than 100,000 keys and values", ""),
+    "a merge with itself": ("train: &t {<<: *t}", "it contains itself", "&t {"),
     "letters": ("data: digits\n" + "# nothing\n" * 30_000, "more than 262,144 letters", ""),
     "many mistakes": (
         "train: {labels: {" + ", ".join(f"k{i}: {{weight: 3}}" for i in range(2_000)) + "}}", "unknown key", ""
@@ -337,6 +341,17 @@ train:
     assert (recipe.model, recipe.train.seed) == ({"first": 3, "second": 3}, 3)
     assert recipe.train.labels is not None
     assert recipe.train.labels["a"] == recipe.train.labels["b"]
+
+
+def test_a_merge_gives_the_keys_that_a_mapping_lacks(tmp_path: Path) -> None:
+    text = """
+data: min_max_digits
+train:
+  labels: {a: &l {ignore: 1, missing: true}, b: {<<: *l, ignore: 2}, c: {ignore: 3, <<: *l}}
+"""
+    labels = read_recipe(recipe_of(tmp_path, text)).train.labels
+    assert labels is not None
+    assert [(each.ignore, each.missing) for each in labels.values()] == [(1, True), (2, True), (3, True)]
 
 
 @settings(max_examples=200, deadline=None)
