@@ -142,7 +142,7 @@ def _render_csv(found: GroupsCompared) -> str:
 
 
 def as_json(found: GroupsCompared) -> dict[str, Any]:
-    """Return a comparison as plain values; docs/runs.md describes the keys."""
+    """Return a comparison as plain values; docs/diff.md describes the keys."""
     groups = {
         side: {
             "name": group.name,
