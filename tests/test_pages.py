@@ -32,7 +32,7 @@ def navigation(entries: list[Any]) -> list[str]:
 
 NAVIGATION = yaml.safe_load(CONFIGURATION.read_text())["nav"]
 PAGES = navigation(NAVIGATION)
-RUN = [name for name in PAGES if name.startswith(("tutorial/", "guides/", "diff.", "trace.", "visualize."))]
+RUN = [name for name in PAGES if name.startswith(("tutorial/", "guides/", "runs.", "diff.", "trace.", "visualize."))]
 
 
 def prose(page: Path) -> str:
