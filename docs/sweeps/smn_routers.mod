@@ -17,4 +17,7 @@ model smn(modules=2, classes=10, balance=0.001, over="example", routing="noisy")
   output logits
   loss cross_entropy(logits, label)
   loss balance * importance(agree, over=over)
+  if routing == "noisy" {
+    loss balance * load(agree)
+  }
 }
