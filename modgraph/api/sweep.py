@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from yaml.representer import RepresenterError
+
 from modgraph.api.errors import NeedsSpecFile
 from modgraph.diagnostics import ModgraphError, render_all
 from modgraph.log import log, printing_progress
@@ -54,29 +56,15 @@ def sweep(
     if not isinstance(program, Program | str | Path):
         wanted = "the path of a spec or of a sweep file, or a Program (modgraph.load)"
         raise TypeError(f"sweep takes {wanted}, not {type(program).__name__}")
-    path, settings = _find_spec(program)
-    settings |= overrides or {}
-    given = {"random": random, "optuna": optuna, "iso": iso, "recipe": recipe}
-    given = {name: value for name, value in given.items() if value is not None}
-    tables: Mapping[str, Any] = {}
-    folder = Path(f"runs/{path.stem}-sweep")
-    if path.suffix.lower() in FILES:
-        if given:
-            raise TypeError(f"a sweep file has {', '.join(given)} of its own")
-        file = read_sweep_file(path)
-        mine = _read_sweep({"spec": str(path), "grid": dict(space or {}), "set": settings})
-        sweeps = [apply_settings(each, Settings(mine.settings, mine.grid), seeds) for each in file.sweeps]
-        folder, tables = file.out or folder, {name: each.plain() for name, each in file.tables.items()}
-    else:
-        plain = {name: dict(each) if isinstance(each, Mapping) else each for name, each in given.items()}
-        plain |= {"grid": dict(space or {}), "set": settings, **({} if seeds is None else {"seeds": seeds})}
-        plain["recipe"] = str(recipe) if isinstance(recipe, str | Path) else None
-        found = _read_sweep({"spec": str(path), **plain})
-        sweeps = [replace(found, recipe=recipe) if isinstance(recipe, Mapping) else found]
+    if type(jobs) is not int or jobs < 1:
+        raise TypeError(f"jobs is a number of processes from 1, not {jobs!r}")
     from modgraph.api.runs import runs
 
+    path, own = _find_spec(program)
+    asked = {"recipe": recipe, "random": random, "optuna": optuna, "iso": iso}
+    sweeps, tables, folder = _read(path, {"grid": space or {}, "set": {**own, **(overrides or {})}}, asked, seeds)
     with printing_progress(quiet):
-        plan = plan_sweeps(sweeps, Path(out or folder), tables)
+        plan = plan_sweeps(sweeps, Path(out or folder or f"runs/{path.stem}-sweep"), tables)
         if plan.warnings:
             log.warning(render_all(plan.warnings))
         outcome = run_sweep(plan, f"modgraph.sweep({str(path)!r}, …)", jobs, retry)
@@ -97,7 +85,42 @@ def _find_spec(program: Program | str | Path) -> tuple[Path, dict[str, Any]]:
     return path, {name: value for name, value in program.ir.parameters.items() if value != default[name]}
 
 
+def _read(
+    path: Path, space: Mapping[str, Any], asked: Mapping[str, Any], seeds: int | None
+) -> tuple[list[Sweep], Mapping[str, Any], Path | None]:
+    """Return the sweeps of a spec or of a file, with the tables and the folder that a file names. Raises
+    `ModgraphError`, and `TypeError` for what a file has of its own."""
+    given = {name: value for name, value in asked.items() if value is not None}
+    if path.suffix.lower() not in FILES:
+        recipe = given.pop("recipe", None)
+        by_path = {} if isinstance(recipe, Mapping) else {"recipe": recipe}
+        found = _read_sweep({"spec": path, "seeds": seeds, **space, **given, **by_path})
+        return [found if by_path else replace(found, recipe=recipe)], {}, None
+    if given:
+        raise TypeError(f"a sweep file has {', '.join(given)} of its own")
+    file, mine = read_sweep_file(path), _read_sweep({"spec": path, **space})
+    sweeps = [apply_settings(each, Settings(mine.settings, mine.grid), seeds) for each in file.sweeps]
+    return sweeps, {name: each.plain() for name, each in file.tables.items()}, file.out
+
+
 def _read_sweep(given: Mapping[str, Any]) -> Sweep:
-    """Read a sweep from plain values. Raises `ModgraphError`."""
-    (found,) = read_sweep_file({name: value for name, value in given.items() if value is not None}).sweeps
+    """Read a sweep from values. Raises `ModgraphError`, and `TypeError` for values that no recipe can have."""
+    plain = {name: _to_plain(value) for name, value in given.items() if value is not None}
+    try:
+        (found,) = read_sweep_file(plain).sweeps
+    except RepresenterError as error:
+        value = error.args[-1]
+        raise TypeError(f"a sweep must contain plain values, not {type(value).__name__}: {value!r}") from error
     return found
+
+
+def _to_plain(value: Any) -> Any:
+    match value:
+        case Mapping():
+            return {key: _to_plain(each) for key, each in value.items()}
+        case list() | tuple() | range():
+            return [*map(_to_plain, value)]
+        case Path():
+            return str(value)
+        case _:
+            return value

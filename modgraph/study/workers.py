@@ -22,6 +22,7 @@ from modgraph.study import errors
 from modgraph.study.point import Point
 
 TAIL = 20  # lines of what a worker printed last
+LAST_WORDS = 1.0  # seconds to read what an ended worker printed
 ATTEMPTS = 3  # workers that may end one after another before they are ready
 STOP = "stop"  # the task that ends a training after its step
 READY, EPOCH, FINISHED, FAILED, STOPPED, ENDED = "ready", "epoch", "finished", "failed", "stopped", "ended"
@@ -51,7 +52,7 @@ class Worker:
             if line.endswith("\n"):  # else it was killed in the middle of it
                 answers.put((self, json.loads(line)))
         code = self.process.wait()
-        printed.join()
+        printed.join(LAST_WORDS)  # processes of its own may keep the stream open
         answers.put((self, {"kind": ENDED, "code": code}))
 
     def _read_messages(self) -> None:
