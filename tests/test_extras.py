@@ -68,6 +68,7 @@ BEYOND = {  # a command line, and the extra that it needs
     "images": [["train", "images.mod", "--out", "none"]],
     "metrics": [["train", "m.mod", "-s", "train.metrics.label=f1", "--out", "none"]],
     "pictures": [["trace", "run", "-o", "m.png"], ["trace", "run", "--html", "trace.html"]],
+    "tables": [["runs", "run", "--against", "4"]],
     "search": [["sweep", "m.mod", "--optuna", "2", "--metric", "test.accuracy", "--out", "none"]],
     "visualize": [
         ["visualize", "m.mod", "-o", "m.svg"],

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from modgraph.diagnostics import ModgraphError, did_you_mean
-from modgraph.extras import EXTRAS
+from modgraph.extras import EXTRAS, require
 from modgraph.tables import errors
 from modgraph.tables.layout import TableLayout
 from modgraph.tables.significance import LEVEL, TEST, can_test, compute_p, is_testable
@@ -46,9 +46,11 @@ def test_column(column: Column, cells: Cells, layout: TableLayout, against: int 
 
 
 def find_against(rows: Sequence[Row], layout: TableLayout) -> int | None:
-    """Return the place of the row that a layout tests against; None for the best one. Raises `ModgraphError`."""
+    """Return the place of the row that a layout tests against; None for the best one. Raises `ModgraphError`, also
+    without the packages of the test."""
     if layout.against is None:
         return None
+    require("tables", TEST, "leave out against")
     names = [", ".join(row.texts) for row in rows]
     firsts = [row.texts[0] if row.texts else "" for row in rows]
     for known in (names, firsts):

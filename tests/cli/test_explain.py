@@ -14,7 +14,7 @@ from modgraph.cli.main import COMMANDS
 from modgraph.cli.metric_pages import EXAMPLE
 from modgraph.cli.reference import recipe_keys, write_commands
 from modgraph.diagnostics import Diagnostic
-from modgraph.ops.op import ACCURACY, PERPLEXITY, SQUARED_ERROR
+from modgraph.ops.measures import ACCURACY, PERPLEXITY, SQUARED_ERROR
 from modgraph.recipes.metrics import REQUESTED_METRICS
 from modgraph.recipes.optimizers import Optimizer
 from modgraph.training.sections import Train
