@@ -128,7 +128,7 @@ def test_a_sweep_goes_on_after_kills_and_ctrl_c(
     """A worker is killed, then Ctrl-C is pressed, then the sweep itself is killed: in the end all is as without."""
     write_tiny(tmp_path)
     monkeypatch.chdir(tmp_path)
-    words = ["tiny.mod", "-s", "hidden=[2,3]", "-s", "train.epochs=60", "--out", "s"]
+    words = ["tiny.mod", "-s", "hidden=[2,3]", "-s", "train.epochs=30", "--out", "s"]
 
     def count() -> int:
         """The steps of checkpoints so far."""
@@ -143,11 +143,11 @@ def test_a_sweep_goes_on_after_kills_and_ctrl_c(
     wait_for(lambda: count() > before)
     code, _, err = end(sweep, signal.SIGINT)
     assert code == 130, err
-    assert "go on: modgraph sweep tiny.mod -s 'hidden=[2,3]' -s train.epochs=60 --out s" in err, err
+    assert "go on: modgraph sweep tiny.mod -s 'hidden=[2,3]' -s train.epochs=30 --out s" in err, err
     sweep, before = start_sweep(tmp_path, *words), count()
     wait_for(lambda: count() > before)
     end(sweep, signal.SIGKILL)
     assert main(["sweep", *words]) == 0, capsys.readouterr().err
     for hidden in (2, 3):
-        begin(Path("tiny.mod"), Path(f"whole/hidden={hidden}"), hidden=hidden, train__epochs=60)
+        begin(Path("tiny.mod"), Path(f"whole/hidden={hidden}"), hidden=hidden, train__epochs=30)
     assert runs_in(Path("s")) == runs_in(Path("whole"))
