@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
 import modgraph
+from modgraph.study.file import read_sweep_file
+from modgraph.study.plan import make_plan
 
 SPEC = "docs/sweeps/language.mod"
 
@@ -32,3 +36,9 @@ def test_a_prediction_depends_on_no_later_word_and_on_no_other_text(experts: int
 def test_one_expert_is_the_dense_model_without_a_router() -> None:
     names = set(modgraph.load(SPEC, experts=1).build(seed=0).state_dict())
     assert not any("router" in name or "expert" in name for name in names), names
+
+
+def test_models_of_a_width_have_equal_active_macs(tmp_path: Path) -> None:
+    plan = make_plan(read_sweep_file("docs/sweeps/language_sweep.yaml").sweeps, tmp_path)
+    found = {(each.overrides["dim"], each.cost["active_macs"]) for each in plan.points}
+    assert found == {(64, 15_532_032), (128, 43_646_976)}, "another budget for some of its models"
