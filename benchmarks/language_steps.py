@@ -46,8 +46,8 @@ def step_times(points: Sequence[Point], rounds: int, folder: Path) -> tuple[dict
             for each in points
         }
         running = {experts: steps(engine) for experts, engine in engines.items()}
-        turns = [{experts: next(each) for experts, each in running.items()} for _ in range(rounds + WARM)][WARM:]
-    return {experts: [turn[experts] for turn in turns] for experts in engines}, engines[DENSE].order.steps
+        measured = [{experts: next(each) for experts, each in running.items()} for _ in range(rounds + WARM)][WARM:]
+    return {experts: [each[experts] for each in measured] for experts in engines}, engines[DENSE].order.steps
 
 
 def main() -> None:
