@@ -14,7 +14,7 @@ from modgraph.tables import errors
 from modgraph.tables.collect import NamedLayout, collect, collect_tables
 from modgraph.tables.facts import RunFacts
 from modgraph.tables.group import make_list, make_table, select_runs
-from modgraph.tables.layout import TableLayout, make_layout
+from modgraph.tables.layout import TableLayout, agree_on_lengths, make_layout
 from modgraph.tables.metrics import is_larger_better
 from modgraph.tables.select import Conditions, check_keys, select, sort
 from modgraph.tables.table import Table
@@ -88,6 +88,8 @@ class Runs(Sequence[RunFacts]):
     def table(self, name: str | None = None, /, **layout: Any) -> Table:
         """A table: the one that a sweep lists under a `name`, or one by what differs. Keywords are the keys of a table
         in a sweep file: `table(rows=["experts"], columns=["test.accuracy"])`. Raises `ModgraphError`."""
+        if layout.get("lengths"):
+            raise TypeError("a table takes no lengths: modgraph.runs(DIR, lengths={...}) counts costs with them")
         if name is None:
             return make_table(self.facts, make_layout(**layout))
         return make_table(self._find_layout(name).take_runs(self.facts), self._change_layout(name, layout), name)
@@ -150,7 +152,7 @@ def runs(*folders: str | Path, where: Conditions = (), lengths: Mapping[str, int
     """The runs in some folders and below them, `runs` by default, that meet conditions.
 
     `where` is a text such as `test.accuracy>0.9`, several, or values by key; costs count axes of any length with their
-    `lengths`, or 1. A damaged run is listed with its reason. Raises `ModgraphError` where there are none.
+    `lengths`, by default those on which the tables of the sweeps agree, or 1. A damaged run is listed with its reason. Raises `ModgraphError` where there are none.
     """
     wrong = next((each for each in folders if not isinstance(each, str | Path)), None)
     if wrong is not None:
@@ -159,4 +161,9 @@ def runs(*folders: str | Path, where: Conditions = (), lengths: Mapping[str, int
     found = collect(paths, lengths)
     if not found:
         raise ModgraphError(errors.NoRuns(path=str(path), way_out=errors.TRAIN_SOME) for path in paths)
-    return Runs(tuple(select(found, where)), tuple(collect_tables(paths)))
+    layouts = tuple(collect_tables(paths))
+    uncounted = {axis for run in found for axis in run.axes}
+    agreed = {axis: n for axis, n in agree_on_lengths(each.layout for each in layouts).items() if axis in uncounted}
+    if agreed:
+        found = collect(paths, {**agreed, **(lengths or {})})
+    return Runs(tuple(select(found, where)), layouts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from modgraph.declare import setting
@@ -66,3 +66,12 @@ def _make_item(value: Any) -> Leaf | Branch:
     if isinstance(value, Mapping):
         return Branch({str(key): _make_item(each) for key, each in value.items()})
     return Leaf(tuple(value) if isinstance(value, list) else value)
+
+
+def agree_on_lengths(layouts: Iterable[TableLayout]) -> dict[str, int]:
+    """Return the lengths by axis that no two layouts give differently."""
+    given = dict[str, set[int]]()
+    for layout in layouts:
+        for axis, length in (layout.lengths or {}).items():
+            given.setdefault(axis, set()).add(length)
+    return {axis: length for axis, (length, *others) in given.items() if not others}

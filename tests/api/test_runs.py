@@ -8,6 +8,7 @@ import pytest
 
 import modgraph
 from modgraph import ModgraphError
+from modgraph.tables.layout import agree_on_lengths, make_layout
 from tests.tables.runs_for_tables import write_run, write_sweep
 
 ACCURACIES = {2: [0.80, 0.84], 4: [0.90, 0.92]}
@@ -106,3 +107,13 @@ def test_what_is_no_folder_of_runs_is_refused(tmp_path: Path) -> None:
         modgraph.runs(tmp_path / "none")
     with pytest.raises(TypeError, match="paths of folders, not int"):
         modgraph.runs(3)  # type: ignore[arg-type]
+
+
+def test_costs_count_the_lengths_on_which_tables_agree() -> None:
+    layouts = [make_layout(lengths=each) for each in ({"time": 64}, {"time": 64, "word": 3}, {"word": 4}, None)]
+    assert agree_on_lengths(layouts) == {"time": 64}
+
+
+def test_a_table_itself_takes_no_lengths(folder: Path) -> None:
+    with pytest.raises(TypeError, match="lengths="):
+        modgraph.runs(folder).table(lengths={"time": 64})
