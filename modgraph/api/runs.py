@@ -151,8 +151,9 @@ class Runs(Sequence[RunFacts]):
 def runs(*folders: str | Path, where: Conditions = (), lengths: Mapping[str, int] | None = None) -> Runs:
     """The runs in some folders and below them, `runs` by default, that meet conditions.
 
-    `where` is a text such as `test.accuracy>0.9`, several, or values by key; costs count axes of any length with their
-    `lengths`, by default those on which the tables of the sweeps agree, or 1. A damaged run is listed with its reason. Raises `ModgraphError` where there are none.
+    `where` is a text such as `test.accuracy>0.9`, several, or values by key. Costs count axes of any length with their
+    `lengths`, by default those on which the tables of the sweeps agree, or 1. A damaged run is listed with its reason.
+    Raises `ModgraphError` where there are none.
     """
     wrong = next((each for each in folders if not isinstance(each, str | Path)), None)
     if wrong is not None:
