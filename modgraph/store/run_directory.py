@@ -241,7 +241,8 @@ class RunDirectory:
     def read_data_record(self) -> Any:
         """Read the number of examples and the digest of each split that the run began with, or of those mended since.
         Raises `ModgraphError`."""
-        record, mended = self.parse_file(self.data), self.read_record().get(MENDED)
+        record = self.parse_file(self.data)
+        mended = self.read_record().get(MENDED) if self.record.exists() else None
         return {**record, "splits": {**record["splits"], **mended}} if mended else record
 
     def read_imports(self) -> dict[str, str]:

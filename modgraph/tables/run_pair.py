@@ -25,11 +25,13 @@ Pair = tuple[RunDirectory, RunDirectory]
 
 
 def compare_runs(runs: Pair) -> tuple[RunsCompared | None, tuple[str, ...]]:
-    """Compare two runs, with notes on what they do not have. None if the files of one are damaged. Raises
-    `ModgraphError`."""
+    """Compare two runs, with notes on what they do not have; notes name no folder above a run's. None if the files of
+    one are damaged. Raises `ModgraphError`."""
     before, after = facts = [read_run(run.path) for run in runs]
     if damaged := [each for each in facts if each.state == DAMAGED]:
-        return None, tuple(f"{each.path}: {each.reason}, so only the architectures are compared" for each in damaged)
+        return None, tuple(
+            f"{each.path.name}: {each.reason}, so only the architectures are compared" for each in damaged
+        )
     ended = before.is_finished and after.is_finished
     old, new = (each.metrics if ended else {**each.latest, **each.metrics} for each in facts)
     routing, notes = _compare_routing(runs, (old, new))
@@ -48,7 +50,7 @@ def compare_runs(runs: Pair) -> tuple[RunsCompared | None, tuple[str, ...]]:
 def _describe_progress(run: RunFacts) -> str:
     epochs, steps = (run.latest.get(name) for name in ("epochs", "steps"))
     so_far = f"its metrics are those of epoch {epochs}, step {steps}" if epochs else "no epoch has ended"
-    return f"{run.path} is unfinished: {so_far}"
+    return f"{run.path.name} is unfinished: {so_far}"
 
 
 def _compare_routing(runs: Pair, metrics: tuple[Mapping[str, Any], ...]) -> tuple[tuple[RouteChange, ...], list[str]]:
@@ -59,9 +61,9 @@ def _compare_routing(runs: Pair, metrics: tuple[Mapping[str, Any], ...]) -> tupl
             found = read_trace(run)
         except ModgraphError:
             found = None
-            notes.append(f"{run.trace} is damaged, so routing is compared by metrics")
+            notes.append(f"{run.path.name}/{run.trace.name} is damaged, so routing is compared by metrics")
         if found is not None and found.stale:
-            notes.append(f"{run.trace} is of an earlier model, so routing is compared by metrics")
+            notes.append(f"{run.path.name}/{run.trace.name} is of an earlier model, so routing is compared by metrics")
         traces += [] if found is None or found.stale else [found.content]
     if len(traces) < len(runs):
         return compare_controllers(*metrics), notes

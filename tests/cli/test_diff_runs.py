@@ -87,7 +87,7 @@ def slower(line: str) -> str:
 def test_an_unfinished_run_has_what_it_has_so_far(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, found = diff(capsys, folder / "long", folder / "left")
     assert code == 2
-    assert found["notes"] == [f"{folder / 'left'} is unfinished: its metrics are those of epoch 1, step 10"]
+    assert found["notes"] == ["left is unfinished: its metrics are those of epoch 1, step 10"]
     metrics = {each["metric"]: each for each in found["metrics"]}
     assert metrics["train.total_loss"]["before"] is not None and metrics["train.total_loss"]["after"] is not None
     assert metrics["test.accuracy"]["after"] is None
