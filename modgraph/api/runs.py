@@ -159,12 +159,8 @@ def runs(*folders: str | Path, where: Conditions = (), lengths: Mapping[str, int
     if wrong is not None:
         raise TypeError(f"runs takes paths of folders, not {type(wrong).__name__}")
     paths = folders or (FOLDER,)
-    found = collect(paths, lengths)
+    layouts = tuple(collect_tables(paths))
+    found = collect(paths, lengths, agree_on_lengths(each.layout for each in layouts))
     if not found:
         raise ModgraphError(errors.NoRuns(path=str(path), way_out=errors.TRAIN_SOME) for path in paths)
-    layouts = tuple(collect_tables(paths))
-    uncounted = {axis for run in found for axis in run.axes}
-    agreed = {axis: n for axis, n in agree_on_lengths(each.layout for each in layouts).items() if axis in uncounted}
-    if agreed:
-        found = collect(paths, {**agreed, **(lengths or {})})
     return Runs(tuple(select(found, where)), layouts)

@@ -32,13 +32,16 @@ ABOVE = 2  # folders between a sweep's and that of a run in it
 DAMAGE = (OSError, AttributeError, LookupError, RecursionError, TypeError, ValueError, yaml.YAMLError)
 
 
-def collect(paths: Iterable[str | Path], lengths: Mapping[str, int] | None = None) -> list[RunFacts]:
+def collect(
+    paths: Iterable[str | Path], lengths: Mapping[str, int] | None = None, defaults: Mapping[str, int] | None = None
+) -> list[RunFacts]:
     """Read the facts of every run in some folders and below them, and of points of sweeps that have none yet.
 
-    Axes of any length count with their length in `lengths`, or 1. A damaged run is listed with the reason. Raises
-    `ModgraphError` for a damaged sweep.json.
+    Axes of any length count with their length in `lengths`, else in `defaults`, which may name axes that no run has,
+    else 1. A damaged run is listed with the reason. Raises `ModgraphError` for a damaged sweep.json.
     """
-    collector, found = _Collector(lengths or {}), dict[tuple[Path, str, str], RunFacts]()
+    collector = _Collector({**(defaults or {}), **(lengths or {})})
+    found = dict[tuple[Path, str, str], RunFacts]()
     for path in dict.fromkeys(map(Path, paths)):
         if not path.is_dir():
             reason = ": it is a file" if exists(path) else ": there is no such folder"
