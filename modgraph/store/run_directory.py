@@ -48,7 +48,7 @@ from modgraph.store.records import seal, unseal
 RECIPE = "recipe.yaml"
 FORMAT = 2
 STARTING, STARTED, FINISHED = "starting", "started", "finished"
-UNREADABLE, MENDED = "unreadable", "mended"  # keys of run.json: test splits with damaged files; their data since
+UNREADABLE, REPAIRED = "unreadable", "repaired"  # keys of run.json: test splits with damaged files; their data since
 
 
 class _Inside:
@@ -239,11 +239,11 @@ class RunDirectory:
         return began if record is None else record.graph, record
 
     def read_data_record(self) -> Any:
-        """Read the number of examples and the digest of each split that the run began with, or of those mended since.
+        """Read the number of examples and the digest of each split that the run began with, or of those repaired since.
         Raises `ModgraphError`."""
         record = self.parse_file(self.data)
-        mended = self.read_record().get(MENDED) if self.record.exists() else None
-        return {**record, "splits": {**record["splits"], **mended}} if mended else record
+        repaired = self.read_record().get(REPAIRED) if self.record.exists() else None
+        return {**record, "splits": {**record["splits"], **repaired}} if repaired else record
 
     def read_imports(self) -> dict[str, str]:
         """Read the texts of the files that the spec imports, by path. Raises `ModgraphError`."""

@@ -20,7 +20,7 @@ from modgraph.ir import Graph
 from modgraph.log import log
 from modgraph.store.checkpoint import Checkpoint, read_newest_checkpoint
 from modgraph.store.errors import BadCheckpoint
-from modgraph.store.run_directory import MENDED, STARTED, UNREADABLE, RunDirectory
+from modgraph.store.run_directory import REPAIRED, STARTED, UNREADABLE, RunDirectory
 from modgraph.training.errors import NotForEval
 from modgraph.training.recipe import Recipe, read_recipe, with_validation
 from modgraph.training.state import refuse_other_weights
@@ -116,14 +116,14 @@ class StoredRun:
 
     @cached_property
     def fingerprints(self) -> dict[str, Fingerprint]:
-        """The fingerprints of the splits that the run began with, or of those mended since. Raises `ModgraphError`."""
+        """The fingerprints of the splits that the run began with, or repaired since. Raises `ModgraphError`."""
         try:
             return from_json(self.directory.read_data_record())
         except ValueError as error:
             raise self.directory.fault(str(error)) from error
 
     def keep_unreadable(self, tests: Mapping[str, Arrays]) -> None:
-        """Record the test splits with a file that cannot be read. Once it is mended, the run resumes, though its data
+        """Record the test splits with a file that cannot be read. Once it is repaired, the run resumes, though its data
         have changed. Raises `ModgraphError` if there is one."""
         if found := [*find_unreadable(tests)]:
             self.directory.mark(STARTED, **{UNREADABLE: found})
@@ -143,7 +143,7 @@ class StoredRun:
 
     def refuse_to_resume(self, splits: Mapping[str, Arrays], way_out: str) -> None:
         """Raises `ModgraphError` where splits have changed since the run began. A test split that could not be read may
-        have: its fingerprint is that of the mended files."""
+        have: its fingerprint is that of the repaired files."""
         record = self.directory.read_record()
         again = {split: splits[split] for split in record.get(UNREADABLE, ()) if split in splits}
         others = {name: each for name, each in splits.items() if name not in again}
@@ -151,9 +151,9 @@ class StoredRun:
         self.refuse_changed(others, known, way_out)
         refuse_unreadable(again)
         if again:
-            mended = {split: asdict(Fingerprint.compute(self._data, arrays)) for split, arrays in again.items()}
-            self.directory.mark(STARTED, **{UNREADABLE: [], MENDED: {**record.get(MENDED, {}), **mended}})
-            log.info(f"files of {', '.join(again)} that could not be read are mended, so it is measured as it is now")
+            repaired = {split: asdict(Fingerprint.compute(self._data, arrays)) for split, arrays in again.items()}
+            self.directory.mark(STARTED, **{UNREADABLE: [], REPAIRED: {**record.get(REPAIRED, {}), **repaired}})
+            log.info(f"files of {', '.join(again)} that could not be read are repaired, so it is measured as it is now")
 
     def description(self) -> dict[str, Any]:
         """Return the names of classes and how inputs are made, for deploying the model."""

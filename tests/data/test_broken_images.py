@@ -72,7 +72,7 @@ def test_only_the_first_of_many_broken_images_are_listed(images: Path, tmp_path:
 
 
 @pytest.mark.parametrize("way", ["another image", "removed"])
-def test_a_run_resumes_once_an_image_that_broke_during_the_training_is_mended(
+def test_a_run_resumes_once_an_image_that_broke_during_the_training_is_repaired(
     images: Path, tmp_path: Path, way: str
 ) -> None:
     run, image = tmp_path / "run", tmp_path / "test/dog/1.png"
@@ -100,7 +100,7 @@ def test_a_run_resumes_once_an_image_that_broke_during_the_training_is_mended(
     assert codes == {"MG620"}, f"after its test the run may be measured on other images: {text}"
 
 
-def test_a_run_that_began_with_a_broken_image_resumes_once_it_is_mended(
+def test_a_run_that_began_with_a_broken_image_resumes_once_it_is_repaired(
     images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As runs of earlier versions did, which read the images of a test at its time."""
