@@ -7,11 +7,22 @@ from itertools import islice
 from typing import Any
 
 from modgraph.declare import format_briefly, product
+from modgraph.diagnostics import Span
 from modgraph.elaboration import constants, entities, errors
 from modgraph.elaboration.apply import MULTIPLY, apply_op
 from modgraph.elaboration.constants import ConstantProblem
 from modgraph.elaboration.elaborator import Elaborator
-from modgraph.elaboration.entities import POISON, Entity, OpUse, Poison, PoolEntity, Tensor, WithAxis, describe
+from modgraph.elaboration.entities import (
+    POISON,
+    Entity,
+    OpUse,
+    Poison,
+    PoolEntity,
+    PoolMember,
+    Tensor,
+    WithAxis,
+    describe,
+)
 from modgraph.elaboration.nodes import find_node
 from modgraph.ir import PoolNode
 from modgraph.ops.arithmetic import ARITHMETIC
@@ -120,6 +131,8 @@ def _evaluate_index(expression: ast.Index, elaborator: Elaborator) -> Any:
         return POISON
     if not isinstance(target, Entity):
         return fold_constants(expression, elaborator, constants.take_item, target, index)
+    if isinstance(target, PoolEntity):
+        return _find_module(target, index, span, elaborator)
     problem = f"{describe(target)} has no members"
     way_out = "take a token with: -> select(0)" if isinstance(target, Tensor) else ""
     if isinstance(target, entities.Family):
@@ -129,6 +142,15 @@ def _evaluate_index(expression: ast.Index, elaborator: Elaborator) -> Any:
         problem = f'"{target.name}" has no member {format_briefly(index)}'
         way_out = f"members are: {known}" + (", …" if len(target.members) > MOST_LISTED else "")
     return elaborator.report(errors.BadIndex(span=span, problem=problem, way_out=way_out))
+
+
+def _find_module(pool: PoolEntity, index: Any, span: Span, elaborator: Elaborator) -> PoolMember | Poison:
+    """Return the module of a pool at an index."""
+    if type(index) is int and 0 <= index < pool.size:
+        return PoolMember(pool, index)
+    problem = f'the pool "{pool.path}" has no module {format_briefly(index)}'
+    last = f"{pool.path.rpartition('.')[2]}[{pool.size - 1}]"
+    return elaborator.report(errors.BadIndex(span=span, problem=problem, way_out=f"the last is {last}"))
 
 
 RULES: dict[type[ast.Expression], Callable[[Any, Elaborator], Any]] = {

@@ -155,6 +155,18 @@ class PoolEntity(DeclaredEntity):
 
 
 @dataclass(frozen=True)
+class PoolMember(Entity):
+    """One module of a pool, by its index: `expert[0]`."""
+
+    pool: PoolEntity
+    index: int
+
+    @property
+    def path(self) -> str:
+        return f"{self.pool.path}[{self.index}]"
+
+
+@dataclass(frozen=True)
 class AxisEntity(Entity):
     """An axis that a type names: `class[kind=10]`. It can take the place of a pool wherever an axis is needed."""
 
@@ -250,7 +262,7 @@ def format_argument(value: Any) -> str:
         return str(value)
     if isinstance(value, tuple) and any(isinstance(each, Entity) for each in value):
         return f"[{', '.join(map(format_argument, value))}]"
-    return str(value.path) if isinstance(value, DeclaredEntity | AxisEntity) else format_briefly(value)
+    return str(value.path) if isinstance(value, DeclaredEntity | PoolMember | AxisEntity) else format_briefly(value)
 
 
 def describe(value: Any) -> str:
@@ -264,6 +276,8 @@ def describe(value: Any) -> str:
             return "a kind of router"
         case OpUse() | Template() | BlockUse() | BlockEntity():
             return "an op without operands"
+        case PoolMember():
+            return f'the module "{value.path}"'
         case AxisEntity():
             return f'the axis "{value.axis}"'
         case Family():
@@ -278,7 +292,7 @@ def describe(value: Any) -> str:
 
 def is_callable(value: Any) -> bool:
     """Whether a value may stand right of an arrow."""
-    return isinstance(value, ModuleEntity | PoolEntity | Template | OpUse | BlockEntity | BlockUse)
+    return isinstance(value, ModuleEntity | PoolEntity | PoolMember | Template | OpUse | BlockEntity | BlockUse)
 
 
 def is_value(value: Any) -> bool:

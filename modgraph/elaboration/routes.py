@@ -10,9 +10,26 @@ from modgraph.diagnostics import Note, Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.apply import agree_on_weights, report_misfit
 from modgraph.elaboration.elaborator import Elaborator
-from modgraph.elaboration.entities import POISON, Poison, PoolEntity, RouterEntity, RouterUse, Tensor, flatten_values
-from modgraph.elaboration.messages import broadcast_to_tokens, infer_message_ranks, pack_results, refuse, unpack_message
-from modgraph.elaboration.nodes import add_node, adopt_node, find_node
+from modgraph.elaboration.entities import (
+    POISON,
+    Poison,
+    PoolEntity,
+    PoolMember,
+    RouterEntity,
+    RouterUse,
+    Tensor,
+    flatten_values,
+)
+from modgraph.elaboration.messages import (
+    broadcast_to_tokens,
+    infer_message_ranks,
+    pack_message,
+    pack_results,
+    refuse,
+    unpack_message,
+    unpack_results,
+)
+from modgraph.elaboration.nodes import add_node, adopt_node, find_node, is_own
 from modgraph.elaboration.router_text import inline_router
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.sparsity import Support, compute_choice, find_choice_end, find_support
@@ -21,7 +38,7 @@ from modgraph.ops.along_axis import Softmax
 from modgraph.ops.compared import Where
 from modgraph.routers import Router
 from modgraph.routers.choice import ExpertChoice, TokenChoice
-from modgraph.routers.weighted import EveryModule, Weighted
+from modgraph.routers.weighted import EveryModule, OneModule, Weighted
 from modgraph.types import Misfit, TensorType, shapes_meet
 
 
@@ -143,6 +160,20 @@ def _apply_every_module(pool: PoolEntity, node: PoolNode, value: Tensor, span: S
     )
 
 
+def apply_member(member: PoolMember, values: tuple[Tensor, ...], span: Span, elaborator: Elaborator) -> Any:
+    """Apply one module of a pool to every message."""
+    pool = member.pool
+    message = pack_message(pool, values, span, elaborator) if is_own(pool, span, elaborator) else POISON
+    if isinstance(message, Poison):
+        return POISON
+    node = _require_pool(pool, message.type, span, elaborator)
+    if isinstance(node, Poison):
+        return POISON
+    name, _ = elaborator.naming.next("one_module")
+    router = _make_router(name, OneModule(index=member.index), span, elaborator)
+    return unpack_results(pool, _route(pool.word, node, router, (message,), span, elaborator), span, elaborator)
+
+
 def _make_router(name: str, router: Router, span: Span, elaborator: Elaborator) -> RouterEntity:
     return RouterEntity(path=name, router=router, frozen=False, span=span, within=elaborator.context.call)
 
@@ -182,7 +213,7 @@ def _route(
     word: str, pool: PoolNode, router: RouterEntity, values: tuple[Tensor, ...], span: Span, elaborator: Elaborator
 ) -> Any:
     who = f'pool "{pool.name}"'
-    if not isinstance(router.router, EveryModule | Weighted | TokenChoice):
+    if not isinstance(router.router, EveryModule | OneModule | Weighted | TokenChoice):
         who = f'router "{router.path}" over {who}'
     assert isinstance(router.router, Router)
     try:

@@ -11,12 +11,13 @@ from modgraph.elaboration.bindings import bind_name, evaluate_key, is_taken
 from modgraph.elaboration.blocks import apply_block, elaborate_require
 from modgraph.elaboration.decisions import bind_input, elaborate_record
 from modgraph.elaboration.elaborator import Elaborator, Rules
-from modgraph.elaboration.entities import POISON, BlockUse, ModuleEntity, OpUse, Poison, Template, Tensor
+from modgraph.elaboration.entities import POISON, BlockUse, ModuleEntity, OpUse, Poison, PoolMember, Template, Tensor
 from modgraph.elaboration.expressions import EXPRESSIONS, resolve_term
 from modgraph.elaboration.growth import elaborate_grow, elaborate_grow_by
 from modgraph.elaboration.loops import elaborate_frozen, elaborate_if, elaborate_loop
 from modgraph.elaboration.nodes import add_node
 from modgraph.elaboration.pipelines import apply_template
+from modgraph.elaboration.routes import apply_member
 from modgraph.elaboration.scans import elaborate_scan, elaborate_yield, refuse_in_scan
 from modgraph.elaboration.typing import elaborate_type, take_operand
 from modgraph.ir import InputNode, Result, TargetNode
@@ -109,6 +110,12 @@ STATEMENTS: dict[type[ast.Statement], Callable[[Any, Elaborator], None]] = {
 RULES = Rules(
     expressions=EXPRESSIONS,
     statements=STATEMENTS,
-    applications={OpUse: apply_op, BlockUse: apply_block, Template: apply_template, ModuleEntity: apply_module},
+    applications={
+        OpUse: apply_op,
+        BlockUse: apply_block,
+        Template: apply_template,
+        ModuleEntity: apply_module,
+        PoolMember: apply_member,
+    },
     term=resolve_term,
 )

@@ -20,7 +20,7 @@ from modgraph.elaboration.sparsity import find_support
 from modgraph.ir import Graph, GrowthNode, Node, OpNode, PoolNode, Result, RouteNode, ScanNode, weights_of
 from modgraph.routers import PoolTypes
 from modgraph.routers.choice import TokenChoice
-from modgraph.routers.weighted import Weighted
+from modgraph.routers.weighted import OneModule, Weighted
 from modgraph.types import Axis, Misfit, TensorType
 
 
@@ -193,9 +193,12 @@ def _route_macs(graph: Graph, route: RouteNode, lengths: Mapping[str, int]) -> I
     own = message_key(route)
     first = next(each for each in graph.nodes_of(RouteNode) if message_key(each) == own)
     messages = 0 if isinstance(router, Weighted) and first != route else decisions * router.count_tokens(signature)
-    insides = (_macs_of(region.graph, lengths, region.results) for region in pool.regions)
+    regions, copies = pool.regions, pool.size if pool.is_homogeneous else 1
+    if isinstance(router, OneModule):
+        regions, copies = (pool.region(router.index),), 1
+    insides = (_macs_of(region.graph, lengths, region.results) for region in regions)
     modules = [sum((cost for _, cost in inside), Cost()) for inside in insides]
-    every = sum(modules, Cost()) * (messages * (pool.size if pool.is_homogeneous else 1))
+    every = sum(modules, Cost()) * (messages * copies)
     active = decisions * router.active_messages(signature, pool.size) * max(each.active_macs for each in modules)
     yield pool.name, Cost(macs=every.macs, active_macs=min(every.active_macs, active))
     routing = decisions * signature.axes.call(router.macs)

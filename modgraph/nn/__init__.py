@@ -30,4 +30,12 @@ from modgraph.nn.recurrent import GRU, LSTM
 from modgraph.nn.scan import scan
 from modgraph.nn.shape import Concat, Expand, Flatten, Merge, NewAxis, Select, Split, Stack, Transpose, Unmerge
 from modgraph.nn.shard import Dropout, Shard, standard_gumbel, standard_normal, use_shard, whole_batch_sum
-from modgraph.nn.weighted import EveryModule, EveryModuleRoute, Weighted, WeightedDense, WeightedFactorised
+from modgraph.nn.weighted import (
+    EveryModule,
+    EveryModuleRoute,
+    OneModule,
+    OneModuleRoute,
+    Weighted,
+    WeightedDense,
+    WeightedFactorised,
+)

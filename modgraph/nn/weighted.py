@@ -29,6 +29,20 @@ class EveryModuleRoute(nn.Module):
         return pool.rows(tokens) if router.rows else pool.all(tokens)
 
 
+class OneModule(Layer):
+    """The router of a route to the module that the text names."""
+
+    index: int
+
+
+class OneModuleRoute(nn.Module):
+    """Applies one module to tokens [..., message]: [..., result]."""
+
+    def forward(self, tokens: Tensor, pool: Pool, router: OneModule, mask: Tensor | None = None) -> Tensor:
+        result: Tensor = pool.expert(router.index)(tokens)
+        return result
+
+
 class Weighted(nn.Module):
     """The axes of a weighted route: of tokens, of weights, the summed one, and those of the result, in any order.
 

@@ -2,4 +2,4 @@
 
 from modgraph.routers.choice import GATHERED, MASKED
 from modgraph.routers.router import DEFINITION, Lowering, PoolFacts, PoolTypes, Router, RouterFacts, RouterText
-from modgraph.routers.weighted import EveryModule, Weighted
+from modgraph.routers.weighted import EveryModule, OneModule, Weighted

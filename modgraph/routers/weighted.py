@@ -1,4 +1,5 @@
-"""Weighted routes, the one primitive of routing, and pools without a router, where every module takes part."""
+"""Weighted routes, the one primitive of routing, and pools without a router, where every module takes part or
+one that the text names."""
 
 from __future__ import annotations
 
@@ -48,6 +49,37 @@ class EveryModule(Router, name="every_module", synonyms="all dense ensemble soft
         if not self.rows:
             reason = "every module runs, so there is nothing to choose"
         return Lowering("every_module", self.reference, reason)
+
+
+class OneModule(Router, name="one_module", synonyms="shared_expert member"):
+    """Apply one module of a pool to every message: `x -> expert[0]`. The others do not run."""
+
+    example = "input x: float[5, 6] pool p[3] = linear(4) router first = one_module(0) y = x -> p by first output y"
+    operands = (Operand("tokens", "..."),)
+    results = ("...",)
+    module = own_module("index")
+    reference = "modgraph.nn.OneModuleRoute"
+    chooses_along = None
+    token_axis = False
+
+    index: int = setting(min=0, doc="the module, from 0")
+
+    def bind_pool(self, pool: PoolTypes, tokens: TensorType, *others: TensorType) -> Signature:
+        outer = self.outer(pool, tokens)
+        check_padding(pool, outer)
+        if self.index >= pool.size:
+            reason = f'the pool "{pool.name}" has no module {self.index}, only {pool.size}'
+            raise Misfit(reason, f"the last is {pool.name}[{pool.size - 1}]")
+        axes = Axes(self)
+        axes.bound["N"], axes.lead = 1, outer
+        return Signature(self, (tokens,), axes, (pool.result.with_shape((*outer, *pool.result.shape)),))
+
+    def active_modules(self, size: int) -> int:
+        return 1
+
+    @property
+    def reference_lowering(self) -> Lowering:
+        return Lowering("one_module", self.reference, "the text names the module, so no other runs")
 
 
 class Weighted(Router, name="weighted", synonyms="weighted_sum soft_routing"):

@@ -14,7 +14,13 @@ from modgraph.routers.prelude import definitions
 from tests.examples import ROUTER_EXAMPLES
 
 LENGTHS = torch.tensor([4, 0, 2])
-ELSEWHERE = {"every_module", "weighted", "chosen", "chosen_senders"}  # nothing is summed; see test_weighted
+ELSEWHERE = {
+    "every_module",
+    "one_module",
+    "weighted",
+    "chosen",
+    "chosen_senders",
+}  # nothing is summed; see test_weighted
 PADDED = {
     name: text.replace("x: float[5, 6]", "x: float[time, 6]").replace("p[3] = scale", "p[3] = linear(6)")
     for name, text in ROUTER_EXAMPLES.items()

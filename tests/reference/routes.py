@@ -56,6 +56,14 @@ def _every_module(route: Route, values: list[Value]) -> list[Value]:
     return [Value(route.gives[0], tuple(_messages(route, x, rows)))]
 
 
+def _one_module(route: Route, values: list[Value]) -> list[Value]:
+    """The module that the text names takes every message."""
+    (x,), module = values, route.settings["index"]
+    return [
+        Value(route.gives[0], tuple(each.take(module, len(route.outer(x.type))) for each in _messages(route, x, False)))
+    ]
+
+
 def _messages(route: Route, x: Value, rows: bool) -> list[Array]:
     """For each example f_j(s_i) [senders, modules, result]."""
     depth = len(route.outer(x.type)) - rows
@@ -141,6 +149,7 @@ def _of_tokens(route: Route, tokens: Type, records: list[Array]) -> list[Array]:
 
 ROUTERS: dict[str, Callable[[Route, list[Value]], list[Value]]] = {
     "every_module": _every_module,
+    "one_module": _one_module,
     "weighted": _weighted,
     "chosen": _choice,
     "chosen_senders": _choice,

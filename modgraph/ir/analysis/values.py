@@ -11,7 +11,7 @@ from modgraph.ops.array import NextState, State
 from modgraph.ops.axes import NewAxis
 from modgraph.ops.elementwise import MaskPadding
 from modgraph.ops.shape import Rename
-from modgraph.routers.weighted import EveryModule
+from modgraph.routers.weighted import EveryModule, OneModule
 from modgraph.types import TensorType
 
 
@@ -53,7 +53,9 @@ def is_function(node: Node, graph: Graph) -> bool:
             moves = isinstance(op, State | NextState) or any(weight.buffer for weight in op.all_weights())
             return len(node.types) == 1 and not (op.by_chance or moves or op.over_batch)
         case RouteNode():
-            return isinstance(graph.declaration_of(node), EveryModule) and is_function(graph.pool_of(node), graph)
+            return isinstance(graph.declaration_of(node), EveryModule | OneModule) and is_function(
+                graph.pool_of(node), graph
+            )
         case PoolNode():
             inner = ((each, region.graph) for region in node.regions for each in region.graph)
             return all(is_function(*each) for each in inner if isinstance(each[0], OpNode | RouteNode | PoolNode))

@@ -28,6 +28,8 @@ def write_route(writer: Writer, node: RouteNode) -> None:
     said, modules = [each.said for each in values], writer.write_argument(pool.name)
     if lowering == "EveryModuleRoute":
         found = _every(modules, said[0], pool, graph.signature(node).constructor()[1][0])
+    elif lowering == "OneModuleRoute":
+        found = text(f"{modules}[{graph.signature(node).constructor()[1][0]}](_0)", said[0])
     elif lowering in ("WeightedDense", "WeightedFactorised"):
         found = _sum_weighted(writer, node, modules, said, masks)
     elif isinstance(router, TokenChoice) and lowering in BY_CHOICE:
