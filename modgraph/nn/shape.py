@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from modgraph.nn.layer import Layer
 from modgraph.nn.padding import apply_mask
@@ -20,11 +20,13 @@ class Flatten(Layer):
         return x.flatten(-self.rank) if self.rank else x.unsqueeze(-1)
 
 
-class Concat(nn.Module):
-    """Concatenates values along the last axis."""
+class Concat(Layer):
+    """Concatenates values along an axis."""
+
+    axis: int = -1
 
     def forward(self, *values: Tensor) -> Tensor:
-        return torch.cat(values, dim=-1)
+        return torch.cat(values, dim=self.axis)
 
 
 class Stack(Layer):
@@ -37,12 +39,13 @@ class Stack(Layer):
 
 
 class Split(Layer):
-    """Splits the last axis into parts of given lengths."""
+    """Splits an axis into parts of given lengths."""
 
     lengths: Sequence[int]
+    axis: int = -1
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        return torch.split(x, [*self.lengths], dim=-1)
+        return torch.split(x, [*self.lengths], dim=self.axis)
 
 
 class Transpose(Layer):

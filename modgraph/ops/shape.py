@@ -6,18 +6,28 @@ import json
 import re
 from collections.abc import Callable
 
-from modgraph.declare import Signature, TorchModule, check_one_kind, own_module, position_of, product, setting
-from modgraph.ops.linear import VECTORS
+from modgraph.declare import (
+    Signature,
+    TorchModule,
+    axis_setting,
+    check_one_kind,
+    own_module,
+    position_of,
+    product,
+    setting,
+)
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import Bound, Bounds, Propagated, either_bound, join_bounds, keep_bound, lose_bound
 from modgraph.types import (
     Axes,
     Axis,
     Misfit,
+    Shape,
     TensorType,
     format_shape,
     is_path,
     meet_shapes,
+    replace_axes,
     require_distinct,
     shapes_meet,
 )
@@ -50,35 +60,61 @@ class Flatten(Op, name="flatten", synonyms="ravel"):
 
 
 class Concat(Op, name="concat", synonyms="cat concatenate join"):
-    """Concatenate values along their last axis; all other axes are equal."""
+    """Concatenate values along an axis, the last one by default; all other axes are equal.
 
-    example = "input x: float[5, 6] y = (x, x) -> concat output y"
+    The joined axis has no name. Given by name, it must stand at the same place in all values.
+    """
+
+    example = "input x: float[5, 6] y = (x, x) -> concat(axis=-2) output y"
     variadic = True
     affine = True
+    module = own_module("position")
+
+    axis: int | str = axis_setting(-1)
+
+    @property
+    def message_rank(self) -> int | None:
+        return -self.axis if isinstance(self.axis, int) and self.axis < -1 else None
 
     def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if not found or any(type_.dtype != "float" for type_ in found):
             raise Misfit("it joins float values", "write (a, b) -> concat")
         check_one_kind(found)
-        outer, total = found[0].shape[:-1], 0
+        single = next((place for place, each in enumerate(found) if not each.shape), None)
+        if single is not None:
+            raise Misfit(f"operand {single + 1} is a single number, without an axis to join along", "", single)
+        axes.bound["position"] = position = position_of(self.axis, found[0], self.name)
+        axis, others, total = _describe_axis(self.axis), omit_axis(found[0].shape, position), 0
         for at, type_ in enumerate(found):
-            if not type_.shape or not shapes_meet(type_.shape[:-1], outer):
-                single = next((place for place, each in enumerate(found) if not each.shape), None)
-                if single is not None:
-                    raise Misfit(f"operand {single + 1} is a single number, without an axis to join along", "", single)
+            if position_of(self.axis, type_, self.name) != position or not shapes_meet(
+                omit_axis(type_.shape, position), others
+            ):
                 shapes = f"{format_shape(found[0].shape)} and {format_shape(type_.shape)}"
-                raise Misfit(f"cannot join {shapes} along the last axis, since other axes differ", "", at)
-            outer, last = meet_shapes(outer, type_.shape[:-1]), type_.shape[-1]
-            if last.size is None:
-                raise Misfit(f'cannot join along the axis "{last}", which has no fixed length', "", at)
-            total += last.size
-        return (found[0].with_shape((*outer, total)),)
+                raise Misfit(f"cannot join {shapes} along {axis}, since other axes differ", "", at)
+            others, joined = meet_shapes(others, omit_axis(type_.shape, position)), type_.shape[position]
+            if joined.size is None:
+                raise Misfit(f'cannot join along the axis "{joined}", which has no fixed length', "", at)
+            total += joined.size
+        place = len(others) + 1 + position
+        return (found[0].with_shape((*others[:place], total, *others[place:])),)
 
     def propagate(self, signature: Signature, known: Bounds) -> Propagated:
-        if all(bound is None or bound.place == -1 for bound in known):
-            whole = (Bound(-1, type_.shape[-1].size) for type_ in signature.operands)
+        position = signature.axes["position"]
+        if all(bound is None or bound.place == position for bound in known):
+            whole = (Bound(position, type_.shape[position].size) for type_ in signature.operands)
             return self, either_bound(tuple(bound or all_ for bound, all_ in zip(known, whole, strict=True)), sum)
         return self, either_bound(known)
+
+
+def omit_axis(shape: Shape, position: int) -> Shape:
+    """Return a shape without the axis at a position, counted from the last."""
+    at = len(shape) + position
+    return shape[:at] + shape[at + 1 :]
+
+
+def _describe_axis(axis: int | str) -> str:
+    """Name the axis of a setting in a message."""
+    return f'the axis "{axis}"' if isinstance(axis, str) else "the last axis" if axis == -1 else f"the axis {axis}"
 
 
 class Stack(Op, name="stack", synonyms="pile"):
@@ -97,30 +133,38 @@ class Stack(Op, name="stack", synonyms="pile"):
 
 
 class Split(Op, name="split", synonyms="chunk"):
-    """Split the last axis into equal parts, or into parts of given lengths: `a, b = x -> split(2)`, `a, b = x ->
-    split([16, 48])`."""
+    """Split an axis, the last one by default, into equal parts, or into parts of given lengths: `a, b = x -> split(2)`,
+    `a, b = x -> split([16, 48])`, `a, b = x -> split(2, axis=-2)`."""
 
-    example = "input x: float[5, 6] y, z = x -> split([2, 4]) output y output z"
-    operands = VECTORS
-    module = own_module("lengths")
+    example = "input x: float[5, 6] y, z = x -> split([2, 3], axis=-2) output y output z"
+    module = own_module("lengths", "position")
     affine = True
     propagate = keep_bound
+    along = True
 
     parts: int | tuple[int, ...] = setting(min=1, doc="number of parts, or the length of each")
+    axis: int | str = axis_setting(-1)
+
+    @property
+    def message_rank(self) -> int | None:
+        return -self.axis if isinstance(self.axis, int) else None
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        last = axes.resolve("D")
+        length = found[0].shape[axes["position"]].size
+        if length is None:
+            reason = f'axis "{found[0].shape[axes["position"]]}" has no fixed length, and split needs one'
+            raise Misfit(reason, "give the axis a number in the input's type")
         count = self.parts if isinstance(self.parts, int) else len(self.parts)
         if not 2 <= count <= MOST_PARTS:
             raise Misfit(f"it cuts into 2 parts to {MOST_PARTS}, not {count}", "for example: split(2), split([2, 4])")
-        if isinstance(self.parts, int) and last % count:
-            advice = f"choose parts that do, or say how long each is: split([{last - 1}, 1])"
-            raise Misfit(f"{count} parts do not divide an axis of {last}", advice)
-        lengths = (last // count,) * count if isinstance(self.parts, int) else self.parts
-        if sum(lengths) != last:
-            raise Misfit(f"{' + '.join(map(str, lengths))} is {sum(lengths)}, and the axis has {last}")
+        if isinstance(self.parts, int) and length % count:
+            advice = f"choose parts that do, or say how long each is: split([{length - 1}, 1])"
+            raise Misfit(f"{count} parts do not divide an axis of {length}", advice)
+        lengths = (length // count,) * count if isinstance(self.parts, int) else self.parts
+        if sum(lengths) != length:
+            raise Misfit(f"{' + '.join(map(str, lengths))} is {sum(lengths)}, and the axis has {length}")
         axes.bound["lengths"] = lengths
-        return tuple(found[0].with_shape((*found[0].shape[:-1], length)) for length in lengths)
+        return tuple(replace_axes(found[0], axes["position"], (part,)) for part in lengths)
 
 
 class Rename(Op, name="rename"):

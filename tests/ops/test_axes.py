@@ -50,6 +50,8 @@ NUMPY: dict[str, Callable[[Array], Any]] = {
     "x -> merge(-3, -2, -1)": lambda x: x.reshape(3, 48),
     "x -> unmerge([3, 2])": lambda x: x.reshape(3, 2, 4, 3, 2),
     "x -> unmerge([2, 1, 2], axis=-2)": lambda x: x.reshape(3, 2, 2, 1, 2, 6),
+    "(x, x ** 2) -> concat(axis=-3)": lambda x: np.concatenate([x, x**2], 1),
+    "(x, x -> mean(axis=-2) -> new_axis(at=-2)) -> concat(axis=-2)": lambda x: np.append(x, x.mean(2)[:, :, None], 2),
     "x -> new_axis(2)": lambda x: np.stack([x, x], 1),
     "x -> new_axis(at=-1)": lambda x: x[..., None],
     'x -> new_axis(3, axis="copy", at=-2)': lambda x: np.stack([x, x, x], -2),
@@ -152,6 +154,8 @@ AXES = {
     "h -> transpose(expert, -3)": "float[expert=3, time, 4]",
     'h -> transpose("expert", "time")': "float[expert=3, time, 4]",
     'h -> transpose("time", "expert")': "float[time, expert=3, 4]",
+    "(h, h) -> concat(axis=expert)": "float[time, 6, 4]",
+    "(h, x -> new_axis(at=-2)) -> concat(axis=-2)": "float[time, 4, 4]",
     "h -> transpose": "float[time, 4, expert=3]",
     "h -> transpose(axes=[-1, -2])": "float[time, 4, expert=3]",
     "h -> merge": "float[time, 12]",
@@ -203,6 +207,12 @@ def test_an_axis_keeps_its_identity(text: str) -> None:
         ('x -> expand("time")', "it takes two float values"),
         ("x -> kth_largest(5)", "there is no value 5"),
         ("(x, x) -> min", "-> minimum"),
+        ("(h, x) -> concat(axis=expert)", 'unknown axis "expert"'),
+        ("(h, h -> transpose) -> concat(axis=expert)", 'along the axis "expert", since other axes differ'),
+        ("(h, x -> linear(2)) -> concat(axis=-2)", "along the axis -2, since other axes differ"),
+        ('(x, x) -> concat(axis="time")', 'along the axis "time", which has no fixed length'),
+        ('x -> split(2, axis="time")', '"time" has no fixed length, and split needs one'),
+        ("h -> split(2, axis=expert)", "2 parts do not divide an axis of 3"),
         ("x -> split([1, 2])", "1 \\+ 2 is 3"),
         ("x -> split(1)", "2 parts to"),
         ("(x, x -> linear(3)) -> training_or_inference", "outer axes"),
@@ -230,6 +240,16 @@ def test_parts_may_be_of_unequal_length() -> None:
     assert isinstance(found, dict)
     torch.testing.assert_close(torch.cat([*found.values()], dim=-1), x)
     assert [each.shape[-1] for each in found.values()] == [1, 300, 299]
+
+
+def test_parts_along_another_axis_keep_the_axes_around_it() -> None:
+    body = "input x: float[4, 3, 2] pool p[3] = relu h = x -> new_axis(p, at=-1) a, b = h -> split([1, 3], axis=-4)"
+    model = modgraph.loads(f"model m() {{ {body} c, d, e = h -> split(3, axis=p) output a output b output e }}").build()
+    x = torch.randn(2, 4, 3, 2)
+    found = model(x)
+    assert isinstance(found, dict)
+    torch.testing.assert_close(torch.cat([found["a"], found["b"]], dim=1), x[..., None].expand(-1, -1, -1, -1, 3))
+    assert found["e"].shape == (2, 4, 3, 2, 1)
 
 
 # ---------------------------------------------------------------- training and inference

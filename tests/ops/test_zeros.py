@@ -26,7 +26,7 @@ MORE = [
     *("x < z", "clamp(x, min=0)", "clamp(x, max=0)", "clamp(x, min=-1)", "clamp(x, min=0.5)", "clamp(x, max=-0.5)"),
     *("minimum(x, 0)", "maximum(x, 0)", "minimum(x, -1)", "maximum(x, 1)", "(x, z) -> minimum", "(x, z) -> maximum"),
     *("where(x, z, 0)", "where(x, 0, z)", "where(x, 1, 0)", "where(x, 0, 1)", "where(x, z, 2)", "where(x, z, x)"),
-    *("(x, z, v) -> where", "(v, x) -> expand(-2)", "(x, z) -> concat", "(x, z) -> stack"),
+    *("(x, z, v) -> where", "(v, x) -> expand(-2)", "(x, z) -> concat", "(x, z) -> concat(axis=-2)", "(x, z) -> stack"),
     *("x -> transpose(-2, -1)", "x -> merge(-2, -1)", "x -> unmerge([2, 3])", "x -> new_axis(2)", "x -> flatten(1)"),
     *("x -> new_axis(2, at=-1)", "x -> new_axis(2, at=-2)", "u -> merge(-3, -2)", "u -> unmerge([2, 2], axis=-2)"),
     *("u -> sum(axis=-3)", "u -> max(axis=-1)", "u -> min(axis=-2)", "u -> last(axis=-3)", "u -> kth_largest(2)"),

@@ -18,7 +18,7 @@ def flatten(call: Call, x: Array) -> Array:
 
 @op("concat")
 def concat(call: Call, *values: Array) -> Array:
-    return np.concatenate(values, axis=-1)
+    return np.concatenate(values, axis=call.place())
 
 
 @op("stack")
@@ -30,8 +30,8 @@ def stack(call: Call, *values: Array) -> Array:
 def split(call: Call, x: Array) -> tuple[Array, ...]:
     parts = call.settings["parts"]
     if isinstance(parts, int):
-        return tuple(np.split(x, parts, axis=-1))
-    return tuple(np.split(x, np.cumsum(parts)[:-1], axis=-1))
+        return tuple(np.split(x, parts, axis=call.place()))
+    return tuple(np.split(x, np.cumsum(parts)[:-1], axis=call.place()))
 
 
 @op("rename")

@@ -171,9 +171,9 @@ FORMULAS: Mapping[type, Rule] = {
     library.CrossEntropy: write_cross_entropy,
     library.Importance: write_importance,
     library.Concat: lambda module, values, vendored: (
-        f"torch.cat(({''.join(f'_{at}, ' for at in range(len(values)))}), dim=-1)"
+        f"torch.cat(({''.join(f'_{at}, ' for at in range(len(values)))}), dim={{axis}})"
     ),
-    library.Split: "_0.split({lengths}, dim=-1)",
+    library.Split: "_0.split({lengths}, dim={axis})",
     library.Tokens: "_0.flatten(-2).transpose(-1, -2)",
     library.StopGradient: "_0.detach()",
     library.Above: "(_0.detach() > {threshold}).to(_0.dtype)",
