@@ -23,10 +23,12 @@ from modgraph.nn.elementwise import Clamp, Elementwise
 from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool2d, PatchEmbed, Tokens
 from modgraph.nn.linear import Linear, ModulatedLinear, ModulatedMLP, Scale
 from modgraph.nn.loss import MSE, BatchMean, BatchVariance, CrossEntropy, Entropy, Gaussian, Importance, KeepRecent
+from modgraph.nn.neighbours import Conv1d, Shift
 from modgraph.nn.order import CumulativeSum, KthLargest, Positions, SortOrder
 from modgraph.nn.padding import MaskPadding, apply_mask, valid, valid_along
 from modgraph.nn.pool import Pool
 from modgraph.nn.recurrent import GRU, LSTM
+from modgraph.nn.rotary import Rotary
 from modgraph.nn.scan import scan
 from modgraph.nn.shape import Concat, Expand, Flatten, Merge, NewAxis, Select, Split, Stack, Transpose, Unmerge
 from modgraph.nn.shard import Dropout, Shard, standard_gumbel, standard_normal, use_shard, whole_batch_sum

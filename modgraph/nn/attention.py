@@ -1,4 +1,4 @@
-"""Attention among tokens, rotary and relative positions, position embeddings and the class token.
+"""Attention among tokens, relative positions, position embeddings and the class token.
 
 Axis letters: N tokens (queries), M memory tokens (keys), H heads, W width of a head, D width of x, E of memory.
 """
@@ -13,8 +13,8 @@ import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
 from modgraph.nn.device import constant
-from modgraph.nn.order import exact
 from modgraph.nn.padding import apply_mask
+from modgraph.nn.rotary import Rotary, rotate
 
 
 class Attention(nn.Module):
@@ -50,7 +50,7 @@ class Attention(nn.Module):
             self.v = nn.Linear(memory_width, kv_heads * head_width, bias=bias)
         self.q_norm = nn.RMSNorm(head_width, eps=1e-6) if qk_norm else None
         self.k_norm = nn.RMSNorm(head_width, eps=1e-6) if qk_norm else None
-        self.rotary = None if rotary is None else Rotary(head_width, rotary)
+        self.rotary = None if rotary is None else Rotary(head_width, -3, rotary)
         self.relative = None if relative is None else Relative(relative, heads, causal)
         self.out = nn.Linear(joined, width, bias=out_bias)
 
@@ -71,8 +71,8 @@ class Attention(nn.Module):
         if self.q_norm is not None and self.k_norm is not None:
             q, k = self.q_norm(q), self.k_norm(k)
         if self.rotary is not None:
-            rotation = self.rotary(q)
-            q, k = rotate(q, rotation), rotate(k, rotation if memory is None else self.rotary(k))
+            rotation = self.rotary.rotation(q)
+            q, k = rotate(q, rotation), rotate(k, rotation if memory is None else self.rotary.rotation(k))
         q, k, v = (each.transpose(-3, -2) for each in (q, k, v))
         visible = self._merge_masks(q, k, attn_mask, key_mask)
         bias = visible if self.relative is None else self.relative(q.shape[-2], k.shape[-2], visible)
@@ -129,30 +129,6 @@ def split_heads(x: Any, *parts: int) -> Tensor:
     """Unflatten the last axis into `parts` and the remaining width."""
     found: Tensor = x.unflatten(-1, (*parts, -1))
     return found
-
-
-class Rotary(nn.Module):
-    """Rotation angles of rotary embeddings: position · base^(−2i/W) for pair i of a head's numbers."""
-
-    def __init__(self, width: int, base: float) -> None:
-        super().__init__()
-        half = width // 2
-        self.speeds = [base ** (-at / half) for at in range(half)]
-
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Cosines and sines [N, 1, W / 2] for x [..., N, H, W], positions from 0."""
-        angle: Any = {"dtype": exact(x), "device": x.device}
-        places = torch.arange(x.shape[-3], **angle)
-        angles = places[:, None, None] * constant(self.speeds, **angle)
-        return angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-
-
-def rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
-    """Rotate number i of x [..., N, H, W] with the one half a head later (Su et al., RoFormer, 2021), in Llama's
-    layout."""
-    cos, sin = rotation
-    first, second = x.chunk(2, -1)
-    return torch.cat((first * cos - second * sin, second * cos + first * sin), -1)
 
 
 class Relative(nn.Module):

@@ -23,10 +23,11 @@ normalize unit|clip clamp|LeakyReLU leaky_relu|Softmax softmax|Dropout dropout|M
 mha attention|cat concat|concatenate concat|chunk split|pow power|sub subtract|mul multiply|div divide
 detach stop_gradient|arange positions|multinomial draw|CrossEntropyLoss cross_entropy|nll_loss cross_entropy|MSELoss mse
 PatchEmbed patch_embed|cls_token class_token|Flatten flatten|inner contract|expand_as expand
+Conv1d conv1d|rope rotary|delay shift
 """
 LACKING = """
 gather take index_select take_along_dim scatter scatter_add index_add segment_sum sort argsort topk nonzero unique
-quantile prod cumprod flip conv1d Conv3d ConvTranspose2d unfold im2col bilinear Dropout2d drop_path sinusoidal
+quantile prod cumprod flip conv1d_transpose Conv3d ConvTranspose2d unfold im2col bilinear Dropout2d drop_path sinusoidal
 rand uniform randn bernoulli floor ceil round remainder atan asin isnan nan_to_num cast astype int vmap while_loop shape
 weight_norm tril eye causal_mask
 """
@@ -121,7 +122,7 @@ MEANING: dict[str, Callable[[Tensor], Tensor]] = {
 }
 LEARNED = """
 rnn bidirectional mlp time_distributed lambda_layer transformer causal_attention gqa rope relative_position_bias
-swiglu geglu maxout residual moe embedding_bag depthwise_conv separable_conv squeeze_excite zeros
+swiglu geglu maxout residual moe embedding_bag depthwise_conv depthwise_conv1d separable_conv squeeze_excite zeros
 """.split()
 
 

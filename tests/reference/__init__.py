@@ -20,6 +20,7 @@ from tests.reference import (  # each registers ops
     elementwise,
     image,
     layers,
+    neighbours,
     recurrent,
     statistics,
 )

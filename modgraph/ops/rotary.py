@@ -1,0 +1,58 @@
+"""Rotary positions."""
+
+from __future__ import annotations
+
+from modgraph.declare import Operand, axis_setting, own_module, setting
+from modgraph.ops.op import Op
+from modgraph.types import Axes, Misfit, TensorType
+
+LENGTH = "number of positions in training; only waves of fewer than cycles[0] cycles in them are scaled fully"
+CYCLES = "numbers of cycles between which the scaling fades out: [1, 4] in Llama 3, [1, 32] in YaRN"
+
+
+class Rotary(Op, name="rotary", synonyms="rope rotary_embedding rotary_position_embedding apply_rotary"):
+    """Rotate pairs of numbers by angles that grow with the position, from 0, along an axis, by default the tokens.
+
+    Number i is paired with number i + W / 2, as in Llama; their angle is position · base^(−2i/W). W counts the numbers
+    that rotate: a `partial` share of the last axis, from the first (Su et al., 2021). The product of a rotated query
+    and key depends only on their distance.
+
+    `scaled=4` makes all positions four times as close, for sequences four times as long. With `trained`, only slow
+    waves are scaled: those of fewer than cycles[0] cycles in `trained` positions fully, those of more than cycles[1]
+    not at all, those between by a share (YaRN, Peng et al., 2023; Llama 3).
+    """
+
+    example = "input x: float[5, 6] y = x -> rotary(100.0, partial=0.7, scaled=2.0, trained=8) output y"
+    operands = (Operand("x", "... W"),)
+    along = True
+    affine = True
+    module = own_module("turning", "position", "base", "scaled", "trained", "cycles")
+
+    base: float = setting(10000.0, min=1, doc="base of the angles; larger ones turn slower")
+    partial: float = setting(1.0, min=0, max=1, doc="share of the numbers that rotate, from the first")
+    scaled: float = setting(1.0, min=1, doc="factor by which positions are closer")
+    trained: int | None = setting(None, min=1, doc=LENGTH)
+    cycles: tuple[float, ...] = setting((1.0, 4.0), min=0, doc=CYCLES)
+    axis: int | str = axis_setting(-2)
+
+    @property
+    def message_rank(self) -> int | None:
+        return -self.axis if isinstance(self.axis, int) else None
+
+    def check(self, axes: Axes) -> None:
+        width = axes.resolve("W")
+        axes.bound["turning"] = turning = int(width * self.partial)
+        if axes["position"] == -1:
+            raise Misfit(
+                "the last axis has the numbers that rotate, so positions count along another", "name it: axis="
+            )
+        if turning % 2 or not turning:
+            share = "" if self.partial == 1 else f", of which {turning} rotate"
+            raise Misfit(f"it turns pairs, and there are {width} numbers{share}", "make that number even")
+        if len(self.cycles) != 2 or not self.cycles[0] < self.cycles[1]:
+            raise Misfit("cycles has the fewest and the most cycles", "for example: cycles=[1, 4]")
+        if self.trained is not None and self.scaled == 1:
+            raise Misfit("trained says which waves are scaled, and none are", "say by how much: scaled=8")
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        return found

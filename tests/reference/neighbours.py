@@ -1,0 +1,73 @@
+"""Shift, one-dimensional convolution and rotary positions, place by place."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tests.reference.call import Call, op
+from tests.reference.values import Array
+
+
+@op("shift")
+def shift(call: Call, x: Array) -> Array:
+    lines, n = np.moveaxis(x, call.place(-2), 0), call.setting("n", 1)
+    found = np.zeros_like(lines)
+    for at in range(len(lines)):
+        if 0 <= at - n < len(lines):
+            found[at] = lines[at - n]
+    return np.moveaxis(found, 0, call.place(-2))
+
+
+@op("conv1d")
+def conv1d(call: Call, x: Array) -> Array:
+    """Each filter at each place, over the places that the operand has."""
+    place, weight = call.place(-2), call.weight("weight")
+    lines = np.moveaxis(x, place, -2)  # [..., N, D]
+    width, taken, kernel = weight.shape
+    stride, dilation, padding = call.setting("stride", 1), call.setting("dilation", 1), call.setting("padding", 0)
+    reach = dilation * (kernel - 1)
+    first = {"causal": reach, "same": reach // 2}.get(padding, padding)
+    zeros = reach if isinstance(padding, str) else 2 * padding
+    count = (lines.shape[-2] + zeros - reach - 1) // stride + 1
+    of_group = width // call.setting("groups", 1)
+    found = np.zeros((*lines.shape[:-2], count, width))
+    for t in range(count):
+        for filter_ in range(width):
+            channels = slice(filter_ // of_group * taken, (filter_ // of_group + 1) * taken)
+            for k in range(kernel):
+                read = t * stride + dilation * k - first
+                if 0 <= read < lines.shape[-2]:
+                    found[..., t, filter_] += lines[..., read, channels] @ weight[filter_, :, k]
+    if call.setting("bias", True):
+        found = found + call.weight("bias")
+    return np.moveaxis(found, -2, place)
+
+
+@op("rotary")
+def rotary(call: Call, x: Array) -> Array:
+    """Pairs as complex numbers, each times e^(i · angle)."""
+    place = call.place(-2)
+    lines = np.moveaxis(x, place, -2)
+    half = int(lines.shape[-1] * call.setting("partial", 1.0)) // 2
+    pairs = lines[..., :half] + 1j * lines[..., half : 2 * half]
+    angles = np.array([[t * _speed(call, i, half) for i in range(half)] for t in range(lines.shape[-2])])
+    turned = pairs * np.exp(1j * angles.reshape(lines.shape[-2], half))
+    found = np.concatenate([turned.real, turned.imag, lines[..., 2 * half :]], axis=-1)
+    return np.moveaxis(found, -2, place)
+
+
+def _speed(call: Call, i: int, half: int) -> float:
+    speed = float(call.setting("base", 10000.0) ** (-i / half))
+    scaled, trained = call.setting("scaled", 1.0), call.setting("trained")
+    if trained is None:
+        return speed / scaled
+    low, high = call.setting("cycles", [1.0, 4.0])
+    cycles = trained / (2 * math.pi / speed)
+    if cycles < low:
+        return speed / scaled
+    if cycles > high:
+        return speed
+    share = (cycles - low) / (high - low)
+    return (1 - share) * speed / scaled + share * speed
