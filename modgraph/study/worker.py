@@ -19,7 +19,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TextIO
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.log import printing
@@ -31,6 +31,7 @@ from modgraph.store.records import json_text
 from modgraph.store.run_directory import STARTED, STARTING, RunDirectory
 from modgraph.study.checks import refuse_changed
 from modgraph.study.errors import PointChanged
+from modgraph.study.folder import WAIT
 from modgraph.study.point import Point
 from modgraph.study.points import to_tuple
 from modgraph.study.workers import EPOCH, FAILED, FINISHED, READY, STOP, STOPPED
@@ -78,12 +79,14 @@ def receive_tasks() -> SimpleQueue[dict[str, Any] | None]:
     tasks: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
 
     def read() -> None:
-        for line in sys.stdin:
-            task = json.loads(line)
-            tasks.put(None if task == STOP else task)
-            if task == STOP:
-                signal.raise_signal(signal.SIGINT)
-        os._exit(0)  # nobody waits for what is being trained
+        try:
+            for line in sys.stdin:
+                task = json.loads(line)
+                tasks.put(None if task == STOP else task)
+                if task == STOP:
+                    signal.raise_signal(signal.SIGINT)
+        finally:  # where a kill cut off a task too
+            os._exit(0)  # nobody waits for what is being trained
 
     Thread(target=read, daemon=True).start()
     return tasks
@@ -134,11 +137,16 @@ def read_point(task: Mapping[str, Any]) -> Point:
 
 
 def main(lock: str, level: str) -> None:
-    """Work until the sweep ends, or asks to stop."""
+    """Work until the sweep ends, or asks to stop. Raises `SystemExit` where another process has the lock for long."""
     answers = Answers(os.fdopen(os.dup(1), "w"))
     os.dup2(2, 1)  # what libraries print is no answer
-    tasks = receive_tasks()
-    with FileLock(lock), printing(int(level)):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a sweep in the background of a script ignores
+    tasks, own = receive_tasks(), FileLock(lock, timeout=WAIT)
+    try:
+        own.acquire()  # for as long as the process lives
+    except Timeout:
+        raise SystemExit(f'another process has locked "{lock}" for more than {WAIT:g} s') from None
+    with printing(int(level)):
         answers.send(READY)
         try:
             while (task := tasks.get()) is not None and train_point(answers, task):

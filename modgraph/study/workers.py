@@ -22,7 +22,7 @@ from modgraph.study import errors
 from modgraph.study.point import Point
 
 TAIL = 20  # lines of what a worker printed last
-LAST_WORDS = 1.0  # seconds to read what an ended worker printed
+LAST_ANSWERS, LAST_WORDS = 10.0, 1.0  # seconds to read what an ended worker answered, and printed
 ATTEMPTS = 3  # workers that may end one after another before they are ready
 STOP = "stop"  # the task that ends a training after its step
 READY, EPOCH, FINISHED, FAILED, STOPPED, ENDED = "ready", "epoch", "finished", "failed", "stopped", "ended"
@@ -45,20 +45,31 @@ class Worker:
             print(json.dumps(task, default=str), file=self._stream(self.process.stdin), flush=True)
 
     def listen(self, answers: SimpleQueue[tuple[Worker, Answer]]) -> None:
-        """Pass on what the process answers, and at last that it ended."""
+        """Pass on what the process answers, and at last that it ended, whatever else it prints."""
+        answered = Thread(target=self._read_answers, args=(answers,), daemon=True)
         printed = Thread(target=self._read_messages, daemon=True)
+        answered.start()
         printed.start()
-        for line in self._stream(self.process.stdout):
-            if line.endswith("\n"):  # else it was killed in the middle of it
-                answers.put((self, json.loads(line)))
         code = self.process.wait()
-        printed.join(LAST_WORDS)  # processes of its own may keep the stream open
+        answered.join(LAST_ANSWERS)  # processes of its own may keep the streams open
+        printed.join(LAST_WORDS)
         answers.put((self, {"kind": ENDED, "code": code}))
+
+    def _read_answers(self, answers: SimpleQueue[tuple[Worker, Answer]]) -> None:
+        for line in self._stream(self.process.stdout):
+            answer = read_answer(line)
+            if answer is not None:
+                answers.put((self, answer))
+            else:
+                self._keep(line)
 
     def _read_messages(self) -> None:
         for line in self._stream(self.process.stderr):
-            self.tail.append(line.rstrip())
-            log.debug(f"{self.point.run if self.point else 'worker'}: {line.rstrip()}")
+            self._keep(line)
+
+    def _keep(self, line: str) -> None:
+        self.tail.append(line.rstrip())
+        log.debug(f"{self.point.run if self.point else 'worker'}: {line.rstrip()}")
 
     @staticmethod
     def _stream(stream: IO[str] | None) -> IO[str]:
@@ -122,6 +133,15 @@ class Workers:
         for worker in self.alive:
             worker.process.wait()
         self.alive.clear()
+
+
+def read_answer(line: str) -> Answer | None:
+    """Read an answer. None for what a library printed, and for a line that a kill cut off."""
+    try:
+        answer = json.loads(line)
+    except ValueError:
+        return None
+    return answer if isinstance(answer, dict) and "kind" in answer and line.endswith("\n") else None
 
 
 def describe_end(worker: Worker, code: int) -> str:
