@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import atexit
 import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from py_mini_racer import MiniRacer
 
 from modgraph.cli import main
 from modgraph.inspect.drawing import write_dot, write_mermaid, write_svg
+from modgraph.inspect.page import document
 from modgraph.inspect.scene import Box, Scene, scene_of
 from modgraph.program import load, loads
 from modgraph.version import VERSION
@@ -101,3 +105,17 @@ def test_another_suffix_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     errors = capsys.readouterr().err
     assert "MG140" in errors
     assert ".html, .svg, .dot or .mmd" in errors
+
+
+def test_what_draws_outlives_the_loop_of_events_in_which_it_began() -> None:
+    """As in a notebook, or in a program of coroutines, which draws again from elsewhere."""
+
+    async def begin() -> MiniRacer:
+        return document._engine.__wrapped__()
+
+    engine = asyncio.run(begin())
+    try:
+        assert engine.eval("6 * 7", timeout_sec=60) == 42
+    finally:
+        atexit.unregister(engine.close)
+        engine.close()

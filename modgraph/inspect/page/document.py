@@ -102,6 +102,8 @@ def elk() -> str:
 @cache
 def _engine() -> MiniRacer:
     require("visualize", "drawing a graph")
+    from concurrent.futures import ThreadPoolExecutor
+
     from py_mini_racer import MiniRacer
 
     if sys.platform != "win32":
@@ -110,7 +112,8 @@ def _engine() -> MiniRacer:
         most, _ = resource.getrlimit(resource.RLIMIT_AS)
         if most != resource.RLIM_INFINITY and most < ADDRESSES:
             raise ModgraphError([TooFewAddresses(most=most // 2**30)])
-    engine = MiniRacer()
+    with ThreadPoolExecutor(1) as aside:  # here it would run on a loop of events that may end before it
+        engine = aside.submit(MiniRacer).result()
     atexit.register(engine.close)  # later, without its thread, it would wait for ever
     for script in (text_of("engine.js"), elk(), "\n".join(map(text_of, RENDERER))):
         engine.eval(script)
