@@ -1,19 +1,27 @@
-"""Commands in processes of their own, forked: torch is imported already."""
+"""Commands in processes of their own, forked: torch is imported already.
+
+Threads of this process are not in a child, and what they had locked stays locked there: no child is waited for for
+ever.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 CLOSED = -1
 BROKEN_OFF = 99  # the exit code of work that ended in an exception
+PATIENCE = 120.0  # seconds after which a child is taken for stuck
 
 
 def in_a_child(work: Callable[[], int], stdout: int, stderr: int) -> int:
     """The exit code of some work in a process with these standard streams, of which some may be `CLOSED`."""
-    return os.waitstatus_to_exitcode(os.waitpid(begun_in_a_child(work, stdout, stderr), 0)[1])
+    (code,) = end_of(begun_in_a_child(work, stdout, stderr))
+    return code
 
 
 def begun_in_a_child(work: Callable[[], int], stdout: int, stderr: int) -> int:
@@ -30,10 +38,41 @@ def begun_in_a_child(work: Callable[[], int], stdout: int, stderr: int) -> int:
     os._exit(code)
 
 
+def end_of(*children: int, patience: float = PATIENCE) -> list[int]:
+    """The exit codes of some children. Raises `AssertionError` where they do not end, and ends them: on the standard
+    error of all tests, each prints where its threads are."""
+    codes = wait(children, patience)
+    stuck = [child for child in children if child not in codes]
+    for number in (signal.SIGABRT, signal.SIGKILL):
+        for child in stuck:
+            if child not in codes:
+                os.kill(child, number)
+        codes |= wait([child for child in stuck if child not in codes], 10)
+    assert not stuck, f"{len(stuck)} of {len(children)} processes have not ended within {patience:g} s"
+    return [codes[child] for child in children]
+
+
+def wait(children: Sequence[int], seconds: float) -> dict[int, int]:
+    """The exit codes of those children that end within some seconds."""
+    codes, until = dict[int, int](), time.monotonic() + seconds
+    while len(codes) < len(children) and time.monotonic() < until:
+        for child in children:
+            if child not in codes:
+                ended, status = os.waitpid(child, os.WNOHANG)
+                codes |= {child: os.waitstatus_to_exitcode(status)} if ended else {}
+        time.sleep(0.005)
+    return codes
+
+
 def output_of_child(work: Callable[[], int]) -> tuple[int, str]:
     """The exit code of some work, and what it printed: less than a pipe holds."""
     reader, writer = os.pipe()
-    code = in_a_child(work, writer, writer)
-    os.close(writer)
-    with os.fdopen(reader) as printed:
-        return code, printed.read()
+    try:
+        code = in_a_child(work, writer, writer)
+        os.set_blocking(reader, False)  # processes of its own may keep the pipe open
+        with suppress(BlockingIOError):
+            return code, os.read(reader, 1 << 20).decode()
+        return code, ""
+    finally:
+        os.close(reader)
+        os.close(writer)

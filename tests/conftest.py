@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import faulthandler
 import functools
 import gc
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 from hypothesis import HealthCheck, settings
+from tqdm import tqdm
 
 from modgraph.ir import Graph, verify
 from modgraph.passes import Pass
@@ -52,10 +56,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if on_cuda and not _has_cuda():
         for item in on_cuda:
             item.add_marker(pytest.mark.skip(reason="this machine has no CUDA device"))
-    if config.getoption("--slow"):
-        return
     for item in items:
-        if "slow" in item.keywords:
+        if "slow" in item.keywords and config.getoption("--slow"):
+            item.add_marker(pytest.mark.timeout(0))
+        elif "slow" in item.keywords:
             item.add_marker(pytest.mark.skip(reason="a long check: run with --slow"))
 
 
@@ -73,14 +77,32 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return LoadFileScheduling(config, log)
 
 
-def pytest_runtest_setup() -> None:
+def pytest_runtest_setup(item: pytest.Item) -> None:
     """What libraries do anew for each export, or between two calls, and need not."""
+    if "slow" in item.keywords:
+        faulthandler.cancel_dump_traceback_later()
     exporting, table = sys.modules.get("torch._export.utils"), "_collect_all_valid_cia_ops_for_namespace"
     if exporting is not None and not hasattr(getattr(exporting, table), "cache_info"):
         setattr(exporting, table, functools.cache(getattr(exporting, table)))
     runtime = sys.modules.get("onnxruntime")
     if runtime is not None and isinstance(runtime.SessionOptions, type):
         runtime.SessionOptions = functools.partial(_at_rest, runtime.SessionOptions)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """What ends fixtures is limited too: a test that failed has lost its limits."""
+    limit, errors = float(item.config.getini("faulthandler_timeout")), item.config.stash[fault_handler_stderr_fd_key]
+    if limit and "slow" not in item.keywords:
+        faulthandler.dump_traceback_later(limit, file=errors, exit=True)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def bars_share_nothing() -> None:
+    """Bars of progress have a lock in common with forked processes, which may be killed while they have it, and a
+    thread, which may have it as they are forked."""
+    tqdm.monitor_interval = 0
+    tqdm.set_lock(threading.RLock())
 
 
 def _at_rest(make: Callable[[], Any]) -> Any:

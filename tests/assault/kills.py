@@ -15,6 +15,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from tests.children import end_of
+
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.truncate", "os.link")
 
@@ -35,12 +37,9 @@ def ends(work: Work, log: Path, moment: float | None = None) -> bool:
     if moment is not None:
         time.sleep(moment)
         os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
-        assert os.WTERMSIG(status) == signal.SIGKILL, log.read_text()
-        return False
-    assert os.WEXITSTATUS(status) == 0, log.read_text()
-    return True
+    (code,) = end_of(child, patience=600)
+    assert code in (0, -signal.SIGKILL), log.read_text()
+    return code == 0
 
 
 def _be_child(work: Work, log: Path) -> None:

@@ -6,12 +6,16 @@ import json
 import os
 import pty
 import re
+import select
 import shlex
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,9 +49,19 @@ def wait_for_checkpoint(run: Path, since: int = -1) -> None:
         time.sleep(0.05)
 
 
+@contextmanager
+def started(command: list[str], **streams: Any) -> Iterator[subprocess.Popen[Any]]:
+    """A training that has ended in the end, whatever happens."""
+    with subprocess.Popen(command, **streams) as training:
+        try:
+            yield training
+        finally:
+            training.kill()
+
+
 def interrupt(command: list[str], run: Path, since: int = -1) -> tuple[int, str]:
     """Press Ctrl-C once a training has a checkpoint after a step; the step that is kept, and the command to go on."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as training:
+    with started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as training:
         wait_for_checkpoint(run, since)
         training.send_signal(signal.SIGINT)
         out, err = training.communicate(timeout=60)
@@ -83,26 +97,34 @@ def test_ctrl_c_before_a_run_begins_says_so(
 
 def test_a_terminal_has_a_bar_with_loss_rate_and_time_left() -> None:
     leader, follower = pty.openpty()
-    with subprocess.Popen(TRAIN, stdout=subprocess.DEVNULL, stderr=follower) as training:
+    text, until = b"", time.monotonic() + 60
+    with started(TRAIN, stdout=subprocess.DEVNULL, stderr=follower) as training:
         os.close(follower)
-        wait_for_checkpoint(Path("runs/m"))
-        time.sleep(1)
+        while last_step(Path("runs/m")) < 0:
+            assert time.monotonic() < until, "the training wrote no checkpoint"
+            text += read_terminal(leader, 0.1)  # else it would wait as soon as the terminal is full
+        text += read_terminal(leader, 1)
         training.send_signal(signal.SIGINT)
-        text = b""
-        while True:
-            try:
-                piece = os.read(leader, 1 << 16)
-            except OSError:  # its end
-                break
-            if not piece:
-                break
-            text += piece
+        text += read_terminal(leader, 60)
+        assert training.wait(60) == 130
     os.close(leader)
     written = text.decode()
     assert "\ufffd" not in written, "the bar's codes reach the terminal"
     assert re.search(r"\repoch \d+/100000  loss [\d.e-]+ +\d+%\|.*\|  [\d.]+ steps/s  [\d:]+ left", written), written[
         -600:
     ]
+
+
+def read_terminal(leader: int, seconds: float) -> bytes:
+    """What a terminal is given within some seconds, or until all that write to it have ended."""
+    text, until = b"", time.monotonic() + seconds
+    while time.monotonic() < until:
+        if select.select([leader], [], [], 0.05)[0]:
+            try:
+                text += os.read(leader, 1 << 16)
+            except OSError:  # its end
+                break
+    return text
 
 
 def test_elsewhere_there_are_lines_now_and_then(

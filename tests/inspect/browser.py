@@ -1,6 +1,7 @@
 """A real browser, without a window, for tests of pages: Debian's Chromium, started once for each file of tests.
 
-As long as it runs, so does a loop of events, which tests of other files might want for themselves.
+As long as it runs, so does a loop of events, which tests of other files might want for themselves. What a page promises
+has a limit in `answer_of` alone: Playwright waits for it for ever.
 """
 
 from __future__ import annotations
@@ -34,6 +35,12 @@ def started() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
         yield browser
         browser.close()
+
+
+def answer_of(page: Page, function: str, argument: Any = None) -> Any:
+    """What an asynchronous function of the page gives."""
+    late = f"new Promise((_, fail) => setTimeout(() => fail(new Error('no answer in time')), {2 * PATIENCE}))"
+    return page.evaluate(f"(argument) => Promise.race([({function})(argument), {late}])", argument)
 
 
 @contextmanager

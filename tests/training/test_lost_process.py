@@ -13,7 +13,7 @@ from torch import Tensor
 from modgraph.cli import main
 from modgraph.nn.device import Transfer
 from modgraph.training.engine import Engine
-from tests.children import begun_in_a_child
+from tests.children import begun_in_a_child, end_of
 from tests.small_runs import go_on
 from tests.training.test_processes import free_port
 
@@ -40,7 +40,7 @@ def test_the_survivor_names_what_happened_and_how_to_go_on(spec: Path, tmp_path:
     files = [(tmp_path / f"rank{rank}.txt").open("w+") for rank in range(2)]
     work = [partial(train, rank, victim, port, spec, out) for rank in range(2)]
     children = [begun_in_a_child(each, file.fileno(), file.fileno()) for each, file in zip(work, files, strict=True)]
-    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    codes = end_of(*children)
     errors = (tmp_path / f"rank{1 - victim}.txt").read_text()
     assert codes[victim] == -signal.SIGKILL
     assert codes[1 - victim] == 1, errors

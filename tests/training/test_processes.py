@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -29,7 +31,7 @@ from modgraph.training.run import start_run
 from modgraph.training.sections import Train
 from modgraph.training.state import train_state
 from tests import continual_runs
-from tests.children import begun_in_a_child
+from tests.children import begun_in_a_child, end_of
 from tests.small_runs import begin, go_on
 
 SPEC = """
@@ -106,7 +108,7 @@ def with_forks(*arguments: object) -> None:
 
     with tempfile.TemporaryFile() as printed:
         children = [begun_in_a_child(partial(train, rank), printed.fileno(), printed.fileno()) for rank in (0, 1)]
-        codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+        codes = end_of(*children)
         printed.seek(0)
         text = printed.read().decode()
     assert codes == [0, 0], text
@@ -114,9 +116,12 @@ def with_forks(*arguments: object) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+    """A port that nothing listens at, below those that the system gives to whoever wants any."""
+    while True:
+        port = random.SystemRandom().randrange(20_000, 32_000)
+        with socket.socket() as free, suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return port
 
 
 def run_two(*arguments: object) -> subprocess.CompletedProcess[str]:

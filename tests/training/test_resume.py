@@ -17,7 +17,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.store.run_directory import RunDirectory
 from modgraph.store.seconds import read_seconds
 from modgraph.training.run import finish, start_run
-from tests.children import begun_in_a_child, output_of_child
+from tests.children import PATIENCE, begun_in_a_child, end_of, output_of_child
 from tests.small_runs import begin, dotted, final_weights, go_on, interrupt_at
 
 
@@ -63,11 +63,11 @@ def test_a_training_that_is_killed_ends_with_the_same_weights(spec: Path, tmp_pa
     train = partial(main, ["train", str(spec), "--out", str(killed), "-s", "train.epochs=20"])
     with Path(os.devnull).open("w") as nowhere:
         child = begun_in_a_child(train, nowhere.fileno(), nowhere.fileno())
-    while not list(killed.glob("checkpoints/*.json")):
-        assert os.waitpid(child, os.WNOHANG) == (0, 0), "it has ended before"
+    until = time.monotonic() + PATIENCE
+    while not list(killed.glob("checkpoints/*.json")) and time.monotonic() < until:
         time.sleep(0.01)
     os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    assert end_of(child) == [-signal.SIGKILL], "it has ended before"
     assert json.loads((killed / "run.json").read_text())["status"] == "started"
     go_on(killed)
     assert final_weights(killed) == final_weights(whole)

@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from modgraph.cli import main
 from modgraph.training.run import finish, start_run
-from tests.inspect.browser import PATIENCE
+from tests.inspect.browser import PATIENCE, answer_of
 
 IMAGES = """
 model seen(experts=3) {
@@ -109,9 +109,11 @@ def served(folder: Path, headers: Mapping[str, str] = NO_HEADERS) -> Iterator[st
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join(10)
 
 
 @contextmanager
@@ -135,7 +137,7 @@ def opened(
         page.on("request", lambda request: asked.append(request.url))
         page.goto(address)
         page.wait_for_selector(begins)
-        page.evaluate("layouter()")
+        answer_of(page, "layouter")
         yield page
         foreign = [url for url in asked if not url.startswith((address, "data:"))]
         assert not faults and not foreign, f"faults {faults}, asked for {foreign}"
@@ -148,7 +150,8 @@ def runs(page: Page) -> int:
 
 def settled(page: Page, before: int) -> None:
     """Wait until the page has computed something since."""
-    page.evaluate(
+    answer_of(
+        page,
         """async (before) => {
           for (let n = 0; n < 600 && (modgraph.running || modgraph.last.runs === before); n++)
             await new Promise((resolve) => setTimeout(resolve, 25));

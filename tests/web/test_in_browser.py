@@ -12,7 +12,7 @@ from modgraph_runtime import Bundle
 from playwright.sync_api import Browser, sync_playwright
 
 import modgraph
-from tests.inspect.browser import CHROMIUM, FLAGS, PATIENCE
+from tests.inspect.browser import CHROMIUM, FLAGS, PATIENCE, answer_of
 from tests.traces import shared_traces
 from tests.web.served import ISOLATED, served
 
@@ -75,7 +75,7 @@ def test_a_page_computes_what_python_does(
         page = chromium.new_page()
         page.set_default_timeout(PATIENCE)
         page.goto(address.replace("127.0.0.1", host))
-        logits, computed, isolated, digest = page.evaluate(COMPUTE, [2, x.tolist()])
+        logits, computed, isolated, digest = answer_of(page, COMPUTE, [2, x.tolist()])
         page.close()
     assert (computed, isolated, digest) == (threads, bool(headers), secure)
     wanted = Bundle(folder / "model.onnx").run({"x": x})["logits"]

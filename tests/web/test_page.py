@@ -49,7 +49,7 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser(images: Path, words: Path) -> Iterator[Browser]:
-    """Started when both pages are made: what draws their graphs would take the browser's loop of events for its own."""
+    """Started when both pages are made."""
     yield from chromium.started()
 
 
