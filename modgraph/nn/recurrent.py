@@ -5,6 +5,7 @@ Axis letters: B examples, N steps, D input width, H hidden width.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -15,7 +16,7 @@ from modgraph.nn.padding import apply_mask
 
 
 class Recurrent(nn.Module):
-    """One layer, forwards or in reverse, from a state of zero: [..., N, D] to [..., N, H]."""
+    """One layer, forwards or in reverse: [..., N, D] to [..., N, H]."""
 
     gates: ClassVar[int]
 
@@ -34,8 +35,8 @@ class Recurrent(nn.Module):
         found = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         return [weight for weight in found if weight is not None]
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """x [..., N, D] gives [..., N, H].
+    def forward(self, x: Tensor, *states: Tensor, mask: Tensor | None = None) -> Tensor:
+        """x [..., N, D] gives [..., N, H], from initial states [..., H], those that are missing zero.
 
         In reverse, the mask [..., N, 1] gives the last step of each example, which is read first. Forwards it is not
         needed: no step reads the padding behind it.
@@ -43,21 +44,22 @@ class Recurrent(nn.Module):
         if x.shape[-2] == 0:
             return x.new_zeros(*x.shape[:-1], self.hidden)
         if not self.reverse:
-            return self._read(x)
+            return self._read(x, states)
         order = None if mask is None else order_backwards(mask)
-        return backwards(self._read(backwards(apply_mask(x, mask), order)), order)
+        return backwards(self._read(backwards(apply_mask(x, mask), order), states), order)
 
-    def _read(self, x: Tensor) -> Tensor:
+    def _read(self, x: Tensor, states: Sequence[Tensor]) -> Tensor:
         if x.dim() == 3:
-            return self.layer(x)
-        return self.layer(x.reshape(-1, *x.shape[-2:])).reshape(*x.shape[:-1], self.hidden)
+            return self.layer(x, states)
+        rows = [state.reshape(-1, self.hidden) for state in states]
+        return self.layer(x.reshape(-1, *x.shape[-2:]), rows).reshape(*x.shape[:-1], self.hidden)
 
-    def layer(self, x: Tensor) -> Tensor:
-        """All states [B, N, H] of x [B, N, D]."""
+    def layer(self, x: Tensor, states: Sequence[Tensor] = ()) -> Tensor:
+        """All states [B, N, H] of x [B, N, D] from initial states [B, H]."""
         if torch.compiler.is_exporting():
-            each: Tensor = TRACED[self.gates](x, self.weights)
+            each: Tensor = TRACED[self.gates](x, self.weights, [*states])
             return each
-        return run_kernel(x, self.weights, self.training)
+        return run_kernel(x, self.weights, self.training, states)
 
 
 class LSTM(Recurrent):
@@ -65,18 +67,18 @@ class LSTM(Recurrent):
 
     gates = 4
 
-    def layer(self, x: Tensor) -> Tensor:
+    def layer(self, x: Tensor, states: Sequence[Tensor] = ()) -> Tensor:
         if torch.compiler.is_exporting():
-            return super().layer(x)
-        return self._stepwise(x) if torch.compiler.is_compiling() else super().layer(x)
+            return super().layer(x, states)
+        return self._stepwise(x, states) if torch.compiler.is_compiling() else super().layer(x, states)
 
-    def _stepwise(self, x: Tensor) -> Tensor:
+    def _stepwise(self, x: Tensor, initial: Sequence[Tensor]) -> Tensor:
         """Compute the equations step by step: [B, N, D] to [B, N, H].
 
         `torch.compile` takes the fused kernel for inference if x needs no gradient, and fails on that of the weights.
         """
         states: list[Tensor] = []
-        state = cell = x.new_zeros(x.shape[0], self.hidden)
+        state, cell = complete_states(x, self.hidden, initial, 2)
         for projected in F.linear(x, self.weight_ih, self.bias_ih).unbind(1):
             i, f, g, o = (projected + F.linear(state, self.weight_hh, self.bias_hh)).chunk(4, -1)
             cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
@@ -91,31 +93,37 @@ class GRU(Recurrent):
     gates = 3
 
 
-def run_kernel(x: Tensor, weights: list[Tensor], training: bool) -> Tensor:
-    """Run torch's fused kernel on x [B, N, D] from zero states: all states [B, N, H]."""
-    state = x.new_zeros(1, x.shape[0], weights[1].shape[1])
-    is_lstm = len(weights[1]) == LSTM.gates * weights[1].shape[1]
+def complete_states(x: Tensor, hidden: int, states: Sequence[Tensor], count: int) -> list[Tensor]:
+    """The initial states [B, H] of x [B, N, D]: those given, then zeros."""
+    return [*states, *(x.new_zeros(x.shape[0], hidden) for _ in range(count - len(states)))]
+
+
+def run_kernel(x: Tensor, weights: list[Tensor], training: bool, states: Sequence[Tensor] = ()) -> Tensor:
+    """Run torch's fused kernel on x [B, N, D] from initial states [B, H], zeros if not given: all states [B, N, H]."""
+    hidden = weights[1].shape[1]
+    is_lstm = len(weights[1]) == LSTM.gates * hidden
+    initial = [each.unsqueeze(0).contiguous() for each in complete_states(x, hidden, states, 1 + is_lstm)]
     kernel: Any = torch._VF.lstm if is_lstm else torch._VF.gru
-    states = (state, state) if is_lstm else state
-    found: Tensor = kernel(x, states, weights, len(weights) > 2, 1, 0.0, training, False, True)[0]
+    start = initial if is_lstm else initial[0]
+    found: Tensor = kernel(x, start, weights, len(weights) > 2, 1, 0.0, training, False, True)[0]
     return found
 
 
 @torch.library.custom_op("modgraph::lstm", mutates_args=())
-def lstm_op(x: Tensor, weights: list[Tensor]) -> Tensor:
+def lstm_op(x: Tensor, weights: list[Tensor], states: list[Tensor]) -> Tensor:
     """An LSTM as one op of a traced graph: torch would trace its own step by step, which takes half of an export."""
-    return run_kernel(x, weights, training=False).clone(memory_format=torch.contiguous_format)
+    return run_kernel(x, weights, False, states).clone(memory_format=torch.contiguous_format)
 
 
 @torch.library.custom_op("modgraph::gru", mutates_args=())
-def gru_op(x: Tensor, weights: list[Tensor]) -> Tensor:
+def gru_op(x: Tensor, weights: list[Tensor], states: list[Tensor]) -> Tensor:
     """A GRU as one op of a traced graph."""
-    return run_kernel(x, weights, training=False).clone(memory_format=torch.contiguous_format)
+    return run_kernel(x, weights, False, states).clone(memory_format=torch.contiguous_format)
 
 
 @lstm_op.register_fake
 @gru_op.register_fake
-def _(x: Tensor, weights: list[Tensor]) -> Tensor:
+def _(x: Tensor, weights: list[Tensor], states: list[Tensor]) -> Tensor:
     return x.new_empty(*x.shape[:-1], weights[1].shape[1])
 
 

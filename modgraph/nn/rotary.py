@@ -22,18 +22,10 @@ class Rotary(nn.Module):
     Number i turns with the one half of `width` later (Su et al., RoFormer, 2021), in Llama's layout.
     """
 
-    def __init__(
-        self,
-        width: int,
-        axis: int,
-        base: float,
-        scaled: float = 1.0,
-        trained: int | None = None,
-        cycles: Sequence[float] = (1.0, 4.0),
-    ) -> None:
+    def __init__(self, width: int, axis: int, base: float) -> None:
         super().__init__()
         self.width, self.axis = width, axis
-        self.speeds = [slow_down(base ** (-2 * at / width), scaled, trained, cycles) for at in range(width // 2)]
+        self.speeds = [base ** (-2 * at / width) for at in range(width // 2)]
 
     def forward(self, x: Tensor) -> Tensor:
         rotation = self.rotation(x)
@@ -55,6 +47,22 @@ def rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
     cos, sin = rotation
     first, second = x.chunk(2, -1)
     return torch.cat((first * cos - second * sin, second * cos + first * sin), -1)
+
+
+class ScaledRotary(Rotary):
+    """Rotary positions that are `scaled` times as close, for all waves or for slow ones."""
+
+    def __init__(
+        self,
+        width: int,
+        axis: int,
+        base: float,
+        scaled: float = 1.0,
+        trained: int | None = None,
+        cycles: Sequence[float] = (1.0, 4.0),
+    ) -> None:
+        super().__init__(width, axis, base)
+        self.speeds = [slow_down(speed, scaled, trained, cycles) for speed in self.speeds]
 
 
 def slow_down(speed: float, scaled: float, trained: int | None, cycles: Sequence[float]) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modgraph.declare import Operand, axis_setting, own_module, setting
+from modgraph.declare import Operand, TorchModule, axis_setting, setting
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Misfit, TensorType
 
@@ -26,7 +26,7 @@ class Rotary(Op, name="rotary", synonyms="rope rotary_embedding rotary_position_
     operands = (Operand("x", "... W"),)
     along = True
     affine = True
-    module = own_module("turning", "position", "base", "scaled", "trained", "cycles")
+    module = TorchModule("modgraph.nn.ScaledRotary", "turning", "position", "base", "scaled", "trained", "cycles")
 
     base: float = setting(10000.0, min=1, doc="base of the angles; larger ones turn slower")
     partial: float = setting(1.0, min=0, max=1, doc="share of the numbers that rotate, from the first")

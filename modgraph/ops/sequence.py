@@ -95,6 +95,9 @@ class Select(Reduction, name="select", synonyms="index"):
 
 
 STEPS = Operand("x", "... N D", help="a sequence has the axes number of steps, width")
+START_HELP = "an initial state has the outer axes of the sequence and the width of the state"
+H0 = Operand("h0", "... H", help=START_HELP, optional=True)
+C0 = Operand("c0", "... H", help=START_HELP, optional=True)
 
 
 class Recurrent(Op):
@@ -102,7 +105,6 @@ class Recurrent(Op):
     order."""
 
     torch_arguments = "input_size= hidden_size=hidden"
-    operands = (STEPS,)
     results = ("... N hidden",)
     weights = (
         Weight("weight_ih", "rows D", uniform("hidden")),
@@ -121,6 +123,11 @@ class Recurrent(Op):
     def rows(self) -> int:
         return self.gates * self.hidden
 
+    def check(self, axes: Axes) -> None:
+        if "H" in axes.bound and axes.size("H") != self.hidden:
+            reason = f"the initial state has a width of {axes['H']}, and the layer one of {self.hidden}"
+            raise Misfit(reason, f"make them equal, for example: {replace(self, hidden=axes.size('H') or self.hidden)}")
+
     def list_masked_axes(self, signature: Signature) -> tuple[Axis, ...]:
         return (signature.axes["N"],) if self.reverse else ()
 
@@ -131,19 +138,22 @@ class Recurrent(Op):
 class LSTM(Recurrent, name="lstm", synonyms="long_short_term_memory"):
     """Long short-term memory: c' = f c + i g, h' = o tanh(c'); each step returns h'.
 
-    i, f, g, o = W_ih x + b_ih + W_hh h + b_hh, through sigmoid, sigmoid, tanh and sigmoid. The initial state is zero.
+    i, f, g, o = W_ih x + b_ih + W_hh h + b_hh, through sigmoid, sigmoid, tanh and sigmoid. The state h and the cell c
+    begin with zeros, or as given: `(x, h0, c0) -> lstm(hidden)`.
     """
 
-    example = "input x: float[5, 6] y = x -> lstm(3) output y"
+    example = "input x: float[5, 6] input s: float[3] y = (x, s, s * 2) -> lstm(3) output y"
+    operands = (STEPS, H0, C0)
     gates = 4
 
 
 class GRU(Recurrent, name="gru", synonyms="gated_recurrent_unit"):
     """Gated recurrent unit: h' = (1 − z) n + z h; each step returns h'.
 
-    r, z = sigmoid(W x + b + U h + c), n = tanh(W x + b + r (U h + c)), each with its own rows. The initial state is
-    zero.
+    r, z = sigmoid(W x + b + U h + c), n = tanh(W x + b + r (U h + c)), each with its own rows. The state begins with
+    zeros, or as given: `(x, h0) -> gru(hidden)`.
     """
 
-    example = "input x: float[5, 6] y = x -> gru(3) output y"
+    example = "input x: float[5, 6] input s: float[3] y = (x, s) -> gru(3) output y"
+    operands = (STEPS, H0)
     gates = 3

@@ -114,6 +114,43 @@ def test_values_and_gradients_are_those_of_torch_in_both_directions(kind: str, l
         torch.testing.assert_close(next(ours[key].grad for key in ours if names[key] == name), weight.grad)
 
 
+@pytest.mark.parametrize(("kind", "layer"), [("lstm", torch.nn.LSTM), ("gru", torch.nn.GRU)])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_values_and_gradients_from_initial_states_are_those_of_torch(kind: str, layer: Any, reverse: bool) -> None:
+    """The state comes from an input, the cell of an LSTM is learned and shared by all examples."""
+    lstm = kind == "lstm"
+    text = f"{'(x, s, c)' if lstm else '(x, s)'} -> {kind}(4, reverse={str(reverse).lower()})"
+    learned = "weight c: float[4] = normal(1.0) " if lstm else ""
+    model = model_of(f"input x: float[time, 3] input s: float[4] {learned}y = {text} output y")
+    theirs = layer(3, 4, batch_first=True).double()
+    ours = dict(model.named_parameters())
+    theirs.load_state_dict({f"{each}_l0": ours[f"y.{kind}.{each}"].detach().clone() for each in WEIGHTS})
+    x, s, lengths = padded(3, [4, 1, 6], fill=9.0), torch.randn(3, 4, dtype=torch.float64), torch.tensor([4, 1, 6])
+    found = model.compute({"x": x, "s": s, "time_length": lengths}).outputs["y"]
+    cell = ours["c"].detach().clone().requires_grad_() if lstm else None
+    losses = []
+    for at, length in enumerate(lengths.tolist()):
+        own, start = x[at : at + 1, :length], s[None, at : at + 1]
+        own = own.flip(1) if reverse else own
+        expected = theirs(own, start if cell is None else (start, cell.reshape(1, 1, 4)))[0]
+        expected = expected.flip(1) if reverse else expected
+        torch.testing.assert_close(found[at, :length], expected[0])
+        losses.append((found[at, :length].square().sum(), expected.square().sum()))
+    for loss in map(sum, zip(*losses, strict=True)):
+        loss.backward()
+    for name, weight in theirs.named_parameters():
+        torch.testing.assert_close(ours[f"y.{kind}.{name.removesuffix('_l0')}"].grad, weight.grad)
+    if cell is not None:
+        torch.testing.assert_close(ours["c"].grad, cell.grad)
+
+
+def test_an_initial_state_has_the_width_of_the_layer() -> None:
+    with pytest.raises(ModgraphError, match=r"width of 5, and the layer one of 4(.|\n)*gru\(hidden=5\)"):
+        modgraph.loads("model m() { input x: float[time, 3] input s: float[5] y = (x, s) -> gru(4) output y }")
+    with pytest.raises(ModgraphError, match=r"it takes 1 to 3 operands \(x, h0, c0\), not 4"):
+        modgraph.loads("model m() { input x: float[time, 3] input s: float[4] y = (x, s, s, s) -> lstm(4) output y }")
+
+
 @pytest.mark.parametrize(("layer", "traced"), [(LSTM, lstm_op), (GRU, gru_op)])
 @pytest.mark.parametrize("bias", [True, False])
 def test_what_a_trace_holds_for_a_layer_is_the_layer_bit_for_bit(layer: Any, traced: Any, bias: bool) -> None:
@@ -122,8 +159,9 @@ def test_what_a_trace_holds_for_a_layer_is_the_layer_bit_for_bit(layer: Any, tra
         torch.nn.init.normal_(weight, generator=torch.Generator().manual_seed(0)).requires_grad_(False)
     for dtype in (torch.float32, torch.float64):
         found, x = found.to(dtype), torch.randn(2, 5, 3, generator=torch.Generator().manual_seed(1)).to(dtype)
-        assert torch.equal(traced(x, found.weights), found(x))
-        torch.library.opcheck(traced, (x, found.weights), test_utils=("test_schema", "test_faketensor"))
+        states = [torch.ones(2, 4, dtype=dtype)] if bias else []
+        assert torch.equal(traced(x, found.weights, states), found(x, *states))
+        torch.library.opcheck(traced, (x, found.weights, states), test_utils=("test_schema", "test_faketensor"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -255,17 +293,25 @@ def test_a_pool_of_layers_may_get_another() -> None:
 
 EVERY = """
   input x: float[time, 3]
+  input s: float[3]
   pool cell[3] = lstm(4)
   pool unit[2] = gru(3) -> layer_norm
   a = x -> cell
   b = x -> unit -> transpose("time", "unit")
   c = (x -> gru(3), x -> gru(3, reverse=true), x -> lstm(3, bias=false, reverse=true)) -> concat
+  d = ((x, s) -> gru(3, reverse=true), (x, s, 2 * s) -> lstm(3, bias=false)) -> concat
   output a
   output b
   output c
+  output d
 """
-TIME_AT = {"a": 2, "b": 1, "c": 1}
-ROUNDED = {"a": 1e-6, "b": 1e-6 / 1e-5**0.5, "c": 1e-6}  # layer_norm divides what float32 rounds by √ε at least
+TIME_AT = {"a": 2, "b": 1, "c": 1, "d": 1}
+ROUNDED = {
+    "a": 1e-6,
+    "b": 1e-6 / 1e-5**0.5,
+    "c": 1e-6,
+    "d": 1e-6,
+}  # layer_norm divides what float32 rounds by √ε at least
 
 
 @pytest.fixture(scope="module")
@@ -284,10 +330,12 @@ def test_each_sequence_gives_what_it_gives_by_itself(
     model, bundle = every
     torch.manual_seed(seed)
     x, counts = padded(3, lengths, fill=1e30).float(), torch.tensor(lengths)
-    together = model.compute({"x": x.double(), "time_length": counts}).outputs
-    exported = bundle.run({"x": x.numpy(), "time_length": counts.numpy()})
+    state = torch.randn(len(lengths), 3)
+    together = model.compute({"x": x.double(), "s": state.double(), "time_length": counts}).outputs
+    exported = bundle.run({"x": x.numpy(), "s": state.numpy(), "time_length": counts.numpy()})
     for at, length in enumerate(lengths):
-        single = model.compute({"x": x[at : at + 1, :length].double()}).outputs
+        own_state = state[at : at + 1].double()
+        single = model.compute({"x": x[at : at + 1, :length].double(), "s": own_state}).outputs
         for name, value in single.items():
             for found, close in ((together[name], 1e-12), (torch.as_tensor(exported[name]).double(), ROUNDED[name])):
                 own = found[at].narrow(TIME_AT[name] - 1, 0, length)
@@ -296,5 +344,5 @@ def test_each_sequence_gives_what_it_gives_by_itself(
 
 def test_a_layer_is_one_node_of_a_bundle(every: tuple[Model, Bundle]) -> None:
     kinds = [node.op_type for node in onnx.load(every[1].path).graph.node]
-    assert (kinds.count("LSTM"), kinds.count("GRU")) == (4, 4)
-    assert kinds.count("Transpose") < 24
+    assert (kinds.count("LSTM"), kinds.count("GRU")) == (5, 5)
+    assert kinds.count("Transpose") < 30

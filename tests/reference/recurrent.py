@@ -32,17 +32,19 @@ STEPS: dict[str, Step] = {"lstm": _lstm, "gru": _gru}
 
 
 @op(*STEPS)
-def recurrent(call: Call, x: Array) -> Array:
+def recurrent(call: Call, x: Array, *initial: Array) -> Array:
     found = np.zeros((*x.shape[:-1], call.settings["hidden"]))
     for outer in np.ndindex(x.shape[:-2]):
-        found[outer] = _read(call, x[outer])
+        found[outer] = _read(call, x[outer], [state[outer] for state in initial])
     return found
 
 
-def _read(call: Call, sequence: Array) -> Array:
+def _read(call: Call, sequence: Array, initial: list[Array]) -> Array:
     """The state after each step, in the order of the sequence even if it is read backwards."""
     hidden = call.settings["hidden"]
-    h, carried, states = np.zeros(hidden), np.zeros(hidden), np.zeros((len(sequence), hidden))
+    h, carried = (*initial, *(np.zeros(hidden) for _ in range(2 - len(initial))))
+    carried = h if call.op == "gru" else carried
+    states = np.zeros((len(sequence), hidden))
     bias_x, bias_h = (call.weight(f"bias_{of}h") if call.setting("bias", True) else None for of in "ih")
     steps = range(len(sequence))
     for at in reversed(steps) if call.setting("reverse", False) else steps:

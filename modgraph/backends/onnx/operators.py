@@ -105,8 +105,10 @@ def _pad_convolution(
     return op.Conv(x, weight, bias, pads=pads, strides=[*stride], dilations=[*dilation], group=groups)
 
 
-def _states(layer: Any, gates: Sequence[int], x: Any, weights: Sequence[Any], **settings: Any) -> Any:
-    """All states [B, N, H] of a recurrent layer from a zero state, which is ONNX's default.
+def _states(
+    layer: Any, gates: Sequence[int], x: Any, weights: Sequence[Any], initial: Sequence[Any], **settings: Any
+) -> Any:
+    """All states [B, N, H] of a recurrent layer from initial states [B, H]; zeros are ONNX's default.
 
     `gates` permutes the blocks of rows of the weights, one for each gate, to ONNX's order.
     """
@@ -115,8 +117,9 @@ def _states(layer: Any, gates: Sequence[int], x: Any, weights: Sequence[Any], **
     weights = [op.Concat(*(op.Slice(each, *block) for block in rows), axis=0) for each in weights]
     axis = op.Constant(value_ints=[0])
     maps = [op.Unsqueeze(each, axis) for each in weights[:2]]
-    bias = [op.Unsqueeze(op.Concat(*weights[2:], axis=0), axis)] if len(weights) > 2 else []
-    found, *_ = layer(op.Transpose(x, perm=[1, 0, 2]), *maps, *bias, hidden_size=hidden, **settings)
+    bias = op.Unsqueeze(op.Concat(*weights[2:], axis=0), axis) if len(weights) > 2 else None
+    states = [op.Unsqueeze(each, axis) for each in initial]
+    found, *_ = layer(op.Transpose(x, perm=[1, 0, 2]), *maps, bias, None, *states, hidden_size=hidden, **settings)
     return op.Transpose(op.Squeeze(found, op.Constant(value_ints=[1])), perm=[1, 0, 2])
 
 
@@ -133,6 +136,8 @@ SAID: Mapping[Any, Callable[..., Any]] = {
         op.BatchNormalization(x, weight, bias, mean, variance, epsilon=eps)
     ),
     aten.conv2d.padding: _pad_convolution,
-    torch.ops.modgraph.lstm.default: lambda x, weights: _states(op.LSTM, (0, 3, 1, 2), x, weights),
-    torch.ops.modgraph.gru.default: lambda x, weights: _states(op.GRU, (1, 0, 2), x, weights, linear_before_reset=1),
+    torch.ops.modgraph.lstm.default: lambda x, weights, states: _states(op.LSTM, (0, 3, 1, 2), x, weights, states),
+    torch.ops.modgraph.gru.default: lambda x, weights, states: _states(
+        op.GRU, (1, 0, 2), x, weights, states, linear_before_reset=1
+    ),
 }

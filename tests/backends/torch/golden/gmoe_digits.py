@@ -51,7 +51,7 @@ class Attention(nn.Module):
             self.v = nn.Linear(memory_width, kv_heads * head_width, bias=bias)
         self.q_norm = nn.RMSNorm(head_width, eps=1e-06) if qk_norm else None
         self.k_norm = nn.RMSNorm(head_width, eps=1e-06) if qk_norm else None
-        self.rotary = None if rotary is None else Rotary(head_width, rotary)
+        self.rotary = None if rotary is None else Rotary(head_width, -3, rotary)
         self.relative = None if relative is None else Relative(relative, heads, causal)
         self.out = nn.Linear(joined, width, bias=out_bias)
 
@@ -72,8 +72,8 @@ class Attention(nn.Module):
         if self.q_norm is not None and self.k_norm is not None:
             q, k = (self.q_norm(q), self.k_norm(k))
         if self.rotary is not None:
-            rotation = self.rotary(q)
-            q, k = (rotate(q, rotation), rotate(k, rotation if memory is None else self.rotary(k)))
+            rotation = self.rotary.rotation(q)
+            q, k = (rotate(q, rotation), rotate(k, rotation if memory is None else self.rotary.rotation(k)))
         q, k, v = (each.transpose(-3, -2) for each in (q, k, v))
         visible = self._merge_masks(q, k, attn_mask, key_mask)
         bias = visible if self.relative is None else self.relative(q.shape[-2], k.shape[-2], visible)
@@ -122,8 +122,7 @@ def split_heads(x: Any, *parts: int) -> Tensor:
 
 
 def rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
-    """Rotate number i of x [..., N, H, W] with the one half a head later (Su et al., RoFormer, 2021), in Llama's
-    layout."""
+    """Rotate number i of x [..., W] with the one half of the numbers later."""
     cos, sin = rotation
     first, second = x.chunk(2, -1)
     return torch.cat((first * cos - second * sin, second * cos + first * sin), -1)
@@ -170,11 +169,6 @@ def bucket_of(distance: int, buckets: int) -> int:
     return min(exact + int(share * (buckets - exact)), buckets - 1)
 
 
-def exact(x: Tensor) -> torch.dtype:
-    """A dtype that represents whole numbers exactly: float32 if that of x has two bytes, else that of x."""
-    return x.dtype if x.dtype.itemsize >= 4 else torch.float32
-
-
 def constant(values: Sequence[float], dtype: torch.dtype, device: torch.device) -> Tensor:
     """A tensor [n] of constant numbers."""
     if device.type != "cuda" or torch.compiler.is_compiling():
@@ -191,19 +185,34 @@ def to_device(x: Tensor, device: torch.device, dtype: torch.dtype | None=None) -
 
 
 class Rotary(nn.Module):
-    """Rotation angles of rotary embeddings: position · base^(−2i/W) for pair i of a head's numbers."""
+    """Rotates the first `width` numbers of x [..., N, ..., D] by angles that grow along an axis, from 0.
 
-    def __init__(self, width: int, base: float) -> None:
+    Number i turns with the one half of `width` later (Su et al., RoFormer, 2021), in Llama's layout.
+    """
+
+    def __init__(self, width: int, axis: int, base: float) -> None:
         super().__init__()
-        half = width // 2
-        self.speeds = [base ** (-at / half) for at in range(half)]
+        self.width, self.axis = (width, axis)
+        self.speeds = [base ** (-2 * at / width) for at in range(width // 2)]
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Cosines and sines [N, 1, W / 2] for x [..., N, H, W], positions from 0."""
+    def forward(self, x: Tensor) -> Tensor:
+        rotation = self.rotation(x)
+        if self.width == x.shape[-1]:
+            return rotate(x, rotation)
+        others = x[..., self.width:]
+        return torch.cat((rotate(x[..., :self.width], rotation), others), -1)
+
+    def rotation(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Cosines and sines [N, 1, …, W / 2], which broadcast against halves of x."""
         angle: Any = {"dtype": exact(x), "device": x.device}
-        places = torch.arange(x.shape[-3], **angle)
-        angles = places[:, None, None] * constant(self.speeds, **angle)
+        places = torch.arange(x.shape[self.axis], **angle).reshape(-1, *[1] * (-1 - self.axis))
+        angles = places * constant(self.speeds, **angle)
         return (angles.cos().to(x.dtype), angles.sin().to(x.dtype))
+
+
+def exact(x: Tensor) -> torch.dtype:
+    """A dtype that represents whole numbers exactly: float32 if that of x has two bytes, else that of x."""
+    return x.dtype if x.dtype.itemsize >= 4 else torch.float32
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, grouped: bool) -> Tensor:
