@@ -1,6 +1,6 @@
 """Modules that torch lacks; a standalone library."""
 
-from modgraph.nn.along_axis import Contract, Last, LogSoftmax, Max, Mean, Min, Softmax, Sum, Unit
+from modgraph.nn.along_axis import Contract, Last, LogSoftmax, LogSumExp, Max, Mean, Min, Softmax, Sum, Unit
 from modgraph.nn.arithmetic import Arithmetic, Where
 from modgraph.nn.array import Constant, NextState, Parameter, State
 from modgraph.nn.attention import Attention, ClassToken, Position

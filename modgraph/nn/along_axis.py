@@ -71,6 +71,16 @@ class Min(Max):
     function, neutral = staticmethod(torch.amin), torch.inf
 
 
+class LogSumExp(AlongAxis):
+    """log Σ exp(x) along an axis without padding; zero where an example has no element."""
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        if mask is None:
+            return x.logsumexp(self.axis)
+        least = torch.finfo(x.dtype).min  # finite, so that an example of nothing but padding gets no NaN
+        return torch.where(mask.any(self.axis), apply_mask(x, mask, least).logsumexp(self.axis), 0.0)
+
+
 class Last(AlongAxis):
     """The last value along an axis without padding; zero where an example has no element."""
 

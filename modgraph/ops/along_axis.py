@@ -90,6 +90,12 @@ class Min(Max, name="min", synonyms="amin reduce_min"):
     """The smallest value along an axis; zero if it is empty."""
 
 
+class LogSumExp(AlongAxis, name="logsumexp", synonyms="log_sum_exp lse reduce_logsumexp"):
+    """log Σ exp(x) along an axis, without overflow; zero if it is empty."""
+
+    infer = Reduction.infer
+
+
 class Last(Reduction, name="last"):
     """The last value along an axis, without padding, such as the final state of a sequence; zero if it is empty."""
 

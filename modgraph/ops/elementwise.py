@@ -74,8 +74,19 @@ class LeakyReLU(Op, name="leaky_relu", synonyms="lrelu"):
     slope: float = setting(0.01, min=0, doc="slope for negative values")
 
 
-NORMAL = "x Φ(x), Φ the normal distribution function (exact, not the tanh approximation)."
-GELU = torch_function("GELU", NORMAL, keeps_zeros=True)
+class GELU(Op, name="gelu"):
+    """x Φ(x), Φ the normal distribution function, exact or approximated by tanh.
+
+    The approximation is x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2, as in GPT-2 (Hendrycks and Gimpel, 2016).
+    """
+
+    example = 'input x: float[5, 6] y = x -> gelu(approximate="tanh") output y'
+    module = TorchModule("torch.nn.GELU", approximate="approximate")
+    keeps_zeros = True
+
+    approximate: str = setting("none", choices=("none", "tanh"), doc="the approximation of Φ")
+
+
 SiLU = torch_function("SiLU", "x σ(x).", "swish", keeps_zeros=True)
 ELU = torch_function("ELU", "x where it is positive, exp(x) − 1 elsewhere.", keeps_zeros=True)
 Softplus = torch_function("Softplus", "log(1 + exp(x)).")

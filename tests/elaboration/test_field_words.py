@@ -23,7 +23,7 @@ normalize unit|clip clamp|LeakyReLU leaky_relu|Softmax softmax|Dropout dropout|M
 mha attention|cat concat|concatenate concat|chunk split|pow power|sub subtract|mul multiply|div divide
 detach stop_gradient|arange positions|multinomial draw|CrossEntropyLoss cross_entropy|nll_loss cross_entropy|MSELoss mse
 PatchEmbed patch_embed|cls_token class_token|Flatten flatten|inner contract|expand_as expand
-Conv1d conv1d|rope rotary|delay shift
+Conv1d conv1d|rope rotary|delay shift|reduce_logsumexp logsumexp
 """
 LACKING = """
 gather take index_select take_along_dim scatter scatter_add index_add segment_sum sort argsort topk nonzero unique
@@ -73,7 +73,6 @@ MEANING: dict[str, Callable[[Tensor], Tensor]] = {
     "global_average_pooling1d": lambda x: x.mean(-2),
     "global_max_pooling1d": lambda x: x.amax(-2),
     "sum_pool": lambda x: x.sum(-2),
-    "logsumexp": lambda x: x.logsumexp(-1),
     "logaddexp": lambda x: torch.logaddexp(x, 2 * x),
     "var": lambda x: x.var(-2, correction=0),
     "std": lambda x: x.std(-2, correction=0),
@@ -97,6 +96,7 @@ MEANING: dict[str, Callable[[Tensor], Tensor]] = {
     "clamp_min": lambda x: x.clamp_min(0),
     "hard_sigmoid": F.hardsigmoid,
     "hard_swish": F.hardswish,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
     "prelu": lambda x: F.prelu(x, torch.tensor(0.25)),
     "selu": F.selu,
     "softsign": F.softsign,

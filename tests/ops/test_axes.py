@@ -33,6 +33,8 @@ NUMPY: dict[str, Callable[[Array], Any]] = {
     "x -> cumulative_sum": lambda x: np.cumsum(x, -1),
     "x -> cumulative_sum(axis=-3)": lambda x: np.cumsum(x, 1),
     "x -> min(axis=-3)": lambda x: x.min(1),
+    "x * 300 -> logsumexp": lambda x: np.logaddexp.reduce(x * 300, -1),
+    "x -> logsumexp(axis=-3)": lambda x: np.logaddexp.reduce(x, 1),
     "x -> sort_order": lambda x: ranks(x, -1),
     "x -> sort_order(axis=-2, descending=true)": lambda x: ranks(x, -2, descending=True),
     "x -> kth_largest(1)": lambda x: x.max(-1),
@@ -93,6 +95,7 @@ def test_of_equal_values_the_first_is_the_kth_largest_sooner_and_gets_the_gradie
 ENDS = {
     "cumulative_sum": 'y -> cumulative_sum(axis="time") -> last(axis="time")',
     "min": 'y -> min(axis="time")',
+    "logsumexp": 'y -> logsumexp(axis="time")',
     "kth_largest": 'y -> kth_largest(3, axis="time")',
     "sort_order": '((y -> sort_order(axis="time", descending=true)) < 2, y, 0 * y) -> where -> sum(axis="time")',
     "positions": '(y -> positions(axis="time")) * (y -> transpose(-1, "time")) -> transpose -> sum(axis="time")',
@@ -145,6 +148,18 @@ def test_runtime_orders_equal_values_and_padding_as_torch_does(tmp_path: Path) -
     for name, expected in model.compute(batch).outputs.items():
         np.testing.assert_array_equal(found[name], expected.numpy(), err_msg=name)
     np.testing.assert_array_equal(found["down"], ranks(batch["v"].double().numpy(), -2, descending=True))
+
+
+def test_runtime_adds_powers_without_overflow(tmp_path: Path) -> None:
+    body = 'input x: float[time, 4] y = 300 * x -> logsumexp(axis="time") z = 300 * x -> logsumexp output y output z'
+    model = modgraph.loads(f"model m() {{ {body} }}").build()
+    modgraph.export(model, tmp_path / "m.onnx")
+    x, length = np.random.default_rng(0).standard_normal((4, 5, 4)).astype(np.float32), np.array([5, 1, 0, 3])
+    found = Bundle(tmp_path / "m.onnx").run({"x": x, "time_length": length})
+    pairs = zip(x, length, strict=True)
+    rows = [np.logaddexp.reduce(300.0 * each[:count], 0) if count else np.zeros(4) for each, count in pairs]
+    np.testing.assert_allclose(found["y"], rows, rtol=1e-6, err_msg="along an axis of any length")
+    np.testing.assert_allclose(found["z"][0], np.logaddexp.reduce(300.0 * x[0], -1), rtol=1e-6)
 
 
 # ---------------------------------------------------------------- names of axes

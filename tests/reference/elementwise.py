@@ -59,6 +59,13 @@ OF_TWO: dict[str, Callable[[Any, Any], Array]] = {
 OPS.update({name: lambda call, x, function=function: function(x) for name, function in FUNCTIONS.items()})
 
 
+@op("gelu")
+def approximate_gelu(call: Call, x: Array) -> Array:
+    if call.setting("approximate", "none") == "none":
+        return gelu(x)
+    return np.asarray(x * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
+
+
 @op("sign")
 def sign(call: Call, x: Array) -> Array:
     if np.isnan(x).any():

@@ -153,7 +153,9 @@ def write_importance(module: library.Importance, values: Sequence[Value], vendor
 
 FORMULAS: Mapping[type, Rule] = {
     nn.ReLU: "F.relu(_0)",
-    nn.GELU: "F.gelu(_0)",
+    nn.GELU: lambda module, values, vendored: (
+        "F.gelu(_0)" if module.approximate == "none" else "F.gelu(_0, approximate={approximate})"
+    ),
     nn.SiLU: "F.silu(_0)",
     nn.Tanh: "torch.tanh(_0)",
     nn.Sigmoid: "torch.sigmoid(_0)",
@@ -164,6 +166,7 @@ FORMULAS: Mapping[type, Rule] = {
     library.Softmax: "_0.softmax({axis})",
     library.LogSoftmax: "_0.log_softmax({axis})",
     library.Mean: "_0.mean({axis})",
+    library.LogSumExp: "_0.logsumexp({axis})",
     library.Flatten: lambda module, values, vendored: "_0.flatten(-{rank})" if module.rank else "_0.unsqueeze(-1)",
     library.Merge: "_0.flatten({first}, {last})",
     library.Unmerge: "_0.unflatten({axis}, {sizes})",
