@@ -17,6 +17,7 @@ from tests.reference import (  # each registers ops
     along_axis,
     attention,
     axes,
+    dot_product,
     elementwise,
     image,
     layers,

@@ -16,6 +16,16 @@ ATTENTION = [
     "(x, m, ((x, m) -> contract) > 0) -> attention(2)",
     "(xo, mo) -> attention(2)",
 ]
+HEADS = 'unmerge([2, 4], into=["head", ""])'
+ATTENTION += [
+    f"(x -> {HEADS}, m -> {HEADS}, m{rest}) -> dot_product_attention(equation={settings})"
+    for rest, settings in (
+        ("", '"Nhd,Mhd,Me->Nhe", scale=0.3'),
+        (f" -> {HEADS}, k", '"Nhd,Mhd,Mhe,M->hNe", terms=["mask"], cap=2.0'),
+        (", x -> linear(2), (x, m) -> contract", '"Nhd,Mhd,Me,Nh,NM->ehN", terms=["sink", "bias"], band=["-1..2"]'),
+        (", x, m", '"Nhd,Mhd,Me,Nc,Mc->Nhe", terms=["queries2", "keys2"], band=["-1..1", "key ..0"], blocks=true'),
+    )
+]
 ROUTES = [
     "x -> p by (x -> linear(p) -> softmax) over time",
     "x by (x -> linear(3)) over time",

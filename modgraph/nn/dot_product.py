@@ -1,0 +1,100 @@
+"""Attention of queries to keys as one operation, whatever the order of axes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from modgraph.nn.padding import both
+from modgraph.nn.windows import BEFORE, Operands, Options, Piece, Window, attend_in_windows, common, is_one
+
+PAIRS = ("queries", "queries2"), ("keys", "keys2")
+TERMS = ("bias", "mask", "sink")
+
+
+class DotProductAttention(nn.Module):
+    """softmax(scores) V within a mask and a band.
+
+    The equation has a letter for each axis of an operand, as einsum has: N queries, M keys, small letters others.
+    `terms` names the operands after queries, keys and values: `bias`, `mask`, `sink`, and `queries2` with `keys2`,
+    whose products are added to Q Kᵀ. `same` says that queries and keys are the same tokens. With a window, keys are
+    read in blocks.
+    """
+
+    def __init__(
+        self,
+        equation: str,
+        terms: tuple[str, ...] = (),
+        scale: float = 1.0,
+        cap: float | None = None,
+        band: tuple[Piece, ...] = (),
+        same: bool = False,
+        window: Window | None = None,
+    ) -> None:
+        super().__init__()
+        given, self.result = equation.split("->")
+        self.letters = dict(zip(("queries", "keys", "values", *terms), given.split(","), strict=True))
+        joined = dict.fromkeys(self.letters["queries"] + self.letters["keys"])
+        self.heads = "".join(each for each in joined if each in self.result and each not in "NM")
+        self.own = "".join(each for each in self.letters["values"] if each not in f"{self.heads}M")
+        self.options, self.window = Options(scale, cap, band), window
+        self.skips_padding = same and band == BEFORE  # a query sees no padding, which comes after it
+
+    def forward(self, *operands: Tensor, mask: tuple[Tensor | None, ...] = ()) -> Tensor:
+        """Operands have the axes of the equation behind any outer ones; `mask` has the padding mask of each."""
+        given = dict(zip(self.letters, operands, strict=True))
+        outer = max(x.dim() - len(self.letters[name]) for name, x in given.items())
+        q, k = ([self._arrange(given, each, outer) for each in names if each in given] for names in PAIRS)
+        v = self._arrange(given, "values", outer)
+        own = v.shape[outer + len(self.heads) + 1 :]
+        v = v if len(own) == 1 else v.reshape(*v.shape[: v.dim() - len(own)], -1)
+        lead = [common(sizes) for sizes in zip(*(x.shape[:-2] for x in (*q, *k, v)), strict=True)]
+        terms = {name: self._arrange(given, name, outer) for name in TERMS if name in given}
+        seen = None if "mask" not in terms else terms["mask"] != 0
+        if mask and mask[1] is not None:
+            valid = self._arrange({"keys": mask[1]}, "keys", outer)
+            k, v = [x.masked_fill(~valid, 0.0) for x in k], v.masked_fill(~valid, 0.0)
+            seen = seen if self.skips_padding else both(seen, valid.mT)
+        vectors = (_concat([x.expand(*lead, -1, -1) for x in each]) for each in (q, k, [v]))
+        joined = (None if x is None else _join(x, outer, lead) for x in (seen, terms.get("bias"), terms.get("sink")))
+        given_joined = Operands(*(_join(x, outer, lead) for x in vectors), *joined)
+        y = attend_in_windows(given_joined, self.options, self.window)
+        return self._order(y.reshape(*lead, y.shape[-2], *own), outer)
+
+    def _arrange(self, given: Mapping[str, Tensor], name: str, outer: int) -> Tensor:
+        """Permute an operand to outer axes, heads, and either pairs or vectors; an axis that it lacks has length 1."""
+        x, letters = given[name], self.letters[name]
+        own = "".join(each for each in letters if each not in f"{self.heads}NM")
+        target = f"{self.heads}NM" if name in TERMS else f"{self.heads}{'N' if name in PAIRS[0] else 'M'}{own}"
+        x = x[(None,) * (outer + len(letters) - x.dim())]
+        order = [*range(outer), *(outer + letters.index(each) for each in target if each in letters)]
+        x = x if order == sorted(order) else x.permute(order)
+        for at, each in enumerate(target, outer):
+            x = x if each in letters else x.unsqueeze(at)
+        return x
+
+    def _order(self, y: Tensor, outer: int) -> Tensor:
+        """Permute a value with heads, queries and its own axes to the axes of the result."""
+        letters = f"{self.heads}N{self.own}"
+        if "N" not in self.result:
+            y, letters = y.squeeze(outer + len(self.heads)), letters.replace("N", "")
+        return y.permute(*range(outer), *(outer + letters.index(each) for each in self.result))
+
+
+def _concat(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts, -1)
+
+
+def _join(x: Tensor, outer: int, lead: list[int]) -> Tensor:
+    """Merge the outer axes into one and the heads into another; axes that all have length 1 stay so."""
+    for first, sizes in ((outer, lead[outer:]), (0, lead[:outer])):
+        before, own, after = x.shape[:first], x.shape[first : first + len(sizes)], x.shape[first + len(sizes) :]
+        if not sizes:
+            x = x.unsqueeze(first)
+        elif len(sizes) > 1 and all(map(is_one, own)):
+            x = x.reshape(*before, 1, *after)
+        elif len(sizes) > 1:
+            x = x.expand(*before, *sizes, *after).flatten(first, first + len(sizes) - 1)
+    return x

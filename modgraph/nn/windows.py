@@ -1,0 +1,190 @@
+"""Attention to all keys, and in blocks of queries to the keys of a window.
+
+Shapes: B examples, H heads, N queries, M keys, W width, V width of values; n blocks of R queries, with K keys each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
+from torch import Tensor
+
+from modgraph.nn.padding import both
+
+Bounds = tuple[int | None, int | None]
+Piece = tuple[Bounds, Bounds, Bounds]  # of key − query, of the key's place, of the query's; None is unbounded
+Window = tuple[int, int, int]  # bounds of key − query, and how many first keys are seen from anywhere
+LEAST = 16  # queries of a block
+BEFORE = (((None, 0), (None, None), (None, None)),)  # the band of causal attention
+
+
+class Options(NamedTuple):
+    """The scores are cap · tanh(scale · Q Kᵀ / cap) + bias, within the pieces of a band."""
+
+    scale: float = 1.0
+    cap: float | None = None
+    band: tuple[Piece, ...] = ()
+
+
+class Operands(NamedTuple):
+    """Queries [B, H, N, W], keys [B, H, M, W] and values [B, H, M, V]; what is seen, a bias and the logit of a sink
+    broadcast against [B, H, N, M]."""
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    seen: Tensor | None = None
+    bias: Tensor | None = None
+    sink: Tensor | None = None
+
+
+def is_one(size: int) -> bool:
+    """Whether a size is the constant 1, not that of a traced axis."""
+    return isinstance(size, int) and size == 1
+
+
+def common(sizes: tuple[int, ...]) -> int:
+    """The size to which several broadcast."""
+    return next((size for size in sizes if not is_one(size)), 1)
+
+
+def attend(given: Operands, options: Options, is_causal: bool = False) -> Tensor:
+    """Attention [B, H, N, V] to the keys that are seen; zero where none is."""
+    q, k, v, seen, bias, sink = given
+    none = None
+    if seen is not None and sink is None:
+        none = ~seen.any(-1, keepdim=True)
+        seen = seen | none  # nothing has no softmax, and its gradient would be NaN
+    mask = seen
+    if bias is not None or sink is not None:
+        mask = q.new_zeros(1, 1, q.shape[-2], k.shape[-2]) if bias is None else bias
+        mask = mask if seen is None else mask.masked_fill(~seen, torch.finfo(q.dtype).min)
+    if mask is not None and sink is not None:
+        k, v = (F.pad(x, (0, 0, 1, 0)) for x in (k, v))  # a key of zeros, whose score is the bias
+        sizes = [common(each) for each in zip(sink.shape[:-1], mask.shape[:-1], strict=True)]
+        mask = torch.cat((sink.expand(*sizes, 1), mask.expand(*sizes, -1)), -1)
+    if options.cap is None:
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=is_causal, scale=options.scale)
+    else:
+        scores = options.cap * torch.tanh(q @ k.mT * (options.scale / options.cap))
+        if mask is not None and mask.dtype == torch.bool:
+            scores = scores.masked_fill(~mask, torch.finfo(q.dtype).min)
+        elif mask is not None:
+            scores = scores + mask
+        y = scores.softmax(-1) @ v
+    return y if none is None else y.masked_fill(none, 0.0)
+
+
+def attend_to_all(given: Operands, options: Options) -> Tensor:
+    """Attention with the band as a mask of indices."""
+    is_causal = options.band == BEFORE and options.cap is None and not any(x is not None for x in given[3:])
+    if not options.band or is_causal:
+        return attend(given, options, is_causal)
+    queries, keys = (torch.arange(x.shape[-2], device=x.device) for x in (given.q, given.k))
+    seen = both(is_in_band(options.band, queries.unsqueeze(-1), keys), given.seen)
+    return attend(given._replace(seen=seen), options)
+
+
+def is_in_band(band: tuple[Piece, ...], queries: Tensor, keys: Tensor) -> Tensor:
+    """Whether places of queries and keys, which broadcast, lie in one of the pieces."""
+    found = None
+    for piece in band:
+        inside = torch.ones_like(queries == keys)
+        for (low, high), place in zip(piece, (keys - queries, keys, queries), strict=True):
+            inside = inside if low is None else inside & (place >= low)
+            inside = inside if high is None else inside & (place <= high)
+        found = inside if found is None else found | inside
+    assert found is not None, "a band has a piece"
+    return found
+
+
+def attend_in_windows(given: Operands, options: Options, window: Window | None) -> Tensor:
+    """Attention in blocks of queries, each to the keys of its window and to the first ones; without a window to all."""
+    N, M = given.q.shape[-2], given.k.shape[-2]
+    if window is None or (isinstance(M, int) and list_sizes(window)[-1] >= M):
+        return attend_to_all(given, options)
+    blocks = Blocks.of(N, M, window, given.q.device)
+    seen = is_in_band(options.band, blocks.queries, blocks.keys) & blocks.valid
+    seen = seen.unsqueeze(0).unsqueeze(2)  # [1, n, 1, R, K]
+    if given.seen is not None:
+        seen = blocks.cut_pairs(given.seen) & seen
+    terms = (seen, *(None if x is None else blocks.cut_pairs(x) for x in (given.bias, given.sink)))
+    joined = (None if x is None else x.expand(len(given.q), *x.shape[1:]).flatten(0, 1) for x in terms)
+    q, k, v = blocks.cut_queries(given.q), blocks.cut_keys(given.k), blocks.cut_keys(given.v)
+    y = attend(Operands(q, k, v, *joined), options).transpose(1, 2)  # [B n, R, H, V]
+    return y.reshape(len(given.q), -1, *y.shape[2:])[:, :N].transpose(1, 2)
+
+
+def list_sizes(window: Window) -> tuple[int, int, int, int]:
+    """The queries of a block, the blocks of keys before and after its own, and the keys that it sees."""
+    low, high, first = window
+    size = max(LEAST, (high - low) // 2)
+    before, after = max(0, -(low // size)), max(0, (size - 1 + high) // size)
+    return size, before, after, first + (before + 1 + after) * size
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks of queries, each with `before` blocks of keys, its own, `after` blocks, and the `first` keys.
+
+    `queries` [n, R, 1] and `keys` [n, 1, K] are places; `valid` is false where there is no key, or one twice.
+    """
+
+    size: int
+    before: int
+    after: int
+    first: int
+    queries: Tensor
+    keys: Tensor
+    valid: Tensor
+
+    @classmethod
+    def of(cls, N: int, M: int, window: Window, device: torch.device) -> Blocks:
+        """Cut N queries, the last block with some beyond them, and M keys."""
+        size, before, after, _ = list_sizes(window)
+        count, first = (N + size - 1) // size, window[2]
+        queries = _split(torch.arange(count * size, device=device), 0, size).unsqueeze(-1)
+        keys = queries[:, :1] - before * size + torch.arange((before + 1 + after) * size, device=device)
+        valid = (keys >= 0) & (keys < M)
+        if first:
+            early = torch.arange(first, device=device).expand(count, 1, -1)
+            valid = torch.cat(((early < keys[..., :1]) & (early < M), valid), -1)
+            keys = torch.cat((early, keys), -1)
+        return cls(size, before, after, first, queries, keys, valid)
+
+    def cut_queries(self, x: Tensor) -> Tensor:
+        """Cut queries [B, H, N, W] into [B n, H, R, W]."""
+        x = F.pad(x.transpose(1, 2), (0, 0, 0, 0, 0, self.queries.numel() - x.shape[2]))
+        return _split(x, 1, self.size).flatten(0, 1).transpose(1, 2)
+
+    def cut_keys(self, x: Tensor) -> Tensor:
+        """Cut keys or values [B, H, M, W] into [B n, H, K, W]."""
+        x, count = x.transpose(1, 2), len(self.queries)
+        beyond = (count + self.after) * self.size - x.shape[1]
+        rows = _split(F.pad(x, (0, 0, 0, 0, self.before * self.size, beyond)), 1, self.size)
+        parts = [rows[:, at : at + count] for at in range(self.before + 1 + self.after)]
+        if self.first:
+            early = F.pad(x, (0, 0, 0, 0, 0, self.first))[:, : self.first]
+            parts.insert(0, early.unsqueeze(1).expand(-1, count, -1, -1, -1))
+        return torch.cat(parts, 2).flatten(0, 1).transpose(1, 2)
+
+    def cut_pairs(self, x: Tensor) -> Tensor:
+        """Cut x [B, H, N, M] into [B, n, H, R, K]; an axis of length 1 stays so."""
+        count, M = len(self.queries), x.shape[-1]
+        if is_one(x.shape[2]):
+            x = x.unsqueeze(2).expand(-1, -1, count, -1, -1)
+        else:
+            x = _split(F.pad(x, (0, 0, 0, self.queries.numel() - x.shape[2])), 2, self.size)
+        if not is_one(M):
+            x = x.gather(-1, self.keys.clamp(min=0).clamp(max=M - 1).expand(*x.shape[:-1], -1))
+        return x.transpose(1, 2)
+
+
+def _split(x: Tensor, axis: int, size: int) -> Tensor:
+    """Split an axis into blocks of a size."""
+    found: Any = x
+    result: Tensor = found.unflatten(axis, (-1, size))
+    return result
