@@ -6,6 +6,7 @@ import faulthandler
 import functools
 import gc
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 # Several tests run beside each other: threads of one would only wait for those of another, and burn time as they do.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # the processes that tests start compile nothing twice
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a script runs in the background would ignore Ctrl-C
 # A seventh of the tests' time went into looking for cycles among the objects of torch's modules, which stay.
 gc.set_threshold(100_000, 20, 100)
 
