@@ -121,7 +121,7 @@ def random_batch(model: Model, size: int = BATCH) -> dict[str, Tensor]:
 def random_values(type_: TensorType, size: int, lengths: Mapping[str, int], *seed: str | int) -> Tensor:
     """Make random values of a type; a function of seed and shape. Lengths range from zero to full."""
     generator = make_generator(*seed)
-    shape = [size, *(lengths[axis.name] if axis.size is None else axis.size for axis in type_.shape)]
+    shape = [size, *(lengths[axis.lengths] if axis.size is None else axis.size for axis in type_.shape)]
     if type_.dtype == "length":
         return torch.randint(lengths[type_.of] + 1, shape, generator=generator)
     if type_.size is not None:

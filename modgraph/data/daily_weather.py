@@ -173,7 +173,7 @@ class DailyWeather(DataSet, name="daily_weather"):
             found = found if target in with_days else found[:, -1]
             ones = [1] * (len(graph.target_types[target].shape) + 1 - found.ndim)
             values[target] = found.reshape(*found.shape, *ones)
-        return Arrays({**values, name_length(graph, axis.name): lengths} if axis.is_padded else values)
+        return Arrays({**values, name_length(graph, axis.lengths): lengths} if axis.is_padded else values)
 
 
 def compute_series(weather: Weather, learnt: range) -> tuple[Series, dict[str, tuple[float, float]]]:

@@ -177,10 +177,10 @@ def _lengths(found: Examples, types: Types, graph: Graph, split: str) -> dict[st
         for at, axis in enumerate(types[name].shape):
             if axis.size is None:
                 own = np.array([each.shape[at] for each in values])
-                length = name_length(graph, axis.name)
+                length = name_length(graph, axis.lengths)
                 if length in lengths and (lengths[length] != own).any():
                     at = int(np.flatnonzero(lengths[length] != own)[0])
                     has = f"{lengths[length][at]} and {own[at]}"
-                    raise does_not_fit(f"example {at} of {split} has two lengths along {axis.name}: {has}")
+                    raise does_not_fit(f"example {at} of {split} has two lengths along {axis.lengths}: {has}")
                 lengths[length] = own
     return {name: own for name, own in lengths.items() if name not in found and len(np.unique(own)) > 1}

@@ -80,15 +80,16 @@ class Signature:
         return {name: sizes(shape) for name, shape in self.weight_axes().items()}
 
     def padding(self) -> tuple[dict[int, str], ...]:
-        """Return, for each operand, the padded axes whose mask the declaration needs: names by place, from 0."""
-        names = {axis.name for axis in self.declaration.list_masked_axes(self) if axis.is_padded}
+        """Return, for each operand, the padded axes whose mask the declaration needs: names of lengths by place, from
+        0."""
+        axes = {axis for axis in self.declaration.list_masked_axes(self) if axis.is_padded}
         return tuple(
-            {at: axis.name for at, axis in enumerate(type_.shape) if axis.name in names} for type_ in self.operands
+            {at: axis.lengths for at, axis in enumerate(type_.shape) if axis in axes} for type_ in self.operands
         )
 
     @cached_property
     def padded(self) -> tuple[str, ...]:
-        """The names of the axes of `padding`, each once."""
+        """The names of the lengths in `padding`, each once."""
         return tuple(dict.fromkeys(name for operand in self.padding() for name in operand.values()))
 
     def compute_scale(self, initial: Initial) -> float:

@@ -145,7 +145,7 @@ class Context:
         self.messages: dict[str, tuple[TensorType, ...]] = {}  # the types that a pool's modules take, by its path
         self.yields: dict[str, tuple[TensorType, ...]] = {}  # the types that they yield, if several
         self.first_used: dict[str, Note] = {}  # notes on the first use of a pool, by its path
-        self.of_any_length: set[str] = set()  # names of axes of any length
+        self.of_any_length: dict[str, str] = {}  # axes of any length in types, each with the axis that it reads again
         self.lengths: dict[str, str] = {}  # inputs with the lengths along an axis, by its name
         self.signatures: dict[tuple[Op | Router, tuple[TensorType, ...], PoolTypes | None], Signature] = {}
         self.weights: dict[tuple[int, str], dict[str, tuple[int, ...]]] = {}

@@ -221,7 +221,7 @@ def _finish(
     if node.name in outer.graph:
         outer.report(errors.DuplicateName(span=span, name=node.name))
         return None
-    if not add_node(outer, node, span, inputs, padded=(axis.name,) if axis.is_padded else ()):
+    if not add_node(outer, node, span, inputs, padded=(axis.lengths,) if axis.is_padded else ()):
         return None
     if names.shifting is not None and any(each.name.startswith(f"{names.owner}.") for each in weights_of(graph)):
         outer.report(errors.NamesWouldShift(span=span, name=names.shifting))

@@ -18,7 +18,8 @@ LONGEST_AXIS = 2**31 - 1
 
 
 def elaborate_type(type_: ast.TypeOf, elaborator: Elaborator, of_input: bool = False) -> TensorType | Poison:
-    """Elaborate `float[axes…]`, `token[axes…, vocabulary]` or `class[axes…, classes]`; `kind=10` names an axis.
+    """Elaborate `float[axes…]`, `token[axes…, vocabulary]` or `class[axes…, classes]`; `kind=10` names an axis, and
+    `key=time` reads the axis `time` a second time.
 
     In a block a name refers to the axis that an input's type bound, except in the type of an input.
     """
@@ -50,6 +51,12 @@ def elaborate_type(type_: ast.TypeOf, elaborator: Elaborator, of_input: bool = F
 def _elaborate_axis(axis: ast.Expression, elaborator: Elaborator, of_input: bool) -> Axis | Poison:
     """Elaborate an axis: a size, perhaps with a name, the name of an axis or a pool, or a new name for any length."""
     if isinstance(axis, ast.NamedAxis):
+        of = axis.size.name if isinstance(axis.size, ast.Name) else ""
+        if _is_of_any_length(of, elaborator):
+            return _read_again(axis, of, elaborator)
+        others = [*elaborator.context.of_any_length]
+        if of and others and elaborator.scope.find(of) is None and (meant := did_you_mean(of, others, "")):
+            return elaborator.report(errors.UnknownName(span=axis.size.span, name=of, suggestion=meant))
         return _declare_axis(axis, elaborator)
     if isinstance(axis, ast.Name):
         name, known = axis.name, elaborator.scope.find(axis.name)
@@ -60,10 +67,29 @@ def _elaborate_axis(axis: ast.Expression, elaborator: Elaborator, of_input: bool
             return known.axis
         if known is None or (isinstance(known, Entity) and not isinstance(known, Poison)):
             if not of_input:
-                elaborator.context.of_any_length.add(name)
-            return Axis(None, name)
+                elaborator.context.of_any_length.setdefault(name, "")
+            return Axis(None, name, "" if of_input else elaborator.context.of_any_length[name])
     length = _evaluate_length(axis, elaborator)
     return POISON if isinstance(length, Poison) else Axis(length)
+
+
+def _is_of_any_length(name: str, elaborator: Elaborator) -> bool:
+    """Whether a word names an axis of any length that a type has before, and no constant."""
+    known = elaborator.scope.find(name)
+    hidden = known is not None and (isinstance(known, WithAxis | Poison) or not isinstance(known, Entity))
+    return not hidden and name in elaborator.context.of_any_length
+
+
+def _read_again(axis: ast.NamedAxis, of: str, elaborator: Elaborator) -> Axis | Poison:
+    """Declare a second reading of an axis of any length, or check it against the axis of that name."""
+    name, known, others = axis.name, elaborator.scope.find(axis.name), elaborator.context.of_any_length
+    found = Axis(None, others[of] or of).rename(name)
+    earlier = others.setdefault(name, found.of)
+    if not isinstance(known, WithAxis) and name != of and earlier == found.of:
+        return found
+    before = f"a reading of {earlier}" if earlier else "of any length"
+    facts: Any = {"name": name, "before": str(known.size) if isinstance(known, WithAxis) else before}
+    return elaborator.report(errors.AxisDiffers(span=axis.span, length=f"a reading of {found.lengths}", **facts))
 
 
 def _declare_axis(axis: ast.NamedAxis, elaborator: Elaborator) -> Axis | Poison:

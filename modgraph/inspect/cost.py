@@ -216,7 +216,7 @@ def _fitting(node: str) -> Iterator[None]:
 
 def fix_lengths(type_: TensorType, lengths: Mapping[str, int]) -> TensorType:
     """Replace axes of any length in a type by the given lengths, or 1."""
-    shape = (Axis(lengths.get(axis.name, 1), axis.name) if axis.is_padded else axis for axis in type_.shape)
+    shape = (Axis(lengths.get(axis.lengths, 1), axis.name) if axis.is_padded else axis for axis in type_.shape)
     return type_.with_shape(tuple(shape))
 
 

@@ -105,14 +105,14 @@ class Graph:
         return {axis: Result(known[axis]) for axis in self.list_masked_axes(name) if axis in known} if known else {}
 
     def list_masked_axes(self, name: str) -> tuple[str, ...]:
-        """The axes whose padding a node must mask."""
+        """The axes whose lengths a node needs to mask padding."""
         match node := self[name]:
             case kinds.OpNode() | kinds.RouteNode():
                 declared = node.op if isinstance(node, kinds.OpNode) else self.declaration_of(node)
                 return self.signature(node).padded if declared.may_mask else ()
             case kinds.ScanNode():
                 steps = self.type_of(self.inputs(name)[node.variable]).shape[0]
-                return (steps.name,) if steps.is_padded else ()
+                return (steps.lengths,) if steps.is_padded else ()
             case _:
                 return ()
 

@@ -56,7 +56,7 @@ class Position(Op, name="position", synonyms="pos_embed position_embedding"):
 
     def longest(self, signature: Signature) -> dict[str, int]:
         tokens = signature.axes["N"]
-        return {tokens.name: self.length} if tokens.is_padded and self.length is not None else {}
+        return {tokens.lengths: self.length} if tokens.is_padded and self.length is not None else {}
 
     def check(self, axes: Axes) -> None:
         tokens = axes.size("N")

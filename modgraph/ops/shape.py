@@ -170,8 +170,9 @@ class Split(Op, name="split", synonyms="chunk"):
 class Rename(Op, name="rename"):
     """Give axes other names: `h -> rename(expert="sender")`, for example to combine all pairs of two experts.
 
-    A renamed axis keeps its length and its padding; only axes with a number can be renamed. `rename(expert="")` removes
-    the name. A plain axis is counted from the last: `rename(["-2", "token"])` names the last but one.
+    An axis of any length is read a second time, `keys = x -> rename(time="key")`: `key` has the lengths and the padding
+    of `time`, and `rename(key="time")` gives `time` again. `rename(expert="")` removes the name of an axis with a
+    number. A plain axis is counted from the last: `rename(["-2", "token"])` names the last but one.
     """
 
     example = 'input x: float[6] pool p[3] = linear(4) y = x -> p -> rename(p="sender") output y'
@@ -190,10 +191,10 @@ class Rename(Op, name="rename"):
         shape = list(x.shape)
         for old, new in zip(self.names[::2], self.names[1::2], strict=True):
             at = len(shape) + position_of(int(old) if PLACE.fullmatch(old) else old, x, self.name)
-            if shape[at].is_padded:
-                reason = f'the axis "{old}" has no fixed length, and its padding would be forgotten'
-                raise Misfit(reason, "reduce it, or give it a number in the input's type")
-            shape[at] = axis_called(shape[at].size, new)
+            if shape[at].is_padded and not new:
+                reason = f'the axis "{old}" has no fixed length, and without a name its padding would be forgotten'
+                raise Misfit(reason, f'give it another name: rename({old}="key")')
+            shape[at] = shape[at].rename(check_axis_name(new))
         return (x.with_shape(require_distinct(tuple(shape))),)
 
     def check(self, axes: Axes) -> None:
@@ -207,7 +208,12 @@ class Rename(Op, name="rename"):
 def axis_called(size: int | None, name: str) -> Axis:
     """Make an axis with a user's name or the path of a pool; unnamed without a name. Raises `Misfit` for an invalid
     name."""
+    return Axis(size, check_axis_name(name))
+
+
+def check_axis_name(name: str) -> str:
+    """Return the name of an axis, or nothing. Raises `Misfit` for an invalid name."""
     if name and not is_path(name):
         reason = f"{json.dumps(name, ensure_ascii=False)} is no name of an axis"
         raise Misfit(reason, 'a name is a word, as in axis="task"')
-    return Axis(size, name)
+    return name

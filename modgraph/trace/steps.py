@@ -150,7 +150,7 @@ def use_by_steps(trace: Trace) -> dict[str, StepUse]:
 def _use(trace: Trace, route: RouteTrace, at: int, sources: str | None) -> StepUse | None:
     """Return the decisions of a route after its last round, without padding; None if all is padding."""
     axis, steps = route.decision.token_axes[at - 1], route.gates.shape[1 + at]
-    lengths = trace.arrays.values.get(trace.graph.length_inputs.get(axis.name, "")) if axis.is_padded else None
+    lengths = trace.arrays.values.get(trace.graph.length_inputs.get(axis.lengths, "")) if axis.is_padded else None
     mask_BT = np.arange(steps) < (np.full(len(trace), steps) if lengths is None else lengths)[:, None]
     if not mask_BT.any():
         return None

@@ -14,30 +14,44 @@ class Axis:
     """A dimension with a name, a size, or both.
 
     A plain axis has no name, and an axis of any length has no size. The axis of a pool's modules has the path of the
-    pool for a name and the number of modules for a size.
+    pool for a name and the number of modules for a size. A second reading of an axis of any length names it in `of`.
     """
 
     size: int | None
     name: str = ""
+    of: str = ""
 
     def __post_init__(self) -> None:
         assert self.name or self.size is not None, "an axis has a name or a size"
+        assert not self.of or (self.size is None and self.name != self.of), "an axis of any length is read again"
 
     @property
     def is_padded(self) -> bool:
         """Whether examples may differ in length along the axis, so that a batch needs padding."""
         return self.size is None
 
+    @property
+    def lengths(self) -> str:
+        """The name of the axis whose lengths examples have along this one."""
+        return self.of or self.name
+
+    def rename(self, name: str) -> Axis:
+        """Name the axis; one of any length is read again, or is the first reading again where that has the name."""
+        return Axis(self.size, name, self.lengths if self.size is None and name != self.lengths else "")
+
     def __str__(self) -> str:
-        """Format the axis: `5`, `time`, `experts=3`."""
+        """Format the axis: `5`, `time`, `experts=3`, `key=time`."""
         if not self.name:
             return str(self.size)
-        return self.name if self.size is None else f"{self.name}={self.size}"
+        after = self.of if self.size is None else self.size
+        return f"{self.name}={after}" if after else self.name
 
     def as_json(self) -> Any:
-        """Return a number, a name, or an object with both."""
+        """Return a number, a name, or an object with a name, and a size or what axis is read again."""
         if not self.name:
             return self.size
+        if self.of:
+            return {"name": self.name, "of": self.of}
         return self.name if self.size is None else {"name": self.name, "size": self.size}
 
 
@@ -127,8 +141,8 @@ class TensorType:
 
     @property
     def padded(self) -> tuple[str, ...]:
-        """The names of the axes of any length."""
-        return tuple(axis.name for axis in self.shape if axis.is_padded)
+        """The names of the axes of any length whose lengths examples have, each once."""
+        return tuple(dict.fromkeys(axis.lengths for axis in self.shape if axis.is_padded))
 
     @property
     def classes(self) -> Axis | None:
@@ -137,8 +151,8 @@ class TensorType:
 
     @property
     def dimensions(self) -> tuple[int | str, ...]:
-        """The sizes of the axes, or names for axes of any length."""
-        return tuple(axis.name if axis.size is None else axis.size for axis in self.shape)
+        """The sizes of the axes; for axes of any length the names of their lengths."""
+        return tuple(axis.lengths if axis.size is None else axis.size for axis in self.shape)
 
     def with_shape(self, shape: Sequence[Axis | int]) -> TensorType:
         return TensorType(self.dtype, shape_of(shape), self.size, self.per, self.of)
@@ -146,6 +160,11 @@ class TensorType:
     def position(self, name: str) -> int | None:
         """Find the position of an axis by name, from 0; None if there is none."""
         return next((at for at, axis in enumerate(self.shape) if axis.name == name), None)
+
+    def find_length(self, name: str) -> int | None:
+        """Find the position of the first axis along which examples have the lengths of the axis `name`; None if there
+        is none."""
+        return next((at for at, axis in enumerate(self.shape) if axis.is_padded and axis.lengths == name), None)
 
     def meets(self, other: TensorType) -> bool:
         """Whether a value of one type may take the place of the other."""

@@ -119,10 +119,7 @@ def require_distinct(shape: Shape) -> Shape:
     twice = find_repeated(shape)
     if twice is not None:
         reason = f'the axis "{twice.name}" would occur twice in {format_shape(shape)}'
-        padded = any(axis.is_padded and axis.name == twice.name for axis in shape)
-        advice = f'rename one: -> rename({twice.name}="other")'
-        advice = "rename one of the two" if padded else advice
-        raise Misfit(reason, advice)
+        raise Misfit(reason, f'rename one: -> rename({twice.name}="{"key" if twice.is_padded else "other"}")')
     return shape
 
 

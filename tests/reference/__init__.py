@@ -98,7 +98,7 @@ def _longest(given: Mapping[str, Type], batch: Mapping[str, Array]) -> dict[str,
     for name, type_ in given.items():
         for at, axis in enumerate(type_.axes, start=1):
             if axis.size is None and name in batch:
-                found[axis.name] = batch[name].shape[at]
+                found[axis.of or axis.name] = batch[name].shape[at]
     return found
 
 

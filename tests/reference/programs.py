@@ -54,6 +54,14 @@ AXES = [
     "(x -> unmerge([2, 4]), 3.0 * x -> unmerge([2, 4])) -> concat -> transpose -> flatten(2)",
     'x -> gru(3, bias=false) -> cumulative_sum(axis="time")',
 ]
+TWICE = [  # a second reading of an axis
+    'k = x -> rename(time="key") s = (x -> linear(4), k -> linear(4)) -> contract y = k by (s -> softmax) over key',
+    'y = (x, x -> rename(time="key") -> tanh) -> contract -> rename(time="key", key="time") -> cumulative_sum',
+    'y = (pairs, x -> rename(time="key")) -> contract(axis="key")',
+    'u = x -> p -> rename(time="key") y = (pairs, u -> mean) -> contract(axis="key") -> linear(3)',
+    "scan pairs as row with h: float[1] { h = h + (row -> max(axis=-1) -> new_axis(1)) yield row * h } as y",
+    'y = (pairs, pairs > 0) -> masked_softmax(axis="key") -> sum(axis="time")',
+]
 IN_SCANS = [
     "h = h + (v -> p) yield h -> mean(axis=p)",
     "m = v -> batch_mean([]) h = tanh(h + (v -> p) - m) yield h -> mean(axis=p)",
@@ -132,6 +140,7 @@ MIXED = [
 ]
 PROGRAMS = [
     *(f"model m() {{ {HEAD} y = {use} output y }}" for use in (*ATTENTION, *ROUTES, *AXES)),
+    *(f"model m() {{ {HEAD} input pairs: float[time, key=time] {use} output y }}" for use in TWICE),
     *map(SCAN.format, IN_SCANS),
     *map(ROUTED.format, ROUTERS),
     *map(LOST.format, LOSSES),

@@ -22,14 +22,15 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True)
 class Axis:
-    """A plain axis has no name, one of any length no size."""
+    """A plain axis has no name, one of any length no size; `of` is the axis that it reads a second time."""
 
     name: str
     size: int | None
+    of: str = ""
 
     def length(self, lengths: Lengths) -> int:
         """How long it is for an example."""
-        return lengths[self.name] if self.size is None else self.size
+        return lengths[self.of or self.name] if self.size is None else self.size
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,11 @@ class Type:
 def _axis(record: Any) -> Axis:
     if isinstance(record, int):
         return Axis("", record)
-    return Axis(record, None) if isinstance(record, str) else Axis(record["name"], record["size"])
+    return (
+        Axis(record, None)
+        if isinstance(record, str)
+        else Axis(record["name"], record.get("size"), record.get("of", ""))
+    )
 
 
 @dataclass(frozen=True)

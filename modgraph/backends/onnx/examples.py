@@ -62,7 +62,7 @@ class Examples:
         else:
             shapes = ((self.given[name].shape[1:], type_.shape) for name, type_ in self.graph.input_types.items())
             pairs = (pair for own, shape in shapes for pair in zip(shape, own, strict=True))
-            long = {axis.name: length for axis, length in pairs if axis.is_padded}
+            long = {axis.lengths: length for axis, length in pairs if axis.is_padded}
         short = {axis: max(1, min(SHORT + 2 * at, long[axis] - 1)) for at, axis in enumerate(axes)}
         return short, long
 
@@ -84,5 +84,5 @@ def _cut(array: NDArray[Any], type_: TensorType, start: int, count: int, lengths
     rows = array[np.arange(start, start + count) % len(array)]
     if type_.dtype == "length":
         rows = rows.clip(max=lengths[type_.of])
-    cut = tuple(slice(lengths[axis.name] if axis.is_padded else None) for axis in type_.shape)
+    cut = tuple(slice(lengths[axis.lengths] if axis.is_padded else None) for axis in type_.shape)
     return torch.from_numpy(np.ascontiguousarray(rows[(slice(None), *cut)]))

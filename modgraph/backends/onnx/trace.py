@@ -83,7 +83,7 @@ def trace(model: Model, examples: Examples) -> Traced:
     batch = torch.export.Dim("batch", min=1)
     axes = {axis: torch.export.Dim(f"axis{at}", min=1) for at, axis in enumerate(find_padded_axes(graph))}
     dynamic = tuple(
-        {0: batch, **{at: axes[axis.name] for at, axis in enumerate(type_.shape, 1) if axis.is_padded}}
+        {0: batch, **{at: axes[axis.lengths] for at, axis in enumerate(type_.shape, 1) if axis.is_padded}}
         for type_ in types.values()
     )
     with quiet():

@@ -94,11 +94,11 @@ class BatchTypes:
         for length, axis in zip(value.shape, (BATCH, *type_.shape), strict=True):
             if axis.size is not None and length != axis.size:
                 return ""
-            before, other = sizes.setdefault(axis.name, (length, name)) if axis.size is None else (length, name)
+            before, other = sizes.setdefault(axis.lengths, (length, name)) if axis.size is None else (length, name)
             if length != before:
-                return f': {axis.name} is {before} in "{other}"'
-            if length > self.longest.get(axis.name, length):
-                return f": {axis.name} is at most {self.longest[axis.name]}"
+                return f': {axis.lengths} is {before} in "{other}"'
+            if length > self.longest.get(axis.lengths, length):
+                return f": {axis.lengths} is at most {self.longest[axis.lengths]}"
         return None
 
     def _check_precision(self, batch: Batch, module: nn.Module) -> None:

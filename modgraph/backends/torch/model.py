@@ -226,7 +226,7 @@ class Model(Namespace):
         values = {name: ids(each) for name, each in given.items() if any(name in names for names in known)}
         for name, type_ in self._inputs.items():
             if name not in values and type_.dtype == "length":
-                places = ((source, other.position(type_.of)) for source, other in self._inputs.items())
+                places = ((source, other.find_length(type_.of)) for source, other in self._inputs.items())
                 full = next(((given[source], at) for source, at in places if at is not None and source in given), None)
                 if full is not None:
                     x, at = full

@@ -138,7 +138,7 @@ def _find_unrolled_axes(graph: Graph) -> Iterator[str]:
         for node in part.graph:
             if isinstance(node, ScanNode) or (isinstance(node, OpNode) and isinstance(node.op, Recurrent)):
                 axis = node.types[0].shape[0 if isinstance(node, ScanNode) else -2]
-                yield from [axis.name] if axis.is_padded else []
+                yield from [axis.lengths] if axis.is_padded else []
 
 
 def _extrapolate(found: tuple[int, ...], length: int) -> int:

@@ -39,8 +39,8 @@ class AxisDiffers(Diagnostic, code="MG257"):
 
 class OneAxisForTwo(Diagnostic, code="MG306"):
     """The inputs of a block or router name two axes, and a use sends the same axis for both. The body would compute
-    something else: `(a, b) -> contract` keeps two axes apart, and aligns one that both values have. An axis with a
-    number can first get another name, `x -> rename(expert="other")`; an axis of any length cannot."""
+    something else: `(a, b) -> contract` keeps two axes apart, and aligns one that both values have. One of them can
+    first get another name: `x -> rename(expert="other")`."""
 
     message = "{who} needs two axes for {words}, not {axis} for both"
     example = (

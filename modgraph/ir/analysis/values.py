@@ -111,7 +111,7 @@ def list_padding(graph: Graph, type_: TensorType) -> Padding:
     """The padded axes of a value [B, …], counted from 1, each with the input of its lengths."""
     lengths = graph.length_inputs
     axes = enumerate(type_.shape, start=1)
-    return tuple((at, lengths[axis.name]) for at, axis in axes if axis.is_padded and axis.name in lengths)
+    return tuple((at, lengths[axis.lengths]) for at, axis in axes if axis.is_padded and axis.lengths in lengths)
 
 
 def free_length_name(axis: str, is_taken: Callable[[str], bool]) -> str:

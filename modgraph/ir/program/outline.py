@@ -162,5 +162,5 @@ def _names(graph: Graph) -> Iterator[str]:
         if not node.types:
             yield node.name
         for type_ in node.types:
-            yield from (axis.name for axis in type_.shape)
+            yield from (each for axis in type_.shape for each in (axis.name, axis.of))
             yield type_.of

@@ -28,10 +28,13 @@ Naming = Callable[[str], str]
 
 def rename_axes(type_: TensorType, name: Naming) -> TensorType:
     """Rename the axes of a type."""
-    names = {each: name(each) for each in (*[axis.name for axis in type_.shape], type_.of) if each}
+    axes = [each for axis in type_.shape for each in (axis.name, axis.of)]
+    names = {each: name(each) for each in (*axes, type_.of) if each}
     if all(before == after for before, after in names.items()):
         return type_
-    shape = tuple(Axis(axis.size, names[axis.name]) if axis.name else axis for axis in type_.shape)
+    shape = tuple(
+        Axis(axis.size, names[axis.name], names.get(axis.of, "")) if axis.name else axis for axis in type_.shape
+    )
     return replace_fields(type_, shape=shape, of=names.get(type_.of, ""))
 
 

@@ -158,7 +158,9 @@ def _axis(value: Any) -> Axis:
     if not isinstance(value, dict):
         return Axis(whole_of(1, 2**62)(value))
     fields = Fields(value)
-    axis = Axis(fields.read("size", whole_of(1, 2**62)), fields.read("name", relative_name_of))
+    name, of = fields.read("name", relative_name_of), fields.read("of", relative_name_of, "")
+    expect(name != of, name, "is read again by its own name")
+    axis = Axis(None if of else fields.read("size", whole_of(1, 2**62)), name, of)
     fields.close()
     return axis
 

@@ -135,16 +135,16 @@ def _type(dtype: str, *parts: Any) -> Any:
     record = {"dtype": dtype, "shape": [], **_merge(parts)}
     *others, last = record["shape"] or [None]
     if dtype in ("token", "class"):
-        size, of = (last["size"], {"of": last["name"]}) if isinstance(last, dict) else (last, {})
+        size, of = (last.get("size"), {"of": last["name"]}) if isinstance(last, dict) else (last, {})
         record |= {"shape": others, "size": size, **of}
     if dtype == "length":
         record |= {"shape": [], "of": last if not others else None}
     return record
 
 
-def _axis(name: str, size: str | None) -> Any:
-    if size is not None:
-        return {"name": name, "size": _whole(size)}
+def _axis(name: str, second: str | None) -> Any:
+    if second is not None:
+        return {"name": name, "size" if second[0].isdigit() else "of": _whole(second)}
     return _whole(name) if name[0].isdigit() else name
 
 

@@ -180,12 +180,12 @@ class ViterbiEM(Learner):
         """Return the shape of an example's choices, given arrays [B, …] with the lengths of inputs."""
         inputs = self.setup.graph.input_types.items()
         lengths = {
-            axis.name: int(arrays[name].shape[1 + at])
+            axis.lengths: int(arrays[name].shape[1 + at])
             for axis in route.shape
             for name, type_ in reversed(inputs)
-            if axis.size is None and (at := type_.position(axis.name)) is not None
+            if axis.size is None and (at := type_.find_length(axis.lengths)) is not None
         }
-        return [lengths[axis.name] if axis.size is None else axis.size for axis in route.shape]
+        return [lengths[axis.lengths] if axis.size is None else axis.size for axis in route.shape]
 
     def force_choices(self, indices: Tensor, batch: Tensors) -> dict[str, Tensor]:
         kept = {}

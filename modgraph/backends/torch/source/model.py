@@ -181,7 +181,7 @@ def _prepare_inputs(writer: Writer, graph: Graph, names: Mapping[str, str]) -> I
             yield f"    {names[key]} = {filled}({names[key]}, {axis}, {names[length]})"
     for key, type_ in graph.input_types.items():
         if type_.dtype == "length":
-            places = ((names[source], each.position(type_.of)) for source, each in graph.input_types.items())
+            places = ((names[source], each.find_length(type_.of)) for source, each in graph.input_types.items())
             x, at = next((x, at) for x, at in places if at is not None)
             yield f"if {names[key]} is None:"
             yield f"    {names[key]} = torch.full({x}.shape[:1], {x}.shape[{1 + at}], device={x}.device)"
