@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from modgraph.declare import Signature, axis_setting, own_module, setting
+from modgraph.declare.indexing import read_along, read_last, read_nothing, read_reduced
 from modgraph.ops.arithmetic import Subtract
 from modgraph.ops.elementwise import Identity
 from modgraph.ops.op import Op
@@ -20,6 +21,7 @@ class AlongAxis(Op):
     module = own_module("position")
     masks = "position"
     along = True
+    indexing = read_along()
 
     axis: int | str = axis_setting(-1)
 
@@ -46,6 +48,7 @@ class Reduction(AlongAxis):
     """Reduces one axis without padding; by default the tokens of [N, D]."""
 
     takes_one: ClassVar[bool] = False  # the result is one of the values, by their order
+    indexing = read_reduced()
 
     axis: int | str = axis_setting(-2)
 
@@ -93,6 +96,7 @@ class Min(Max, name="min", synonyms="amin reduce_min"):
 class LogSumExp(AlongAxis, name="logsumexp", synonyms="log_sum_exp lse reduce_logsumexp"):
     """log Σ exp(x) along an axis, without overflow; zero if it is empty."""
 
+    indexing = read_reduced()
     infer = Reduction.infer
 
 
@@ -100,6 +104,7 @@ class Last(Reduction, name="last"):
     """The last value along an axis, without padding, such as the final state of a sequence; zero if it is empty."""
 
     affine = True
+    indexing = read_reduced(lambda op, axis: read_last(axis))
     propagate = drop_axis
 
 
@@ -107,6 +112,7 @@ class CumulativeSum(AlongAxis, name="cumulative_sum", synonyms="cumsum running_s
     """The sum along an axis up to and including each place; padding adds nothing."""
 
     affine = True
+    indexing = read_along(high=0)
 
     def propagate(self, signature: Signature, known: Bounds) -> Propagated:
         place = None if known[0] is None else known[0].place
@@ -157,6 +163,7 @@ class Positions(AlongAxis, name="positions", synonyms="arange iota position_ids"
     example = "input x: float[5, 6] y = x -> positions(axis=-2) output y"
     module = own_module("position", "rank")
     masks = ""
+    indexing = read_nothing
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         return (found[0].with_shape(found[0].shape[axes["position"] :][:1]),)

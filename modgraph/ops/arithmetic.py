@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from modgraph.declare import Signature, TorchModule, format_count, setting
+from modgraph.declare.indexing import read_pointwise
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import ANYWHERE, Bounds, Propagated, either_bound
 from modgraph.types import Axes, Misfit, Shape, TensorType, align_axes, broadcast, format_shape, require_distinct
@@ -58,6 +59,7 @@ class Pairwise(Op):
 
     symbol: ClassVar[str]
     broadcasts = True
+    indexing = read_pointwise
 
     @property
     def constants(self) -> tuple[float | None, float | None]:

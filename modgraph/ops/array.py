@@ -7,6 +7,7 @@ from math import prod
 from typing import ClassVar, Literal, Self
 
 from modgraph.declare import Operand, Weight, normal, own_module, setting
+from modgraph.declare.indexing import read_nothing
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, require_distinct
 
@@ -16,6 +17,7 @@ class Array(Op):
 
     operands = (Operand("like", "..."),)
     per: ClassVar[Literal["example", "batch"]] = "example"
+    indexing = read_nothing
 
     sizes: tuple[int, ...] = setting((), min=1, doc="lengths of the axes")
     names: tuple[str, ...] = setting((), axis=True, doc='names of the axes; "" for an unnamed one')

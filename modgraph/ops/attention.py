@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from modgraph.declare import ONES, ZEROS, Operand, Weight, normal, own_module, setting, tokens, uniform
+from modgraph.declare.indexing import Indexing, Inner, Place, Reading, Use, everywhere, move_axes, place_at
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Misfit, TensorType, infer_axis
 
@@ -108,6 +109,22 @@ class Attention(Op, name="attention", synonyms="self_attention cross_attention m
             raise Misfit(f"rotary positions turn pairs, and a head has {head} numbers", "make head_width even")
         if self.relative is not None and self.relative % 2 and not self.causal:
             raise Misfit("half of the buckets are for what is later", f"make it even: relative={self.relative + 1}")
+
+    def indexing(self, use: Use) -> Indexing:
+        """A query at its own place, keys and values wherever the mask is not zero, up to that place if causal."""
+        shapes, memory = use.shapes, min(1, len(use.shapes) - 1)
+        keys = place_at(Inner("key", shapes[memory][-2].size, place_at(-2, None, 0) if self.causal else None))
+
+        def read(number: int, tokens: Place) -> Reading:
+            changed = {-2: tokens, -1: everywhere(shapes[number][-1])}
+            return Reading(number, move_axes(shapes[number], lambda axis: axis, changed))
+
+        readings = [read(0, place_at(-2)), read(memory, keys)]
+        if len(shapes) == 3:
+            outer = tuple(map(place_at, range(-len(shapes[0]), -2)))
+            queries = (place_at(-2),) if len(shapes[2]) == len(shapes[0]) else ()
+            readings.append(Reading(2, (*outer, *queries, keys), guards=True))
+        return (tuple(readings),)
 
     def macs(self, N: int, M: int, D: int, E: int) -> int:
         inner = self.inner(D)

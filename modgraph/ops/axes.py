@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from modgraph.declare import Operand, Signature, axis_setting, own_module, position_of, positions_of, setting
+from modgraph.declare.indexing import Indexing, Reading, Use, join_indices, move_axes, read_repeated, split_index
 from modgraph.ops.op import Op
 from modgraph.ops.shape import axis_called
 from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, Propagated, move_bound, moves
@@ -37,6 +38,10 @@ class Transpose(_OfAxes, name="transpose", synonyms="permute swapaxes swap_axes 
 
     module = own_module("order")
     propagate = moves(lambda axes, place: axes["order"].index(place) - len(axes["order"]))
+
+    def indexing(self, use: Use) -> Indexing:
+        order = use.signature.axes["order"]
+        return ((Reading(0, move_axes(use.shapes[0], lambda axis: order.index(axis) - len(order))),),)
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         (x,) = found
@@ -71,6 +76,12 @@ class Merge(_OfAxes, name="merge", synonyms="flatten_axes collapse combine_axes"
         axes.bound["first"], axes.bound["last"] = first, last
         new = axis_called(prod(require_fixed_length(x.shape[at]) for at in given), self.into)
         return (replace_axes(x, first, [new], len(given)),)
+
+    def indexing(self, use: Use) -> Indexing:
+        (shape,), first, last = use.shapes, use.signature.axes["first"], use.signature.axes["last"]
+        parts = split_index(last, tuple(shape[axis].size or 1 for axis in range(first, last + 1)))
+        merged = dict(zip(range(first, last + 1), parts, strict=True))
+        return ((Reading(0, move_axes(shape, lambda axis: axis + (axis < first) * (last - first), merged)),),)
 
     def propagate(self, signature: Signature, known: Bounds) -> Propagated:
         (bound,), first, last = known, signature.axes["first"], signature.axes["last"]
@@ -108,10 +119,17 @@ class Unmerge(Op, name="unmerge", synonyms="unflatten split_axis unflatten_axes"
             raise Misfit(f"{' · '.join(map(str, self.sizes))} is {prod(self.sizes)}, and the axis has {length}", "")
         return (replace_axes(found[0], axes["position"], [*map(axis_called, self.sizes, names)]),)
 
+    def indexing(self, use: Use) -> Indexing:
+        position, count = use.signature.axes["position"], len(self.sizes)
+        parts = join_indices(range(position - count + 1, position + 1), self.sizes)
+        places = move_axes(use.shapes[0], lambda axis: axis - (axis < position) * (count - 1), {position: parts})
+        return ((Reading(0, places),),)
+
 
 class _Repeated(Op):
     """Base of ops that repeat a value along a new axis, at its `place` in the result."""
 
+    indexing = read_repeated
     propagate = moves(lambda axes, place: place - (place <= axes["place"]))
 
     def repeat(self, x: TensorType, axis: Axis, at: int | None, axes: Axes) -> TensorType:

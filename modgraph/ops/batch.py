@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from modgraph.declare import Operand, own_module, positions_of, setting
+from modgraph.declare.indexing import Indexing, Reading, Use, everywhere, move_axes
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Misfit, TensorType
 
@@ -34,6 +35,12 @@ class _OverBatch(Op):
             raise Misfit(reason, f'go over it too: {self.name}("{padded}")')
         axes.bound["positions"] = tuple(positions)
         return (replace(x.with_shape(kept), per="batch"),)
+
+    def indexing(self, use: Use) -> Indexing:
+        (shape,), over = use.shapes, use.signature.axes["positions"]
+        kept = [axis for axis in range(-len(shape), 0) if axis not in over]
+        summed = {axis: everywhere(shape[axis]) for axis in over}
+        return ((Reading(0, move_axes(shape, lambda axis: kept.index(axis) - len(kept), summed)),),)
 
 
 class BatchMean(_OverBatch, name="batch_mean", synonyms="mean_over_batch batch_average expectation"):

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from modgraph.declare import Operand, Signature, TorchModule, axis_setting, own_module, setting
+from modgraph.declare.indexing import (
+    Indexing,
+    Reading,
+    Use,
+    everywhere,
+    move_axes,
+    place_at,
+    read_along,
+    read_nothing,
+    read_pointwise,
+)
 from modgraph.ops.along_axis import AlongAxis
 from modgraph.ops.op import Op
 from modgraph.ops.shape import axis_called
@@ -21,6 +34,7 @@ class TopK(Op, name="top_k", synonyms="top_k_mask"):
     module = TorchModule("modgraph.nn.TopKMask", "position", "k")
     masks = "position"
     along = True
+    indexing = read_along()
 
     k: int = setting(1, min=1, doc="number of places to choose")
     axis: int | str = axis_setting(-1)
@@ -41,6 +55,11 @@ class MaskedSoftmax(AlongAxis, name="masked_softmax", synonyms="sparse_softmax s
     takes_logits = "x"
     example = "input x: float[5, 6] y = (x, x -> top_k(2)) -> masked_softmax output y"
     operands = (Operand("x", "..."), Operand("choice", "..."))
+
+    def indexing(self, use: Use) -> Indexing:
+        """Only places of the choice count."""
+        (scores, choice), *_ = read_along()(self, use)
+        return ((scores, replace(choice, guards=True)),)
 
     def zero_with(self) -> tuple[int, ...]:
         return (1,)
@@ -80,6 +99,13 @@ class WithinCapacity(Op, name="within_capacity", synonyms="capacity capacity_fac
             reason = f'examples differ in their length along "{modules}", so it is no axis of modules'
             raise Misfit(reason, "name the axis of modules: within_capacity(share, axis=…)", 0)
 
+    def indexing(self, use: Use) -> Indexing:
+        """Tokens compete; of equal scores the first come first, along the outermost axis."""
+        (shape, *_), first = use.shapes, -len(use.shapes[0])
+        outermost = {first: place_at(first, None, 0)} if use.tied and len(shape) > 1 else {}
+        places = tuple(outermost.get(axis) or everywhere(shape[axis]) for axis in range(first, 0))
+        return (tuple(Reading(number, places) for number in range(len(use.shapes))),)
+
 
 class Above(Op, name="above", synonyms="threshold larger_than heaviside step"):
     """One where a value exceeds a threshold; zero elsewhere and in padding; without gradient.
@@ -91,6 +117,7 @@ class Above(Op, name="above", synonyms="threshold larger_than heaviside step"):
     module = own_module("threshold")
     along = True
     masks = "..."
+    indexing = read_pointwise
 
     threshold: float = setting(0.0, doc="the threshold; a value equal to it is not chosen")
     axis: int | str = axis_setting(-1)
@@ -108,6 +135,7 @@ class FirstPlaces(Op, name="first_places", synonyms="first_k"):
     example = 'input x: float[5, 6] y = x -> first_places(2, axis="slot") output y'
     operands = (Operand("x", "... M"),)
     module = own_module("slots")
+    indexing = read_nothing
 
     slots: int = setting(min=1, doc="number of slots")
     axis: str = setting("", axis=True, doc="name of the axis of slots")
@@ -139,6 +167,12 @@ class Dispatch(AlongAxis, name="dispatch", synonyms="compact dispatch_mask"):
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         return (replace_axes(found[0], axes["position"], [axis_called(self.slots, self.into)], 0),)
 
+    def indexing(self, use: Use) -> Indexing:
+        """The slot of a place depends on the choices before it."""
+        position = use.signature.axes["position"]
+        along = {position: place_at(position, None, 0)}
+        return ((Reading(0, move_axes(use.shapes[0], lambda axis: axis - (axis < position), along)),),)
+
     def choice_bound(self, signature: Signature) -> Bound:
         return Bound(signature.axes["position"], 1)
 
@@ -157,3 +191,4 @@ class StraightThrough(Op, name="straight_through", synonyms="ste straight_throug
     outside_training = "hard"
     narrows = "hard"
     one_kind = True
+    indexing = read_pointwise

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from modgraph.declare import Operand, Signature, TorchModule, format_count, own_module, setting
+from modgraph.declare.indexing import read_pointwise
 from modgraph.ops.arithmetic import Pairwise, align
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, ChoiceRanks, Propagated
@@ -111,6 +112,7 @@ class Where(Op, name="where", synonyms="if_else switch_case"):
     module = own_module("lacks", then="then", otherwise="otherwise")
     constant_for = ("", "then", "otherwise")
     broadcasts = True
+    indexing = read_pointwise
     taken_as_is = (0,)
 
     otherwise: float | None = setting(None, doc="a constant instead of the third value")

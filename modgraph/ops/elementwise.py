@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from modgraph.declare import TorchModule, own_module, setting
+from modgraph.declare.indexing import read_pointwise
 from modgraph.ops.compared import Greater, Less, LessEqual
 from modgraph.ops.op import Op, function
 from modgraph.types import Axes, Misfit
@@ -31,6 +32,7 @@ class Clamp(Op, name="clamp", synonyms="clip clip_by_value"):
 
     example = "input x: float[5, 6] y = x -> clamp(min=-0.5, max=1) output y"
     module = own_module("min", "max")
+    indexing = read_pointwise
 
     min: float | None = setting(None, doc="lower bound")
     max: float | None = setting(None, doc="upper bound")
@@ -58,6 +60,7 @@ class ReLU(Op, name="relu"):
     """
 
     module = TorchModule("torch.nn.ReLU")
+    indexing = read_pointwise
     keeps_zeros = True
 
     def zero_where(self) -> tuple[int, Op] | None:
@@ -69,6 +72,7 @@ class LeakyReLU(Op, name="leaky_relu", synonyms="lrelu"):
 
     torch_arguments = "negative_slope=slope"
     module = TorchModule("torch.nn.LeakyReLU", "slope")
+    indexing = read_pointwise
     keeps_zeros = True
 
     slope: float = setting(0.01, min=0, doc="slope for negative values")
@@ -82,6 +86,7 @@ class GELU(Op, name="gelu"):
 
     example = 'input x: float[5, 6] y = x -> gelu(approximate="tanh") output y'
     module = TorchModule("torch.nn.GELU", approximate="approximate")
+    indexing = read_pointwise
     keeps_zeros = True
 
     approximate: str = setting("none", choices=("none", "tanh"), doc="the approximation of Φ")
@@ -101,3 +106,4 @@ class MaskPadding(Op, name="mask_padding"):
     masks = "..."
     affine = True
     narrows = "x"
+    indexing = read_pointwise

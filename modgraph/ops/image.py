@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from modgraph.declare import Operand, TorchModule, Weight, own_module, setting, uniform
+from modgraph.declare.indexing import Indexing, Place, Reading, Use, everywhere, move_axes, place_at, split_index
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import lose_bound
 from modgraph.types import Axes, Misfit, infer_axis
@@ -18,6 +19,12 @@ def extent(length: int, kernel: int, stride: int, padding: int, what: str) -> in
         reason = f"a window of {kernel} is larger than the image's {what} of {padded}"
         raise Misfit(reason, "lower kernel, or raise padding")
     return (padded - kernel) // stride + 1
+
+
+def read_window(use: Use, kernel: int, stride: int, before: int, channels: Place) -> Indexing:
+    """Read a window along height and width that begins `before` places earlier, and some channels."""
+    window = {axis: Place(((axis, stride),), -before, kernel - 1 - before) for axis in (-2, -1)}
+    return ((Reading(0, move_axes(use.shapes[0], lambda axis: axis, {-3: channels, **window})),),)
 
 
 def filters(window: str, when: str = "") -> tuple[Weight, ...]:
@@ -73,6 +80,10 @@ class Conv(Op, name="conv", synonyms="conv2d convolution convolve"):
             reason = f"a window of {self.kernel} is larger than the image"
             raise Misfit(reason, f"lower kernel; without the channels, which conv infers: conv({meant})")
 
+    def indexing(self, use: Use) -> Indexing:
+        before = (self.kernel - 1) // 2 if isinstance(self.padding, str) else self.padding
+        return read_window(use, self.kernel, self.stride, before, everywhere(use.shapes[0][-3]))
+
     def macs(self, C_group: int, H_out: int, W_out: int) -> int:
         return self.width * C_group * self.kernel**2 * H_out * W_out
 
@@ -91,6 +102,9 @@ class _Window(Op):
     @infer_axis
     def step(self) -> int:
         return self.stride or self.kernel
+
+    def indexing(self, use: Use) -> Indexing:
+        return read_window(use, self.kernel, self.stride or self.kernel, 0, place_at(-3))
 
     @infer_axis
     def H_out(self, H: int) -> int:
@@ -131,6 +145,11 @@ class Tokens(Op, name="tokens", synonyms="tokenize"):
     def grid(self, H: int, W: int) -> tuple[int, int]:
         return H, W
 
+    def indexing(self, use: Use) -> Indexing:
+        (shape,) = use.shapes
+        rows, columns = split_index(-2, (shape[-2].size or 1, shape[-1].size or 1))
+        return ((Reading(0, move_axes(shape, lambda axis: axis + 1, {-3: place_at(-1), -2: rows, -1: columns})),),)
+
 
 class PatchEmbed(Op, name="patch_embed", synonyms="patchify patches patch_embedding"):
     """Split an image into square patches and project each to a token (a convolution with equal kernel and stride)."""
@@ -158,6 +177,13 @@ class PatchEmbed(Op, name="patch_embed", synonyms="patchify patches patch_embedd
         if height % self.patch or width % self.patch:
             reason = f"patches of {self.patch} do not tile an image of {height} × {width}"
             raise Misfit(reason, "choose a patch that divides height and width")
+
+    def indexing(self, use: Use) -> Indexing:
+        (shape,), size, wide = use.shapes, self.patch, self.patch - 1
+        parts = split_index(-2, self.grid(shape[-2].size or 1, shape[-1].size or 1))
+        rows, columns = (Place(tuple((each, size * factor) for each, factor in part.terms), 0, wide) for part in parts)
+        changed = {-3: everywhere(shape[-3]), -2: rows, -1: columns}
+        return ((Reading(0, move_axes(shape, lambda axis: axis + 1, changed)),),)
 
     def macs(self, N: int, C: int) -> int:
         return N * self.width * C * self.patch**2

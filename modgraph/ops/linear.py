@@ -9,6 +9,7 @@ from typing import Any
 
 from modgraph import declare
 from modgraph.declare import ONES, ZEROS, Operand, Signature, Weight, own_module, position_of, setting, sizes, uniform
+from modgraph.declare.indexing import Indexing, Reading, Use, follow_equation, match_patterns
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, Propagated
 from modgraph.types import Axes, Axis, Misfit, TensorType, infer_axis, may_meet, meet_axes, require_distinct
@@ -133,6 +134,7 @@ class Scale(Op, name="scale", synonyms="gain layer_scale"):
     results = ("... D",)
     weights = (Weight("weight", "D", ONES),)
     module = own_module("D")
+    indexing = match_patterns("D")
     keeps_zeros = True
     affine = True
     gathers = True
@@ -185,6 +187,12 @@ class Contract(Op, name="contract", synonyms="inner"):
         over_batch = all(type_.per == "batch" for type_ in found)
         result = TensorType("float", require_distinct(axes.bound["kept"]), per="batch" if over_batch else "example")
         return (result,)
+
+    def indexing(self, use: Use) -> Indexing:
+        terms, result = use.signature.axes["equation"].replace("...", "").split("->")
+        axes = zip(terms.replace(",", ""), (axis for shape in use.shapes for axis in shape), strict=True)
+        places = follow_equation(terms.split(","), result, dict(axes))
+        return (tuple(Reading(number, each, guards=True) for number, each in enumerate(places)),)
 
     def propagate(self, signature: Signature, known: Bounds) -> Propagated:
         terms, result = signature.axes["equation"].replace("...", "").split("->")

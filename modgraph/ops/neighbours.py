@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from modgraph.declare import Operand, Signature, Weight, axis_setting, own_module, setting, uniform
+from modgraph.declare.indexing import Indexing, Place, Reading, Use, everywhere, move_axes, place_at
 from modgraph.ops.along_axis import AlongAxis
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import keep_bound
@@ -34,6 +35,11 @@ class Shift(AlongAxis, name="shift", synonyms="delay lag"):
 
     def list_masked_axes(self, signature: Signature) -> tuple[Axis, ...]:
         return (signature.operands[0].shape[signature.axes["position"]],) if self.n < 0 else ()
+
+    def indexing(self, use: Use) -> Indexing:
+        position = use.signature.axes["position"]
+        shifted = {position: place_at(position, -self.n, -self.n)}
+        return ((Reading(0, move_axes(use.shapes[0], lambda axis: axis, shifted)),),)
 
 
 class Conv1d(Op, name="conv1d", synonyms="causal_conv1d temporal_conv tcn"):
@@ -119,6 +125,14 @@ class Conv1d(Op, name="conv1d", synonyms="causal_conv1d temporal_conv tcn"):
         )
         x = replace_axes(found[0], axes["position"], [along])
         return (replace_axes(x, -1, [self.width]),)
+
+    def indexing(self, use: Use) -> Indexing:
+        (shape,), position, reach = use.shapes, use.signature.axes["position"], self.dilation * (self.kernel - 1)
+        named = {"causal": reach, "same": reach // 2}
+        before = named[self.padding] if isinstance(self.padding, str) else self.padding
+        window = Place(((position, self.stride),), -before, reach - before)
+        changed = {position: window, -1: everywhere(shape[-1])}
+        return ((Reading(0, move_axes(shape, lambda axis: axis, changed)),),)
 
     def macs(self, N_out: int, D_group: int) -> int:
         return N_out * self.width * D_group * self.kernel

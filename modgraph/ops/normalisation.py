@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from modgraph.declare import ONES, ZEROS, TorchModule, Weight, own_module, setting
+from modgraph.declare.indexing import Indexing, Use, match_patterns, read_pointwise
 from modgraph.ops.image import IMAGE
 from modgraph.ops.linear import VECTORS
 from modgraph.ops.op import Op
@@ -71,6 +72,10 @@ class BatchNorm(_Norm, name="batch_norm", synonyms="bn batch_norm2d"):
     eps: float = setting(1e-5, min=0, below=1, doc="added to the variance")
     momentum: float = setting(0.1, min=0, max=1, doc="share of the new batch in the running statistics")
 
+    def indexing(self, use: Use) -> Indexing:
+        """Statistics in training are over all axes but that of channels."""
+        return match_patterns("C")(self, use) if use.training else read_pointwise(self, use)
+
 
 class GroupNorm(_Norm, name="group_norm", synonyms="gn group_norm2d"):
     """Normalise groups of an image's channels, then scale and shift each channel."""
@@ -100,6 +105,7 @@ class Dropout(Op, name="dropout", synonyms="drop"):
     example = "input x: float[5, 6] y = x -> dropout(0.5) output y"
     module = own_module("rate")
     keeps_zeros = True
+    indexing = read_pointwise
     outside_training = "x"
 
     rate: float = setting(0.1, min=0, below=1, doc="probability of zero")

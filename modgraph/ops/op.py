@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from modgraph.declare import Declaration, Registry, Role, Signature, TorchModule, own_module
+from modgraph.declare.indexing import match_patterns, read_pointwise
 from modgraph.ops.measures import Measure
 from modgraph.ops.zeros import Bound, Bounds, ChoiceRanks, Propagated, Ranking
 
@@ -38,6 +39,7 @@ class Op(Declaration):
     draws: ClassVar[bool] = False  # it samples a choice in training, unless its operand `forced` gives it
     narrows: ClassVar[str] = ""  # the operand of which it keeps a part; the rest becomes zero
     keeps_zeros: ClassVar[bool] = False  # elementwise, and zero at zero
+    indexing: ClassVar[Any] = match_patterns()  # which entries of operands a result reads, a rule of `indexing`
     propagate: ClassVar[Any] = None  # a rule of `zeros`, which `propagate_choices` calls if there are known zeros
     taken_as_is: ClassVar[tuple[int, ...]] = ()  # operands, by place, that choices do not replace
     nondifferentiable: ClassVar[tuple[str, ...]] = ()  # operands that get no gradient, such as a choice
@@ -122,5 +124,6 @@ def function(home: str, module: TorchModule | None, name: str, says: str, words:
 
     The default module is torch's with the same name. `words` are its synonyms.
     """
-    facts = {"__module__": home, "__doc__": says, "module": module or TorchModule(f"torch.nn.{name}"), **traits}
+    facts: dict[str, Any] = {"__module__": home, "__doc__": says, "module": module or TorchModule(f"torch.nn.{name}")}
+    facts |= {"indexing": read_pointwise, **traits}
     return type(name, (Op,), facts, name=name.lower(), synonyms=words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from modgraph.declare import Operand, TorchModule, axis_setting, setting
+from modgraph.declare.indexing import read_vectors
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Misfit, TensorType
 
@@ -26,6 +27,7 @@ class Rotary(Op, name="rotary", synonyms="rope rotary_embedding rotary_position_
     operands = (Operand("x", "... W"),)
     along = True
     affine = True
+    indexing = read_vectors
     module = TorchModule("modgraph.nn.ScaledRotary", "turning", "position", "base", "scaled", "trained", "cycles")
 
     base: float = setting(10000.0, min=1, doc="base of the angles; larger ones turn slower")

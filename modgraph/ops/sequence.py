@@ -6,6 +6,17 @@ from dataclasses import replace
 from typing import ClassVar
 
 from modgraph.declare import Operand, Signature, TorchModule, Weight, normal, own_module, setting, tokens, uniform
+from modgraph.declare.indexing import (
+    Indexing,
+    Place,
+    Reading,
+    Use,
+    everywhere,
+    match_patterns,
+    move_axes,
+    place_at,
+    read_reduced,
+)
 from modgraph.ops.along_axis import Reduction
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import drop_axis
@@ -27,6 +38,9 @@ class Embedding(Op, name="embedding", synonyms="embed lookup"):
 
     width: int = setting(min=1, doc="width of a vector")
 
+    def indexing(self, use: Use) -> Indexing:
+        return ((Reading(0, move_axes(use.shapes[0], lambda axis: axis - 1)),),)
+
 
 class ClassToken(Op, name="class_token", synonyms="cls cls_token"):
     """Prepend a learned token."""
@@ -41,6 +55,9 @@ class ClassToken(Op, name="class_token", synonyms="cls cls_token"):
     def one_more(self, N: int) -> int:
         return N + 1
 
+    def indexing(self, use: Use) -> Indexing:
+        return ((Reading(0, move_axes(use.shapes[0], lambda axis: axis, {-2: place_at(-2, -1, -1)})),),)
+
 
 class Position(Op, name="position", synonyms="pos_embed position_embedding"):
     """Add a learned vector to each token by its position."""
@@ -49,6 +66,7 @@ class Position(Op, name="position", synonyms="pos_embed position_embedding"):
     results = ("... N D",)
     weights = (Weight("weight", "positions D", normal(0.02)),)
     module = own_module("positions", "D")
+    indexing = match_patterns("N D")
     affine = True
     tokenizes = True
 
@@ -75,6 +93,7 @@ class Select(Reduction, name="select", synonyms="index"):
 
     example = "input x: float[5, 6] y = x -> select(1) output y"
     module = own_module("index", "position")
+    indexing = read_reduced(lambda op, axis: Place((), op.index, op.index))
     affine = True
     propagate = drop_axis
 
@@ -130,6 +149,14 @@ class Recurrent(Op):
 
     def list_masked_axes(self, signature: Signature) -> tuple[Axis, ...]:
         return (signature.axes["N"],) if self.reverse else ()
+
+    def indexing(self, use: Use) -> Indexing:
+        (steps, *states), last = use.shapes, {-1: everywhere(use.shapes[0][-1])}
+        along = {-2: place_at(-2, 0, None) if self.reverse else place_at(-2, None, 0)}
+        readings = [Reading(0, move_axes(steps, lambda axis: axis, last | along))]
+        for number, shape in enumerate(states, start=1):
+            readings.append(Reading(number, move_axes(shape, lambda axis: axis - 1, {-1: everywhere(shape[-1])})))
+        return (tuple(readings),)
 
     def macs(self, N: int, D: int) -> int:
         return N * self.rows() * (D + self.hidden)

@@ -16,6 +16,7 @@ from modgraph.declare import (
     product,
     setting,
 )
+from modgraph.declare.indexing import Indexing, Reading, Use, move_axes, place_at, read_pointwise, split_index
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import Bound, Bounds, Propagated, either_bound, join_bounds, keep_bound, lose_bound
 from modgraph.types import (
@@ -58,6 +59,12 @@ class Flatten(Op, name="flatten", synonyms="ravel"):
             raise Misfit(reason, f'reduce it first: -> mean(axis="{padded}")')
         return (found[0].with_shape((*outer, product(joined))),)
 
+    def indexing(self, use: Use) -> Indexing:
+        (shape,), count = use.shapes, use.signature.axes["flat"]
+        parts = split_index(-1, tuple(axis.size or 1 for axis in shape[len(shape) - count :]))
+        flat = dict(zip(range(-count, 0), parts, strict=True))
+        return ((Reading(0, move_axes(shape, lambda axis: axis + count - 1, flat)),),)
+
 
 class Concat(Op, name="concat", synonyms="cat concatenate join"):
     """Concatenate values along an axis, the last one by default; all other axes are equal.
@@ -98,6 +105,14 @@ class Concat(Op, name="concat", synonyms="cat concatenate join"):
         place = len(others) + 1 + position
         return (found[0].with_shape((*others[:place], total, *others[place:])),)
 
+    def indexing(self, use: Use) -> Indexing:
+        readings, before, position = list[Reading](), 0, use.signature.axes["position"]
+        for number, shape in enumerate(use.shapes):
+            joined = {position: place_at(position, -before, -before)}
+            readings.append(Reading(number, move_axes(shape, lambda axis: axis, joined)))
+            before += shape[position].size or 0
+        return (tuple(readings),)
+
     def propagate(self, signature: Signature, known: Bounds) -> Propagated:
         position = signature.axes["position"]
         if all(bound is None or bound.place == position for bound in known):
@@ -124,6 +139,7 @@ class Stack(Op, name="stack", synonyms="pile"):
     variadic = True
     module = own_module("rank")
     one_kind = True
+    indexing = read_pointwise
     propagate = join_bounds
 
     axis: str = setting("", axis=True, doc="name of the new axis")
@@ -166,6 +182,14 @@ class Split(Op, name="split", synonyms="chunk"):
         axes.bound["lengths"] = lengths
         return tuple(replace_axes(found[0], axes["position"], (part,)) for part in lengths)
 
+    def indexing(self, use: Use) -> Indexing:
+        parts, before, position = list[tuple[Reading, ...]](), 0, use.signature.axes["position"]
+        for length in use.signature.axes["lengths"]:
+            cut = {position: place_at(position, before, before)}
+            parts.append((Reading(0, move_axes(use.shapes[0], lambda axis: axis, cut)),))
+            before += length
+        return tuple(parts)
+
 
 class Rename(Op, name="rename"):
     """Give axes other names: `h -> rename(expert="sender")`, for example to combine all pairs of two experts.
@@ -180,6 +204,9 @@ class Rename(Op, name="rename"):
     affine = True
     takes_names = True
     propagate = keep_bound
+
+    def indexing(self, use: Use) -> Indexing:
+        return ((Reading(0, move_axes(use.shapes[0], lambda axis: axis)),),)
 
     names: tuple[str, ...] = setting((), doc=NAMES)
 

@@ -6,6 +6,7 @@ Outside training there is no noise, and `draw` takes the most probable place.
 from __future__ import annotations
 
 from modgraph.declare import Operand, Signature, axis_setting, check_one_kind, own_module, position_of, setting
+from modgraph.declare.indexing import Indexing, Reading, Use, everywhere, move_axes, place_at, read_pointwise
 from modgraph.ops.choice import TopK
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import Bound, join_bounds
@@ -25,6 +26,7 @@ class NormalNoise(Op, name="normal_noise", synonyms="gaussian_noise jitter"):
     module = own_module("deviation")
     constant_for = ("", "deviation")
     zero_outside_training = True
+    indexing = read_pointwise
 
     deviation: float | None = setting(None, min=0, doc="the standard deviation, unless a second operand gives it")
 
@@ -59,6 +61,7 @@ class GumbelNoise(Op, name="gumbel_noise"):
     nondifferentiable = ("x",)
     example = "input x: float[5, 6] y = x + (x -> gumbel_noise) output y"
     zero_outside_training = True
+    indexing = read_pointwise
 
     def deterministic(self) -> Op:
         return NormalNoise(deviation=0.0)
@@ -98,6 +101,13 @@ class Draw(Op, name="draw", synonyms="multinomial sample_categorical gumbel_max 
         check_one_kind(found)
         return (x,)
 
+    def indexing(self, use: Use) -> Indexing:
+        """The logits along the axis, and the choice that may be forced for the other axes."""
+        shape, position = use.shapes[0], use.signature.axes["position"]
+        forced = tuple(place_at(axis - (axis <= position)) for axis in range(1 - len(shape), 0))
+        along = move_axes(shape, lambda axis: axis, {position: everywhere(shape[position])})
+        return (tuple(Reading(number, (along, forced)[number]) for number in range(len(use.shapes))),)
+
     def choice_bound(self, signature: Signature) -> Bound:
         return Bound(signature.axes["position"], 1)
 
@@ -110,6 +120,7 @@ class StopGradient(Op, name="stop_gradient", synonyms="detach no_grad stopgrad")
 
     example = "input x: float[5, 6] y = x * (x -> stop_gradient) output y"
     narrows = "x"
+    indexing = read_pointwise
 
 
 class TrainingOrInference(Op, name="training_or_inference", synonyms="train_or_eval in_train_phase is_training"):
@@ -122,6 +133,7 @@ class TrainingOrInference(Op, name="training_or_inference", synonyms="train_or_e
     example = "input x: float[5, 6] y = (x -> relu, x) -> training_or_inference output y"
     operands = (Operand("training", "..."), Operand("inference", "..."))
     outside_training = "inference"
+    indexing = read_pointwise
     propagate = join_bounds
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from modgraph.declare import Operand, Record, Role, Signature, own_module, product, setting, tokens
+from modgraph.declare.indexing import Indexing, Reading, Use, everywhere, move_axes, place_at, read_pointwise
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, RecordsOf, Router, definition
 from modgraph.types import Axis, Misfit, TensorType, require_distinct
 
@@ -81,6 +82,17 @@ class TokenChoice(Router, name="chosen", synonyms="hard_routing"):
         value, *records = signature.results if outer else self._drop_token_axis(signature.results)
         value = value.with_shape(require_distinct((*value.shape[:-1], *pool.result.shape)))
         return replace(signature, operands=(tokens, *others), results=(value, *records))
+
+    def indexing(self, use: Use) -> Indexing:
+        """A token's value reads the results for this token and its own weights."""
+        value = use.signature.results[0].shape
+        rank = len(value) - len(use.shapes[1]) + 1  # of a module's result
+        readings = [Reading(0, tuple(place_at(axis) for axis in range(-len(value), 0)))]
+        for number, shape in enumerate(use.shapes[1:], start=1):
+            readings.append(
+                Reading(number, move_axes(shape, lambda axis: axis - rank + 1, {-1: everywhere(shape[-1])}))
+            )
+        return (tuple(readings), *read_pointwise(self, use)[1:])
 
     def active_modules(self, size: int) -> int:
         return self.k

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from modgraph.declare import Declaration, Record, Registry, Signature
+from modgraph.declare.indexing import read_everything
 from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, require_distinct, shapes_meet
 
 DEFINITION = "message_passing"  # the lowering that defines all others
@@ -118,6 +119,9 @@ class Router(Declaration):
     registry: ClassVar[Registry[Router]] = Registry("router")
 
     results = ("... N V",)
+    indexing: ClassVar[Any] = (
+        read_everything  # as of an op; its first operand are the modules' results for each of its outer axes
+    )
     one_for_each: ClassVar[Literal["sender", "module", "pair"]] = (
         "sender"  # the axis for whose places a route's value has vectors
     )

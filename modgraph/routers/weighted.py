@@ -3,11 +3,13 @@ one that the text names."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
-from string import ascii_lowercase
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from modgraph.declare import Operand, Signature, axis_setting, own_module, position_of, setting, sizes
+from modgraph.declare.indexing import Indexing, Reading, Use, follow_equation, place_at, read_everything, read_pointwise
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router, check_padding
 from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, format_shape, may_meet, meet_axes, require_distinct
 
@@ -43,6 +45,13 @@ class EveryModule(Router, name="every_module", synonyms="all dense ensemble soft
         shape = require_distinct((*axes.lead, pool.axis, *pool.result.shape))
         return Signature(self, (tokens,), axes, (pool.result.with_shape(shape),))
 
+    def indexing(self, use: Use) -> Indexing:
+        """Module j reads every token, or only row j."""
+        (shape,) = use.signature.results
+        outer = len(use.signature.axes.lead or ()) + self.rows
+        places = [place_at(axis) for axis in range(-len(shape.shape), 0)]
+        return ((Reading(0, (*places[:outer], *places[outer + (not self.rows) :])),),)
+
     @property
     def reference_lowering(self) -> Lowering:
         reason = "the value has the axis of the modules: each runs on its own row"
@@ -73,6 +82,9 @@ class OneModule(Router, name="one_module", synonyms="shared_expert member"):
         axes = Axes(self)
         axes.bound["N"], axes.lead = 1, outer
         return Signature(self, (tokens,), axes, (pool.result.with_shape((*outer, *pool.result.shape)),))
+
+    def indexing(self, use: Use) -> Indexing:
+        return read_pointwise(self, Use(replace(use.signature, operands=use.signature.results)))
 
     def active_modules(self, size: int) -> int:
         return 1
@@ -167,6 +179,19 @@ class Weighted(Router, name="weighted", synonyms="weighted_sum soft_routing"):
 
     def list_masked_axes(self, signature: Signature) -> tuple[Axis, ...]:
         return (*(signature.axes.lead or ()), *signature.operands[1].shape)
+
+    def indexing(self, use: Use) -> Indexing:
+        """A sum of products of weights and results."""
+        if len(use.shapes) > 2:
+            return read_everything(self, use)
+        axes = use.signature.axes
+        tokens, weights, result = axes["tokens_"] + MODULE * axes["rows_"], axes["weights_"], axes["result_"]
+        rank = len(use.signature.results[0].shape) - len(result)  # of a module's result
+        message = ascii_uppercase[:rank]
+        outer = (*(axes.lead or ()), *(use.shapes[0][len(tokens) - 1 : len(tokens)] * axes["rows_"]))
+        known = dict(zip((*tokens, *weights), (*outer, *use.shapes[1]), strict=True))
+        places = follow_equation((tokens + message, weights), result + message, known)
+        return (tuple(Reading(number, each, guards=True) for number, each in enumerate(places)),)
 
     def macs(self, over_: str, summed: Any, message: Any) -> int:
         return 0 if over_ == MODULE else prod(sizes((*summed, *message)))

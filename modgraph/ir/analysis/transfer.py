@@ -1,0 +1,212 @@
+"""The transfer function of causality: from the reaches of a node's operands to those of its results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from itertools import product
+from math import prod
+
+from modgraph.declare.indexing import Indexing, Inner, Place, Reading, Use
+from modgraph.ir.analysis.bands import BandFinder, Bands, Piece
+from modgraph.ir.analysis.forms import Index, Interval, Limits, Reach, follow, join, rename, sum_before, widen
+from modgraph.ir.graph import Graph
+from modgraph.ir.node import Node, OpNode, OutputNode, PoolNode, Result, RouteNode, ScanNode
+from modgraph.ir.part import Region
+from modgraph.ops.choice import TopK
+from modgraph.ops.situation import Draw
+from modgraph.types import TensorType
+
+Sources = Mapping[str, Reach]  # the reaches of a node's operands, by slot
+MOST_LIMITS = 16  # ways in which known zeros limit inner indices
+ROUNDS = 3  # of a fixed point before bounds that move are dropped
+
+
+class Transfer:
+    """The transfer functions of one graph, in training or in inference. `depth` counts the graphs around it."""
+
+    def __init__(self, graph: Graph, training: bool, depth: int = 0) -> None:
+        self.graph = graph
+        self.training = training
+        self.depth = depth
+        self._regions: dict[int, Transfer] = {}
+
+    @cached_property
+    def bands(self) -> BandFinder:
+        """The bands of the graph's values."""
+        return BandFinder(self.graph)
+
+    def run(self, seeds: Mapping[Result, Reach], among: set[str] | None = None) -> dict[Result, Reach]:
+        """The reaches of all values that depend on some, given theirs; only of some nodes if `among` names them."""
+        found = dict(seeds)
+        for node in self.graph if seeds else ():
+            if among is not None and node.name not in among:
+                continue
+            sources = {slot: found[each] for slot, each in self.graph.inputs(node.name).items() if each in found}
+            if sources:
+                for index, reach in enumerate(self.read(node, sources)):
+                    if reach:
+                        found[Result(node.name, index)] = reach
+        return found
+
+    def read(self, node: Node, sources: Sources) -> tuple[Reach, ...]:
+        """The reaches of a node's results."""
+        match node:
+            case OpNode():
+                return self._read_op(node, sources)
+            case RouteNode():
+                return self._read_route(node, sources)
+            case ScanNode():
+                return self._read_scan(node, sources)
+            case OutputNode():
+                return tuple(sources.values())
+            case _:
+                return ()
+
+    # ------------------------------------------------------------ ops
+
+    def _read_op(self, node: OpNode, sources: Sources) -> tuple[Reach, ...]:
+        inputs = self.graph.inputs(node.name)
+        op, signature = node.op, self.graph.signature(node)
+        if not self.training and (op.outside_training or op.zero_outside_training):
+            return (sources.get(op.outside_training, {}),)
+        if not self.training and op.deterministic() is not op:
+            op = op.deterministic()
+            slots = [*inputs][: len(op.operands)]
+            signature, inputs = op.bind(*signature.operands[: len(slots)]), {slot: inputs[slot] for slot in slots}
+        indexing: Callable[[Use], Indexing] = op.indexing
+        results = indexing(Use(signature, self.training, self._is_tied(inputs)))
+        return tuple(self._combine(readings, inputs, sources) for readings in results)
+
+    def _is_tied(self, inputs: Mapping[str, Result]) -> bool:
+        """Whether all operands are one value in which every token makes equally many choices, all of them one."""
+        made = {*inputs.values()}
+        node = self.graph[next(iter(made)).node] if len(made) == 1 else None
+        return isinstance(node, OpNode) and isinstance(node.op, TopK | Draw)
+
+    def _combine(
+        self, readings: tuple[Reading, ...], inputs: Mapping[str, Result], sources: Sources, zeros_from: int = 0
+    ) -> Reach:
+        """The reach of a result from what it reads. Known zeros of operands count from the one with that number on."""
+        slots, found = [*inputs], list[Reach]()
+        for reading in (each for each in readings if each.operand < len(slots)):
+            reach = sources.get(slots[reading.operand])
+            if reach:
+                masks = [each for each in readings if (each is reading or each.guards) and each.operand >= zeros_from]
+                known = [(each, self.bands.find(inputs[slots[each.operand]])) for each in masks]
+                limits = _list_limits(reading, [(each, bands) for each, bands in known if bands is not None])
+                found += [follow(reach, reading.places, each) for each in limits]
+        return join(found)
+
+    # ------------------------------------------------------------ routes and scans
+
+    def region(self, region: Region) -> Transfer:
+        """The transfer functions of a region's graph."""
+        if id(region) not in self._regions:
+            self._regions[id(region)] = Transfer(region.graph, self.training, self.depth + 1)
+        return self._regions[id(region)]
+
+    def _read_route(self, node: RouteNode, sources: Sources) -> tuple[Reach, ...]:
+        inputs, pool = self.graph.inputs(node.name), self.graph.pool_of(node)
+        router, signature = self.graph.declaration_of(node), self.graph.signature(node)
+        (first, tokens), *_ = inputs.items()
+        outer = len(self.graph.type_of(tokens).shape) - len(pool.message.shape)
+        if first in sources:
+            sources = {**sources, first: self._apply_modules(pool, sources[first], outer)}
+        indexing: Callable[[Use], Indexing] = router.indexing
+        results = indexing(Use(signature, self.training))
+        return tuple(self._combine(readings, inputs, sources, zeros_from=1) for readings in results)
+
+    def _apply_modules(self, pool: PoolNode, reach: Reach, outer: int) -> Reach:
+        """The reach of the modules' results, with the outer axes of the tokens before their own."""
+        message, result = len(pool.message.shape), len(pool.result.shape)
+        name = f"outer axis of {self.depth}: "
+        inside = rename(reach, lambda index: _to_name(index, message, name))
+        found = []
+        for region in pool.regions:
+            argument = Result(region.arguments[0])
+            reaches = self.region(region).run({argument: inside})
+            found.append(reaches.get(region.results[0], {}))
+        return rename(join(found), lambda index: _from_name(index, result, name))
+
+    def _read_scan(self, node: ScanNode, sources: Sources) -> tuple[Reach, ...]:
+        """Iterate over the states to a fixed point; then what steps yield."""
+        region, step = node.region, f"step of {node.name}"
+        inside = self.region(region)
+        rank = len(region.graph[node.variable].types[0].shape)
+
+        def to_step(index: Index) -> Index:
+            return step if isinstance(index, int) and index == -rank - 1 else index
+
+        given = {slot: rename(reach, to_step) if slot == node.variable else reach for slot, reach in sources.items()}
+        states = {state: given.get(state, {}) for state in node.states}
+        for at in range(100):
+            seeds = {Result(slot): reach for slot, reach in {**given, **states}.items() if reach}
+            reaches = inside.run(seeds)
+            after = {
+                state: join([states[state], sum_before(reaches.get(following, {}), step)])
+                for state, following in zip(node.states, node.following, strict=True)
+            }
+            if after == states:
+                break
+            states = {name: widen(states[name], reach) if at >= ROUNDS else reach for name, reach in after.items()}
+        return tuple(_stack(reaches.get(each, {}), step, region.graph.type_of(each)) for each in node.stacked)
+
+
+def _list_limits(reading: Reading, masks: list[tuple[Reading, Bands]]) -> Iterator[Limits]:
+    """The limits of the inner indices of a reading, one for each way in which the masks may be non-zero."""
+    inner = {index for place in reading.places for index, _ in place.terms if isinstance(index, Inner)}
+    ways = [[(mask, piece) for piece in bands.pieces] for mask, bands in masks] if inner else []
+    for way in product(*ways) if prod(map(len, ways)) <= MOST_LIMITS else ((),):
+        yield {each: _limit_index(each, way) for each in inner}
+
+
+def _limit_index(index: Inner, way: tuple[tuple[Reading, Piece], ...]) -> Place:
+    """The places where an inner index may be, by its own limit and pieces of bands: relative to one axis of the result.
+
+    An upper limit relative to an axis wins, then a lower one, then absolute places.
+    """
+    whole = Interval(0, None if index.size is None else index.size - 1)
+    found: dict[int | None, Interval] = {None: whole}
+    if index.within is not None:
+        ((axis, _),) = index.within.terms
+        assert isinstance(axis, int), "an inner index is limited relative to an axis"
+        found[axis] = Interval(index.within.low, index.within.high)
+    for reading, piece in way:
+        for axes, interval in piece.items():
+            for to, limit in _turn(reading, axes, interval, index):
+                found[to] = found[to].meet(limit) if to in found else limit
+    best = min(found, key=lambda axis: (axis is None, found[axis].high is None, found[axis].low is None))
+    best = best if best is not None and found[best] != Interval(None, None) else None
+    return Place(() if best is None else ((best, 1),), *found[best])
+
+
+def _turn(
+    reading: Reading, axes: tuple[int, ...], interval: Interval, index: Inner
+) -> Iterator[tuple[int | None, Interval]]:
+    """A limit on axes of an operand as one of an inner index, relative to an axis of the result or to none."""
+    places = [reading.places[axis] for axis in axes]
+    if any((each.low, each.high) != (0, 0) or len(each.terms) != 1 or each.terms[0][1] != 1 for each in places):
+        return
+    indices = [each.terms[0][0] for each in places]
+    if indices == [index]:
+        yield None, interval
+    elif len(indices) == 2 and indices[1] == index and isinstance(indices[0], int):
+        yield indices[0], interval
+    elif len(indices) == 2 and indices[0] == index and isinstance(indices[1], int):
+        yield indices[1], Interval().add(interval, -1)
+
+
+def _to_name(index: Index, message: int, name: str) -> Index:
+    """Name an outer axis of tokens, by its distance from the message, so that modules leave it alone."""
+    return f"{name}{-index - message}" if isinstance(index, int) and index < -message else index
+
+
+def _from_name(index: Index, result: int, name: str) -> Index:
+    is_outer = isinstance(index, str) and index.startswith(name)
+    return -int(str(index).removeprefix(name)) - result if is_outer else index
+
+
+def _stack(reach: Reach, step: str, type_: TensorType) -> Reach:
+    """The reach of a stacked result, whose first axis are the steps."""
+    return rename(reach, lambda index: -len(type_.shape) - 1 if index == step else index)
