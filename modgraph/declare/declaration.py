@@ -7,7 +7,7 @@ names and reference pages are derived from it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, dataclass_transform
 
@@ -19,16 +19,18 @@ from modgraph.frozen import FrozenData
 from modgraph.types import Axes, Axis, Misfit, TensorType
 
 DTYPE_HELP = {
-    "class": "compare a label in a loss, after the logits: cross_entropy(logits, label)",
-    "token": "turn tokens into vectors: -> embedding(width)",
+    "class": "compare a label in a loss, after the logits: cross_entropy(logits, label); or: label -> one_hot",
+    "token": "turn tokens into vectors: -> embedding(width), or -> one_hot",
 }
+IDS = ("token", "class")
 
 
 @dataclass(frozen=True)
 class Operand:
     """A value that a declaration takes; `help` explains its axes where they do not fit.
 
-    `optional` operands come last and may be left out from the end.
+    The dtype `id` fits tokens and classes, `any` floats too. `optional` operands come last and may be left out from the
+    end.
     """
 
     name: str
@@ -36,6 +38,11 @@ class Operand:
     dtype: str = "float"
     help: str = ""
     optional: bool = False
+
+    def takes(self, dtype: str) -> bool:
+        """Whether a value of this dtype fits."""
+        fitting = {"id": IDS, "any": ("float", *IDS)}
+        return dtype in fitting.get(self.dtype, (self.dtype,))
 
 
 def tokens(name: str) -> Operand:
@@ -79,6 +86,7 @@ class Declaration(_Declared, Registered):
     results: ClassVar[tuple[str, ...]] = ("...",)
     weights: ClassVar[tuple[Weight, ...]] = ()
     along: ClassVar[bool] = False  # it works along the axis of its first operand that the setting `axis` names
+    takes_ids: ClassVar[bool] = False  # it only moves numbers, so that its operands may be ids
     one_kind: ClassVar[bool] = False  # its operands are all per example, or all per batch
     masks: ClassVar[str] = ""  # a pattern of the axes whose mask it needs; a number is a place in the first operand
     module: ClassVar[TorchModule]
@@ -115,8 +123,9 @@ class Declaration(_Declared, Registered):
             raise Misfit(f"it takes {some}{format_count(len(self.operands), 'operand')} ({names}), not {len(found)}")
         for at, (operand, type_) in enumerate(zip(operands, found, strict=True)):
             what = "its operand" if len(operands) == 1 else f'operand "{operand.name}"'
-            if type_.dtype != operand.dtype:
-                raise Misfit(f"{what} must be {operand.dtype}, not {type_}", DTYPE_HELP.get(type_.dtype, ""), at)
+            if not operand.takes(type_.dtype) and not (self.takes_ids and type_.dtype in IDS):
+                wanted = {"id": "ids (token or class)"}.get(operand.dtype, operand.dtype)
+                raise Misfit(f"{what} must be {wanted}, not {type_}", DTYPE_HELP.get(type_.dtype, ""), at)
             axes.match(operand.axes, type_, at, what, operand.help)
             for name, each in (("size", type_.size), ("classes", type_.classes)):
                 if each is not None:
@@ -168,6 +177,17 @@ def check_one_kind(found: tuple[TensorType, ...]) -> None:
     """Raise `Misfit` where some values are per example and others per batch."""
     if len({type_.per for type_ in found}) > 1:
         raise Misfit("operands must all be of each example, or all over the batch")
+
+
+def join_ids(result: TensorType, found: tuple[TensorType, ...]) -> TensorType:
+    """Return the type of a value whose numbers come from several: of ids if all are. Raises `Misfit` for a mixture."""
+    sizes = [type_.size for type_ in found if type_.size is not None]
+    if not sizes:
+        return result
+    if len(sizes) < len(found):
+        kinds = " and ".join(dict.fromkeys(map(str, found)))
+        raise Misfit(f"its operands must all be floats, or all ids, not {kinds}", DTYPE_HELP["token"])
+    return replace(result, dtype="token", size=max(sizes), of="")
 
 
 @cache

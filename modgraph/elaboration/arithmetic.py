@@ -27,9 +27,10 @@ from modgraph.elaboration.nodes import find_node
 from modgraph.ir import PoolNode
 from modgraph.ops.arithmetic import ARITHMETIC
 from modgraph.ops.compared import COMPARISONS, MIRRORED
+from modgraph.ops.ids import FloorDivide, Modulo
 from modgraph.syntax import ast
 
-OPERATORS = {**ARITHMETIC, **COMPARISONS}
+OPERATORS = {**ARITHMETIC, **COMPARISONS, Modulo.symbol: Modulo, FloorDivide.symbol: FloorDivide}
 MOST_LISTED = 20  # members of a family in a message
 LOGIC = {
     "and": "for zeros and ones multiply: (a > 0) * (b > 0)",
@@ -107,7 +108,21 @@ def _evaluate_binary(expression: ast.Binary, elaborator: Elaborator) -> Any:
         return _refuse_operands(expression, values, elaborator)
     numbers = {side: float(each) for side, each in (("left", left), ("right", right)) if not isinstance(each, Tensor)}
     tensors = tuple(value for value in (left, right) if isinstance(value, Tensor))
+    if op in (Modulo, FloorDivide):
+        return _divide_ids(op, expression, values, elaborator)
     return apply_op(OpUse(op(**numbers)), tensors, expression.span, elaborator)
+
+
+def _divide_ids(op: Any, expression: ast.Binary, values: tuple[Any, ...], elaborator: Elaborator) -> Any:
+    """Divide ids by a constant, which must be a positive whole number."""
+    ids, number = values
+    if isinstance(ids, Tensor) and type(number) is int and number > 0:
+        return apply_op(OpUse(op(right=number)), (ids,), expression.span, elaborator)
+    problem = f'"{op.symbol}" divides ids by a positive whole number, not {describe(number)}'
+    if not isinstance(ids, Tensor):
+        problem = f'"{op.symbol}" divides ids, not {describe(ids)}'
+    way_out = f"for example: words {op.symbol} 8"
+    return elaborator.report(errors.Arithmetic(span=expression.span, problem=problem, way_out=way_out))
 
 
 def _refuse_operands(expression: Any, values: tuple[Any, ...], elaborator: Elaborator) -> Poison:

@@ -176,9 +176,11 @@ def _make_array_op(statement: ast.Array, elaborator: Elaborator) -> OpUse | Pois
     """Return the op of an array, with its axes and its numbers or initialiser."""
     keyword, value = statement.keyword, statement.value
     type_: Any = elaborate_type(statement.type, elaborator)
-    if not isinstance(type_, Poison) and (type_.dtype != "float" or type_.padded):
+    dtypes = ("float", "token") if keyword == "constant" else ("float",)
+    if not isinstance(type_, Poison) and (type_.dtype not in dtypes or type_.padded):
         what = "a weight" if keyword == "weight" else "an array"
-        problem = f"{what} must be float with fixed lengths, not {type_}"
+        kinds = type_.dtype if type_.dtype in dtypes else " or ".join(dtypes)
+        problem = f"{what} must be {kinds} with fixed lengths, not {type_}"
         way_out = "for example: float[expert, 8]"
         type_ = elaborator.report(errors.BadAxis(span=statement.type.span, problem=problem, way_out=way_out))
     start: Any = (
@@ -198,7 +200,7 @@ def _make_array_op(statement: ast.Array, elaborator: Elaborator) -> OpUse | Pois
     numbers = _flatten_numbers(start, axes["sizes"])
     if isinstance(numbers, str):
         return elaborator.report(errors.NoSuchArray(span=value.span, type=str(type_), problem=numbers))
-    return OpUse(Constant(**axes, numbers=tuple(map(float, numbers))), statement.name)
+    return OpUse(Constant(**axes, numbers=tuple(map(float, numbers)), ids=type_.size), statement.name)
 
 
 def _flatten_numbers(value: Any, lengths: tuple[int, ...]) -> list[float] | str:

@@ -17,13 +17,19 @@ def _make_comparison(compare: Callable[[Any, Any], Tensor]) -> Callable[[Any, An
     """Make a comparison return a number: one where it holds, else zero."""
 
     def function(left: Any, right: Any) -> Tensor:
-        return compare(left, right).to((left if isinstance(left, Tensor) else right).dtype)
+        like = left if isinstance(left, Tensor) else right
+        return compare(left, right).to(like.dtype if like.is_floating_point() else torch.get_default_dtype())
 
     return function
 
 
+def to_whole(number: float | None) -> float | None:
+    """A whole number as an int; others as they are."""
+    return number if number is None or number != int(number) else int(number)
+
+
 class Arithmetic(Layer):
-    """left ∘ right; either may be a constant.
+    """left ∘ right, of floats or of ids; either may be a constant.
 
     `left_lacks` and `right_lacks` list the result's axes that an operand lacks, counted from the last. The operand
     broadcasts along them within an example, never across the batch.
@@ -35,6 +41,8 @@ class Arithmetic(Layer):
         "*": operator.mul,
         "/": divide,
         "**": power,
+        "%": operator.mod,
+        "//": operator.floordiv,
         "minimum": lambda left, right: (
             torch.minimum(left, right) if isinstance(right, Tensor) else left.clamp(max=right)
         ),
@@ -54,6 +62,12 @@ class Arithmetic(Layer):
     right_lacks: tuple[int, ...] = ()
     left: float | None = None
     right: float | None = None
+    ids: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.ids:  # torch would compare large ids with a float in 32 bits
+            self.left, self.right = map(to_whole, (self.left, self.right))
 
     def forward(self, *values: Tensor) -> Tensor:
         remaining = iter(values)
@@ -72,6 +86,12 @@ class Where(Layer):
     lacks: tuple[tuple[int, ...], ...]
     then: float | None = None
     otherwise: float | None = None
+    ids: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.ids:
+            self.then, self.otherwise = map(to_whole, (self.then, self.otherwise))
 
     def forward(self, *values: Tensor) -> Tensor:
         condition, *rest = map(_unsqueeze, values, self.lacks)

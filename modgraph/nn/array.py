@@ -63,19 +63,21 @@ class Parameter:
 
 
 class Constant(Layer):
-    """Constant numbers that all examples share; `rank` is the number of axes of one example of the operand."""
+    """Constant numbers or `ids` that all examples share; `rank` is the number of axes of one example of the operand."""
 
     rank: int
     sizes: Sequence[int]
     values: Sequence[float]
+    ids: bool = False
 
     def forward(self, like: Tensor) -> tuple[Tensor, Tensor]:
         """Return the array [..., *sizes] for each example of like [..., `rank` axes], and for one example."""
         kind = like.dtype if like.is_floating_point() else torch.get_default_dtype()
-        if len(self.values) == 1:  # computed in the graph: the step of an exported scan may capture no tensors
-            found = torch.full(tuple(self.sizes), self.values[0], dtype=kind, device=like.device)
+        kind, values = (torch.int64, [*map(int, self.values)]) if self.ids else (kind, self.values)
+        if len(values) == 1:  # computed in the graph: the step of an exported scan may capture no tensors
+            found = torch.full(tuple(self.sizes), values[0], dtype=kind, device=like.device)
         else:
-            found = constant(self.values, kind, like.device)
+            found = constant(values, kind, like.device)
         return expand_over_batch(found.reshape(*[1] * (like.dim() - self.rank), *self.sizes), like, self.rank)
 
 

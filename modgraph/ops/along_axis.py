@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from modgraph.declare import Signature, axis_setting, own_module, setting
+from modgraph.declare import Operand, Signature, axis_setting, own_module, setting
 from modgraph.declare.indexing import read_along, read_last, read_nothing, read_reduced
 from modgraph.ops.arithmetic import Subtract
 from modgraph.ops.elementwise import Identity
@@ -105,6 +105,7 @@ class Last(Reduction, name="last"):
 
     affine = True
     indexing = read_reduced(lambda op, axis: read_last(axis))
+    takes_ids = True
     propagate = drop_axis
 
 
@@ -161,12 +162,13 @@ class Positions(AlongAxis, name="positions", synonyms="arange iota position_ids"
 
     nondifferentiable = ("x",)
     example = "input x: float[5, 6] y = x -> positions(axis=-2) output y"
+    operands = (Operand("x", "...", dtype="any"),)
     module = own_module("position", "rank")
     masks = ""
     indexing = read_nothing
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        return (found[0].with_shape(found[0].shape[axes["position"] :][:1]),)
+        return (TensorType("float", found[0].shape[axes["position"] :][:1], per=found[0].per),)
 
     def ranking(self, signature: Signature) -> Ranking:
         return Ranking(-1)

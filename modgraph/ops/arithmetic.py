@@ -5,6 +5,7 @@ Operands broadcast. Axes align by name, unnamed ones from the last. An operand r
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 from modgraph.declare import Signature, TorchModule, format_count, setting
@@ -12,6 +13,8 @@ from modgraph.declare.indexing import read_pointwise
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import ANYWHERE, Bounds, Propagated, either_bound
 from modgraph.types import Axes, Misfit, Shape, TensorType, align_axes, broadcast, format_shape, require_distinct
+
+MOST_IDS = 2**62
 
 
 def align(found: tuple[TensorType, ...], sign: str) -> tuple[TensorType, list[tuple[int, ...]]]:
@@ -54,6 +57,11 @@ def _way_out(left: Shape, right: Shape) -> str:
     return ""
 
 
+def make_module(**constants: str) -> TorchModule:
+    """Return the torch module of ops on two values, or on a value and constants."""
+    return TorchModule("modgraph.nn.Arithmetic", "symbol", "left_lacks", "right_lacks", **constants, ids="of_ids")
+
+
 class Pairwise(Op):
     """Base of elementwise ops on two values, or on a value and a constant."""
 
@@ -69,15 +77,40 @@ class Pairwise(Op):
     def slots_of(self, count: int) -> tuple[str, ...]:
         return ("left", "right") if count == 2 else super().slots_of(count)
 
+    def bound_ids(self, found: tuple[TensorType, ...]) -> int | None:
+        """The number of ids that result from operands of ids; None where the result is float. Raises `Misfit`."""
+        if all(type_.dtype == "float" for type_ in found):
+            return None
+        sizes = tuple(type_.size for type_ in found if type_.size is not None)
+        if len(sizes) < len(found):
+            at = next(place for place, type_ in enumerate(found) if type_.size is None)
+            other = next(type_ for type_ in found if type_.size is not None)
+            raise Misfit(
+                f'"{self.symbol}" takes {found[at]} and {other}', "turn ids into ones and zeros: -> one_hot", at
+            )
+        constants = [each for each in self.constants if each is not None]
+        if any(each != int(each) or each < 0 for each in constants):
+            raise Misfit(f"ids are whole numbers from 0, and {constants[0]} is none", "", 0)
+        count = self.count_ids((*sizes, *(int(each) + 1 for each in constants)))
+        if count is not None and count > MOST_IDS:
+            raise Misfit(f"ids would have {count} values, which 64 bits do not hold", "divide before: ids % 1000", 0)
+        return count
+
+    def count_ids(self, sizes: tuple[int, ...]) -> int | None:
+        """The number of ids that result, by the numbers of ids of both sides; None for a float. Raises `Misfit`."""
+        raise Misfit(f'"{self.symbol}" is for floats, not for ids', "turn ids into ones and zeros: -> one_hot", 0)
+
     def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         values = self.constants.count(None)
         if values == 0:
             raise Misfit("with two constants it takes no value", "leave one of left and right out")
         if len(found) != values:
             raise Misfit(f"it takes {format_count(values, 'operand')} here, not {len(found)}")
-        type_, lacks = align(found, self.symbol)
+        count = self.bound_ids(found)
+        type_, lacks = align(tuple(TensorType("float", each.shape, per=each.per) for each in found), self.symbol)
         axes.bound["left_lacks"], axes.bound["right_lacks"] = lacks[0], lacks[-1]
-        return (type_,)
+        axes.bound["of_ids"] = found[0].dtype != "float"
+        return (type_ if count is None else replace(type_, dtype="token", size=count),)
 
     def propagate_all(self, op: Op, signature: Signature, known: Bounds) -> Propagated:
         """Return `op` and its bound for two choices, if this op's result is zero where both values are."""
@@ -91,7 +124,7 @@ class Pairwise(Op):
 class Arithmetic(Pairwise):
     """Base of + − × ÷ and power: two values, or a value and a constant."""
 
-    module = TorchModule("modgraph.nn.Arithmetic", "symbol", "left_lacks", "right_lacks", left="left", right="right")
+    module = make_module(left="left", right="right")
 
     left: float | None = setting(None, doc="a constant instead of the left operand")
     right: float | None = setting(None, doc="a constant instead of the right operand")
@@ -114,6 +147,9 @@ class Add(_Additive, name="add", synonyms="plus"):
     example = "input x: float[5, 6] y = x + x output y"
     neutral = {"left": 0, "right": 0}
 
+    def count_ids(self, sizes: tuple[int, ...]) -> int:
+        return sum(sizes) - 1
+
 
 class Subtract(_Additive, name="subtract", synonyms="sub minus"):
     """Difference of two values."""
@@ -129,6 +165,9 @@ class Multiply(Arithmetic, name="multiply", synonyms="mul times"):
     symbol = "*"
     example = "input x: float[5, 6] y = 2 * x output y"
     neutral = {"left": 1, "right": 1}
+
+    def count_ids(self, sizes: tuple[int, ...]) -> int:
+        return (sizes[0] - 1) * (sizes[1] - 1) + 1
 
     def zero_with(self) -> tuple[int, ...]:
         return (0, 1)

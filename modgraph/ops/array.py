@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, Self
 from modgraph.declare import Operand, Weight, normal, own_module, setting
 from modgraph.declare.indexing import read_nothing
 from modgraph.ops.op import Op
-from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, require_distinct
+from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, infer_axis, require_distinct
 
 
 class Array(Op):
@@ -49,20 +49,32 @@ class Array(Op):
 class Constant(Array, name="constant", synonyms="literal tensor array full"):
     """A constant array that all examples share: `constant c: float[2, 3] = [[1, 0, 0], [0, 1, 0]]`.
 
-    A single number fills every place.
+    A single number fills every place. `constant table: token[1000, 8] = …` has an id below 8 at each of 1000 places.
     """
 
     example = "input x: float[5, 3] constant c: float[3] = [1, 0.5, 2] y = x * c output y"
-    module = own_module("rank", "sizes", "numbers")
+    module = own_module("rank", "sizes", "numbers", ids="has_ids")
     is_array = True
 
     numbers: tuple[float, ...] = setting((0.0,), doc="the numbers, last axis innermost; one number fills all places")
+
+    ids: int | None = setting(None, min=1, doc="for an array of ids, how many there are")
+
+    @infer_axis
+    def has_ids(self) -> bool:
+        return self.ids is not None
 
     def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if len(self.numbers) not in (1, prod(self.sizes)):
             reason = f"it has {len(self.numbers)} numbers for {prod(self.sizes)} places"
             raise Misfit(reason, "give a number for each place, or one for all")
-        return super().resolve(axes, found)
+        (result,) = super().resolve(axes, found)
+        if self.ids is None:
+            return (result,)
+        other = next((each for each in self.numbers if each != int(each) or not 0 <= each < self.ids), None)
+        if other is not None:
+            raise Misfit(f"{other:g} is no id below {self.ids}", f"ids are whole numbers, 0 to {self.ids - 1}")
+        return (replace(result, dtype="token", size=self.ids),)
 
 
 class Parameter(Array, name="parameter", synonyms="variable learned learned_queries latents"):

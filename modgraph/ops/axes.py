@@ -19,6 +19,7 @@ class _OfAxes(Op):
     """Base of ops on several axes, which are positional arguments."""
 
     affine = True
+    takes_ids = True
 
     axes: tuple[str | int, ...] = setting((), max=-1, axis=True, doc=LISTED)
 
@@ -101,6 +102,7 @@ class Unmerge(Op, name="unmerge", synonyms="unflatten split_axis unflatten_axes"
     module = own_module("position", "sizes")
     along = True
     affine = True
+    takes_ids = True
     propagate = moves(lambda axes, place: place - (len(axes["sizes"]) - 1) * (place < axes["position"]))
 
     sizes: tuple[int, ...] = setting(min=1, doc="lengths of the new axes; their product is the length of the old one")
@@ -130,6 +132,7 @@ class _Repeated(Op):
     """Base of ops that repeat a value along a new axis, at its `place` in the result."""
 
     indexing = read_repeated
+    takes_ids = True
     propagate = moves(lambda axes, place: place - (place <= axes["place"]))
 
     def repeat(self, x: TensorType, axis: Axis, at: int | None, axes: Axes) -> TensorType:
@@ -176,8 +179,8 @@ class Expand(_Repeated, name="expand", synonyms="expand_as broadcast_like"):
     at: int | None = setting(None, max=-1, doc=PLACE)
 
     def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        if len(found) != 2 or any(type_.dtype != "float" for type_ in found):
-            raise Misfit("it takes two float values", 'write (value, like) -> expand("time")')
+        if len(found) != 2 or any(type_.dtype == "length" for type_ in found):
+            raise Misfit("it takes two values", 'write (value, like) -> expand("time")')
         x, like = found
         axes.bound["position"] = position = position_of(self.axis, like, self.name)
         if like.shape[position].is_padded and x.per == "batch":

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from modgraph.declare import Operand, Signature, TorchModule, format_count, own_module, setting
+from modgraph.declare import Operand, Signature, format_count, join_ids, own_module, setting
 from modgraph.declare.indexing import read_pointwise
-from modgraph.ops.arithmetic import Pairwise, align
+from modgraph.ops.arithmetic import Pairwise, align, make_module
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, ChoiceRanks, Propagated
 from modgraph.types import Axes, Misfit, TensorType
@@ -20,7 +20,7 @@ MOST_RANKS = 2**12  # compared one by one
 class _Compared(Pairwise):
     """Base of comparisons of two values, or of a value and a constant."""
 
-    module = TorchModule("modgraph.nn.Arithmetic", "symbol", "left_lacks", "right_lacks", right="right")
+    module = make_module(right="right")
 
     right: float | None = setting(None, doc="a constant instead of the second operand")
 
@@ -61,6 +61,18 @@ class Comparison(_Compared):
 
     constant_for = ("", "right")
     holds: ClassVar[Callable[[float, float], bool]]  # compares two numbers
+
+    def bound_ids(self, found: tuple[TensorType, ...]) -> int | None:
+        """Ids compare with ids, and with a whole number that one of them has."""
+        size = found[0].size
+        if size is not None and self.right is not None:
+            if self.symbol in ("==", "!=") and self.right not in range(size):
+                raise Misfit(f"no id of {found[0]} is {self.right:g}", f"ids are 0 to {size - 1}", 0)
+            return None
+        return super().bound_ids(found)
+
+    def count_ids(self, sizes: tuple[int, ...]) -> None:
+        return None
 
     def choice_bound(self, signature: Signature) -> Bound:
         return ANYWHERE
@@ -109,7 +121,7 @@ class Where(Op, name="where", synonyms="if_else switch_case"):
     nondifferentiable = ("condition",)
     example = "input x: float[5, 6] y = (x > 0, x, x ** 2) -> where output y"
     operands = (Operand("condition", "..."), Operand("chosen", "..."), Operand("other", "..."))
-    module = own_module("lacks", then="then", otherwise="otherwise")
+    module = own_module("lacks", then="then", otherwise="otherwise", ids="of_ids")
     constant_for = ("", "then", "otherwise")
     broadcasts = True
     indexing = read_pointwise
@@ -127,9 +139,23 @@ class Where(Op, name="where", synonyms="if_else switch_case"):
         if len(found) != wanted:
             advice = "write (condition, a, b) -> where, or with constants: where(condition, a, 0)"
             raise Misfit(f"it takes {format_count(wanted, 'operand')} here, not {len(found)}", advice)
-        type_, lacks = align(found, self.name)
+        if found[0].dtype != "float":
+            raise Misfit(f"its condition must be float, not {found[0]}", "compare the ids: where(ids == 3, a, b)", 0)
+        type_, lacks = align(tuple(TensorType("float", each.shape, per=each.per) for each in found), self.name)
         axes.bound["lacks"] = tuple(lacks)
-        return (type_,)
+        result = self._join_ids(type_, found[1:])
+        axes.bound["of_ids"] = result.dtype != "float"
+        return (result,)
+
+    def _join_ids(self, result: TensorType, found: tuple[TensorType, ...]) -> TensorType:
+        """The type of the result: of ids where the values are ids, and the constants whole numbers from 0."""
+        constants = [each for each in (self.then, self.otherwise) if each is not None]
+        if not any(type_.size for type_ in found):
+            return result
+        if any(each != int(each) or each < 0 for each in constants):
+            raise Misfit(f"ids are whole numbers from 0, and {constants[0]:g} is none", "", 1)
+        whole = tuple(TensorType("token", size=int(each) + 1) for each in constants)
+        return join_ids(result, (*found, *whole))
 
     def zero_with(self) -> tuple[int, ...]:
         if self.otherwise == 0:

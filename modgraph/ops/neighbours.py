@@ -24,6 +24,7 @@ class Shift(AlongAxis, name="shift", synonyms="delay lag"):
     example = "input x: float[5, 6] y = x -> shift(2) output y"
     module = own_module("position", "n")
     affine = True
+    takes_ids = True
     propagate = keep_bound
 
     n: int = setting(doc="number of places, negative towards earlier ones")
@@ -32,6 +33,9 @@ class Shift(AlongAxis, name="shift", synonyms="delay lag"):
     @property
     def message_rank(self) -> int | None:
         return -self.axis if isinstance(self.axis, int) else None
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        return found
 
     def list_masked_axes(self, signature: Signature) -> tuple[Axis, ...]:
         return (signature.operands[0].shape[signature.axes["position"]],) if self.n < 0 else ()

@@ -25,7 +25,7 @@ from modgraph.types import Axes, Axis, Misfit, infer_axis
 TOKENS = (tokens("x"),)
 
 
-class Embedding(Op, name="embedding", synonyms="embed lookup"):
+class Embedding(Op, name="embedding", synonyms="embed"):
     """Look up a learned vector for each token id."""
 
     torch_arguments = "num_embeddings= embedding_dim=width"
@@ -95,6 +95,7 @@ class Select(Reduction, name="select", synonyms="index"):
     module = own_module("index", "position")
     indexing = read_reduced(lambda op, axis: Place((), op.index, op.index))
     affine = True
+    takes_ids = True
     propagate = drop_axis
 
     index: int = setting(min=0, doc="the place, from 0")

@@ -11,6 +11,7 @@ from modgraph.declare import (
     TorchModule,
     axis_setting,
     check_one_kind,
+    join_ids,
     own_module,
     position_of,
     product,
@@ -84,8 +85,8 @@ class Concat(Op, name="concat", synonyms="cat concatenate join"):
         return -self.axis if isinstance(self.axis, int) and self.axis < -1 else None
 
     def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        if not found or any(type_.dtype != "float" for type_ in found):
-            raise Misfit("it joins float values", "write (a, b) -> concat")
+        if not found or any(type_.dtype == "length" for type_ in found):
+            raise Misfit("it joins values", "write (a, b) -> concat")
         check_one_kind(found)
         single = next((place for place, each in enumerate(found) if not each.shape), None)
         if single is not None:
@@ -103,7 +104,7 @@ class Concat(Op, name="concat", synonyms="cat concatenate join"):
                 raise Misfit(f'cannot join along the axis "{joined}", which has no fixed length', "", at)
             total += joined.size
         place = len(others) + 1 + position
-        return (found[0].with_shape((*others[:place], total, *others[place:])),)
+        return (join_ids(found[0].with_shape((*others[:place], total, *others[place:])), found),)
 
     def indexing(self, use: Use) -> Indexing:
         readings, before, position = list[Reading](), 0, use.signature.axes["position"]
@@ -140,12 +141,14 @@ class Stack(Op, name="stack", synonyms="pile"):
     module = own_module("rank")
     one_kind = True
     indexing = read_pointwise
+    takes_ids = True
     propagate = join_bounds
 
     axis: str = setting("", axis=True, doc="name of the new axis")
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        return (found[0].with_shape(require_distinct((axis_called(len(found), self.axis), *(axes.lead or ())))),)
+        shape = require_distinct((axis_called(len(found), self.axis), *(axes.lead or ())))
+        return (join_ids(found[0].with_shape(shape), found),)
 
 
 class Split(Op, name="split", synonyms="chunk"):
@@ -155,6 +158,7 @@ class Split(Op, name="split", synonyms="chunk"):
     example = "input x: float[5, 6] y, z = x -> split([2, 3], axis=-2) output y output z"
     module = own_module("lengths", "position")
     affine = True
+    takes_ids = True
     propagate = keep_bound
     along = True
 
@@ -202,6 +206,7 @@ class Rename(Op, name="rename"):
     example = 'input x: float[6] pool p[3] = linear(4) y = x -> p -> rename(p="sender") output y'
     module = TorchModule("torch.nn.Identity")
     affine = True
+    takes_ids = True
     takes_names = True
     propagate = keep_bound
 

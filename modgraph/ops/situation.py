@@ -134,6 +134,7 @@ class TrainingOrInference(Op, name="training_or_inference", synonyms="train_or_e
     operands = (Operand("training", "..."), Operand("inference", "..."))
     outside_training = "inference"
     indexing = read_pointwise
+    takes_ids = True
     propagate = join_bounds
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:

@@ -64,7 +64,7 @@ def _constant(node: OpNode, graph: Graph) -> tuple[Result, Constant] | None:
     if graph.type_of(like).per != "example":
         return None
     sizes, names = tuple(axis.size or 0 for axis in shape), tuple(axis.name for axis in shape)
-    return like, Constant(sizes=sizes, names=names if any(names) else (), numbers=(number,))
+    return like, Constant(sizes=sizes, names=names if any(names) else (), numbers=(number,), ids=None)
 
 
 def _number(node: Node, graph: Graph) -> float | None:

@@ -63,7 +63,7 @@ def _split(node: Node, part: Part) -> Change:
     if of_zero:
         shape = (pool.axis, *pool.message.shape)
         sizes, names = tuple(axis.size or 0 for axis in shape), tuple(axis.name for axis in shape)
-        zero = Constant(sizes=sizes, names=names, numbers=(0.0,))
+        zero = Constant(sizes=sizes, names=names, numbers=(0.0,), ids=None)
         ops.append(build_op(f"{name}.zero", zero, _like(node, graph)))
     elif MaskPadding().bind(graph.type_of(source)).padded:
         ops.append(build_op(f"{name}.masked", MaskPadding(), source))

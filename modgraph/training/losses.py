@@ -118,7 +118,7 @@ def drop_frozen_terms(graph: Graph) -> Graph:
         at, (terms, axis, frozen, ops) = f"{loss.name}~", sums[loss.name]
         assert axis.size is not None
         places = tuple(float(place < frozen) for place in range(axis.size))
-        yield f"{at}places", Constant(sizes=(axis.size,), names=(axis.name,), numbers=places), [terms]
+        yield f"{at}places", Constant(sizes=(axis.size,), names=(axis.name,), numbers=places, ids=None), [terms]
         yield f"{at}terms", Multiply(left=None, right=None), [terms, Result(f"{at}places")]
         before = Result(f"{at}terms")
         for number, op in enumerate(ops):

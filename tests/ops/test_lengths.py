@@ -32,7 +32,7 @@ def specs(name: str, rng: Random) -> list[str]:
 
 def _type(name: str) -> str:
     op = Op.registry.get(name)
-    return op.operands[0].dtype if op is not None else "float"
+    return {"id": "token", "any": "float"}.get(dtype := op.operands[0].dtype, dtype) if op is not None else "float"
 
 
 def _use(name: str, axes: list[object], rng: Random) -> str:

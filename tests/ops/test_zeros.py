@@ -31,6 +31,10 @@ MORE = [
     *("x -> new_axis(2, at=-1)", "x -> new_axis(2, at=-2)", "u -> merge(-3, -2)", "u -> unmerge([2, 2], axis=-2)"),
     *("u -> sum(axis=-3)", "u -> max(axis=-1)", "u -> min(axis=-2)", "u -> last(axis=-3)", "u -> kth_largest(2)"),
     *("u -> select(1, axis=-3)", "u -> cumulative_sum(axis=-3)", "(x, z) -> contract", "(u, x) -> contract(axis=-2)"),
+    *(
+        "(x -> transpose, x -> select(0) -> top_k_indices(3)) -> lookup",
+        "(x, x -> top_k_indices(4)) -> lookup(axis=-1)",
+    ),
     *("(x, z) -> training_or_inference", "x -> dropout(0.5)", "u -> avg_pool(2)"),
 ]
 INPUTS = "input x: float[4, 6] input z: float[4, 6] input v: float[6] input u: float[3, 4, 6]"
@@ -44,8 +48,9 @@ def ops() -> Iterator[tuple[OpNode, Signature]]:
         graph = modgraph.loads(text).ir
         for node in graph.nodes_of(OpNode):
             signature = graph.signature(node)
-            of_examples = all(each.dtype == "float" and each.per == "example" for each in signature.operands)
-            if of_examples and not node.op.is_array and (node.op, signature.operands) not in seen:
+            of_examples = all(each.per == "example" for each in signature.operands)
+            of_floats = signature.operands[0].dtype == "float" and "class" not in str(signature.operands)
+            if of_examples and of_floats and not node.op.is_array and (node.op, signature.operands) not in seen:
                 seen.add((node.op, signature.operands))
                 yield node, signature
 
@@ -74,12 +79,16 @@ def results_of(signature: Signature, operands: list[Tensor], training: bool = Fa
 
 def dense(type_: TensorType, seed: int) -> Tensor:
     shape = (3, *(axis.size or 5 for axis in type_.shape))
+    if type_.size is not None:
+        return torch.randint(type_.size, shape, generator=torch.Generator().manual_seed(seed))
     values = torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
     return values.sign() * (values.abs() + 0.1)
 
 
 def sparse(type_: TensorType, seed: int, bound: Bound = ANYWHERE) -> Tensor:
     values = dense(type_, seed)
+    if type_.size is not None:
+        return values
     if bound.place is None or bound.k is None:
         return values * (dense(type_, seed + 100) > 0)
     order = values.argsort(bound.place).argsort(bound.place)

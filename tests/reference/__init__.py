@@ -19,6 +19,7 @@ from tests.reference import (  # each registers ops
     axes,
     dot_product,
     elementwise,
+    ids,
     image,
     layers,
     neighbours,

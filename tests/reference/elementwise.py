@@ -92,7 +92,7 @@ def of_two(call: Call, *values: Array) -> Array:
         found.insert(0, np.asarray(left, np.float64))
     if right is not None:
         found.append(np.asarray(right, np.float64))
-    return np.asarray(OF_TWO[call.op](*found), np.float64)
+    return np.asarray(OF_TWO[call.op](*found), np.float64 if call.gives[0].dtype == "float" else np.int64)
 
 
 @op("where")
@@ -102,7 +102,8 @@ def where(call: Call, *values: Array) -> Array:
     given = dict(zip(call.slots, values, strict=True))
     broadcast = {slot: broadcast_over(x, over[slot].axes, call.gives[0].axes) for slot, x in given.items()}
     first, other = broadcast.get("chosen", call.setting("then")), broadcast.get("other", call.setting("otherwise"))
-    return np.asarray(np.where(broadcast["condition"] != 0, first, other), np.float64)
+    kind = np.float64 if call.gives[0].dtype == "float" else np.int64
+    return np.asarray(np.where(broadcast["condition"] != 0, first, other), kind)
 
 
 @op("training_or_inference")

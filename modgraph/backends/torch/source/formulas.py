@@ -106,12 +106,17 @@ def write_arithmetic(module: library.Arithmetic, values: Sequence[Value], vendor
         bound = "max" if symbol == "minimum" else "min"
         return f"torch.{symbol}({left}, {right})" if module.right is None else f"{left}.clamp({bound}={right})"
     if symbol in ("<", "<=", ">", ">=", "==", "!="):
-        return f"({left} {symbol} {right}).to(_0.dtype)"
+        return f"({left} {symbol} {right}).to({'torch.get_default_dtype()' if module.ids else '_0.dtype'})"
     if symbol == "/" and module.right is None and not values[-1].is_apart:
         return f"{vendored.name_of(elementwise.divide)}({left}, {right})"
     if symbol == "**" and (module.right is None or 0 != module.right < 1):
         return f"{vendored.name_of(elementwise.power)}({left}, {right})"
     return f"{left} {symbol} {right}"
+
+
+def write_lookup(module: library.Lookup, values: Sequence[Value], vendored: Vendored) -> Template:
+    """Write an embedding for rows of a matrix that all examples share; None for other tables."""
+    return "F.embedding(_1, _0)" if values[0].is_bare and (module.axis, module.table_rank) == (-2, 2) else None
 
 
 def write_elementwise(module: library.Elementwise, values: Sequence[Value], vendored: Vendored) -> Template:
@@ -173,6 +178,7 @@ FORMULAS: Mapping[type, Rule] = {
     library.Transpose: transpose_of,
     library.CrossEntropy: write_cross_entropy,
     library.Importance: write_importance,
+    library.Lookup: write_lookup,
     library.Concat: lambda module, values, vendored: (
         f"torch.cat(({''.join(f'_{at}, ' for at in range(len(values)))}), dim={{axis}})"
     ),

@@ -173,13 +173,14 @@ class Writer:
             self.lines.wait(result, said)
 
     def _constant_array(self, node: OpNode) -> Expression:
-        _, (_, sizes, values), _ = self.graph.signature(node).constructor()
+        _, (_, sizes, values), named = self.graph.signature(node).constructor()
+        values = [*map(int, values)] if named["ids"] else values
         (like,) = self.layout.list_reads(node)
         if len(values) == 1:
             said, more = f"full({literal(tuple(sizes))}, {literal(values[0])}", ")"
         else:
             said, more = f"tensor({literal(list(values))}", f").reshape({literal(tuple(sizes))})"
-        plain = self.graph.type_of(like).dtype == "float"
+        plain = self.graph.type_of(like).dtype == "float" and not named["ids"]
         said = f"_0.new_{said}{more}" if plain else f"torch.{said}, device=_0.device{more}"
         return text(said, self.lines.read(like))
 
