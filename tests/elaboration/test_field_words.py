@@ -23,7 +23,7 @@ normalize unit|clip clamp|LeakyReLU leaky_relu|Softmax softmax|Dropout dropout|M
 mha attention|cat concat|concatenate concat|chunk split|pow power|sub subtract|mul multiply|div divide
 detach stop_gradient|arange positions|multinomial draw|CrossEntropyLoss cross_entropy|nll_loss cross_entropy|MSELoss mse
 PatchEmbed patch_embed|cls_token class_token|Flatten flatten|inner contract|expand_as expand
-Conv1d conv1d|rope rotary|delay shift|reduce_logsumexp logsumexp|gather lookup|take lookup|index_select lookup|take_along_dim lookup
+Conv1d conv1d|rope rotary|delay shift|reduce_logsumexp logsumexp|gather lookup|take lookup|index_select lookup
 onehot one_hot|remainder modulo
 """
 LACKING = """

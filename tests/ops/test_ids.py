@@ -54,9 +54,9 @@ def test_a_route_by_ids_runs_the_module_of_each_id(route: str) -> None:
     model = model_of(f"""constant table: token[12, 4] = {numbers} pool expert[4] = linear(6)
       output y = x -> expert by ({route})""")
     given = batch()
-    chosen = given["words"] % 4 if "%" in route else torch.tensor(numbers)[given["words"]]
+    module = given["words"] % 4 if "%" in route else torch.tensor(numbers)[given["words"]]
     expected = torch.stack([expert(given["x"]) for expert in model.expert])  # type: ignore[union-attr]
-    expected = expected.gather(0, chosen[None, :, :, None].expand(1, 3, 5, 6))[0]
+    expected = expected.gather(0, module[None, :, :, None].expand(1, 3, 5, 6))[0]
     torch.testing.assert_close(model.compute(given).outputs["y"], expected)
     cost = modgraph.Program(model.graph).cost()
     assert cost.active_macs * 4 == cost.macs, "every module runs"
@@ -103,14 +103,6 @@ def test_of_equal_values_the_first_is_larger() -> None:
     x = torch.randint(3, (3, 5, 6), generator=torch.Generator().manual_seed(0)).float()
     expected = x.argsort(dim=-1, descending=True, stable=True)[..., :4]
     assert torch.equal(model.compute({**batch(), "x": x}).outputs["y"], expected), "another choice among equal values"
-
-
-def test_a_missing_label_is_zero_at_all_places() -> None:
-    text = """model m() { input x: float[3] target label: class[kind=3]
-      output y = x loss margin = ((label -> one_hot(missing=true)) - x) ** 2 -> sum(axis=-1) }"""
-    model = modgraph.loads(text).build()
-    computed = model.compute({"x": torch.zeros(2, 3), "label": torch.tensor([1, -1])})
-    assert computed.losses["loss.margin"] == 1.0, "the one label is one of the loss, over the examples that have one"
 
 
 WRONG = {
