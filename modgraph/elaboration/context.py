@@ -150,6 +150,7 @@ class Context:
         self.signatures: dict[tuple[Op | Router, tuple[TensorType, ...], PoolTypes | None], Signature] = {}
         self.weights: dict[tuple[int, str], dict[str, tuple[int, ...]]] = {}
         self.owners: dict[int, dict[str, str]] = {}  # by graph: the owner of weights at or below a name
+        self.demands: list[Any] = []  # what a spec demands of values, checked in the finished graph
         self.growing: dict[str, Span] = {}  # spans of the growth of modules, by the name of their axis
         self.may_grow: set[str] = set()  # names of the axes that a growth condition mentions
         self.deferred: list[tuple[str, Diagnostic]] = []  # reported unless the modules along an axis may grow

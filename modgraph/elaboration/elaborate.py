@@ -16,6 +16,7 @@ from modgraph.elaboration import constants, errors
 from modgraph.elaboration.calls import evaluate_argument
 from modgraph.elaboration.causes import BATCH, drop_axis
 from modgraph.elaboration.context import Abandoned, BlockCall, Context, Decision, Observer
+from modgraph.elaboration.demands import check_demands
 from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, DeclaredEntity, Family, Poison
 from modgraph.elaboration.findings import check_moves, find_leaks, find_moves, find_weaknesses
@@ -115,6 +116,7 @@ def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[st
         _warn_of_batch(graph, report)
         check_moves(model.body, graph, report)
         find_leaks(graph, report)
+        check_demands(context.demands)
         find_weaknesses(graph, context.declared, context.may_grow, report)
     return graph
 

@@ -133,7 +133,6 @@ class TrainingOrInference(Op, name="training_or_inference", synonyms="train_or_e
     example = "input x: float[5, 6] y = (x -> relu, x) -> training_or_inference output y"
     operands = (Operand("training", "..."), Operand("inference", "..."))
     outside_training = "inference"
-    indexing = read_pointwise
     takes_ids = True
     propagate = join_bounds
 
@@ -142,3 +141,7 @@ class TrainingOrInference(Op, name="training_or_inference", synonyms="train_or_e
         if not training.meets(inference):
             raise Misfit(f"in training it would be {training}, in inference {inference}", "give both one type")
         return (inference,)
+
+    def indexing(self, use: Use) -> Indexing:
+        """Training reads the first value alone; a pass replaces the op in inference."""
+        return (read_pointwise(self, use)[0][:1],)

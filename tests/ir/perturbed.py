@@ -8,8 +8,9 @@ from random import Random
 import torch
 from torch import Tensor
 
+from modgraph.ir import Result
 from modgraph.ir.analysis.causality import Causality, Tokens
-from modgraph.ir.analysis.forms import Reach
+from modgraph.ir.analysis.lattice import Reach
 from tests.assault.differential.case import Case, in_64_bits
 
 PLACES = 3  # of an axis that are changed
@@ -20,7 +21,7 @@ def list_axes(case: Case) -> Iterator[Tokens]:
     """Every axis of every input."""
     for name, type_ in case.graph.input_types.items():
         if type_.dtype != "length":
-            yield from (Tokens(name, axis) for axis in range(-len(type_.shape), 0))
+            yield from (Tokens(Result(name), axis) for axis in range(-len(type_.shape), 0))
 
 
 def find_wrong(case: Case, training: bool, axes: list[Tokens], rng: Random) -> Iterator[str]:
@@ -28,20 +29,20 @@ def find_wrong(case: Case, training: bool, axes: list[Tokens], rng: Random) -> I
     outputs = compute(case, training, case.batch)
     for tokens in axes:
         causality = Causality(case.graph, tokens, training)
-        size = case.batch[tokens.input].shape[tokens.axis]
+        size = case.batch[tokens.value.node].shape[tokens.axis]
         for place in sorted({size - 1, *rng.sample(range(size), min(size, PLACES - 1))}) if size else []:
             changed = compute(case, training, change(case, tokens, place, rng))
             for name, result in case.graph.outputs.items():
                 moved = differ(outputs[name], changed[name])
                 wrong = list_beyond(moved, causality.reaches.get(result, {}), place)
                 if wrong:
-                    yield f"{name}{wrong[0]} reads place {place} of axis {tokens.axis} of {tokens.input}"
+                    yield f"{name}{wrong[0]} reads place {place} of axis {tokens.axis} of {tokens.value.node}"
 
 
 def is_future_read(case: Case, training: bool, tokens: Tokens, output: str, axis: int, rng: Random) -> bool:
     """Whether entries of an output move with a later place of an input."""
     before = compute(case, training, case.batch)[output]
-    for place in range(1, case.batch[tokens.input].shape[tokens.axis]):
+    for place in range(1, case.batch[tokens.value.node].shape[tokens.axis]):
         after = compute(case, training, change(case, tokens, place, rng))[output]
         if differ(before, after).narrow(axis, 0, min(place, before.shape[axis])).any():
             return True
@@ -51,12 +52,12 @@ def is_future_read(case: Case, training: bool, tokens: Tokens, output: str, axis
 def change(case: Case, tokens: Tokens, place: int, rng: Random) -> dict[str, Tensor]:
     """The batch with other numbers or ids at one place of the first example."""
     batch = {name: value.clone() for name, value in case.batch.items()}
-    at = batch[tokens.input][0].select(tokens.axis, place)
+    at = batch[tokens.value.node][0].select(tokens.axis, place)
     if at.is_floating_point():
         generator = torch.Generator().manual_seed(rng.randrange(2**31))
         at.copy_(torch.nan_to_num(at) + LARGE * torch.randn(at.shape, dtype=at.dtype, generator=generator))
     else:
-        at.copy_((at + 1) % (case.graph.input_types[tokens.input].size or 1))
+        at.copy_((at + 1) % (case.graph.input_types[tokens.value.node].size or 1))
     return batch
 
 
@@ -79,7 +80,7 @@ def differ(before: Tensor, after: Tensor) -> Tensor:
 
 
 def list_beyond(moved: Tensor, reach: Reach, place: int) -> list[tuple[int, ...]]:
-    """The entries that moved with a place which no form of a reach contains."""
+    """The entries that moved with a place which no range of a reach contains."""
     return [index for index in map(tuple, moved.nonzero().tolist()) if not reaches(reach, index, place)]
 
 

@@ -12,7 +12,7 @@ from itertools import product
 from math import ceil, floor
 
 from modgraph.declare.indexing import Indexing, Place, Use, align_places
-from modgraph.ir.analysis.forms import Interval
+from modgraph.ir.analysis.lattice import Interval
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import OpNode, Result
 from modgraph.ops.along_axis import Positions

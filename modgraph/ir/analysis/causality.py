@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from modgraph.declare.indexing import Limit
-from modgraph.ir.analysis.forms import Interval, Reach, Terms
+from modgraph.ir.analysis.lattice import Interval, Reach, Terms
 from modgraph.ir.analysis.transfer import Transfer
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import Node, Result
-from modgraph.types import TensorType
+from modgraph.types import Axis, TensorType
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """The tokens of an input: its places along one axis, counted from the last."""
+    """The tokens of a value, most often an input: its places along one axis, counted from the last."""
 
-    input: str
+    value: Result
     axis: int
 
 
@@ -49,14 +49,6 @@ class Reads:
         return f"a window of {width} tokens" if width > 1 else f"the token {abs(int(self.low))} places away"
 
 
-@dataclass(frozen=True)
-class Step:
-    """A node on a path from later tokens; `ahead` is how many places further its result reads than its operand."""
-
-    node: Node
-    ahead: Limit
-
-
 def find_token_axis(type_: TensorType) -> int | None:
     """The axis of tokens of an input: the first of any length; else the last one of ids, the last but one of numbers.
 
@@ -68,18 +60,27 @@ def find_token_axis(type_: TensorType) -> int | None:
 
 
 class Causality:
-    """What the values of a graph read of the tokens of one input, in training or in inference."""
+    """What the values of a graph read of the tokens of one value, in training or in inference.
 
-    def __init__(self, graph: Graph, tokens: Tokens, training: bool = True) -> None:
+    With `among`, only the nodes of these names are followed.
+    """
+
+    def __init__(self, graph: Graph, tokens: Tokens, training: bool = True, among: set[str] | None = None) -> None:
         self.graph = graph
         self.tokens = tokens
         self.training = training
+        self.among = among
         self.transfer = Transfer(graph, training)
+
+    @property
+    def along(self) -> Axis:
+        """The axis of the tokens."""
+        return self.graph.type_of(self.tokens.value).shape[self.tokens.axis]
 
     @cached_property
     def reaches(self) -> dict[Result, Reach]:
-        """The reaches of all values that depend on the input."""
-        return self.transfer.run({Result(self.tokens.input): {frozenset({(self.tokens.axis, 1)}): Interval()}})
+        """The reaches of all values that depend on the tokens."""
+        return self.transfer.run({self.tokens.value: {frozenset({(self.tokens.axis, 1)}): Interval()}}, self.among)
 
     def read(self, value: Result) -> Reads | None:
         """What a value reads of the tokens; None if it does not depend on them."""
@@ -91,9 +92,8 @@ class Causality:
 
     def _list_axes(self, reach: Reach, type_: TensorType) -> list[int | None]:
         """The axes of a value that may be the axis of the tokens: that with its name, or all by which it reads them."""
-        of_input = self.graph[self.tokens.input].types[0].shape[self.tokens.axis]
         axes = range(-len(type_.shape), 0)
-        same = [axis for axis in axes if of_input.name and type_.shape[axis] == of_input]
+        same = [axis for axis in axes if self.along.name and type_.shape[axis] == self.along]
         read = {index for terms in reach for index, _ in terms}
         return [*same] or [axis for axis in axes if axis in read] or [None]
 
@@ -101,39 +101,40 @@ class Causality:
         """What an entry reads, relative to its index along an axis, or any entry."""
         spans = [_relate(terms, interval, axis, type_) for terms, interval in reach.items()]
         low, high = _join_intervals(dict(enumerate(spans)))
-        size = self.graph[self.tokens.input].types[0].shape[self.tokens.axis].size
-        last = None if size is None else size - 1
+        last = None if self.along.size is None else self.along.size - 1
         low = None if last is not None and low is not None and low <= -last else low
         return Reads(axis, low, None if last is not None and high is not None and high >= last > 0 else high)
 
-    def find_path(self, value: Result) -> list[Step]:
-        """The nodes by which a value reads later tokens, the one that reaches furthest first; empty if there is none.
+    def find_path(self, value: Result) -> list[Node]:
+        """The nodes by which a value reads later tokens, beginning with the one that reads them; none if it reads none.
 
-        It is a shortest path from the input, without the nodes before.
+        It is a shortest such path.
         """
         reads = self.read(value)
         if reads is None or reads.is_causal:
             return []
         type_ = self.graph.type_of(value)
-        states: dict[tuple[Result, Terms], _State] = {}
+        states: dict[_Place, _State] = {}
         for terms, interval in self.reaches[value].items():
             high = _relate(terms, interval, reads.axis, type_).high
             if high is None or high > 0:
-                slack = None if high is None or interval.high is None else interval.high - high
-                states.setdefault((value, terms), _State(slack, None, None, 0))
+                slack = _relate(terms, Interval(), reads.axis, type_).high
+                states[value, terms] = _State(None if slack is None else -slack, None, None)
         pending = [*states]
-        for key in pending:  # the list grows within the loop
-            if key[0].node == self.tokens.input:
-                return self._walk(key, states)
-            for source, state in self._step_back(key, states[key]):
+        for place in pending:  # the list grows within the loop
+            for source, ahead, state in self._step_back(place, states[place]):
+                most = states[place].most
+                if ahead is None or most is None or ahead > most:
+                    return _walk(state, states)
                 if source not in states:
                     states[source] = state
                     pending.append(source)
         return []
 
-    def _step_back(self, key: tuple[Result, Terms], state: _State) -> Iterator[tuple[tuple[Result, Terms], _State]]:
-        """The operands' forms by which a form of a result reaches further than it may."""
-        (result, terms), node = key, self.graph[key[0].node]
+    def _step_back(self, place: _Place, state: _State) -> Iterator[tuple[_Place, Limit, _State]]:
+        """The operands' ranges by which a range of a result reaches further than it may, and how far ahead the node
+        itself reads."""
+        (result, terms), node = place, self.graph[place[0].node]
         for slot, source in self.graph.inputs(node.name).items():
             for before, interval in self.reaches.get(source, {}).items():
                 high = self._see(node, slot, result.index, before, interval, terms)
@@ -141,39 +142,41 @@ class Causality:
                     continue
                 ahead = self._see(node, slot, result.index, before, Interval(interval.low, 0), terms)
                 most = None if state.most is None or ahead is None else state.most - ahead
-                yield (source, before), _State(most, key, node, ahead)
+                yield (source, before), ahead, _State(most, place, node)
 
     def _see(self, node: Node, slot: str, index: int, terms: Terms, interval: Interval, wanted: Terms) -> Limit:
-        """The upper bound of a form of a result, from one form of one operand."""
+        """The upper bound of a range of a result, from one range of one operand."""
         results = self.transfer.read(node, {slot: {terms: interval}})
         found = results[index].get(wanted) if index < len(results) else None
         return _NOT if found is None else found.high
 
-    def _walk(self, key: tuple[Result, Terms], states: dict[tuple[Result, Terms], _State]) -> list[Step]:
-        """The steps from the one that reaches furthest to the value."""
-        steps, state = list[Step](), states[key]
-        while state.node is not None and state.key is not None:
-            steps.append(Step(state.node, state.ahead))
-            state = states[state.key]
-        furthest = max(range(len(steps)), key=lambda at: (steps[at].ahead is None, steps[at].ahead or 0, at))
-        return steps[furthest:]
+
+_NOT = -(10**12)  # no such range
 
 
-_NOT = -(10**12)  # no such form
+_Place = tuple[Result, Terms]
 
 
 @dataclass(frozen=True)
 class _State:
-    """A form on the way back from a value: the bound up to which it may reach, and the next state towards the value."""
+    """A range on the way back from a value: the bound up to which it may reach, and the place and node after it."""
 
     most: Limit
-    key: tuple[Result, Terms] | None
+    place: _Place | None
     node: Node | None
-    ahead: Limit
+
+
+def _walk(state: _State, states: Mapping[_Place, _State]) -> list[Node]:
+    """The nodes from a range on to the value."""
+    nodes = list[Node]()
+    while state.node is not None and state.place is not None:
+        nodes.append(state.node)
+        state = states[state.place]
+    return nodes
 
 
 def _relate(terms: Terms, interval: Interval, axis: int | None, type_: TensorType) -> Interval:
-    """The places that a form reaches, relative to the index along an axis."""
+    """The places that a range reaches, relative to the index along an axis."""
     factors = dict(terms)
     if axis is not None:
         factors[axis] = factors.get(axis, 0) - 1

@@ -9,7 +9,7 @@ from math import prod
 
 from modgraph.declare.indexing import Indexing, Inner, Place, Reading, Use
 from modgraph.ir.analysis.bands import BandFinder, Bands, Piece
-from modgraph.ir.analysis.forms import Index, Interval, Limits, Reach, follow, join, rename, sum_before, widen
+from modgraph.ir.analysis.lattice import Index, Interval, Limits, Reach, follow, join, rename, sum_before, widen
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import Node, OpNode, OutputNode, PoolNode, Result, RouteNode, ScanNode
 from modgraph.ir.part import Region
@@ -174,14 +174,14 @@ def _limit_index(index: Inner, way: tuple[tuple[Reading, Piece], ...]) -> Place:
         found[axis] = Interval(index.within.low, index.within.high)
     for reading, piece in way:
         for axes, interval in piece.items():
-            for to, limit in _turn(reading, axes, interval, index):
+            for to, limit in _solve_for(reading, axes, interval, index):
                 found[to] = found[to].meet(limit) if to in found else limit
     best = min(found, key=lambda axis: (axis is None, found[axis].high is None, found[axis].low is None))
     best = best if best is not None and found[best] != Interval(None, None) else None
     return Place(() if best is None else ((best, 1),), *found[best])
 
 
-def _turn(
+def _solve_for(
     reading: Reading, axes: tuple[int, ...], interval: Interval, index: Inner
 ) -> Iterator[tuple[int | None, Interval]]:
     """A limit on axes of an operand as one of an inner index, relative to an axis of the result or to none."""

@@ -1,6 +1,6 @@
 """The lattice of causality: which places of an axis of an input an entry of a value may depend on.
 
-A `Reach` is a union of forms: Σ factor · index + [low, high], by the indices of the entry and their factors. An index
+A `Reach` is a union of ranges: Σ factor · index + [low, high], by the indices of the entry and their factors. An index
 is an axis of the value, counted from the last, or a name: the step of a scan, the token whose message a module gets.
 """
 

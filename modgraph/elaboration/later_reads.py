@@ -1,0 +1,94 @@
+"""Explains how a value reads later tokens: the path of ops with their lines, and a way out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from modgraph.diagnostics import Note, Span
+from modgraph.ir import Graph, Node, OpNode, Result, RouteNode, ScanNode
+from modgraph.ir.analysis.causality import Causality, Tokens
+from modgraph.routers.prelude import is_prelude
+
+MOST_STEPS = 5  # of a path in a message
+WAYS_OUT = {
+    "attention": "hide later tokens: attention(…, causal=true), or give it a mask",
+    "masked_softmax": "choose no later tokens: compare their positions",
+    "softmax": "choose no later tokens, with masked_softmax and a comparison of positions",
+    "lstm": "leave reverse out",
+    "gru": "leave reverse out",
+    "within_capacity": "let the first tokens come first, (chosen, chosen) -> within_capacity, or leave capacity out",
+    "top_k": "let tokens choose modules: top_k along the modules",
+    "conv1d": 'pad in front: conv1d(…, padding="causal")',
+    "shift": "shift to later places: a positive number",
+    "batch_norm": "use layer_norm or rms_norm, which take one token at a time",
+}
+OTHERWISE = "read earlier tokens only: a scan, cumulative_sum, attention(…, causal=true)"
+
+
+@dataclass(frozen=True)
+class LaterReads:
+    """How a value reads later tokens: when (always, if empty), by which path, and a way out."""
+
+    when: str
+    path: str
+    notes: tuple[Note, ...]
+    way_out: str
+
+
+def explain_later_reads(graph: Graph, value: Result, tokens: Tokens) -> LaterReads | None:
+    """Explain how a value reads later tokens, in training or in inference; None if it reads none."""
+    among = graph.ancestors([value.node])
+    modes = [Causality(graph, tokens, training, among) for training in (True, False)[: 1 + _differs(graph)]]
+    paths = [each.find_path(value) for each in modes]
+    found = next((each for each in paths if each), None)
+    if found is None:
+        return None
+    when = "" if all(paths) else " in training" if paths[0] else " in inference"
+    axis = modes[0].along
+    first, over = found[0], f' over "{axis.name}"' if axis.name and "." not in axis.name else " over the tokens"
+    spans = [_find_span(each) for each in found]
+    name = _describe(first)
+    notes = (Note(text=f"{name} reads later tokens", span=spans[0]),) if spans[0] is not None else ()
+    way_out = WAYS_OUT.get(first.op.name, OTHERWISE) if isinstance(first, OpNode) else OTHERWISE
+    return LaterReads(when, _join(found, spans, over), notes, way_out)
+
+
+def _differs(graph: Graph) -> bool:
+    """Whether training and inference compute different things."""
+    parts = [part.graph for part in graph.parts()]
+    inside = [each for part in parts for _, region in part.modules() for each in (region.graph,)]
+    return any(node.op.by_chance or node.op.over_batch for part in (*parts, *inside) for node in part.nodes_of(OpNode))
+
+
+def _join(nodes: list[Node], spans: list[Span | None], over: str) -> str:
+    """Join the nodes of a path, each with its line; nodes of one line count once."""
+    written = list[str]()
+    lines = list[int | None]()
+    for at, (node, span) in enumerate(zip(nodes, spans, strict=True)):
+        line = None if span is None else span.source.position(span.start)[0]
+        if not written or line != lines[-1]:
+            written.append(_describe(node) + over * (at == 0) + (f", line {line}" if line is not None else ""))
+            lines.append(line)
+    if len(written) > MOST_STEPS:
+        kept = MOST_STEPS - 1
+        written = [*written[:kept], f"{len(written) - kept - 1} more", written[-1]]
+    return " -> ".join(written)
+
+
+def _describe(node: Node) -> str:
+    """Name a node in the words of the spec."""
+    match node:
+        case OpNode():
+            return node.op.name
+        case RouteNode():
+            return "a route"
+        case ScanNode():
+            return "a scan"
+        case _:
+            return node.kind
+
+
+def _find_span(node: Node) -> Span | None:
+    """The place of a node in the spec; for one in a built-in router, that of its use."""
+    spans = (node.span, *(call.span for call in node.calls))
+    return next((span for span in spans if span is not None and not is_prelude(span.source)), None)
