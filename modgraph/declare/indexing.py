@@ -110,7 +110,7 @@ def match_patterns(pointwise: str = "") -> Rule:
         for pattern, type_ in results:
             kept = _name_axes(pattern, type_.shape)
             readings = []
-            for number, (operand, shape) in enumerate(zip(operands, use.shapes, strict=True)):
+            for number, (operand, shape) in enumerate(zip(operands, use.shapes, strict=False)):
                 outer = operand.axes not in ("", "...") and "..." not in op.masks and not op.along
                 places = {axis: everywhere(shape[axis]) for axis in range(-len(shape), 0)}
                 for name, axis in _name_axes(operand.axes, shape).items():
@@ -192,11 +192,14 @@ def read_repeated(op: Any, use: Use) -> Indexing:
     return ((Reading(0, move_axes(use.shapes[0], lambda axis: axis - (axis <= new))),),)
 
 
-def follow_equation(terms: Iterable[str], result: str, sizes: Mapping[str, Axis]) -> tuple[tuple[Place, ...], ...]:
+def follow_equation(
+    terms: Iterable[str], result: str, sizes: Mapping[str, Axis], within: Mapping[str, Place] | None = None
+) -> tuple[tuple[Place, ...], ...]:
     """The places of operands of a sum of products, by the letters of their axes; a letter that the result lacks is
-    summed over."""
+    summed over, `within` some places."""
     index: dict[str, int | Inner] = {letter: place - len(result) for place, letter in enumerate(result)}
-    index |= {letter: Inner(letter, axis.size) for letter, axis in sizes.items() if letter not in index}
+    summed = {letter: axis for letter, axis in sizes.items() if letter not in index}
+    index |= {letter: Inner(letter, axis.size, (within or {}).get(letter)) for letter, axis in summed.items()}
     return tuple(tuple(place_at(index[letter]) for letter in term) for term in terms)
 
 

@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 from modgraph.declare import Operand, own_module, setting, sizes
+from modgraph.declare.indexing import Indexing, Reading, Use, follow_equation, place_at
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, may_meet, meet_axes, require_distinct
 
@@ -129,9 +130,25 @@ class DotProductAttention(
             reason = f'"{self.equation}" is no equation of attention'
             raise Misfit(reason, "queries and keys share one axis that the result lacks: Nhd,Mhd,Mhe->Nhe")
 
+    def indexing(self, use: Use) -> Indexing:
+        """Keys within the band, as far as it depends on the place of the query; the mask hides others."""
+        given, _, result = self.equation.partition("->")
+        letters, offsets = given.split(","), [piece[0] for piece in use.signature.axes["pieces"]] or [OPEN]
+        low, high = _widest(min, [each[0] for each in offsets]), _widest(max, [each[1] for each in offsets])
+        known = dict(zip(given.replace(",", ""), (axis for shape in use.shapes for axis in shape), strict=True))
+        within = {"M": place_at(result.index("N") - len(result), low, high)} if "N" in result else {}
+        places = follow_equation(letters, result, known, within)
+        masks = [slot == "mask" for slot in self.slots_of(len(letters))]
+        return (tuple(Reading(*each) for each in zip(range(len(letters)), places, masks, strict=True)),)
+
     def macs(self, heads: Any, rows: Any, M: int, widths: Any, own: Any, window: Any) -> int:
         keys = M if window is None else min(M, window[1] - window[0] + 1 + window[2])
         return prod(sizes((*heads, *rows))) * keys * (sum(sizes(widths)) + prod(sizes(own)))
+
+
+def _widest(widest: Any, bounds: list[int | None]) -> int | None:
+    known = [each for each in bounds if each is not None]
+    return widest(known) if len(known) == len(bounds) else None
 
 
 def find_window(pieces: tuple[Piece, ...]) -> tuple[int, int, int] | None:
