@@ -6,8 +6,8 @@ import re
 
 METRICS = {  # docs/recipes.md has the same table
     "total_loss": "the sum of all losses, each with its weight; smaller is better",
-    "accuracy": "the share of labels that are the likeliest class, of each target of a cross-entropy; with several "
-    "targets also their mean; larger is better",
+    "accuracy": "the share of labels that are the likeliest class, of each target of a cross-entropy, binary ones too; "
+    "with several targets also their mean; larger is better",
     "perplexity": "exp of the mean cross-entropy of a label, where labels stand along an axis; smaller is better",
     "mse": "the mean squared error of a target of numbers; smaller is better",
     "H_a": "the mean entropy of a decision of a router with a distribution over modules, in nats: low if it is sure",
@@ -16,7 +16,8 @@ METRICS = {  # docs/recipes.md has the same table
     "use": "use.3 is the share of the choices of a route that took module 3; files have it, the terminal does not",
     "f1": "F1 of each class, its mean over classes, if train.metrics asks for it; larger is better",
     "auc": "area under the ROC curve of a target of classes, if train.metrics asks for it; larger is better",
-    "mae": "mean absolute error of a target of numbers, if train.metrics asks for it; smaller is better",
+    "mae": "mean absolute error of a target of numbers, if a loss is l1 or huber or train.metrics asks for it; smaller "
+    "is better",
     "r2": "R², the share of the variance that is explained, if train.metrics asks for it; larger is better",
 }
 EXAMPLE = ("pool expert[4] = linear(8)", "router gate = linear(k=1)", "y = x -> expert by gate")

@@ -176,7 +176,8 @@ def _find_probabilities(graph: Graph, report: Report) -> None:
             for node in each.nodes_of(OpNode):
                 made = _find_bounded(node, each)
                 if made is not None and not is_in_prelude(node):
-                    way_out = f"leave {made.op.name} out" + ", or write log_softmax" * isinstance(made.op, NORMALISE)
+                    fits = isinstance(made.op, NORMALISE) and not (node.op.compares and node.op.compares.binary)
+                    way_out = f"leave {made.op.name} out" + ", or write log_softmax" * fits
                     facts: Any = {"notes": (Note(text="made here", span=made.span),), "way_out": way_out}
                     report.add(errors.NoLogits(span=node.span, op=node.op.name, made=made.op.name, **facts))
 

@@ -20,7 +20,7 @@ from modgraph.data.declaration import refuse_labels_beyond
 from modgraph.ir import Graph, Result
 from modgraph.metrics.accumulators import Accumulators
 from modgraph.metrics.controllers import Controller, controllers
-from modgraph.metrics.target_metrics import Batch, Metric, build_requested_metrics, derive_metrics
+from modgraph.metrics.target_metrics import Batch, Metric, derive_metrics
 from modgraph.nn.device import to_device
 from modgraph.ops.measures import TOTAL
 
@@ -40,8 +40,7 @@ class Metrics:
     ) -> None:
         self.losses = tuple(graph.losses)
         self.labels = find_labels_of_losses(graph)
-        asked_for = build_requested_metrics(graph, asked or {})
-        self.all: list[Metric | Controller] = [*derive_metrics(graph), *asked_for, *controllers(graph)]
+        self.all: list[Metric | Controller] = [*derive_metrics(graph, asked), *controllers(graph)]
         by_measure: dict[str, list[str]] = {}
         for metric in self.compared:
             by_measure.setdefault(metric.measure.name, []).append(metric.name)

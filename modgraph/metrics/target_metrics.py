@@ -1,7 +1,7 @@
 """Metrics that compare predictions with targets.
 
-The losses of a graph imply accuracy, perplexity and squared error. A recipe requests others, which scikit-learn
-computes from all labels of a split. Axis letters: B examples, S labels that count, C classes.
+The losses of a graph imply accuracy, perplexity, squared and absolute error. A recipe requests others, which
+scikit-learn computes from all labels of a split. Axis letters: B examples, S labels that count, C classes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from modgraph.metrics.accumulators import Accumulators
 from modgraph.nn import CrossEntropy
 from modgraph.nn.padding import apply_mask
 from modgraph.ops import measures
-from modgraph.ops.measures import ACCURACY, PERPLEXITY, SQUARED_ERROR, Measure
+from modgraph.ops.measures import ABSOLUTE_ERROR, ACCURACY, PERPLEXITY, SQUARED_ERROR, Measure
 from modgraph.types import TensorType
 
 Batch = Mapping[str, Tensor]
@@ -92,12 +92,14 @@ class MeanMetric(Metric):
 
 
 class Accuracy(MeanMetric):
-    """Share of labels whose class has the largest logit (the first on a tie): logits [B, ..., C], label [B, ...]."""
+    """Share of labels whose class has the largest logit (the first on a tie): logits [B, ..., C], label [B, ...]; or
+    those of a binary comparison, logits [B, ...], that are yes where the logit is positive and no elsewhere."""
 
     measure = ACCURACY
 
     def sums(self, value: Tensor, target: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-        return _per_example((value.argmax(-1) == target) & counts), _per_example(counts)
+        truth = target > 0.5 if self.compared.binary else target
+        return _per_example((choose_class(value, self.compared) == truth) & counts), _per_example(counts)
 
 
 class Perplexity(MeanMetric):
@@ -139,27 +141,30 @@ class SquaredError(MeanMetric):
         return target.dtype == "float"
 
     def sums(self, value: Tensor, target: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-        errors = apply_mask((value - target).double(), counts)
-        return _per_example(errors**2), _per_example(counts)
+        prediction = value.sigmoid() if self.compared.binary else value
+        errors = apply_mask((prediction - target).double(), counts)
+        return _per_example(self.weigh_errors(errors)), _per_example(counts)
+
+    def weigh_errors(self, errors: Tensor) -> Tensor:
+        return errors**2
+
+
+class AbsoluteError(SquaredError):
+    """The mean of |prediction − target| over all numbers of a float target."""
+
+    measure, dtype = ABSOLUTE_ERROR, "float"
+
+    def weigh_errors(self, errors: Tensor) -> Tensor:
+        return errors.abs()
+
+
+def choose_class(logits: Any, compared: Compared) -> Any:
+    """Return the most probable class for logits, an array or a tensor, as a comparison reads them."""
+    return logits > 0 if compared.binary else logits.argmax(-1)
 
 
 def _per_example(x: Tensor) -> Tensor:
     return x.double().reshape(len(x), -1).sum(1)
-
-
-def derive_metrics(graph: Graph) -> list[Metric]:
-    """Return the metrics that losses imply for each target: `accuracy`, or `<target>.accuracy` with several targets."""
-    types, metrics = graph.target_types, []
-    for kind in (Accuracy, Perplexity, SquaredError):
-        measured = [each for each in comparisons(graph) if kind.measure in each.measures]
-        targets = [each.target for each in measured if kind.fits(each, types[each.target])]
-        metrics += list_metrics_of_kind(kind, graph, list(dict.fromkeys(targets)))
-    return metrics
-
-
-def accuracies(graph: Graph) -> list[Accuracy]:
-    """Return the accuracies among the metrics that losses imply."""
-    return [metric for metric in derive_metrics(graph) if isinstance(metric, Accuracy)]
 
 
 def list_metrics_of_kind(kind: type[Metric], graph: Graph, targets: Sequence[str]) -> list[Metric]:
@@ -207,7 +212,8 @@ class F1(SampleMetric):
     dtype, score, options = "class", "f1_score", {"average": "macro", "zero_division": 0}
 
     def extract_values(self, prediction: Tensor) -> Tensor:
-        return prediction.argmax(-1)
+        found: Tensor = choose_class(prediction, self.compared)
+        return found.long()
 
 
 class AUC(SampleMetric):
@@ -219,6 +225,8 @@ class AUC(SampleMetric):
 
     def extract_values(self, prediction: Tensor) -> Tensor:
         x = prediction.double()
+        if self.compared.binary:
+            return x.unsqueeze(-1)
         return x[..., 1:] - x[..., :1] if x.shape[-1] == 2 else x.softmax(-1)
 
     def compute_score(self, truth: Array, predictions: Array) -> float:
@@ -230,32 +238,43 @@ class AUC(SampleMetric):
         return mean(super(AUC, self).compute_score(*each) for each in defined) if defined else math.nan
 
 
-class AbsoluteError(SampleMetric):
-    """The mean of |prediction − target| over all numbers."""
-
-    measure = measures.ABSOLUTE_ERROR
-    dtype, score = "float", "mean_absolute_error"
-
-
 class Determination(SampleMetric):
     """R², the share of the variance of all numbers that predictions explain."""
 
     measure = measures.DETERMINATION
     dtype, score, fewest = "float", "r2_score", 2
 
+    def extract_values(self, prediction: Tensor) -> Tensor:
+        return prediction.sigmoid().double() if self.compared.binary else prediction.double()
 
-SAMPLE_METRICS: Mapping[str, type[SampleMetric]] = {
+
+IMPLIED: tuple[type[Metric], ...] = (Accuracy, Perplexity, SquaredError, AbsoluteError)  # by losses
+REQUESTED: Mapping[str, type[SampleMetric | AbsoluteError]] = {  # by recipes
     each.measure.name: each for each in (F1, AUC, AbsoluteError, Determination)
 }
 
 
-def build_requested_metrics(graph: Graph, asked: Mapping[str, str | Sequence[str]]) -> list[Metric]:
-    """Return the metrics that a recipe requests by target: `f1`, or `<target>.f1` with several targets. Raises
-    `ModgraphError` if scikit-learn is missing."""
+def derive_metrics(graph: Graph, asked: Mapping[str, str | Sequence[str]] | None = None) -> list[Metric]:
+    """Return the metrics that losses imply for each target, and those that a recipe requests: `accuracy`, or
+    `<target>.accuracy` with several targets. Raises `ModgraphError` if scikit-learn is missing for requested ones."""
     if asked:
         require("metrics", "a metric that a recipe requests")
-    by_target = {target: [names] if isinstance(names, str) else names for target, names in asked.items()}
-    wanted = {
-        kind: [target for target, names in by_target.items() if name in names] for name, kind in SAMPLE_METRICS.items()
-    }
-    return [each for kind, targets in wanted.items() for each in list_metrics_of_kind(kind, graph, targets)]
+    by_target = {target: [names] if isinstance(names, str) else names for target, names in (asked or {}).items()}
+    metrics = list[Metric]()
+    for kind in dict.fromkeys((*IMPLIED, *REQUESTED.values())):
+        targets = find_implying_targets(kind, graph) if kind in IMPLIED else []
+        if kind.measure.name in REQUESTED:
+            targets += [target for target, names in by_target.items() if kind.measure.name in names]
+        metrics += list_metrics_of_kind(kind, graph, list(dict.fromkeys(targets)))
+    return metrics
+
+
+def find_implying_targets(kind: type[Metric], graph: Graph) -> list[str]:
+    """Find the targets of the losses that imply a metric."""
+    measured = [each for each in comparisons(graph) if kind.measure in each.measures]
+    return [each.target for each in measured if kind.fits(each, graph.target_types[each.target])]
+
+
+def accuracies(graph: Graph) -> list[Accuracy]:
+    """Return the accuracies among the metrics that losses imply."""
+    return [metric for metric in derive_metrics(graph) if isinstance(metric, Accuracy)]

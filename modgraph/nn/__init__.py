@@ -24,7 +24,19 @@ from modgraph.nn.elementwise import Clamp, Elementwise
 from modgraph.nn.ids import Lookup, OneHot, TopKIndices
 from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool2d, PatchEmbed, Tokens
 from modgraph.nn.linear import Linear, ModulatedLinear, ModulatedMLP, Scale
-from modgraph.nn.loss import MSE, BatchMean, BatchVariance, CrossEntropy, Entropy, Gaussian, Importance, KeepRecent
+from modgraph.nn.loss import (
+    L1,
+    MSE,
+    BatchMean,
+    BatchVariance,
+    BinaryCrossEntropy,
+    CrossEntropy,
+    Entropy,
+    Gaussian,
+    Huber,
+    Importance,
+    KeepRecent,
+)
 from modgraph.nn.neighbours import Conv1d, Shift
 from modgraph.nn.order import CumulativeSum, KthLargest, Positions, SortOrder
 from modgraph.nn.padding import MaskPadding, apply_mask, valid, valid_along

@@ -62,6 +62,28 @@ class CrossEntropy(Layer):
         return per_example(loss, there, self.reduce)
 
 
+class BinaryCrossEntropy(Layer):
+    """−w₁ label log σ(logit) − w₀ (1 − label) log σ(−logit): logits [B, ...], label [B, ...] of classes 0 and 1 or of
+    numbers between them.
+
+    The class `ignore` does not count, nor do negative classes and NaNs if labels may be `missing`.
+    """
+
+    weights: tuple[float, ...] = ()
+    ignore: int | None = None
+    reduce: str = "mean"
+    missing: bool = False
+
+    def forward(self, logits: Tensor, label: Tensor, mask: Tensor | None = None) -> Tensor:
+        there = both(mask_labels(label, self.ignore, self.missing), mask)
+        logits, share = apply_mask(logits, there), apply_mask(label.to(logits.dtype), there)
+        if not self.weights:
+            return per_example(F.binary_cross_entropy_with_logits(logits, share, reduction="none"), there, self.reduce)
+        no, yes = self.weights
+        loss = yes * share * F.logsigmoid(logits) + no * (1 - share) * F.logsigmoid(-logits)
+        return per_example(-loss, there, self.reduce)
+
+
 class Gaussian(Layer):
     """−log N(target; prediction, variance·I): prediction and target [B, ..., D], each vector a position.
 
@@ -89,7 +111,31 @@ class MSE(Layer):
 
     def forward(self, prediction: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
         counts = both(mask_labels(target, missing=self.missing), mask)
-        return per_example(apply_mask(prediction - target, counts) ** 2, counts)
+        return per_example(self.measure(apply_mask(prediction - target, counts)), counts)
+
+    def measure(self, error: Tensor) -> Tensor:
+        """The loss of each number."""
+        return error**2
+
+
+class L1(MSE):
+    """The mean absolute error over all numbers of an example, without those that are `missing` (NaN)."""
+
+    def measure(self, error: Tensor) -> Tensor:
+        """The loss of each number."""
+        return error.abs()
+
+
+class Huber(MSE):
+    """The mean over all numbers of an example, squared up to an error of `delta` and linear beyond it."""
+
+    delta: float = 1.0
+
+    def measure(self, error: Tensor) -> Tensor:
+        """The loss of each number."""
+        size = error.abs()
+        near = size.clamp(max=self.delta)
+        return near * (size - near / 2)
 
 
 class Entropy(nn.Module):

@@ -65,7 +65,7 @@ def both(some: Tensor | None, others: Tensor | None) -> Tensor | None:
 def make_label_mask(target: Tensor, mask: Tensor | None, ignore: int | None, missing: bool) -> Tensor:
     """A mask of the labels that count in a target [B, ...] with a padding mask: of the target's shape."""
     counts = both(mask_labels(target, ignore, missing), mask)
-    return torch.ones_like(target, dtype=torch.bool) if counts is None else counts
+    return torch.ones_like(target, dtype=torch.bool) if counts is None else counts.expand_as(target)
 
 
 def has_labels(target: Tensor, mask: Tensor | None, ignore: int | None, missing: bool) -> Tensor:

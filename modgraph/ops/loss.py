@@ -6,9 +6,9 @@ A model's loss is the sum of its `loss` statements; losses per example are avera
 from __future__ import annotations
 
 from modgraph.declare import Operand, Role, Signature, TorchModule, own_module, setting
-from modgraph.ops.measures import ACCURACY, PERPLEXITY, SQUARED_ERROR
+from modgraph.ops.measures import ABSOLUTE_ERROR, ACCURACY, PERPLEXITY, SQUARED_ERROR
 from modgraph.ops.op import Comparison, Op
-from modgraph.types import Axes, Axis, Misfit, TensorType, may_meet
+from modgraph.types import Axes, Axis, Misfit, TensorType, may_meet, shapes_meet
 
 MISSING_LABELS = "whether labels may be missing; a missing label is negative"
 MISSING_NUMBERS = "whether numbers may be missing; a missing number is NaN"
@@ -71,6 +71,59 @@ class CrossEntropy(
             raise Misfit(f"logits along {axes['C']} for a label of {classes}", f"make them: linear({classes.name})")
 
 
+class BinaryCrossEntropy(
+    _Likelihood,
+    name="binary_cross_entropy",
+    synonyms="bce bce_loss bce_with_logits bce_with_logits_loss binary_cross_entropy_with_logits sigmoid_cross_entropy",
+):
+    """Cross-entropy of yes or no, −label log σ(logit) − (1 − label) log σ(−logit), averaged over an example's labels
+    without padding.
+
+    A label is a class of two, or a number from 0 to 1; several labels along an axis are independent of each other.
+    `class_weights` [n, p] multiplies the second term by n and the first by p, 1 by default. A class equal to `ignore`
+    does not count. With `missing`, a negative class or a NaN does not count, and an example without labels does not
+    count in the loss's mean.
+    """
+
+    takes_logits = "logits"
+    example = "input x: float[6] y = x -> linear(3) target t: float[3] loss binary_cross_entropy(y, t) output y"
+    operands = (Operand("logits", "..."), Operand("label", "..."))
+    one_kind = True
+    compares = Comparison("logits", "label", (ACCURACY,), binary=True)
+    module = own_module(weights="class_weights", **{each: each for each in ("ignore", "reduce", "missing")})
+
+    class_weights: tuple[float, ...] = setting((), min=0, doc="the weights of no and yes")
+    ignore: int | None = setting(None, doc="the class that does not count; it may be other than 0 and 1")
+    reduce: str = setting("mean", choices=("mean", "sum"), doc="reduction over an example's labels")
+    missing: bool = setting(False, doc=f"{MISSING_LABELS}, or NaN")
+
+    def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        if len(found) == 2 and found[0].dtype == "float":
+            self._check_label(*found)
+            found = (found[0], TensorType("float", found[1].shape, per=found[1].per))
+        return super().resolve(axes, found)
+
+    def _check_label(self, logits: TensorType, label: TensorType) -> None:
+        """Raise `Misfit` where a label has other classes than no and yes, or other axes than its logit."""
+        if label.dtype == "class" and label.size != 2:
+            advice = "compare a logit of each class: cross_entropy(logits, label)"
+            raise Misfit(f"a label has 2 classes, no and yes, and this one has {label.size}", advice, 1)
+        if label.dtype not in ("class", "float"):
+            raise Misfit(f"a label is a class of two or a number, not {label}", "declare it: target label: class[2]", 1)
+        if label.dtype == "float" and self.ignore is not None:
+            raise Misfit("a label that is a number has no class to ignore", "mark it by NaN, with missing=true")
+        further = logits.shape[len(label.shape) :]
+        if len(further) == 1 and shapes_meet(logits.shape[:-1], label.shape):
+            many = further[0].size != 1
+            advice = "compare a logit of each class: cross_entropy(logits, label)"
+            advice = advice if many else "take it without its axis: logits -> select(0, axis=-1)"
+            raise Misfit(f"a label has one logit, and here it has an axis of {further[0]}", advice, 0)
+
+    def check(self, axes: Axes) -> None:
+        if len(self.class_weights) not in (0, 2):
+            raise Misfit(f"{len(self.class_weights)} weights for no and yes", "give two: class_weights=[1, 5]")
+
+
 class Gaussian(_Likelihood, name="gaussian", synonyms="gaussian_nll normal_nll"):
     """Negative log-likelihood, −log N(target; prediction, variance · identity), averaged over an example's positions
     without padding.
@@ -90,7 +143,18 @@ class Gaussian(_Likelihood, name="gaussian", synonyms="gaussian_nll normal_nll")
     missing: bool = setting(False, doc=MISSING_NUMBERS)
 
 
-class MSE(_Objective, name="mse", synonyms="l2 squared_error mean_squared_error mse_loss"):
+class _Error(_Objective):
+    """Base of losses that average a function of prediction − target over all numbers of an example without padding."""
+
+    operands = (Operand("prediction", "..."), Operand("target", "..."))
+    compares = Comparison("prediction", "target", (SQUARED_ERROR, ABSOLUTE_ERROR))
+    module = own_module(missing="missing")
+    masks = "..."
+
+    missing: bool = setting(False, doc=MISSING_NUMBERS)
+
+
+class MSE(_Error, name="mse", synonyms="l2 squared_error mean_squared_error mse_loss"):
     """Squared error, averaged over all numbers of an example without padding.
 
     With `missing`, a number that is NaN does not count, and an example without numbers does not count in the loss's
@@ -98,12 +162,26 @@ class MSE(_Objective, name="mse", synonyms="l2 squared_error mean_squared_error 
     """
 
     example = "input x: float[5, 6] y = x -> relu target t: float[5, 6] loss mse(y, t) output y"
-    operands = (Operand("prediction", "..."), Operand("target", "..."))
     compares = Comparison("prediction", "target", (SQUARED_ERROR,))
-    module = own_module(missing="missing")
-    masks = "..."
 
-    missing: bool = setting(False, doc=MISSING_NUMBERS)
+
+class L1(_Error, name="l1", synonyms="mae mae_loss l1_loss absolute_error mean_absolute_error"):
+    """Absolute error, averaged over all numbers of an example without padding; `missing` as in `mse`."""
+
+    example = "input x: float[5, 6] y = x -> relu target t: float[5, 6] loss l1(y, t) output y"
+
+
+class Huber(_Error, name="huber", synonyms="huber_loss smooth_l1 smooth_l1_loss"):
+    """Half the squared error up to `delta`, beyond that delta · (|error| − delta / 2), averaged over all numbers of an
+    example without padding; `missing` as in `mse`.
+
+    Divided by `delta` it is the smooth L1 loss.
+    """
+
+    example = "input x: float[5, 6] y = x -> relu target t: float[5, 6] loss huber(y, t, delta=0.5) output y"
+    module = own_module(missing="missing", delta="delta")
+
+    delta: float = setting(1.0, min=1e-12, doc="the error from which the loss is linear")
 
 
 class Entropy(_Objective, name="entropy"):

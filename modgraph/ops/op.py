@@ -14,7 +14,8 @@ from modgraph.ops.zeros import Bound, Bounds, ChoiceRanks, Propagated, Ranking
 
 @dataclass(frozen=True)
 class Comparison:
-    """The operands of an op that are prediction and target, and the measures that apply to them.
+    """The operands of an op that are prediction and target, and the measures that apply to them. A `binary` one has a
+    logit for each label of two classes, any other a logit for each class.
 
     The op's settings may be `ignore`, the label that does not count; `class_weights`, the weight of each class;
     `since`, the first class that counts; and `missing`, whether labels may be missing.
@@ -23,6 +24,7 @@ class Comparison:
     prediction: str
     target: str
     measures: tuple[Measure, ...]
+    binary: bool = False
 
 
 class Op(Declaration):
@@ -43,7 +45,7 @@ class Op(Declaration):
     propagate: ClassVar[Any] = None  # a rule of `zeros`, which `propagate_choices` calls if there are known zeros
     taken_as_is: ClassVar[tuple[int, ...]] = ()  # operands, by place, that choices do not replace
     nondifferentiable: ClassVar[tuple[str, ...]] = ()  # operands that get no gradient, such as a choice
-    takes_logits: ClassVar[str] = ""  # the operand to which it applies a softmax
+    takes_logits: ClassVar[str] = ""  # the operand to which it applies a softmax or a sigmoid
     neutral: ClassVar[Mapping[str, int]] = {}  # by operand, the number at which the op returns the other operand
     masks_each: ClassVar[bool] = False  # its torch module takes a mask for each operand, not only for the first
     likelihood: ClassVar[bool] = False  # a negative log-likelihood of each example, with a setting `reduce`

@@ -15,7 +15,7 @@ from modgraph.data.batches import batches
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Decision, Result, comparisons
 from modgraph.metrics.controllers import controllers
-from modgraph.metrics.target_metrics import accuracies
+from modgraph.metrics.target_metrics import accuracies, choose_class
 from modgraph.store.growth import read_growth
 from modgraph.store.journal import check_logs, read_metrics
 from modgraph.trace.errors import NothingToTrace
@@ -36,10 +36,14 @@ def trace_run(run: StoredRun, split: str | None = None, route: str | None = None
     arrays = first_of(run.so_far({name: arrays})[name], examples)
     description, found_controllers, metrics = run.description(), controllers(run.graph), read_metrics(run.directory)
     classes = description.get("classes", {})
-    compared = [each for each in accuracies(model.graph) if not model.graph.target_types[each.target].shape]
+    types = model.graph.target_types
+    compared = [
+        each for each in accuracies(model.graph) if types[each.target].dtype == "class" and not types[each.target].shape
+    ]
+    logits = [_compute(model, arrays, [each.result])[0] for each in compared[:1]]
     predicted = [
-        name_classes(_compute(model, arrays, [each.result])[0].argmax(-1), classes.get(each.target))
-        for each in compared[:1]
+        name_classes(choose_class(found, each.compared).astype(int), classes.get(each.target))
+        for found, each in zip(logits, compared, strict=False)
     ]
     return Trace(
         run.graph,

@@ -36,7 +36,7 @@ class UnknownMetric(Diagnostic, code="MG514"):
 
 class CannotMeasure(Diagnostic, code="MG724"):
     """A recipe requests a metric that does not suit the target: `f1` and `auc` need classes, `mae` and `r2` numbers.
-    Accuracy, perplexity and mse are measured wherever they are defined."""
+    Accuracy, perplexity and mse are measured wherever they are defined, mae where a loss is `l1` or `huber`."""
 
     message = "train.metrics.{target}: {reason}"
     help = "{suggestion}"
@@ -64,11 +64,11 @@ class UnknownLoss(Diagnostic, code="MG553"):
 
 
 class CannotBeMissing(Diagnostic, code="MG554"):
-    """`cross_entropy`, `gaussian` and `mse` skip missing labels. Any other reader of the target would take a class
-    below 0, or NaN, for a label."""
+    """`cross_entropy`, `binary_cross_entropy`, `gaussian`, `mse`, `l1` and `huber` skip missing labels. Any other
+    reader of the target would take a class below 0, or NaN, for a label."""
 
     message = 'train.labels.{target}.missing: "{reader}" reads "{target}" and cannot skip missing labels'
-    help = "read the target only by cross_entropy, gaussian or mse"
+    help = "read the target only by cross_entropy, binary_cross_entropy, l1, huber, gaussian or mse"
 
 
 class NoSuchState(Diagnostic, code="MG550"):

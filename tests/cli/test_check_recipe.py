@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from modgraph.cli import main
-from modgraph.metrics.target_metrics import SAMPLE_METRICS
+from modgraph.metrics.target_metrics import REQUESTED
 from modgraph.recipes.metrics import REQUESTED_METRICS
 
 SPEC = """model m(width=4) {
@@ -148,4 +148,4 @@ def test_a_spec_without_a_recipe_imports_nothing_of_trainings() -> None:
 
 
 def test_metrics_that_a_recipe_may_ask_for_are_those_that_there_are() -> None:
-    assert {name: kind.dtype for name, kind in SAMPLE_METRICS.items()} == REQUESTED_METRICS
+    assert {name: kind.dtype for name, kind in REQUESTED.items()} == REQUESTED_METRICS

@@ -191,7 +191,7 @@ def _labelled(node: Record, nodes: list[Record], values: Values) -> list[bool] |
     for name, comparisons in compared.items():
         for each in comparisons or ():
             for at, target in enumerate(values[name][0].arrays):
-                found[at] |= has_label(each["is"], each["settings"], target)
+                found[at] |= has_label(each["settings"], target)
     return found
 
 

@@ -44,10 +44,29 @@ def gaussian(call: Call, prediction: Array, target: Array) -> Array:
     return _reduced(call, losses)
 
 
-@op("mse")
-def mse(call: Call, prediction: Array, target: Array) -> Array:
-    squares = (prediction - target) ** 2
-    there = squares[~np.isnan(target)] if call.setting("missing", False) else squares
+@op("binary_cross_entropy")
+def binary_cross_entropy(call: Call, logits: Array, label: Array) -> Array:
+    """Each label is a Bernoulli variable with the logit log p / (1 − p)."""
+    no, yes = call.setting("class_weights") or (1.0, 1.0)
+    is_class, missing, losses = label.dtype.kind == "i", call.setting("missing", False), []
+    for position in np.ndindex(label.shape):
+        share, logit = label[position], logits[position]
+        if missing and (share < 0 if is_class else np.isnan(share)):
+            continue
+        if not (is_class and share == call.setting("ignore")):
+            losses.append(yes * share * np.logaddexp(0, -logit) + no * (1 - share) * np.logaddexp(0, logit))
+    return _reduced(call, losses)
+
+
+@op("mse", "l1", "huber")
+def error(call: Call, prediction: Array, target: Array) -> Array:
+    size = np.abs(prediction - target)
+    delta = call.setting("delta", 1.0)
+    squared = size**2
+    losses = {"mse": squared, "l1": size, "huber": np.where(size < delta, squared / 2, delta * (size - delta / 2))}[
+        call.op
+    ]
+    there = losses[~np.isnan(target)] if call.setting("missing", False) else losses
     return np.asarray(there.sum() / max(1, there.size))
 
 
@@ -57,11 +76,12 @@ def entropy(call: Call, logits: Array) -> Array:
     return _reduced(call, [-(np.exp(each) * each).sum() for each in log_p])
 
 
-LABELS = {"cross_entropy": "label", "gaussian": "target", "mse": "target"}
+LABELS = dict.fromkeys(("gaussian", "mse", "l1", "huber"), "target")
+LABELS |= dict.fromkeys(("cross_entropy", "binary_cross_entropy"), "label")
 
 
-def has_label(op_name: str, settings: dict[str, object], target: Array) -> bool:
+def has_label(settings: dict[str, object], target: Array) -> bool:
     """Whether an example has any label that such a comparison counts."""
-    if op_name == "cross_entropy":
+    if target.dtype.kind == "i":
         return bool(((target >= 0) & (target != settings.get("ignore"))).any())
     return bool((~np.isnan(target)).any())

@@ -101,8 +101,8 @@ class BatchAxis(Caution, code="MG416"):
 
 class NoLogits(Caution, code="MG412"):
     """An op that applies a softmax gets probabilities. A softmax of probabilities is nearly the same for all classes,
-    so the model learns slowly and never becomes certain. Logits are unbounded numbers, such as the result of `linear`;
-    the result of `log_softmax` is logits too."""
+    so the model learns slowly and never becomes certain; a sigmoid of one is no better. Logits are unbounded numbers,
+    such as the result of `linear`; the result of `log_softmax` is logits of a softmax too."""
 
     message = '"{op}" expects logits, but "{made}" gives numbers from 0 to 1'
     example = (

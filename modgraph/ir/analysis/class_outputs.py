@@ -18,7 +18,7 @@ def find_ranked_targets(trained: Graph) -> dict[str, str]:
     """
     compared: dict[Result, str] = {}
     for each in comparisons(trained):
-        if ACCURACY in each.measures:
+        if ACCURACY in each.measures and not each.binary:
             compared.setdefault(each.prediction, each.target)
     found: dict[str, str] = {}
     for name, result in trained.outputs.items():

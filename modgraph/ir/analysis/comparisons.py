@@ -23,8 +23,13 @@ class Compared:
     missing: bool  # whether labels may be missing
     class_weights: (
         tuple[float, ...] | None
-    )  # the weight of each class; () if all weigh the same, None without such a setting
+    )  # the weight of each class; () if all weigh the same, None without classes or such a setting
     reduce: str  # how a likelihood reduces an example's positions: mean or sum
+
+    @property
+    def binary(self) -> bool:
+        """Whether the prediction has a single logit for each label, which is no or yes."""
+        return self.node.op.compares is not None and self.node.op.compares.binary
 
     @property
     def value(self) -> Result:
@@ -39,6 +44,7 @@ def comparisons(graph: Graph) -> list[Compared]:
         compares, inputs = node.op.compares, graph.inputs(node.name)
         if compares is not None and isinstance(graph[inputs[compares.target].node], TargetNode):
             settings: dict[str, Any] = vars(node.op)
+            of_classes = graph.type_of(inputs[compares.target]).dtype == "class"
             found.append(
                 Compared(
                     node,
@@ -48,7 +54,7 @@ def comparisons(graph: Graph) -> list[Compared]:
                     ignored=settings.get("ignore"),
                     may_miss="missing" in settings,
                     missing=settings.get("missing", False),
-                    class_weights=settings.get("class_weights"),
+                    class_weights=settings.get("class_weights") if of_classes else None,
                     reduce=settings.get("reduce", "mean"),
                 )
             )

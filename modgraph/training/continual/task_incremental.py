@@ -45,7 +45,8 @@ def _measure_among(model: Model, arrays: Arrays, metric: Accuracy, classes: Tens
     for _, rows in batches(arrays):
         batch = move_to_model(rows, model)
         (logits,) = model.results(batch, metric.wanted)
-        own = classes.to(logits.device)
-        among = torch.full_like(logits, -math.inf).index_copy(-1, own, logits.index_select(-1, own))
-        metric.add(accumulators, batch, [among])
+        if not metric.compared.binary:
+            own = classes.to(logits.device)
+            logits = torch.full_like(logits, -math.inf).index_copy(-1, own, logits.index_select(-1, own))
+        metric.add(accumulators, batch, [logits])
     return metric.values(accumulators)[metric.name]
