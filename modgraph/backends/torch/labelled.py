@@ -8,7 +8,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from modgraph.ir import Compared, Graph, Padding, comparisons, find_loss_targets, list_padding, with_missing_labels
+from modgraph.ir import (
+    Compared,
+    Graph,
+    Padding,
+    find_ignored_labels,
+    find_loss_targets,
+    list_padding,
+    with_missing_labels,
+)
 from modgraph.nn.padding import apply_mask, has_labels, make_label_mask, valid_along
 
 Batch = Mapping[str, Tensor]
@@ -55,7 +63,11 @@ def find_labels_of_losses(graph: Graph) -> dict[str, list[TargetLabels]]:
     missing = with_missing_labels(graph)
     if not missing:
         return {}
-    labels = {each.target: TargetLabels.from_comparison(each, graph) for each in comparisons(graph)}
+    ignored = find_ignored_labels(graph)
+    labels = {
+        name: TargetLabels(name, list_padding(graph, graph.target_types[name]), ignored.get(name), missing=True)
+        for name in missing
+    }
     behind = {name: targets for name, targets in find_loss_targets(graph).items() if targets and targets <= missing}
     per_example = (name for name, result in graph.losses.items() if graph.type_of(result).per == "example")
     return {name: [labels[target] for target in sorted(behind[name])] for name in per_example if name in behind}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from modgraph.ir.analysis.comparisons import comparisons
+from modgraph.ir.analysis.ranking import keeps_largest
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import OpNode, Result
-from modgraph.ops.along_axis import LogSoftmax, Softmax
+from modgraph.ops.along_axis import Softmax
 from modgraph.ops.elementwise import Identity
 from modgraph.ops.measures import ACCURACY
 
@@ -22,7 +23,7 @@ def find_ranked_targets(trained: Graph) -> dict[str, str]:
             compared.setdefault(each.prediction, each.target)
     found: dict[str, str] = {}
     for name, result in trained.outputs.items():
-        while result not in compared and _keeps_largest(trained, result):
+        while result not in compared and keeps_largest(trained, result):
             (result,) = trained.inputs(result.node).values()
         found |= {name: compared[result]} if result in compared else {}
     return found
@@ -34,14 +35,6 @@ def list_probability_outputs(graph: Graph) -> frozenset[str]:
     for name, result in graph.outputs.items():
         while isinstance(node := graph[result.node], OpNode) and isinstance(node.op, Identity):
             (result,) = graph.inputs(result.node).values()
-        if isinstance(node, OpNode) and isinstance(node.op, Softmax) and _keeps_largest(graph, result):
+        if isinstance(node, OpNode) and isinstance(node.op, Softmax) and keeps_largest(graph, result):
             found.add(name)
     return frozenset(found)
-
-
-def _keeps_largest(graph: Graph, result: Result) -> bool:
-    """Whether an op keeps the place of the largest value along an operand's last axis."""
-    node = graph[result.node]
-    if not isinstance(node, OpNode) or not isinstance(node.op, Softmax | LogSoftmax | Identity):
-        return False
-    return isinstance(node.op, Identity) or bool(graph.signature(node).axes["position"] == -1)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from modgraph.ir.analysis.ranking import find_prediction
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import LossNode, OpNode, Result, TargetNode
-from modgraph.ops.measures import Measure
+from modgraph.ops.ids import OneHot
+from modgraph.ops.measures import ACCURACY, Measure
 
 
 @dataclass(frozen=True)
 class Compared:
-    """An op that compares a result with a target."""
+    """An op that compares a result with a target, or one that reads the label for a loss of one's own."""
 
     node: OpNode
     prediction: Result
@@ -38,7 +41,10 @@ class Compared:
 
 
 def comparisons(graph: Graph) -> list[Compared]:
-    """List the ops of a graph that compare a result with a target, in the order of the graph."""
+    """List the ops of a graph that compare a result with a target, in the order of the graph.
+
+    Labels that no such op reads may have losses of one's own; the ops that read these follow.
+    """
     found = []
     for node in graph.nodes_of(OpNode):
         compares, inputs = node.op.compares, graph.inputs(node.name)
@@ -58,7 +64,18 @@ def comparisons(graph: Graph) -> list[Compared]:
                     reduce=settings.get("reduce", "mean"),
                 )
             )
-    return found
+    return [*found, *_list_readers(graph, {each.target for each in found})]
+
+
+def _list_readers(graph: Graph, compared: set[str]) -> Iterator[Compared]:
+    """Iterate over the ops that read labels which no op compares, where losses imply the prediction."""
+    for name, type_ in graph.target_types.items():
+        if type_.dtype != "class" or name in compared or (prediction := find_prediction(graph, name)) is None:
+            continue
+        for reader in graph.users(name):
+            if isinstance(node := graph[reader], OpNode):
+                facts = {"may_miss": "missing" in vars(node.op), "missing": vars(node.op).get("missing", False)}
+                yield Compared(node, prediction, name, (ACCURACY,), None, **facts, class_weights=None, reduce="mean")
 
 
 def find_ignored_labels(graph: Graph) -> dict[str, int]:
@@ -70,6 +87,7 @@ def find_ignored_labels(graph: Graph) -> dict[str, int]:
 def with_missing_labels(graph: Graph) -> set[str]:
     """Find the targets whose labels may be missing: only comparisons read them, all with `missing`."""
     known = {each.node.name for each in comparisons(graph) if each.missing}
+    known |= {node.name for node in graph.nodes_of(OpNode) if isinstance(node.op, OneHot) and node.op.missing}
     read = [(node.name, result.node) for node in graph for result in graph.inputs(node.name).values()]
     targets = {node.name for node in graph.nodes_of(TargetNode)} & {target for _, target in read}
     return targets - {target for reader, target in read if reader not in known}
