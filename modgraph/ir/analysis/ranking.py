@@ -53,9 +53,9 @@ def _meets_label(graph: Graph, prediction: Result, read: set[str], labelled: set
 
     def meets(name: str) -> bool:
         of_classes = [each for each in graph.inputs(name).values() if size in _sizes(graph, each)]
-        looks_up = isinstance(node := graph[name], OpNode) and isinstance(node.op, Lookup)
+        reads_row = isinstance(node := graph[name], OpNode) and isinstance(node.op, Lookup)
         by_class = any(each.node in labelled for each in of_classes)
-        return any(each.node in after for each in of_classes) and (by_class or looks_up)
+        return any(each.node in after for each in of_classes) and (by_class or reads_row)
 
     return any(map(meets, sorted(read & labelled)))
 
