@@ -7,6 +7,7 @@ import copy
 import json
 import random
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ MORE = {
     "axes": {"time": {"longest": 100}},
 }
 Path_ = tuple[str | int, ...]
+SEEDS = pytest.mark.parametrize("seeds", [range(60), pytest.param(range(60, 1500), marks=pytest.mark.slow)], ids=str)
 
 
 @pytest.fixture(scope="module")
@@ -93,28 +95,37 @@ def hostile(source: Path, out: Path, seed: int, of_graph: bool) -> tuple[Path, s
     return sealed(proto.SerializeToString(), out), f"{path}: {'gone' if value is GONE else value!r}"
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(60), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(60, 1500))]
-)
-def test_a_hostile_manifest_is_refused_by_the_runtime_or_accepted(bundle: Path, tmp_path: Path, seed: int) -> None:
-    path, what = hostile(bundle, tmp_path / "m.onnx", seed, of_graph=False)
-    words = np.zeros((2, 4), int)
-    uses: list[Callable[[Bundle], object]] = [
-        lambda found: found.run({"words": words}, routing=True),
-        lambda found: found.run({"words": words[:0]}, routing=True),
-        lambda found: found.run({"words": words, "time_length": [2, 1]}),
-        lambda found: found.run({"other": words}),
-        lambda found: found.predict({"words": words}),
-        describe,
-        repr,
-    ]
+@contextmanager
+def naming(seed: int, what: str) -> Iterator[None]:
+    """Names the change with which something fails."""
     try:
-        found = Bundle(path, threads=1)
-    except BundleError:
-        return
-    for use in uses:
-        with contextlib.suppress(BundleError):
-            assert use(found) is not None, what
+        yield
+    except Exception as error:
+        error.add_note(f"seed {seed}, {what}")
+        raise
+
+
+WORDS = np.zeros((2, 4), int)
+USES: list[Callable[[Bundle], object]] = [
+    lambda found: found.run({"words": WORDS}, routing=True),
+    lambda found: found.run({"words": WORDS[:0]}, routing=True),
+    lambda found: found.run({"words": WORDS, "time_length": [2, 1]}),
+    lambda found: found.run({"other": WORDS}),
+    lambda found: found.predict({"words": WORDS}),
+    describe,
+    repr,
+]
+
+
+@SEEDS
+def test_a_hostile_manifest_is_refused_by_the_runtime_or_accepted(bundle: Path, tmp_path: Path, seeds: range) -> None:
+    for seed in seeds:
+        path, what = hostile(bundle, tmp_path / "m.onnx", seed, of_graph=False)
+        with naming(seed, what), contextlib.suppress(BundleError):
+            found = Bundle(path, threads=1)
+            for use in USES:
+                with contextlib.suppress(BundleError):
+                    assert use(found) is not None
 
 
 def test_numbers_that_no_float_holds_are_refused_in_the_graph(
@@ -130,11 +141,9 @@ def test_numbers_that_no_float_holds_are_refused_in_the_graph(
     assert "is no number" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(60), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(60, 1500))]
-)
-def test_a_hostile_manifest_is_refused_by_diff_or_accepted(
-    bundle: Path, tmp_path: Path, seed: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, what = hostile(bundle, tmp_path / "m.onnx", seed, of_graph=seed % 4 != 0)
-    assert main(["diff", str(bundle), str(path)]) in (0, 1, 2), f"{what}\n{capsys.readouterr().err}"
+@SEEDS
+def test_a_hostile_manifest_is_refused_by_diff_or_accepted(bundle: Path, tmp_path: Path, seeds: range) -> None:
+    for seed in seeds:
+        path, what = hostile(bundle, tmp_path / "m.onnx", seed, of_graph=seed % 4 != 0)
+        with naming(seed, what):
+            assert main(["diff", str(bundle), str(path)]) in (0, 1, 2)

@@ -67,12 +67,14 @@ def test_the_document_prints_what_is_said(capsys: pytest.CaptureFixture[str]) ->
     assert [line.removeprefix("    ") for line in documented.split("\n\n- ")[0].splitlines()] == text.splitlines()
 
 
-def test_the_largest_batch_that_fits_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    found = counted(capsys, GMOE, "--fits", "2.5 GiB")["memory"]["fits"]
+def test_the_largest_batch_that_fits_is_reported(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = counted(capsys, str(spec), "--fits", "2.5 GiB")["memory"]["fits"]
     assert found["bytes"] == 5 * 2**29
-    fits, next_one = (counted(capsys, GMOE, "--batch", str(found["batch"] + more))["memory"]["peak"] for more in (0, 1))
+    fits, next_one = (
+        counted(capsys, str(spec), "--batch", str(found["batch"] + more))["memory"]["peak"] for more in (0, 1)
+    )
     assert fits <= found["bytes"] < next_one
-    assert "do not hold a step of a single example" in said(capsys, GMOE, "--fits", "100M")
+    assert "do not hold a step of a single example" in said(capsys, str(spec), "--fits", "10k")
 
 
 def test_em_is_recognised_by_what_it_tries(capsys: pytest.CaptureFixture[str]) -> None:
