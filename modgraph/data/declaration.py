@@ -183,6 +183,11 @@ class DataSet(Named):
         """Extras that `splits` needs under these settings."""
         return ()
 
+    def follows(self) -> Mapping[str, str]:
+        """Return the targets that are an input one place later, such as the next word of a text, each with that
+        input. A model that reads later places of it can copy the target."""
+        return {}
+
     def scale(self) -> Scale:
         """Return the scale of its images: its settings `mean` and `deviation`, if it has them."""
         return Scale(**{each: getattr(self, each) for each in ("mean", "deviation") if each in self.settings()})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +26,12 @@ class Npz(DataSet, name="npz"):
     )
     test_fraction: float = setting(0.2, min=0.01, max=0.9, doc="share for the test if it has no file")
     seed: int = setting(0, min=0, doc="seed of the split")
+    next: Mapping[str, str] | None = setting(
+        None, doc="targets that are an input one place later, each with that input; check looks for models that copy it"
+    )
+
+    def follows(self) -> Mapping[str, str]:
+        return self.next or {}
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         import numpy as np

@@ -96,6 +96,9 @@ class TaskSequence(DataSet, name="task_sequence"):
     def is_exact(self) -> bool:
         return self.of.is_exact()
 
+    def follows(self) -> Mapping[str, str]:
+        return self.of.follows()
+
     def extras(self) -> tuple[str, ...]:
         return self.of.extras()
 

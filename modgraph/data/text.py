@@ -83,6 +83,9 @@ class Text(DataSet, name="text"):
         made[TRAIN] = made[TRAIN].take(spread(len(made[TRAIN]), self.limit))
         return check_splits(made, graph)
 
+    def follows(self) -> dict[str, str]:
+        return {"next": "words"}
+
     def extras(self) -> tuple[str, ...]:
         return () if self.train else ("texts",)
 

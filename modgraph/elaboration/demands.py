@@ -82,6 +82,4 @@ def check_demands(demands: list[Demand]) -> None:
         found = explain_later_reads(demand.graph, demand.value.result, demand.tokens)
         if found is not None:
             value, tokens = demand.words
-            facts: Any = {"value": value, "tokens": tokens, "notes": found.notes, "way_out": found.way_out}
-            facts |= {"path": found.path, "when": found.when}
-            demand.elaborator.report(errors.NotCausal(span=demand.span, **facts))
+            demand.elaborator.report(errors.NotCausal(span=demand.span, value=value, tokens=tokens, **vars(found)))

@@ -47,10 +47,10 @@ def explain_later_reads(graph: Graph, value: Result, tokens: Tokens) -> LaterRea
     axis = modes[0].along
     first, over = found[0], f' over "{axis.name}"' if axis.name and "." not in axis.name else " over the tokens"
     spans = [_find_span(each) for each in found]
-    name = _describe(first)
+    name = _describe(first, graph)
     notes = (Note(text=f"{name} reads later tokens", span=spans[0]),) if spans[0] is not None else ()
     way_out = WAYS_OUT.get(first.op.name, OTHERWISE) if isinstance(first, OpNode) else OTHERWISE
-    return LaterReads(when, _join(found, spans, over), notes, way_out)
+    return LaterReads(when, _join(found, spans, over, graph), notes, way_out)
 
 
 def _differs(graph: Graph) -> bool:
@@ -60,14 +60,14 @@ def _differs(graph: Graph) -> bool:
     return any(node.op.by_chance or node.op.over_batch for part in (*parts, *inside) for node in part.nodes_of(OpNode))
 
 
-def _join(nodes: list[Node], spans: list[Span | None], over: str) -> str:
+def _join(nodes: list[Node], spans: list[Span | None], over: str, graph: Graph) -> str:
     """Join the nodes of a path, each with its line; nodes of one line count once."""
     written = list[str]()
     lines = list[int | None]()
     for at, (node, span) in enumerate(zip(nodes, spans, strict=True)):
         line = None if span is None else span.source.position(span.start)[0]
         if not written or line != lines[-1]:
-            written.append(_describe(node) + over * (at == 0) + (f", line {line}" if line is not None else ""))
+            written.append(_describe(node, graph) + over * (at == 0) + (f", line {line}" if line is not None else ""))
             lines.append(line)
     if len(written) > MOST_STEPS:
         kept = MOST_STEPS - 1
@@ -75,15 +75,15 @@ def _join(nodes: list[Node], spans: list[Span | None], over: str) -> str:
     return " -> ".join(written)
 
 
-def _describe(node: Node) -> str:
+def _describe(node: Node, graph: Graph) -> str:
     """Name a node in the words of the spec."""
     match node:
         case OpNode():
             return node.op.name
         case RouteNode():
-            return "a route"
+            return f'route to "{graph.pool_of(node).name}"'
         case ScanNode():
-            return "a scan"
+            return "scan"
         case _:
             return node.kind
 

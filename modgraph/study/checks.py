@@ -16,7 +16,7 @@ from modgraph.study.point import Point
 from modgraph.study.points import Draft, locate
 from modgraph.study.specs import Elaborated, Specs
 from modgraph.study.sweep import Sweep
-from modgraph.training.fit import find_missing_extras, find_missing_files, refuse_unfit
+from modgraph.training.fit import find_missing_extras, find_missing_files, find_next_token_leaks, refuse_unfit
 from modgraph.training.recipe import OPTION, Recipe, key_overrides, read_with_spec
 from modgraph.training.start.weight_map import read_map
 
@@ -43,7 +43,8 @@ def check_draft(sweep: Sweep, draft: Draft, specs: Specs) -> tuple[Recipe, Elabo
     missing = [each for each in missing if sweep.start is None or each["key"] != START]
     if missing:
         raise ModgraphError(errors.NeedsFile(**each) for each in missing)
-    return recipe, elaborated, [*program.warnings, *find_missing_extras(recipe)]
+    leaks = find_next_token_leaks(program.ir, recipe.data)
+    return recipe, elaborated, [*program.warnings, *leaks, *find_missing_extras(recipe)]
 
 
 def refuse_changed(point: Point) -> None:

@@ -8,10 +8,14 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from modgraph.data import DataSet
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
+from modgraph.elaboration.errors import CopiesTarget
+from modgraph.elaboration.later_reads import explain_later_reads
 from modgraph.extras import WillNeedExtra, find_missing
 from modgraph.files import exists
-from modgraph.ir import Graph, OpNode, comparisons, weights_of
+from modgraph.ir import Graph, OpNode, Result, comparisons, weights_of
+from modgraph.ir.analysis.causality import Tokens, find_token_axis
 from modgraph.ir.analysis.learnt import find_ruled_states
 from modgraph.ops.array import State
 from modgraph.recipes.metrics import REQUESTED_METRICS
@@ -37,12 +41,24 @@ def diagnose_training(spec: str | Path, recipe: str | Path, overrides: Mapping[s
         found, program = read_with_spec(recipe, spec, overrides)
         warnings = program.warnings
         refuse_unfit(program.ir, found)
+        warnings = [*warnings, *find_next_token_leaks(program.ir, found.data)]
         warnings = [*warnings, *find_missing_extras(found), *find_missing_files(found)]
         if found.start is not None and found.start.map is not None:
             read_map(found.start.map, program.ir)
     except ModgraphError as error:
         return [*warnings, *error.diagnostics]
     return warnings
+
+
+def find_next_token_leaks(graph: Graph, data: DataSet) -> Iterator[Diagnostic]:
+    """Yield a caution for each comparison whose prediction reads later tokens of the input that its target follows."""
+    for each in comparisons(graph):
+        tokens = data.follows().get(each.target, "")
+        axis = find_token_axis(graph.input_types[tokens]) if tokens in graph.input_types else None
+        if axis is not None:
+            found = explain_later_reads(graph, each.prediction, Tokens(Result(tokens), axis))
+            if found is not None:
+                yield CopiesTarget(span=each.node.span, target=each.target, tokens=tokens, **vars(found))
 
 
 def find_missing_extras(recipe: Recipe) -> Iterator[Diagnostic]:

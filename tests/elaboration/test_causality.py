@@ -38,12 +38,12 @@ LEAKS = {
     "expert choice": (POOL + "y = x -> p by (s * (s -> top_k(2, axis=-2)))", "top_k", ""),
     "a router that groups tokens": (
         "pool p[3] = linear(8) router r = agreement v = x -> p by r y = x + (v -> mean)",
-        "a route",
+        'route to "p"',
         "",
     ),
     "a mean within a scan": (
         "scan x as v with h: float[8] { g = x -> mean h = h + v + g yield h } as y",
-        "a scan",
+        "scan",
         "",
     ),
     "a wide convolution": ('y = x -> shift(2) -> conv1d(8, kernel=7, padding="same")', "conv1d", ""),

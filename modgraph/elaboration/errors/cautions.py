@@ -135,6 +135,15 @@ class NotTaught(Caution, code="MG414"):
     )
 
 
+class CopiesTarget(Caution, code="MG417"):
+    """The data say that a target is an input one place later, the next word of a text, and its prediction depends on
+    later places of that input. So the model can copy the target: its perplexity is wonderful, and it has learned
+    nothing of use. The message names the shortest path from the op that reads later places. `require causal(logits,
+    words)` in the spec makes it a mistake, with or without a recipe."""
+
+    message = 'the prediction of "{target}" reads later tokens of "{tokens}"{when}, and may copy it: {path}'
+
+
 class OutputOfBatch(Caution, code="MG415"):
     """An output depends on a statistic of the whole batch. Training and evaluation compute it, but a bundle treats each
     example by itself, so the model cannot be exported with this output."""
