@@ -50,7 +50,7 @@ def _last_word(axis: Axis) -> str:
 
 def _drop_axis(axis: Axis, elaborator: Elaborator) -> str | None:
     """Return the first declaration of an input with an axis, without the axis."""
-    graph = elaborator.graph if elaborator.scan is None else elaborator.scan.outer.graph
+    graph = elaborator.graphs[0]
     for node in (*graph.nodes_of(InputNode), *graph.nodes_of(TargetNode)):
         if axis in node.types[0].shape and node.span is not None and node.span.text.startswith(("input", "target")):
             return drop_axis(node.span.text, _last_word(axis))

@@ -105,8 +105,7 @@ def _find_records(router: RouterEntity, record: str, span: Span, elaborator: Ela
     if elaborator.region:
         what = f'a record of the router "{router.path}"'
         return elaborator.report(errors.NotInRegion(span=span, what=what, way_out=IN_MODULE))
-    graphs = [elaborator.graph] if elaborator.scan is None else [elaborator.scan.outer.graph, elaborator.graph]
-    found = [(graph, each) for graph in graphs for each in graph.decisions(router.path)] if record else []
+    found = [(graph, each) for graph in elaborator.graphs for each in graph.decisions(router.path)] if record else []
     elaborator.context.spend(RECORD * len(found), span)
     records = []
     for graph, each in found:

@@ -79,7 +79,12 @@ class Elaborator:
     @property
     def home(self) -> int:
         """The graph that owns weights by name: for a scan, the graph around it."""
-        return id(self.graph if self.scan is None else self.scan.outer.graph)
+        return id(self.graph) if self.scan is None else self.scan.outer.home
+
+    @property
+    def graphs(self) -> list[Graph]:
+        """The graphs around this place and its own: the steps of scans in each other, from the outermost."""
+        return [self.graph] if self.scan is None else [*self.scan.outer.graphs, self.graph]
 
     # ------------------------------------------------------------ rules
 

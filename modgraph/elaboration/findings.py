@@ -71,7 +71,8 @@ def find_needed(ends: set[Result], graph: Graph) -> list[Needed]:
     for result in whole.results:
         if isinstance(scan := graph[result.node], ScanNode):
             stacked[scan.name] |= {scan.stacked[result.index], *scan.following}
-    return [whole, *(find_dependencies(scan.region.graph, stacked[scan.name]) for scan in graph.nodes_of(ScanNode))]
+    inside = (find_needed(stacked[scan.name], scan.region.graph) for scan in graph.nodes_of(ScanNode))
+    return [whole, *(each for parts in inside for each in parts)]
 
 
 def _find_dead(parts: list[Needed]) -> dict[str, Span | None]:

@@ -72,6 +72,7 @@ def capture(result: Result, span: Span, elaborator: Elaborator) -> Result:
     scan, graph, context = elaborator.scan, elaborator.graph, elaborator.context
     if scan is None or result.node in graph:
         return result
+    result = capture(result, span, scan.outer)  # through the steps of scans around this one
     if result not in scan.captures:
         name = f"outer.{result.node}" + (f".{result.index}" if result.index else "")
         while name in graph or name in context.named:

@@ -33,8 +33,9 @@ State = tuple[ast.Carry, Tensor, Result | None]  # the declaration, the value at
 def elaborate_scan(statement: ast.Scan, elaborator: Elaborator) -> None:
     """Elaborate a scan into one node, and bind its names to the stacked values that its steps yield."""
     results, span = None, statement.sequence.span
-    advice = "yield the operand of the inner scan, and run one scan after the other"
-    if not refuse_inside(statement.sequence, "a scan", advice, elaborator):
+    if elaborator.region:
+        elaborator.report(errors.NotInRegion(span=span, what="a scan"))
+    else:
         results = _elaborate_steps(statement, elaborator)
     if results is None:
         poison_declared(statement.body, elaborator)
@@ -80,8 +81,10 @@ def is_bound_outside(name: str, elaborator: Elaborator) -> bool:
     """Whether a binding in a scan would shadow a value that the same name has outside."""
     if elaborator.scan is None or elaborator.call is not None or elaborator.scope.find_bound(name) is not None:
         return False
-    outside = elaborator.scan.outer.scope.find_bound(name)
-    return isinstance(outside, Tensor) or (isinstance(outside, Family) and outside.of_values)
+    outer = elaborator.scan.outer
+    outside = outer.scope.find_bound(name)
+    is_value = isinstance(outside, Tensor) or (isinstance(outside, Family) and outside.of_values)
+    return is_value or is_bound_outside(name, outer)
 
 
 def _elaborate_steps(statement: ast.Scan, elaborator: Elaborator) -> list[Any] | None:

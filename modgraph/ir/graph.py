@@ -171,8 +171,9 @@ class Graph:
         return self.nodes_of(kinds.GrowthNode)
 
     def parts(self) -> list[Part]:
-        """This graph and the regions of its scans: the graphs whose nodes have absolute names."""
-        return [Part(self), *(Part(scan.region.graph, scan) for scan in self.nodes_of(kinds.ScanNode))]
+        """This graph and the regions of its scans, also in scans: the graphs whose nodes have absolute names."""
+        whole = Part(self)
+        return [whole, *whole.inner()]
 
     def pools(self) -> dict[str, kinds.PoolNode]:
         """Every pool by name, in scans too, without pools inside pools."""

@@ -56,15 +56,42 @@ def infer_scan_types(scan: ScanNode, time: Axis) -> tuple[TensorType, ...]:
 
 @dataclass(frozen=True)
 class Part:
-    """A graph, and the scan whose region it is, if any. `place` prefixes places in a pool's module: `pool/0/`."""
+    """A graph, and the scan whose region it is, if any, in the part `outer`.
+
+    `place` prefixes places in a pool's module: `pool/0/`.
+    """
 
     graph: Graph
     scan: ScanNode | None = None
     place: str = ""
+    outer: Part | None = None
 
     def outside(self, inside: Result) -> Result:
-        """Find the outer result for a result of a region; a scan has one that stacks it."""
-        return inside if self.scan is None else Result(self.scan.name, self.scan.stacked.index(inside))
+        """Find the outermost result for a result of a region; each scan around it has one that stacks it."""
+        if self.scan is None:
+            return inside
+        found = Result(self.scan.name, self.scan.stacked.index(inside))
+        return found if self.outer is None else self.outer.outside(found)
+
+    @property
+    def steps(self) -> Shape:
+        """The axes of steps that results of this part have outside, the outermost scan's first."""
+        around = () if self.outer is None else self.outer.steps
+        return around if self.scan is None else (*around, *self.scan.types[0].shape[:1])
+
+    @property
+    def outermost(self) -> ScanNode | None:
+        """The outermost scan around this part."""
+        found = None if self.outer is None else self.outer.outermost
+        return found or self.scan
+
+    def inner(self) -> list[Part]:
+        """The regions of the scans in this part, those of scans in them last."""
+        found = [self]
+        for part in found:
+            scans = part.graph.nodes_of(ScanNode)
+            found += [Part(scan.region.graph, scan, self.place, part) for scan in scans]
+        return found[1:]
 
     def decisions(self, router: str | None = None) -> list[Decision]:
         """The decisions in this graph, of all routers or of one."""
@@ -196,7 +223,7 @@ class Decision:
 
         They are the axes of tokens before a message, or one of length 1 without any; in a scan, its steps come first.
         """
-        graph, steps = self.part.graph, () if self.part.scan is None else self.part.scan.types[0].shape[:1]
+        graph, steps = self.part.graph, self.part.steps
         if isinstance(self.node, RouteNode):
             gates = self.record_as(Role.GATES, *CHOICES)
             return () if gates is None else (*steps, *graph.type_of(self.inside[gates]).shape[:-1])

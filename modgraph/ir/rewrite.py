@@ -115,7 +115,7 @@ class _Copy:
                 types = {slot: self.graph.type_of(result) for slot, result in inputs.items()}
                 sequence = types[node.variable]
                 types[node.variable] = sequence.with_shape(sequence.shape[1:])
-                region = self._inside(Part(node.region.graph, node, self.part.place), node.region, types)
+                region = self._inside(Part(node.region.graph, node, self.part.place, self.part), node.region, types)
                 changed = replace(node, region=region)
                 return replace(changed, types=infer_scan_types(changed, sequence.shape[0]))
             case InputNode():

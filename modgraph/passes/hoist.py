@@ -6,7 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from modgraph.ir import Built, Change, Graph, Part, Region, Rule, batch_invariant, is_array, is_function, rewrite_graph
+from modgraph.ir import (
+    Built,
+    Change,
+    Graph,
+    Part,
+    Region,
+    Rule,
+    batch_invariant,
+    is_array,
+    is_function,
+    prune_region,
+    rewrite_graph,
+)
 from modgraph.ir.node import InputNode, Node, OpNode, Result, RouteNode, ScanNode
 from modgraph.passes.infrastructure import Pass
 from modgraph.routers import GATHERED
@@ -36,15 +48,23 @@ def find_invariant_ops(scan: ScanNode) -> dict[str, OpNode]:
 
 
 def _hoist(node: Node, part: Part) -> Change:
-    if not isinstance(node, ScanNode) or not (hoisted := find_invariant_ops(node)):
+    if not isinstance(node, ScanNode):
+        return node
+    if node.region.graph.nodes_of(ScanNode):  # what leaves an inner scan may leave this one too
+        node = replace(node, region=prune_region(node.region, _hoist))
+    if not (hoisted := find_invariant_ops(node)):
         return node
     old, graph = node.region.graph, Graph(node.region.graph.name, node.region.graph.parameters)
     arguments: dict[Result, Result] = {}  # new arguments for results of hoisted ops that the region reads
     staying = [each for each in old if each.name not in hoisted]
     read = {result for each in staying for result in old.inputs(each.name).values()}
+    inner = {each.name for part in old.parts()[1:] for each in part.graph}
     for result in map(Result, hoisted):
         if result in {*read, *node.region.results}:
-            arguments[result] = Result(f"{result.node}~outside")
+            argument = f"{result.node}~outside"
+            while argument in inner:
+                argument += "~outside"
+            arguments[result] = Result(argument)
             graph.add(InputNode(name=arguments[result].node, types=(old.type_of(result),)))
     for each in staying:
         graph.add(each, _redirect(old.inputs(each.name), arguments), old.uses(each.name))

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from modgraph.ir import (
     Graph,
-    Part,
     Region,
     Result,
     ScanNode,
@@ -68,8 +67,8 @@ def narrow_scan(scan: ScanNode, live: Set[Result]) -> tuple[ScanNode, tuple[int,
         if found == following:
             break
         following = found
-    decisions = (each for each in Part(graph, scan).decisions() if each.name in needed)
-    records = {result for each in decisions for result in each.inside.values()}
+    decisions = (each for each in graph.decisions() if (each.part.outermost or each.node).name in needed)
+    records = {result for each in decisions for result in each.results.values()}
     kept = tuple(index for index, result in enumerate(scan.stacked) if result in {*wanted, *records})
     results = (*following.values(), *(scan.stacked[index] for index in kept))
     needed |= {scan.variable}

@@ -179,7 +179,7 @@ def list_routes_with_gates(graph: Graph, name: str | None = None) -> list[Decisi
     found: dict[str, list[Decision]] = {}
     for each in graph.decisions():
         if each.record_as(Role.GATES) is not None:
-            found.setdefault((each.part.scan or each.node).name, []).append(each)
+            found.setdefault((each.part.outermost or each.node).name, []).append(each)
     routes = [each for node in graph for each in found.get(node.name, ())]
     if name is None:
         return routes
@@ -192,4 +192,4 @@ def list_routes_with_gates(graph: Graph, name: str | None = None) -> list[Decisi
 def find_routes_behind(graph: Graph, results: Sequence[Result]) -> set[str]:
     """Return the names of the routes with gates that results depend on."""
     needed = find_dependencies(graph, results).nodes
-    return {each.label for each in list_routes_with_gates(graph) if (each.part.scan or each.node).name in needed}
+    return {each.label for each in list_routes_with_gates(graph) if (each.part.outermost or each.node).name in needed}

@@ -112,8 +112,9 @@ def test_a_step_reads_the_records_of_its_own_routes() -> None:
 
 
 MISTAKES = {
-    "scan x as v { scan x as w { yield w } as q yield v } as s output s": "MG233",
-    "scan x as v { z = v -> inner yield v } as s output s": "MG233",
+    "scan x as v { scan x as w { yield 3 } as q yield v } as s output s": "MG214",
+    "scan x as v { scan x as w { c = c + w yield c } as q yield v } as s output s": "MG234",
+    "scan x as v { scan v as w { scan w as u { yield u } as q yield w } as q yield v } as s output s": "MG310",
     "scan x as v { z = v -> loses yield z } as s output s": "MG233",
     "scan x as v { input q: float[4] yield v } as s output s": "MG233",
     "scan x as v { target q: float[4] yield v } as s output s": "MG233",

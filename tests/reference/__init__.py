@@ -150,9 +150,11 @@ def _records(nodes: list[Record], values: Values) -> Iterator[tuple[str, Value]]
 
 
 def _scan_records(scan: Record) -> Iterator[tuple[str, int]]:
-    """The records of the routes in a scan, and which of its results each is."""
+    """The records of the routes in a scan, and in scans in its steps, and which of its results each is."""
     inside, stacked = scan["region"]["nodes"], scan["region"]["results"][scan["carried"] :]
     for node in inside:
+        if node["kind"] == "scan":
+            yield from ((name, stacked.index([node["name"], index])) for name, index in _scan_records(node))
         if node["kind"] in ("route", "decision"):
             yield from ((name, stacked.index(result)) for name, result in _results(node, inside))
 

@@ -54,8 +54,10 @@ def _step(graph: Graph, node: Computed, compute: Callable[..., Any], once: Set[s
     operands, lengths = _operands(graph, node, once), graph.lengths(node.name)
     step = Step(node.name, compute, operands)
     if isinstance(node, ScanNode):
-        inside = tuple(make_forced_key(draw.name) for draw in free_draws(node.region.graph))
-        return replace(step, length=next(iter(lengths.values()), None), forced_inside=inside)
+        draws = (draw for part in node.region.graph.parts() for draw in free_draws(part.graph))
+        step = replace(step, forced_inside=tuple(make_forced_key(draw.name) for draw in draws))
+        active = getattr(compute, "over_batch", False)
+        return replace(step, length=next(iter(lengths.values()), None), takes_active=active)
     op = node.op if isinstance(node, OpNode) else None
     if node.name in once:
         if op is not None and op.is_array:

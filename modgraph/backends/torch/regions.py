@@ -17,6 +17,7 @@ from modgraph.declare import sizes
 from modgraph.ir import OpNode, PoolNode, Region, RouteNode, ScanNode
 from modgraph.nn import Pool, scan
 from modgraph.nn.grouped import GroupedFunction, SortedRows, group_modules, stack_modules
+from modgraph.nn.padding import both
 from modgraph.nn.pool import IndexedFunction
 
 
@@ -168,11 +169,16 @@ class CompiledScan:
         return scan, places
 
     def __call__(
-        self, *operands: Tensor, length: Tensor | None = None, forced: Mapping[str, Tensor] | None = None
+        self,
+        *operands: Tensor,
+        length: Tensor | None = None,
+        forced: Mapping[str, Tensor] | None = None,
+        mask: Tensor | None = None,
     ) -> tuple[Tensor | None, ...]:
         """Operands, batch first, give the stacked results [B, T, ...], None for those that nothing reads.
 
-        `forced` has choices of draws for each step, [B, T, ...] by name.
+        `forced` has choices of draws for each step, [B, T, ...] by name; the mask [B, 1, ...] is true for examples
+        that reach this scan, if it is in a step of another.
         """
         given = dict(zip(self.slots, operands, strict=True))
         sequence, captured = given[self.node.variable], [given[slot] for slot in self.captured]
@@ -181,11 +187,14 @@ class CompiledScan:
         active: list[Tensor] = []  # a mask [B, T] of the examples that reach each step, if an op needs it
         if length is not None and self.over_batch and not torch.compiler.is_exporting():
             active = [torch.arange(sequence.shape[1], device=sequence.device) < length.to(sequence.device)[:, None]]
+        if mask is not None and not torch.compiler.is_exporting():
+            reached = mask.reshape(-1, 1).expand(*sequence.shape[:2])
+            active = [both(reached, *active) if active else reached]
 
         def step(slices: Sequence[Tensor], states: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
             x, *taken = slices
-            reached = taken.pop() if active else None
-            found = plan.run((x, *states, *captured), Context(dict(zip(forced, taken, strict=True)), reached))
+            now = taken.pop() if active else None
+            found = plan.run((x, *states, *captured), Context(dict(zip(forced, taken, strict=True)), now))
             return found[: len(states)], found[len(states) :]
 
         results = scan(step, (sequence, *forced.values(), *active), states, length)

@@ -70,9 +70,10 @@ def paths_from_targets(graph: Graph) -> dict[str, list[str]]:
             case ScanNode():
                 yield node.name, node.stacked[result.index]
             case InputNode() if part.scan is not None:
-                outside = graph.inputs(here)
+                around = "" if part.outer is None or part.outer.scan is None else part.outer.scan.name
+                outside = parts[around].graph.inputs(here)
                 following = dict(zip(part.scan.states, part.scan.following, strict=True))
-                yield from [("", outside[node.name])] if node.name in outside else []
+                yield from [(around, outside[node.name])] if node.name in outside else []
                 yield from [(here, following[node.name])] if node.name in following else []
             case OpNode() if node.op.outside_training:
                 yield here, inputs[node.op.outside_training]

@@ -16,7 +16,7 @@ from modgraph.ops.array import NextState, State
 from modgraph.routers import GATHERED, Router, RouterText
 from modgraph.types import Axis, Misfit, TensorType
 
-NOT_IN_STEPS = {"target": "a step has no target", "growth": "a step has no growth", "scan": "a scan stands in a scan"}
+NOT_IN_STEPS = {"target": "a step has no target", "growth": "a step has no growth"}
 NOT_IN_STEPS |= dict.fromkeys(("output", "loss"), "a step has no outputs and losses")
 NO_TYPES = {"router": "it has no value", "pool": "it has no value"}
 NO_TYPES |= dict.fromkeys(("decision", "output", "loss", "growth"), "nothing comes out of it")

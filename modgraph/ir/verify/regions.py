@@ -67,8 +67,8 @@ def verify_scan(graph: Graph, scan: ScanNode, verify_node: Check) -> None:
     except Misfit as misfit:
         raise InvalidGraph(misfit.reason, name, "region") from misfit
     ask(follow == scan.types, f"its region gives {', '.join(map(str, follow))}", name, "types")
-    for decision in part.decisions():
-        ask({*decision.inside.values()} <= {*scan.stacked}, f"it lacks what {decision.name} records", name, "region")
+    for decision in region.graph.decisions():
+        ask({*decision.results.values()} <= {*scan.stacked}, f"it lacks what {decision.name} records", name, "region")
 
 
 def _verify_region(region: Region, holder: str, field: str) -> None:

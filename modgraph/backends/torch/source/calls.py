@@ -18,7 +18,7 @@ from modgraph.backends.torch.source.routes import write_route
 from modgraph.backends.torch.source.writer import Writer
 from modgraph.declare import sizes
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Body, Node, OpNode, Result, RouteNode, ScanNode
+from modgraph.ir import Body, OpNode, Result, RouteNode, ScanNode
 from modgraph.nn import scan
 
 Values = Sequence[Sequence[Result]]  # in each round
@@ -90,10 +90,11 @@ def _paths(layout: Layout, item: Item) -> Iterator[str]:
             yield from _paths(layout, each)
         yield item.call.weights if item.call is not None else ""
         return
-    graph, nodes = layout.graph, list[Node]([item])
+    used = [(layout.graph, item)]
     if isinstance(item, ScanNode):
-        graph, nodes = item.region.graph, [*item.region.graph]
-    for node in nodes:
+        parts = item.region.graph.parts()
+        used = [(part.graph, node) for part in parts for node in part.graph]
+    for graph, node in used:
         if isinstance(node, OpNode) and node.op.all_weights():
             yield node.owner
         elif isinstance(node, RouteNode):
@@ -235,8 +236,7 @@ def _write_scan(writer: Writer, node: ScanNode) -> None:
         for (slot, of), value in zip(slots, values, strict=True)
     }
     results = [Result(node.name, at) for at in range(len(node.types))]
-    chance = any(isinstance(each, OpNode) and layout.is_chance(each) for each in node.region.graph)
-    kept = results if chance else [each for each in results if lines.left[each]]
+    kept = results if layout.is_chance(node) else [each for each in results if lines.left[each]]
     program = layout.programs[node.name]
     assert isinstance(program, ScanNode)
     wanted = (*node.following, *(node.stacked[each.index] for each in kept))

@@ -49,11 +49,13 @@ class File:
 
     def add_graph(self, tree: Tree, graph: Graph, layout: Layout, shared: Tree | None = None) -> None:
         """Add the layers, pools and parameters of a graph to a tree."""
+        known: dict[str, Any] = dict(layout.programs)
         for part in graph.parts():
-            programs: dict[str, Any] = layout.programs
+            programs = known
             if part.scan is not None:
-                inner = programs[part.scan.name].region.graph
+                inner = known[part.scan.name].region.graph
                 programs = Layout(part.graph, inner, part.scan.region.results, part.scan).programs
+                known |= programs
             for node in part.graph:
                 if isinstance(node, PoolNode) and node.name not in tree.leaves:
                     self.programs.setdefault(node.name, programs[node.name])
