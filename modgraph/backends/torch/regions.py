@@ -17,7 +17,6 @@ from modgraph.declare import sizes
 from modgraph.ir import OpNode, PoolNode, Region, RouteNode, ScanNode
 from modgraph.nn import Pool, scan
 from modgraph.nn.grouped import GroupedFunction, SortedRows, group_modules, stack_modules
-from modgraph.nn.padding import both
 from modgraph.nn.pool import IndexedFunction
 
 
@@ -189,7 +188,7 @@ class CompiledScan:
             active = [torch.arange(sequence.shape[1], device=sequence.device) < length.to(sequence.device)[:, None]]
         if mask is not None and not torch.compiler.is_exporting():
             reached = mask.reshape(-1, 1).expand(*sequence.shape[:2])
-            active = [both(reached, *active) if active else reached]
+            active = [reached & active[0] if active else reached]
 
         def step(slices: Sequence[Tensor], states: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
             x, *taken = slices

@@ -145,7 +145,7 @@ def test_costs_and_pictures_count_the_steps_of_both() -> None:
     assert "states.hs" in str(scene_of(program.ir))
 
 
-DRAWN = """router r() for p {
+SAMPLED = """router r() for p {
   input x: float[d]
   scores = x -> linear(p)
   choice = scores -> draw
@@ -165,7 +165,7 @@ model m() {
 
 
 def test_a_draw_in_the_inner_step_can_be_forced() -> None:
-    model = modgraph.loads(DRAWN).build(seed=0).double().train()
+    model = modgraph.loads(SAMPLED).build(seed=0).double().train()
     (name,) = (each for each in model._forced)
     x, choices = torch.randn(2, 3, 5, 4, dtype=torch.float64), torch.randint(3, (2, 3, 5))
     y = model.compute({"x": x, name: choices}).outputs["y"]
