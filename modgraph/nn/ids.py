@@ -35,12 +35,15 @@ class Lookup(Layer):
     table_rank: int
     ids_rank: int
     aligned: tuple[tuple[int, int], ...] = ()
+    sparse: bool = False  # the gradient of a parameter [n, d]
 
     def forward(self, table: Tensor, ids: Tensor) -> Tensor:
         """The axes of the ids, then the other axes of the table."""
         own = [each for each, _ in self.aligned]
         rest = [at for at in range(-self.table_rank, 0) if at not in (*own, self.axis)]
         outer = table.dim() - self.table_rank
+        if self.sparse and table.is_leaf and table.dim() == 2 and self.axis == -2:
+            return F.embedding(ids, table, sparse=True)
         if all(isinstance(size, int) and size == 1 for size in table.shape[:outer]):
             rows = table.reshape(table.shape[outer:]) if outer else table
             return self._find_in_one(rows.permute(*own, self.axis, *rest), ids)

@@ -25,6 +25,10 @@ from modgraph.types import (
     require_distinct,
 )
 
+SPARSE = (
+    "give a weight [n, d] a sparse gradient, of the rows that were read; a training uses it where one process trains it "
+    "by sgd without momentum, weight decay, clipping and compilation"
+)
 COUNTED = "the axis of the array that the ids count; the first that is no named axis of the ids if not given"
 
 
@@ -117,11 +121,12 @@ class Lookup(
     nondifferentiable = ("ids",)
     example = "input x: token[5, 11] weight w: float[11, 3] = normal(1.0) y = (w, x) -> lookup output y"
     operands = (Operand("table", "..."), Operand("ids", "...", dtype="id"))
-    module = own_module("position", "table_rank", "ids_rank", "aligned")
+    module = own_module("position", "table_rank", "ids_rank", "aligned", sparse="sparse")
     broadcasts = True
     taken_as_is = (1,)
 
     axis: int | str | None = setting(None, max=-1, axis=True, doc=COUNTED)
+    sparse: bool = setting(False, doc=SPARSE)
 
     def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if len(found) != 2:

@@ -26,6 +26,11 @@ class Optimizer(Named):
         """Numbers for each element of a weight: kept from step to step, and temporary during its update."""
         return 2, 2
 
+    @property
+    def takes_sparse(self) -> bool:
+        """Whether a sparse gradient moves only its rows, as a dense one of mostly zeros would."""
+        return False
+
 
 class SGD(Optimizer, name="sgd"):
     """Stochastic gradient descent, with momentum if given."""
@@ -39,6 +44,10 @@ class SGD(Optimizer, name="sgd"):
     @property
     def numbers_per_weight(self) -> tuple[int, int]:
         return int(bool(self.momentum)), int(bool(self.weight_decay or self.nesterov))
+
+    @property
+    def takes_sparse(self) -> bool:
+        return not self.momentum and not self.weight_decay
 
     def contradiction(self) -> str | None:
         return "has nesterov, which needs momentum" if self.nesterov and not self.momentum else None

@@ -26,6 +26,11 @@ class Seen:
     say: Callable[[int, float], str]
 
 
+def _numbers(gradient: Tensor) -> Tensor:
+    """The numbers of a gradient; of a sparse one, of its rows."""
+    return gradient._values() if gradient.is_sparse else gradient
+
+
 class FiniteCheck:
     """Checks that the loss and the gradients of every step are finite, and stops a training at the first that is not.
 
@@ -47,7 +52,7 @@ class FiniteCheck:
     def gradients(self, weights: Mapping[str, nn.Parameter], step: int, clip: float | None) -> None:
         """Clip gradients to a norm of `clip`. Raises `ModgraphError` if one is not finite. Where each step is checked,
         the norm over all gradients decides whether single gradients need a check."""
-        gradients = {name: weight.grad for name, weight in weights.items() if weight.grad is not None}
+        gradients = {name: _numbers(weight.grad) for name, weight in weights.items() if weight.grad is not None}
         at_once, names = self.every == 1, tuple(gradients)
         norm = whole(nn.utils.get_total_norm(gradients.values())) if clip is not None or at_once else None
         if gradients and not (at_once and norm is not None and math.isfinite(norm.item())):

@@ -25,6 +25,7 @@ from modgraph.ir import Graph, find_learnt_weights
 from modgraph.log import log
 from modgraph.metrics.metrics import Metrics, results_of
 from modgraph.recipes.optimizers import Optimizer
+from modgraph.passes.gradients import drop_sparse_gradients
 from modgraph.store.checkpoint import Checkpoint, OptimizerState, optimizer_state, restore_optimizer
 from modgraph.store.errors import BadCheckpoint
 from modgraph.training import stages
@@ -105,7 +106,9 @@ def train_state(
     refuse_labels_beyond(phase.data, graph)
     setup = Setup(phase.learnt_from(graph), phase.splits, train.seed, train.batch, phase.epochs, processes.size)
     learner = train.algorithm.learner(setup)
-    model = build(learner.graph, seed=train.seed, asked=learner.wanted)
+    dense = not train.optimizer.takes_sparse or processes.size > 1 or train.clip is not None or bool(train.compile)
+    computed = drop_sparse_gradients(learner.graph) if dense else learner.graph
+    model = build(computed, seed=train.seed, asked=learner.wanted)
     scheduled = find_scheduled_states(model, graph, train.states or {})
     with nullcontext() if checkpoint is None else refusing_damage(checkpoint):
         cut = stages.cut_weights(model, graph, checkpoint)

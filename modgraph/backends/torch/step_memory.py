@@ -24,6 +24,7 @@ from modgraph.ir import Graph, OpNode, Result, ScanNode, weights_of
 from modgraph.nn import ExpertChoice, TokenChoice
 from modgraph.nn.choice_routes import ChoiceGrouped, ChoicePerModule
 from modgraph.ops.sequence import Recurrent
+from modgraph.passes.gradients import drop_sparse_gradients
 from modgraph.passes.likelihoods import with_likelihoods
 
 BYTES = {"float32": 4, "bfloat16": 4, "float64": 8}  # per weight: bfloat16 is only for arithmetic
@@ -67,6 +68,7 @@ class Rehearsal:
         drawing = (each.sampled for each in graph.decisions() if each.facts.draws)
         self.sampled = [each for each in drawing if each is not None]
         judged, likelihoods = with_likelihoods(graph) if self.sampled else (graph, {})
+        judged = drop_sparse_gradients(judged)
         self.ends: tuple[Result, ...] = (*likelihoods.values(), *(graph.losses or graph.outputs).values())
         self.loops = {*_find_unrolled_axes(graph)}
         self.mode = FakeTensorMode()

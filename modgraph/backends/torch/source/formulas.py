@@ -116,7 +116,9 @@ def write_arithmetic(module: library.Arithmetic, values: Sequence[Value], vendor
 
 def write_lookup(module: library.Lookup, values: Sequence[Value], vendored: Vendored) -> Template:
     """Write an embedding for rows of a matrix that all examples share; None for other tables."""
-    return "F.embedding(_1, _0)" if values[0].is_bare and (module.axis, module.table_rank) == (-2, 2) else None
+    if not values[0].is_bare or (module.axis, module.table_rank) != (-2, 2):
+        return None
+    return f"F.embedding(_1, _0{', sparse=True' if module.sparse else ''})"
 
 
 def write_elementwise(module: library.Elementwise, values: Sequence[Value], vendored: Vendored) -> Template:
