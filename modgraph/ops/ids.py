@@ -26,7 +26,7 @@ from modgraph.types import (
 )
 
 SPARSE = (
-    "give a weight [n, d] a sparse gradient, of the rows that were read; a training uses it where one process trains it "
+    "give a weight [n, d] a sparse gradient, of the rows that were read; a training uses it where one process trains "
     "by sgd without momentum, weight decay, clipping and compilation"
 )
 COUNTED = "the axis of the array that the ids count; the first that is no named axis of the ids if not given"

@@ -24,8 +24,8 @@ from modgraph.diagnostics import ModgraphError, list_names
 from modgraph.ir import Graph, find_learnt_weights
 from modgraph.log import log
 from modgraph.metrics.metrics import Metrics, results_of
-from modgraph.recipes.optimizers import Optimizer
 from modgraph.passes.gradients import drop_sparse_gradients
+from modgraph.recipes.optimizers import Optimizer
 from modgraph.store.checkpoint import Checkpoint, OptimizerState, optimizer_state, restore_optimizer
 from modgraph.store.errors import BadCheckpoint
 from modgraph.training import stages
