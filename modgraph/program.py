@@ -47,6 +47,13 @@ class Program:
         check_lengths(self.ir, lengths)
         return compute_cost(self.ir, lengths)
 
+    def reads(self) -> dict[str, Any]:
+        """What each output reads: which tokens of each input, such as "the past", and other examples, in training and
+        in inference; and which ops read padding."""
+        from modgraph.inspect.reads import find_reads
+
+        return find_reads(self.ir)
+
     def __repr__(self) -> str:
         source = "" if self.source is None else f" from {self.source.name}"
         return f"<Program {heading(self.ir)}{source}>"

@@ -7,6 +7,7 @@ import json
 
 from modgraph.cli.common import ARCHITECTURE, add_options, open_architecture
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
+from modgraph.inspect.reads import find_reads, format_reads
 from modgraph.ir import to_json
 from modgraph.passes import PIPELINES, apply_passes, cut_pipeline
 
@@ -30,6 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_options(parser, "set")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="the format (text)")
+    parser.add_argument("--reads", action="store_true", help="which tokens and examples each output reads")
     parser.add_argument("--after", metavar="PASS", help=f"print after a pass: {', '.join(_names())}")
 
 
@@ -40,7 +42,10 @@ def run(options: argparse.Namespace) -> int:
         suggestion = did_you_mean(options.after, _names(), f"the passes are: {', '.join(_names())}")
         raise ModgraphError([UnknownPass(name=options.after, suggestion=suggestion)]) from error
     graph = apply_passes(open_architecture(options.architecture, options).graph, passes)
-    print(json.dumps(to_json(graph), indent=2) if options.format == "json" else graph)
+    if options.reads:
+        print(json.dumps(find_reads(graph), indent=2) if options.format == "json" else format_reads(graph))
+    else:
+        print(json.dumps(to_json(graph), indent=2) if options.format == "json" else graph)
     return 0
 
 
