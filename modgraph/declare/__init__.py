@@ -4,5 +4,16 @@ from modgraph.declare.declaration import Declaration, Operand, TorchModule, chec
 from modgraph.declare.record import CHOICES, DISTRIBUTION, RANKING, ROLES, Record, Role, record_as
 from modgraph.declare.registry import Registered, Registry, load_extensions
 from modgraph.declare.setting import MISSING, Configurable, Setting, axis_setting, position_of, positions_of, setting
-from modgraph.declare.signature import ONES, ZEROS, Initial, Signature, Weight, normal, product, sizes, uniform
+from modgraph.declare.signature import (
+    INITIALIZERS,
+    ONES,
+    ZEROS,
+    Initial,
+    Signature,
+    Weight,
+    normal,
+    product,
+    sizes,
+    uniform,
+)
 from modgraph.declare.words import format_briefly, format_count, format_value

@@ -10,15 +10,26 @@ from typing import Any
 from modgraph.types.axis import Shape, TensorType
 from modgraph.types.pattern import Axes, Misfit
 
+OF_MATRICES = ("orthogonal", "xavier_normal", "xavier_uniform")
+INITIALIZERS = {  # the fewest and the most numbers of each
+    **{"zeros": (0, 0), "ones": (0, 0), "constant": (1, 1), "normal": (1, 1), "uniform": (1, 1)},
+    **dict.fromkeys(OF_MATRICES, (0, 1)),
+}
+
 
 @dataclass(frozen=True)
 class Initial:
-    """An initialiser: `zeros`, `ones`, `constant`, `normal` or `uniform`; the scale is the value, the standard
-    deviation or the bound."""
+    """An initialiser by its kind: the scale is the value of `constant`, the standard deviation of `normal`, the bound
+    of `uniform`, the gain of `OF_MATRICES`."""
 
     kind: str
     scale: float = 1.0
     fan: str = ""  # axes whose product n makes the bound 1/√n
+
+    @property
+    def is_of_matrix(self) -> bool:
+        """Whether the numbers depend on the shape of a matrix."""
+        return self.kind in OF_MATRICES
 
     def __str__(self) -> str:
         return f"{self.kind}({self.scale})"
@@ -51,6 +62,14 @@ class Weight:
     when: str = ""
     shared: bool = False
     buffer: bool = False
+
+    @property
+    def is_stacked(self) -> bool:
+        """Whether the last two axes are those of a matrix, and all outer ones stack such matrices: of a learned array.
+
+        Of any other weight the first axis is that of the outputs, the second that of the inputs.
+        """
+        return self.axes == "..."
 
 
 @dataclass(frozen=True)
@@ -92,8 +111,20 @@ class Signature:
         """The names of the lengths in `padding`, each once."""
         return tuple(dict.fromkeys(name for operand in self.padding() for name in operand.values()))
 
-    def compute_scale(self, initial: Initial) -> float:
-        """Return the bound of a uniform initialiser, the deviation of a normal one."""
+    def compute_scale(self, weight: Weight, initial: Initial) -> float:
+        """Return the bound of a uniform initialiser, the deviation of a normal one, the gain of an orthogonal one.
+
+        Xavier's deviation is gain · √(2 / (fan_in + fan_out)) (Glorot and Bengio, 2010, equation 12). Raises `Misfit`
+        for an initialiser of matrices and a weight with fewer than two axes.
+        """
+        if initial.is_of_matrix:
+            shape = sizes(self.axes.list_axes(weight.axes))
+            if len(shape) < 2:
+                reason = f"{initial.kind} needs two axes or more, and the weight has the shape {[*shape]}"
+                raise Misfit(reason, "start it by zeros, ones, normal(0.02) or uniform(0.1)")
+            fans = sum(shape[-2:]) if weight.is_stacked else sum(shape[:2]) * math.prod(shape[2:])
+            of_uniform = {"xavier_normal": 2.0, "xavier_uniform": 6.0}.get(initial.kind)
+            return initial.scale * (1 if of_uniform is None else math.sqrt(of_uniform / fans))
         if not initial.fan:
             return initial.scale
         return 1 / math.sqrt(math.prod(self.axes.resolve(axis) for axis in initial.fan.split()))

@@ -51,6 +51,8 @@ def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, elaborator: E
     try:
         signature = context.bind_signature(op, tuple([tensor.type for tensor in tensors]))
         shapes = signature.weight_shapes
+        if bound.initial is not None and op.all_weights():
+            signature.compute_scale(op.all_weights()[0], bound.initial)
     except Misfit as misfit:
         return report_misfit(misfit, op.name, tensors, span, elaborator)
     context.spend(2 * len(signature.results), span)

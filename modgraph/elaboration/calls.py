@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from modgraph.declare import Declaration, Initial, Setting
+from modgraph.declare import INITIALIZERS, Declaration, Initial, Setting
 from modgraph.diagnostics import Span, closest, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import CALL
@@ -17,7 +17,6 @@ from modgraph.syntax import ast
 from modgraph.types import explain_word_problem, is_word, word_like
 
 APPLICABLE = ast.Name | ast.Call | ast.Pipeline | ast.Index  # expressions that may evaluate to a callable
-INITIALIZERS = {"zeros": 0, "ones": 0, "constant": 1, "normal": 1, "uniform": 1}
 
 
 @dataclass(frozen=True)
@@ -253,7 +252,7 @@ def read_label(argument: CallArgument, elaborator: Elaborator) -> str | Poison:
 
 
 def read_initial(expression: ast.Expression, elaborator: Elaborator) -> Initial | Poison:
-    """Read the initialiser of `init=`: zeros, ones, constant(number), normal(deviation) or uniform(bound)."""
+    """Read the initialiser of `init=`: one of `INITIALIZERS` with its number."""
     callee = expression.callee if isinstance(expression, ast.Call) else expression
     arguments = expression.arguments if isinstance(expression, ast.Call) else ()
     name = callee.name if isinstance(callee, ast.Name) else ""
@@ -261,6 +260,7 @@ def read_initial(expression: ast.Expression, elaborator: Elaborator) -> Initial 
     if POISON in scales:
         return POISON
     sound = all(type(scale) in (int, float) and (scale >= 0 or name == "constant") for scale in scales)
-    if INITIALIZERS.get(name) != len(scales) or not sound:
+    fewest, most = INITIALIZERS.get(name, (1, 0))
+    if not fewest <= len(scales) <= most or not sound:
         return elaborator.report(errors.UnknownStart(span=expression.span))
     return Initial(name, float(scales[0]) if scales else 1.0)

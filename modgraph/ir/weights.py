@@ -18,8 +18,9 @@ class GraphWeight:
     """One tensor of the state dict.
 
     `owner` is the op, module of a pool or router that owns it. `scale` is the bound or the deviation of its
-    initialiser. All modules of a pool share a `shared` weight. An axis of modules has the pool's name: the weight grows
-    along it with the pool. `place` is that of the declaring node, in a module `pool/0/linear`.
+    initialiser. All modules of a pool share a `shared` weight; outer axes of a stacked one stack matrices. An axis of
+    modules has the pool's name: the weight grows along it with the pool. `place` is that of the declaring node, in a
+    module `pool/0/linear`.
     """
 
     name: str
@@ -31,6 +32,7 @@ class GraphWeight:
     place: str
     frozen: bool = False
     shared: bool = False
+    is_stacked: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -72,8 +74,8 @@ def _declaration_weights(
     axes = signature.weight_axes()
     for at, weight in enumerate(signature.declaration.all_weights()):
         start = initial if initial and not at else weight.initial
-        name, scale = join_name(owner, weight.name), signature.compute_scale(start)
-        facts = place, frozen, weight.shared
+        name, scale = join_name(owner, weight.name), signature.compute_scale(weight, start)
+        facts = place, frozen, weight.shared, weight.is_stacked
         yield GraphWeight(name, owner, axes[weight.name], start, scale, weight.buffer, *facts)
 
 

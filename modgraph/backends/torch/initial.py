@@ -12,6 +12,8 @@ from modgraph.backends.errors import WeightsBeyondMemory
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, GraphWeight, weights_of
 
+RANDOM = ("uniform", "normal", "orthogonal")
+
 
 def make_generator(*parts: object) -> torch.Generator:
     """Make a random generator from its purpose: a seed, a step, a name."""
@@ -24,15 +26,24 @@ def initialise(module: nn.Module, weights: list[GraphWeight], seed: int) -> None
     """Initialise every weight of a module."""
     tensors = module.state_dict(keep_vars=True)
     for weight in weights:
-        numbers = find_initialiser_arguments(weight)
-        random = {"generator": make_generator(seed, weight.name)} if len(numbers) == 2 else {}
-        getattr(nn.init, f"{weight.initial.kind}_")(tensors[weight.name], *numbers, **random)
+        name, numbers = find_initialiser(weight)
+        random = {"generator": make_generator(seed, weight.name)} if name in RANDOM else {}
+        tensor = tensors[weight.name]
+        for part in tensor.flatten(0, -3) if has_matrices(weight) else (tensor,):
+            getattr(nn.init, f"{name}_")(part, *numbers, **random)
 
 
-def find_initialiser_arguments(weight: GraphWeight) -> tuple[float, ...]:
-    """Return the arguments of torch's initialiser for a weight: its bounds, or mean and deviation, or the constant."""
-    scale = weight.scale
-    return {"uniform": (-scale, scale), "normal": (0, scale), "constant": (scale,)}.get(weight.initial.kind, ())
+def find_initialiser(weight: GraphWeight) -> tuple[str, tuple[float, ...]]:
+    """Return the name of torch's initialiser for a weight, and its arguments: bounds, or mean and deviation, or the
+    constant or gain."""
+    name, scale = weight.initial.kind.removeprefix("xavier_"), weight.scale
+    known = {"uniform": (-scale, scale), "normal": (0, scale), "constant": (scale,), "orthogonal": (scale,)}
+    return name, known.get(name, ())
+
+
+def has_matrices(weight: GraphWeight) -> bool:
+    """Whether each of several matrices of a weight is initialised by itself."""
+    return weight.is_stacked and weight.initial.kind == "orthogonal" and len(weight.axes) > 2
 
 
 def refuse_large_weights(graph: Graph) -> None:

@@ -153,11 +153,12 @@ class DuplicateArgument(Diagnostic, code="MG209"):
 
 
 class UnknownStart(Diagnostic, code="MG221"):
-    """`init=` sets the initial values of an op's first weight: `zeros`, `ones`, `normal(deviation)` or
-    `uniform(bound)`."""
+    """`init=` sets the initial values of an op's first weight: `zeros`, `ones`, `constant(number)`,
+    `normal(deviation)`, `uniform(bound)`, or with a gain, 1 if not given, `orthogonal`, `xavier_normal` or
+    `xavier_uniform` (Glorot's)."""
 
     message = "unknown initialiser of a weight"
-    help = "write zeros, ones, normal(0.02) or uniform(0.1)"
+    help = "write zeros, ones, normal(0.02), uniform(0.1), orthogonal, xavier_normal or xavier_uniform"
     example = "model m() { input x: float[4] y = x -> linear(2, init=normal) output y }"
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from modgraph.declare import ROLES, Declaration, Initial, Record, load_extensions
+from modgraph.declare import INITIALIZERS, ROLES, Declaration, Initial, Record, load_extensions
 from modgraph.diagnostics import ModgraphError, Note
 from modgraph.ir.invalid import InvalidGraph, ask
 from modgraph.ir.program.relative import make_plain
@@ -168,7 +168,7 @@ def _axis(value: Any) -> Axis:
 def initial_of(value: Any) -> Initial:
     """Read the initialiser of a weight."""
     fields = Fields(value)
-    kind = fields.read("kind", one_of("zeros", "ones", "constant", "normal", "uniform"))
+    kind = fields.read("kind", one_of(*INITIALIZERS))
     scale = fields.read("scale", _number)
     fields.read("fan", one_of(""), "")
     fields.close()

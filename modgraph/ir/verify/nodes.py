@@ -138,6 +138,8 @@ def _signature(graph: Graph, node: kinds.OpNode | kinds.RouteNode, declared: Op 
     try:
         signature = graph.signature(node)
         signature.weight_axes()
+        if isinstance(node, kinds.OpNode) and node.initial is not None and declared.all_weights():
+            signature.compute_scale(declared.all_weights()[0], node.initial)
     except Misfit as misfit:
         raise InvalidGraph(misfit.reason, node.name, "inputs") from misfit
     follow = ", ".join(map(str, signature.results))

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from modgraph.backends.torch.initial import find_initialiser_arguments
+from modgraph.backends.torch.initial import find_initialiser, has_matrices
 from modgraph.backends.torch.source.text import is_plain_name, literal, number_names
 from modgraph.backends.torch.source.vendored import Vendored
 from modgraph.ir import GraphWeight
@@ -159,10 +159,16 @@ def is_below(path: str, name: str) -> bool:
 
 def parameter(weight: GraphWeight) -> str:
     """Write the call that constructs a learned array."""
+    if has_matrices(weight):
+        *outer, rows, columns = weight.shape
+        one = initialise(f"torch.empty({rows}, {columns})", weight)
+        stacked = f"torch.stack([{one} for _ in range({math.prod(outer)})])"
+        return f"nn.Parameter({stacked}{f'.unflatten(0, {tuple(outer)})' if len(outer) > 1 else ''})"
     empty = f"torch.empty({', '.join(map(str, weight.shape)) or '()'})"
     return f"nn.Parameter({initialise(empty, weight)})"
 
 
 def initialise(said: str, weight: GraphWeight) -> str:
     """Write the call that initialises a weight."""
-    return f"nn.init.{weight.initial.kind}_({', '.join([said, *map(str, find_initialiser_arguments(weight))])})"
+    name, numbers = find_initialiser(weight)
+    return f"nn.init.{name}_({', '.join([said, *map(str, numbers)])})"
