@@ -15,10 +15,16 @@ from torch import Tensor
 
 import modgraph
 from modgraph.backends.torch import Model
+from modgraph.types import TensorType
+from tests.papers import papers_of_ids
 
 HOME = Path(__file__).parent
 Weights = Mapping[str, Tensor]
-ACTIVE_SHARES = {"deepseek_moe": 4 / 16, "mechanisms": 1 / 5}  # of a pool's modules, for each sender
+ACTIVE_SHARES = {
+    "deepseek_moe": 4 / 16,
+    "hash_layer": 1 / 4,
+    "mechanisms": 1 / 5,
+}  # of a pool's modules, for each sender
 
 
 def built(name: str, **parameters: Any) -> tuple[Model, Weights]:
@@ -137,16 +143,30 @@ def perceiver(w: Weights, x: Tensor) -> dict[str, Tensor]:
     return {"logits": mapped(w, "logits.linear", z.mean(0))}
 
 
-PAPERS = (deepseek_moe, hierarchical_mixture, mechanisms, mixture_of_depths, multi_gate, neural_interpreter, perceiver)
+PAPERS = (
+    *papers_of_ids.PAPERS,
+    deepseek_moe,
+    hierarchical_mixture,
+    mechanisms,
+    mixture_of_depths,
+    multi_gate,
+    neural_interpreter,
+    perceiver,
+)
+
+
+def random_value(type_: TensorType, examples: int = 3, length: int = 11) -> Tensor:
+    shape = examples, *(axis.size or length for axis in type_.shape)
+    return torch.randint(type_.size, shape) if type_.size else torch.randn(shape, dtype=torch.float64)
 
 
 @pytest.mark.parametrize("paper", PAPERS, ids=lambda each: each.__name__)
 def test_it_computes_what_its_equations_say(paper: Any) -> None:
     model, weights = built(paper.__name__)
-    type_ = model.graph.input_types["x"]
-    x = torch.randn(3, *([11] if type_.padded else []), type_.shape[-1].size or 1, dtype=torch.float64)
+    ((name, type_),) = ((name, each) for name, each in model.graph.input_types.items() if each.dtype != "length")
+    x = random_value(type_)
     lengths = {"time_length": torch.full((3,), 11)} if type_.padded else {}
-    found = model.compute({"x": x, **lengths}, losses=False).outputs
+    found = model.compute({name: x, **lengths}, losses=False).outputs
     for at, one in enumerate(x):
         for name, expected in paper(weights, one).items():
             torch.testing.assert_close(found[name][at], expected, rtol=1e-10, atol=1e-10)

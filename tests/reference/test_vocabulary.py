@@ -45,7 +45,9 @@ SMALL: dict[str, dict[str, Any]] = {
     "specs/zoo/soft_moe.mod": {"dim": 8, "depth": 1, "heads": 2, "classes": 3},
     "specs/zoo/switch.mod": {"vocabulary": 9, "dim": 8, "hidden": 6, "depth": 1, "heads": 2, "experts": 3},
     "specs/zoo/mixtral.mod": {"vocab_size": 9, "hidden_size": 8, "num_hidden_layers": 1, "num_local_experts": 4},
+    "tests/papers/capsules.mod": {},
     "tests/papers/deepseek_moe.mod": {},
+    "tests/papers/hash_layer.mod": {},
     "tests/papers/hierarchical_mixture.mod": {},
     "tests/papers/mechanisms.mod": {},
     "tests/papers/mixture_of_depths.mod": {},
@@ -53,6 +55,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "tests/papers/multi_gate.mod": {},
     "tests/papers/neural_interpreter.mod": {},
     "tests/papers/perceiver.mod": {},
+    "tests/papers/product_keys.mod": {},
+    "tests/papers/tied_embedding.mod": {},
 }  # fmt: skip
 
 
