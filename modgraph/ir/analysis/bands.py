@@ -18,7 +18,7 @@ from modgraph.ir.node import OpNode, Result
 from modgraph.ops.along_axis import Positions
 from modgraph.ops.arithmetic import Add, Arithmetic, Divide, Multiply, Subtract
 from modgraph.ops.axes import Expand, NewAxis, Transpose
-from modgraph.ops.compared import Comparison, Greater, Maximum, Minimum, Where
+from modgraph.ops.compared import Comparison, Equal, Greater, Maximum, Minimum, Where
 from modgraph.ops.elementwise import Identity, MaskPadding
 from modgraph.ops.linear import Contract
 from modgraph.ops.shape import Rename
@@ -91,6 +91,9 @@ class BandFinder:
         known, count = self._list_moved(node), len(self.graph.inputs(node.name))
         every = len(known) == count
         of_choices = every and all(each.exact for each in known.values())
+        of_none = (isinstance(op, Subtract) and op.left == 1) or (isinstance(op, Equal) and op.right == 0)
+        if of_none and of_choices and count == 1:
+            return _complement(known[0])
         if isinstance(op, Maximum) and len(known) == 2:
             return _unite([*known.values()], exact=of_choices)
         if isinstance(op, Minimum | Multiply) and len(known) == 2 and of_choices:
@@ -163,8 +166,10 @@ class BandFinder:
         factor = difference.factors[axes[-1]]
         if len(axes) == 2 and difference.factors[axes[0]] != -factor:
             return None
-        bounds = _solve(op.symbol, factor < 0, -difference.constant / factor)
-        return None if bounds is None else Bands(({tuple(axes): bounds},), exact=True)
+        at = -difference.constant / factor
+        if op.symbol == "!=":
+            return _complement(Bands(({tuple(axes): _solve("==", False, at)},), exact=True))
+        return Bands(({tuple(axes): _solve(op.symbol, factor < 0, at)},), exact=True)
 
     def _linear_of(self, node: OpNode, number: int) -> Linear | None:
         """The linear function that an operand is, in axes of the node's result."""
@@ -211,8 +216,8 @@ def _combine(left: Linear, right: Linear, factor: Fraction) -> Linear:
     return Linear(kept, left.constant + factor * right.constant)
 
 
-def _solve(sign: str, mirrored: bool, bound: Fraction) -> Interval | None:
-    """The whole numbers x with `x sign bound`, or `bound sign x`; None if they are no interval."""
+def _solve(sign: str, mirrored: bool, bound: Fraction) -> Interval:
+    """The whole numbers x with `x sign bound`, or `bound sign x`."""
     sign = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(sign, sign) if mirrored else sign
     match sign:
         case "<":
@@ -223,10 +228,8 @@ def _solve(sign: str, mirrored: bool, bound: Fraction) -> Interval | None:
             return Interval(floor(bound) + 1, None)
         case ">=":
             return Interval(ceil(bound), None)
-        case "==":
-            return Interval(ceil(bound), floor(bound))
         case _:
-            return None
+            return Interval(ceil(bound), floor(bound))
 
 
 # ---------------------------------------------------------------- pieces
@@ -245,6 +248,19 @@ def _intersect(found: list[Bands], exact: bool = False) -> Bands:
 def _unite(found: list[Bands], exact: bool = False) -> Bands | None:
     pieces = tuple(piece for each in found for piece in each.pieces)
     return Bands(pieces, exact) if len(pieces) <= MOST_PIECES else None
+
+
+def _complement(bands: Bands) -> Bands | None:
+    """The bands of one less a choice: outside of each piece, where one of its limits is broken."""
+    outside = []
+    for piece in bands.pieces:
+        broken = list[Piece]()
+        for axes, (low, high) in piece.items():
+            broken += [{axes: Interval(None, low - 1)}] if low is not None else []
+            broken += [{axes: Interval(high + 1, None)}] if high is not None else []
+        outside.append(Bands(tuple(broken), exact=True))
+    found = _intersect(outside, exact=True)
+    return found if found.exact else None
 
 
 def _rename_piece(piece: Piece, to: Mapping[int, int]) -> Piece:
