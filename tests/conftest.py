@@ -34,8 +34,12 @@ gc.set_threshold(100_000, 20, 100)
 
 
 # What takes how long depends on the machine: no example of a property is refused for its time.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any machine")
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=40)
+settings.register_profile("slow", settings.get_profile("any machine"), max_examples=200)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("slow" if config.getoption("--slow") else "any machine")
 
 
 def pytest_collection_finish() -> None:

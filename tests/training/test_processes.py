@@ -146,7 +146,10 @@ def close(run: Path, other: Path) -> None:
         )
 
 
-@pytest.mark.parametrize(("strategy", "with_two"), [("ddp", with_torchrun), ("fsdp", with_forks)])
+@pytest.mark.parametrize(
+    ("strategy", "with_two"),
+    [("ddp", with_forks), ("fsdp", with_forks), pytest.param("ddp", with_torchrun, marks=pytest.mark.slow)],
+)
 def test_two_processes_give_what_one_gives_and_one_goes_on_from_where_they_were(
     routed: Path, tmp_path: Path, strategy: str, with_two: Callable[..., None]
 ) -> None:
