@@ -13,7 +13,7 @@ from modgraph.ir import Graph, OpNode, Result
 from modgraph.ops.arithmetic import Subtract
 from modgraph.ops.choice import StraightThrough
 from modgraph.ops.zeros import ANYWHERE, Bound
-from modgraph.types import Axis, align_axes
+from modgraph.types import Axis, place_axes
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class _Use:
         slots, shape = [*self.inputs], self.type.shape
         for place in self.op.zero_with() if self.result.index == 0 else ():
             support = self.supports[place] if place < len(self.supports) else None
-            at = None if support is None else align_axes(support.choice.type.shape, shape)
+            at = None if support is None else place_axes(support.choice.type.shape, shape)
             if support is None or at is None:
                 continue
             choice, scores = (

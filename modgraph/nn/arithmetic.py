@@ -32,7 +32,8 @@ class Arithmetic(Layer):
     """left ∘ right, of floats or of ids; either may be a constant.
 
     `left_lacks` and `right_lacks` list the result's axes that an operand lacks, counted from the last. The operand
-    broadcasts along them within an example, never across the batch.
+    broadcasts along them within an example, never across the batch. `left_order` and `right_order` list an operand's
+    axes in the order of the result, counted from the last, where that is not its own.
     """
 
     OPERATORS: ClassVar[dict[str, Callable[[Any, Any], Tensor]]] = {
@@ -60,6 +61,8 @@ class Arithmetic(Layer):
     symbol: str
     left_lacks: tuple[int, ...] = ()
     right_lacks: tuple[int, ...] = ()
+    left_order: tuple[int, ...] = ()
+    right_order: tuple[int, ...] = ()
     left: float | None = None
     right: float | None = None
     ids: bool = False
@@ -73,17 +76,19 @@ class Arithmetic(Layer):
         remaining = iter(values)
         left = next(remaining) if self.left is None else self.left
         right = next(remaining) if self.right is None else self.right
-        return self.OPERATORS[self.symbol](_unsqueeze(left, self.left_lacks), _unsqueeze(right, self.right_lacks))
+        left = _broadcast(left, self.left_lacks, self.left_order)
+        return self.OPERATORS[self.symbol](left, _broadcast(right, self.right_lacks, self.right_order))
 
 
 class Where(Layer):
     """The second operand where the first is not zero, else the third; either may be a number.
 
-    `lacks` lists, for each operand, the result's axes that it lacks, counted from the last. No gradient flows to the
-    other side.
+    `lacks` lists, for each operand, the result's axes that it lacks, counted from the last; `orders` lists its axes in
+    the order of the result, where that is not its own. No gradient flows to the other side.
     """
 
     lacks: tuple[tuple[int, ...], ...]
+    orders: tuple[tuple[int, ...], ...] = ((), (), ())
     then: float | None = None
     otherwise: float | None = None
     ids: bool = False
@@ -94,7 +99,7 @@ class Where(Layer):
             self.then, self.otherwise = map(to_whole, (self.then, self.otherwise))
 
     def forward(self, *values: Tensor) -> Tensor:
-        condition, *rest = map(_unsqueeze, values, self.lacks)
+        condition, *rest = map(_broadcast, values, self.lacks, self.orders)
         remaining = iter(rest)
         then, otherwise = (next(remaining) if each is None else each for each in (self.then, self.otherwise))
         if not rest:  # two Python numbers would give torch's default dtype
@@ -102,10 +107,13 @@ class Where(Layer):
         return torch.where(condition != 0, then, otherwise)
 
 
-def _unsqueeze(value: Any, lacks: tuple[int, ...]) -> Any:
-    """Insert axes of size 1, counted from the last; scalars and numbers stay as they are."""
+def _broadcast(value: Any, lacks: tuple[int, ...], order: tuple[int, ...]) -> Any:
+    """Permute the last axes to an order, and insert axes of size 1, counted from the last; scalars and numbers stay as
+    they are."""
     if not isinstance(value, Tensor) or value.dim() == 0:
         return value
+    if order:
+        value = value.movedim(order, tuple(range(-len(order), 0)))
     for axis in reversed(lacks):
         value = value.unsqueeze(axis)
     return value

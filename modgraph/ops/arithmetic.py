@@ -1,24 +1,59 @@
 """Arithmetic between values, and between a value and a constant.
 
-Operands broadcast. Axes align by name, unnamed ones from the last. An operand repeats along axes that it lacks.
+Operands broadcast. Axes align by name in any order, unnamed ones from the last. An operand repeats along axes that it
+lacks.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import ClassVar
 
 from modgraph.declare import Signature, TorchModule, format_count, setting
 from modgraph.declare.indexing import read_pointwise
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import ANYWHERE, Bounds, Propagated, either_bound
-from modgraph.types import Axes, Misfit, Shape, TensorType, align_axes, broadcast, format_shape, require_distinct
+from modgraph.types import (
+    Axes,
+    Misfit,
+    Shape,
+    TensorType,
+    align_axes,
+    broadcast,
+    find_repeated,
+    format_shape,
+    join_axes,
+)
 
 MOST_IDS = 2**62
 
 
-def align(found: tuple[TensorType, ...], sign: str) -> tuple[TensorType, list[tuple[int, ...]]]:
-    """Broadcast the types of some values; list for each value the axes that it lacks, counted from the result's last.
+@dataclass(frozen=True)
+class Alignment:
+    """How one operand of arithmetic broadcasts: the places of its axes in the result, counted from the last.
+
+    `order` lists its axes in the order of the result, counted from the last, or none where that is its own order.
+    `lacks` lists the axes of the result that it lacks, counted from the last.
+    """
+
+    places: tuple[int, ...]
+    order: tuple[int, ...]
+    lacks: tuple[int, ...]
+
+    @classmethod
+    @cache
+    def at(cls, positions: tuple[int, ...], rank: int) -> Alignment:
+        """Describe an operand whose axes are at these positions of a result."""
+        own = range(-len(positions), 0)
+        order = sorted(own, key=positions.__getitem__)
+        lacks = tuple(at - rank for at in range(rank) if at not in positions)
+        return cls(tuple(at - rank for at in positions), () if order == [*own] else tuple(order), lacks)
+
+
+def align(found: tuple[TensorType, ...], sign: str) -> tuple[TensorType, tuple[Alignment, ...]]:
+    """Broadcast the types of some values; return the type of the result, and how each value broadcasts to it.
 
     Raises `Misfit` if they do not broadcast; `sign` is the operator or op.
     """
@@ -26,40 +61,67 @@ def align(found: tuple[TensorType, ...], sign: str) -> tuple[TensorType, list[tu
         if type_.dtype != "float":
             raise Misfit(f"arithmetic is for float values, not {type_}", "", at)
     shapes = [type_.shape for type_ in found]
+    whole, positions = _align_in_order(shapes) or _align_by_name(shapes, sign)
+    over_batch = all(type_.per == "batch" for type_ in found)
+    result = TensorType("float", whole, per="batch" if over_batch else "example")
+    return result, tuple(Alignment.at(each, len(whole)) for each in positions)
+
+
+Aligned = tuple[Shape, list[tuple[int, ...]]]  # the axes of the result, and the positions of each operand's in it
+
+
+def _align_in_order(shapes: Sequence[Shape]) -> Aligned | None:
+    """Align values whose axes have one order; None if that is not so."""
     whole = shapes[0]
     for each in shapes[1:]:
+        if each == whole:
+            continue
         inner, outer = sorted((whole, each), key=len)
         positions = align_axes(inner, outer)
         if positions is None:
-            reason = f'the shapes {format_shape(whole)} and {format_shape(each)} do not fit together under "{sign}"'
-            raise Misfit(reason, _way_out(whole, each))
+            return None
         joined = list(outer)
         for axis, at in zip(inner, positions, strict=True):
             joined[at] = broadcast(joined[at], axis)
         whole = tuple(joined)
-    whole, lacks = require_distinct(whole), []
-    for each in shapes:
-        positions = align_axes(each, whole)
-        if positions is None:
-            raise Misfit(f"{format_shape(each)} stands nowhere in {format_shape(whole)}", "")
-        lacks.append(tuple(at - len(whole) for at in range(len(whole)) if at not in positions))
-    over_batch = all(type_.per == "batch" for type_ in found)
-    return TensorType("float", whole, per="batch" if over_batch else "example"), lacks
+    found = [positions for each in shapes if (positions := align_axes(each, whole)) is not None]
+    return (whole, found) if len(found) == len(shapes) and find_repeated(whole) is None else None
+
+
+def _align_by_name(shapes: Sequence[Shape], sign: str) -> Aligned:
+    """Align values by the names of their axes. Raises `Misfit` if two do not fit together."""
+    whole, found = shapes[0], [tuple(range(len(shapes[0])))]
+    for each in shapes[1:]:
+        joined = join_axes(whole, each)
+        if joined is None:
+            reason = f'the shapes {format_shape(whole)} and {format_shape(each)} do not fit together under "{sign}"'
+            raise Misfit(reason, _way_out(whole, each))
+        found = [*(tuple(joined.left[at] for at in positions) for positions in found), joined.right]
+        whole = joined.shape
+    return whole, found
 
 
 def _way_out(left: Shape, right: Shape) -> str:
     """Return the help for two values that fit except for the names of their axes."""
-    for one, other in zip(reversed(left), reversed(right), strict=False):
+    for at, (one, other) in enumerate(zip(reversed(left), reversed(right), strict=False)):
         if one.size == other.size and one.name != other.name and one.name and other.name:
-            meant = f'-> rename({other.name}="{one.name}")' if "." not in one.name + other.name else "rename one"
-            meant = "give them one name where they are declared" if one.is_padded else meant
-            return f'"{one.name}" and "{other.name}" are axes of unlike things; if the same is meant: {meant}'
+            said = f'"{one.name}" and "{other.name}" are axes of unlike things; if the same is meant: '
+            if one.is_padded:
+                meant = f'give them one name where they are declared; for all pairs: (a, b) -> expand("{other.name}"'
+                return f"{said}{meant}, at={-1 - at})"
+            if "." in one.name + other.name:
+                return f"{said}rename one"
+            pairs = f'new_axis({other.size}, axis="{other.name}", at={-1 - at})'
+            return f'{said}-> rename({other.name}="{one.name}"); for all pairs: -> {pairs}'
     return ""
+
+
+BROADCAST = ("symbol", "left_lacks", "right_lacks", "left_order", "right_order")
 
 
 def make_module(**constants: str) -> TorchModule:
     """Return the torch module of ops on two values, or on a value and constants."""
-    return TorchModule("modgraph.nn.Arithmetic", "symbol", "left_lacks", "right_lacks", **constants, ids="of_ids")
+    return TorchModule("modgraph.nn.Arithmetic", *BROADCAST, **constants, ids="of_ids")
 
 
 class Pairwise(Op):
@@ -107,8 +169,11 @@ class Pairwise(Op):
         if len(found) != values:
             raise Misfit(f"it takes {format_count(values, 'operand')} here, not {len(found)}")
         count = self.bound_ids(found)
-        type_, lacks = align(tuple(TensorType("float", each.shape, per=each.per) for each in found), self.symbol)
-        axes.bound["left_lacks"], axes.bound["right_lacks"] = lacks[0], lacks[-1]
+        operands = tuple(TensorType("float", each.shape, per=each.per) for each in found)
+        type_, aligned = align(operands, self.symbol)
+        for side, each in (("left", aligned[0]), ("right", aligned[-1])):
+            axes.bound[f"{side}_order"], axes.bound[f"{side}_lacks"] = each.order, each.lacks
+        axes.bound["places"] = tuple(each.places for each in aligned)
         axes.bound["of_ids"] = found[0].dtype != "float"
         return (type_ if count is None else replace(type_, dtype="token", size=count),)
 

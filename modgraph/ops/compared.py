@@ -121,7 +121,7 @@ class Where(Op, name="where", synonyms="if_else switch_case"):
     nondifferentiable = ("condition",)
     example = "input x: float[5, 6] y = (x > 0, x, x ** 2) -> where output y"
     operands = (Operand("condition", "..."), Operand("chosen", "..."), Operand("other", "..."))
-    module = own_module("lacks", then="then", otherwise="otherwise", ids="of_ids")
+    module = own_module("lacks", "orders", then="then", otherwise="otherwise", ids="of_ids")
     constant_for = ("", "then", "otherwise")
     broadcasts = True
     indexing = read_pointwise
@@ -141,8 +141,11 @@ class Where(Op, name="where", synonyms="if_else switch_case"):
             raise Misfit(f"it takes {format_count(wanted, 'operand')} here, not {len(found)}", advice)
         if found[0].dtype != "float":
             raise Misfit(f"its condition must be float, not {found[0]}", "compare the ids: where(ids == 3, a, b)", 0)
-        type_, lacks = align(tuple(TensorType("float", each.shape, per=each.per) for each in found), self.name)
-        axes.bound["lacks"] = tuple(lacks)
+        operands = tuple(TensorType("float", each.shape, per=each.per) for each in found)
+        type_, aligned = align(operands, self.name)
+        axes.bound["lacks"] = tuple(each.lacks for each in aligned)
+        axes.bound["orders"] = tuple(each.order for each in aligned)
+        axes.bound["places"] = tuple(each.places for each in aligned)
         result = self._join_ids(type_, found[1:])
         axes.bound["of_ids"] = result.dtype != "float"
         return (result,)

@@ -1,11 +1,10 @@
 """Axes and types of values, and the axis patterns of declarations."""
 
+from modgraph.types.alignment import Joined, align_axes, broadcast, join_axes, place_axes
 from modgraph.types.axis import (
     Axis,
     Shape,
     TensorType,
-    align_axes,
-    broadcast,
     find_repeated,
     floats,
     format_shape,

@@ -93,31 +93,6 @@ def find_repeated(shape: Shape) -> Axis | None:
     return next((axis for axis in shape if names.count(axis.name) > 1), None)
 
 
-def align_axes(inner: Shape, outer: Shape) -> tuple[int, ...] | None:
-    """Find the positions of the axes of `inner` among those of `outer`; None if they cannot be broadcast.
-
-    With equal ranks the axes match one by one. In a larger shape a named axis matches the axis of that name, and a
-    plain one takes the place before the axis that follows it.
-    """
-    names = [axis.name for axis in outer] if len(inner) < len(outer) else []
-    positions: list[int] = []
-    free = len(outer)  # the positions before this are free
-    for axis in reversed(inner):
-        at = names.index(axis.name) if axis.name and axis.name in names else free - 1
-        if not 0 <= at < free or not (may_meet(axis, outer[at]) or ONE in (axis, outer[at])):
-            return None
-        positions.insert(0, at)
-        free = at
-    return tuple(positions)
-
-
-def broadcast(left: Axis, right: Axis) -> Axis:
-    """Unify two axes in arithmetic, where a plain axis of size 1 is broadcast."""
-    if left == ONE:
-        return right
-    return left if right == ONE else meet_axes(left, right)
-
-
 @dataclass(frozen=True)
 class TensorType:
     """`float[N, D]`, `token[time, vocabulary]`, `class[n]`, `length[time]`.

@@ -61,6 +61,10 @@ TWICE = [  # a second reading of an axis
     'u = x -> p -> rename(time="key") y = (pairs, u -> mean) -> contract(axis="key") -> linear(3)',
     "scan pairs as row with h: float[1] { h = h + (row -> max(axis=-1) -> new_axis(1)) yield row * h } as y",
     'y = (pairs, pairs > 0) -> masked_softmax(axis="key") -> sum(axis="time")',
+    'k = x -> rename(time="key") y = (x * k -> mean(axis=-1)) * (pairs -> transpose("key", "time")) / (1 + xo * xo)',
+    'i = x -> positions(axis="time") y = where(i >= (i -> rename(time="key")), pairs, -1) * x',
+    'y = (x -> p) ** 2 - (m -> positions(axis="place")) + (x -> p -> transpose(p, "time") -> mean)',
+    'y = where((pairs -> transpose("time", "key")) > 0, k, x -> rename(time="key"))',
 ]
 IN_SCANS = [
     "h = h + (v -> p) yield h -> mean(axis=p)",

@@ -90,20 +90,30 @@ def cut(array: Array, type_: Type, lengths: Lengths) -> Array:
 
 
 def places_in(inner: Sequence[Axis], outer: Sequence[Axis]) -> list[int]:
-    """Where the axes of a value stand in one of as many or more, under arithmetic.
+    """Where the axes of a value stand in the result of arithmetic.
 
-    An axis with a name stands where that name does, any other next to the one that follows it, from the last.
+    An axis with a name stands where that name does, any other next to the one that follows it, from the last. If
+    that gives no order, the others stand over those without a name, from the last.
     """
-    if len(inner) == len(outer):
-        return [*range(len(outer))]
     names, places, free = [axis.name for axis in outer], list[int](), len(outer)
     for axis in reversed(inner):
         free = names.index(axis.name) if axis.name and axis.name in names else free - 1
         places.insert(0, free)
-    return places
+    meets = all(
+        at >= 0 and (outer[at].name in ("", axis.name) or not axis.name) and axis.size in (1, outer[at].size)
+        for axis, at in zip(inner, places, strict=True)
+    )
+    if meets and places == sorted(set(places)):
+        return places
+    plain = [at for at, axis in enumerate(outer) if not axis.name]
+    return [
+        names.index(axis.name) if axis.name else plain[at - sum(not each.name for each in inner)]
+        for axis, at in zip(inner, [sum(not each.name for each in inner[:at]) for at in range(len(inner))], strict=True)
+    ]
 
 
 def broadcast_over(array: Array, inner: Sequence[Axis], outer: Sequence[Axis]) -> Array:
-    """An array with an axis of one place for each of the outer axes that it lacks."""
+    """An array with an axis of one place for each of the outer axes that it lacks, in the order of the outer."""
     places = places_in(inner, outer)
-    return np.expand_dims(array, tuple(at for at in range(len(outer)) if at not in places))
+    ordered = array.transpose(sorted(range(len(places)), key=places.__getitem__))
+    return np.expand_dims(ordered, tuple(at for at in range(len(outer)) if at not in places))

@@ -29,8 +29,10 @@ model attends(width=4) {
   input x: float[time, width]
   input allowed: float[time, key=time]
   keys = x -> rename(time="key")
+  past = (x -> positions(axis="time")) >= (keys -> positions(axis="key"))
+  mutual = (allowed + (allowed -> rename(time="key", key="time"))) > 0
   scores = (x -> linear(3), keys -> linear(3)) -> contract
-  gates = (0.5 * scores, allowed > 0) -> masked_softmax(axis="key")
+  gates = (0.5 * scores, past * mutual) -> masked_softmax(axis="key")
   y = (keys -> linear(width)) by gates over key
   output y
 }
@@ -47,7 +49,8 @@ def attend(x: Tensor, allowed: Tensor, weights: dict[str, Tensor]) -> Tensor:
         return x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
 
     scores = 0.5 * linear("scores.linear") @ linear("scores.linear2").T
-    gates = torch.softmax(scores.masked_fill(allowed <= 0, -torch.inf), -1).nan_to_num()
+    hidden = (allowed + allowed.T <= 0) | torch.ones_like(scores).triu(1).bool()
+    gates = torch.softmax(scores.masked_fill(hidden, -torch.inf), -1).nan_to_num()
     return gates @ linear("y.linear")
 
 

@@ -22,6 +22,7 @@ from modgraph.declare import CHOICES, RANKING
 from modgraph.ir import Decision, Graph, OpNode, Padding, Part, Result, RouteNode, list_padding
 from modgraph.nn import Arithmetic
 from modgraph.nn.padding import apply_mask, valid_along
+from modgraph.ops.arithmetic import BROADCAST
 from modgraph.ops.choice import Above, TopK
 from modgraph.ops.compared import Comparison, Greater, GreaterEqual, Less, LessEqual
 from modgraph.routers.choice import TokenChoice
@@ -210,8 +211,8 @@ def _call(graph: Graph, node: OpNode) -> GateCall | None:
         measured = isinstance(op, Less | LessEqual | Greater | GreaterEqual)
         if not measured or type_.per == "batch" or any(_is_exact(each, graph) for each in compared):
             return None
-        lacks = signature.axes["left_lacks"], signature.axes["right_lacks"]
-        return GateCall(compared, op, -1, padding, Arithmetic("-", *lacks, right=op.right))
+        broadcast: Any = {name: signature.axes[name] for name in BROADCAST[1:]}
+        return GateCall(compared, op, -1, padding, Arithmetic("-", right=op.right, **broadcast))
     assert isinstance(op, Above | TopK)
     place = op.choice_bound(signature).place
     size = type_.shape[place].size if place is not None else None

@@ -94,13 +94,14 @@ def is_apart(module: Any, values: Sequence[Value]) -> bool:
 def write_arithmetic(module: library.Arithmetic, values: Sequence[Value], vendored: Vendored) -> Template:
     """Write left ∘ right."""
     symbol, sides, remaining = module.symbol, list[str](), iter(enumerate(values))
-    for number, axes in ((module.left, module.left_lacks), (module.right, module.right_lacks)):
+    broadcast = ((module.left_lacks, module.left_order), (module.right_lacks, module.right_order))
+    for number, (axes, order) in zip((module.left, module.right), broadcast, strict=True):
         if number is not None:
             sides.append(literal(number) if number >= 0 else f"({literal(number)})")
             continue
         at, value = next(remaining)
         lacks = reversed(() if value.is_bare and not value.rank else axes)  # a number has no axes
-        sides.append(f"_{at}" + "".join(f".unsqueeze({axis})" for axis in lacks))
+        sides.append(f"_{at}{_permute(order)}" + "".join(f".unsqueeze({axis})" for axis in lacks))
     left, right = sides
     if symbol in ("minimum", "maximum"):
         bound = "max" if symbol == "minimum" else "min"
@@ -128,11 +129,16 @@ def write_elementwise(module: library.Elementwise, values: Sequence[Value], vend
 
 
 def transpose_of(module: library.Transpose, values: Sequence[Value], vendored: Vendored) -> Template:
-    rank = len(module.order)
-    moved = [at - rank for at, place in enumerate(module.order) if at - rank != place]
+    return f"_0{_permute(module.order)}"
+
+
+def _permute(order: Sequence[int]) -> str:
+    """Write the call that permutes the last axes to an order, counted from the last; nothing for their own order."""
+    rank = len(order)
+    moved = [at - rank for at, place in enumerate(order) if at - rank != place]
     if len(moved) == 2:
-        return f"_0.transpose({moved[0]}, {moved[1]})"
-    return f"_0.movedim({tuple(module.order)}, {tuple(range(-rank, 0))})"
+        return f".transpose({moved[0]}, {moved[1]})"
+    return f".movedim({tuple(order)}, {tuple(range(-rank, 0))})" if moved else ""
 
 
 def write_contraction(module: library.Contract, values: Sequence[Value], vendored: Vendored) -> Template:
