@@ -44,7 +44,7 @@ class Alignment:
 
     @classmethod
     @cache
-    def at(cls, positions: tuple[int, ...], rank: int) -> Alignment:
+    def from_positions(cls, positions: tuple[int, ...], rank: int) -> Alignment:
         """Describe an operand whose axes are at these positions of a result."""
         own = range(-len(positions), 0)
         order = sorted(own, key=positions.__getitem__)
@@ -64,7 +64,7 @@ def align(found: tuple[TensorType, ...], sign: str) -> tuple[TensorType, tuple[A
     whole, positions = _align_in_order(shapes) or _align_by_name(shapes, sign)
     over_batch = all(type_.per == "batch" for type_ in found)
     result = TensorType("float", whole, per="batch" if over_batch else "example")
-    return result, tuple(Alignment.at(each, len(whole)) for each in positions)
+    return result, tuple(Alignment.from_positions(each, len(whole)) for each in positions)
 
 
 Aligned = tuple[Shape, list[tuple[int, ...]]]  # the axes of the result, and the positions of each operand's in it
