@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from modgraph.declare.signature import Signature
-from modgraph.types import Axis, Shape, align_axes
+from modgraph.types import Axis, Shape, place_axes
 
 Number = int | Fraction
 Limit = Number | None  # None is no bound
@@ -142,7 +142,7 @@ def read_pointwise(op: Any, use: Use) -> Indexing:
 
 def align_places(shape: Shape, result: Shape) -> tuple[Place, ...]:
     """The places along the axes of an operand that broadcasts to a result."""
-    positions = align_axes(shape, result)
+    positions = place_axes(shape, result)
     if positions is None:
         return tuple(map(everywhere, shape))
     pairs = zip(shape, positions, strict=True)

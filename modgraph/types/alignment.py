@@ -85,11 +85,13 @@ def _are_joinable(left: Sequence[Axis], right: Sequence[Axis], share: bool) -> b
 
 
 def place_axes(inner: Shape, outer: Shape) -> tuple[int, ...] | None:
-    """Find the positions of the axes of `inner` among those of `outer`, in any order; None if they cannot be
-    broadcast."""
+    """Find the positions of the axes of an operand among those of the result of arithmetic, in any order; None if it
+    cannot be broadcast to that."""
     found = align_axes(inner, outer)
-    joined = join_axes(outer, inner) if found is None else None
-    return joined.right if joined is not None and joined.shape == outer else found
+    if found is not None and all(axis.name in ("", outer[at].name) for axis, at in zip(inner, found, strict=True)):
+        return found
+    joined = join_axes(outer, inner)
+    return joined.right if joined is not None and joined.shape == outer else None
 
 
 def broadcast(left: Axis, right: Axis) -> Axis:
