@@ -70,15 +70,31 @@ class Constant(Layer):
     values: Sequence[float]
     ids: bool = False
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._tensors: dict[tuple[torch.dtype, torch.device], Tensor] = {}
+
     def forward(self, like: Tensor) -> tuple[Tensor, Tensor]:
         """Return the array [..., *sizes] for each example of like [..., `rank` axes], and for one example."""
         kind = like.dtype if like.is_floating_point() else torch.get_default_dtype()
-        kind, values = (torch.int64, [*map(int, self.values)]) if self.ids else (kind, self.values)
-        if len(values) == 1:  # computed in the graph: the step of an exported scan may capture no tensors
-            found = torch.full(tuple(self.sizes), values[0], dtype=kind, device=like.device)
+        kind = torch.int64 if self.ids else kind
+        if len(self.values) == 1:  # computed in the graph: the step of an exported scan may capture no tensors
+            first = int(self.values[0]) if self.ids else self.values[0]
+            found = torch.full(tuple(self.sizes), first, dtype=kind, device=like.device)
         else:
-            found = constant(values, kind, like.device)
+            found = self._read_tensor(kind, like.device)
         return expand_over_batch(found.reshape(*[1] * (like.dim() - self.rank), *self.sizes), like, self.rank)
+
+    def _read_tensor(self, kind: torch.dtype, device: torch.device) -> Tensor:
+        """The numbers as a tensor, which is made once: a table may have as many as a vocabulary has words."""
+        if torch.compiler.is_compiling():
+            return self._make_tensor(kind, device)
+        if (kind, device) not in self._tensors:
+            self._tensors[kind, device] = self._make_tensor(kind, device)
+        return self._tensors[kind, device]
+
+    def _make_tensor(self, kind: torch.dtype, device: torch.device) -> Tensor:
+        return constant([*map(int, self.values)] if self.ids else self.values, kind, device)
 
 
 class State(nn.Module):

@@ -118,7 +118,10 @@ class Weighted(Router, name="weighted", synonyms="weighted_sum soft_routing"):
 
     def bind_pool(self, pool: PoolTypes, tokens: TensorType, *others: TensorType) -> Signature:
         if len(others) not in (1, 2) or any(each.dtype != "float" or each.per == "batch" for each in (tokens, *others)):
-            raise Misfit("it takes two float values, tokens and their weights", "write x -> pool by w")
+            of_ids = any(each.size is not None for each in others)
+            advice = f"make weights of ids: words % len({pool.name}) -> one_hot({pool.name})"
+            reason = "it takes two float values, tokens and their weights"
+            raise Misfit(reason, advice if of_ids else "write x -> pool by w")
         weights, *messages = others
         axes, outer = Axes(self), self.outer(pool, tokens)
         check_padding(pool, outer)

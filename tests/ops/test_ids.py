@@ -107,6 +107,7 @@ def test_of_equal_values_the_first_is_larger() -> None:
 
 WRONG = {
     "weight w: float[8, 3] = zeros output y = (w, words) -> lookup": "give the array 12 rows, or divide the ids: % 8",
+    "pool p[3] = linear(6) output y = x -> p by words": "words % len(p) -> one_hot(p)",
     "output y = words - 1": '"-" is for floats, not for ids',
     "output y = words == 12": "ids are 0 to 11",
     "output y = words == x": "turn ids into ones and zeros: -> one_hot",
