@@ -11,6 +11,10 @@ DISTANCE = (
     "d{n} = (({x} -> positions(axis=-2), s{n}) -> expand(-1, at=-1)) - (k{n} -> positions(axis=-2)) "
     "f{n} = k{n} -> positions(axis=-2) "
 )
+OUTER = (
+    'k{n} = {x} -> rename(time="key{n}") s{n} = ({x}, k{n}) -> contract '
+    "d{n} = ({x} -> positions(axis=-2)) - (k{n} -> positions(axis=-2)) "
+)
 POOL = "pool p{n}[3] = linear(8) g{n} = {x} -> linear(p{n}) -> softmax "
 LAYERS = (
     "{y} = {x} -> attention(2)",
@@ -44,6 +48,8 @@ LAYERS = (
     DISTANCE + "{y} = ((s{n}, (d{n} >= 0) * (d{n} < {c})) -> masked_softmax, k{n}) -> {sum}",
     DISTANCE + "{y} = ((s{n}, maximum(d{n} < {c}, f{n} < 1) * (d{n} >= 0)) -> masked_softmax, k{n}) -> {sum}",
     DISTANCE + "{y} = (s{n} * (d{n} == {a}), k{n}) -> {sum}",
+    OUTER + "{y} = ((s{n}, d{n} >= {a}) -> masked_softmax, k{n}) -> {sum}",
+    OUTER + "{y} = (where(d{n} != {a}, 0, s{n}), k{n}) -> {sum}",
     DISTANCE + "{y} = (where(2 * d{n} > {a}, s{n}, 0) -> tanh, k{n}) -> {sum}",
     DISTANCE + "{y} = (s{n} -> softmax, k{n}) -> {sum}",
     DISTANCE + "{y} = ({x}, k{n}, minimum(d{n} >= 0, d{n} < {c})) -> attention(2)",
