@@ -16,7 +16,7 @@ from modgraph.elaboration.sparsity import find_choice_end, find_support
 from modgraph.inspect.cost import compute_cost
 from modgraph.inspect.cost_text import note_upper_bound
 from modgraph.ir import Graph, OpNode, RouteNode, longest
-from modgraph.passes import INFERENCE, apply_passes, choices, images, list_routes_by_path
+from modgraph.passes import INFERENCE, apply_passes, choices, images, list_attention, list_routes_by_path
 from modgraph.types import TensorType
 
 BATCH = 2
@@ -43,6 +43,8 @@ def compile_report(graph: Graph, model: Model) -> str:
     for name, loss in computed.losses.items():
         lines.append(f"{name}: {loss.item():.6g}")
     lines += [f"op {image.last.name}: {image.reason}" for image in images(model.graph)]
+    attention = {name: f"{found.lowering}; {found.reason}" for name, found in list_attention(model.graph).items()}
+    lines += describe_lowerings(attention, "attention")
     return "\n".join([*lines, *_routes(model.computed)])
 
 
@@ -50,17 +52,20 @@ def _count_numbers(type_: TensorType) -> int:
     return prod(SYMBOLIC_LENGTH if axis.size is None else axis.size for axis in type_.shape)
 
 
-def describe_routes(facts: Mapping[str, str], about: Mapping[str, str] | None = None, when: str = "") -> list[str]:
-    """Write a line for each route with its fact and `about` it; many routes with one fact share a line."""
+def describe_lowerings(
+    facts: Mapping[str, str], what: str = "route", about: Mapping[str, str] | None = None, when: str = ""
+) -> list[str]:
+    """Write a line for each route or attention with its fact and `about` it; many with one fact share a line."""
     names: dict[str, list[str]] = {}
     for name, fact in facts.items():
         names.setdefault(fact, []).append(name)
     lines = []
     for fact, group in names.items():
         if len(group) < MANY:
-            lines += [f"route {name}{(about or {}).get(name, '')}{when}: {fact}" for name in group]
+            lines += [f"{what} {name}{(about or {}).get(name, '')}{when}: {fact}" for name in group]
         else:
-            lines.append(f"{_common_prefix(group)} ({len(group)} routes){when}: {fact}")
+            many = what if what == "attention" else f"{what}s"
+            lines.append(f"{_common_prefix(group)} ({len(group)} {many}){when}: {fact}")
     return lines
 
 
@@ -83,7 +88,7 @@ def _routes(graph: Graph) -> list[str]:
         other = exported.get(name, lowering)
         if not lowering.exportable and other.name != lowering.name:
             others[name] = f"{other.name}; {other.reason}"
-    return [*describe_routes(facts, about), *describe_routes(others, when=" when exported")]
+    return [*describe_lowerings(facts, about=about), *describe_lowerings(others, when=" when exported")]
 
 
 def _explain_ungrouped(graph: Graph, route: RouteNode) -> str:

@@ -1,8 +1,9 @@
 """The cost of an architecture: parameters, multiply-accumulates (MACs) per example, and memory of a training step.
 
 MACs count linear maps, convolutions, the QKᵀ and AV of attention, and the products of routers. They leave out biases,
-norms, activations, noise and growth. `macs` counts every module on every message that it could get, `active_macs` only
-those of the choice. `modgraph.backends.torch.step_memory` measures memory.
+norms, activations, noise and growth. Attention within a window counts the keys that are seen. `macs` counts every
+module on every message that it could get, `active_macs` only those of the choice.
+`modgraph.backends.torch.step_memory` measures memory.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from modgraph.declare import product
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.elaboration.sparsity import find_support
 from modgraph.ir import Graph, GrowthNode, Node, OpNode, PoolNode, Result, RouteNode, ScanNode, weights_of
+from modgraph.passes import list_seen_keys
 from modgraph.routers import PoolTypes
 from modgraph.routers.choice import TokenChoice
 from modgraph.routers.weighted import OneModule, Weighted
@@ -159,6 +161,7 @@ def _predicting(graph: Graph, results: tuple[Result, ...] = ()) -> list[Node]:
 
 def _macs_of(graph: Graph, lengths: Mapping[str, int], results: tuple[Result, ...] = ()) -> Iterator[tuple[str, Cost]]:
     """Count the MACs of each name in a graph: with all modules, and with those of the choice."""
+    seen = list_seen_keys(graph, results)
     for node in _predicting(graph, results):
         match node:
             case OpNode():
@@ -166,6 +169,10 @@ def _macs_of(graph: Graph, lengths: Mapping[str, int], results: tuple[Result, ..
                 with _fitting(node.name):
                     axes = signature.declaration.bind(*(fix_lengths(each, lengths) for each in signature.operands)).axes
                 macs = product(axes.lead or ()) * int(axes.call(signature.declaration.macs))
+                if node.name in seen:
+                    keys, place, count = seen[node.name]
+                    length = fix_lengths(graph.type_of(keys), lengths).shape[place].size or 1
+                    macs = macs // length * min(length, count)
                 yield node.owner, Cost(macs=macs, active_macs=macs)
             case PoolNode():
                 yield node.name, Cost()

@@ -111,17 +111,18 @@ def attend_in_windows(given: Operands, options: Options, window: Window | None) 
     seen = seen.unsqueeze(0).unsqueeze(2)  # [1, n, 1, R, K]
     if given.seen is not None:
         seen = blocks.cut_pairs(given.seen) & seen
+    examples = given.q.shape[0]
     terms = (seen, *(None if x is None else blocks.cut_pairs(x) for x in (given.bias, given.sink)))
-    joined = (None if x is None else x.expand(len(given.q), *x.shape[1:]).flatten(0, 1) for x in terms)
+    joined = (None if x is None else x.expand(examples, *x.shape[1:]).flatten(0, 1) for x in terms)
     q, k, v = blocks.cut_queries(given.q), blocks.cut_keys(given.k), blocks.cut_keys(given.v)
     y = attend(Operands(q, k, v, *joined), options).transpose(1, 2)  # [B n, R, H, V]
-    return y.reshape(len(given.q), -1, *y.shape[2:])[:, :N].transpose(1, 2)
+    return y.reshape(examples, blocks.rows, *y.shape[2:])[:, :N].transpose(1, 2)
 
 
 def list_sizes(window: Window) -> tuple[int, int, int, int]:
     """The queries of a block, the blocks of keys before and after its own, and the keys that it sees."""
     low, high, first = window
-    size = max(LEAST, (high - low) // 2)
+    size = LEAST * max(1, -(-(high - low) // (4 * LEAST)))
     before, after = max(0, -(low // size)), max(0, (size - 1 + high) // size)
     return size, before, after, first + (before + 1 + after) * size
 
@@ -137,6 +138,7 @@ class Blocks:
     before: int
     after: int
     first: int
+    count: int
     queries: Tensor
     keys: Tensor
     valid: Tensor
@@ -146,45 +148,50 @@ class Blocks:
         """Cut N queries, the last block with some beyond them, and M keys."""
         size, before, after, _ = list_sizes(window)
         count, first = (N + size - 1) // size, window[2]
-        queries = _split(torch.arange(count * size, device=device), 0, size).unsqueeze(-1)
+        queries = torch.arange(count * size, device=device).view(count, size, 1)
         keys = queries[:, :1] - before * size + torch.arange((before + 1 + after) * size, device=device)
         valid = (keys >= 0) & (keys < M)
         if first:
             early = torch.arange(first, device=device).expand(count, 1, -1)
             valid = torch.cat(((early < keys[..., :1]) & (early < M), valid), -1)
             keys = torch.cat((early, keys), -1)
-        return cls(size, before, after, first, queries, keys, valid)
+        return cls(size, before, after, first, count, queries, keys, valid)
+
+    @property
+    def rows(self) -> int:
+        """The queries of all blocks, some beyond the last."""
+        return self.count * self.size
 
     def cut_queries(self, x: Tensor) -> Tensor:
         """Cut queries [B, H, N, W] into [B n, H, R, W]."""
-        x = F.pad(x.transpose(1, 2), (0, 0, 0, 0, 0, self.queries.numel() - x.shape[2]))
-        return _split(x, 1, self.size).flatten(0, 1).transpose(1, 2)
+        x = F.pad(x.transpose(1, 2), (0, 0, 0, 0, 0, self.rows - x.shape[2]))
+        return _split(x, 1, self.count, self.size).flatten(0, 1).transpose(1, 2)
 
     def cut_keys(self, x: Tensor) -> Tensor:
         """Cut keys or values [B, H, M, W] into [B n, H, K, W]."""
-        x, count = x.transpose(1, 2), len(self.queries)
-        beyond = (count + self.after) * self.size - x.shape[1]
-        rows = _split(F.pad(x, (0, 0, 0, 0, self.before * self.size, beyond)), 1, self.size)
-        parts = [rows[:, at : at + count] for at in range(self.before + 1 + self.after)]
+        x, blocks = x.transpose(1, 2), self.before + self.count + self.after
+        beyond = (self.count + self.after) * self.size - x.shape[1]
+        rows = _split(F.pad(x, (0, 0, 0, 0, self.before * self.size, beyond)), 1, blocks, self.size)
+        parts = [rows[:, at : at + self.count] for at in range(self.before + 1 + self.after)]
         if self.first:
             early = F.pad(x, (0, 0, 0, 0, 0, self.first))[:, : self.first]
-            parts.insert(0, early.unsqueeze(1).expand(-1, count, -1, -1, -1))
+            parts.insert(0, early.unsqueeze(1).expand(-1, self.count, -1, -1, -1))
         return torch.cat(parts, 2).flatten(0, 1).transpose(1, 2)
 
     def cut_pairs(self, x: Tensor) -> Tensor:
         """Cut x [B, H, N, M] into [B, n, H, R, K]; an axis of length 1 stays so."""
-        count, M = len(self.queries), x.shape[-1]
+        M = x.shape[-1]
         if is_one(x.shape[2]):
-            x = x.unsqueeze(2).expand(-1, -1, count, -1, -1)
+            x = x.unsqueeze(2).expand(-1, -1, self.count, -1, -1)
         else:
-            x = _split(F.pad(x, (0, 0, 0, self.queries.numel() - x.shape[2])), 2, self.size)
+            x = _split(F.pad(x, (0, 0, 0, self.rows - x.shape[2])), 2, self.count, self.size)
         if not is_one(M):
             x = x.gather(-1, self.keys.clamp(min=0).clamp(max=M - 1).expand(*x.shape[:-1], -1))
         return x.transpose(1, 2)
 
 
-def _split(x: Tensor, axis: int, size: int) -> Tensor:
-    """Split an axis into blocks of a size."""
+def _split(x: Tensor, axis: int, count: int, size: int) -> Tensor:
+    """Split an axis into `count` blocks of a size."""
     found: Any = x
-    result: Tensor = found.unflatten(axis, (-1, size))
+    result: Tensor = found.unflatten(axis, (count, size))
     return result

@@ -164,4 +164,4 @@ def find_window(pieces: tuple[Piece, ...]) -> tuple[int, int, int] | None:
 
 def _is_same(queries: Axis, keys: Axis) -> bool:
     """Whether queries and keys are one axis, read twice, so that examples have equal lengths along both."""
-    return queries.is_padded and queries.name == keys.name
+    return queries.is_padded and queries.lengths == keys.lengths

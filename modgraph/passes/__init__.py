@@ -2,6 +2,7 @@
 
 from modgraph.passes.determinize import Determinize
 from modgraph.passes.fold import Fold
+from modgraph.passes.fuse import Fuse, list_attention, list_seen_keys
 from modgraph.passes.hoist import ComputeOnce, Hoist
 from modgraph.passes.inference import InferenceOnly, Prune
 from modgraph.passes.infrastructure import Moved, Pass, apply_passes, optimise

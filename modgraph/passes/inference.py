@@ -100,6 +100,11 @@ class Prune(Pass):
 
 def find_dead_nodes(graph: Graph, asked: Set[str]) -> set[str]:
     """The dead nodes of a graph."""
+    return {node.name for node in graph} - graph.ancestors(list_ends(graph, asked))
+
+
+def list_ends(graph: Graph, asked: Set[str]) -> list[str]:
+    """List the nodes for which a graph is computed, `asked` ones among them."""
     results = (*graph.records().values(), *find_moved_states(graph).values())
     ends = [node.name for node in graph if isinstance(node, ENDS) or node.name in asked]
-    return {node.name for node in graph} - graph.ancestors([*ends, *(result.node for result in results)])
+    return [*ends, *(result.node for result in results)]

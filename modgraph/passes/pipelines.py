@@ -11,6 +11,7 @@ from types import MappingProxyType
 from modgraph.ir import Graph, Result
 from modgraph.passes.determinize import Determinize
 from modgraph.passes.fold import Fold
+from modgraph.passes.fuse import Fuse
 from modgraph.passes.hoist import ComputeOnce, Hoist
 from modgraph.passes.inference import InferenceOnly, Prune
 from modgraph.passes.infrastructure import Pass
@@ -20,7 +21,7 @@ from modgraph.passes.outputs import NoveltyAsOutputs, WithoutNovelty, drop_outpu
 from modgraph.passes.reassociate import Reassociate
 from modgraph.passes.split import Split
 
-OPTIMISE: tuple[Pass, ...] = (Split(), Fold(), Merge(), Reassociate(), Hoist(), Prune(), ComputeOnce())
+OPTIMISE: tuple[Pass, ...] = (Split(), Fold(), Merge(), Reassociate(), Fuse(), Hoist(), Prune(), ComputeOnce())
 BUNDLE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), Lower(exportable=True))
 TRAINING: tuple[Pass, ...] = (Lower(), *OPTIMISE)
 INFERENCE: tuple[Pass, ...] = (*BUNDLE, *OPTIMISE)
@@ -41,7 +42,8 @@ def export_pipeline(routing: bool, novelty: bool, left_out: Iterable[str] = ()) 
 
 def build_training_passes(lowering: str | None = None, asked: Iterable[Result] = ()) -> tuple[Pass, ...]:
     """Build `TRAINING` with a requested lowering, and with further results `asked` of the model."""
-    given = {"lower": Lower(lowering), "prune": Prune(frozenset(result.node for result in asked))}
+    ends = frozenset(result.node for result in asked)
+    given: dict[str, Pass] = {"lower": Lower(lowering), "fuse": Fuse(asked=ends), "prune": Prune(ends)}
     return tuple(given.get(each.name, each) for each in TRAINING)
 
 

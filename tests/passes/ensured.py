@@ -7,6 +7,7 @@ from modgraph.passes import (
     ComputeOnce,
     Determinize,
     Fold,
+    Fuse,
     Hoist,
     InferenceOnly,
     Lower,
@@ -51,6 +52,8 @@ def ensures(each: Pass, graph: Graph) -> bool:
             return not find_equal_nodes(graph)[0]
         case Reassociate():
             return not images(graph)
+        case Fuse():  # no attention is left that has a better lowering
+            return not any(choice.nodes for _, _, choices in each.choose(graph) for choice in choices.values())
         case Hoist():
             return not any(map(find_invariant_ops, graph.nodes_of(ScanNode)))
         case Prune():

@@ -19,7 +19,7 @@ from modgraph.backends.onnx.int8 import Change, Test, change, quantise
 from modgraph.backends.onnx.manifest import build_manifest, describe, find_omissions, find_outputs_without
 from modgraph.backends.onnx.trace import start_up, trace
 from modgraph.backends.onnx.verify import Verified, verify, verify_bundle
-from modgraph.backends.report import describe_routes
+from modgraph.backends.report import describe_lowerings
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import CannotWrite, files_of_bundle, refuse_foreign, replacing, writing
@@ -69,7 +69,7 @@ class Report:
             lines.append(
                 f"pool {name}: {pool.size - len(verified.unreached[name])} of {pool.size} modules reached{how}"
             )
-        lines += describe_routes({name: lowering.reason for name, lowering in choices(self.graph).items()})
+        lines += describe_lowerings({name: lowering.reason for name, lowering in choices(self.graph).items()})
         lines += [str(self.change)] if self.change else []
         return "\n".join([*lines, f"exported in {self.seconds:.1f} s"])
 

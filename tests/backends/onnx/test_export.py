@@ -17,7 +17,7 @@ from torch import nn
 
 import modgraph
 from modgraph.backends.onnx import deterministic
-from modgraph.backends.report import describe_routes, random_batch
+from modgraph.backends.report import describe_lowerings, random_batch
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import from_json
@@ -310,8 +310,9 @@ def test_compile_writes_a_bundle_or_the_graph(tmp_path: Path, capsys: pytest.Cap
 
 def test_routes_of_which_the_same_is_said_are_one_line_where_they_are_many() -> None:
     facts = {f"net.block.{at}.mlp": "dense" for at in range(4)} | {f"net.{name}": "gathered" for name in "ab"}
-    assert describe_routes(facts) == ["net.block.… (4 routes): dense", "route net.a: gathered", "route net.b: gathered"]
-    assert describe_routes({name: "dense" for name in "abcd"}, when=" here") == ["… (4 routes) here: dense"]
+    of_two = ["route net.a: gathered", "route net.b: gathered"]
+    assert describe_lowerings(facts) == ["net.block.… (4 routes): dense", *of_two]
+    assert describe_lowerings({name: "dense" for name in "abcd"}, when=" here") == ["… (4 routes) here: dense"]
 
 
 CONSTANTS = ("0.000000001", "1.000001", "0.9999999", "0.0", "1.0", "1000000000000.0")
