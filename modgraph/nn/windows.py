@@ -106,17 +106,17 @@ def attend_in_windows(given: Operands, options: Options, window: Window | None) 
     N, M = given.q.shape[-2], given.k.shape[-2]
     if window is None or (isinstance(M, int) and list_sizes(window)[-1] >= M):
         return attend_to_all(given, options)
-    blocks = Blocks.of(N, M, window, given.q.device)
-    seen = is_in_band(options.band, blocks.queries, blocks.keys) & blocks.valid
+    tiles = Tiles.cut(N, M, window, given.q.device)
+    seen = is_in_band(options.band, tiles.queries, tiles.keys) & tiles.valid
     seen = seen.unsqueeze(0).unsqueeze(2)  # [1, n, 1, R, K]
     if given.seen is not None:
-        seen = blocks.cut_pairs(given.seen) & seen
+        seen = tiles.cut_pairs(given.seen) & seen
     examples = given.q.shape[0]
-    terms = (seen, *(None if x is None else blocks.cut_pairs(x) for x in (given.bias, given.sink)))
+    terms = (seen, *(None if x is None else tiles.cut_pairs(x) for x in (given.bias, given.sink)))
     joined = (None if x is None else x.expand(examples, *x.shape[1:]).flatten(0, 1) for x in terms)
-    q, k, v = blocks.cut_queries(given.q), blocks.cut_keys(given.k), blocks.cut_keys(given.v)
+    q, k, v = tiles.cut_queries(given.q), tiles.cut_keys(given.k), tiles.cut_keys(given.v)
     y = attend(Operands(q, k, v, *joined), options).transpose(1, 2)  # [B n, R, H, V]
-    return y.reshape(examples, blocks.rows, *y.shape[2:])[:, :N].transpose(1, 2)
+    return y.reshape(examples, tiles.rows, *y.shape[2:])[:, :N].transpose(1, 2)
 
 
 def list_sizes(window: Window) -> tuple[int, int, int, int]:
@@ -128,7 +128,7 @@ def list_sizes(window: Window) -> tuple[int, int, int, int]:
 
 
 @dataclass(frozen=True)
-class Blocks:
+class Tiles:
     """Blocks of queries, each with `before` blocks of keys, its own, `after` blocks, and the `first` keys.
 
     `queries` [n, R, 1] and `keys` [n, 1, K] are places; `valid` is false where there is no key, or one twice.
@@ -144,7 +144,7 @@ class Blocks:
     valid: Tensor
 
     @classmethod
-    def of(cls, N: int, M: int, window: Window, device: torch.device) -> Blocks:
+    def cut(cls, N: int, M: int, window: Window, device: torch.device) -> Tiles:
         """Cut N queries, the last block with some beyond them, and M keys."""
         size, before, after, _ = list_sizes(window)
         count, first = (N + size - 1) // size, window[2]
