@@ -13,6 +13,17 @@ from modgraph.nn.layer import Layer
 from modgraph.nn.order import stable_argsort
 
 
+class ToIds(Layer):
+    """Numbers, rounded down and limited to 0 … size − 1, as ids; 0 for what is no number."""
+
+    size: int
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x of any shape gives the same shape."""
+        found = x.detach().clamp(0, self.size - 1)
+        return torch.where(found.isnan(), 0.0, found).floor().long()
+
+
 class OneHot(Layer):
     """One at the place of an id along a new last axis; a negative id has no place."""
 

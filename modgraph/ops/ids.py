@@ -6,10 +6,20 @@ Ids are whole numbers from 0 whose type knows their number: `token[time, 1000]`,
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from modgraph.declare import Operand, Signature, axis_setting, format_count, own_module, position_of, setting
-from modgraph.declare.indexing import Indexing, Reading, Use, everywhere, move_axes, place_at, read_along
+from modgraph.declare.indexing import (
+    Indexing,
+    Reading,
+    Use,
+    everywhere,
+    move_axes,
+    place_at,
+    read_along,
+    read_pointwise,
+)
 from modgraph.ops.arithmetic import Pairwise, make_module
 from modgraph.ops.op import Op
 from modgraph.ops.shape import axis_called
@@ -68,6 +78,23 @@ class FloorDivide(_ByConstant, name="floor_divide", synonyms="floor_div integer_
 
     def count_ids(self, sizes: tuple[int, ...]) -> int:
         return (sizes[0] - 1) // self.right + 1
+
+
+class ToIds(Op, name="to_ids", synonyms="digitize bucketize discretize int long"):
+    """Ids of numbers: rounded down, and limited to 0 … size − 1; without gradient.
+
+    A learned bias for distances of −8 to 8: `(bias, distance + 8 -> to_ids(17)) -> lookup`.
+    """
+
+    nondifferentiable = ("x",)
+    example = "input x: float[5, 6] y = 3 * x -> to_ids(7) -> embedding(3) output y"
+    module = own_module("size")
+    indexing = read_pointwise
+
+    size: int = setting(min=1, doc="number of ids")
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        return (replace(found[0], dtype="token", size=self.size),)
 
 
 class OneHot(Op, name="one_hot", synonyms="onehot to_categorical"):

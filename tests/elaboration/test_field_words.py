@@ -25,12 +25,12 @@ mha attention|cat concat|concatenate concat|chunk split|pow power|sub subtract|m
 detach stop_gradient|arange positions|multinomial draw|CrossEntropyLoss cross_entropy|nll_loss cross_entropy|MSELoss mse
 PatchEmbed patch_embed|cls_token class_token|Flatten flatten|inner contract|expand_as expand
 Conv1d conv1d|rope rotary|delay shift|reduce_logsumexp logsumexp|gather lookup|take lookup|index_select lookup
-onehot one_hot|remainder modulo
+onehot one_hot|bucketize to_ids|int to_ids|remainder modulo
 """
 LACKING = """
 dynamic_slice scatter scatter_add index_add segment_sum nonzero unique
 quantile prod cumprod flip conv1d_transpose Conv3d ConvTranspose2d unfold im2col bilinear Dropout2d drop_path sinusoidal
-rand uniform randn bernoulli floor ceil round atan asin isnan nan_to_num cast astype int vmap while_loop shape
+rand uniform randn bernoulli floor ceil round atan asin isnan nan_to_num cast astype vmap while_loop shape
 weight_norm tril eye causal_mask
 """
 UNKNOWN = "lax reduce pack ctc_loss mode lgamma focal_loss addmm masked_median log_softmax2d GCNConv len"

@@ -31,6 +31,7 @@ def batch() -> dict[str, torch.Tensor]:
         ("words * 3", 34),
         ("31 * words + (words -> shift(1, axis=-1))", 353),
         ("where((x -> sum(axis=-1)) > 0, words, 20)", 21),
+        ("8 * x -> to_ids(9)", 9),
         ("(words, words % 3) -> stack -> select(1, axis=-2)", 12),
     ],
 )

@@ -18,6 +18,11 @@ def floor_divide(call: Call, x: Array) -> Array:
     return x // call.settings["right"]
 
 
+@op("to_ids")
+def to_ids(call: Call, x: Array) -> Array:
+    return np.floor(np.clip(x, 0, call.settings["size"] - 1)).astype(np.int64)
+
+
 @op("one_hot")
 def one_hot(call: Call, x: Array) -> Array:
     found = np.zeros((*x.shape, call.gives[0].axes[-1].size or 0))
