@@ -22,7 +22,17 @@ from modgraph.nn.choice_routes import ChoiceDense, ChoiceGathered, ChoiceGrouped
 from modgraph.nn.dot_product import DotProductAttention
 from modgraph.nn.elementwise import Clamp, Elementwise
 from modgraph.nn.ids import Lookup, OneHot, ToIds, TopKIndices
-from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool2d, PatchEmbed, Tokens
+from modgraph.nn.image import (
+    AvgPool2d,
+    BatchNorm2d,
+    Conv2d,
+    ConvTranspose2d,
+    GroupNorm,
+    MaxPool2d,
+    PatchEmbed,
+    Tokens,
+    Upsample,
+)
 from modgraph.nn.linear import Linear, ModulatedLinear, ModulatedMLP, Scale
 from modgraph.nn.loss import (
     L1,

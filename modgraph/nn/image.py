@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
+from modgraph.nn.layer import Layer
 from modgraph.nn.padding import apply_mask
 from modgraph.nn.shard import is_sharded, whole_batch_sum
 
@@ -27,12 +28,17 @@ class Conv2d(_Images, nn.Conv2d):
     """torch's convolution."""
 
 
+class ConvTranspose2d(_Images, nn.ConvTranspose2d):  # type: ignore[misc]
+    """torch's transposed convolution."""
+
+
 class MaxPool2d(_Images, nn.MaxPool2d):
     """torch's max pooling. Windows that do not overlap are trained faster on a processor, with the same numbers."""
 
     def forward(self, x: Tensor) -> Tensor:
         learns = self.training and x.requires_grad and not torch.compiler.is_compiling()
-        if not learns or self.kernel_size != self.stride or x.device.type != "cpu" or type(x) is not Tensor:
+        disjoint = self.kernel_size == self.stride and not self.padding
+        if not learns or not disjoint or x.device.type != "cpu" or type(x) is not Tensor:
             return super().forward(x)
         images = x.reshape(-1, *x.shape[-3:])
         found: Tensor = _DisjointMaxPool.apply(images, self.kernel_size)  # type: ignore[no-untyped-call]
@@ -59,6 +65,20 @@ class _DisjointMaxPool(torch.autograd.Function):
 
 class AvgPool2d(_Images, nn.AvgPool2d):
     """torch's mean pooling."""
+
+
+class Upsample(Layer):
+    """Enlarges images [..., C, H, W] to [..., C, height, width]; `mode` is "nearest" or "bilinear"."""
+
+    height: int
+    width: int
+    mode: str = "nearest"
+
+    def forward(self, x: Tensor) -> Tensor:
+        corners = None if self.mode == "nearest" else False
+        size = (self.height, self.width)
+        found = F.interpolate(x.reshape(-1, *x.shape[-3:]), size, mode=self.mode, align_corners=corners)
+        return found.reshape(*x.shape[:-2], *size)
 
 
 class GroupNorm(_Images, nn.GroupNorm):

@@ -16,6 +16,7 @@ from modgraph.ops import Op
 from modgraph.ops.idioms import IDIOMS, Idiom
 
 CALLED = """
+ConvTranspose2d conv_transpose|deconv conv_transpose|interpolate upsample|resize upsample
 L1Loss l1|mae l1|HuberLoss huber|SmoothL1Loss huber|BCEWithLogitsLoss binary_cross_entropy|BCELoss binary_cross_entropy
 permute transpose|swapaxes transpose|moveaxis transpose|layernorm layer_norm|LayerNorm layer_norm|BatchNorm2d batch_norm
 GroupNorm group_norm|RMSNorm rms_norm|GELU gelu|ReLU relu|SiLU silu|swish silu|Linear linear|Dense linear|fc linear
@@ -29,7 +30,7 @@ onehot one_hot|bucketize to_ids|int to_ids|remainder modulo
 """
 LACKING = """
 dynamic_slice scatter scatter_add index_add segment_sum nonzero unique
-quantile prod cumprod flip conv1d_transpose Conv3d ConvTranspose2d unfold im2col bilinear Dropout2d drop_path sinusoidal
+quantile prod cumprod flip conv1d_transpose Conv3d unfold im2col bilinear Dropout2d drop_path sinusoidal
 rand uniform randn bernoulli floor ceil round atan asin isnan nan_to_num cast astype vmap while_loop shape
 weight_norm tril eye causal_mask
 """
@@ -52,7 +53,6 @@ MEANING: dict[str, Callable[[Tensor], Tensor]] = {
     "pad": lambda x: F.pad(x, (0, 2)),
     "vstack": lambda x: torch.cat([x, x], dim=-2),
     "hstack": lambda x: torch.cat([x, x], dim=-1),
-    "upsample": lambda x: F.interpolate(x, scale_factor=2.0),
     "pixel_shuffle": lambda x: F.pixel_shuffle(x, 2),
     "matmul": lambda x: x @ x.mT,
     "outer": lambda x: torch.einsum("bni,bnj->bnij", x, x),

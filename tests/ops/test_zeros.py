@@ -35,6 +35,8 @@ MORE = [
         "(x -> transpose, x -> select(0) -> top_k_indices(3)) -> lookup",
         "(x, x -> top_k_indices(4)) -> lookup(axis=-1)",
     ),
+    *("u -> max_pool(3, padding=1)", "u -> upsample(size=[7, 9])", 'u -> upsample(size=[5, 6], mode="bilinear")'),
+    *('u -> conv(2, dilation=2, padding="same")', "u -> conv_transpose(2, kernel=2, stride=3, output_padding=1)"),
     *("(x, z) -> training_or_inference", "x -> dropout(0.5)", "u -> avg_pool(2)"),
 ]
 INPUTS = "input x: float[4, 6] input z: float[4, 6] input v: float[6] input u: float[3, 4, 6]"

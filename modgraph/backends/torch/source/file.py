@@ -24,7 +24,7 @@ from modgraph.ir import Body, Graph, OpNode, PoolNode, Region, Result, RouteNode
 from modgraph.nn import Pool
 
 Made = tuple[Any, Sequence[Any], Mapping[str, Any]]  # a class or its path, and the arguments of its constructor
-PLAIN = ("Linear", "Conv2d", "GroupNorm")  # modgraph's modules that a file replaces by torch's own
+PLAIN = ("Linear", "Conv2d", "ConvTranspose2d", "GroupNorm")  # modgraph's modules that a file replaces by torch's own
 
 
 class File:

@@ -156,6 +156,12 @@ def write_cross_entropy(module: library.CrossEntropy, values: Sequence[Value], v
     return "F.cross_entropy(_0, _1.long(), reduction='none')" if plain and one else None
 
 
+def write_max_pool(module: library.MaxPool2d, values: Sequence[Value], vendored: Vendored) -> Template:
+    """Write torch's function, without arguments that are its defaults."""
+    stride = "" if module.kernel_size == module.stride else ", {stride}"
+    return f"F.max_pool2d(_0, {{kernel_size}}{stride}{', padding={padding}' if module.padding else ''})"
+
+
 def write_importance(module: library.Importance, values: Sequence[Value], vendored: Vendored) -> Template:
     """Write the sum for one or two routes; None for more."""
     flat = "flatten(1, -2).sum(1)" if module.over == "example" else "flatten(0, -2).sum(0)"
@@ -195,9 +201,7 @@ FORMULAS: Mapping[type, Rule] = {
     library.StopGradient: "_0.detach()",
     library.Above: "(_0.detach() > {threshold}).to(_0.dtype)",
     library.StraightThrough: "_1.detach() + (_0 - _0.detach()) if self.training else _1",
-    library.MaxPool2d: lambda module, values, vendored: (
-        f"F.max_pool2d(_0, {'{kernel_size}' if module.kernel_size == module.stride else '{kernel_size}, {stride}'})"
-    ),
+    library.MaxPool2d: write_max_pool,
 }
 MASKED: Mapping[type, Rule] = {  # operands whose padding is zero
     library.Unit: "F.normalize(_0, dim={axis}, eps=1e-08)",

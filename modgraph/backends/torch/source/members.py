@@ -130,7 +130,7 @@ class Tree:
             fan = math.prod(weights[f"{path}.weight"].shape[1:]) if f"{path}.weight" in weights else 1
             for name, weight in weights.items():
                 start, is_bias = weight.initial.kind, name.endswith(".bias")
-                if issubclass(kind, nn.Linear | nn.Conv2d):
+                if issubclass(kind, nn.Linear | nn.Conv2d | nn.ConvTranspose2d):
                     is_torchs = start == "uniform" and math.isclose(weight.scale, 1 / math.sqrt(fan))
                 elif issubclass(kind, nn.Embedding):
                     is_torchs = start == "normal" and weight.scale == 1
