@@ -10,7 +10,7 @@ from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import constants, entities, errors
 from modgraph.elaboration.calls import CallArgument, evaluate_argument, match_arguments, read_label
 from modgraph.elaboration.context import BLOCK, BlockCall
-from modgraph.elaboration.demands import elaborate_demand, is_demand
+from modgraph.elaboration.demands import elaborate_demand
 from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, BlockUse, Entity, Poison, Tensor, TensorTuple, describe
 from modgraph.elaboration.scope import Naming, Scope
@@ -144,9 +144,7 @@ BOUNDS = {
 def elaborate_require(statement: ast.Require, elaborator: Elaborator) -> None:
     """Check the requirements of a statement; report a failure at the argument, and poison the parameter."""
     for condition in _split_condition(statement.condition):
-        if isinstance(condition, ast.Call) and is_demand(condition):
-            elaborate_demand(condition, elaborator)
-        else:
+        if not elaborate_demand(condition, elaborator):
             _require(condition, elaborator)
 
 

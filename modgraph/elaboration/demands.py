@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from modgraph.declare import position_of
-from modgraph.diagnostics import Span
-from modgraph.elaboration import errors
+from modgraph.declare import format_count, position_of
+from modgraph.diagnostics import Span, closest
+from modgraph.elaboration import constants, errors
 from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, Poison, Tensor
 from modgraph.elaboration.later_reads import explain_later_reads
@@ -35,19 +35,42 @@ class Demand:
         return self.elaborator.graph
 
 
-def is_demand(condition: ast.Expression) -> bool:
-    """Whether a requirement is one of values, `causal(y, x)`."""
-    return (
-        isinstance(condition, ast.Call) and isinstance(condition.callee, ast.Name) and condition.callee.name == CAUSAL
-    )
+def elaborate_demand(condition: ast.Expression, elaborator: Elaborator) -> bool:
+    """Record the demand of a requirement `causal(value, tokens, axis=…)`; return False for one of constants.
+
+    A demand that is misspelt or part of a condition is reported.
+    """
+    for tree in ast.walk(condition):
+        name = _name_callee(tree)
+        if name == CAUSAL and isinstance(condition, ast.Call):
+            _record(condition, elaborator)
+        elif name == CAUSAL:
+            way_out = f"require {tree.span.text}"
+            elaborator.refuse(tree.span, "a requirement of its own", "a part of a condition", way_out)
+        elif name and name not in constants.FUNCTIONS and closest(name, [CAUSAL]):
+            elaborator.report(errors.UnknownName(span=tree.span, name=name, suggestion=f'did you mean "{CAUSAL}"?'))
+        else:
+            continue
+        return True
+    return False
 
 
-def elaborate_demand(call: ast.Call, elaborator: Elaborator) -> None:
-    """Record the demand of a call `causal(value, tokens, axis=…)`, to be checked in the finished graph."""
+def _name_callee(tree: ast.Tree) -> str:
+    """The name that a call calls; "" for any other tree."""
+    return tree.callee.name if isinstance(tree, ast.Call) and isinstance(tree.callee, ast.Name) else ""
+
+
+def _record(call: ast.Call, elaborator: Elaborator) -> None:
+    """Record the demand of a call, to be checked in the finished graph."""
     given = {argument.name or str(at): argument for at, argument in enumerate(call.arguments)}
     if not {"0", "1"} <= {*given} <= {"0", "1", "2", "axis"} or len(given) > 3:
-        elaborator.refuse(call.span, "a value and the tokens that it reads", f"{len(given)} arguments", WAY_OUT)
+        found = format_count(len(given), "argument")
+        elaborator.refuse(call.span, "a value and the tokens that it reads, perhaps their axis", found, WAY_OUT)
         return
+    for each in (given["0"].value, given["1"].value):
+        if isinstance(each, ast.Pipeline | ast.Binary):
+            elaborator.refuse(each.span, "the name of a value", "an expression", "bind it to a name first: y = …")
+            return
     value, tokens = (elaborator.evaluate_tensor(given[at].value, f"an argument of {CAUSAL}") for at in "01")
     if isinstance(value, Poison) or isinstance(tokens, Poison):
         return
@@ -80,6 +103,8 @@ def check_demands(demands: list[Demand]) -> None:
     """Report the demands that do not hold."""
     for demand in demands:
         found = explain_later_reads(demand.graph, demand.value.result, demand.tokens)
-        if found is not None:
-            value, tokens = demand.words
+        value, tokens = demand.words
+        if demand.tokens.value.node not in demand.graph.ancestors([demand.value.result.node]):
+            demand.elaborator.report(errors.EmptyDemand(span=demand.span, value=value, tokens=tokens))
+        elif found is not None:
             demand.elaborator.report(errors.NotCausal(span=demand.span, value=value, tokens=tokens, **vars(found)))

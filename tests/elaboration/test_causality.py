@@ -123,6 +123,10 @@ model m() {
         ("causal(y, n)", "has no axis of tokens"),
         ('causal(y, x, axis="places")', "unknown axis"),
         ("causal(y, 3)", "an argument of causal"),
+        ("casual(y, x)", 'did you mean "causal"'),
+        ("not causal(y, x)", "a requirement of its own"),
+        ("causal(y -> relu, x)", "bind it to a name first"),
+        ("causal(y, x, last=1)", "found 3 arguments"),
     ],
 )
 def test_a_wrong_demand_is_explained(demand: str, text: str) -> None:
@@ -135,3 +139,8 @@ def test_a_demand_names_its_axis() -> None:
     modgraph.loads(text.replace("{}", "attention(2)"))
     with pytest.raises(ModgraphError, match="mean over"):
         modgraph.loads(text.replace("{}", "mean(axis=-3) -> new_axis(3)"))
+
+
+def test_a_demand_of_independent_values_is_doubted() -> None:
+    program = modgraph.loads("model m() { input x: float[time, 4] y = x -> relu output y require causal(x, y) }")
+    assert [each.code for each in program.warnings] == ["MG418"], "the two values are swapped"

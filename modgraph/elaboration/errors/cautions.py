@@ -144,6 +144,15 @@ class CopiesTarget(Caution, code="MG417"):
     message = 'the prediction of "{target}" reads later tokens of "{tokens}"{when}, and may copy it: {path}'
 
 
+class EmptyDemand(Caution, code="MG418"):
+    """A spec demands that a value reads no later tokens of another, and it does not depend on that at all. The first
+    value is the one that reads, the second has the tokens: `require causal(logits, words)`."""
+
+    message = '"{value}" does not depend on "{tokens}", so the demand says nothing'
+    help = "write the value first, then the tokens that it reads: require causal(logits, words)"
+    example = "model m() { input x: float[time, 4] y = x -> linear(3) output y require causal(x, y) }"
+
+
 class OutputOfBatch(Caution, code="MG415"):
     """An output depends on a statistic of the whole batch. Training and evaluation compute it, but a bundle treats each
     example by itself, so the model cannot be exported with this output."""
