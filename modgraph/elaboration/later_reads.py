@@ -80,7 +80,7 @@ def _describe(node: Node, graph: Graph) -> str:
     match node:
         case OpNode():
             return node.op.name
-        case RouteNode():
+        case RouteNode() if node.name in graph:
             return f'route to "{graph.pool_of(node).name}"'
         case ScanNode():
             return "scan"

@@ -43,7 +43,7 @@ LEAKS = {
     ),
     "a mean within a scan": (
         "scan x as v with h: float[8] { g = x -> mean h = h + v + g yield h } as y",
-        "scan",
+        "mean",
         "",
     ),
     "a wide convolution": ('y = x -> shift(2) -> conv1d(8, kernel=7, padding="same")', "conv1d", ""),
@@ -114,6 +114,24 @@ model m() {
     (found,) = raised.value.diagnostics
     assert found.text() == '"y" reads later tokens of "x": attention over the tokens, line 3', "a block checks itself"
     assert found.notes[-1].text == 'block "layer" is used here', "the use is not noted"
+
+
+def test_the_path_begins_in_the_modules_of_a_pool() -> None:
+    text = """block expert() {
+  input x: float[n, d]
+  y = x -> attention(2)
+  output y
+}
+model m() {
+  input x: float[5, 8]
+  pool p[2] = expert
+  y = x -> p by (x -> select(0) -> linear(p) -> softmax)
+  output y
+  require causal(y, x)
+}"""
+    with pytest.raises(ModgraphError, match='attention over the tokens, line 3 -> route to "p", line 9'):
+        modgraph.loads(text)
+    modgraph.loads(text.replace("attention(2)", "attention(2, causal=true)"))
 
 
 @pytest.mark.parametrize(

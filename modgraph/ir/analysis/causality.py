@@ -125,10 +125,21 @@ class Causality:
             for source, ahead, state in self._step_back(place, states[place]):
                 most = states[place].most
                 if ahead is None or most is None or ahead > most:
-                    return _walk(state, states)
+                    nodes = _walk(state, states)
+                    return [*self._enter(nodes[0], self.transfer, self.reaches), *nodes]
                 if source not in states:
                     states[source] = state
                     pending.append(source)
+        return [self.graph[value.node]]
+
+    def _enter(self, node: Node, transfer: Transfer, reaches: Mapping[Result, Reach]) -> list[Node]:
+        """The nodes inside a route or a scan that read ahead of their operands, the innermost first."""
+        inputs = transfer.graph.inputs(node.name)
+        sources = {slot: reaches[each] for slot, each in inputs.items() if each in reaches}
+        for inside, found in transfer.enter(node, sources):
+            for each in inside.graph:
+                if _reads_ahead(each, inside, found):
+                    return [*self._enter(each, inside, found), each]
         return []
 
     def _step_back(self, place: _Place, state: _State) -> Iterator[tuple[_Place, Limit, _State]]:
@@ -149,6 +160,16 @@ class Causality:
         results = self.transfer.read(node, {slot: {terms: interval}})
         found = results[index].get(wanted) if index < len(results) else None
         return _NOT if found is None else found.high
+
+
+def _reads_ahead(node: Node, transfer: Transfer, reaches: Mapping[Result, Reach]) -> bool:
+    """Whether a node reads further than the index of its operands."""
+    for slot, source in transfer.graph.inputs(node.name).items():
+        for terms in reaches.get(source, {}):
+            results = transfer.read(node, {slot: {terms: Interval()}})
+            if any(each.high is None or each.high > 0 for reach in results for each in reach.values()):
+                return True
+    return False
 
 
 _NOT = -(10**12)  # no such range

@@ -40,6 +40,7 @@ class Interval(NamedTuple):
 
 Reach = Mapping[Terms, Interval]
 Limits = Mapping[Inner, Place]
+EVERYTHING: Reach = {frozenset(): Interval(None, None)}
 
 
 def _add(left: Limit, right: Limit, factor: Number) -> Limit:

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from itertools import product
+from itertools import count, product
 from math import prod
 
 from modgraph.declare.indexing import Indexing, Inner, Place, Reading, Use
 from modgraph.ir.analysis.bands import BandFinder, Bands, Piece
-from modgraph.ir.analysis.lattice import Index, Interval, Limits, Reach, follow, join, rename, sum_before, widen
+from modgraph.ir.analysis.lattice import (
+    EVERYTHING,
+    Index,
+    Interval,
+    Limits,
+    Reach,
+    follow,
+    join,
+    rename,
+    sum_before,
+    widen,
+)
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import Node, OpNode, OutputNode, PoolNode, Result, RouteNode, ScanNode
 from modgraph.ir.part import Region
@@ -19,7 +30,7 @@ from modgraph.types import TensorType
 
 Sources = Mapping[str, Reach]  # the reaches of a node's operands, by slot
 MOST_LIMITS = 16  # ways in which known zeros limit inner indices
-ROUNDS = 3  # of a fixed point before bounds that move are dropped
+ROUNDS = 3  # of a fixed point before bounds that move are dropped; after twice as many a state reads everything
 
 
 class Transfer:
@@ -106,41 +117,53 @@ class Transfer:
             self._regions[id(region)] = Transfer(region.graph, self.training, self.depth + 1)
         return self._regions[id(region)]
 
+    def enter(self, node: Node, sources: Sources) -> Iterator[tuple[Transfer, dict[Result, Reach]]]:
+        """The graphs that a route or a scan runs, with the reaches of their values."""
+        if isinstance(node, ScanNode):
+            yield self._run_steps(node, sources)
+        elif isinstance(node, RouteNode) and (slot := next(iter(self.graph.inputs(node.name)))) in sources:
+            yield from self._run_modules(self.graph.pool_of(node), sources[slot])
+
     def _read_route(self, node: RouteNode, sources: Sources) -> tuple[Reach, ...]:
         inputs, pool = self.graph.inputs(node.name), self.graph.pool_of(node)
         router, signature = self.graph.declaration_of(node), self.graph.signature(node)
-        (first, tokens), *_ = inputs.items()
-        outer = len(self.graph.type_of(tokens).shape) - len(pool.message.shape)
-        if first in sources:
-            sources = {**sources, first: self._apply_modules(pool, sources[first], outer)}
+        slot, rank = next(iter(inputs)), len(pool.result.shape)
+        if slot in sources:
+            results = [region.results[0] for region in pool.regions]
+            inside = zip(self._run_modules(pool, sources[slot]), results, strict=True)
+            found = join(reaches.get(result, {}) for (_, reaches), result in inside)
+            sources = {**sources, slot: rename(found, lambda index: _from_name(index, rank, self._outer))}
         indexing: Callable[[Use], Indexing] = router.indexing
-        results = indexing(Use(signature, self.training))
-        return tuple(self._combine(readings, inputs, sources, zeros_from=1) for readings in results)
+        uses = indexing(Use(signature, self.training))
+        return tuple(self._combine(readings, inputs, sources, zeros_from=1) for readings in uses)
 
-    def _apply_modules(self, pool: PoolNode, reach: Reach, outer: int) -> Reach:
-        """The reach of the modules' results, with the outer axes of the tokens before their own."""
-        message, result = len(pool.message.shape), len(pool.result.shape)
-        name = f"outer axis of {self.depth}: "
-        inside = rename(reach, lambda index: _to_name(index, message, name))
-        found = []
+    @property
+    def _outer(self) -> str:
+        """The beginning of the names of outer axes of tokens inside modules."""
+        return f"outer axis of {self.depth}: "
+
+    def _run_modules(self, pool: PoolNode, reach: Reach) -> Iterator[tuple[Transfer, dict[Result, Reach]]]:
+        """Run each module; the outer axes of the tokens have names inside."""
+        rank = len(pool.message.shape)
+        message = rename(reach, lambda index: _to_name(index, rank, self._outer))
         for region in pool.regions:
-            argument = Result(region.arguments[0])
-            reaches = self.region(region).run({argument: inside})
-            found.append(reaches.get(region.results[0], {}))
-        return rename(join(found), lambda index: _from_name(index, result, name))
+            inside = self.region(region)
+            yield inside, inside.run({Result(region.arguments[0]): message})
 
     def _read_scan(self, node: ScanNode, sources: Sources) -> tuple[Reach, ...]:
-        """Iterate over the states to a fixed point; then what steps yield."""
-        region, step = node.region, f"step of {node.name}"
-        inside = self.region(region)
-        rank = len(region.graph[node.variable].types[0].shape)
+        inside, reaches = self._run_steps(node, sources)
+        stacked = ((reaches.get(each, {}), inside.graph.type_of(each)) for each in node.stacked)
+        return tuple(_stack(reach, _name_step(node), type_) for reach, type_ in stacked)
 
-        def to_step(index: Index) -> Index:
-            return step if isinstance(index, int) and index == -rank - 1 else index
-
-        given = {slot: rename(reach, to_step) if slot == node.variable else reach for slot, reach in sources.items()}
+    def _run_steps(self, node: ScanNode, sources: Sources) -> tuple[Transfer, dict[Result, Reach]]:
+        """Run a step until its states reach a fixed point; a step's index has a name inside."""
+        inside, step = self.region(node.region), _name_step(node)
+        first = -len(node.region.graph[node.variable].types[0].shape) - 1
+        given = dict(sources)
+        if node.variable in given:
+            given[node.variable] = rename(given[node.variable], lambda index: step if index == first else index)
         states = {state: given.get(state, {}) for state in node.states}
-        for at in range(100):
+        for at in count():
             seeds = {Result(slot): reach for slot, reach in {**given, **states}.items() if reach}
             reaches = inside.run(seeds)
             after = {
@@ -148,9 +171,12 @@ class Transfer:
                 for state, following in zip(node.states, node.following, strict=True)
             }
             if after == states:
-                break
-            states = {name: widen(states[name], reach) if at >= ROUNDS else reach for name, reach in after.items()}
-        return tuple(_stack(reaches.get(each, {}), step, region.graph.type_of(each)) for each in node.stacked)
+                return inside, reaches
+            for state, reach in after.items():
+                if at >= ROUNDS and reach != states[state]:
+                    after[state] = widen(states[state], reach) if at < 2 * ROUNDS else EVERYTHING
+            states = after
+        raise AssertionError("the states of a scan reach a fixed point")
 
 
 def _list_limits(reading: Reading, masks: list[tuple[Reading, Bands]]) -> Iterator[Limits]:
@@ -205,6 +231,11 @@ def _to_name(index: Index, message: int, name: str) -> Index:
 def _from_name(index: Index, result: int, name: str) -> Index:
     is_outer = isinstance(index, str) and index.startswith(name)
     return -int(str(index).removeprefix(name)) - result if is_outer else index
+
+
+def _name_step(node: ScanNode) -> str:
+    """The name of the index of a scan's step inside."""
+    return f"step of {node.name}"
 
 
 def _stack(reach: Reach, step: str, type_: TensorType) -> Reach:
