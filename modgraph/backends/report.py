@@ -16,7 +16,7 @@ from modgraph.elaboration.sparsity import find_choice_end, find_support
 from modgraph.inspect.cost import compute_cost
 from modgraph.inspect.cost_text import note_upper_bound
 from modgraph.ir import Graph, OpNode, RouteNode, longest
-from modgraph.passes import INFERENCE, apply_passes, choices, images, list_attention, list_routes_by_path
+from modgraph.passes import INFERENCE, apply_passes, choices, images, list_attention, list_routes_by_path, list_scans
 from modgraph.types import TensorType
 
 BATCH = 2
@@ -45,6 +45,7 @@ def compile_report(graph: Graph, model: Model) -> str:
     lines += [f"op {image.last.name}: {image.reason}" for image in images(model.graph)]
     attention = {name: f"{found.lowering}; {found.reason}" for name, found in list_attention(model.graph).items()}
     lines += describe_lowerings(attention, "attention")
+    lines += describe_lowerings(dict(list_scans(model.computed)), "scan")
     return "\n".join([*lines, *_routes(model.computed)])
 
 

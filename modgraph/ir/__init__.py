@@ -1,5 +1,6 @@
 """The typed graph that every stage after the parser reads."""
 
+from modgraph.ir.analysis.affine import Factor, Labels, NotAffine, Term
 from modgraph.ir.analysis.comparisons import (
     Compared,
     comparisons,
@@ -22,6 +23,7 @@ from modgraph.ir.analysis.reach import (
     is_batch_statistic,
     paths_from_targets,
 )
+from modgraph.ir.analysis.recurrences import Matrix, Recurrence, Recurrences, find_recurrences
 from modgraph.ir.analysis.values import (
     Padding,
     batch_invariant,
@@ -42,6 +44,7 @@ from modgraph.ir.edits import Edit, Freeze, Grow, Mark, Shrink, edit_from_json, 
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
 from modgraph.ir.node import (
+    RECURRENCE,
     Call,
     DecisionNode,
     GrowthNode,

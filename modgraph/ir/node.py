@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["block", "router", "module", "round"]
 Once = Literal["", "batch", "scan"]
+RECURRENCE = "recurrence"  # the lowering of a scan that computes all steps at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,11 +232,12 @@ class ScanNode(Node, kind="scan"):
     states, then the results of the scan, which are stacked over time: yielded values and records of routes. A slot of
     the scan has the name of the argument; a state without an operand starts at zero. Weights have absolute names, so
     the region may use pools, routers and modules of the surrounding graph. From the length of an example on, states
-    stay and results are zero.
+    stay and results are zero. With the `lowering` "recurrence" all steps are computed at once, else one after another.
     """
 
     region: Region
     carried: int = 0
+    lowering: str = ""
 
     @property
     def variable(self) -> str:

@@ -47,10 +47,12 @@ from modgraph.nn.loss import (
     Importance,
     KeepRecent,
 )
+from modgraph.nn.matrix_recurrence import run_matrix_recurrence
 from modgraph.nn.neighbours import Conv1d, Shift
 from modgraph.nn.order import CumulativeSum, KthLargest, Positions, SortOrder
 from modgraph.nn.padding import MaskPadding, apply_mask, valid, valid_along
 from modgraph.nn.pool import Pool
+from modgraph.nn.recurrence import run_recurrence, shift_states
 from modgraph.nn.recurrent import GRU, LSTM
 from modgraph.nn.rotary import Rotary, ScaledRotary
 from modgraph.nn.scan import scan

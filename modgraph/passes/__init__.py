@@ -20,4 +20,5 @@ from modgraph.passes.pipelines import (
     cut_pipeline,
 )
 from modgraph.passes.reassociate import Reassociate, images
+from modgraph.passes.scans import LowerScans, list_scans
 from modgraph.passes.split import Split

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from modgraph.diagnostics import list_names
-from modgraph.ir import Graph, Node, Part, RouteNode, rewrite_graph
+from modgraph.ir import RECURRENCE, Graph, Node, Part, RouteNode, ScanNode, rewrite_graph
 from modgraph.passes.infrastructure import Pass
+from modgraph.passes.scans import STEPS
 from modgraph.passes.split import sends_messages, split_routes
 from modgraph.routers import DEFINITION, MASKED, Lowering
 
@@ -27,8 +28,8 @@ class Lower(Pass):
     """Give every route the requested lowering, or its router's best if it offers none of that name.
 
     `exportable` leaves out lowerings that are for training only. Raises `NoSuchLowering` if no route offers the
-    requested one. Two names are always accepted: `masked`, since routes without it run every module anyway, and for a
-    graph without routes the definition.
+    requested one. Some names are always accepted: `masked`, since routes without it run every module anyway, those of
+    scans for a graph with scans, and for a graph without routes the definition.
     """
 
     name: ClassVar[str] = "lower"
@@ -37,7 +38,8 @@ class Lower(Pass):
     exportable: bool = False
 
     def __call__(self, graph: Graph) -> Graph:
-        if self.lowering is not None and self.lowering != MASKED:
+        of_scans = (STEPS, RECURRENCE) if graph.nodes_of(ScanNode) else ()
+        if self.lowering is not None and self.lowering not in (MASKED, *of_scans):
             offered: dict[tuple[str, ...], list[str]] = {}
             for path, route in list_routes_by_path(graph).items():
                 offered.setdefault(tuple(each.name for each in self.offers(*route)), []).append(path)

@@ -19,9 +19,20 @@ from modgraph.passes.lower import Lower
 from modgraph.passes.merge import Merge
 from modgraph.passes.outputs import NoveltyAsOutputs, WithoutNovelty, drop_outputs, novelties
 from modgraph.passes.reassociate import Reassociate
+from modgraph.passes.scans import LowerScans
 from modgraph.passes.split import Split
 
-OPTIMISE: tuple[Pass, ...] = (Split(), Fold(), Merge(), Reassociate(), Fuse(), Hoist(), Prune(), ComputeOnce())
+OPTIMISE: tuple[Pass, ...] = (
+    Split(),
+    Fold(),
+    Merge(),
+    Reassociate(),
+    Fuse(),
+    Hoist(),
+    Prune(),
+    LowerScans(),
+    ComputeOnce(),
+)
 BUNDLE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), Lower(exportable=True))
 TRAINING: tuple[Pass, ...] = (Lower(), *OPTIMISE)
 INFERENCE: tuple[Pass, ...] = (*BUNDLE, *OPTIMISE)
@@ -44,6 +55,7 @@ def build_training_passes(lowering: str | None = None, asked: Iterable[Result] =
     """Build `TRAINING` with a requested lowering, and with further results `asked` of the model."""
     ends = frozenset(result.node for result in asked)
     given: dict[str, Pass] = {"lower": Lower(lowering), "fuse": Fuse(asked=ends), "prune": Prune(ends)}
+    given["scans"] = LowerScans(lowering)
     return tuple(given.get(each.name, each) for each in TRAINING)
 
 

@@ -11,6 +11,7 @@ from modgraph.passes import (
     Hoist,
     InferenceOnly,
     Lower,
+    LowerScans,
     Merge,
     NoveltyAsOutputs,
     Pass,
@@ -58,6 +59,8 @@ def ensures(each: Pass, graph: Graph) -> bool:
             return not any(map(find_invariant_ops, graph.nodes_of(ScanNode)))
         case Prune():
             return not find_dead_nodes(graph, each.asked)
+        case LowerScans():
+            return _stays(each.lower, parts)
         case ComputeOnce():
             return _stays(mark_once(), parts)
         case NoveltyAsOutputs():

@@ -12,9 +12,10 @@ from torch import nn
 from modgraph.backends.torch.construct import Namespace, build_expert, build_shared, construct, resolve
 from modgraph.backends.torch.instance import Instance, class_of
 from modgraph.backends.torch.plan import CallSteps, Steps, steps_of
+from modgraph.backends.torch.recurrences import CompiledRecurrence
 from modgraph.backends.torch.regions import CompiledPool, CompiledScan, Expert
 from modgraph.backends.torch.run import CompiledRoute, Step
-from modgraph.ir import Body, Call, DecisionNode, Graph, GrowthNode, LossNode, Part, body_of
+from modgraph.ir import RECURRENCE, Body, Call, DecisionNode, Graph, GrowthNode, LossNode, Part, body_of
 from modgraph.ir.node import Node, OpNode, PoolNode, Result, RouteNode, ScanNode
 from modgraph.ir.program.outline import number_definitions
 from modgraph.nn import Parameter
@@ -183,7 +184,8 @@ class Nodes:
     def _scan(self, graph: Graph, node: ScanNode) -> CompiledScan:
         region = Part(node.region.graph, node)
         steps = self._steps(region, self.bodies[node.name], node.region.results)
-        return CompiledScan(node, steps, list(graph.inputs(node.name)), self.model)
+        made = CompiledRecurrence if node.lowering == RECURRENCE else CompiledScan
+        return made(node, steps, list(graph.inputs(node.name)), self.model)
 
 
 def has_tensors(module: nn.Module) -> bool:

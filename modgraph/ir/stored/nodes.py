@@ -10,7 +10,18 @@ from typing import Any, NamedTuple
 from modgraph.declare import Declaration
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, ask
-from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode, TargetNode
+from modgraph.ir.node import (
+    RECURRENCE,
+    InputNode,
+    Node,
+    OpNode,
+    PoolNode,
+    Result,
+    RouteNode,
+    RouterNode,
+    ScanNode,
+    TargetNode,
+)
 from modgraph.ir.part import Region
 from modgraph.ir.program.program import CallNode, DeferredNode, Definition, PlaceNode
 from modgraph.ir.stored import fields as readers
@@ -63,7 +74,10 @@ FIELDS: Mapping[str, tuple[Field, ...]] = {  # by the kind of node
         Field("inside", readers.relative_name_of, ""),
     ),
     "route": (Field("lowering", readers.name_of, None), ONCE, LABEL),
-    "scan": (Field("carried", readers.whole_of(0, readers.MOST_PLACES)),),
+    "scan": (
+        Field("carried", readers.whole_of(0, readers.MOST_PLACES)),
+        Field("lowering", readers.one_of("", RECURRENCE), ""),
+    ),
     "output": (Field("label", readers.relative_name_of),),
 }
 KINDS: Mapping[str, Any] = {each.kind: each for each in Node.__subclasses__() if each.__module__ == Node.__module__}

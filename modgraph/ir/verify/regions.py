@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from modgraph.ir.analysis.affine import NotAffine
+from modgraph.ir.analysis.recurrences import find_recurrences
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, ask
 from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, RouteNode, RouterNode, ScanNode
@@ -67,6 +69,11 @@ def verify_scan(graph: Graph, scan: ScanNode, verify_node: Check) -> None:
     except Misfit as misfit:
         raise InvalidGraph(misfit.reason, name, "region") from misfit
     ask(follow == scan.types, f"its region gives {', '.join(map(str, follow))}", name, "types")
+    if scan.lowering:
+        try:
+            find_recurrences(scan)
+        except NotAffine as reason:
+            raise InvalidGraph(f"its steps run one after another: {reason}", name, "lowering") from reason
     for decision in region.graph.decisions():
         ask({*decision.results.values()} <= {*scan.stacked}, f"it lacks what {decision.name} records", name, "region")
 

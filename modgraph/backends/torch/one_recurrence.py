@@ -1,0 +1,123 @@
+"""One linear recurrence at all steps. B is the batch axis, T that of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import torch
+from torch import Tensor
+
+from modgraph.backends.torch.terms import Factors, Values, align, evaluate, multiply, scale
+from modgraph.ir import Matrix, Recurrence, Result
+from modgraph.nn import run_matrix_recurrence, run_recurrence, shift_states
+
+
+def count_numbers(each: Recurrence, shape: Sequence[int]) -> int:
+    """The numbers that a recurrence holds at a step, about."""
+    if each.matrix is None or each.keeps:
+        return prod(shape)
+    rows, key = prod(shape[row] for row in each.matrix.rows), shape[each.matrix.key]
+    return prod(shape) // (rows * key) * (rows + key)
+
+
+def run_one_recurrence(each: Recurrence, values: Values, initial: Tensor, mask: Tensor | None) -> Tensor:
+    """Add the values that a recurrence gives; returns the state [B, ...] after the last step.
+
+    `initial` [B, ...] is the state before the first one. Outside of the mask [B, T] the state stays.
+    """
+    lead = next(iter(values.values())).shape[:2]
+    read, last = None, initial
+    if each.matrix is not None:
+        read, last = MatrixRun(each, each.matrix, values, initial, mask, lead).run()
+    if not each.keeps:
+        return last
+    order = range(initial.dim() - 1)
+    gate, offset = evaluate(values, each.gates, order), evaluate(values, each.offsets, order)
+    if read is not None:  # the products with the state are known now: they are offsets
+        for term in each.products:
+            offset = offset + scale(read * multiply(values, term.factors, order), term.number)
+    offset = offset if isinstance(offset, Tensor) else initial.new_full((1,) * (1 + initial.dim()), offset)
+    offset = offset.expand(*lead, *initial.shape[1:])
+    if mask is not None:
+        here = mask.reshape(*mask.shape, *[1] * len(order))
+        offset = torch.where(here, offset, 0)
+        gate = gate if not isinstance(gate, Tensor) and gate == 1 else torch.where(here, gate, 1.0)
+    states = run_recurrence(gate, offset, initial)
+    values |= {each.following: states, Result(each.state): shift_states(states, initial)}
+    return states[:, -1]
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixRun:
+    """Runs the recurrence of a matrix. Its operands are vectors [B, T, …, width] with one axis for all rows."""
+
+    each: Recurrence
+    matrix: Matrix
+    values: Values
+    initial: Tensor
+    mask: Tensor | None
+    lead: Sequence[int]
+
+    @cached_property
+    def outer(self) -> list[int]:
+        """The places of the axes of independent matrices."""
+        inside = (self.matrix.key, *self.matrix.rows)
+        return [place for place in range(self.initial.dim() - 1) if place not in inside]
+
+    def run(self) -> tuple[Tensor | None, Tensor]:
+        """Add what is read of the states. Returns their products at all steps, aligned with the state, and the last
+        state."""
+        each, key = self.each, self.matrix.key
+        product = None
+        if each.products:
+            (inner,) = {term.inner for term in each.products}
+            y = [self.expand([key], term.factors, term.number) for term in each.products]
+            product = self.expand([key], inner, masks=True), sum(y[1:], y[0])
+        outer = []
+        for term in each.offsets:
+            of_key = [factor for factor in term.factors if key in factor.axes]
+            of_rows = [factor for factor in term.factors if key not in factor.axes]
+            outer.append((self.expand(self.matrix.rows, of_rows, term.number, masks=True), self.expand([key], of_key)))
+        if not outer:
+            outer = [(self.expand(self.matrix.rows, (), 0.0), self.expand([key], (), 0.0))]
+        queries = [(self.expand([key], [readout.query]), readout.before) for readout in self.matrix.readouts]
+        order = [*self.outer, *self.matrix.rows, key]
+        shape = [self.initial.shape[1 + place] for place in order]
+        permuted = self.initial.permute(0, *(1 + place for place in order)).flatten(1 + len(self.outer), -2)
+        permuted = permuted if self.matrix.rows else permuted.unsqueeze(-2)
+        read, last, products = run_matrix_recurrence(self.gate(), product, outer, queries, permuted)
+        for readout, found in zip(self.matrix.readouts, read, strict=True):
+            self.values[readout.value] = self.place(found, readout.labels)
+        last = last.reshape(last.shape[0], *shape).permute(0, *(1 + order.index(place) for place in range(len(order))))
+        return None if products is None else self.place(products, [*range(len(order))]), last
+
+    def gate(self) -> Tensor:
+        """The gates [B, T, …, 1 or K]."""
+        found = evaluate(self.values, self.each.gates, [*self.outer, self.matrix.key])
+        if not isinstance(found, Tensor):
+            found = self.initial.new_full((1,) * (3 + len(self.outer)), found)
+        found = found.expand(*self.lead, *found.shape[2:])
+        if self.mask is None:
+            return found
+        return torch.where(self.mask.reshape(*self.mask.shape, *[1] * (found.dim() - 2)), found, 1.0)
+
+    def expand(self, places: Sequence[int], factors: Factors, number: float = 1.0, masks: bool = False) -> Tensor:
+        """The product of factors as [B, T, …, width]; with `masks` zero outside of the mask."""
+        found = scale(multiply(self.values, factors, [*self.outer, *places]), number)
+        if not isinstance(found, Tensor):
+            found = self.initial.new_full((1,) * (2 + len(self.outer) + len(places)), found)
+        inner = [self.initial.shape[1 + place] for place in places]
+        found = found.expand(*self.lead, *found.shape[2 : 2 + len(self.outer)], *inner)
+        found = found.flatten(2 + len(self.outer)) if places else found.unsqueeze(-1)
+        if masks and self.mask is not None:
+            found = torch.where(self.mask.reshape(*self.mask.shape, *[1] * (found.dim() - 2)), found, 0)
+        return found
+
+    def place(self, x: Tensor, labels: Sequence[int]) -> Tensor:
+        """Give the axes of a vector for each row, [B, T, …, V], the order of labels; one that it lacks has length 1."""
+        known = [*self.outer, *self.matrix.rows]
+        shape = [self.initial.shape[1 + place] for place in known]
+        return align(x.reshape(*x.shape[:2], *shape), tuple(known), labels)

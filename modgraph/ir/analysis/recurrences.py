@@ -1,0 +1,254 @@
+"""Linear recurrences: scans whose states are affine in themselves, so that all steps can be computed at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, replace
+
+from modgraph.ir.analysis.affine import AffineReader, Factor, NotAffine, Term, describe, find_places
+from modgraph.ir.graph import Graph
+from modgraph.ir.node import DecisionNode, InputNode, OpNode, Result, ScanNode
+from modgraph.ops.arithmetic import Multiply
+from modgraph.ops.array import NextState, State
+from modgraph.ops.axes import NewAxis
+from modgraph.ops.linear import Contract
+from modgraph.ops.shape import Rename
+
+
+@dataclass(frozen=True)
+class Readout:
+    """The sum of products of a state with `query` over an axis of the state; `before` the step, or after it.
+
+    `labels` are the places in the state of the result's axes.
+    """
+
+    value: Result
+    query: Factor
+    labels: tuple[int, ...]
+    before: bool
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """How a state S is a matrix at each step: `key` is the axis of its columns, `rows` those of its rows.
+
+    Terms S x yᵀ and u zᵀ are outer products: x, y and z, as the gates and the queries of `readouts`, lack the axes of
+    rows, and u lacks that of columns.
+    """
+
+    key: int
+    rows: tuple[int, ...]
+    readouts: tuple[Readout, ...] = ()
+
+
+@dataclass(frozen=True)
+class Recurrence:
+    """A state's following value: `gates` times the state, plus `products` of it, plus `offsets`.
+
+    Its states are needed themselves if it `keeps` them. Without `matrix` it has no products, and each number has a
+    recurrence of its own.
+    """
+
+    state: str
+    following: Result
+    gates: tuple[Term, ...]
+    products: tuple[Term, ...]
+    offsets: tuple[Term, ...]
+    keeps: bool = True
+    matrix: Matrix | None = None
+
+    @property
+    def factors(self) -> Iterator[Factor]:
+        """The values that must be known at all steps before the states."""
+        for term in (*self.gates, *self.products, *self.offsets):
+            yield from (*term.factors, *term.inner)
+        for each in self.matrix.readouts if self.matrix else ():
+            yield each.query
+
+    @property
+    def given(self) -> set[Result]:
+        """The values of the step that the recurrence gives."""
+        readouts = self.matrix.readouts if self.matrix else ()
+        states = {Result(self.state), self.following} if self.keeps else set[Result]()
+        return {*states, *(each.value for each in readouts)} - {each.value for each in self.factors}
+
+
+@dataclass(frozen=True)
+class Recurrences:
+    """The linear recurrences of a scan's states, each after those that it reads."""
+
+    each: tuple[Recurrence, ...]
+    depends: Mapping[str, frozenset[str]]  # the states on which each node of a step depends
+
+
+def find_recurrences(scan: ScanNode) -> Recurrences:
+    """Find the linear recurrences of a scan. Raises `NotAffine` if the steps must run one after another."""
+    graph = scan.region.graph
+    for node in graph:
+        _refuse(node.name, graph)
+    depends = _find_dependent(scan)
+    following = dict(zip(scan.states, scan.following, strict=True))
+    found: list[Recurrence] = []
+    while following:
+        known = {each.state for each in found}
+        ready = [state for state, after in following.items() if depends[after.node] <= {*known, state}]
+        if not ready:
+            raise NotAffine(f"states {', '.join(sorted(map(_short, following)))} depend on each other")
+        found += [_read(graph, state, following.pop(state), depends) for state in ready]
+    return Recurrences(tuple(_as_matrix(each, found, scan, depends) for each in found), depends)
+
+
+def _refuse(name: str, graph: Graph) -> None:
+    """Raise `NotAffine` for a node that cannot run for all steps at once."""
+    node = graph[name]
+    if isinstance(node, InputNode | DecisionNode):
+        return
+    if not isinstance(node, OpNode):
+        raise NotAffine(f"{describe(node)} runs at each step")
+    if node.op.by_chance:
+        raise NotAffine(f"{describe(node)} samples at each step")
+    buffers = any(weight.buffer for weight in node.op.all_weights())
+    if node.op.over_batch or buffers or isinstance(node.op, State | NextState):
+        raise NotAffine(f"{describe(node)} depends on other examples or has a state of its own")
+    if graph.lengths(name):
+        raise NotAffine(f"{describe(node)} masks the padding of another axis")
+
+
+def _find_dependent(scan: ScanNode) -> dict[str, frozenset[str]]:
+    """Map each node of a step to the states on which it depends."""
+    graph, found = scan.region.graph, dict[str, frozenset[str]]()
+    for node in graph:
+        read = (found[each.node] for each in graph.inputs(node.name).values())
+        found[node.name] = frozenset({node.name} & {*scan.states}).union(*read)
+    return found
+
+
+def _short(name: str) -> str:
+    return f'"{name.rpartition(".")[2]}"'
+
+
+def _read(graph: Graph, state: str, following: Result, depends: Mapping[str, frozenset[str]]) -> Recurrence:
+    varying = {name for name, states in depends.items() if state in states}
+    try:
+        terms = AffineReader(graph, state, varying).read(following)
+    except NotAffine as reason:
+        raise NotAffine(f"state {_short(state)}: {reason}") from reason
+    gates = tuple(each for each in terms if each.state and each.over is None)
+    products = tuple(each for each in terms if each.over is not None)
+    return Recurrence(state, following, gates, products, tuple(each for each in terms if not each.state))
+
+
+# ------------------------------------------------------------ states that are matrices
+
+
+def _as_matrix(
+    each: Recurrence, all_: list[Recurrence], scan: ScanNode, depends: Mapping[str, frozenset[str]]
+) -> Recurrence:
+    """The recurrence with its matrix, if the state is one. Raises `NotAffine` if its products need one."""
+    graph = scan.region.graph
+    before = {other.state for other in all_[: all_.index(each)]}
+    readouts = [*_find_readouts(each, graph, before, depends)]
+    keys = {term.over for term in each.products} or {over for over, _ in readouts}
+    if len(keys) != 1 or len({term.inner for term in each.products}) > 1:
+        if each.products:
+            raise NotAffine(f"state {_short(each.state)}: products over two of its axes change it")
+        return each
+    (key,) = keys
+    assert key is not None
+    keeps, needed = _find_reads(each, all_, scan, depends, {readout.value for _, readout in readouts})
+    if keeps and not each.products:
+        return each
+    readouts = [(over, readout) for over, readout in readouts if readout.value in needed]
+    split = replace(each, gates=_split(each.gates, graph), products=_split(each.products, graph))
+    split = replace(split, offsets=_split(each.offsets, graph))
+    of_keys = [factor.axes for factor in split.factors if key in factor.axes]
+    of_keys += [readout.query.axes for _, readout in readouts]
+    of_keys += [factor.axes for term in split.gates for factor in term.factors]
+    of_keys += [factor.axes for term in split.products for factor in (*term.factors, *term.inner)]
+    rank = len(graph.type_of(Result(each.state)).shape)
+    rows = tuple(sorted({*range(rank)} - {key}.union(*of_keys)))
+    if not each.products and not rows:
+        return each
+    taken = tuple(readout for over, readout in readouts if over == key and readout.query.axes.isdisjoint(rows))
+    if len(taken) < len(readouts):
+        keeps = True
+    if keeps and not each.products:
+        return each
+    return replace(split, matrix=Matrix(key, rows, () if keeps else taken), keeps=keeps)
+
+
+def _find_readouts(
+    each: Recurrence, graph: Graph, before: Set[str], depends: Mapping[str, frozenset[str]]
+) -> Iterator[tuple[int, Readout]]:
+    """Find the contractions of a state, each with the summed axis."""
+    rank = len(graph.type_of(Result(each.state)).shape)
+    for state in (Result(each.state), each.following):
+        for node in graph.users_of(state.node):
+            if not isinstance(node, OpNode) or not isinstance(node.op, Contract):
+                continue
+            left, right = graph.inputs(node.name).values()
+            other = right if left == state else left
+            if state not in (left, right) or not depends[other.node] <= before:
+                continue
+            terms, result = graph.signature(node).axes["equation"].replace("...", "").split("->")
+            of_state, of_other = terms.split(",") if left == state else reversed(terms.split(","))
+            places = {letter: place for place, letter in enumerate(of_state)}
+            if {*of_other} <= {*places} and len(of_state) == rank:
+                (over,) = {*of_state} - {*result}
+                query = Factor(other, tuple(places[letter] for letter in of_other))
+                labels = tuple(places[letter] for letter in result)
+                yield places[over], Readout(Result(node.name), query, labels, state.node == each.state)
+
+
+def _find_reads(
+    each: Recurrence,
+    all_: Iterable[Recurrence],
+    scan: ScanNode,
+    depends: Mapping[str, frozenset[str]],
+    readouts: Set[Result],
+) -> tuple[bool, set[Result]]:
+    """Whether the steps' results, or other recurrences, need the states themselves, and the readouts that they need."""
+    graph = scan.region.graph
+    ends = {result for other in all_ if other is not each for result in (Result(other.state), other.following)}
+    factors = (factor.value for other in all_ for factor in other.factors)
+    pending, seen, states = [*scan.stacked, *factors], {*ends}, {Result(each.state), each.following}
+    while pending:
+        result = pending.pop()
+        if result not in seen and each.state in depends[result.node]:
+            seen.add(result)
+            pending += () if result in {*readouts, *states} else graph.inputs(result.node).values()
+    return not seen.isdisjoint(states - ends), seen & readouts
+
+
+def _split(terms: tuple[Term, ...], graph: Graph) -> tuple[Term, ...]:
+    """Split factors that are products of smaller ones, such as outer products."""
+    return tuple(
+        replace(term, factors=tuple(each for factor in term.factors for each in _list_smaller(factor, graph)))
+        for term in terms
+    )
+
+
+def _list_smaller(factor: Factor, graph: Graph) -> list[Factor]:
+    """List the factors, each with fewer axes, whose product a factor is; only itself if there are none."""
+    node, operands = graph[factor.value.node], [*graph.inputs(factor.value.node).values()]
+    if not isinstance(node, OpNode) or factor.inverse:
+        return [factor]
+    axes, labels = graph.signature(node).axes, factor.labels
+    if isinstance(node.op, Rename):
+        return _list_smaller(replace(factor, value=operands[0]), graph)
+    if isinstance(node.op, NewAxis):
+        at = len(labels) + axes["place"]
+        return _list_smaller(Factor(operands[0], labels[:at] + labels[at + 1 :]), graph)
+    if isinstance(node.op, Multiply) and len(operands) == 2:
+        parts = [_operand_of(factor, node, side, graph) for side in range(2)]
+        if all(part.axes < factor.axes for part in parts):
+            return [each for part in parts for each in _list_smaller(part, graph)]
+    return [factor]
+
+
+def _operand_of(factor: Factor, node: OpNode, side: int, graph: Graph) -> Factor:
+    """The left or the right operand of a product, with the labels that the product's axes have."""
+    value = [*graph.inputs(node.name).values()][side]
+    labels = [factor.labels[place] for place in find_places(node, side, graph)]
+    sizes = (axis.size for axis in graph.type_of(value).shape)
+    return Factor(value, tuple(None if size == 1 else label for size, label in zip(sizes, labels, strict=True)))
