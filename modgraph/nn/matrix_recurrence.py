@@ -57,7 +57,7 @@ def run_matrix_recurrence(
         y_end = decay.to_end(y)
         added = added + x_0.mT @ y_end
         whole = whole * torch.eye(x.shape[-1], dtype=x.dtype, device=x.device) + x_S.mT @ y_end
-    starts, last = run_chunks(whole, added, initial, is_product=product is not None)
+    entering, last = run_chunks(whole, added, initial, is_product=product is not None)
     found = []
     for query, before in queries:
         q = split(query)
@@ -65,8 +65,8 @@ def run_matrix_recurrence(
         if x_S is not None and x_0 is not None and y is not None:
             weights = decay.pairs(q, y, before)
             of_start, now = of_start + weights @ x_S, now + weights @ x_0
-        found.append(join(of_start @ starts.mT + now))
-    read = None if x_S is None or x_0 is None else join(x_S @ starts.mT + x_0)
+        found.append(join(of_start @ entering.mT + now))
+    read = None if x_S is None or x_0 is None else join(x_S @ entering.mT + x_0)
     return found, last, read
 
 
@@ -85,8 +85,8 @@ def run_chunks(whole: Tensor, added: Tensor, initial: Tensor, is_product: bool) 
         following = (states[0] @ gate if is_product else states[0] * gate) + more
         return [following], [states[0], following]
 
-    starts, ends = scan(step, [whole, added], [initial])
-    return starts, ends[:, -1]
+    entering, ends = scan(step, [whole, added], [initial])
+    return entering, ends[:, -1]
 
 
 class Decay:

@@ -73,27 +73,27 @@ def _run(gate: Tensor, offset: Tensor, initial: Tensor | None, reverse: bool) ->
     states = torch.empty_like(offset, memory_format=torch.contiguous_format)
     products = torch.empty_like(gate, memory_format=torch.contiguous_format) if C > 1 else gate
 
-    def at(x: Tensor, step: int) -> Tensor:
+    def take_step(x: Tensor, step: int) -> Tensor:
         """The slices of a step in all chunks."""
         return x[:, (T - 1 - step) % L : T - step : L] if reverse else x[:, step::L]
 
-    def before(x: Tensor, step: int) -> Tensor:
+    def take_before(x: Tensor, step: int) -> Tensor:
         """The slices of the step before, in the chunks that have the step."""
         first = (T - 1 - step) % L + 1 if reverse else step - 1
         return x[:, first : T - step + 1 if reverse else T - 1 : L]
 
-    gates = before if reverse else at
-    at(states, 0).copy_(at(offset, 0))
+    take_gates = take_before if reverse else take_step
+    take_step(states, 0).copy_(take_step(offset, 0))
     if initial is not None:
         states[:, 0].addcmul_(gate[:, 0], initial)
     if C > 1:
-        starts = gates(gate, 0)
-        at(products, 0)[:, : starts.shape[1]].copy_(starts)
+        gates = take_gates(gate, 0)
+        take_step(products, 0)[:, : gates.shape[1]].copy_(gates)
     for step in range(1, L):
-        own = gates(gate, step)
-        torch.addcmul(at(offset, step), own, before(states, step), out=at(states, step))
+        own = take_gates(gate, step)
+        torch.addcmul(take_step(offset, step), own, take_before(states, step), out=take_step(states, step))
         if C > 1:
-            torch.mul(own, before(products, step), out=at(products, step))
+            torch.mul(own, take_before(products, step), out=take_step(products, step))
     for start in range(L, T, L):
         stop = min(T, start + L)
         first, last, known = (T - stop, T - start, T - start) if reverse else (start, stop, start - 1)
@@ -111,8 +111,8 @@ def _double(gate: Tensor, offset: Tensor, initial: Tensor) -> Tensor:
         state = state + gate * shift(state, step, 0.0)
         gate = gate * shift(gate, step, 1.0)
         step *= 2
-    starts = run_chunks(gate[:, :, -1], state[:, :, -1], initial)
-    found = state + gate * starts.unsqueeze(2)
+    entering = run_chunks(gate[:, :, -1], state[:, :, -1], initial)
+    found = state + gate * entering.unsqueeze(2)
     return found.flatten(1, 2)[:, :T]
 
 
