@@ -151,15 +151,19 @@ def align_places(shape: Shape, result: Shape) -> tuple[Place, ...]:
 
 def read_along(low: Limit = None, high: Limit = None) -> Rule:
     """Read from index + low to index + high along the op's axis, and pointwise along others; without bounds, read
-    everything along it. Operands have one shape."""
+    everything along it. Operands broadcast to the first one, whose shape is that of the result."""
 
     def rule(op: Any, use: Use) -> Indexing:
-        (shape, *_), position = use.shapes, use.signature.axes["position"]
-        if any(len(type_.shape) != len(shape) for type_ in use.signature.results):
+        result, position = use.shapes[0], use.signature.axes["position"]
+        if any(len(type_.shape) != len(result) for type_ in use.signature.results):
             return read_everything(op, use)
         whole = low is None and high is None
-        along = everywhere(shape[position], "along") if whole else place_at(position, low, high)
-        return _use_all(use, move_axes(shape, lambda axis: axis, {position: along}))
+        along = everywhere(result[position], "along") if whole else place_at(position, low, high)
+        here, readings = place_at(position), []
+        for number, shape in enumerate(use.shapes):
+            places = align_places(shape, result)
+            readings.append(Reading(number, tuple(along if place == here else place for place in places)))
+        return (tuple(readings),) * len(use.signature.results)
 
     return rule
 

@@ -10,9 +10,9 @@ from modgraph.diagnostics import Span, closest
 from modgraph.elaboration import constants, errors
 from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, Poison, Tensor
-from modgraph.elaboration.later_reads import explain_later_reads
+from modgraph.elaboration.later_reads import LaterReadsFinder
 from modgraph.ir import Graph
-from modgraph.ir.analysis.causality import Tokens, find_token_axis
+from modgraph.ir.analysis.causality import Tokens, find_token_axis, list_between
 from modgraph.syntax import ast
 from modgraph.types import Misfit
 
@@ -101,10 +101,12 @@ def _find_place(axis: ast.Expression | None, tokens: Tensor, call: ast.Call, ela
 
 def check_demands(demands: list[Demand]) -> None:
     """Report the demands that do not hold."""
+    finders = {id(demand.graph): LaterReadsFinder(demand.graph) for demand in demands}
     for demand in demands:
-        found = explain_later_reads(demand.graph, demand.value.result, demand.tokens)
         value, tokens = demand.words
-        if demand.tokens.value.node not in demand.graph.ancestors([demand.value.result.node]):
+        if demand.tokens.value.node not in list_between(demand.graph, demand.tokens.value, demand.value.result):
             demand.elaborator.report(errors.EmptyDemand(span=demand.span, value=value, tokens=tokens))
-        elif found is not None:
+            continue
+        found = finders[id(demand.graph)].find(demand.value.result, demand.tokens)
+        if found is not None:
             demand.elaborator.report(errors.NotCausal(span=demand.span, value=value, tokens=tokens, **vars(found)))

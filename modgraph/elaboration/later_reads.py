@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from modgraph.diagnostics import Note, Span
 from modgraph.ir import Graph, Node, OpNode, Result, RouteNode, ScanNode
 from modgraph.ir.analysis.causality import Causality, Tokens
+from modgraph.ir.analysis.transfer import Transfer
 from modgraph.routers.prelude import is_prelude
+from modgraph.types import Axis
 
 MOST_STEPS = 5  # of a path in a message
 WAYS_OUT = {
@@ -35,16 +37,26 @@ class LaterReads:
     way_out: str
 
 
-def explain_later_reads(graph: Graph, value: Result, tokens: Tokens) -> LaterReads | None:
-    """Explain how a value reads later tokens, in training or in inference; None if it reads none."""
-    among = graph.ancestors([value.node])
-    modes = [Causality(graph, tokens, training, among) for training in (True, False)[: 1 + _differs(graph)]]
-    paths = [each.find_path(value) for each in modes]
+class LaterReadsFinder:
+    """Finds how values of a graph read later tokens."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.modes = [Transfer(graph, training) for training in (True, False)[: 1 + _differs(graph)]]
+
+    def find(self, value: Result, tokens: Tokens) -> LaterReads | None:
+        """Explain how a value reads later tokens, in training or in inference; None if it reads none."""
+        modes = [Causality(each, tokens, value) for each in self.modes]
+        paths = [each.find_path(value) for each in modes]
+        return _explain(self.graph, paths, modes[0].along)
+
+
+def _explain(graph: Graph, paths: list[list[Node]], axis: Axis) -> LaterReads | None:
+    """Explain the paths in training and, if that differs, in inference; None without one."""
     found = next((each for each in paths if each), None)
     if found is None:
         return None
     when = "" if all(paths) else " in training" if paths[0] else " in inference"
-    axis = modes[0].along
     first, over = found[0], f' over "{axis.name}"' if axis.name and "." not in axis.name else " over the tokens"
     spans = [_find_span(each) for each in found]
     name = _describe(first, graph)

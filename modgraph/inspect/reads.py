@@ -8,6 +8,7 @@ from typing import Any
 from modgraph.ir import Graph, Result
 from modgraph.ir.analysis.causality import Causality, Tokens, find_token_axis
 from modgraph.ir.analysis.independence import find_mixing, find_padding_readers
+from modgraph.ir.analysis.transfer import Transfer
 
 MODES = {"training": True, "inference": False}
 
@@ -23,11 +24,12 @@ def find_reads(graph: Graph) -> dict[str, Any]:
     for name, result in graph.outputs.items():
         by = {mode: nodes.get(result.node) for mode, nodes in mixing.items()}
         found[name]["examples"] = {mode: None if node is None else node.name for mode, node in by.items()}
+    transfers = {mode: Transfer(graph, training) for mode, training in MODES.items()}
     for name, type_ in graph.input_types.items():
         axis = find_token_axis(type_)
         if axis is not None and type_.dtype != "length":
             tokens = Tokens(Result(name), axis)
-            causal = {mode: Causality(graph, tokens, training) for mode, training in MODES.items()}
+            causal = {mode: Causality(each, tokens) for mode, each in transfers.items()}
             for output, result in graph.outputs.items():
                 reads = {mode: each.read(result) for mode, each in causal.items()}
                 if any(reads.values()):

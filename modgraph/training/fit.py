@@ -11,7 +11,7 @@ from typing import Any
 from modgraph.data import DataSet
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.elaboration.errors import CopiesTarget
-from modgraph.elaboration.later_reads import explain_later_reads
+from modgraph.elaboration.later_reads import LaterReadsFinder
 from modgraph.extras import WillNeedExtra, find_missing
 from modgraph.files import exists
 from modgraph.ir import Graph, OpNode, Result, comparisons, weights_of
@@ -52,11 +52,12 @@ def diagnose_training(spec: str | Path, recipe: str | Path, overrides: Mapping[s
 
 def find_next_token_leaks(graph: Graph, data: DataSet) -> Iterator[Diagnostic]:
     """Yield a caution for each comparison whose prediction reads later tokens of the input that its target follows."""
-    for each in comparisons(graph):
+    finder = LaterReadsFinder(graph)
+    for each in comparisons(graph) if data.follows() else ():
         tokens = data.follows().get(each.target, "")
         axis = find_token_axis(graph.input_types[tokens]) if tokens in graph.input_types else None
         if axis is not None:
-            found = explain_later_reads(graph, each.prediction, Tokens(Result(tokens), axis))
+            found = finder.find(each.prediction, Tokens(Result(tokens), axis))
             if found is not None:
                 yield CopiesTarget(span=each.node.span, target=each.target, tokens=tokens, **vars(found))
 

@@ -59,18 +59,38 @@ def find_token_axis(type_: TensorType) -> int | None:
     return padded[0] if padded else place if len(type_.shape) >= -place else None
 
 
+def list_between(graph: Graph, start: Result, end: Result) -> list[str]:
+    """List the nodes that a value depends on, without those that only `start` depends on, sources first."""
+    found, pending = dict[str, bool](), [end.node]
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found[name] = False
+            pending.append(name)
+            if name != start.node:
+                pending += [each.node for each in graph.inputs(name).values() if each.node not in found]
+        elif not found[name]:
+            del found[name]
+            found[name] = True
+    return [*found]
+
+
 class Causality:
     """What the values of a graph read of the tokens of one value, in training or in inference.
 
-    With `among`, only the nodes of these names are followed.
+    With `end`, only the values on the way to it are followed.
     """
 
-    def __init__(self, graph: Graph, tokens: Tokens, training: bool = True, among: set[str] | None = None) -> None:
-        self.graph = graph
+    def __init__(self, transfer: Transfer, tokens: Tokens, end: Result | None = None) -> None:
+        self.transfer = transfer
+        self.graph = transfer.graph
         self.tokens = tokens
-        self.training = training
-        self.among = among
-        self.transfer = Transfer(graph, training)
+        self.end = end
+
+    @classmethod
+    def of_graph(cls, graph: Graph, tokens: Tokens, training: bool = True) -> Causality:
+        """What all values of a graph read."""
+        return cls(Transfer(graph, training), tokens)
 
     @property
     def along(self) -> Axis:
@@ -80,7 +100,8 @@ class Causality:
     @cached_property
     def reaches(self) -> dict[Result, Reach]:
         """The reaches of all values that depend on the tokens."""
-        return self.transfer.run({self.tokens.value: {frozenset({(self.tokens.axis, 1)}): Interval()}}, self.among)
+        names = None if self.end is None else list_between(self.graph, self.tokens.value, self.end)
+        return self.transfer.run({self.tokens.value: {frozenset({(self.tokens.axis, 1)}): Interval()}}, names)
 
     def read(self, value: Result) -> Reads | None:
         """What a value reads of the tokens; None if it does not depend on them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import count, product
 from math import prod
@@ -47,12 +47,12 @@ class Transfer:
         """The bands of the graph's values."""
         return BandFinder(self.graph)
 
-    def run(self, seeds: Mapping[Result, Reach], among: set[str] | None = None) -> dict[Result, Reach]:
-        """The reaches of all values that depend on some, given theirs; only of some nodes if `among` names them."""
+    def run(self, seeds: Mapping[Result, Reach], names: Iterable[str] | None = None) -> dict[Result, Reach]:
+        """The reaches of all values that depend on some, given theirs; only of the nodes with some names, if given,
+        sources first."""
         found = dict(seeds)
-        for node in self.graph if seeds else ():
-            if among is not None and node.name not in among:
-                continue
+        nodes = self.graph if names is None else map(self.graph.__getitem__, names)
+        for node in nodes if seeds else ():
             sources = {slot: found[each] for slot, each in self.graph.inputs(node.name).items() if each in found}
             if sources:
                 for index, reach in enumerate(self.read(node, sources)):
