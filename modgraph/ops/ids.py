@@ -242,9 +242,7 @@ class TopKIndices(Op, name="top_k_indices", synonyms="arg_top_k top_k_ids argtop
     """
 
     nondifferentiable = ("x",)
-    example = (
-        "input x: float[5, 6] weight w: float[6, 3] = normal(1.0) y = (w, x -> top_k_indices(2)) -> lookup output y"
-    )
+    example = "input x: float[5, 6] best = x -> top_k_indices(2) y = (x, best) -> lookup(axis=-1) output y"
     module = own_module("position", "k")
     along = True
     indexing = read_along()

@@ -73,7 +73,7 @@ def computed(
     if isinstance(total, Tensor) and total.requires_grad:
         total.backward()
     return {**dict(enumerate(outputs.values())), **found}, {  # type: ignore[dict-item]
-        name: each.grad for name, each in model.state_dict(keep_vars=True).items() if each.grad is not None
+        name: each.grad.to_dense() for name, each in model.state_dict(keep_vars=True).items() if each.grad is not None
     }
 
 
