@@ -13,6 +13,7 @@ from modgraph.elaboration.context import BLOCK, BlockCall
 from modgraph.elaboration.demands import elaborate_demand
 from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, BlockUse, Entity, Poison, Tensor, TensorTuple, describe
+from modgraph.elaboration.operands import restore_axes
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.frozen import replace_fields
 from modgraph.ops.compared import MIRRORED
@@ -100,6 +101,7 @@ def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, elaborat
     context.spend(BLOCK + len(definition.parameters) + 2 * len(tensors), span)
     with context.enter_use("block", definition.name, inside.naming, span, definition):
         inside.elaborate(definition.body)
+        call.outputs = [restore_axes(each, call.apart, call.naming, inside) for each in call.outputs]
     if call.taken != len(tensors):
         return elaborator.report(
             errors.BlockOperands(span=span, name=definition.name, inputs=call.taken, given=len(tensors))

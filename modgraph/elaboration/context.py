@@ -66,7 +66,8 @@ class Decision:
     The path `router` is declared at `span`. `words` are the names of axes in the body, and `named` the axes they bind;
     `naming` names the nodes that rename axes. `routed` is the value to route; its last `message_rank` axes are those of
     a message, and the axes before them are the token axes. It lacks the axes in `lacking`. `modules` is the axis of the
-    modules. Where the routed value has it too, it is a token axis with a name of its own, in `of_modules`. `records`
+    modules. Where the routed value has it too, it is a token axis with a name of its own, in `of_modules`. `apart` has
+    the further readings of axes that the operands have twice, with the axes, by word. `records`
     and `roles` hold the records so far. `choices` are those of the routes in `gates_in`, the graph of a body that
     records gates and no choice. `read` holds, by graph and result, the records that the surroundings have read.
     """
@@ -87,6 +88,7 @@ class Decision:
     lacking: set[Axis] = field(default_factory=set)
     of_modules: set[Axis] = field(default_factory=set)
     read: dict[tuple[int, Result], Any] = field(default_factory=dict)
+    apart: dict[str, tuple[Axis, Axis]] = field(default_factory=dict)
 
     @property
     def token_axes(self) -> Shape:
@@ -111,7 +113,8 @@ class BlockCall:
 
     `operands` are those not yet taken, and `taken` counts the inputs so far. `axes` binds words to axes, `named_by`
     maps each word to its first input, and `token_axes` holds the word and the input for each token axis, from the last.
-    In `outputs` a family counts as one.
+    In `outputs` a family counts as one. `apart` has the further readings of axes that the operands have twice, with
+    the axes, by word; `naming` names the nodes that rename them.
 
     Without operands the block is checked by itself, with inputs of the declared types. `decision` is that of a router.
     `defining` identifies this definition and those that enclose the use; none of them may be used inside it.
@@ -126,6 +129,8 @@ class BlockCall:
     outputs: list[Any] = field(default_factory=list)
     span: Span | None = None
     decision: Decision | None = None
+    apart: dict[str, tuple[Axis, Axis]] = field(default_factory=dict)
+    naming: Naming | None = None
     defining: tuple[int, ...] = ()
 
     def __str__(self) -> str:

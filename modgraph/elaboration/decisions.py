@@ -18,6 +18,7 @@ from modgraph.elaboration.context import RECORD, Decision
 from modgraph.elaboration.elaborator import Elaborator
 from modgraph.elaboration.entities import POISON, Family, OpUse, Poison, PoolEntity, RouterEntity, Tensor, describe
 from modgraph.elaboration.messages import broadcast_to_tokens
+from modgraph.elaboration.operands import restore_axes
 from modgraph.elaboration.scope import join
 from modgraph.ir import find_draw
 from modgraph.ops import Op
@@ -187,7 +188,7 @@ def unbind(value: Tensor | Poison, decision: Decision, elaborator: Elaborator) -
             name = decision.find_outer_name(axis, value.type.shape)
             op = Sum(axis=axis.name) if axis in decision.lacking else Rename(names=(axis.name, name))
             value = _apply(op, value, decision, elaborator)
-    return value
+    return restore_axes(value, decision.apart, decision.naming, elaborator)
 
 
 def record(value: Any, role: Role, token_axes: Shape, modules: Axis, elaborator: Elaborator) -> Any:

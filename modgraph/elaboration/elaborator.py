@@ -173,7 +173,10 @@ class Elaborator:
 
     def report(self, diagnostic: Diagnostic) -> Poison:
         """Report a diagnostic in the words of the spec; a mistake in the text of a block gets a note on the use."""
-        diagnostic = localize_axis_names(diagnostic, self.scope, {} if self.decision is None else self.decision.named)
+        named = {} if self.decision is None else self.decision.named
+        if self.call is not None and self.call.apart:
+            named = named | {word: reading for word, (reading, _) in self.call.apart.items()}
+        diagnostic = localize_axis_names(diagnostic, self.scope, named)
         span, use = diagnostic.span, self.call.span if self.call is not None else None
         is_apart = span is not None and use is not None and not (use.holds(span) or is_prelude(span.source))
         if is_apart and diagnostic.severity == "error":

@@ -49,6 +49,7 @@ def inline_router(
     inside.scope.names |= dict(zip(wanted, pools, strict=True))
     naming = Naming(f"{node}.axes", f"{node}.axes", inside.scope)
     call.decision = Decision(router.path, router.span, definition.axis_words, naming, pool.axis)
+    call.decision.apart = call.apart
     call.decision.message_rank = len(pool.message.shape)
     call.decision.records_choice = record_as(use.records, *CHOICES) is not None
     if record_as(use.records, Role.GATES) is not None and not call.decision.records_choice:

@@ -16,10 +16,11 @@ from modgraph.elaboration.expressions import EXPRESSIONS, resolve_term
 from modgraph.elaboration.growth import elaborate_grow, elaborate_grow_by
 from modgraph.elaboration.loops import elaborate_frozen, elaborate_if, elaborate_loop
 from modgraph.elaboration.nodes import add_node
+from modgraph.elaboration.operands import take_operand
 from modgraph.elaboration.pipelines import apply_template
 from modgraph.elaboration.routes import apply_member
 from modgraph.elaboration.scans import elaborate_scan, elaborate_yield, refuse_in_scan
-from modgraph.elaboration.typing import elaborate_type, take_operand
+from modgraph.elaboration.typing import elaborate_type
 from modgraph.ir import InputNode, Result, TargetNode
 from modgraph.syntax import ast
 

@@ -1,17 +1,15 @@
-"""Elaborates types, and binds operands of a block or router to the axes of its inputs."""
+"""Elaborates types of values."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from modgraph.diagnostics import Note, did_you_mean
+from modgraph.diagnostics import did_you_mean
 from modgraph.elaboration import errors
-from modgraph.elaboration.apply import report_misfit
-from modgraph.elaboration.context import BlockCall
 from modgraph.elaboration.elaborator import Elaborator
-from modgraph.elaboration.entities import POISON, AxisEntity, Entity, Poison, Tensor, WithAxis, describe
+from modgraph.elaboration.entities import POISON, AxisEntity, Entity, Poison, WithAxis, describe
 from modgraph.syntax import ast
-from modgraph.types import Axis, Misfit, TensorType, find_repeated, may_meet, meet_axes
+from modgraph.types import Axis, TensorType, find_repeated
 
 SIZED = {"token": "vocabulary", "class": "number of classes"}
 LONGEST_AXIS = 2**31 - 1
@@ -117,73 +115,3 @@ def _evaluate_length(axis: ast.Expression, elaborator: Elaborator) -> int | Pois
         return length
     problem = f"an axis cannot be {describe(length).removeprefix('the constant ')}"
     return elaborator.report(errors.BadAxis(span=axis.span, problem=problem))
-
-
-def take_operand(declared: TensorType, statement: ast.Input, elaborator: Elaborator) -> Tensor | Poison:
-    """Take the next operand of a block and check it against the type of its input; poison where there is none."""
-    call = elaborator.call
-    assert call is not None and call.operands is not None
-    call.taken += 1
-    if not call.operands:
-        return POISON
-    tensor = call.operands.pop(0)
-    reason = _explain_misfit(declared, tensor.type, call.axes)
-    if reason is not None:
-        return report_misfit(Misfit(reason, f"send it {declared}"), str(call), (tensor,), statement.span, elaborator)
-    words = [axis.name for axis in declared.shape if axis.is_padded and axis.name in call.axes]
-    for word in words:
-        call.named_by.setdefault(word, statement)
-    for word in words:  # different names must be different axes, or the body would compute something else
-        axis = call.axes[word]
-        other = next((each for each in call.named_by if each != word and axis.name and call.axes[each] == axis), None)
-        if other is not None:
-            return _refuse_one_axis((other, call.named_by[other]), (word, statement), axis, call, elaborator)
-    lacking = declared.shape[: max(0, len(declared.shape) - len(tensor.type.shape))] if elaborator.region else ()
-    for place, axis in enumerate(reversed(lacking)):  # token axes of a module have the same names in all inputs
-        first = call.token_axes.setdefault(place, (axis.name, statement))
-        if first[0] != axis.name:
-            return _refuse_one_axis(first, (axis.name, statement), None, call, elaborator)
-    return tensor
-
-
-def _explain_misfit(declared: TensorType, found: TensorType, axes: dict[str, Axis]) -> str | None:
-    """Explain why a value does not fit the type of an input; None if it does.
-
-    It may have more outer axes, and may lack outer named ones.
-    """
-    reason = f"its input must be {declared}, not {found}"
-    if declared.dtype != found.dtype or declared.size != found.size:
-        return reason
-    lacking = len(declared.shape) - len(found.shape)
-    if any(not axis.is_padded for axis in declared.shape[: max(0, lacking)]):
-        return reason
-    named = declared.shape[max(0, lacking) :]
-    for axis, own in zip(named, found.shape[len(found.shape) - len(named) :], strict=True):
-        expected = axes.setdefault(axis.name, own) if axis.is_padded else axis
-        if not may_meet(expected, own):
-            return reason
-        if axis.is_padded:
-            axes[axis.name] = meet_axes(expected, own)
-    return None
-
-
-def _refuse_one_axis(
-    named: tuple[str, ast.Input],
-    again: tuple[str, ast.Input],
-    axis: Axis | None,
-    call: BlockCall,
-    elaborator: Elaborator,
-) -> Poison:
-    """Report two names for one axis; for the token axes of a pool, `axis` is None."""
-    (first, earlier), (second, statement) = named, again
-    if axis is None or axis.is_padded:
-        type_ = ", ".join(first if each.span.text == second else each.span.text for each in statement.type.axes)
-        one = f"input {statement.reference.name}: {statement.type.dtype}[{type_}]"
-        way_out = f"if both mean one axis, use one name for it: {one}"
-    else:
-        name = axis.name.rpartition(".")[2]
-        way_out = f'rename an axis of the second value: -> rename({name}="{second}")'
-    notes = tuple(Note(text=f'"{word}" is an axis of this input', span=each.span) for word, each in (named, again))
-    words = f'"{first}" of input "{earlier.reference.name}" and "{second}" of input "{statement.reference.name}"'
-    facts: Any = {"axis": "the axis of its tokens" if axis is None else axis, "words": words, "way_out": way_out}
-    return elaborator.report(errors.OneAxisForTwo(span=call.span, notes=notes, who=str(call), **facts))

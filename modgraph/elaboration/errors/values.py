@@ -38,14 +38,14 @@ class AxisDiffers(Diagnostic, code="MG257"):
 
 
 class OneAxisForTwo(Diagnostic, code="MG306"):
-    """The inputs of a block or router name two axes, and a use sends the same axis for both. The body would compute
-    something else: `(a, b) -> contract` keeps two axes apart, and aligns one that both values have. One of them can
-    first get another name: `x -> rename(expert="other")`."""
+    """The inputs of a block name two axes, and the modules of a pool, which take tokens by themselves, have the same
+    axis of tokens for both. The body would compute something else: `(a, b) -> contract` keeps two axes apart, and
+    aligns one that both values have."""
 
     message = "{who} needs two axes for {words}, not {axis} for both"
     example = (
         "block pairs() { input a: float[one, 4] input b: float[other, 4] y = (a, b) -> contract output y } "
-        "model m() { input x: float[time, 4] y = (x, x) -> pairs output y }"
+        "model m() { input x: float[time, 4] pool p[3] = pairs y = (x, x) -> p output y }"
     )
 
 
