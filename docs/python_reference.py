@@ -33,7 +33,7 @@ PARTS: dict[str, dict[str, str]] = {
     "Read specs": {
         "load": "",
         "loads": "",
-        "Program": "cost memory build diff visualize pytorch_source",
+        "Program": "cost memory reads build diff visualize pytorch_source",
         "Cost": "counts nodes as_table as_json",
     },
     "Compare and draw": {

@@ -28,7 +28,7 @@ def find_wrong(case: Case, training: bool, axes: list[Tokens], rng: Random) -> I
     """What outputs read though the graph says that they do not."""
     outputs = compute(case, training, case.batch)
     for tokens in axes:
-        causality = Causality.of_graph(case.graph, tokens, training)
+        causality = Causality.build(case.graph, tokens, training)
         size = case.batch[tokens.value.node].shape[tokens.axis]
         for place in sorted({size - 1, *rng.sample(range(size), min(size, PLACES - 1))}) if size else []:
             changed = compute(case, training, change(case, tokens, place, rng))

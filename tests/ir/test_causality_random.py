@@ -36,7 +36,7 @@ def test_false_alarms_are_counted() -> None:
         nonlocal claims, alarms
         case = check(text)
         for training in (True, False):
-            reads = Causality.of_graph(case.graph, TOKENS, training).read(case.graph.outputs["y"])
+            reads = Causality.build(case.graph, TOKENS, training).read(case.graph.outputs["y"])
             if reads is None or reads.is_causal:
                 claims += 1
             else:

@@ -88,7 +88,7 @@ class Causality:
         self.end = end
 
     @classmethod
-    def of_graph(cls, graph: Graph, tokens: Tokens, training: bool = True) -> Causality:
+    def build(cls, graph: Graph, tokens: Tokens, training: bool = True) -> Causality:
         """What all values of a graph read."""
         return cls(Transfer(graph, training), tokens)
 
