@@ -20,7 +20,7 @@ from tests.assault.programs.reduced import reduced
 from tests.assault.written_specs import ALL, spec_of
 
 PARTS = 100  # of 100 programs each
-IN_SUITE = (*range(0, 26, 2), 25)  # two of them as bundles, one with its gradients
+IN_SUITE = (*range(0, 20, 2), 25, 50, 75, 100)  # two of them as bundles, five with gradients where they have any
 SMALL = ("tests/papers/deepseek_moe",)
 
 
