@@ -44,7 +44,9 @@ def run_one_recurrence(each: Recurrence, values: Values, initial: Tensor, mask: 
     if mask is not None:
         here = mask.reshape(*mask.shape, *[1] * len(order))
         offset = torch.where(here, offset, 0)
-        gate = gate if not isinstance(gate, Tensor) and gate == 1 else torch.where(here, gate, 1.0)
+        if isinstance(gate, Tensor) or gate != 1:
+            gate = gate if isinstance(gate, Tensor) else offset.new_tensor(gate)
+            gate = torch.where(here, gate, 1.0)
     states = run_recurrence(gate, offset, initial)
     values |= {each.following: states, Result(each.state): shift_states(states, initial)}
     return states[:, -1]

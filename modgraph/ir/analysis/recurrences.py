@@ -10,7 +10,7 @@ from modgraph.ir.graph import Graph
 from modgraph.ir.node import DecisionNode, InputNode, OpNode, Result, ScanNode
 from modgraph.ops.arithmetic import Multiply
 from modgraph.ops.array import NextState, State
-from modgraph.ops.axes import NewAxis
+from modgraph.ops.axes import NewAxis, Transpose
 from modgraph.ops.linear import Contract
 from modgraph.ops.shape import Rename
 
@@ -180,24 +180,38 @@ def _as_matrix(
 def _find_readouts(
     each: Recurrence, graph: Graph, before: Set[str], depends: Mapping[str, frozenset[str]]
 ) -> Iterator[tuple[int, Readout]]:
-    """Find the contractions of a state, each with the summed axis."""
-    rank = len(graph.type_of(Result(each.state)).shape)
-    for state in (Result(each.state), each.following):
+    """Find the contractions of a state, perhaps of a permuted one, each with the summed axis."""
+    places = tuple(range(len(graph.type_of(Result(each.state)).shape)))
+    pending = [(state, places, state.node == each.state) for state in (Result(each.state), each.following)]
+    while pending:
+        state, labels, is_before = pending.pop(0)
         for node in graph.users_of(state.node):
-            if not isinstance(node, OpNode) or not isinstance(node.op, Contract):
+            operands = [*graph.inputs(node.name).values()]
+            if not isinstance(node, OpNode) or state not in operands:
                 continue
-            left, right = graph.inputs(node.name).values()
-            other = right if left == state else left
-            if state not in (left, right) or not depends[other.node] <= before:
-                continue
-            terms, result = graph.signature(node).axes["equation"].replace("...", "").split("->")
-            of_state, of_other = terms.split(",") if left == state else reversed(terms.split(","))
-            places = {letter: place for place, letter in enumerate(of_state)}
-            if {*of_other} <= {*places} and len(of_state) == rank:
-                (over,) = {*of_state} - {*result}
-                query = Factor(other, tuple(places[letter] for letter in of_other))
-                labels = tuple(places[letter] for letter in result)
-                yield places[over], Readout(Result(node.name), query, labels, state.node == each.state)
+            if isinstance(node.op, Rename):
+                pending.append((Result(node.name), labels, is_before))
+            elif isinstance(node.op, Transpose):
+                order = graph.signature(node).axes["order"]
+                pending.append((Result(node.name), tuple(labels[at] for at in order), is_before))
+            elif isinstance(node.op, Contract):
+                is_left = operands[0] == state
+                if depends[operands[is_left].node] <= before:
+                    yield from _read_contraction(node, is_left, labels, is_before, graph)
+
+
+def _read_contraction(
+    node: OpNode, is_left: bool, labels: tuple[int, ...], before: bool, graph: Graph
+) -> Iterator[tuple[int, Readout]]:
+    """The readout that a contraction of a state with these labels is, unless its query has other axes."""
+    left, right = graph.inputs(node.name).values()
+    terms, result = graph.signature(node).axes["equation"].replace("...", "").split("->")
+    of_state, of_other = terms.split(",") if is_left else reversed(terms.split(","))
+    places = dict(zip(of_state, labels, strict=True))
+    if {*of_other} <= {*places}:
+        (over,) = {*of_state} - {*result}
+        query = Factor(right if is_left else left, tuple(places[letter] for letter in of_other))
+        yield places[over], Readout(Result(node.name), query, tuple(places[letter] for letter in result), before)
 
 
 def _find_reads(
@@ -223,7 +237,9 @@ def _find_reads(
 def _split(terms: tuple[Term, ...], graph: Graph) -> tuple[Term, ...]:
     """Split factors that are products of smaller ones, such as outer products."""
     return tuple(
-        replace(term, factors=tuple(each for factor in term.factors for each in _list_smaller(factor, graph)))
+        replace(
+            term, factors=tuple(each for factor in term.factors for each in _list_smaller(_strip(factor, graph), graph))
+        )
         for term in terms
     )
 
@@ -231,19 +247,24 @@ def _split(terms: tuple[Term, ...], graph: Graph) -> tuple[Term, ...]:
 def _list_smaller(factor: Factor, graph: Graph) -> list[Factor]:
     """List the factors, each with fewer axes, whose product a factor is; only itself if there are none."""
     node, operands = graph[factor.value.node], [*graph.inputs(factor.value.node).values()]
-    if not isinstance(node, OpNode) or factor.inverse:
+    if not isinstance(node, OpNode) or not isinstance(node.op, Multiply) or len(operands) < 2 or factor.inverse:
         return [factor]
-    axes, labels = graph.signature(node).axes, factor.labels
-    if isinstance(node.op, Rename):
-        return _list_smaller(replace(factor, value=operands[0]), graph)
+    parts = [_strip(_operand_of(factor, node, side, graph), graph) for side in range(2)]
+    if not all(part.axes < factor.axes for part in parts):
+        return [factor]
+    return [each for part in parts for each in _list_smaller(part, graph)]
+
+
+def _strip(factor: Factor, graph: Graph) -> Factor:
+    """The value that a factor repeats along new axes, or only renames."""
+    node, labels = graph[factor.value.node], factor.labels
+    if not isinstance(node, OpNode) or not isinstance(node.op, NewAxis | Rename):
+        return factor
     if isinstance(node.op, NewAxis):
-        at = len(labels) + axes["place"]
-        return _list_smaller(Factor(operands[0], labels[:at] + labels[at + 1 :]), graph)
-    if isinstance(node.op, Multiply) and len(operands) == 2:
-        parts = [_operand_of(factor, node, side, graph) for side in range(2)]
-        if all(part.axes < factor.axes for part in parts):
-            return [each for part in parts for each in _list_smaller(part, graph)]
-    return [factor]
+        at = len(labels) + graph.signature(node).axes["place"]
+        labels = labels[:at] + labels[at + 1 :]
+    (value,) = graph.inputs(node.name).values()
+    return _strip(replace(factor, value=value, labels=labels), graph)
 
 
 def _operand_of(factor: Factor, node: OpNode, side: int, graph: Graph) -> Factor:
