@@ -46,7 +46,11 @@ class Reads:
         width = int(self.high) - int(self.low) + 1
         if (self.low, self.high) == (0, 0):
             return "the same token"
-        return f"a window of {width} tokens" if width > 1 else f"the token {abs(int(self.low))} places away"
+        if width == 1:
+            return f"the token {abs(int(self.low))} places {'later' if self.low > 0 else 'before'}"
+        return f"a window of {width} tokens" + (
+            "" if self.is_causal else f", {min(width, int(self.high))} of them later"
+        )
 
 
 def find_token_axis(type_: TensorType) -> int | None:
