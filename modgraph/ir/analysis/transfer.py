@@ -25,6 +25,7 @@ from modgraph.ir.graph import Graph
 from modgraph.ir.node import Node, OpNode, OutputNode, PoolNode, Result, RouteNode, ScanNode
 from modgraph.ir.part import Region
 from modgraph.ops.choice import TopK
+from modgraph.ops.ids import OneHot
 from modgraph.ops.situation import Draw
 from modgraph.types import TensorType
 
@@ -93,7 +94,9 @@ class Transfer:
         """Whether all operands are one value in which every token makes equally many choices, all of them one."""
         made = {*inputs.values()}
         node = self.graph[next(iter(made)).node] if len(made) == 1 else None
-        return isinstance(node, OpNode) and isinstance(node.op, TopK | Draw)
+        if not isinstance(node, OpNode) or (isinstance(node.op, OneHot) and node.op.missing):
+            return False
+        return isinstance(node.op, TopK | Draw | OneHot)
 
     def _combine(
         self, readings: tuple[Reading, ...], inputs: Mapping[str, Result], sources: Sources, zeros_from: int = 0
