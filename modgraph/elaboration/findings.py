@@ -111,6 +111,7 @@ def _find_unbalanced(graph: Graph, declared: Mapping[str, Declared], growing: Se
         return
     balanced = {*_read_records(find_needed(set(graph.losses.values()), graph)), *_find_ruled(graph)}
     balanced |= {each.router.name for each in decisions if each.pool.axis.name in growing}
+    balanced |= {*_find_even(graph)}
     wanting: dict[Declared, list[str]] = {}
     for router in routers:
         if router not in balanced:
@@ -152,6 +153,15 @@ def _find_ruled(graph: Graph) -> Iterator[str]:
                 made.add(graph.inputs(node.name)["x"])
         if made & needed and each.name in fed:
             yield each.router.name
+
+
+def _find_even(graph: Graph) -> Iterator[str]:
+    """Iterate over the routers with an op in their text that evens out the use of modules."""
+    for part in graph.parts():
+        texts = {id(call) for node in part.graph.nodes_of(OpNode) if node.op.balances for call in node.calls}
+        for each in Part(part.graph).decisions():
+            if isinstance(each.node, DecisionNode) and id(each.node.within) in texts:
+                yield each.router.name
 
 
 def find_leaks(graph: Graph, report: Report) -> None:

@@ -19,6 +19,8 @@ WAYS_OUT = {
     "lstm": "leave reverse out",
     "gru": "leave reverse out",
     "within_capacity": "let the first tokens come first, (chosen, chosen) -> within_capacity, or leave capacity out",
+    "sinkhorn": "let tokens choose by themselves, with softmax, and a loss or a state balance them",
+    "balanced_assignment": "let tokens choose by themselves, with top_k, and a loss or a state balance them",
     "top_k": "let tokens choose modules: top_k along the modules",
     "conv1d": 'pad in front: conv1d(…, padding="causal")',
     "shift": "shift to later places: a positive number",

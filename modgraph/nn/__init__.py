@@ -4,6 +4,7 @@ from modgraph.nn.along_axis import Contract, Last, LogSoftmax, LogSumExp, Max, M
 from modgraph.nn.arithmetic import Arithmetic, Where
 from modgraph.nn.array import Constant, NextState, Parameter, State
 from modgraph.nn.attention import Attention, ClassToken, Position
+from modgraph.nn.balance import BalancedAssignment, Sinkhorn
 from modgraph.nn.chance import DRAW, Draw, GumbelNoise, NormalNoise
 from modgraph.nn.choice import (
     Above,

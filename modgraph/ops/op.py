@@ -51,6 +51,7 @@ class Op(Declaration):
     likelihood: ClassVar[bool] = False  # a negative log-likelihood of each example, with a setting `reduce`
     compares: ClassVar[Comparison | None] = None  # the operands that a loss compares, and their measures
     over_batch: ClassVar[bool] = False  # an example's result depends on the batch, at least in training
+    balances: ClassVar[bool] = False  # in training it evens out the use of modules, as a balance loss does
     tokenizes: ClassVar[bool] = False  # it makes tokens from raw data, or completes them first
     objective: ClassVar[bool] = False  # it is made to be minimised; a loss without a name gets its name
     constant_for: ClassVar[tuple[str, ...]] = ()  # for each operand, the setting that a number in its place becomes

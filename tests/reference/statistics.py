@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from tests.reference.along_axis import ranking
+from tests.reference.along_axis import log_softmax_of, ranking
 from tests.reference.call import BatchCall, Call, batch_op
 from tests.reference.values import Array, Value
 
@@ -105,3 +105,69 @@ QUEUES: dict[str, Callable[[Array, Array, int], Iterator[int]]] = {
     "score": _by_score,
     "first_choice": _by_first_choice,
 }
+
+
+def _tokens(call: BatchCall, x: Value) -> tuple[Array, list[tuple[int, ...]]]:
+    """The scores of all tokens of a batch [S, M], and the outer axes of each example."""
+    rows = [np.moveaxis(each, call.first.place(), -1) for each in x.arrays]
+    return np.concatenate([each.reshape(-1, each.shape[-1]) for each in rows]), [each.shape for each in rows]
+
+
+def _by_example(call: BatchCall, tokens: Array, shapes: list[tuple[int, ...]]) -> Value:
+    """The inverse of `_tokens`."""
+    ends = np.cumsum([math.prod(shape[:-1]) for shape in shapes])[:-1]
+    parts = zip(np.split(tokens, ends), shapes, strict=True)
+    return Value(
+        call.first.gives[0], tuple(np.moveaxis(each.reshape(shape), -1, call.first.place()) for each, shape in parts)
+    )
+
+
+def even_out(scores: Array, iterations: int, bias: Array, room: float) -> Array:
+    """Sinkhorn's scaling: shares of a token sum to one, those of a module to its room, which tokens without any
+    preference use up."""
+    further = room * len(bias) - len(scores)
+    powers, scale = np.exp(scores - scores.max(1, keepdims=True)), np.exp(bias)
+    for _ in range(iterations):
+        shares = powers * scale / (powers * scale).sum(1, keepdims=True)
+        scale = scale * room / (shares.sum(0) + further * scale / scale.sum())
+    return np.log(scale)
+
+
+@batch_op("sinkhorn")
+def sinkhorn(call: BatchCall, x: Value) -> Value:
+    tokens, shapes = _tokens(call, x)
+    bias = np.zeros(tokens.shape[1])
+    if call.first.training and len(tokens):
+        bias = even_out(tokens, call.first.setting("iterations", 8), bias, len(tokens) / len(bias))
+    found = np.array([log_softmax_of(each + bias) for each in tokens]).reshape(tokens.shape)
+    return _by_example(call, found, shapes)
+
+
+@batch_op("balanced_assignment")
+def balanced_assignment(call: BatchCall, x: Value) -> Value:
+    tokens, shapes = _tokens(call, x)
+    module = assign(tokens, call.first.setting("iterations", 8)) if call.first.training else tokens.argmax(1)
+    return _by_example(call, np.eye(tokens.shape[1])[module], shapes)
+
+
+def assign(scores: Array, iterations: int) -> Array:
+    """The module of each token: prices at falling temperatures, then tokens in the order of what they would lose."""
+    tokens, modules = scores.shape
+    if not tokens:
+        return np.zeros(0, int)
+    spread, bias, most = scores.std() or 1.0, np.zeros(modules), -(-tokens // modules)
+    for heat in spread / 2 ** np.arange(7):
+        bias = even_out(scores / heat, iterations, bias / heat, most) * heat
+    worth, room, found = scores + bias, np.full(modules, most), np.full(tokens, -1)
+    for _ in range(modules):
+        known = np.where(room > 0, worth, -np.inf)
+        ordered = np.sort(known, axis=1)
+        loss = ordered[:, -1] - ordered[:, -2] if modules > 1 else np.zeros(tokens)
+        best, full = known.argmax(1), room.copy()
+        for token in sorted(np.flatnonzero(found < 0), key=lambda token: -loss[token]):
+            if full[best[token]]:
+                found[token], full[best[token]] = best[token], full[best[token]] - 1
+        room = full
+        if (found >= 0).all():
+            break
+    return found

@@ -51,7 +51,8 @@ class SelectsAll(Caution, code="MG408"):
 
 class NoBalance(Caution, code="MG407"):
     """A router may come to use few of its modules, and no loss of the model balances them. Any loss that depends on the
-    records of the router counts: `importance(r)`, `load(r)`, or your own of `r.gates`."""
+    records of the router counts: `importance(r)`, `load(r)`, or your own of `r.gates`. So does a choice that is even by
+    itself: `sinkhorn`, `balanced_assignment`."""
 
     message = 'no loss keeps router "{router}"{others} from using few of its modules'
     example = HEAD + "pool p[2] = linear(4) router r = agreement(1) y = x -> p by r -> mean output y loss mse(y, y) }"
