@@ -16,6 +16,7 @@ WAYS_OUT = {
     "attention": "hide later tokens: attention(…, causal=true), or give it a mask",
     "masked_softmax": "choose no later tokens: compare their positions",
     "softmax": "choose no later tokens, with masked_softmax and a comparison of positions",
+    "contract": "multiply by a choice of earlier tokens: masked_softmax with a comparison of positions",
     "lstm": "leave reverse out",
     "gru": "leave reverse out",
     "within_capacity": "let the first tokens come first, (chosen, chosen) -> within_capacity, or leave capacity out",

@@ -64,6 +64,8 @@ FIXED = (
     "{y} = {x} -> transpose -> cumulative_sum -> transpose",
     "{y} = {x} -> transpose -> linear(6) -> transpose",
     "m{n} = {x} -> select({c}) {y} = {x} + m{n}",
+    "pool p{n}[2] = batch_norm -> flatten {y} = {x} -> unmerge([2, 2, 2]) -> p{n} -> mean(axis=-2)",
+    "pool p{n}[2] = group_norm(1) -> flatten {y} = {x} -> unmerge([2, 2, 2]) -> p{n} -> mean(axis=-2)",
 )
 
 

@@ -18,6 +18,36 @@ from tests.ir.sequence_models import models
 TOKENS = Tokens(Result("x"), -2)
 
 
+TRICKY = {
+    "modules that normalise all tokens": "input x: float[6, 8] pool p[2] = batch_norm -> flatten "
+    "y = x -> unmerge([2, 2, 2]) -> p -> mean(axis=-2)",
+    "messages of several tokens": "input x: float[6, 4, 8] pool p[2] = attention(2, causal=true) "
+    "y = x -> p by (x -> select(0) -> linear(p) -> softmax)",
+    "pools in modules": "input x: float[6, 4, 8] pool p[2] = inner y = x -> p -> mean(axis=-3)",
+    "scans in steps of scans": "input x: float[6, 4, 8] scan x as r with t: float[8] { "
+    "scan r as v with h: float[8] = t { h = h + v -> tanh yield h } as hs t = t + (hs -> last) yield hs } as y",
+    "a captured sequence": "input x: float[time, 4, 8] m = x -> cumulative_sum(axis=-3) "
+    "scan x as v with h: float[8] { h = h + (v -> mean) + (m -> select(0, axis=-3) -> mean) yield h } as y",
+    "a state that grows": "input x: float[6, 8] scan x as v with h: float[4, 8] { "
+    "o, k = h -> split([1, 3], axis=-2) h = (k, v -> new_axis(1)) -> concat(axis=-2) yield h } as y",
+    "a state that mirrors": "input x: float[6, 6, 4] scan x as v with h: float[6, 6] { "
+    "h = (h -> transpose) + (v -> mean(axis=-1) -> new_axis(6)) yield h } as y",
+}
+INNER = (
+    "block inner() { input x: float[n, d] pool q[2] = gru(8) "
+    "y = x -> attention(2, causal=true) -> q -> mean(axis=-3) output y } "
+)
+
+
+@pytest.mark.parametrize("name", TRICKY)
+def test_no_tricky_model_reads_what_the_graph_denies(name: str) -> None:
+    text = f"{INNER * ('inner' in TRICKY[name])}model m() {{ {TRICKY[name]} output y }}"
+    case, rng = Case(modgraph.loads(text), name), Random(name)
+    for training in (True, False):
+        wrong = [*find_wrong(case, training, [*list_axes(case)], rng)]
+        assert not wrong, f"{'training' if training else 'inference'}: {wrong}"
+
+
 @given(models())
 @settings(max_examples=20)
 def test_no_model_reads_a_later_token_that_the_graph_denies(text: str) -> None:

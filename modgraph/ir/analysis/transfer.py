@@ -21,6 +21,7 @@ from modgraph.ir.analysis.lattice import (
     sum_before,
     widen,
 )
+from modgraph.ir.analysis.reach import is_batch_statistic
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import Node, OpNode, OutputNode, PoolNode, Result, RouteNode, ScanNode
 from modgraph.ir.part import Region
@@ -31,6 +32,7 @@ from modgraph.types import TensorType
 
 Sources = Mapping[str, Reach]  # the reaches of a node's operands, by slot
 MOST_LIMITS = 16  # ways in which known zeros limit inner indices
+OUTER = "outer axis of"  # begins the names of axes of tokens inside modules
 ROUNDS = 3  # of a fixed point before bounds that move are dropped; after twice as many a state reads everything
 
 
@@ -88,7 +90,9 @@ class Transfer:
             signature, inputs = op.bind(*signature.operands[: len(slots)]), {slot: inputs[slot] for slot in slots}
         indexing: Callable[[Use], Indexing] = op.indexing
         results = indexing(Use(signature, self.training, self._is_tied(inputs)))
-        return tuple(self._combine(readings, inputs, sources) for readings in results)
+        found = tuple(self._combine(readings, inputs, sources) for readings in results)
+        of_batch = op.over_batch and (self.training or is_batch_statistic(self.graph, node))
+        return tuple(map(forget_tokens, found)) if of_batch else found
 
     def _is_tied(self, inputs: Mapping[str, Result]) -> bool:
         """Whether all operands are one value in which every token makes equally many choices, all of them one."""
@@ -143,7 +147,7 @@ class Transfer:
     @property
     def _outer(self) -> str:
         """The beginning of the names of outer axes of tokens inside modules."""
-        return f"outer axis of {self.depth}: "
+        return f"{OUTER} {self.depth}: "
 
     def _run_modules(self, pool: PoolNode, reach: Reach) -> Iterator[tuple[Transfer, dict[Result, Reach]]]:
         """Run each module; the outer axes of the tokens have names inside."""
@@ -224,6 +228,15 @@ def _solve_for(
         yield indices[0], interval
     elif len(indices) == 2 and indices[0] == index and isinstance(indices[1], int):
         yield indices[1], Interval().add(interval, -1)
+
+
+def forget_tokens(reach: Reach) -> Reach:
+    """The reach of a value of all messages of a module: those of any token."""
+    return join(
+        {frozenset(kept): interval if len(kept) == len(terms) else Interval(None, None)}
+        for terms, interval in reach.items()
+        for kept in ([each for each in terms if not str(each[0]).startswith(OUTER)],)
+    )
 
 
 def _to_name(index: Index, message: int, name: str) -> Index:
