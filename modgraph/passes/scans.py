@@ -56,8 +56,8 @@ def _explain(each: Recurrence) -> str:
     if each.matrix is None:
         kind = "gates" if any(term.factors for term in each.gates) else "constants" if each.gates else "no gates"
         return f"state {name} is affine in itself, number by number ({kind})"
-    how = "the delta rule's product" if each.products else "outer products"
-    return f"state {name} is a matrix that {how} change, in chunks"
+    how = "the delta rule changes" if each.products else "outer products change"
+    return f"state {name} is a matrix that {how}, in chunks"
 
 
 def list_scans(graph: Graph) -> Iterator[tuple[str, str]]:

@@ -159,7 +159,7 @@ def test_long_sequences_are_computed_in_segments(body: str, monkeypatch: pytest.
 
 def test_sequences_without_steps_give_empty_results() -> None:
     model = make_program(DELTA["gated"]).build(seed=0)
-    assert model(torch.zeros(2, 0, WIDTH)).shape == (2, 0, 2, 3)
+    assert model(torch.zeros(2, 0, WIDTH), torch.zeros(2, WIDTH)).shape == (2, 0, 2, 3)
 
 
 def test_a_requested_lowering_runs_scans_step_by_step() -> None:

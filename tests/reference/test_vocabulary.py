@@ -47,6 +47,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "specs/zoo/mixtral.mod": {"vocab_size": 9, "hidden_size": 8, "num_hidden_layers": 1, "num_local_experts": 4},
     "tests/papers/capsules.mod": {},
     "tests/papers/deepseek_moe.mod": {},
+    "tests/papers/gated_delta.mod": {},
+    "tests/papers/gated_linear_attention.mod": {},
     "tests/papers/hash_layer.mod": {},
     "tests/papers/hierarchical_mixture.mod": {},
     "tests/papers/mechanisms.mod": {},
@@ -56,6 +58,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "tests/papers/neural_interpreter.mod": {},
     "tests/papers/perceiver.mod": {},
     "tests/papers/product_keys.mod": {},
+    "tests/papers/selective_state_space.mod": {},
     "tests/papers/tied_embedding.mod": {},
 }  # fmt: skip
 
