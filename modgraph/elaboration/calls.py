@@ -11,7 +11,17 @@ from modgraph.diagnostics import Span, closest, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import CALL
 from modgraph.elaboration.elaborator import Elaborator, locate_fault
-from modgraph.elaboration.entities import POISON, Entity, OpUse, Poison, WithAxis, describe, is_callable, is_router_name
+from modgraph.elaboration.entities import (
+    POISON,
+    Entity,
+    OpUse,
+    Poison,
+    Tensor,
+    WithAxis,
+    describe,
+    is_callable,
+    is_router_name,
+)
 from modgraph.elaboration.torch_calls import read_torch_call
 from modgraph.syntax import ast
 from modgraph.types import explain_word_problem, is_word, word_like
@@ -57,11 +67,11 @@ def _evaluate_value(argument: ast.Argument, elaborator: Elaborator, of_op: bool)
         return evaluate_argument(value, elaborator)
     if argument.name == "init":
         return read_initial(value, elaborator)
-    if word and elaborator.scope.find(word) is None:
-        suggestion = f'name the axis by a string: axis="{word}"'
-        suggestion = did_you_mean(word, elaborator.axes) if closest(word, elaborator.axes) else suggestion
+    known = elaborator.scope.find(word) if word else None
+    if word and known is None and closest(word, elaborator.axes):
+        suggestion = did_you_mean(word, elaborator.axes)
         return elaborator.report(errors.UnknownName(span=value.span, name=word, suggestion=suggestion))
-    return elaborator.evaluate(value)
+    return word if word and (known is None or isinstance(known, Tensor)) else elaborator.evaluate(value)
 
 
 def evaluate_argument(expression: ast.Expression, elaborator: Elaborator) -> Any:

@@ -153,6 +153,15 @@ def test_renaming_reads_an_axis_again(use: str, expected: str) -> None:
     assert str(graph.type_of(graph.outputs["y"])) == f"float{expected}"
 
 
+def test_a_name_of_an_axis_needs_no_quotation_marks() -> None:
+    body = 'key = x -> rename(time="key") y = (x, key) -> contract -> softmax(axis=key) -> sum(axis=time)'
+    graph = loads(f"model m() {{ input x: float[time, 4] {body} output y }}").ir
+    assert str(graph.type_of(graph.outputs["y"])) == "float[key=time]"
+    block = 'block b() { input x: float[one, d] y = (x -> unmerge([2, 2], into=["h", ""])) -> mean(axis=h) output y }'
+    graph = loads(f"{block} model m() {{ input x: float[time, 4] y = x -> b output y }}").ir
+    assert str(graph.type_of(graph.outputs["y"])) == "float[time, 2]"
+
+
 def test_a_later_input_names_a_reading_without_its_axis() -> None:
     text = (
         "model m() { input a: float[time, key=time] input b: float[key, 3] y = (a, b) -> contract(axis=KEY) output y }"
