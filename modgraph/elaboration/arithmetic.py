@@ -49,7 +49,10 @@ def _evaluate_range(expression: ast.Range, elaborator: Elaborator) -> Any:
 
 def evaluate_constant_call(name: str, call: ast.Call, elaborator: Elaborator) -> Any:
     if name in constants.OF_POOL and len(call.arguments) == 1:
-        pool = elaborator.evaluate(call.arguments[0].value)
+        argument = call.arguments[0].value
+        pool = elaborator.evaluate(argument)
+        if name == "len" and type(pool) is int and isinstance(argument, ast.Name) and argument.name in elaborator.axes:
+            return pool
         if isinstance(pool, WithAxis) and name == "len":
             return pool.size
         if isinstance(pool, PoolEntity):

@@ -177,6 +177,8 @@ def _make_array_op(statement: ast.Array, elaborator: Elaborator) -> OpUse | Pois
     keyword, value = statement.keyword, statement.value
     type_: Any = elaborate_type(statement.type, elaborator)
     dtypes = ("float", "token") if keyword == "constant" else ("float",)
+    if not isinstance(type_, Poison) and elaborator.context.without_use and {*type_.padded} & elaborator.axes.keys():
+        type_ = POISON  # a use may have a fixed length along it
     if not isinstance(type_, Poison) and (type_.dtype not in dtypes or type_.padded):
         what = "a weight" if keyword == "weight" else "an array"
         kinds = type_.dtype if type_.dtype in dtypes else " or ".join(dtypes)

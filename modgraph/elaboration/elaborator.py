@@ -193,13 +193,15 @@ class Elaborator:
         self.report_axis(term.name, span)
         return True
 
-    def report_axis(self, name: str, span: Span) -> None:
-        """Report the use of a word for an axis as a number."""
+    def report_axis(self, name: str, span: Span) -> Poison:
+        """Report the use of a word for an axis of any length as a number."""
         assert self.call is not None
+        if self.context.without_use:
+            return POISON  # a use may have a fixed length along it
         way_out = f"axis={name} names it; for a number make it a parameter: block {self.call.name}({name}) {{ … }}"
         if self.call.decision is not None:
             way_out = f"axis={name} names it; it is a number where the routed value has a fixed length along it"
-        self.report(errors.AxisOfAnyLength(span=span, name=name, way_out=way_out))
+        return self.report(errors.AxisOfAnyLength(span=span, name=name, way_out=way_out))
 
     def refuse(self, place: ast.Tree | Span, needed: str, found: str, way_out: str = "") -> Poison:
         """Report that a place needs something else; for a parameter, the place of its argument."""

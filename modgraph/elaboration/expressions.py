@@ -36,10 +36,11 @@ def _evaluate_name(expression: ast.Name, elaborator: Elaborator) -> Any:
     op = find_op(name) if found is None else None
     has_settings = op is not None and any(setting.required for setting in op.settings().values())
     if found is None and name in elaborator.axes and (op is None or has_settings):
-        elaborator.report_axis(name, span)
-    elif found is not None or op is not None:
+        size = elaborator.axes[name].size
+        return elaborator.report_axis(name, span) if size is None else size
+    if found is not None or op is not None:
         return elaborator.make_template(ast.Stage(span=span, term=expression))
-    elif not elaborator.report_ended(name, span):
+    if not elaborator.report_ended(name, span):
         suggestion = MEANT.get(name) or suggest_value(name, [*elaborator.list_candidates(span), *constants.FUNCTIONS])
         elaborator.report(errors.UnknownName(span=span, name=name, suggestion=suggestion))
     return POISON

@@ -52,14 +52,36 @@ def test_axes_are_called_as_the_text_calls_them(text: str, words: str) -> None:
     "text",
     [
         in_block("y = x -> linear(t)"),
-        in_block("y = x * len(dim)"),
-        f"block ffn(n) {{ input x: float[t, d] y = x -> linear(n) output y }} {in_block('y = x -> ffn(dim)')}",
+        in_block("y = x * len(t)"),
+        f"block ffn(n) {{ input x: float[t, d] y = x -> linear(n) output y }} {in_block('y = x -> ffn(t)')}",
         in_router("y = x -> linear(tokens)", "float[time, 6]"),
         in_router("y = x / sqrt(tokens)", "float[time, 6]"),
     ],
 )
 def test_an_axis_of_any_length_is_no_number(text: str) -> None:
     assert diagnose(text).code == "MG262"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y = x -> linear(2 * dim) -> gelu -> linear(dim)",
+        "y = x * len(dim) / sqrt(dim)",
+        "weight w: float[dim] = zeros require dim % 2 == 0 y = x + w",
+        "pool e[2] = linear(dim) y = x -> e -> sum(axis=e)",
+        "for i in 0..dim { s[i] = x } y = s[dim - 1]",
+        "y = x -> ffn(dim)",
+    ],
+)
+def test_an_axis_of_fixed_length_is_a_number(body: str) -> None:
+    text = f"block ffn(n) {{ input x: float[t, d] y = x -> linear(n) -> linear(d) output y }} {in_block(body)}"
+    graph = loads(text).ir
+    assert str(graph.type_of(graph.outputs["y"])) == "float[time, 6]"
+    report = Report()
+    file = parse(Source("b.mod", text), report)
+    assert file is not None
+    elaborate_blocks(file, report)
+    assert not report.errors, "a block by itself may have any length"
 
 
 def test_a_misspelt_axis_is_reported_with_the_word_for_it() -> None:

@@ -21,13 +21,13 @@ class BoundInside(UnknownName):
 
 
 class AxisOfAnyLength(Diagnostic, code="MG262"):
-    """A name in the type of a block's input stands for an axis of any length, so it is no number: a parameter is one.
-    In a router the name is a number where the routed value has a fixed length."""
+    """A name in the type of a block's or router's input is a number where the operand has a fixed length along it. Here
+    it has not."""
 
     message = '"{name}" is an axis of any length, not a number'
     example = (
-        "block b() { input x: float[tokens, dim] y = x -> linear(dim) output y } "
-        "model m() { input x: float[5, 4] y = x -> b output y }"
+        "block b() { input x: float[tokens, dim] y = x -> linear(tokens) output y } "
+        "model m() { input x: float[time, 4] y = x -> b output y }"
     )
 
 
