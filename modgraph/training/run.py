@@ -38,7 +38,7 @@ from modgraph.training.carry_over import Carried, carry_over, freeze_as_before, 
 from modgraph.training.compiled import refuse_without_compiler
 from modgraph.training.engine import Engine
 from modgraph.training.errors import ProcessLost, TooLargeForMemory
-from modgraph.training.fit import refuse_unfit
+from modgraph.training.fit import find_next_token_leaks, refuse_unfit
 from modgraph.training.losses import weigh_losses
 from modgraph.training.named_parts import check_monitored, ignore_labels, refuse_unlabelled, weigh_classes
 from modgraph.training.processes import Processes
@@ -181,6 +181,8 @@ def _begin(
             start = {} if inherited is None else {directory.start.name: inherited.record()}
             kept = {**recipe.data.keeps(graph), directory.data.name: fingerprints, **start}
             spec = program.standalone
+            if leaks := [*find_next_token_leaks(program.ir, recipe.data)]:
+                log.warning(render_all(leaks))
             directory.create(spec.text, spec.imports, graph, recipe.to_yaml(), kept, engine.progress.step)
         if inherited is not None:
             engine.say(str(inherited))

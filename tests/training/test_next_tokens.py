@@ -52,6 +52,14 @@ def test_check_warns_of_a_prediction_that_reads_the_next_word(
     assert find_codes(tmp_path, layer, after, arrays) == ["MG417"] * copies, "what the recipe says of arrays"
 
 
+def test_a_training_warns_before_it_begins(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "words.txt").write_text("a b c\n" * 40)
+    recipe = {"data": {"name": "text", "train": str(tmp_path / "words.txt"), "window": 6}, "train": {"epochs": 1}}
+    program = modgraph.loads(SPEC.format(layer="attention(2)", after="").replace("20", "5"))
+    modgraph.train(program, recipe, out=tmp_path / "run")
+    assert "MG417" in caplog.text, "nobody wonders at the perplexity"
+
+
 @pytest.mark.parametrize("spec", ["modular_networks_lm", "zoo/switch", "zoo/mixtral"])
 def test_the_language_models_are_causal(spec: str) -> None:
     graph = modgraph.load(f"specs/{spec}.mod").ir
