@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from modgraph.ir import Graph, Node, OpNode, Part, rewrite_graph
-from modgraph.ops.ids import Lookup
+from modgraph.ops.lookup import Lookup
 
 
 def drop_sparse_gradients(graph: Graph) -> Graph:

@@ -6,7 +6,7 @@ from modgraph.ir.graph import Graph
 from modgraph.ir.node import LossNode, OpNode, Result
 from modgraph.ops.along_axis import LogSoftmax, Softmax
 from modgraph.ops.elementwise import Identity
-from modgraph.ops.ids import Lookup
+from modgraph.ops.lookup import Lookup
 from modgraph.types import TensorType, may_meet, shapes_meet
 
 
