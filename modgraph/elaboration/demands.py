@@ -79,15 +79,22 @@ def _record(call: ast.Call, elaborator: Elaborator) -> None:
     if place is not None:
         words = (given["0"].value.span.text, given["1"].value.span.text)
         demand = Demand(value, Tokens(tokens.result, place), words, call.span, elaborator)
-        elaborator.context.demands.append(demand)
+        if value.result.node in elaborator.graph and tokens.result.node in elaborator.graph:
+            elaborator.context.demands.append(demand)
+        else:
+            advice = "write it before or after the scan, of the sequence and the result"
+            elaborator.refuse(call.span, "values of a step of the scan", "a value from outside", advice)
 
 
 def _find_place(axis: ast.Expression | None, tokens: Tensor, call: ast.Call, elaborator: Elaborator) -> int | None:
     """Find the place of the axis of tokens; None after a reported mistake."""
     try:
         if axis is not None:
-            known = elaborator.axes.get(axis.name) if isinstance(axis, ast.Name) else None
-            named = known.name if known is not None else elaborator.evaluate_constant(axis, "an axis")
+            word = axis.name if isinstance(axis, ast.Name) else ""
+            known = elaborator.axes.get(word)
+            named: Any = word if known is None else known.name
+            if tokens.type.position(named) is None:
+                named = elaborator.evaluate_constant(axis, "an axis")
             return None if named is POISON else position_of(named, tokens.type, CAUSAL)
         place = find_token_axis(tokens.type)
         if place is None:

@@ -162,3 +162,13 @@ def test_a_demand_names_its_axis() -> None:
 def test_a_demand_of_independent_values_is_doubted() -> None:
     program = modgraph.loads("model m() { input x: float[time, 4] y = x -> relu output y require causal(x, y) }")
     assert [each.code for each in program.warnings] == ["MG418"], "the two values are swapped"
+
+
+def test_a_step_of_a_scan_can_be_demanded_of_its_own_values() -> None:
+    text = "model m() { input x: float[time, 3, 8] scan x as v with h: float[3, 8] { "
+    text += "h = h + {} yield h require causal(h, {}) } as y output y require causal(y, x, axis=time) }"
+    modgraph.loads(text.replace("{}", "v"))
+    with pytest.raises(ModgraphError, match="mean over the tokens"):
+        modgraph.loads(text.replace("{}", "(v -> mean)", 1).replace("{}", "v"))
+    with pytest.raises(ModgraphError, match="values of a step of the scan"):
+        modgraph.loads(text.replace("{}", "v", 1).replace("{}", "x"))
