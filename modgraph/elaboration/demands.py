@@ -93,7 +93,7 @@ def _find_place(axis: ast.Expression | None, tokens: Tensor, call: ast.Call, ela
             word = axis.name if isinstance(axis, ast.Name) else ""
             known = elaborator.axes.get(word)
             named: Any = word if known is None else known.name
-            if tokens.type.position(named) is None:
+            if not named or tokens.type.position(named) is None:
                 named = elaborator.evaluate_constant(axis, "an axis")
             return None if named is POISON else position_of(named, tokens.type, CAUSAL)
         place = find_token_axis(tokens.type)
