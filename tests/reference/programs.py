@@ -101,6 +101,17 @@ ROUTED = """model m() {{ input x: float[time, 2, 8] pool p[3] = linear(8) -> tan
   y = x -> p by r output y output z = r.gates loss importance(r) loss importance(r, over="example") }}"""
 LOST = "model m() {{ input x: float[time, 4] target t: float[time, 4] target c: class[time, 4] output x loss {} }}"
 MIXED = [
+    """model m() { input words: token[time, 9] input x: float[time, 6] pool p[3] = linear(6)
+      constant table: token[9, 3] = [0, 2, 1, 1, 2, 0, 0, 1, 2] weight w: float[h=2, 9, 6] = normal(1.0)
+      before = words -> shift(1, axis=-1) pair = (words, (31 * words + before) % 9) -> stack(axis="h")
+      rows = (w, pair) -> lookup best = rows -> top_k_indices(2, into="slot") kept = (rows, best) -> lookup
+      y = x -> p by ((table, words) -> lookup -> one_hot(p)) z = (y, w -> select(0, axis=h)) -> contract
+      output z output kept output best output same = where(words == before // 2, kept -> sum(axis="slot"), 0) }""",
+    """model m() { input x: float[time, 6] input m: float[time, 4, 2, 3] weight b: float[7] = normal(1.0)
+      output bins = (b, 3 * x + 2 -> to_ids(7)) -> lookup output some = (m, x -> to_ids(4)) -> lookup
+      scan x as v with h: float[6] { at = v + h -> top_k_indices(2) g = (h + v, at) -> lookup -> sum(axis=-1)
+        h = 0.5 * h + g * (v -> to_ids(2) -> one_hot -> sum(axis=-2) -> max(axis=-1)) yield (h, at) } as hs, ats
+      output hs output ats }""",
     """model m() { input x: float[time, 4] state s: float[4] = normal(1.0)
       frozen { state f: float[4] = ones next f = f * 2 }
       next s = 0.9 * s + 0.1 * (x -> batch_mean) y = x + s + f output y }""",
