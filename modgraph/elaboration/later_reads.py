@@ -77,17 +77,22 @@ def _differs(graph: Graph) -> bool:
 
 def _join(nodes: list[Node], spans: list[Span | None], over: str, graph: Graph) -> str:
     """Join the nodes of a path, each with its line; nodes of one line count once."""
-    written = list[str]()
-    lines = list[int | None]()
-    for at, (node, span) in enumerate(zip(nodes, spans, strict=True)):
-        line = None if span is None else span.source.position(span.start)[0]
-        if not written or line != lines[-1]:
-            written.append(_describe(node, graph) + over * (at == 0) + (f", line {line}" if line is not None else ""))
-            lines.append(line)
+    written, places = list[str](), [_format_line(span, spans[-1]) for span in spans]
+    for at, (node, place) in enumerate(zip(nodes, places, strict=True)):
+        if not written or place != places[at - 1]:
+            written.append(_describe(node, graph) + over * (at == 0) + place)
     if len(written) > MOST_STEPS:
         kept = MOST_STEPS - 1
         written = [*written[:kept], f"{len(written) - kept - 1} more", written[-1]]
     return " -> ".join(written)
+
+
+def _format_line(span: Span | None, last: Span | None) -> str:
+    """Format the line of a node, with its file unless that is the file of the last one."""
+    if span is None:
+        return ""
+    file = "" if last is not None and span.source is last.source else f"{span.source.label} "
+    return f", {file}line {span.source.position(span.start)[0]}"
 
 
 def _describe(node: Node, graph: Graph) -> str:
