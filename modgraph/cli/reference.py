@@ -35,7 +35,7 @@ MESSAGES = {
 }
 BAR = r"\|"  # in a table of Markdown
 LOSSES = "loss"  # the file of ops that are losses
-WIDTH, INDENT = 110, 18
+WIDTH, INDENT = 110, 16
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ def call(name: str, values: list[Any]) -> Any:
 
 
 OF_ONE: dict[str, Callable[[Any], Any]] = {"abs": abs, "round": round}
-OF_ONE |= {name: getattr(math, name) for name in ("exp", "log", "sqrt", "sin", "cos")}
+OF_ONE |= {name: getattr(math, name) for name in ("exp", "log", "sqrt", "sin", "cos", "floor")}
 OF_SEVERAL: dict[str, Callable[[Any], Any]] = {"min": min, "max": max, "sum": sum}
 OF_POOL = ("len", "message_rank", "message_width", "result_rank", "result_width")  # functions of a pool
 FUNCTIONS = (*OF_SEVERAL, *OF_POOL, *OF_ONE)

@@ -205,7 +205,7 @@ def _find_bounded(node: OpNode, graph: Graph) -> OpNode | None:
     while isinstance(made, OpNode) and not isinstance(made.op, NORMALISE | Sigmoid):
         inputs = [*graph.inputs(made.name).values()]
         moves = len(inputs) == 1 and made.op.propagate_choices(graph.signature(made), (ANYWHERE,)) is not None
-        if not (moves or made.op.narrows or made.op.name in ("identity", "dropout")):
+        if not (moves or made.op.narrows or made.op.name in ("identity", "dropout", "drop_path")):
             return None
         made = graph[inputs[0].node]
     if not isinstance(made, OpNode):

@@ -49,7 +49,7 @@ from modgraph.nn.loss import (
     KeepRecent,
 )
 from modgraph.nn.matrix_recurrence import run_matrix_recurrence
-from modgraph.nn.neighbours import Conv1d, Shift
+from modgraph.nn.neighbours import Conv1d, Flip, Shift
 from modgraph.nn.order import CumulativeSum, KthLargest, Positions, SortOrder
 from modgraph.nn.padding import MaskPadding, apply_mask, valid, valid_along
 from modgraph.nn.pool import Pool
@@ -58,7 +58,7 @@ from modgraph.nn.recurrent import GRU, LSTM
 from modgraph.nn.rotary import Rotary, ScaledRotary
 from modgraph.nn.scan import scan
 from modgraph.nn.shape import Concat, Expand, Flatten, Merge, NewAxis, Select, Split, Stack, Transpose, Unmerge
-from modgraph.nn.shard import Dropout, Shard, standard_gumbel, standard_normal, use_shard, whole_batch_sum
+from modgraph.nn.shard import Dropout, DropPath, Shard, standard_gumbel, standard_normal, use_shard, whole_batch_sum
 from modgraph.nn.weighted import (
     EveryModule,
     EveryModuleRoute,

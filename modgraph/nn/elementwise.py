@@ -103,6 +103,8 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "cos": torch.cos,
     "abs": torch.abs,
     "sign": torch.sign,
+    "round": torch.round,
+    "floor": torch.floor,
     "erf": torch.erf,
 }
 

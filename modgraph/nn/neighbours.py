@@ -1,4 +1,4 @@
-"""Shift and one-dimensional convolution along an axis. A `mask` is false in padding."""
+"""Shift, flip and one-dimensional convolution along an axis. A `mask` is false in padding."""
 
 from __future__ import annotations
 
@@ -19,6 +19,17 @@ class Shift(AlongAxis):
         after = [0, 0] * (-1 - self.axis)
         zeros = (self.n, 0) if self.n > 0 else (0, -self.n)
         return F.pad(apply_mask(x, mask), (*after, *zeros)).narrow(self.axis, zeros[1], x.shape[self.axis])
+
+
+class Flip(AlongAxis):
+    """Reverses an axis up to its length; padding gives zeros."""
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        if mask is None:
+            return x.flip(self.axis)
+        last = mask.sum(self.axis, keepdim=True) - 1
+        steps = torch.arange(x.shape[self.axis], device=x.device).reshape(-1, *[1] * (-1 - self.axis))
+        return apply_mask(x.gather(self.axis, (last - steps).clamp(min=0).expand_as(x)), mask)
 
 
 class Conv1d(nn.Module):

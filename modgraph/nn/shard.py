@@ -115,6 +115,21 @@ class Dropout(nn.Dropout):
         return kept / (1 - self.p)
 
 
+class DropPath(nn.Module):
+    """Zeroes whole examples, or messages, of `rank` axes with a probability, and scales the others."""
+
+    def __init__(self, rate: float, rank: int) -> None:
+        super().__init__()
+        self.rate, self.rank = rate, rank
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x [..., `rank` axes] gives that shape."""
+        if not self.training or not self.rate:
+            return x
+        one = x.new_empty(*x.shape[: x.dim() - self.rank], *[1] * self.rank)
+        return torch.where(noise_like(one, torch.rand) < self.rate, 0.0, x / (1 - self.rate))
+
+
 def noise_like(like: Tensor, draw: Callable[..., Tensor]) -> Tensor:
     """Sample noise of a tensor's shape, dtype and device by `draw`."""
     if _process.shard is not None:

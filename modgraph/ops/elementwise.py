@@ -24,6 +24,20 @@ Sin = declare("Sin", "The sine of x, in radians.", "sine", keeps_zeros=True)
 Cos = declare("Cos", "The cosine of x, in radians.")
 Abs = declare("Abs", "x where it is positive, −x elsewhere.", "absolute fabs", keeps_zeros=True)
 Sign = declare("Sign", "−1, 0 or 1, without gradient.", "sgn", keeps_zeros=True, nondifferentiable=("x",))
+WHOLE = "without gradient; (x, x -> {}) -> straight_through passes one."
+Round = declare(
+    "Round",
+    f"The nearest whole number, of two the even one, {WHOLE.format('round')}",
+    "rint quantize",
+    keeps_zeros=True,
+    nondifferentiable=("x",),
+)
+Floor = declare(
+    "Floor",
+    f"The largest whole number that is not larger, {WHOLE.format('floor')}",
+    keeps_zeros=True,
+    nondifferentiable=("x",),
+)
 Erf = declare("Erf", "The error function: 2/√π times the integral of exp(−t²) from 0 to x.", keeps_zeros=True)
 
 

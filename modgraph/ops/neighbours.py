@@ -1,4 +1,4 @@
-"""Ops that read neighbours along an axis: shift and one-dimensional convolution."""
+"""Ops that read other places along an axis: shift, flip and one-dimensional convolution."""
 
 from __future__ import annotations
 
@@ -44,6 +44,36 @@ class Shift(AlongAxis, name="shift", synonyms="delay lag"):
         position = use.signature.axes["position"]
         shifted = {position: place_at(position, -self.n, -self.n)}
         return ((Reading(0, move_axes(use.shapes[0], lambda axis: axis, shifted)),),)
+
+
+class Flip(AlongAxis, name="flip", synonyms="reverse reverse_sequence fliplr flipud"):
+    """Reverse an axis, by default the tokens of [N, D]: y[t] = x[n − 1 − t] for n places without padding.
+
+    Padding stays behind, and gives zeros.
+    """
+
+    torch_arguments = ""
+    example = "input x: float[5, 6] y = x -> flip output y"
+    module = own_module("position")
+    affine = True
+    takes_ids = True
+    propagate = keep_bound
+
+    axis: int | str = axis_setting(-2)
+
+    @property
+    def message_rank(self) -> int | None:
+        return -self.axis if isinstance(self.axis, int) else None
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        return found
+
+    def indexing(self, use: Use) -> Indexing:
+        (shape,), position = use.shapes, use.signature.axes["position"]
+        along = shape[position]
+        last = None if along.size is None else along.size - 1
+        reversed_ = everywhere(along) if last is None else Place(((position, -1),), last, last)
+        return ((Reading(0, move_axes(shape, lambda axis: axis, {position: reversed_})),),)
 
 
 class Conv1d(Op, name="conv1d", synonyms="causal_conv1d temporal_conv tcn"):

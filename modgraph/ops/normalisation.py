@@ -109,3 +109,20 @@ class Dropout(Op, name="dropout", synonyms="drop"):
     outside_training = "x"
 
     rate: float = setting(0.1, min=0, below=1, doc="probability of zero")
+
+
+class DropPath(Op, name="drop_path", synonyms="stochastic_depth droppath"):
+    """Set the whole value of an example to zero with probability `rate` in training, and scale the others by
+    1 / (1 − rate): a residual branch that some examples skip (Huang et al., 2016).
+
+    In a module of a pool, each message by itself.
+    """
+
+    torch_arguments = "drop_prob=rate"
+    example = "input x: float[5, 6] y = x + (x -> linear(6) -> drop_path(0.5)) output y"
+    module = own_module("rate", "rank")
+    keeps_zeros = True
+    outside_training = "x"
+    indexing = read_pointwise
+
+    rate: float = setting(0.1, min=0, below=1, doc="probability of zero")

@@ -16,6 +16,7 @@ from modgraph.ops import Op
 from modgraph.ops.idioms import IDIOMS, Idiom
 
 CALLED = """
+reverse flip|DropPath drop_path|stochastic_depth drop_path|rint round
 ConvTranspose2d conv_transpose|deconv conv_transpose|interpolate upsample|resize upsample
 L1Loss l1|mae l1|HuberLoss huber|SmoothL1Loss huber|BCEWithLogitsLoss binary_cross_entropy|BCELoss binary_cross_entropy
 permute transpose|swapaxes transpose|moveaxis transpose|layernorm layer_norm|LayerNorm layer_norm|BatchNorm2d batch_norm
@@ -30,8 +31,8 @@ onehot one_hot|bucketize to_ids|int to_ids|remainder modulo
 """
 LACKING = """
 dynamic_slice scatter scatter_add index_add segment_sum nonzero unique
-quantile prod cumprod flip conv1d_transpose Conv3d unfold im2col bilinear Dropout2d drop_path sinusoidal
-rand uniform randn bernoulli floor ceil round atan asin isnan nan_to_num cast astype vmap while_loop shape
+quantile prod cumprod conv1d_transpose Conv3d unfold im2col bilinear Dropout2d sinusoidal
+rand uniform randn bernoulli atan asin isnan nan_to_num cast astype vmap while_loop shape
 weight_norm tril eye causal_mask
 """
 UNKNOWN = "lax reduce pack ctc_loss mode lgamma focal_loss addmm masked_median log_softmax2d GCNConv len"
@@ -106,6 +107,10 @@ MEANING: dict[str, Callable[[Tensor], Tensor]] = {
     "softsign": F.softsign,
     "softmin": lambda x: F.softmin(x, -1),
     "log_sigmoid": F.logsigmoid,
+    "ceil": torch.ceil,
+    "trunc": torch.trunc,
+    "frac": torch.frac,
+    "fake_quantize": torch.round,
     "lerp": lambda x: torch.lerp(x, x**2, 0.5),
     "cond": lambda x: torch.where(x > 1, x, -x),
     "true_divide": lambda x: torch.true_divide(x, 2),

@@ -54,6 +54,8 @@ NUMPY: dict[str, Callable[[Array], Any]] = {
     "x -> unmerge([2, 1, 2], axis=-2)": lambda x: x.reshape(3, 2, 2, 1, 2, 6),
     "(x, x ** 2) -> concat(axis=-3)": lambda x: np.concatenate([x, x**2], 1),
     "(x, x -> mean(axis=-2) -> new_axis(at=-2)) -> concat(axis=-2)": lambda x: np.append(x, x.mean(2)[:, :, None], 2),
+    "x -> flip": lambda x: x[..., ::-1, :],
+    "x -> flip(axis=-3)": lambda x: x[:, ::-1],
     "x -> new_axis(2)": lambda x: np.stack([x, x], 1),
     "x -> new_axis(at=-1)": lambda x: x[..., None],
     'x -> new_axis(3, axis="copy", at=-2)': lambda x: np.stack([x, x, x], -2),
@@ -95,6 +97,7 @@ def test_of_equal_values_the_first_is_the_kth_largest_sooner_and_gets_the_gradie
 ENDS = {
     "cumulative_sum": 'y -> cumulative_sum(axis="time") -> last(axis="time")',
     "min": 'y -> min(axis="time")',
+    "flip": 'y -> flip -> cumulative_sum(axis="time") -> last(axis="time")',
     "logsumexp": 'y -> logsumexp(axis="time")',
     "kth_largest": 'y -> kth_largest(3, axis="time")',
     "sort_order": '((y -> sort_order(axis="time", descending=true)) < 2, y, 0 * y) -> where -> sum(axis="time")',
@@ -130,9 +133,9 @@ IN_RUNTIME = """model m() { input x: float[time, 4] input v: float[6, 4]
   third = x -> kth_largest(3, axis="time") second = v -> kth_largest(2)
   total = x -> cumulative_sum(axis="time") -> last(axis="time") place = x -> positions(axis="time")
   turned = x -> transpose(-1, "time") least = x -> min(axis="time")
-  again = (second, x) -> expand("time")
+  again = (second, x) -> expand("time") back = x -> flip -> last(axis="time") whole = x / 2 -> round
   output order output down output third output second output total output place output turned output least
-  output again }"""
+  output again output back output whole }"""
 
 
 def test_runtime_orders_equal_values_and_padding_as_torch_does(tmp_path: Path) -> None:
@@ -278,6 +281,21 @@ def test_no_gradient_flows_through_what_stops_it() -> None:
     found.sum().backward()
     assert x.grad is not None
     torch.testing.assert_close(x.grad, x.detach())
+
+
+def test_a_path_is_dropped_for_a_whole_example_or_message() -> None:
+    body = "input x: float[5, 6] pool p[2] = drop_path(0.25) a = x -> drop_path(0.25) b = x -> p output a output b"
+    model = modgraph.loads(f"model m() {{ {body} }}").build()
+    x = torch.ones(400, 5, 6)
+    for training in (True, False):
+        found = model.train(training)(x)
+        assert isinstance(found, dict)
+        a, b = found["a"].flatten(1), found["b"].flatten(0, 2)
+        for rows in (a, b):
+            assert torch.equal(rows, rows[:, :1].expand_as(rows)), "as a whole"
+            kept = rows[:, 0] != 0
+            torch.testing.assert_close(rows[kept], torch.full_like(rows[kept], 4 / 3 if training else 1.0))
+            assert abs(kept.double().mean() - (0.75 if training else 1)) < 0.08
 
 
 @pytest.mark.parametrize("where", ["", "scan"])

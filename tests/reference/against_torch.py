@@ -131,6 +131,7 @@ CHANCE: dict[str, Callable[[Array, int, Array], Array]] = {
     "normal_noise": lambda x, axis, deviation: x / deviation,
     "gumbel_noise": lambda x, axis, deviation: x,
     "dropout": lambda x, axis, deviation: (x != 0).astype(np.float64),
+    "drop_path": lambda x, axis, deviation: (x != 0).astype(np.float64),
     "draw": lambda x, axis, deviation: x.argmax(axis),
 }
 

@@ -60,6 +60,11 @@ def reduction(call: Call, x: Array) -> Array:
     return found
 
 
+@op("flip")
+def flip(call: Call, x: Array) -> Array:
+    return np.flip(x, call.place(-2))
+
+
 @op("logsumexp")
 def logsumexp(call: Call, x: Array) -> Array:
     """Of nothing it is zero."""

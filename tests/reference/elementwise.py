@@ -39,6 +39,8 @@ FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "cos": np.cos,
     "abs": np.abs,
     "erf": erf,
+    "round": np.round,
+    "floor": np.floor,
     "stop_gradient": lambda x: x,
 }
 OF_TWO: dict[str, Callable[[Any, Any], Array]] = {
@@ -116,7 +118,7 @@ def straight_through(call: Call, soft: Array, hard: Array) -> Array:
     return hard
 
 
-@op("dropout")
+@op("dropout", "drop_path")
 def dropout(call: Call, x: Array) -> Array:
     """Forced ones say where a value stays."""
     rate = call.setting("rate", 0.1)
