@@ -26,6 +26,7 @@ from modgraph.ir import (
     find_batch_statistics,
     find_dependencies,
 )
+from modgraph.ir.analysis.independence import find_padding_readers
 from modgraph.ops.along_axis import Softmax
 from modgraph.ops.choice import MaskedSoftmax
 from modgraph.ops.elementwise import MaskPadding, Sigmoid
@@ -48,6 +49,7 @@ def find_weaknesses(graph: Graph, declared: Mapping[str, Declared], growing: Set
         report.add(errors.Dead(span=span, name=name))
     _find_probabilities(graph, report)
     _find_outputs_of_batch(graph, report)
+    _find_padding_readers(graph, report)
     find_unlearned(graph, dead, report)
     if graph.losses:
         _find_unbalanced(graph, declared, growing, report)
@@ -62,6 +64,14 @@ def _find_outputs_of_batch(graph: Graph, report: Report) -> None:
             op = statistic.op.name if isinstance(statistic, OpNode) else statistic.name
             notes = (Note(text="computed here", span=statistic.span),)
             report.add(errors.OutputOfBatch(span=node.span, notes=notes, output=node.label or node.name, op=op))
+
+
+def _find_padding_readers(graph: Graph, report: Report) -> None:
+    """Warn of ops of other packages that read padding; tests hold those of the vocabulary."""
+    own = (type(node.op) for part in graph.parts() for node in part.graph.nodes_of(OpNode))
+    if any(not each.__module__.startswith("modgraph.") for each in own):
+        for node in find_padding_readers(graph):
+            report.add(errors.ReadsPadding(span=node.span, op=node.op.name))
 
 
 def find_needed(ends: set[Result], graph: Graph) -> list[Needed]:

@@ -58,6 +58,8 @@ def test_an_op_that_reads_padding_is_found_and_no_other(monkeypatch: pytest.Monk
     monkeypatch.setattr(Softmax, "masks", "")
     (found,) = find_padding_readers(modgraph.loads(SOFTMAX).ir)
     assert found.name == "y.softmax", "without a mask it reads padding"
+    monkeypatch.setattr(Softmax, "__module__", "mine.ops")
+    assert [each.code for each in modgraph.loads(SOFTMAX).warnings] == ["MG419"], "check warns of ops of other packages"
 
 
 def test_show_prints_what_outputs_read(capsys: pytest.CaptureFixture[str]) -> None:

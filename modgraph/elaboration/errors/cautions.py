@@ -154,6 +154,14 @@ class EmptyDemand(Caution, code="MG418"):
     example = "model m() { input x: float[time, 4] y = x -> linear(3) output y require causal(x, y) }"
 
 
+class ReadsPadding(Caution, code="MG419"):
+    """An op of another package reads places beyond its own along an axis of any length, and takes no mask there. So the
+    result for a short example depends on the padding that longer ones of its batch give it."""
+
+    message = '"{op}" reads padding'
+    help = "name the axes that it masks in its declaration, masks=…, or declare by indexing that it reads none"
+
+
 class OutputOfBatch(Caution, code="MG415"):
     """An output depends on a statistic of the whole batch. Training and evaluation compute it, but a bundle treats each
     example by itself, so the model cannot be exported with this output."""
