@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from modgraph.declare import format_count, position_of
+from modgraph.declare import format_briefly, format_count, position_of
 from modgraph.diagnostics import Span, closest
 from modgraph.elaboration import constants, errors
 from modgraph.elaboration.elaborator import Elaborator
@@ -95,7 +95,11 @@ def _find_place(axis: ast.Expression | None, tokens: Tensor, call: ast.Call, ela
             named: Any = word if known is None else known.name
             if not named or tokens.type.position(named) is None:
                 named = elaborator.evaluate_constant(axis, "an axis")
-            return None if named is POISON else position_of(named, tokens.type, CAUSAL)
+            if named is POISON:
+                return None
+            if not isinstance(named, str) and (type(named) is not int or named >= 0):
+                raise Misfit(f"{format_briefly(named)} is no axis", "name it, or count from the last: axis=-1")
+            return position_of(named, tokens.type, CAUSAL)
         place = find_token_axis(tokens.type)
         if place is None:
             raise Misfit(f"{tokens.type} has no axis of tokens", "say which it is: causal(y, x, axis=-1)")

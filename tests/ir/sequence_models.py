@@ -24,6 +24,8 @@ LAYERS = (
     '{y} = {x} -> conv1d(8, kernel={c}, padding="causal", dilation=2)',
     '{y} = {x} -> conv1d(8, kernel={c}, padding="same")',
     "{y} = {x} -> lstm(8)",
+    "{y} = {x} -> flip",
+    "{y} = {x} -> flip -> gru(8) -> flip",
     "{y} = {x} -> gru(8, reverse=true)",
     "{y} = 0.2 * ({x} -> cumulative_sum(axis=-2))",
     "m{n} = {x} -> mean {y} = {x} + m{n}",
