@@ -96,6 +96,15 @@ def test_a_causal_model_is_proved(name: str) -> None:
     assert not found, f"{name}: {found}"
 
 
+def test_gates_of_earlier_keys_are_causal() -> None:
+    text = 'model m() { input x: float[time, 8] key = x -> rename(time="key") s = (x, key) -> contract '
+    text += "near = (x -> positions(axis=time)) {} (key -> positions(axis=key)) gates = (s, near) -> masked_softmax "
+    text += "output gates require causal(gates, x) }"
+    modgraph.loads(text.replace("{}", ">="))
+    with pytest.raises(ModgraphError, match="masked_softmax over"):
+        modgraph.loads(text.replace("{}", "<="))
+
+
 def test_the_path_crosses_blocks_and_begins_near_the_value() -> None:
     text = """block layer() {
   input x: float[n, d]

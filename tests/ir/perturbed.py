@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from modgraph.ir import Result
-from modgraph.ir.analysis.causality import Causality, Tokens
-from modgraph.ir.analysis.lattice import Reach
+from modgraph.ir.analysis.causality import Causality, Reads, Tokens
+from modgraph.ir.analysis.lattice import Interval, Reach
 from tests.assault.differential.case import Case, in_64_bits
 
 PLACES = 3  # of an axis that are changed
@@ -34,7 +34,9 @@ def find_wrong(case: Case, training: bool, axes: list[Tokens], rng: Random) -> I
             changed = compute(case, training, change(case, tokens, place, rng))
             for name, result in case.graph.outputs.items():
                 moved = differ(outputs[name], changed[name])
+                reads = causality.read(result)
                 wrong = list_beyond(moved, causality.reaches.get(result, {}), place)
+                wrong += [] if reads is None else list_beyond(moved, as_reach(reads), place)
                 if wrong:
                     yield f"{name}{wrong[0]} reads place {place} of axis {tokens.axis} of {tokens.value.node}"
 
@@ -82,6 +84,11 @@ def differ(before: Tensor, after: Tensor) -> Tensor:
 def list_beyond(moved: Tensor, reach: Reach, place: int) -> list[tuple[int, ...]]:
     """The entries that moved with a place which no range of a reach contains."""
     return [index for index in map(tuple, moved.nonzero().tolist()) if not reaches(reach, index, place)]
+
+
+def as_reach(reads: Reads) -> Reach:
+    """What an entry reads, as a reach by its index along an axis."""
+    return {frozenset() if reads.axis is None else frozenset({(reads.axis, 1)}): Interval(reads.low, reads.high)}
 
 
 def reaches(reach: Reach, index: tuple[int, ...], place: int) -> bool:

@@ -50,7 +50,7 @@ LAYERS = (
     DISTANCE + "{y} = ((s{n}, (d{n} >= 0) * (d{n} < {c})) -> masked_softmax, k{n}) -> {sum}",
     DISTANCE + "{y} = ((s{n}, maximum(d{n} < {c}, f{n} < 1) * (d{n} >= 0)) -> masked_softmax, k{n}) -> {sum}",
     DISTANCE + "{y} = (s{n} * (d{n} == {a}), k{n}) -> {sum}",
-    OUTER + "{y} = ((s{n}, d{n} >= {a}) -> masked_softmax, k{n}) -> {sum}",
+    OUTER + "w{n} = (s{n}, d{n} >= {a}) -> masked_softmax output w{n} {y} = (w{n}, k{n}) -> {sum}",
     OUTER + "{y} = (where(d{n} != {a}, 0, s{n}), k{n}) -> {sum}",
     DISTANCE + "{y} = (where(2 * d{n} > {a}, s{n}, 0) -> tanh, k{n}) -> {sum}",
     DISTANCE + "{y} = (s{n} -> softmax, k{n}) -> {sum}",

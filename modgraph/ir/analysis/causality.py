@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from modgraph.declare.indexing import Limit
-from modgraph.ir.analysis.lattice import Interval, Reach, Terms
+from modgraph.declare.indexing import Limit, place_at
+from modgraph.ir.analysis.bands import Bands
+from modgraph.ir.analysis.lattice import Interval, Reach, Terms, follow, join
 from modgraph.ir.analysis.transfer import Transfer
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import Node, Result
@@ -112,7 +113,9 @@ class Causality:
         reach, type_ = self.reaches.get(value), self.graph.type_of(value)
         if not reach:
             return None
-        found = [self._read_along(reach, axis, type_) for axis in self._list_axes(reach, type_)]
+        bands = self.transfer.bands.find(value)
+        axes = self._list_axes(reach, type_)
+        found = [self._read_along(_limit(reach, axis, bands, type_), axis, type_) for axis in axes]
         return next((each for each in found if each.is_causal), found[0])
 
     def _list_axes(self, reach: Reach, type_: TensorType) -> list[int | None]:
@@ -185,6 +188,21 @@ class Causality:
         results = self.transfer.read(node, {slot: {terms: interval}})
         found = results[index].get(wanted) if index < len(results) else None
         return _NOT if found is None else found.high
+
+
+def _limit(reach: Reach, axis: int | None, bands: Bands | None, type_: TensorType) -> Reach:
+    """The reach where a value may be non-zero, relative to one axis; elsewhere it reads nothing."""
+    if bands is None or axis is None:
+        return reach
+    found = []
+    for piece in bands.pieces:
+        places = {each: place_at(each) for each in range(-len(type_.shape), 0)}
+        for axes, limit in piece.items():
+            if len(axes) == 2 and axis in axes:
+                (other,) = {*axes} - {axis}
+                places[other] = place_at(axis, *(limit if axes[1] == other else Interval().add(limit, -1)))
+        found.append(follow(reach, [*places.values()], {}))
+    return join(found)
 
 
 def _reads_ahead(node: Node, transfer: Transfer, reaches: Mapping[Result, Reach]) -> bool:
