@@ -47,10 +47,11 @@ class LaterReadsFinder:
         self.graph = graph
         self.modes = [Transfer(graph, training) for training in (True, False)[: 1 + _differs(graph)]]
 
-    def find(self, value: Result, tokens: Tokens) -> LaterReads | None:
-        """Explain how a value reads later tokens, in training or in inference; None if it reads none."""
+    def find(self, value: Result, tokens: Tokens, along: int | None = None) -> LaterReads | None:
+        """Explain how a value reads later tokens, in training or in inference, by its index along an axis, by default
+        the one that fits; None if it reads none."""
         modes = [Causality(each, tokens, value) for each in self.modes]
-        paths = [each.find_path(value) for each in modes]
+        paths = [each.find_path(value, along) for each in modes]
         return _explain(self.graph, paths, modes[0].along)
 
 

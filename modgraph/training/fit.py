@@ -57,7 +57,10 @@ def find_next_token_leaks(graph: Graph, data: DataSet) -> Iterator[Diagnostic]:
         tokens = data.follows().get(each.target, "")
         axis = find_token_axis(graph.input_types[tokens]) if tokens in graph.input_types else None
         if axis is not None:
-            found = finder.find(each.prediction, Tokens(Result(tokens), axis))
+            target, prediction = graph.target_types[each.target], graph.type_of(each.prediction)
+            along = (find_token_axis(target) or 0) - len(prediction.shape) + len(target.shape)
+            fits = -len(prediction.shape) <= along < 0
+            found = finder.find(each.prediction, Tokens(Result(tokens), axis), along if fits else None)
             if found is not None:
                 yield CopiesTarget(span=each.node.span, target=each.target, tokens=tokens, **vars(found))
 

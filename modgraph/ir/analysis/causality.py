@@ -108,13 +108,14 @@ class Causality:
         names = None if self.end is None else list_between(self.graph, self.tokens.value, self.end)
         return self.transfer.run({self.tokens.value: {frozenset({(self.tokens.axis, 1)}): Interval()}}, names)
 
-    def read(self, value: Result) -> Reads | None:
-        """What a value reads of the tokens; None if it does not depend on them."""
+    def read(self, value: Result, along: int | None = None) -> Reads | None:
+        """What a value reads of the tokens, by its index along an axis, by default the one that fits; None if it does
+        not depend on them."""
         reach, type_ = self.reaches.get(value), self.graph.type_of(value)
         if not reach:
             return None
         bands = self.transfer.bands.find(value)
-        axes = self._list_axes(reach, type_)
+        axes = self._list_axes(reach, type_) if along is None else [along]
         found = [self._read_along(_limit(reach, axis, bands, type_), axis, type_) for axis in axes]
         return next((each for each in found if each.is_causal), found[0])
 
@@ -133,12 +134,12 @@ class Causality:
         low = None if last is not None and low is not None and low <= -last else low
         return Reads(axis, low, None if last is not None and high is not None and high >= last > 0 else high)
 
-    def find_path(self, value: Result) -> list[Node]:
+    def find_path(self, value: Result, along: int | None = None) -> list[Node]:
         """The nodes by which a value reads later tokens, beginning with the one that reads them; none if it reads none.
 
         It is a shortest such path.
         """
-        reads = self.read(value)
+        reads = self.read(value, along)
         if reads is None or reads.is_causal:
             return []
         type_ = self.graph.type_of(value)
