@@ -10,6 +10,7 @@ from hypothesis import given, settings
 import modgraph
 from modgraph.ir import Result
 from modgraph.ir.analysis.causality import Causality, Tokens
+from modgraph.passes import INFERENCE, TRAINING, apply_passes
 from tests.assault.differential.case import Case
 from tests.assault.programs import program
 from tests.ir.perturbed import find_wrong, is_future_read, list_axes
@@ -52,6 +53,18 @@ def test_no_tricky_model_reads_what_the_graph_denies(name: str) -> None:
 @settings(max_examples=20)
 def test_no_model_reads_a_later_token_that_the_graph_denies(text: str) -> None:
     check(text)
+
+
+@given(models())
+@settings(max_examples=15)
+def test_passes_leave_what_an_output_reads(text: str) -> None:
+    graph = modgraph.loads(text).ir
+    for training, passes in ((True, TRAINING), (False, INFERENCE)):
+        before, after = (
+            Causality.build(each, TOKENS, training).read(each.outputs["y"])
+            for each in (graph, apply_passes(graph, passes))
+        )
+        assert str(before) == str(after), f"training={training}: passes change what {text} reads"
 
 
 @pytest.mark.slow
