@@ -124,7 +124,7 @@ MEANING: dict[str, Callable[[Tensor], Tensor]] = {
     "instance_norm": F.instance_norm,
 }
 LEARNED = """
-rnn bidirectional mlp time_distributed lambda_layer transformer causal_attention gqa relative_position_bias
+rnn bidirectional mlp time_distributed lambda_layer transformer causal_attention causal gqa relative_position_bias
 swiglu geglu maxout residual moe embedding_bag depthwise_conv depthwise_conv1d separable_conv squeeze_excite zeros
 """.split()
 
