@@ -51,10 +51,13 @@ class OneAxisForTwo(Diagnostic, code="MG306"):
 
 class NotCausal(Diagnostic, code="MG307"):
     """A spec demands that a value reads no later tokens: `require causal(logits, words)`. Entry t of the value may then
-    depend on tokens 0 to t of `words`, in training and in inference. The axis of tokens is the first one of any length;
-    else the last one of ids, the last but one of numbers; or `causal(y, x, axis=-3)` names it. The message names the
-    shortest path from the op that reads later tokens. A value that is larger where later tokens compete, such as a
-    choice of tokens by modules or a limited capacity, reads them too. The lengths of examples do not count."""
+    depend on tokens 0 to t of `words`, in training and in inference. The message names the shortest path from the op
+    that reads later tokens.
+
+    Tokens that compete read each other: in a limited capacity, where modules choose tokens, in statistics of the batch.
+    The lengths of examples do not count. The axis of tokens is the first one of any length; else the last one of ids,
+    the last but one of numbers; or `causal(y, x, axis=-3)` names it.
+    """
 
     message = '"{value}" reads later tokens of "{tokens}"{when}: {path}'
     example = "model m() { input x: float[time, 4] y = x -> attention(2) -> linear(3) output y require causal(y, x) }"
