@@ -27,6 +27,8 @@ TRICKY = {
     "pools in modules": "input x: float[6, 4, 8] pool p[2] = inner y = x -> p -> mean(axis=-3)",
     "scans in steps of scans": "input x: float[6, 4, 8] scan x as r with t: float[8] { "
     "scan r as v with h: float[8] = t { h = h + v -> tanh yield h } as hs t = t + (hs -> last) yield hs } as y",
+    "a capacity along another axis": "input x: float[6, 3, 4] c = x -> top_k(1, axis=-2) "
+    "y = x * ((c, c) -> within_capacity(0.6))",
     "a captured sequence": "input x: float[time, 4, 8] m = x -> cumulative_sum(axis=-3) "
     "scan x as v with h: float[8] { h = h + (v -> mean) + (m -> select(0, axis=-3) -> mean) yield h } as y",
     "a state that grows": "input x: float[6, 8] scan x as v with h: float[4, 8] { "

@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import count, product
 from math import prod
 
+from modgraph.declare import Signature
 from modgraph.declare.indexing import Indexing, Inner, Place, Reading, Use
 from modgraph.ir.analysis.bands import BandFinder, Bands, Piece
 from modgraph.ir.analysis.lattice import (
@@ -89,18 +90,19 @@ class Transfer:
             slots = [*inputs][: len(op.operands)]
             signature, inputs = op.bind(*signature.operands[: len(slots)]), {slot: inputs[slot] for slot in slots}
         indexing: Callable[[Use], Indexing] = op.indexing
-        results = indexing(Use(signature, self.training, self._is_tied(inputs)))
+        results = indexing(Use(signature, self.training, self._is_tied(inputs, signature)))
         found = tuple(self._combine(readings, inputs, sources) for readings in results)
         of_batch = op.over_batch and (self.training or is_batch_statistic(self.graph, node))
         return tuple(map(forget_tokens, found)) if of_batch else found
 
-    def _is_tied(self, inputs: Mapping[str, Result]) -> bool:
-        """Whether all operands are one value in which every token makes equally many choices, all of them one."""
+    def _is_tied(self, inputs: Mapping[str, Result], signature: Signature) -> bool:
+        """Whether all operands are one choice of equally many places along the op's axis, all of them one."""
         made = {*inputs.values()}
         node = self.graph[next(iter(made)).node] if len(made) == 1 else None
         if not isinstance(node, OpNode) or (isinstance(node.op, OneHot) and node.op.missing):
             return False
-        return isinstance(node.op, TopK | Draw | OneHot)
+        place = -1 if isinstance(node.op, OneHot) else self.graph.signature(node).axes.bound.get("position")
+        return isinstance(node.op, TopK | Draw | OneHot) and place == signature.axes.bound.get("position")
 
     def _combine(
         self, readings: tuple[Reading, ...], inputs: Mapping[str, Result], sources: Sources, zeros_from: int = 0
