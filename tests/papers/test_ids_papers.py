@@ -11,11 +11,12 @@ from torch import Tensor
 
 import modgraph
 from modgraph.backends.torch import Model
-from modgraph.ir import comparisons
+from modgraph.ir import Result, comparisons
+from tests.papers.papers_of_deepseek import deepseek_v3, predict_after
 from tests.papers.papers_of_ids import PAPERS, hash_layer, margin_loss, product_keys
 from tests.papers.test_papers import HOME, built, random_value
 
-NAMES = [paper.__name__ for paper in PAPERS]
+NAMES = [paper.__name__ for paper in (*PAPERS, deepseek_v3)]
 PADDED = [name for name in NAMES if name != "capsules"]
 Batch = dict[str, Tensor]
 
@@ -33,7 +34,7 @@ def test_padding_changes_neither_losses_nor_gradients(name: str) -> None:
     model, _ = built(name)
     batch = random_batch(model)
     other = dict(batch)
-    for key in ("x", "y", "words", "next"):
+    for key in ("x", "y", "words", "next", "after"):
         if key in batch:
             there = torch.arange(7) < batch["time_length"][:, None]
             fill = torch.randint_like(batch[key], 12) if not batch[key].is_floating_point() else torch.nan
@@ -48,17 +49,18 @@ def test_padding_changes_neither_losses_nor_gradients(name: str) -> None:
     torch.testing.assert_close(*found)
 
 
-@pytest.mark.parametrize("paper", [hash_layer, product_keys], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("paper", [hash_layer, product_keys, deepseek_v3], ids=lambda each: each.__name__)
 def test_weights_get_the_gradients_of_the_equations(paper: object) -> None:
     model, _ = built(paper.__name__)  # type: ignore[attr-defined]
-    weights = dict(model.named_parameters())
+    weights = {**model.state_dict(), **dict(model.named_parameters())}
     batch = random_batch(model)
     name = "x" if "x" in batch else "words"
     (output,) = model.graph.outputs
     model.compute({name: batch[name]}, losses=False).outputs[output].square().sum().backward()  # type: ignore[no-untyped-call]
     expected = sum(paper(weights, one)[output].square().sum() for one in batch[name])  # type: ignore[operator]
-    gradients = torch.autograd.grad(expected, [*weights.values()], allow_unused=True)
-    for (key, weight), gradient in zip(weights.items(), gradients, strict=True):
+    learnt = {key: each for key, each in weights.items() if each.requires_grad}
+    gradients = torch.autograd.grad(expected, [*learnt.values()], allow_unused=True)
+    for (key, weight), gradient in zip(learnt.items(), gradients, strict=True):
         if gradient is not None:
             assert weight.grad is not None, f"{key} gets no gradient"
             torch.testing.assert_close(weight.grad.to_dense(), gradient, msg=lambda text, key=key: f"{key}: {text}")
@@ -72,6 +74,15 @@ def test_a_margin_loss_is_that_of_the_paper_and_keeps_its_accuracy() -> None:
     torch.testing.assert_close(computed.losses["loss.margin"], torch.stack(expected).mean())
     found = {(each.target, each.prediction) for each in comparisons(model.graph)}
     assert found == {("label", model.graph.outputs["length"])}, "no accuracy"
+
+
+def test_a_second_head_predicts_the_word_after_the_next() -> None:
+    model, weights = built("deepseek_v3")
+    batch = random_batch(model)
+    (found,) = model.results(batch, (Result("further.head.linear"),))
+    for words, length, logits in zip(batch["words"], batch["time_length"].tolist(), found, strict=True):
+        expected = predict_after(weights, words[:length])
+        torch.testing.assert_close(logits[: length - 1], expected, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -16,7 +16,7 @@ from torch import Tensor
 import modgraph
 from modgraph.backends.torch import Model
 from modgraph.types import TensorType
-from tests.papers import papers_of_ids, papers_of_recurrences
+from tests.papers import papers_of_deepseek, papers_of_ids, papers_of_recurrences
 
 HOME = Path(__file__).parent
 Weights = Mapping[str, Tensor]
@@ -145,6 +145,7 @@ def perceiver(w: Weights, x: Tensor) -> dict[str, Tensor]:
 
 PAPERS = (
     *papers_of_ids.PAPERS,
+    *papers_of_deepseek.PAPERS,
     *papers_of_recurrences.PAPERS,
     deepseek_moe,
     hierarchical_mixture,
