@@ -180,7 +180,7 @@ class Expand(_Repeated, name="expand", synonyms="expand_as broadcast_like"):
 
     def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if len(found) != 2 or any(type_.dtype == "length" for type_ in found):
-            raise Misfit("it takes two values", 'write (value, like) -> expand("time")')
+            raise Misfit("it takes two float values, or ids", 'write (value, like) -> expand("time")')
         x, like = found
         axes.bound["position"] = position = position_of(self.axis, like, self.name)
         if like.shape[position].is_padded and x.per == "batch":
