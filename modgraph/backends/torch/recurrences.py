@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,25 +44,29 @@ class CompiledRecurrence(CompiledScan):
         self.stages = self._plan(training=True)
 
     def specialise(self, read: Set[int]) -> tuple[CompiledScan, list[int]]:
-        """The recurrence outside training with only the results that are read, and all its operands."""
-        scan = copy(self)
-        scan.stacked = sorted(read)
+        """The scan outside training with only the results that are read, and the places of the operands that it needs.
+
+        It lacks recurrences that these do not depend on.
+        """
+        scan, places = super().specialise(read)
+        assert isinstance(scan, CompiledRecurrence)
+        kept = tuple(each for each in self.found.each if each.state in scan.states)
+        scan.found = replace(self.found, each=kept)
         scan.stages = scan._plan(training=False)
-        wanted = (*self.node.following, *(self.node.stacked[index] for index in scan.stacked))
-        scan.plan = plan_for(self.steps, wanted, training=False, arguments=self.arguments)
-        return scan, [*range(len(self.slots))]
+        return scan, places
 
     def _plan(self, training: bool) -> list[Stage]:
         """Plan the stages, from the last to the first: each computes what later ones and recurrences read."""
         depends, found = self.found.depends, list[Stage]()
         given = {result for each in self.found.each for result in each.given}
         states = [each.state for each in self.found.each]
-        stage_of = {name: max((states.index(each) + 1 for each in read), default=0) for name, read in depends.items()}
+        known = {name: read for name, read in depends.items() if read <= {*states}}
+        stage_of = {name: max((states.index(each) + 1 for each in read), default=0) for name, read in known.items()}
         pending = [self.node.stacked[index] for index in self.stacked]
         for at in reversed(range(len(states) + 1)):
             pending += [factor.value for each in self.found.each[at : at + 1] for factor in each.factors]
             own = dict.fromkeys(each for each in pending if stage_of[each.node] == at and each not in given)
-            names = {name for name in depends if stage_of[name] == at and Result(name) not in given}
+            names = {name for name in known if stage_of[name] == at and Result(name) not in given}
             found.append(Stage(plan_for(_keep(self.steps, names), own, training), tuple(own)))
             pending = [*(each for each in pending if each not in own), *found[-1].plan.arguments]
         return found[::-1]
