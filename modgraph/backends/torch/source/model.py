@@ -139,6 +139,7 @@ def _forward(writer: Writer, graph: Graph) -> str:
     for key, each in computed.outputs.items():
         said = lines.variable(each) if graph.losses else ast.unparse(lines.read(each))
         is_same = each.node in layout.invariant
+        lines.left[each] += is_same and bool(graph.losses)  # the last line reads it again
         found[key] = ast.unparse(expand(writer.value(each), x, 0, inside=False)) if is_same else said
     result = f"{{{', '.join(f'{literal(key)}: {value}' for key, value in found.items())}}}"
     result = next(iter(found.values())) if len(found) == 1 else result
