@@ -35,6 +35,7 @@ MESSAGES = {
 }
 BAR = r"\|"  # in a table of Markdown
 LOSSES = "loss"  # the file of ops that are losses
+SUBJECTS = {"dot_product": "attention", "rotary": "attention", "lookup": "ids", "neighbours": "sequence"}  # of files
 WIDTH, INDENT = 110, 16
 
 
@@ -164,7 +165,8 @@ def overview() -> str:
     """All that can be explained, by subject."""
     ops: dict[str, list[str]] = {}
     for name, op in sorted(Op.registry.items()):
-        ops.setdefault(op.__module__.rpartition(".")[2], []).append(name)
+        file = op.__module__.rpartition(".")[2]
+        ops.setdefault(SUBJECTS.get(file, file), []).append(name)
     losses = ops.pop(LOSSES)
     keys = recipe_keys()
     lines = [

@@ -26,8 +26,8 @@ def swiglu(w: Weights, name: str, x: Tensor) -> Tensor:
 def rotated(x: Tensor, place: int) -> Tensor:
     """Pairs of numbers, i with i + half, turned by an angle of place · 10000^(−i/half)."""
     half = x.shape[-1] // 2
-    turns = torch.polar(torch.ones(half).to(x), place * 10000.0 ** (-torch.arange(half).to(x) / half))
-    pairs = torch.complex(x[..., :half], x[..., half:]) * turns
+    rotation = torch.polar(torch.ones(half).to(x), place * 10000.0 ** (-torch.arange(half).to(x) / half))
+    pairs = torch.complex(x[..., :half], x[..., half:]) * rotation
     return torch.cat((pairs.real, pairs.imag), -1)
 
 
