@@ -92,6 +92,8 @@ def _is_constant(node: OpNode, graph: Graph) -> bool:
     operands = [*graph.inputs(node.name).values()]
     if isinstance(node.op, MaskedSoftmax):
         choice, place = operands[1], graph.signature(node).axes["position"]
+        if len(operands) > 2 or len(graph.type_of(choice).shape) != len(node.types[0].shape):
+            return False
     elif len(operands) == 2:
         choice, place = operands[0], _find_sum_axis(operands[1], operands[0], graph)
     else:

@@ -76,8 +76,8 @@ class Arithmetic(Layer):
         remaining = iter(values)
         left = next(remaining) if self.left is None else self.left
         right = next(remaining) if self.right is None else self.right
-        left = _broadcast(left, self.left_lacks, self.left_order)
-        return self.OPERATORS[self.symbol](left, _broadcast(right, self.right_lacks, self.right_order))
+        left = broadcast(left, self.left_lacks, self.left_order)
+        return self.OPERATORS[self.symbol](left, broadcast(right, self.right_lacks, self.right_order))
 
 
 class Where(Layer):
@@ -99,7 +99,7 @@ class Where(Layer):
             self.then, self.otherwise = map(to_whole, (self.then, self.otherwise))
 
     def forward(self, *values: Tensor) -> Tensor:
-        condition, *rest = map(_broadcast, values, self.lacks, self.orders)
+        condition, *rest = map(broadcast, values, self.lacks, self.orders)
         remaining = iter(rest)
         then, otherwise = (next(remaining) if each is None else each for each in (self.then, self.otherwise))
         if not rest:  # two Python numbers would give torch's default dtype
@@ -107,7 +107,7 @@ class Where(Layer):
         return torch.where(condition != 0, then, otherwise)
 
 
-def _broadcast(value: Any, lacks: tuple[int, ...], order: tuple[int, ...]) -> Any:
+def broadcast(value: Any, lacks: tuple[int, ...], order: tuple[int, ...]) -> Any:
     """Permute the last axes to an order, and insert axes of size 1, counted from the last; scalars and numbers stay as
     they are."""
     if not isinstance(value, Tensor) or value.dim() == 0:

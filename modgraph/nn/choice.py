@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.nn.along_axis import AlongAxis
+from modgraph.nn.arithmetic import broadcast
 from modgraph.nn.layer import Layer
 from modgraph.nn.order import exact
 from modgraph.nn.padding import apply_mask
@@ -39,12 +40,25 @@ class TopKMask(AlongAxis):
 
 
 class MaskedSoftmax(AlongAxis):
-    """The softmax along an axis over the places of a choice."""
+    """The softmax along an axis over the places of a choice.
 
-    def forward(self, x: Tensor, choice: Tensor, mask: Tensor | None = None) -> Tensor:
-        """x and choice of one shape give that shape; zero outside the choice."""
-        support = choice != 0 if mask is None else (choice != 0) & mask
-        found = apply_mask(x, support, torch.finfo(x.dtype).min).softmax(self.axis)
+    `lacks` and `orders` say how the choice, and a sink, broadcast: the axes that it lacks, and the order of its own.
+    """
+
+    lacks: tuple[tuple[int, ...], ...] = ((), ())
+    orders: tuple[tuple[int, ...], ...] = ((), ())
+
+    def forward(self, x: Tensor, choice: Tensor, sink: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+        """x of any shape, and a choice that broadcasts to it, give the shape of x; zero outside the choice. A sink has
+        its axes but the one of the softmax."""
+        support = broadcast(choice, self.lacks[0], self.orders[0]) != 0
+        support = support if mask is None else support & mask
+        found = apply_mask(x, support, torch.finfo(x.dtype).min)
+        if sink is None:
+            return apply_mask(found.softmax(self.axis), support)
+        last = broadcast(sink, self.lacks[1], self.orders[1]).unsqueeze(self.axis)
+        last = last.expand_as(found.narrow(self.axis, 0, 1))
+        found = torch.cat((found, last), self.axis).softmax(self.axis).narrow(self.axis, 0, x.shape[self.axis])
         return apply_mask(found, support)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from modgraph.declare import Operand, Signature, TorchModule, axis_setting, own_module, setting
+from modgraph.declare import Operand, Signature, TorchModule, axis_setting, own_module, position_of, setting
 from modgraph.declare.indexing import (
     Indexing,
+    Place,
     Reading,
     Use,
+    align_places,
     everywhere,
     move_axes,
     place_at,
@@ -17,10 +17,11 @@ from modgraph.declare.indexing import (
     read_pointwise,
 )
 from modgraph.ops.along_axis import AlongAxis
+from modgraph.ops.arithmetic import align
 from modgraph.ops.op import Op
 from modgraph.ops.shape import axis_called
 from modgraph.ops.zeros import Bound
-from modgraph.types import Axes, Misfit, TensorType, replace_axes
+from modgraph.types import Axes, Misfit, Shape, TensorType, format_shape, replace_axes
 
 
 class TopK(Op, name="top_k", synonyms="top_k_mask"):
@@ -49,20 +50,64 @@ class TopK(Op, name="top_k", synonyms="top_k_mask"):
 
 
 class MaskedSoftmax(AlongAxis, name="masked_softmax", synonyms="sparse_softmax softmax_among"):
-    """exp(x) / Σ exp(x) over the places where a choice is not zero; zero at other places."""
+    """exp(x) / Σ exp(x) over the places where a choice is not zero; zero at other places.
+
+    The choice repeats along axes that it lacks. A third operand, without the axis, is a sink: a further logit in the
+    sum, whose share goes nowhere.
+    """
 
     nondifferentiable = ("choice",)
     takes_logits = "x"
     example = "input x: float[5, 6] y = (x, x -> top_k(2)) -> masked_softmax output y"
-    operands = (Operand("x", "..."), Operand("choice", "..."))
+    operands = (Operand("x", "..."), Operand("choice", "..."), Operand("sink", "...", optional=True))
+    module = own_module("position", lacks="lacks", orders="orders")
+
+    def resolve(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        if len(found) not in (2, 3):
+            raise Misfit(f"it takes scores, their choice and perhaps a sink, not {len(found)} operands")
+        x, (result, (_, choice)) = found[0], align(found[:2], self.name)
+        if len(result.shape) != len(x.shape):
+            reason = f"the choice {format_shape(found[1].shape)} has axes that the scores {format_shape(x.shape)} lack"
+            raise Misfit(reason, "repeat the scores along them: (scores, choice) -> expand(axis)", 1)
+        axes.lead, axes.bound["rank"] = result.shape, len(x.shape)
+        axes.bound["position"] = position_of(self.axis, result, self.name)
+        aligned = [choice]
+        if len(found) == 3:
+            rest = replace_axes(result, axes.bound["position"])
+            whole, (_, sink) = align((rest, found[2]), self.name)
+            if len(whole.shape) != len(rest.shape):
+                reason = f"the sink {format_shape(found[2].shape)} has other axes than {format_shape(rest.shape)}"
+                raise Misfit(reason, "it has those of the scores without the summed one, or some of them", 2)
+            aligned.append(sink)
+        axes.bound["lacks"] = tuple(each.lacks for each in aligned)
+        axes.bound["orders"] = tuple(each.order for each in aligned)
+        return (result,)
 
     def indexing(self, use: Use) -> Indexing:
-        """Only places of the choice count."""
-        (scores, choice), *_ = read_along()(self, use)
-        return ((scores, replace(choice, guards=True)),)
+        """Only places of the choice count; a sink lacks their axis."""
+        result, position = use.signature.results[0].shape, use.signature.axes["position"]
+        along = everywhere(result[position], "along")
+
+        def read(number: int, shape: Shape) -> Reading:
+            places = (along if each == place_at(position) else each for each in align_places(shape, result))
+            return Reading(number, tuple(places), guards=number == 1)
+
+        readings = [read(number, shape) for number, shape in enumerate(use.shapes[:2])]
+        for shape in use.shapes[2:]:
+            rest = align_places(shape, (*result[:position], *result[position:][1:]))
+            moved = (place_at(_skip(each, position)) for each in rest)
+            readings.append(Reading(2, tuple(moved)))
+        return (tuple(readings),)
 
     def zero_with(self) -> tuple[int, ...]:
         return (1,)
+
+
+def _skip(place: Place, position: int) -> int:
+    """The axis of a result for an axis of the result without the one at a position."""
+    index = place.terms[0][0] if place.terms else -1
+    assert isinstance(index, int), "it is an axis"
+    return index if index > position else index - 1
 
 
 class WithinCapacity(Op, name="within_capacity", synonyms="capacity capacity_factor token_dropping expert_capacity"):

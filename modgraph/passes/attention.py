@@ -147,13 +147,19 @@ class Recogniser:
         return None
 
     def _list_operands(self, softmax: Term) -> dict[str, Term]:
-        """List the operands of a softmax: those of its shape, and a sink, which lacks some axes."""
+        """List the operands of a softmax by slot; a choice and a sink may lack axes."""
+        node = self.graph[softmax.value.node]
+        assert isinstance(node, OpNode), "a softmax is an op"
+        readings = {each.operand: each for each in node.op.indexing(Use(self.graph.signature(node)))[0]}
         found = {}
-        for number, (slot, value) in enumerate(self.graph.inputs(softmax.value.node).items()):
-            if len(self.graph.type_of(value).shape) == len(softmax.letters):
-                found[slot] = Term(value, softmax.letters)
-            elif (operand := self._follow(softmax, number)) is not None:
-                found[slot] = operand
+        for number, (slot, value) in enumerate(self.graph.inputs(node.name).items()):
+            letters = ""
+            for place in readings[number].places:
+                if not place.terms:
+                    raise Unfit(f"its {slot} broadcasts along an axis of one place")
+                index = place.terms[0][0]
+                letters += softmax.letters[index] if isinstance(index, int) else "M"
+            found[slot] = Term(value, letters)
         return found
 
     def _read_attention(self, node: OpNode, softmax: Term, values: Term, result: str) -> Attention | None:

@@ -43,6 +43,7 @@ class Variant(NamedTuple):
     shared: bool = False  # keys and values have no heads
     added: bool = False  # a second product of queries and keys
     swapped: bool = False  # the operands of products, and the axes of scores
+    sink: bool = False
 
     def write(self) -> str:
         lines = [HEAD, "k = keys -> linear(6) v = keys -> linear(4)" if self.shared else ""]
@@ -61,8 +62,11 @@ class Variant(NamedTuple):
         band = [" * ".join(near)] if near else []
         band = [f"(({each}, of < {self.first}) -> maximum)" if self.first else each for each in band]
         band += {"": [], "keys": ['((s > 0, x) -> expand("time"))'], "pairs": ["(b > 0)"]}[self.mask]
-        lines += [f"near = {axis.replace('...', ' * '.join(band))}"] if band else []
-        lines.append(f'gates = {"(scores, near) -> masked_" if band else "scores -> "}softmax(axis="key")')
+        band += ["(of >= 0)"] * (self.sink and not band)
+        lines += [f"near = {axis.replace('...', ' * '.join(band))}" if self.shared else f"near = {' * '.join(band)}"]
+        among = f"(scores, near{', q -> sum(axis=-1)' if self.sink else ''}) -> masked_"
+        lines = lines if band else lines[:-1]
+        lines.append(f'gates = {among if band else "scores -> "}softmax(axis="key")')
         lines.append('y = (v, gates) -> contract(axis="key")' if self.swapped else "y = v by gates over key")
         return f"model m() {{ {' '.join(lines)} output y }}"
 
@@ -93,7 +97,7 @@ def compute(graph: Graph, lowering: str | None, weights: Model | None = None) ->
 VARIANTS = st.builds(
     Variant, st.booleans(), st.sampled_from([None, 3, 20]), st.sampled_from([0, 4]),
     st.sampled_from(["", "keys", "pairs"]), st.booleans(), st.sampled_from(["", "distance", "given"]),
-    st.booleans(), st.booleans(), st.booleans(),
+    st.booleans(), st.booleans(), st.booleans(), st.booleans(),
 )  # fmt: skip
 
 
@@ -102,6 +106,7 @@ def test_attention_as_one_op_computes_what_is_written(variant: Variant) -> None:
     graph = loads(variant.write()).ir
     (choice,) = list_attention(graph).values()
     expected = "windows" if variant.window is not None else "dense" if variant.capped else "fused"
+    expected = "dense" if variant.sink and variant.bias == "distance" else expected  # it adds a number
     assert choice.lowering == expected, f"{choice.reason}, of {variant}"
     _, y, gradients = compute(graph, None)
     _, dense, expected_gradients = compute(graph, "dense")

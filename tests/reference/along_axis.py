@@ -8,7 +8,7 @@ from string import ascii_letters
 import numpy as np
 
 from tests.reference.call import Call, op
-from tests.reference.values import Array, Unsupported
+from tests.reference.values import Array, Unsupported, broadcast_over
 
 
 def each_line(x: Array, at: int, function: Callable[[Array], Array]) -> Array:
@@ -160,15 +160,20 @@ def above(call: Call, x: Array) -> Array:
 
 
 @op("masked_softmax")
-def masked_softmax(call: Call, x: Array, choice: Array) -> Array:
+def masked_softmax(call: Call, x: Array, choice: Array, sink: Array | None = None) -> Array:
+    axes = call.gives[0].axes
     at = call.place()
     if x.size == 0:
         return x
+    choice = broadcast_over(choice, call.takes[1].axes, axes)
     among = np.where(choice != 0, x, -np.inf)
+    if sink is not None:
+        last = np.expand_dims(broadcast_over(sink, call.takes[2].axes, [*axes[:at], *axes[at + 1 :]]), at)
+        among = np.concatenate([among, np.broadcast_to(last, [*x.shape[:at], 1, *x.shape[at + 1 :]])], at)
     largest = among.max(at, keepdims=True)
-    powers = np.where(choice != 0, np.exp(among - np.where(np.isfinite(largest), largest, 0)), 0.0)
+    powers = np.exp(among - np.where(np.isfinite(largest), largest, 0))
     total = powers.sum(at, keepdims=True)
-    return powers / np.where(total > 0, total, 1)
+    return np.asarray(np.take(powers / np.where(total > 0, total, 1), range(x.shape[at]), at))
 
 
 @op("first_places")

@@ -26,6 +26,11 @@ ATTENTION += [
         (", x, m", '"Nhd,Mhd,Me,Nc,Mc->Nhe", terms=["queries2", "keys2"], band=["-1..1", "key ..0"], blocks=true'),
     )
 ]
+AMONG = [
+    '(xo -> linear(2), (x -> linear(2)) > 0) -> masked_softmax(axis="time")',
+    '((x, m) -> contract, k > 0, x -> mean(axis=-1)) -> masked_softmax(axis="place")',
+    '(mo -> sum(axis=-1) -> transpose, k > 0, mo -> mean(axis=-1) -> mean(axis="place")) -> masked_softmax(axis=-2)',
+]
 ROUTES = [
     "x -> p by (x -> linear(p) -> softmax) over time",
     "x by (x -> linear(3)) over time",
@@ -154,7 +159,7 @@ MIXED = [
       scan x as v with h: float[3] { h = h * 0.5 + (v -> mean) yield (h, v) } as a, b output a output b }""",
 ]
 PROGRAMS = [
-    *(f"model m() {{ {HEAD} y = {use} output y }}" for use in (*ATTENTION, *ROUTES, *AXES)),
+    *(f"model m() {{ {HEAD} y = {use} output y }}" for use in (*ATTENTION, *AMONG, *ROUTES, *AXES)),
     *(f"model m() {{ {HEAD} input pairs: float[time, key=time] {use} output y }}" for use in TWICE),
     *map(SCAN.format, IN_SCANS),
     *map(ROUTED.format, ROUTERS),
