@@ -14,7 +14,7 @@ block latent_attention(heads, width, rotated, query_latent, latent) {
       -> unmerge([heads, 2 * width], into=["head", ""]) -> split(2)
   turned = (q_turned -> rotary(axis=time), k_turned -> rotary(axis=key)) -> contract
   scores = (((q, k) -> contract) + turned) / sqrt(width + rotated)
-  visible = ((x -> positions(axis=time)) >= (c -> positions(axis=key)), q) -> expand("head", at=-2)
+  visible = (x -> positions(axis=time)) >= (c -> positions(axis=key))
   gates = (scores, visible) -> masked_softmax(axis=key)
   output y = v by gates over key -> merge("head", -1) -> linear(dim, bias=false)
 }
