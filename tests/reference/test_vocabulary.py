@@ -50,6 +50,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "tests/papers/gated_delta.mod": {},
     "tests/papers/gated_linear_attention.mod": {},
     "tests/papers/hash_layer.mod": {},
+    "tests/papers/gpt_oss_attention.mod": {},
     "tests/papers/hierarchical_mixture.mod": {},
     "tests/papers/mechanisms.mod": {},
     "tests/papers/mixture_of_depths.mod": {},
