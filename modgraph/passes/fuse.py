@@ -130,7 +130,8 @@ def _choose(node: OpNode, attention: Attention, graph: Graph, lowering: str | No
     """Choose the best lowering for attention. Raises `Unfit`."""
     value, place = Choice(DENSE, "", attention).keys
     size = graph.type_of(value).shape[place].size
-    window = find_window(attention.pieces) if lowering != FUSED else None
+    # torch cannot export blocks of keys with a sink for every length
+    window = find_window(attention.pieces) if lowering != FUSED and attention.sink is None else None
     if size is not None and size < FEW:
         raise Unfit(f"{size} keys are few")
     if window is not None:

@@ -1,6 +1,6 @@
 # The attention of gpt-oss (OpenAI, 2025): grouped queries, a window, and a sink: a logit of each head without a value.
 model gpt_oss_attention(width=16, groups=2, shared=2, head=4, window=6) {
-  input  x: float[time, width]
+  input x: float[time, width]
   keys = x -> rename(time="key")
   q = x -> linear(groups * shared * head) -> unmerge([groups, shared, head], into=["group", "member", ""])
   k = keys -> linear(groups * head) -> unmerge([groups, head], into=["group", ""])
