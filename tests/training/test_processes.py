@@ -49,7 +49,7 @@ model net() {
   state  shares: float[other, 30] = zeros
   x = image -> conv(6, kernel=3) -> batch_norm -> relu -> tokens -> dropout(0.2) -> expert by choose
   scores = sharpness * (x -> linear(other))
-  taken = (scores, scores + offset + (scores -> normal_noise(0.1)) -> top_k) -> within_capacity(0.8)
+  taken = (scores, scores + offset + (scores -> normal_noise(0.1)) -> sinkhorn(3) -> top_k) -> within_capacity(0.8)
   share = taken -> batch_mean(-2)
   next shares = (shares, taken -> mean(axis=-2)) -> keep_recent
   next offset = offset + 0.1 * (((share -> mean(axis=-1)) - share) -> sign)
