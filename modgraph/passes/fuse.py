@@ -130,8 +130,9 @@ def _choose(node: OpNode, attention: Attention, graph: Graph, lowering: str | No
     """Choose the best lowering for attention. Raises `Unfit`."""
     value, place = Choice(DENSE, "", attention).keys
     size = graph.type_of(value).shape[place].size
-    # torch cannot export blocks of keys with a sink for every length
-    window = find_window(attention.pieces) if lowering != FUSED and attention.sink is None else None
+    if attention.sink is not None:  # torch cannot export a band with a sink for every length
+        raise Unfit("a sink takes part in its softmax")
+    window = find_window(attention.pieces) if lowering != FUSED else None
     if size is not None and size < FEW:
         raise Unfit(f"{size} keys are few")
     if window is not None:
@@ -146,7 +147,6 @@ def _choose(node: OpNode, attention: Attention, graph: Graph, lowering: str | No
     extent = "keys up to its own" if [*map(format_piece, attention.pieces)] == ["..0"] else "keys of a band"
     seen = [extent] if attention.pieces else []
     seen += ["a mask"] * bool(attention.masks) + ["a bias"] * bool(attention.scores.biases)
-    seen += ["a sink"] * (attention.sink is not None)
     reason = "by torch's kernel" + (f", with {' and '.join(seen)}" if seen else "")
     return Choice(FUSED, reason, attention, Builder(node, attention, graph).build(blocks=False))
 
