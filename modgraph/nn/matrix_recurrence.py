@@ -18,7 +18,7 @@ from torch import Tensor
 from modgraph.nn.recurrence import CHUNK, count_chunks, split_chunks
 from modgraph.nn.scan import scan
 
-ONE_GATE, MANY_GATES = 64, 16  # steps of a chunk: with one gate for all columns, and with one for each
+ONE_GATE, MANY_GATES = 64, 8  # steps of a chunk: with one gate for all columns, and with one for each
 Pair = tuple[Tensor, Tensor]
 
 
