@@ -70,10 +70,10 @@ class Rehearsal:
         judged, likelihoods = with_likelihoods(graph) if self.sampled else (graph, {})
         judged = drop_sparse_gradients(judged)
         self.ends: tuple[Result, ...] = (*likelihoods.values(), *(graph.losses or graph.outputs).values())
-        self.loops = {*_find_unrolled_axes(graph)}
         self.mode = FakeTensorMode()
         self.dtype = torch.float64 if precision == "float64" else torch.float32
         self.model = build_empty_model(judged, lowering, self.mode, asked=self.ends)
+        self.loops = {*_find_unrolled_axes(self.model.computed)}
         if self.dtype == torch.float64:
             with self.mode:
                 doubled = {name: each.double() for name, each in self.model.state_dict().items()}
@@ -138,7 +138,8 @@ def _find_unrolled_axes(graph: Graph) -> Iterator[str]:
     """The padded axes along which torch runs step by step."""
     for part in graph.parts():
         for node in part.graph:
-            if isinstance(node, ScanNode) or (isinstance(node, OpNode) and isinstance(node.op, Recurrent)):
+            is_scan = isinstance(node, ScanNode) and not node.lowering
+            if is_scan or (isinstance(node, OpNode) and isinstance(node.op, Recurrent)):
                 axis = node.types[0].shape[0 if isinstance(node, ScanNode) else -2]
                 yield from [axis.lengths] if axis.is_padded else []
 
