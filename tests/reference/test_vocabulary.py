@@ -47,6 +47,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "specs/zoo/mixtral.mod": {"vocab_size": 9, "hidden_size": 8, "num_hidden_layers": 1, "num_local_experts": 4},
     "tests/papers/capsules.mod": {},
     "tests/papers/deepseek_moe.mod": {},
+    "tests/papers/deepseek_v3.mod": {"vocabulary": 7},
     "tests/papers/gated_delta.mod": {},
     "tests/papers/gated_linear_attention.mod": {},
     "tests/papers/hash_layer.mod": {},
