@@ -33,7 +33,7 @@ TEXT = """model text() {
   y = (v by gates over key) -> merge -> linear(512)
   output y
 }"""
-ALONE = TEXT.replace("x -> linear(3 * 512) -> split(3)", "(x, x, x) -> concat -> split(3)").replace(
+UNMAPPED = TEXT.replace("x -> linear(3 * 512) -> split(3)", "(x, x, x) -> concat -> split(3)").replace(
     " -> linear(512)", ""
 )
 CAUSAL, WINDOW = "back >= 0", "(back >= 0) * (back < 128)"
@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     options = parse_options(parser, tokens=[32], long=256, rounds=1)
     op, text, layer = build(OP), build(TEXT.replace("BAND", CAUSAL)), build(TEXT.replace("BAND", WINDOW))
-    every, window = (build(ALONE.replace("BAND", band)) for band in (CAUSAL, WINDOW))
+    every, window = (build(UNMAPPED.replace("BAND", band)) for band in (CAUSAL, WINDOW))
     print(f"{'tokens':>6} {'what':>7} {'forward':>8} {'both':>8}")
     runs = [("text", count, text, op) for count in options.tokens]
     runs += [("window", options.long, window, every), ("layer", options.long, layer, text)]
