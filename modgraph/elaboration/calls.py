@@ -170,12 +170,16 @@ def _report_torch_call(
 def resolve_axis(value: Any, elaborator: Elaborator) -> Any:
     """Resolve what a spec calls an axis to its name: a pool or its name, or a block's word for an axis.
 
-    Resolves a list element by element, and returns anything else as it is.
+    Resolves a list element by element, and returns anything else as it is. A word that names no axis yet stays the
+    axis's name where a later type declares it.
     """
     if isinstance(value, tuple):
         return tuple(resolve_axis(each, elaborator) for each in value)
     if isinstance(value, str):
-        value = elaborator.scope.find(value, lambda known: isinstance(known, WithAxis)) or value
+        known = elaborator.scope.find(value, lambda known: isinstance(known, WithAxis))
+        if known is None:
+            elaborator.scope.body.axis_words.add(value)
+        value = known or value
     if isinstance(value, WithAxis):
         value = value.axis.name
     known = elaborator.axes.get(value) if isinstance(value, str) else None

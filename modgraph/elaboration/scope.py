@@ -16,8 +16,8 @@ class Scope:
     `path` prefixes the names of weights, and `node_path` those of nodes. They differ inside a module, whose weights lie
     below the module and whose nodes lie below the statement that uses it. `suffix` distinguishes iterations of a `for`.
     A body is that of a model or a block; loops and branches belong to it. `ended` holds names that only inner bodies
-    bound, with the kind of body. `arguments` holds the spans of the arguments of parameters, and `routers` the
-    definitions of a file.
+    bound, with the kind of body. `arguments` holds the spans of the arguments of parameters, `routers` the
+    definitions of a file, and `axis_words` the strings by which a body called axes before it declared any of that name.
     """
 
     path: str = ""
@@ -31,6 +31,7 @@ class Scope:
     arguments: dict[str, Span] = field(default_factory=dict)
     routers: dict[str, Any] = field(default_factory=dict)
     bindings: dict[str, int] = field(default_factory=dict)
+    axis_words: set[str] = field(default_factory=set)
 
     def nest(self, path: str = "", suffix: str = "", frozen: bool = False) -> Scope:
         """Return a scope within the same body: with a path or suffix for an iteration, without for a branch."""

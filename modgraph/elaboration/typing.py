@@ -92,7 +92,8 @@ def _read_again(axis: ast.NamedAxis, of: str, elaborator: Elaborator) -> Axis | 
 
 def _declare_axis(axis: ast.NamedAxis, elaborator: Elaborator) -> Axis | Poison:
     """Declare an axis with a name, or check it against the axis of that name."""
-    length, name = _evaluate_length(axis.size, elaborator), elaborator.scope.weight_path(axis.name)
+    scope, length = elaborator.scope, _evaluate_length(axis.size, elaborator)
+    name = axis.name if axis.name in scope.body.axis_words else scope.weight_path(axis.name)
     known = elaborator.scope.find(axis.name)
     if isinstance(length, Poison) or isinstance(known, Poison):
         return POISON

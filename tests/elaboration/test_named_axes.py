@@ -203,6 +203,18 @@ def test_a_name_stands_where_a_pool_may(body: str) -> None:
     assert parse_text(str(graph)) == graph
 
 
+LINES = ('h = x -> linear(6) -> unmerge([2, 3], into=["head", ""])', "weight w: float[head=2, 3] = ones")
+
+
+@pytest.mark.parametrize("lines", [LINES, LINES[::-1]], ids=["first a string", "first a type"])
+def test_in_a_block_a_string_and_a_type_name_one_axis_in_any_order(lines: tuple[str, str]) -> None:
+    text = f"block b() {{ input x: float[tokens, dim] {' '.join(lines)} output y = (h, w) -> contract }}"
+    graph = loads(f"{text} model m() {{ input x: float[time, 4] output y = x -> b output z = x -> b }}").ir
+    for name in "yz":
+        found = graph.type_of(graph.outputs[name]).shape
+        assert [axis.size for axis in found] == [None, 2], f"the heads of h and w are not aligned: {found}"
+
+
 MISTAKES = {
     model("input y: float[place=4] input z: float[place=5]"): ("MG257", "5 here, but 4 elsewhere"),
     model("input y: float[place] input z: float[place=5]"): ("MG257", "of any length elsewhere"),
