@@ -110,7 +110,8 @@ def _explain_dense(graph: Graph, route: RouteNode) -> str:
     if weights is None or graph.declaration_of(route).chooses_along is not None:
         return ""
     if find_support(weights, graph) is not None:
-        return "; the choice behind the weights is followed where their axes are only those of vectors and of modules"
+        way = "its slots choose as many modules as there are, or its axes are not tokens, slots, modules"
+        return f"; a choice lies behind the weights, but {way}"
     op = find_choice_end(weights, graph)
     return "" if op is None else f'; a choice lies behind the weights, but "{op.op.name}" ({op.span}) keeps no zeros'
 

@@ -21,7 +21,6 @@ from modgraph.elaboration.entities import (
     flatten_values,
 )
 from modgraph.elaboration.messages import (
-    broadcast_to_tokens,
     infer_message_ranks,
     pack_message,
     pack_results,
@@ -30,14 +29,13 @@ from modgraph.elaboration.messages import (
     unpack_results,
 )
 from modgraph.elaboration.nodes import add_node, adopt_node, find_node, is_own
+from modgraph.elaboration.route_choice import choose_router, find_choice, repeat_for_slots
 from modgraph.elaboration.router_text import inline_router
 from modgraph.elaboration.scope import Naming, Scope
-from modgraph.elaboration.sparsity import Support, compute_choice, find_choice_end, find_support
+from modgraph.elaboration.sparsity import compute_choice
 from modgraph.ir import Graph, InputNode, Node, PoolNode, Region, Result, RouteNode, RouterNode, find_pool_types
-from modgraph.ops.along_axis import Softmax
-from modgraph.ops.compared import Where
 from modgraph.routers import Router
-from modgraph.routers.choice import ExpertChoice, TokenChoice
+from modgraph.routers.choice import TokenChoice
 from modgraph.routers.weighted import EveryModule, OneModule, Weighted
 from modgraph.types import Misfit, TensorType, shapes_meet
 
@@ -72,46 +70,6 @@ def apply_pool(pool: PoolEntity, value: Tensor, weighting: Weighting | None, spa
     if isinstance(weighting, ByWeights):
         return _apply_weights(pool, node, value, weighting, span, elaborator)
     return _apply_every_module(pool, node, value, span, elaborator)
-
-
-def find_choice(
-    weights: Tensor, value: Tensor, pool: PoolNode, span: Span, elaborator: Elaborator
-) -> tuple[Tensor, Support] | None:
-    """Find the choice behind weights, and return both with a weight for each token and module.
-
-    Messages must have a fixed size. Weights that lack token axes are broadcast. Warns of an op that ends a choice
-    before it reaches the weights.
-    """
-    outer = value.type.shape[: len(value.type.shape) - len(pool.message.shape)]
-    if pool.message.padded or pool.result.padded or pool.axis in outer:
-        return None
-    support, shape, remaining = find_support(weights.result, elaborator.graph), weights.type.shape, iter(outer)
-    if support is not None and shapes_meet(shape, (*outer, pool.axis)):
-        return weights, support
-    if support is not None and shape[-1:] == (pool.axis,) and all(axis in remaining for axis in shape[:-1]):
-        repeated = broadcast_to_tokens(weights, 1, value, outer, span, elaborator)
-        support = find_support(repeated.result, elaborator.graph) if isinstance(repeated, Tensor) else None
-        return None if support is None else (repeated, support)
-    lost = None if support is not None else find_choice_end(weights.result, elaborator.graph, along=pool.axis)
-    if lost is not None:
-        way_out = "multiply by the choice again after it: weights * chosen"
-        if isinstance(lost.op, Softmax | Where):
-            way_out = "take the softmax over the chosen modules: (scores, chosen) -> masked_softmax"
-        notes = (Note(text="its result weights the modules here", span=span),)
-        elaborator.report(errors.ChoiceLost(span=lost.span, notes=notes, op=lost.op.name, way_out=way_out))
-    return None
-
-
-def choose_router(support: Support) -> tuple[type[TokenChoice], int | None]:
-    """Return the router for weights with a choice, and how many it chooses, None for any number.
-
-    It chooses modules for a token, or a fixed number of tokens for a module.
-    """
-    axis, k = support.axis, support.bound.k
-    size = k or (None if axis is None else axis.size)
-    if support.bound.place == -2 and size is not None:
-        return ExpertChoice, size
-    return TokenChoice, k if support.bound.place == -1 else None
 
 
 def _apply_router(
@@ -188,7 +146,13 @@ def _apply_weights(
     if over is None or (place and shape[int(over)] == node.axis):  # the modules' axis is summed by name
         over = node.axis.name
     at_choice = elaborator.with_naming(Naming(f"{name}_choice", f"{name}_choice", elaborator.scope))
-    found = find_choice(weighting.weights, value, node, span, at_choice) if over == node.axis.name else None
+    found = None
+    if over == node.axis.name:
+        repeated = repeat_for_slots(value, weighting.weights, node, span, at_choice)
+        if isinstance(repeated, Poison):
+            return POISON
+        found = find_choice(weighting.weights, repeated, node, span, at_choice)
+        value = value if found is None else repeated
     if found is None:
         router = _make_router(name, Weighted(over=over), span, elaborator)
         return _route(pool.word, node, router, (value, weighting.weights), span, elaborator)
