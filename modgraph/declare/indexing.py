@@ -7,7 +7,7 @@ indices of the result, so reshaping keeps it exact. Rules here serve most ops; a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -232,6 +232,12 @@ def join_indices(indices: Iterable[int], sizes: tuple[int, ...]) -> Place:
         terms.append((index, stride))
         stride *= size
     return Place(tuple(terms))
+
+
+def insert_axis(place: Place, at: int) -> Place:
+    """The same place for a result that has one more axis, at this position, counted from the last."""
+    terms = ((index if isinstance(index, Inner) or index > at else index - 1, factor) for index, factor in place.terms)
+    return replace(place, terms=tuple(terms))
 
 
 def _use_all(use: Use, places: tuple[Place, ...]) -> Indexing:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from modgraph.nn.arithmetic import broadcast
 from modgraph.nn.device import constant
 from modgraph.nn.order import exact
 
@@ -27,17 +28,18 @@ class Rotary(nn.Module):
         self.width, self.axis = width, axis
         self.speeds = [base ** (-2 * at / width) for at in range(width // 2)]
 
-    def forward(self, x: Tensor) -> Tensor:
-        rotation = self.rotation(x)
+    def forward(self, x: Tensor, places: Tensor | None = None) -> Tensor:
+        rotation = self.rotation(x, places)
         if self.width == x.shape[-1]:
             return rotate(x, rotation)
         others = x[..., self.width :]
         return torch.cat((rotate(x[..., : self.width], rotation), others), -1)
 
-    def rotation(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Cosines and sines [N, 1, …, W / 2], which broadcast against halves of x."""
+    def rotation(self, x: Tensor, places: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Cosines and sines, which broadcast against halves of x, for positions [..., 1] or those along the axis."""
         angle: Any = {"dtype": exact(x), "device": x.device}
-        places = torch.arange(x.shape[self.axis], **angle).reshape(-1, *[1] * (-1 - self.axis))
+        if places is None:
+            places = torch.arange(x.shape[self.axis], **angle).reshape(-1, *[1] * (-1 - self.axis))
         angles = places * constant(self.speeds, **angle)
         return angles.cos().to(x.dtype), angles.sin().to(x.dtype)
 
@@ -50,7 +52,11 @@ def rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
 
 
 class ScaledRotary(Rotary):
-    """Rotary positions that are `scaled` times as close, for all waves or for slow ones."""
+    """Rotary positions that are `scaled` times as close, for all waves or for slow ones.
+
+    `lacks` and `order` say how given positions broadcast: the axes of x before the last that they lack, and the order
+    of their own.
+    """
 
     def __init__(
         self,
@@ -60,19 +66,29 @@ class ScaledRotary(Rotary):
         scaled: float = 1.0,
         trained: int | None = None,
         cycles: Sequence[float] = (1.0, 4.0),
+        fade: str = "linear",
+        lacks: tuple[int, ...] = (),
+        order: tuple[int, ...] = (),
     ) -> None:
         super().__init__(width, axis, base)
-        self.speeds = [slow_down(speed, scaled, trained, cycles) for speed in self.speeds]
+        self.lacks, self.order = lacks, order
+        self.speeds = [slow_down(speed, scaled, trained, cycles, fade) for speed in self.speeds]
+
+    def forward(self, x: Tensor, places: Tensor | None = None) -> Tensor:
+        if places is not None:
+            places = broadcast(places.to(exact(x)), self.lacks, self.order).unsqueeze(-1)
+        return super().forward(x, places)
 
 
-def slow_down(speed: float, scaled: float, trained: int | None, cycles: Sequence[float]) -> float:
+def slow_down(speed: float, scaled: float, trained: int | None, cycles: Sequence[float], fade: str) -> float:
     """The angle from one position to the next with positions `scaled` times as close (YaRN, Peng et al., 2023).
 
     A wave of many cycles in `trained` positions keeps its speed, one between the two numbers of `cycles` a share.
     """
     if trained is None:
         return speed / scaled
-    fewest, most = cycles
-    kept = (trained * speed / (2 * math.pi) - fewest) / (most - fewest)
+    measure = math.log if fade == "logarithmic" else float
+    own, fewest, most = map(measure, (trained * speed / (2 * math.pi), *cycles))
+    kept = (own - fewest) / (most - fewest)
     kept = min(1.0, max(0.0, kept))
     return speed * (kept + (1 - kept) / scaled)

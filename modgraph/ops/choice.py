@@ -5,11 +5,11 @@ from __future__ import annotations
 from modgraph.declare import Operand, Signature, TorchModule, axis_setting, own_module, position_of, setting
 from modgraph.declare.indexing import (
     Indexing,
-    Place,
     Reading,
     Use,
     align_places,
     everywhere,
+    insert_axis,
     move_axes,
     place_at,
     read_along,
@@ -95,19 +95,11 @@ class MaskedSoftmax(AlongAxis, name="masked_softmax", synonyms="sparse_softmax s
         readings = [read(number, shape) for number, shape in enumerate(use.shapes[:2])]
         for shape in use.shapes[2:]:
             rest = align_places(shape, (*result[:position], *result[position:][1:]))
-            moved = (place_at(_skip(each, position)) for each in rest)
-            readings.append(Reading(2, tuple(moved)))
+            readings.append(Reading(2, tuple(insert_axis(each, position) for each in rest)))
         return (tuple(readings),)
 
     def zero_with(self) -> tuple[int, ...]:
         return (1,)
-
-
-def _skip(place: Place, position: int) -> int:
-    """The axis of a result for an axis of the result without the one at a position."""
-    index = place.terms[0][0] if place.terms else -1
-    assert isinstance(index, int), "it is an axis"
-    return index if index > position else index - 1
 
 
 class WithinCapacity(Op, name="within_capacity", synonyms="capacity capacity_factor token_dropping expert_capacity"):

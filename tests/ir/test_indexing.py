@@ -16,10 +16,11 @@ from tests.ir.perturbed import find_wrong, list_axes
 from tests.ops.test_zeros import MORE
 
 INPUTS = "input x: float[4, 6] input z: float[4, 6] input v: float[6] input u: float[3, 4, 6]"
+PLACED = "(u, z -> mean(axis=-1)) -> rotary"
 TEXTS = [
     *OP_EXAMPLES.items(),
     *ROUTER_EXAMPLES.items(),
-    *((each, f"model m() {{ {INPUTS} output y = {each} }}") for each in MORE if "->" in each),
+    *((each, f"model m() {{ {INPUTS} output y = {each} }}") for each in (*MORE, PLACED) if "->" in each),
 ]
 CONSERVATIVE = {"importance", "keep_recent", "load", "next_state"}  # they read everything: results over the batch
 

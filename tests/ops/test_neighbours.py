@@ -64,6 +64,7 @@ EACH = """
   output same = x -> conv1d(4, padding="same")
   output causal = x -> conv1d(6, kernel=4, padding="causal", groups=6, dilation=2)
   output turned = x -> unmerge([1, 6]) -> rotary(100.0, axis="time", partial=0.7, scaled=4, trained=16)
+  output placed = (x, minimum(x -> positions(axis="time"), 5) + (x -> mean(axis=-1))) -> rotary(partial=0.7)
 """
 
 
@@ -129,6 +130,9 @@ MISTAKES = {
     "input x: float[4, 6] y = x -> rotary(trained=8)": "scaled=8",
     "input x: float[4, 6] y = x -> rotary(axis=-1)": "counts? along another",
     "input x: float[4, 6] y = x -> rotary(cycles=[4, 1], scaled=2, trained=8)": r"cycles=\[1, 4\]",
+    'input x: float[4, 6] y = x -> rotary(cycles=[0, 1], scaled=2, trained=8, fade="logarithmic")': "logarithm of 0",
+    "input x: float[4, 6] input p: float[3, 4] y = (x, p) -> rotary": r"the positions \[3, 4\]",
+    "input x: float[4, 6] y = (x, x, x) -> rotary": "1 to 2 operands",
 }
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from tests.reference.call import Call, op
-from tests.reference.values import Array
+from tests.reference.values import Array, broadcast_over
 
 
 @op("shift")
@@ -46,16 +46,17 @@ def conv1d(call: Call, x: Array) -> Array:
 
 
 @op("rotary")
-def rotary(call: Call, x: Array) -> Array:
+def rotary(call: Call, x: Array, places: Array | None = None) -> Array:
     """Pairs as complex numbers, each times e^(i · angle)."""
     place = call.place(-2)
-    lines = np.moveaxis(x, place, -2)
-    half = int(lines.shape[-1] * call.setting("partial", 1.0)) // 2
-    pairs = lines[..., :half] + 1j * lines[..., half : 2 * half]
-    angles = np.array([[t * _speed(call, i, half) for i in range(half)] for t in range(lines.shape[-2])])
-    turned = pairs * np.exp(1j * angles.reshape(lines.shape[-2], half))
-    found = np.concatenate([turned.real, turned.imag, lines[..., 2 * half :]], axis=-1)
-    return np.moveaxis(found, -2, place)
+    if places is None:
+        at = np.arange(x.shape[place]).reshape(-1, *[1] * (x.ndim - 2 - place))
+    else:
+        at = broadcast_over(places, call.takes[1].axes, call.takes[0].axes[:-1])
+    half = int(x.shape[-1] * call.setting("partial", 1.0)) // 2
+    pairs = x[..., :half] + 1j * x[..., half : 2 * half]
+    turned = pairs * np.exp(1j * at[..., None] * np.array([_speed(call, i, half) for i in range(half)]))
+    return np.concatenate([turned.real, turned.imag, x[..., 2 * half :]], axis=-1)
 
 
 def _speed(call: Call, i: int, half: int) -> float:
@@ -70,4 +71,6 @@ def _speed(call: Call, i: int, half: int) -> float:
     if cycles > high:
         return speed
     share = (cycles - low) / (high - low)
+    if call.setting("fade") == "logarithmic":
+        share = math.log(cycles / low) / math.log(high / low)
     return (1 - share) * speed / scaled + share * speed

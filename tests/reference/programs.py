@@ -31,6 +31,11 @@ AMONG = [
     '((x, m) -> contract, k > 0, x -> mean(axis=-1)) -> masked_softmax(axis="place")',
     '(mo -> sum(axis=-1) -> transpose, k > 0, mo -> mean(axis=-1) -> mean(axis="place")) -> masked_softmax(axis=-2)',
 ]
+TURNED = [
+    '(xo, x -> mean(axis=-1)) -> rotary(10.0, scaled=3, trained=40, cycles=[0.5, 6], fade="logarithmic")',
+    '(xo -> transpose("time", -3, -1), xo -> mean(axis=-1)) -> rotary(100.0, partial=0.5, axis="time")',
+    '(x, minimum(x -> positions(axis="time"), 2)) -> rotary',
+]
 ROUTES = [
     "x -> p by (x -> linear(p) -> softmax) over time",
     "x by (x -> linear(3)) over time",
@@ -159,7 +164,7 @@ MIXED = [
       scan x as v with h: float[3] { h = h * 0.5 + (v -> mean) yield (h, v) } as a, b output a output b }""",
 ]
 PROGRAMS = [
-    *(f"model m() {{ {HEAD} y = {use} output y }}" for use in (*ATTENTION, *AMONG, *ROUTES, *AXES)),
+    *(f"model m() {{ {HEAD} y = {use} output y }}" for use in (*ATTENTION, *AMONG, *TURNED, *ROUTES, *AXES)),
     *(f"model m() {{ {HEAD} input pairs: float[time, key=time] {use} output y }}" for use in TWICE),
     *map(SCAN.format, IN_SCANS),
     *map(ROUTED.format, ROUTERS),
