@@ -16,7 +16,7 @@ from torch import Tensor
 import modgraph
 from modgraph.backends.torch import Model
 from modgraph.types import TensorType
-from tests.papers import papers_of_deepseek, papers_of_ids, papers_of_recurrences
+from tests.papers import papers_of_attention, papers_of_deepseek, papers_of_ids, papers_of_recurrences
 
 HOME = Path(__file__).parent
 Weights = Mapping[str, Tensor]
@@ -144,6 +144,7 @@ def perceiver(w: Weights, x: Tensor) -> dict[str, Tensor]:
 
 
 PAPERS = (
+    *papers_of_attention.PAPERS,
     *papers_of_ids.PAPERS,
     *papers_of_deepseek.PAPERS,
     *papers_of_recurrences.PAPERS,
@@ -175,10 +176,8 @@ def test_it_computes_what_its_equations_say(paper: Any) -> None:
 
 
 def test_every_paper_here_is_tried() -> None:
-    """`test_mt_rmn.py` and `test_attention.py` try theirs themselves."""
-    assert {path.stem for path in HOME.glob("*.mod")} - {"mt_rmn_standalone", "gpt_oss_attention"} == {
-        paper.__name__ for paper in PAPERS
-    }
+    """`test_mt_rmn.py` tries its own."""
+    assert {path.stem for path in HOME.glob("*.mod")} - {"mt_rmn_standalone"} == {paper.__name__ for paper in PAPERS}
 
 
 @pytest.mark.parametrize("name", ACTIVE_SHARES)
