@@ -56,7 +56,7 @@ class DotProductAttention(nn.Module):
         if mask and mask[1] is not None:
             valid = self._arrange({"keys": mask[1]}, "keys", outer)
             k, v = [x.masked_fill(~valid, 0.0) for x in k], v.masked_fill(~valid, 0.0)
-            seen = seen if self.skips_padding else both(seen, valid.mT)
+            seen = seen if self.skips_padding else both(seen, valid.transpose(-1, -2))
         vectors = (_concat([x.expand(*lead, -1, -1) for x in each]) for each in (q, k, [v]))
         joined = (None if x is None else _join(x, outer, lead) for x in (seen, terms.get("bias"), terms.get("sink")))
         given_joined = Operands(*(_join(x, outer, lead) for x in vectors), *joined)

@@ -54,28 +54,40 @@ def common(sizes: tuple[int, ...]) -> int:
 def attend(given: Operands, options: Options, is_causal: bool = False) -> Tensor:
     """Attention [B, H, N, V] to the keys that are seen; zero where none is."""
     q, k, v, seen, bias, sink = given
+    if sink is not None:
+        return _share_with_sink(_score(given, options), sink) @ v
     none = None
-    if seen is not None and sink is None:
+    if seen is not None:
         none = ~seen.any(-1, keepdim=True)
         seen = seen | none  # nothing has no softmax, and its gradient would be NaN
-    mask = seen
-    if bias is not None or sink is not None:
-        mask = q.new_zeros(1, 1, q.shape[-2], k.shape[-2]) if bias is None else bias
-        mask = mask if seen is None else mask.masked_fill(~seen, torch.finfo(q.dtype).min)
-    if mask is not None and sink is not None:
-        k, v = (F.pad(x, (0, 0, 1, 0)) for x in (k, v))  # a key of zeros, whose score is the bias
-        sizes = [common(each) for each in zip(sink.shape[:-1], mask.shape[:-1], strict=True)]
-        mask = torch.cat((sink.expand(*sizes, 1), mask.expand(*sizes, -1)), -1)
-    if options.cap is None:
-        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=is_causal, scale=options.scale)
+    if options.cap is not None:
+        y = _score(given._replace(seen=seen), options).softmax(-1) @ v
     else:
-        scores = options.cap * torch.tanh(q @ k.mT * (options.scale / options.cap))
-        if mask is not None and mask.dtype == torch.bool:
-            scores = scores.masked_fill(~mask, torch.finfo(q.dtype).min)
-        elif mask is not None:
-            scores = scores + mask
-        y = scores.softmax(-1) @ v
+        mask = seen if bias is None else _hide(bias, seen)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=is_causal, scale=options.scale)
     return y if none is None else y.masked_fill(none, 0.0)
+
+
+def _score(given: Operands, options: Options) -> Tensor:
+    """The scores [B, H, N, M] of all keys, very small where a query does not see one."""
+    scores = given.q @ given.k.mT * options.scale
+    if options.cap is not None:
+        scores = options.cap * torch.tanh(scores / options.cap)
+    return _hide(scores if given.bias is None else scores + given.bias, given.seen)
+
+
+def _share_with_sink(scores: Tensor, sink: Tensor) -> Tensor:
+    """The softmax of scores [B, H, N, M] and the logit of a sink, without the share of the sink.
+
+    No further key is joined to the others: torch would not export that for every length.
+    """
+    most = torch.maximum(scores.detach().amax(-1, keepdim=True), sink.detach())
+    powers = torch.exp(scores - most)
+    return powers / (powers.sum(-1, keepdim=True) + torch.exp(sink - most))
+
+
+def _hide(scores: Tensor, seen: Tensor | None) -> Tensor:
+    return scores if seen is None else scores.masked_fill(~seen, torch.finfo(scores.dtype).min)
 
 
 def attend_to_all(given: Operands, options: Options) -> Tensor:
@@ -112,10 +124,11 @@ def attend_in_windows(given: Operands, options: Options, window: Window | None) 
     if given.seen is not None:
         seen = tiles.cut_pairs(given.seen) & seen
     examples = given.q.shape[0]
-    terms = (seen, *(None if x is None else tiles.cut_pairs(x) for x in (given.bias, given.sink)))
-    joined = (None if x is None else x.expand(examples, *x.shape[1:]).flatten(0, 1) for x in terms)
+    bias = None if given.bias is None else tiles.cut_pairs(given.bias)
+    joined = (None if x is None else x.expand(examples, *x.shape[1:]).flatten(0, 1) for x in (seen, bias))
+    sink = None if given.sink is None else tiles.cut_sink(given.sink.expand(examples, *given.sink.shape[1:]))
     q, k, v = tiles.cut_queries(given.q), tiles.cut_keys(given.k), tiles.cut_keys(given.v)
-    y = attend(Operands(q, k, v, *joined), options).transpose(1, 2)  # [B n, R, H, V]
+    y = attend(Operands(q, k, v, *joined)._replace(sink=sink), options).transpose(1, 2)  # [B n, R, H, V]
     return y.reshape(examples, tiles.rows, *y.shape[2:])[:, :N].transpose(1, 2)
 
 
@@ -177,6 +190,12 @@ class Tiles:
             early = F.pad(x, (0, 0, 0, 0, 0, self.first))[:, : self.first]
             parts.insert(0, early.unsqueeze(1).expand(-1, self.count, -1, -1, -1))
         return torch.cat(parts, 2).flatten(0, 1).transpose(1, 2)
+
+    def cut_sink(self, x: Tensor) -> Tensor:
+        """Cut the sink [B, H, N, 1] of each query, or of all, into [B n, H, R, 1]."""
+        if not is_one(x.shape[2]):
+            return self.cut_queries(x)
+        return x.unsqueeze(1).repeat(1, self.count, 1, 1, 1).flatten(0, 1)
 
     def cut_pairs(self, x: Tensor) -> Tensor:
         """Cut x [B, H, N, M] into [B, n, H, R, K]; an axis of length 1 stays so."""

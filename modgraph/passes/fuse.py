@@ -130,8 +130,6 @@ def _choose(node: OpNode, attention: Attention, graph: Graph, lowering: str | No
     """Choose the best lowering for attention. Raises `Unfit`."""
     value, place = Choice(DENSE, "", attention).keys
     size = graph.type_of(value).shape[place].size
-    if attention.sink is not None:  # torch cannot export a band with a sink for every length
-        raise Unfit("a sink takes part in its softmax")
     window = find_window(attention.pieces) if lowering != FUSED else None
     if size is not None and size < FEW:
         raise Unfit(f"{size} keys are few")
@@ -142,8 +140,9 @@ def _choose(node: OpNode, attention: Attention, graph: Graph, lowering: str | No
             early = f" and the first {first}" if first else ""
             nodes = Builder(node, attention, graph).build(blocks=True)
             return Choice(WINDOWS, f"a query sees {width} keys{early}, in blocks", attention, nodes)
-    if attention.scores.cap is not None:
-        raise Unfit("torch's kernel has no cap, and the keys are no narrow window")
+    if attention.scores.cap is not None or attention.sink is not None:
+        lacks = "cap" if attention.sink is None else "sink"
+        raise Unfit(f"torch's kernel has no {lacks}, and the keys are no narrow window")
     extent = "keys up to its own" if [*map(format_piece, attention.pieces)] == ["..0"] else "keys of a band"
     seen = [extent] if attention.pieces else []
     seen += ["a mask"] * bool(attention.masks) + ["a bias"] * bool(attention.scores.biases)

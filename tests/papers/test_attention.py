@@ -24,7 +24,7 @@ ACTIVE = {
 }  # a pool, and how many of its modules a token runs
 LOWERINGS = {
     "attention_sinks": ["windows", "windows"],
-    "gpt_oss": ["dense", "dense"],
+    "gpt_oss": ["windows", "dense"],
     "graph_attention": ["dense", "dense"],
     "linear_biases": ["fused", "fused"],
     "mixture_of_attention_heads": ["fused"],

@@ -195,17 +195,18 @@ class Rotary(nn.Module):
         self.width, self.axis = (width, axis)
         self.speeds = [base ** (-2 * at / width) for at in range(width // 2)]
 
-    def forward(self, x: Tensor) -> Tensor:
-        rotation = self.rotation(x)
+    def forward(self, x: Tensor, places: Tensor | None=None) -> Tensor:
+        rotation = self.rotation(x, places)
         if self.width == x.shape[-1]:
             return rotate(x, rotation)
         others = x[..., self.width:]
         return torch.cat((rotate(x[..., :self.width], rotation), others), -1)
 
-    def rotation(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Cosines and sines [N, 1, …, W / 2], which broadcast against halves of x."""
+    def rotation(self, x: Tensor, places: Tensor | None=None) -> tuple[Tensor, Tensor]:
+        """Cosines and sines, which broadcast against halves of x, for positions [..., 1] or those along the axis."""
         angle: Any = {"dtype": exact(x), "device": x.device}
-        places = torch.arange(x.shape[self.axis], **angle).reshape(-1, *[1] * (-1 - self.axis))
+        if places is None:
+            places = torch.arange(x.shape[self.axis], **angle).reshape(-1, *[1] * (-1 - self.axis))
         angles = places * constant(self.speeds, **angle)
         return (angles.cos().to(x.dtype), angles.sin().to(x.dtype))
 
