@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, Self
 
 from modgraph.declare.words import format_briefly, format_value
+from modgraph.diagnostics import closest
 from modgraph.types import Misfit, TensorType, explain_word_problem, format_shape, is_path
 
 MISSING = dataclasses.MISSING
@@ -176,6 +177,8 @@ def position_of(axis: int | str, type_: TensorType, who: str) -> int:
         names = [each.name for each in type_.shape if each.name]
         advice = "count from the last: axis=-1"
         advice = f"axes are: {', '.join(names)}; or {advice}" if names else f"{advice}: its axes have no names"
+        meant = closest(axis, names)
+        advice = f'did you mean "{meant}"? {advice}' if meant else advice
         raise Misfit(f'unknown axis "{axis}" in {format_shape(type_.shape)}', advice)
     return position - rank
 

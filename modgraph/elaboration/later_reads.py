@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from modgraph.diagnostics import Note, Span
+from modgraph.elaboration.visible_keys import explain_readings
 from modgraph.ir import Graph, Node, OpNode, Result, RouteNode, ScanNode
 from modgraph.ir.analysis.causality import Causality, Tokens
 from modgraph.ir.analysis.transfer import Transfer
@@ -61,12 +62,15 @@ def _explain(graph: Graph, paths: list[list[Node]], axis: Axis) -> LaterReads | 
     if found is None:
         return None
     when = "" if all(paths) else " in training" if paths[0] else " in inference"
-    first, over = found[0], f' over "{axis.name}"' if axis.name and "." not in axis.name else " over the tokens"
-    spans = [_find_span(each) for each in found]
+    first, spans = found[0], [_find_span(each) for each in found]
     name = _describe(first, graph)
-    notes = (Note(text=f"{name} reads later tokens", span=spans[0]),) if spans[0] is not None else ()
+    notes = [Note(text=f"{name} reads later tokens", span=spans[0])] if spans[0] is not None else []
     way_out = WAYS_OUT.get(first.op.name, OTHERWISE) if isinstance(first, OpNode) else OTHERWISE
-    return LaterReads(when, _join(found, spans, over, graph), notes, way_out)
+    if isinstance(first, OpNode) and first.name in graph and first.span is spans[0]:  # not in a built-in text
+        axis, about, way_out = explain_readings(first, graph) or (axis, (), way_out)
+        notes += about
+    over = f' over "{axis.name}"' if axis.name and "." not in axis.name else " over the tokens"
+    return LaterReads(when, _join(found, spans, over, graph), tuple(notes), way_out)
 
 
 def _differs(graph: Graph) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from modgraph.diagnostics import Span, did_you_mean
+from modgraph.diagnostics import Span, closest, did_you_mean
 from modgraph.elaboration import entities, errors
 from modgraph.elaboration.apply import ADD, MULTIPLY, apply_op
 from modgraph.elaboration.calls import resolve_axis
@@ -201,11 +201,28 @@ def _apply_sum(value: Tensor, weighting: ByWeights, span: Any, elaborator: Elabo
         if len(shared) != 1:
             types = f"{weighting.weights.type} and {value.type}"
             found = f"{' and '.join(shared) if shared else 'no named axis'} in {types}"
-            way_out = f"say which is summed: by … over {shared[0] if shared else -1}"
+            again = (axis.name for axis in shape if axis.of and axis.name in shared)
+            way_out = f"say which is summed: by … over {next(again, shared[0] if shared else -1)}"
             return elaborator.refuse(span, "one axis to sum over", found, way_out)
         (over,) = shared
     if isinstance(over, str) and value.type.position(over) is None:
         reason = f'unknown axis "{over}" in {format_shape(shape)}'
-        way_out = f"axes are: {', '.join(axis.name for axis in shape if axis.name) or 'no named axis'}"
+        way_out = _explain_missing_axis(over, value, weighting.weights)
         return elaborator.report(errors.DoesNotFit(span=span, who="the summed value", reason=reason, way_out=way_out))
     return apply_op(OpUse(Contract(axis=over)), (weighting.weights, value), span, elaborator)
+
+
+def _explain_missing_axis(over: str, value: Tensor, weights: Tensor) -> str:
+    """Explain how a value gets an axis that it is summed over, or which axes it has."""
+    names = [axis.name for axis in value.type.shape if axis.name]
+    axes = f"axes are: {', '.join(names) or 'no named axis'}"
+    if meant := closest(over, names):
+        return f'did you mean "{meant}"? {axes}'
+    of_weights = next((axis for axis in weights.type.shape if axis.name == over), None)
+    for axis in value.type.shape:
+        if axis.is_padded and of_weights is not None and axis.lengths == of_weights.lengths:
+            again = f'read the value along it: -> rename({axis.name}="{over}")'
+            return again if of_weights.of else f"sum over the other reading: over {axis.name}"
+        if axis.is_padded and of_weights is None:
+            return f'{axes}; read the tokens again for weights and value: -> rename({axis.name}="{over}")'
+    return axes

@@ -67,6 +67,18 @@ def align(found: tuple[TensorType, ...], sign: str) -> tuple[TensorType, tuple[A
     return result, tuple(Alignment.from_positions(each, len(whole)) for each in positions)
 
 
+def align_within(found: TensorType, outer: TensorType, who: str, what: str, at: int) -> Alignment:
+    """How an operand broadcasts to a type that has all its axes. Raises `Misfit`."""
+    try:
+        whole, (_, alignment) = align((outer, found), who)
+    except Misfit:
+        whole = None
+    if whole is None or len(whole.shape) != len(outer.shape):
+        reason = f"{what} {format_shape(found.shape)} has other axes than {format_shape(outer.shape)}"
+        raise Misfit(reason, f"give it those of {format_shape(outer.shape)}, or some of them", at)
+    return alignment
+
+
 Aligned = tuple[Shape, list[tuple[int, ...]]]  # the axes of the result, and the positions of each operand's in it
 
 
@@ -94,7 +106,8 @@ def _align_by_name(shapes: Sequence[Shape], sign: str) -> Aligned:
     for each in shapes[1:]:
         joined = join_axes(whole, each)
         if joined is None:
-            reason = f'the shapes {format_shape(whole)} and {format_shape(each)} do not fit together under "{sign}"'
+            under = "" if sign.isidentifier() else f' under "{sign}"'
+            reason = f"the shapes {format_shape(whole)} and {format_shape(each)} do not fit together{under}"
             raise Misfit(reason, _way_out(whole, each))
         found = [*(tuple(joined.left[at] for at in positions) for positions in found), joined.right]
         whole = joined.shape
@@ -113,6 +126,9 @@ def _way_out(left: Shape, right: Shape) -> str:
                 return f"{said}rename one"
             pairs = f'new_axis({other.size}, axis="{other.name}", at={-1 - at})'
             return f'{said}-> rename({other.name}="{one.name}"); for all pairs: -> {pairs}'
+        if one.is_padded != other.is_padded:
+            named = one if one.is_padded else other
+            return f'"{named}" has any length, which no number fits: give both values that axis'
     return ""
 
 

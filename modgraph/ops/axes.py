@@ -9,7 +9,7 @@ from modgraph.declare.indexing import Indexing, Reading, Use, join_indices, move
 from modgraph.ops.op import Op
 from modgraph.ops.shape import axis_called
 from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, Propagated, move_bound, moves
-from modgraph.types import Axes, Axis, Misfit, TensorType, format_shape, replace_axes
+from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, format_shape, replace_axes
 
 PLACE = "place of the new axis in the result, counted from the last; the first if not given"
 LISTED = "axes, by name or counted from the last: -1, -2, …; the last two if none are given"
@@ -54,6 +54,18 @@ class Transpose(_OfAxes, name="transpose", synonyms="permute swapaxes swap_axes 
         return (x.with_shape([x.shape[at] for at in order]),)
 
 
+def _explain_order(shape: Shape, given: list[int]) -> str:
+    """Explain how axes come to stand side by side; an axis between them may be one of them under another name."""
+    between = [at for at in range(min(given), max(given)) if at not in given]
+    words = (f'"{shape[at].name}"' if shape[at].name else str(at) for at in (*between, *given))
+    order = f"order the axes first: -> transpose({', '.join(words)})"
+    pairs = ((shape[at], shape[to]) for at in between for to in given if shape[at].name and shape[to].name)
+    for one, other in pairs:
+        if one.size == other.size:
+            return f'if these are one: -> rename({one.name}="{other.name}") before they meet; else {order}'
+    return order
+
+
 class Merge(_OfAxes, name="merge", synonyms="flatten_axes collapse combine_axes"):
     """Merge neighbouring axes into one, in row-major order: `merge("expert", "slot", into="row")`.
 
@@ -71,9 +83,8 @@ class Merge(_OfAxes, name="merge", synonyms="flatten_axes collapse combine_axes"
         first, last = given[0], given[-1]
         if given != [*range(first, last + 1)]:
             names = ", ".join(str(x.shape[at]) for at in given)
-            raise Misfit(
-                f"{names} do not stand side by side in {format_shape(x.shape)}", "lay them so first: -> transpose(…)"
-            )
+            reason = f"{names} do not stand side by side in {format_shape(x.shape)}"
+            raise Misfit(reason, _explain_order(x.shape, given))
         axes.bound["first"], axes.bound["last"] = first, last
         new = axis_called(prod(require_fixed_length(x.shape[at]) for at in given), self.into)
         return (replace_axes(x, first, [new], len(given)),)

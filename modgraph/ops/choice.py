@@ -17,7 +17,7 @@ from modgraph.declare.indexing import (
     read_pointwise,
 )
 from modgraph.ops.along_axis import AlongAxis
-from modgraph.ops.arithmetic import align
+from modgraph.ops.arithmetic import align, align_within
 from modgraph.ops.op import Op
 from modgraph.ops.shape import axis_called
 from modgraph.ops.zeros import Bound
@@ -68,17 +68,13 @@ class MaskedSoftmax(AlongAxis, name="masked_softmax", synonyms="sparse_softmax s
         x, (result, (_, choice)) = found[0], align(found[:2], self.name)
         if len(result.shape) != len(x.shape):
             reason = f"the choice {format_shape(found[1].shape)} has axes that the scores {format_shape(x.shape)} lack"
-            raise Misfit(reason, "repeat the scores along them: (scores, choice) -> expand(axis)", 1)
+            raise Misfit(reason, _explain_lacking(x.shape, result.shape), 1)
         axes.lead, axes.bound["rank"] = result.shape, len(x.shape)
         axes.bound["position"] = position_of(self.axis, result, self.name)
         aligned = [choice]
         if len(found) == 3:
             rest = replace_axes(result, axes.bound["position"])
-            whole, (_, sink) = align((rest, found[2]), self.name)
-            if len(whole.shape) != len(rest.shape):
-                reason = f"the sink {format_shape(found[2].shape)} has other axes than {format_shape(rest.shape)}"
-                raise Misfit(reason, "it has those of the scores without the summed one, or some of them", 2)
-            aligned.append(sink)
+            aligned.append(align_within(found[2], rest, self.name, "the sink", 2))
         axes.bound["lacks"] = tuple(each.lacks for each in aligned)
         axes.bound["orders"] = tuple(each.order for each in aligned)
         return (result,)
@@ -142,6 +138,17 @@ class WithinCapacity(Op, name="within_capacity", synonyms="capacity capacity_fac
         outermost = {first: place_at(first, None, 0)} if use.tied and len(shape) > 1 else {}
         places = tuple(outermost.get(axis) or everywhere(shape[axis]) for axis in range(first, 0))
         return (tuple(Reading(number, places) for number in range(len(use.shapes))),)
+
+
+def _explain_lacking(scores: Shape, result: Shape) -> str:
+    """Explain how scores get the axis that their choice has and they lack."""
+    lacking = next(axis for axis in result if axis not in scores)
+    for axis in scores:
+        if axis.is_padded and lacking.is_padded and axis.lengths == lacking.lengths:
+            return f'read the keys again before their product: -> rename({axis.name}="{lacking.name}")'
+    if lacking.is_padded:
+        return f'repeat the scores along it: (scores, choice) -> expand("{lacking.name}", at=-1)'
+    return f'repeat the scores along it: scores -> new_axis({lacking.size}, axis="{lacking.name}", at=-1)'
 
 
 class Above(Op, name="above", synonyms="threshold larger_than heaviside step"):

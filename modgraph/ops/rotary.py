@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from modgraph.declare import Operand, TorchModule, axis_setting, setting
 from modgraph.declare.indexing import Indexing, Reading, Use, align_places, everywhere, insert_axis, move_axes
-from modgraph.ops.arithmetic import align
+from modgraph.ops.arithmetic import align_within
 from modgraph.ops.op import Op
-from modgraph.types import Axes, Misfit, TensorType, format_shape
+from modgraph.types import Axes, Misfit, TensorType
 
 LENGTH = "number of positions in training; only waves of fewer than cycles[0] cycles in them are scaled fully"
 CYCLES = "numbers of cycles between which the scaling fades out: [1, 4] in Llama 3, [1, 32] in YaRN"
@@ -79,12 +79,7 @@ class Rotary(Op, name="rotary", synonyms="rope rotary_embedding rotary_position_
         axes.bound["lacks"] = axes.bound["order"] = ()
         if len(found) == 2:
             outer = found[0].with_shape(found[0].shape[:-1])
-            whole, (_, places) = align((outer, found[1]), self.name)
-            if len(whole.shape) != len(outer.shape):
-                reason = (
-                    f"the positions {format_shape(found[1].shape)} have axes that {format_shape(outer.shape)} lacks"
-                )
-                raise Misfit(reason, "they have those of x without the last one, or some of them", 1)
+            places = align_within(found[1], outer, self.name, "the value of positions", 1)
             axes.bound["lacks"], axes.bound["order"] = places.lacks, places.order
         return found[:1]
 

@@ -51,7 +51,7 @@ LEAKS = {
     "every later word": (
         't = x -> rename(time="later") a = (x, t) -> contract -> softmax(axis="later") '
         'y = (a, t) -> contract(axis="later")',
-        "contract",
+        'contract over "later"',
         "",
     ),
 }
@@ -85,7 +85,8 @@ def test_a_leak_is_named_with_its_path(leak: str) -> None:
     found = [each for each in diagnose(body) if each.code == "MG307"]
     assert len(found) == 1, f"{leak} is not reported: {diagnose(body)}"
     text, when = found[0].text(), f" in {when}" if when else ""
-    assert text.startswith(f'"logits" reads later tokens of "words"{when}: {culprit} over "time"'), text
+    culprit += "" if " over " in culprit else ' over "time"'
+    assert text.startswith(f'"logits" reads later tokens of "words"{when}: {culprit}'), text
     assert "line 4" in text and text.endswith("linear, line 5"), f"the path lacks its lines: {text}"
     assert found[0].advice(), "there is no way out"
 

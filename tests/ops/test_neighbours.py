@@ -131,7 +131,7 @@ MISTAKES = {
     "input x: float[4, 6] y = x -> rotary(axis=-1)": "counts? along another",
     "input x: float[4, 6] y = x -> rotary(cycles=[4, 1], scaled=2, trained=8)": r"cycles=\[1, 4\]",
     'input x: float[4, 6] y = x -> rotary(cycles=[0, 1], scaled=2, trained=8, fade="logarithmic")': "logarithm of 0",
-    "input x: float[4, 6] input p: float[3, 4] y = (x, p) -> rotary": r"the positions \[3, 4\]",
+    "input x: float[4, 6] input p: float[3, 4] y = (x, p) -> rotary": r"positions \[3, 4\] has other axes than \[4\]",
     "input x: float[4, 6] y = (x, x, x) -> rotary": "1 to 2 operands",
 }
 
