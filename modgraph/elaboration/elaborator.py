@@ -160,13 +160,18 @@ class Elaborator:
 
     def make_template(self, *stages: ast.Stage) -> Template:
         """Make a template from stages that are applied elsewhere, in the scope of their text."""
-        return Template(stages, self.scope, self.call)
+        words = {each.name for stage in stages for each in ast.walk(stage) if isinstance(each, ast.Name)}
+        known = ((word, self.scope.find(word)) for word in sorted(words))
+        constants = tuple((word, value) for word, value in known if value is not None and not isinstance(value, Entity))
+        return Template(stages, self.scope, self.call, constants)
 
     def enter_template(self, template: Template) -> Elaborator:
         """Return an elaborator in the scope of a template; weights frozen here stay frozen."""
         scope = template.scope
-        if self.scope.frozen and not scope.frozen:
-            scope = scope.nest(frozen=True)
+        constants = {word: value for word, value in template.constants if scope.find(word) is not value}
+        if constants or (self.scope.frozen and not scope.frozen):
+            scope = scope.nest(frozen=self.scope.frozen)
+            scope.names |= constants
         return replace_fields(self, scope=scope, call=template.call)
 
     # ------------------------------------------------------------ messages

@@ -75,11 +75,15 @@ class BlockUse(Entity):
 
 @dataclass(frozen=True)
 class Template(Entity):
-    """A pipeline without a value at its head, applied later in the scope and the call of its text."""
+    """A pipeline without a value at its head, applied later in the scope and the call of its text.
+
+    `constants` are those that its names meant where it was written, though the names are bound anew since.
+    """
 
     stages: tuple[ast.Stage, ...]
     scope: Scope = field(compare=False)
     call: Any = field(default=None, compare=False)
+    constants: tuple[tuple[str, Any], ...] = field(default=(), hash=False)
 
     @property
     def term(self) -> ast.Name | ast.Call | None:

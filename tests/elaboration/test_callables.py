@@ -252,3 +252,15 @@ def test_a_list_of_callables_is_an_argument_of_unlike_modules_and_of_loops() -> 
     assert {"z.b.p.1.linear.weight", "z.b.r.1.y.linear2.weight", "z.b.z.2.linear.weight"} <= {
         weight.name for weight in weights_of(passed.ir)
     }
+
+
+@pytest.mark.parametrize("bound", ["n = 3", "n = x -> linear(3)", "if true { n = 3 }"])
+@pytest.mark.parametrize("frozen", ["{}", "frozen {{ {} }}"])
+def test_a_name_that_is_bound_anew_changes_no_module_above_it(bound: str, frozen: str) -> None:
+    rest = "output y = x -> p -> sum(axis=p) -> m"
+    declared = frozen.format("pool p[2] = linear(n) module m = linear(2 * n)")
+    anew, once = (loads(f"model m(n=5) {{ input x: float[4, 6] {declared} {each} {rest} }}").ir for each in (bound, ""))
+    widths = [
+        {weight.name: weight.shape for weight in weights_of(graph) if weight.name[0] in "pm"} for graph in (anew, once)
+    ]
+    assert widths[0] == widths[1]
