@@ -136,6 +136,16 @@ def plan_for(
     return liveness.body(steps, ends, None if arguments is None else tuple(map(Result, arguments)))
 
 
+def _find_dead(steps: Sequence[Step[int]], results: Iterable[int]) -> tuple[tuple[int, ...], ...]:
+    """The values that each step is the last to read."""
+    read, found = {*results}, []
+    for step in reversed(steps):
+        own = {*step.operands, *step.lengths}
+        found.append(tuple(sorted(own - read)))
+        read |= own
+    return tuple(reversed(found))
+
+
 @dataclass(eq=False)
 class _Liveness:
     """The results that are read, collected from the last step to the first."""
@@ -177,14 +187,15 @@ class _Liveness:
         assert given is None or {*arguments} <= {*given}, "a region reads what is no argument of it"
         arguments = arguments if given is None else given
         numbers = {result: at for at, result in enumerate((*arguments, *made))}
-        with_numbers = (
+        with_numbers = tuple(
             replace(
                 step.with_numbers(numbers),
                 results=tuple(range(len(results)) if step.inner else (each.index for each in results)),
             )
             for step, results in live
         )
-        return Plan(arguments, tuple(with_numbers), tuple(numbers[result] for result in ends))
+        found = tuple(numbers[result] for result in ends)
+        return Plan(arguments, with_numbers, found, _find_dead(with_numbers, found))
 
     def _read_results(self, call: CallSteps) -> list[Result]:
         """List the results of a call that are read, its declared results first."""

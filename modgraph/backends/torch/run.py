@@ -126,24 +126,30 @@ def run_step(step: Step[int], values: Values, context: Context) -> Any:
     return step.compute(*operands, **named)
 
 
+def _take(found: Any, places: Sequence[int]) -> list[Any]:
+    return [found[at] for at in places] if isinstance(found, tuple) else [found]
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Computes results of a body from its arguments: these are the first values, and each step appends its results."""
+    """Computes results of a body from its arguments: these are the first values, and each step appends its results.
+
+    After each step it drops its `dead` values, which no later one reads.
+    """
 
     arguments: tuple[Result, ...] = ()
     steps: tuple[Step[int], ...] = ()
     results: tuple[int, ...] = ()
+    dead: tuple[tuple[int, ...], ...] = ()
 
     def run(self, arguments: Sequence[Tensor], context: Context | None = None) -> list[Tensor]:
         """Run all steps. Missing arguments are lengths; their examples are full."""
         context = Context() if context is None else context
         values: Values = [*arguments, *[None] * (len(self.arguments) - len(arguments))]
-        for step in self.steps:
-            found = run_step(step, values, context)
-            if isinstance(found, tuple):
-                values += [found[at] for at in step.results]
-            else:
-                values.append(found)
+        for step, dead in zip(self.steps, self.dead, strict=True):
+            values += _take(run_step(step, values, context), step.results)
+            for at in dead:
+                values[at] = None
         return [values[at] for at in self.results]
 
     def with_computes(self, compute: Callable[[Step[int]], Callable[..., Any]]) -> Plan:

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import modgraph
+from modgraph.backends.torch.step_memory import LiveBytes
 from modgraph.ir import weights_of
 from tests.examples import SEQUENCE, TRANSFORMER
 
@@ -174,3 +175,11 @@ def test_lowerings_agree_in_single_precision_at_the_size_of_the_spec() -> None:
     )
     ours, theirs = dense(image), reference(image)
     assert (ours - theirs).abs().max() <= 1e-5 * theirs.abs().max()
+
+
+def test_a_value_is_dropped_after_its_last_reader() -> None:
+    model = modgraph.loads("model m() { input x: float[1000000] y = x -> exp -> tanh -> sin -> cos output y }").build()
+    x = torch.rand(1, 1_000_000)
+    with torch.no_grad(), LiveBytes([x]) as live:
+        model.eval()(x)
+    assert live.most <= 3 * x.nbytes, "an op's operand and result lie beside the input, and no earlier values"
