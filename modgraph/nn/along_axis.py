@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
@@ -108,6 +110,15 @@ class Contract(nn.Module):
         self.free = (len(left) - 1, len(right) - 1)
         self.over = (left.find(over) - len(left), right.find(over) - len(right))
         self.aligned = bool({*left} & {*right} & {*result})
+        # the operand that is a matrix for each vector of the other, which has the axes before
+        self.matrix = next(
+            (
+                side
+                for side, m, v in ((0, left, right), (1, right, left))
+                if m[:-2] == v[:-1] and v[-1] == over and m.replace(over, "") == result
+            ),
+            None,
+        )
 
     def forward(self, left: Tensor, right: Tensor, mask: tuple[Tensor | None, ...] = (None, None)) -> Tensor:
         left, right = apply_mask(left, mask[0]), apply_mask(right, mask[1])
@@ -117,6 +128,10 @@ class Contract(nn.Module):
         if not self.aligned and self.free == (1, 1) and outer[0] == outer[1]:
             left, right = _last(left, self.over[0]), _last(right, self.over[1])
             return (right @ left.reshape(left.shape[-2:]).mT).mT if _is_one(left, outer[0]) else left @ right.mT
+        if self.matrix is not None and outer[0] == outer[1] and not torch.compiler.is_exporting():
+            matrix, vector = (left, right)[:: 1 - 2 * self.matrix]
+            if matrix.shape[:-2] == vector.shape[:-1]:
+                return multiply_vectors(_last(matrix, self.over[self.matrix]), vector)
         left, right = (x[(None,) * (max(outer) - own)] for x, own in zip((left, right), outer, strict=True))
         return torch.einsum(self.equation, left, right)
 
@@ -127,6 +142,27 @@ class Contract(nn.Module):
             return left @ right.flatten()
         found = F.linear(left, right.reshape(-1, right.shape[-1]))
         return found if len(rows) == 1 else found.reshape(*found.shape[:-1], *rows)
+
+
+def multiply_vectors(matrix: Tensor, vector: Tensor) -> Tensor:
+    """Multiply each matrix [..., N, K] by its vector [..., K]."""
+    found: Tensor = _MultiplyVectors.apply(matrix, vector)  # type: ignore[no-untyped-call]
+    return found
+
+
+class _MultiplyVectors(torch.autograd.Function):
+    """Products by rows of one vector: torch multiplies those by columns of one, and their gradients, slowly."""
+
+    @staticmethod
+    def forward(ctx: Any, matrix: Tensor, vector: Tensor) -> Tensor:
+        ctx.save_for_backward(matrix, vector)
+        return (vector.unsqueeze(-2) @ matrix.mT).squeeze(-2)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
+        matrix, vector = ctx.saved_tensors
+        (grad,) = grads
+        return grad.unsqueeze(-1) * vector.unsqueeze(-2), (grad.unsqueeze(-2) @ matrix).squeeze(-2)
 
 
 def _last(x: Tensor, axis: int) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -12,47 +11,62 @@ from torch import Tensor
 from modgraph.nn.scan import scan
 
 CHUNK = 32  # steps that are computed together where the number of steps is unknown
-WIDE = 32_768  # so many numbers occupy the processor for longer than a call takes
+WIDE = 4_096  # numbers of a step that take as long as a call
+SHORT = 16  # steps that run one after another
 
 
-def run_recurrence(gate: Tensor | float, offset: Tensor, initial: Tensor) -> Tensor:
-    """Compute the states [B, T, ...] of h_t = gate_t ⊙ h_(t−1) + offset_t from h_0 [B, ...].
+def run_recurrence(gate: Tensor | float, offset: Tensor, initial: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute the states [B, T, ...] of h_t = gate_t ⊙ h_(t−1) + offset_t from h_0 [B, ...], and the last one.
 
     `gate` [B, T, ...] broadcasts against `offset` [B, T, ...]; it may be one number.
     """
     if offset.shape[1] == 0:
-        return offset
+        return offset, initial
     if not isinstance(gate, Tensor):
         if gate == 1:
-            return offset.cumsum(1) + initial.unsqueeze(1)
+            states = offset.cumsum(1) + initial.unsqueeze(1)
+            return states, states[:, -1]
         gate = offset.new_full((1,) * offset.dim(), gate)
     gate = gate.expand(-1, offset.shape[1], *[-1] * (gate.dim() - 2))
-    if torch.compiler.is_exporting() or torch.compiler.is_compiling():
-        return _double(gate, offset, initial)
-    found: Tensor = Steps.apply(gate, offset, initial)  # type: ignore[no-untyped-call]
+    if is_traced():
+        states = _double(gate, offset, initial)
+        return states, states[:, -1]
+    found: tuple[Tensor, Tensor] = Steps.apply(gate, offset, initial)  # type: ignore[no-untyped-call]
     return found
 
 
+def is_traced() -> bool:
+    """Whether the number of steps is unknown, or loops would be unrolled."""
+    return torch.compiler.is_exporting() or torch.compiler.is_compiling()
+
+
 class Steps(torch.autograd.Function):
-    """The recurrence in chunks, step by step in all chunks together. Its gradient is a recurrence backward in time."""
+    """The recurrence over pairs of steps, pairs of pairs, and so on. Its gradient is a recurrence backward in time."""
 
     @staticmethod
-    def forward(ctx: Any, gate: Tensor, offset: Tensor, initial: Tensor) -> Tensor:
+    def forward(ctx: Any, gate: Tensor, offset: Tensor, initial: Tensor) -> tuple[Tensor, Tensor]:
         states = _run(gate, offset, initial, reverse=False)
         ctx.save_for_backward(gate, initial, states)
-        return states
+        ctx.set_materialize_grads(False)
+        return states, states[:, -1].clone()
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
+    def backward(ctx: Any, *grads: Any) -> Any:
         gate, initial, states = ctx.saved_tensors
-        (grad,) = grads
+        grad, of_last = grads
+        if grad is None:
+            grad = torch.zeros_like(states)
         if torch.is_grad_enabled():  # differentiated again
+            if of_last is not None:
+                grad = torch.cat([grad[:, :-1], grad[:, -1:] + of_last.unsqueeze(1)], 1)
             after = torch.cat([gate[:, 1:], torch.ones_like(gate[:, :1])], 1).flip(1)
-            of_offset = run_recurrence(after, grad.flip(1), torch.zeros_like(grad[:, 0])).flip(1)
+            of_offset = run_recurrence(after, grad.flip(1), torch.zeros_like(grad[:, 0]))[0].flip(1)
+            of_gate = of_offset * shift_states(states, initial)
         else:
-            of_offset = _run(gate, grad, None, reverse=True)
-        of_gate = (of_offset * shift_states(states, initial)).sum_to_size(gate.shape)
-        return of_gate, of_offset, (gate[:, 0] * of_offset[:, 0]).sum_to_size(initial.shape)
+            of_offset, of_gate = _run(gate, grad, of_last, reverse=True), torch.empty_like(states)
+            torch.mul(of_offset[:, :1], initial.unsqueeze(1), out=of_gate[:, :1])
+            torch.mul(of_offset[:, 1:], states[:, :-1], out=of_gate[:, 1:])
+        return of_gate.sum_to_size(gate.shape), of_offset, (gate[:, 0] * of_offset[:, 0]).sum_to_size(initial.shape)
 
 
 def shift_states(states: Tensor, initial: Tensor) -> Tensor:
@@ -61,44 +75,45 @@ def shift_states(states: Tensor, initial: Tensor) -> Tensor:
 
 
 def _run(gate: Tensor, offset: Tensor, initial: Tensor | None, reverse: bool) -> Tensor:
-    """Run C chunks of L steps: L steps from zero in all chunks together, then the chunks one after another.
+    """All states [B, T, ...]. In `reverse` it runs from the last step, and h_t = gate_(t+1) ⊙ h_(t+1) + offset_t;
+    `initial` is then added to the last offset."""
+    states = torch.empty_like(offset, memory_format=torch.contiguous_format)
+    _fill(states, gate[:, 1:] if reverse else gate, offset, initial, reverse)
+    return states
 
-    A chunk's states are those from zero plus the cumulative products of its gates times the state before it. More
-    chunks need fewer steps and more arithmetic, so wide states have few. In `reverse` it runs from the last step, and
-    h_t = gate_(t+1) ⊙ h_(t+1) + offset_t.
+
+def _fill(states: Tensor, gate: Tensor, offset: Tensor, initial: Tensor | None, reverse: bool) -> None:
+    """Fill in the states. Every other one is a recurrence over pairs of steps, and gives the one after it.
+
+    Pairs need fewer calls and more arithmetic, so wide states run step by step.
     """
     T = offset.shape[1]
-    C = max(1, min(math.isqrt(T), WIDE * T // max(1, offset.numel())))
-    L = -(-T // C)
-    states = torch.empty_like(offset, memory_format=torch.contiguous_format)
-    products = torch.empty_like(gate, memory_format=torch.contiguous_format) if C > 1 else gate
+    if T < SHORT or offset.numel() > WIDE * T:
+        _fill_steps(states, gate, offset, initial, reverse)
+        return
+    p, end = T % 2, T - 1
+    if reverse:
+        late, early, own, before = slice(p, end, 2), slice(p + 1, None, 2), slice(p, T - 2, 2), slice(p + 1, T - 2, 2)
+        first, others, known, others_own = end, slice(1 - p, T - 2, 2), slice(2 - p, end, 2), slice(1 - p, T - 2, 2)
+    else:
+        late, early, own, before = slice(1, None, 2), slice(0, end, 2), slice(1, None, 2), slice(0, end, 2)
+        first, others, known, others_own = 0, slice(2, None, 2), slice(1, end, 2), slice(2, None, 2)
+    pairs = torch.addcmul(offset[:, late], gate[:, late], offset[:, early], out=states[:, late])
+    if reverse and initial is not None:
+        pairs[:, -1].addcmul_(gate[:, -1], initial)
+    _fill(states[:, late], gate[:, own] * gate[:, before], pairs, None if reverse else initial, reverse)
+    _fill_steps(states[:, first : first + 1], gate[:, :1], offset[:, first : first + 1], initial, reverse)
+    torch.addcmul(offset[:, others], gate[:, others_own], states[:, known], out=states[:, others])
 
-    def take_step(x: Tensor, step: int) -> Tensor:
-        """The slices of a step in all chunks."""
-        return x[:, (T - 1 - step) % L : T - step : L] if reverse else x[:, step::L]
 
-    def take_before(x: Tensor, step: int) -> Tensor:
-        """The slices of the step before, in the chunks that have the step."""
-        first = (T - 1 - step) % L + 1 if reverse else step - 1
-        return x[:, first : T - step + 1 if reverse else T - 1 : L]
-
-    take_gates = take_before if reverse else take_step
-    take_step(states, 0).copy_(take_step(offset, 0))
-    if initial is not None:
-        states[:, 0].addcmul_(gate[:, 0], initial)
-    if C > 1:
-        gates = take_gates(gate, 0)
-        take_step(products, 0)[:, : gates.shape[1]].copy_(gates)
-    for step in range(1, L):
-        own = take_gates(gate, step)
-        torch.addcmul(take_step(offset, step), own, take_before(states, step), out=take_step(states, step))
-        if C > 1:
-            torch.mul(own, take_before(products, step), out=take_step(products, step))
-    for start in range(L, T, L):
-        stop = min(T, start + L)
-        first, last, known = (T - stop, T - start, T - start) if reverse else (start, stop, start - 1)
-        states[:, first:last].addcmul_(products[:, first:last], states[:, known : known + 1])
-    return states
+def _fill_steps(states: Tensor, gate: Tensor, offset: Tensor, initial: Tensor | None, reverse: bool) -> None:
+    order = slice(None, None, -1 if reverse else 1)
+    gates, offsets, found = gate.unbind(1)[order], offset.unbind(1)[order], states.unbind(1)[order]
+    if reverse or initial is None:
+        first = found[0].copy_(offsets[0]) if initial is None else torch.add(offsets[0], initial, out=found[0])
+        offsets, found, initial = offsets[1:], found[1:], first
+    for own, added, state in zip(gates, offsets, found, strict=False):
+        initial = torch.addcmul(added, own, initial, out=state)
 
 
 def _double(gate: Tensor, offset: Tensor, initial: Tensor) -> Tensor:
@@ -135,7 +150,8 @@ def count_chunks(T: int, length: int) -> int:
 def split_chunks(x: Tensor, count: int, fill: float, length: int = CHUNK) -> Tensor:
     """Split the steps of x [B, T, ...] into chunks, the last one filled: [B, count, length, ...]."""
     missing = count * length - x.shape[1]
-    x = F.pad(x, (*[0] * (2 * (x.dim() - 2)), 0, missing), value=fill)
+    if is_traced() or missing:
+        x = F.pad(x, (*[0] * (2 * (x.dim() - 2)), 0, missing), value=fill)
     return x.reshape(x.shape[0], count, length, *x.shape[2:])
 
 

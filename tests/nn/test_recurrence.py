@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from modgraph.nn import matrix_recurrence, recurrence, run_matrix_recurrence, run_recurrence
+from modgraph.nn import Contract, chunk_weights, matrix_recurrence, recurrence, run_matrix_recurrence, run_recurrence
 
 LENGTHS = (1, 2, 63, 64, 65, 200)
 B, E, V, K = 2, 3, 4, 5
@@ -53,7 +53,8 @@ def test_a_recurrence_is_its_loop(shape: tuple[int, ...], wide: int, monkeypatch
     for time in LENGTHS:
         gate = sample_gates(*(time if size == -1 else size for size in shape))
         offset, initial = sample(B, time, V, K), sample(B, V, K)
-        hold([run_recurrence(gate, offset, initial)], [loop(gate, offset, initial)], [gate, offset, initial])
+        states = loop(gate, offset, initial)
+        hold(run_recurrence(gate, offset, initial), [states, states[:, -1]], [gate, offset, initial])
 
 
 def test_a_recurrence_that_is_exported_is_its_loop() -> None:
@@ -67,12 +68,20 @@ def test_a_recurrence_is_differentiated_twice(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(recurrence, "WIDE", 10**9)
     given = sample_gates(1, 5, 1, 2), sample(1, 5, 2, 2), sample(1, 2, 2)
     assert torch.autograd.gradgradcheck(run_recurrence, given)
-    assert torch.autograd.gradgradcheck(matrix_recurrence.multiply_up, (sample_gates(2, 4),))
+    assert torch.autograd.gradgradcheck(chunk_weights.multiply_up, (sample_gates(2, 4),))
+
+    def weigh(*given: Tensor) -> tuple[Tensor, ...]:
+        starts, (pairs, others), ends, whole = chunk_weights.weigh(
+            given[0], [given[1]], [(given[2], False), (given[3], True)]
+        )
+        return *starts, *pairs, *others, *ends, whole
+
+    assert torch.autograd.gradgradcheck(weigh, tuple(sample_gates(1, 3, 2) for _ in range(4)))
 
 
 def test_a_thousand_steps_of_one_are_a_sum_in_32_bits() -> None:
     x = torch.randn(2, 1_000, 3)
-    found = run_recurrence(torch.ones(1, 1, 3), x, torch.zeros(2, 3))
+    found, _ = run_recurrence(torch.ones(1, 1, 3), x, torch.zeros(2, 3))
     torch.testing.assert_close(found, x.double().cumsum(1).float(), rtol=1e-5, atol=1e-4)
 
 
@@ -83,30 +92,33 @@ def loop_matrix(
     of_state = []
     for time in range(gate.shape[1]):
         before, state = state, state * gate[:, time].unsqueeze(-2)
-        if product is not None:
-            x, y = (each[:, time] for each in product)
-            of_state.append((before @ x.unsqueeze(-1)).squeeze(-1))
-            state = state + of_state[-1].unsqueeze(-1) * y.unsqueeze(-2)
-        for u, z in outer:
-            state = state + u[:, time].unsqueeze(-1) * z[:, time].unsqueeze(-2)
+        for at, (u, z) in enumerate(outer):
+            w = u[:, time]
+            if product is not None and at == 0:
+                x, c = (each[:, time] for each in product)
+                of_state.append((before @ x.unsqueeze(-1)).squeeze(-1))
+                w = w + c * of_state[-1]
+            state = state + w.unsqueeze(-1) * z[:, time].unsqueeze(-2)
         for found, (query, is_before) in zip(read, queries, strict=True):
             found.append(((before if is_before else state) @ query[:, time].unsqueeze(-1)).squeeze(-1))
     return [torch.stack(each, 1) for each in read], state, torch.stack(of_state, 1) if of_state else None
 
 
-def hold_matrix(run: Callable[..., Any], time: int, columns: int, is_delta: bool) -> None:
+def hold_matrix(run: Callable[..., Any], time: int, columns: int, is_delta: bool, **options: bool) -> None:
     gate, initial = sample_gates(B, time, E, columns), sample(B, E, V, K)
     key = torch.nn.functional.normalize(torch.randn(B, time, E, K, dtype=torch.float64), dim=-1)
     x = key.clone().requires_grad_()
-    y = (-torch.rand(B, time, E, 1, dtype=torch.float64) * key).requires_grad_()
-    outer = [(sample(B, time, E, V), sample(B, time, E, K)), (sample(B, time, 1, V), sample(B, time, E, K))]
+    c = (-torch.rand(B, time, E, 1, dtype=torch.float64)).requires_grad_()
+    y = key.clone().requires_grad_()
+    outer = [(sample(B, time, E, V), y if is_delta else sample(B, time, E, K))]
+    outer.append((sample(B, time, 1, V), sample(B, time, E, K)))
     queries = [(sample(B, time, E, K), False), (sample(B, time, 1, K), True)]
-    given = gate, (x, y) if is_delta else None, outer, queries, initial
+    given = gate, (x, c) if is_delta else None, outer, queries, initial
     leaves = [gate, initial, *(each for pair in outer for each in pair), *(each for each, _ in queries)]
-    leaves += [x, y] if is_delta else []
+    leaves += [x, c] if is_delta else []
     values = []
     for function in (run, loop_matrix):
-        read, last, of_state = function(*given)
+        read, last, of_state = function(*given, **(options if function is run else {}))
         values.append([*read, last, *([] if of_state is None else [of_state])])
     hold(values[0], values[1], leaves)
 
@@ -115,7 +127,7 @@ def hold_matrix(run: Callable[..., Any], time: int, columns: int, is_delta: bool
 @pytest.mark.parametrize("columns", [1, K], ids=["one gate", "gates of columns"])
 def test_a_recurrence_of_matrices_is_its_loop(columns: int, is_delta: bool) -> None:
     for time in LENGTHS:
-        hold_matrix(run_matrix_recurrence, time, columns, is_delta)
+        hold_matrix(run_matrix_recurrence, time, columns, is_delta, reads=is_delta)
 
 
 def test_equal_keys_cancel_nothing() -> None:
@@ -123,3 +135,15 @@ def test_equal_keys_cancel_nothing() -> None:
     lower = -torch.ones(64, 64, dtype=torch.float64).tril(-1)
     expected = torch.linalg.inv(torch.eye(64, dtype=torch.float64) - lower)
     torch.testing.assert_close(matrix_recurrence._invert(lower), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("equation", ["...vk,...k->...v", "...hvk,...hk->...hv", "...hkv,...hk->...hv"])
+def test_products_of_matrices_and_vectors_are_einsums(equation: str) -> None:
+    shapes = {"h": 2, "v": 3, "k": 4}
+    left, right = [sample(5, *(shapes[letter] for letter in each[3:])) for each in equation.split("->")[0].split(",")]
+    for swapped in (False, True):
+        terms, result = equation.split("->")
+        given = (right, left) if swapped else (left, right)
+        contract = Contract("->".join([",".join(terms.split(",")[:: -1 if swapped else 1]), result]))
+        hold([contract(*given)], [torch.einsum(equation, left, right)], [left, right])
+        assert torch.autograd.gradgradcheck(contract, given)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from modgraph.backends.torch.terms import Factors, Values, align, evaluate, multiply, scale
-from modgraph.ir import Matrix, Recurrence, Result
+from modgraph.ir import Factor, Matrix, Recurrence, Result, Term
 from modgraph.nn import run_matrix_recurrence, run_recurrence, shift_states
+from modgraph.nn.matrix_recurrence import sum_all
 
 
 def count_numbers(each: Recurrence, shape: Sequence[int]) -> int:
@@ -23,7 +24,9 @@ def count_numbers(each: Recurrence, shape: Sequence[int]) -> int:
     return prod(shape) // (rows * key) * (rows + key)
 
 
-def run_one_recurrence(each: Recurrence, values: Values, initial: Tensor, mask: Tensor | None) -> Tensor:
+def run_one_recurrence(
+    each: Recurrence, values: Values, initial: Tensor, mask: Tensor | None, reads: Set[Result]
+) -> Tensor:
     """Add the values that a recurrence gives; returns the state [B, ...] after the last step.
 
     `initial` [B, ...] is the state before the first one. Outside of the mask [B, T] the state stays.
@@ -47,9 +50,11 @@ def run_one_recurrence(each: Recurrence, values: Values, initial: Tensor, mask: 
         if isinstance(gate, Tensor) or gate != 1:
             gate = gate if isinstance(gate, Tensor) else offset.new_tensor(gate)
             gate = torch.where(here, gate, 1.0)
-    states = run_recurrence(gate, offset, initial)
-    values |= {each.following: states, Result(each.state): shift_states(states, initial)}
-    return states[:, -1]
+    states, last = run_recurrence(gate, offset, initial)
+    values[each.following] = states
+    if Result(each.state) in reads:
+        values[Result(each.state)] = shift_states(states, initial)
+    return last
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,29 +77,50 @@ class MatrixRun:
     def run(self) -> tuple[Tensor | None, Tensor]:
         """Add what is read of the states. Returns their products at all steps, aligned with the state, and the last
         state."""
-        each, key = self.each, self.matrix.key
-        product = None
-        if each.products:
-            (inner,) = {term.inner for term in each.products}
-            y = [self.expand([key], term.factors, term.number) for term in each.products]
-            product = self.expand([key], inner, masks=True), sum(y[1:], y[0])
-        outer = []
-        for term in each.offsets:
-            of_key = [factor for factor in term.factors if key in factor.axes]
-            of_rows = [factor for factor in term.factors if key not in factor.axes]
-            outer.append((self.expand(self.matrix.rows, of_rows, term.number, masks=True), self.expand([key], of_key)))
-        if not outer:
-            outer = [(self.expand(self.matrix.rows, (), 0.0), self.expand([key], (), 0.0))]
-        queries = [(self.expand([key], [readout.query]), readout.before) for readout in self.matrix.readouts]
+        product, outer = self.operands()
+        key, readouts = self.matrix.key, self.matrix.readouts
+        queries = [(self.expand([key], [readout.query]), readout.before) for readout in readouts]
         order = [*self.outer, *self.matrix.rows, key]
         shape = [self.initial.shape[1 + place] for place in order]
         permuted = self.initial.permute(0, *(1 + place for place in order)).flatten(1 + len(self.outer), -2)
         permuted = permuted if self.matrix.rows else permuted.unsqueeze(-2)
-        read, last, products = run_matrix_recurrence(self.gate(), product, outer, queries, permuted)
-        for readout, found in zip(self.matrix.readouts, read, strict=True):
+        keeps = self.each.keeps
+        read, last, products = run_matrix_recurrence(self.gate(), product, outer, queries, permuted, keeps)
+        for readout, found in zip(readouts, read, strict=True):
             self.values[readout.value] = self.place(found, readout.labels)
         last = last.reshape(last.shape[0], *shape).permute(0, *(1 + order.index(place) for place in range(len(order))))
         return None if products is None else self.place(products, [*range(len(order))]), last
+
+    def operands(self) -> tuple[tuple[Tensor, Tensor] | None, list[tuple[Tensor, Tensor]]]:
+        """The product and the outer products; terms with one vector of columns are one product."""
+        key, rows, products = self.matrix.key, self.matrix.rows, self.each.products
+        grouped: dict[Sequence[Factor], list[Term]] = {}
+        for term in self.each.offsets:
+            grouped.setdefault(self.split(term)[1], []).append(term)
+
+        def add(terms: Sequence[Term], places: Sequence[int]) -> Tensor:
+            found = [self.expand(places, self.split(term)[0], term.number, masks=True) for term in terms]
+            return sum_all(found or [self.expand(places, (), 0.0)])
+
+        if not products:
+            outer = [(add(terms, rows), self.expand([key], column)) for column, terms in grouped.items()]
+            return None, outer or [(add([], rows), self.expand([key], ()))]
+        columns = {self.split(term)[1] for term in products}
+        if len(columns) == 1:
+            (column,) = columns
+            first, factor = self.expand([key], column), add(products, [])
+            known = grouped.pop(column, [])
+        else:
+            first = sum_all([self.expand([key], term.factors, term.number) for term in products])
+            known, factor = [], self.expand([], (), masks=True)
+        outer = [(add(terms, rows), self.expand([key], column)) for column, terms in grouped.items()]
+        return (self.expand([key], products[0].inner), factor), [(add(known, rows), first), *outer]
+
+    def split(self, term: Term) -> tuple[tuple[Factor, ...], tuple[Factor, ...]]:
+        """The factors of a term without the axis of columns, and those with it."""
+        is_column = [self.matrix.key in factor.axes for factor in term.factors]
+        pairs = [*zip(term.factors, is_column, strict=True)]
+        return tuple(each for each, own in pairs if not own), tuple(each for each, own in pairs if own)
 
     def gate(self) -> Tensor:
         """The gates [B, T, …, 1 or K]."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import torch
@@ -14,10 +15,12 @@ from modgraph.backends.torch.plan import CallSteps, Steps, plan_for
 from modgraph.backends.torch.regions import CompiledScan
 from modgraph.backends.torch.run import Plan
 from modgraph.backends.torch.terms import Values
+from modgraph.declare import sizes
 from modgraph.ir import Result, ScanNode, find_recurrences
 
 SEGMENT = 1_000_000  # numbers of states that are computed together
 SHORTEST = 64  # steps of a segment
+NARROW = 4  # a value so many times smaller than a state is computed at all steps before the segments
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class CompiledRecurrence(CompiledScan):
     def __init__(self, node: ScanNode, steps: Steps, slots: Sequence[str], model: nn.Module) -> None:
         super().__init__(node, steps, slots, model)
         self.found = find_recurrences(node)
-        self.stages = self._plan(training=True)
+        self._plan(training=True)
 
     def specialise(self, read: Set[int]) -> tuple[CompiledScan, list[int]]:
         """The scan outside training with only the results that are read, and the places of the operands that it needs.
@@ -52,24 +55,42 @@ class CompiledRecurrence(CompiledScan):
         assert isinstance(scan, CompiledRecurrence)
         kept = tuple(each for each in self.found.each if each.state in scan.states)
         scan.found = replace(self.found, each=kept)
-        scan.stages = scan._plan(training=False)
+        scan._plan(training=False)
         return scan, places
 
-    def _plan(self, training: bool) -> list[Stage]:
-        """Plan the stages, from the last to the first: each computes what later ones and recurrences read."""
+    def _plan(self, training: bool) -> None:
+        """Plan the stages, from the last to the first: each computes what later ones and recurrences read.
+
+        The first stage computes narrow values, of all steps even where the others run in segments.
+        """
         depends, found = self.found.depends, list[Stage]()
         given = {result for each in self.found.each for result in each.given}
         states = [each.state for each in self.found.each]
         known = {name: read for name, read in depends.items() if read <= {*states}}
         stage_of = {name: max((states.index(each) + 1 for each in read), default=0) for name, read in known.items()}
+        stage_of |= dict.fromkeys(self._find_narrow(), -1)
         pending = [self.node.stacked[index] for index in self.stacked]
-        for at in reversed(range(len(states) + 1)):
-            pending += [factor.value for each in self.found.each[at : at + 1] for factor in each.factors]
+        self.reads = {*pending}
+        for at in reversed(range(-1, len(states) + 1)):
+            factors = [factor.value for each in self.found.each[at : at + 1] for factor in each.factors if at >= 0]
+            pending += factors
             own = dict.fromkeys(each for each in pending if stage_of[each.node] == at and each not in given)
             names = {name for name in known if stage_of[name] == at and Result(name) not in given}
             found.append(Stage(plan_for(_keep(self.steps, names), own, training), tuple(own)))
+            self.reads |= {*factors, *found[-1].plan.arguments}
             pending = [*(each for each in pending if each not in own), *found[-1].plan.arguments]
-        return found[::-1]
+        self.narrow, *self.stages = found[::-1]
+
+    def _find_narrow(self) -> Iterator[str]:
+        """Find the nodes that depend on no state and whose values are narrow beside the states."""
+        graph, found = self.node.region.graph, {self.node.variable}
+        widest = max((prod(self.shapes[each.state]) for each in self.found.each), default=0)
+        for node in graph:
+            read = {each.node for each in graph.inputs(node.name).values()}
+            size = sum(prod(sizes(type_.shape)) for type_ in node.types)
+            if read and read <= found and size * NARROW <= widest:
+                found.add(node.name)
+                yield node.name
 
     def __call__(
         self,
@@ -92,12 +113,14 @@ class CompiledRecurrence(CompiledScan):
             mask = None  # no example ends early
         states = {each: given[each] if each in given else self._zeros(sequence, each) for each in self.states}
         long = T if is_traced else self._segment(*sequence.shape[:2])
+        values = {Result(self.node.variable): sequence}
+        self.narrow.run(values)
         parts = []
-        for x, here in [(sequence, mask)] if long == T else _cut(sequence, mask, long):
-            values = {Result(self.node.variable): x}
+        for own, here in _cut(values, mask, long):
+            steps = own[Result(self.node.variable)].shape[1]
             for slot in self.captured:
-                values[Result(slot)] = given[slot].unsqueeze(1).expand(-1, x.shape[1], *given[slot].shape[1:])
-            parts.append(self._run(values, states, here))
+                own[Result(slot)] = given[slot].unsqueeze(1).expand(-1, steps, *given[slot].shape[1:])
+            parts.append(self._run(own, states, here))
         results = parts[0] if len(parts) == 1 else [torch.cat(each, 1) for each in zip(*parts, strict=True)]
         if mask is not None:
             masks = [mask.reshape(*mask.shape, *[1] * (each.dim() - 2)) for each in results]
@@ -114,14 +137,18 @@ class CompiledRecurrence(CompiledScan):
         """Run some steps; `states` are those before, and become those after."""
         for stage, each in zip(self.stages, self.found.each, strict=False):
             stage.run(values)
-            states[each.state] = run_one_recurrence(each, values, states[each.state], mask)
+            states[each.state] = run_one_recurrence(each, values, states[each.state], mask, self.reads)
         self.stages[-1].run(values)
         return [values[self.node.stacked[index]] for index in self.stacked]
 
 
-def _cut(sequence: Tensor, mask: Tensor | None, length: int) -> list[tuple[Tensor, Tensor | None]]:
-    cuts = [slice(start, start + length) for start in range(0, sequence.shape[1], length)]
-    return [(sequence[:, each], None if mask is None else mask[:, each]) for each in cuts]
+def _cut(values: Values, mask: Tensor | None, length: int) -> list[tuple[Values, Tensor | None]]:
+    """Cut values, and a mask, into segments of steps."""
+    if next(iter(values.values())).shape[1] == length:
+        return [(values, mask)]
+    cuts = [torch.split(x, length, 1) for x in values.values()]
+    masks = [None] * len(cuts[0]) if mask is None else torch.split(mask, length, 1)
+    return [(dict(zip(values, each, strict=True)), here) for *each, here in zip(*cuts, masks, strict=True)]
 
 
 def _keep(steps: Steps, names: Set[str]) -> Steps:
