@@ -45,8 +45,16 @@ def compile_report(graph: Graph, model: Model) -> str:
     lines += [f"op {image.last.name}: {image.reason}" for image in images(model.graph)]
     attention = {name: f"{found.lowering}; {found.reason}" for name, found in list_attention(model.graph).items()}
     lines += describe_lowerings(attention, "attention")
-    lines += describe_lowerings(dict(list_scans(model.computed)), "scan")
+    lines += _scans(model.computed)
     return "\n".join([*lines, *_routes(model.computed)])
+
+
+def _scans(graph: Graph) -> list[str]:
+    """Find the lowering of each scan, and that in a bundle if it differs."""
+    here = dict(list_scans(graph))
+    exported = dict(list_scans(apply_passes(graph, INFERENCE), exportable=True)) if here else {}
+    others = {name: reason for name, reason in exported.items() if here.get(name, reason) != reason}
+    return [*describe_lowerings(here, "scan"), *describe_lowerings(others, "scan", when=" when exported")]
 
 
 def _count_numbers(type_: TensorType) -> int:

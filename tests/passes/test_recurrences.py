@@ -6,9 +6,10 @@ import pytest
 import torch
 
 import modgraph
+from modgraph.backends.report import compile_report
 from modgraph.backends.torch import recurrences
 from modgraph.ir import ScanNode
-from modgraph.passes import list_scans
+from modgraph.passes import INFERENCE, apply_passes, list_scans
 from modgraph.passes.scans import explain_scan
 
 WIDTH = 6
@@ -160,6 +161,19 @@ def test_long_sequences_are_computed_in_segments(body: str, monkeypatch: pytest.
 def test_sequences_without_steps_give_empty_results() -> None:
     model = make_program(DELTA["gated"]).build(seed=0)
     assert model(torch.zeros(2, 0, WIDTH), torch.zeros(2, WIDTH)).shape == (2, 0, 2, 3)
+
+
+def test_a_bundle_keeps_scans_of_wide_states_and_says_so() -> None:
+    program = modgraph.loads("""model m() { input x: float[time, 129]
+      scan x as v with h: float[129], s: float[129] { h = (v -> sigmoid) * h + v s = s + h yield h } as y output y }""")
+    model = program.build()
+    lines = compile_report(program.ir, model).splitlines()
+    assert any(line.startswith("scan y: recurrence") for line in lines)
+    assert any("scan y when exported: steps" in line and "state h has 129 numbers" in line for line in lines)
+    narrow = make_program(ELEMENTWISE["gates"])
+    assert "when exported" not in compile_report(narrow.ir, narrow.build())
+    assert "lowering recurrence" in str(apply_passes(narrow.ir, INFERENCE))
+    assert "lowering recurrence" not in str(apply_passes(program.ir, INFERENCE))
 
 
 def test_a_requested_lowering_runs_scans_step_by_step() -> None:

@@ -25,7 +25,7 @@ from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import CannotWrite, files_of_bundle, refuse_foreign, replacing, writing
 from modgraph.ir import Graph, find_dependencies, is_batch_statistic, to_verified_json
 from modgraph.passes import Pass, apply_passes, choices, drop_outputs, novelties, optimise
-from modgraph.passes.pipelines import BUNDLE, OPTIMISE, WITH_NOVELTY, WITHOUT_NOVELTY, export_pipeline
+from modgraph.passes.pipelines import BUNDLE, OPTIMISE_BUNDLE, WITH_NOVELTY, WITHOUT_NOVELTY, export_pipeline
 from modgraph.store.records import json_text
 
 LARGEST = 2_000_000_000  # bytes of weights in one file; protobuf ends at 2 GiB
@@ -150,7 +150,7 @@ def deterministic(model: Model, pipeline: tuple[Pass, ...] = BUNDLE) -> Model:
         raise TypeError(f"export takes a model that modgraph built, not {type(model).__name__}")
     graph = apply_passes(model.graph, pipeline)
     with torch.device("meta"):
-        inference = Model(graph, optimise(graph, OPTIMISE))
+        inference = Model(graph, optimise(graph, OPTIMISE_BUNDLE))
     inference.to_empty(device="cpu")
     weights = model.state_dict()
     inference.load_state_dict({name: weights[name] for name in inference.state_dict()})

@@ -66,6 +66,11 @@ class Recurrence:
             yield each.query
 
     @property
+    def is_sum(self) -> bool:
+        """Whether the state is a cumulative sum of offsets."""
+        return not self.products and [(each.number, each.factors) for each in self.gates] == [(1.0, ())]
+
+    @property
     def given(self) -> set[Result]:
         """The values of the step that the recurrence gives."""
         readouts = self.matrix.readouts if self.matrix else ()
