@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor
 
-from modgraph.nn.recurrence import is_traced, run_recurrence
+from modgraph.nn.recurrence import is_opaque, is_traced, run_recurrence
 
 Parts = tuple[Tensor, Tensor, Tensor, Tensor]
 Queries = Sequence[tuple[Tensor, bool]]  # q […, L, K], and whether it reads the state before its step
@@ -76,48 +76,90 @@ class WeighKey(torch.autograd.Function):
     def forward(ctx: Any, before: Sequence[bool], gate: Tensor, z: Tensor, *queries: Tensor) -> tuple[Tensor, ...]:
         ctx.save_for_backward(gate, z, *queries)
         ctx.before = before
-        gates, held = gate.transpose(0, 1).contiguous(), z.transpose(0, 1).clone(memory_format=torch.contiguous_format)
-        pairs = [z.new_zeros(len(z), len(held), len(held)) for _ in queries]
-
-        def read(step: int, count: int, is_before: bool) -> None:
-            for pair, q, each in zip(pairs, queries, before, strict=True):
-                if each is is_before:
-                    pair[:, step : step + 1, :count] = q[:, step : step + 1] @ held[:count].permute(1, 2, 0)
-
-        for step, gate in enumerate(gates):
-            read(step, step, True)
-            held[:step] *= gate
-            read(step, step + 1, False)
-        return (*pairs, held.transpose(0, 1))
+        return (*_read_key([*before], gate, z, [*queries]),)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         gate, z, *queries = ctx.saved_tensors
-        if torch.is_grad_enabled():  # differentiated again
+        if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # differentiated again
             _, pairs, ends, _ = _weigh_by_products(gate, [z], [*zip(queries, ctx.before, strict=True)])
             values = [*(pair for (pair,) in pairs), *ends]
             return None, *torch.autograd.grad(values, ctx.saved_tensors, grads, create_graph=True, allow_unused=True)
-        gates, keys, (*of_pairs, of_end) = gate.transpose(0, 1).contiguous(), z.transpose(0, 1), grads
-        helds = [keys[:1]]  # the keys after each step
-        for step in range(1, len(keys)):
-            helds.append(torch.cat([helds[-1] * gates[step], keys[step : step + 1]]))
-        of_held = of_end.transpose(0, 1).clone(memory_format=torch.contiguous_format)
-        of_gate, of_queries = torch.zeros_like(gates), [torch.zeros_like(q) for q in queries]
+        return None, *_read_key_gradients([*ctx.before], gate, z, queries, [*grads])
 
-        def add(step: int, held: Tensor, is_before: bool) -> None:
-            for of_pair, of_q, q, each in zip(of_pairs, of_queries, queries, ctx.before, strict=True):
-                if each is is_before:
-                    weights = of_pair[:, step : step + 1, : len(held)]
-                    of_q[:, step : step + 1] = weights @ held.transpose(0, 1)
-                    of_held[: len(held)].addcmul_(weights.permute(2, 0, 1), q[:, step])
 
-        for step in reversed(range(len(keys))):
-            add(step, helds.pop(), False)
-            if step:
-                of_gate[step] = (of_held[:step] * helds[-1]).sum(0)
-                of_held[:step] *= gates[step]
-                add(step, helds[-1], True)
-        return None, of_gate.transpose(0, 1), of_held.transpose(0, 1), *of_queries
+def _read_key(before: list[bool], gate: Tensor, z: Tensor, queries: list[Tensor]) -> list[Tensor]:
+    if is_opaque():
+        found: list[Tensor] = read_key_op(before, gate, z, queries)
+        return found
+    gates, held = gate.transpose(0, 1).contiguous(), z.transpose(0, 1).clone(memory_format=torch.contiguous_format)
+    pairs = [z.new_zeros(len(z), len(held), len(held)) for _ in queries]
+
+    def read(step: int, count: int, is_before: bool) -> None:
+        for pair, q, each in zip(pairs, queries, before, strict=True):
+            if each is is_before:
+                pair[:, step : step + 1, :count] = q[:, step : step + 1] @ held[:count].permute(1, 2, 0)
+
+    for step, gate in enumerate(gates):
+        read(step, step, True)
+        held[:step] *= gate
+        read(step, step + 1, False)
+    return [*pairs, held.transpose(0, 1).contiguous()]
+
+
+def _read_key_gradients(
+    before: list[bool], gate: Tensor, z: Tensor, queries: list[Tensor], grads: list[Tensor]
+) -> list[Tensor]:
+    """The gradients of the gate, the key and the queries."""
+    if is_opaque():
+        found: list[Tensor] = read_key_gradients_op(before, gate, z, queries, grads)
+        return found
+    gates, keys, (*of_pairs, of_end) = gate.transpose(0, 1).contiguous(), z.transpose(0, 1), grads
+    helds = [keys[:1]]  # the keys after each step
+    for step in range(1, len(keys)):
+        helds.append(torch.cat([helds[-1] * gates[step], keys[step : step + 1]]))
+    of_held = of_end.transpose(0, 1).clone(memory_format=torch.contiguous_format)
+    of_gate, of_queries = torch.zeros_like(gates), [q.new_zeros(q.shape) for q in queries]
+
+    def add(step: int, held: Tensor, is_before: bool) -> None:
+        for of_pair, of_q, q, each in zip(of_pairs, of_queries, queries, before, strict=True):
+            if each is is_before:
+                weights = of_pair[:, step : step + 1, : len(held)]
+                of_q[:, step : step + 1] = weights @ held.transpose(0, 1)
+                of_held[: len(held)].addcmul_(weights.permute(2, 0, 1), q[:, step])
+
+    for step in reversed(range(len(keys))):
+        add(step, helds.pop(), False)
+        if step:
+            of_gate[step] = (of_held[:step] * helds[-1]).sum(0)
+            of_held[:step] *= gates[step]
+            add(step, helds[-1], True)
+    return [of_gate.transpose(0, 1).contiguous(), of_held.transpose(0, 1).contiguous(), *of_queries]
+
+
+@torch.library.custom_op("modgraph::read_key", mutates_args=())
+def read_key_op(before: list[bool], gate: Tensor, z: Tensor, queries: list[Tensor]) -> list[Tensor]:
+    """The pairs and the end of a key, as one op of a compiled graph."""
+    return _read_key(before, gate, z, queries)
+
+
+@read_key_op.register_fake
+def _(before: list[bool], gate: Tensor, z: Tensor, queries: list[Tensor]) -> list[Tensor]:
+    N, L, K = z.shape
+    return [*(z.new_empty(N, L, L) for _ in queries), z.new_empty(N, L, K)]
+
+
+@torch.library.custom_op("modgraph::read_key_gradients", mutates_args=())
+def read_key_gradients_op(
+    before: list[bool], gate: Tensor, z: Tensor, queries: list[Tensor], grads: list[Tensor]
+) -> list[Tensor]:
+    """Their gradients, as one op of a compiled graph."""
+    return _read_key_gradients(before, gate, z, queries, grads)
+
+
+@read_key_gradients_op.register_fake
+def _(before: list[bool], gate: Tensor, z: Tensor, queries: list[Tensor], grads: list[Tensor]) -> list[Tensor]:
+    return [each.new_empty(each.shape) for each in (gate, z, *queries)]
 
 
 def multiply_up(gate: Tensor) -> Parts:
@@ -126,7 +168,7 @@ def multiply_up(gate: Tensor) -> Parts:
     Places 1 to L are the steps, place 0 is the beginning of the chunk. The results are D of steps [..., L, L], that
     with the place before each step in place of the step, D from the beginning [..., 1 + L], and to the end [..., L].
     """
-    products: Parts = _double(gate) if is_traced() else MultiplyUp.apply(gate)  # type: ignore[no-untyped-call]
+    products: Parts = _double(gate) if is_traced() or is_opaque() else MultiplyUp.apply(gate)  # type: ignore[no-untyped-call]
     return products
 
 

@@ -35,8 +35,15 @@ def run_recurrence(gate: Tensor | float, offset: Tensor, initial: Tensor) -> tup
     return found
 
 
+def is_opaque() -> bool:
+    """Whether `torch.compile` traces, which takes kernels as ops of their own; as text they would be unrolled."""
+    return torch.compiler.is_compiling() and not torch.compiler.is_exporting()
+
+
 def is_traced() -> bool:
-    """Whether the number of steps is unknown, or loops would be unrolled."""
+    """Whether the number of steps is unknown, or a loop over them would be unrolled."""
+    if is_opaque():
+        return False
     return torch.compiler.is_exporting() or torch.compiler.is_compiling()
 
 
@@ -56,16 +63,15 @@ class Steps(torch.autograd.Function):
         grad, of_last = grads
         if grad is None:
             grad = torch.zeros_like(states)
-        if torch.is_grad_enabled():  # differentiated again
+        if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # differentiated again
             if of_last is not None:
                 grad = torch.cat([grad[:, :-1], grad[:, -1:] + of_last.unsqueeze(1)], 1)
             after = torch.cat([gate[:, 1:], torch.ones_like(gate[:, :1])], 1).flip(1)
             of_offset = run_recurrence(after, grad.flip(1), torch.zeros_like(grad[:, 0]))[0].flip(1)
             of_gate = of_offset * shift_states(states, initial)
         else:
-            of_offset, of_gate = _run(gate, grad, of_last, reverse=True), torch.empty_like(states)
-            torch.mul(of_offset[:, :1], initial.unsqueeze(1), out=of_gate[:, :1])
-            torch.mul(of_offset[:, 1:], states[:, :-1], out=of_gate[:, 1:])
+            of_offset = _run(gate, grad, of_last, reverse=True)
+            of_gate = _multiply_states(of_offset, states, initial)
         return of_gate.sum_to_size(gate.shape), of_offset, (gate[:, 0] * of_offset[:, 0]).sum_to_size(initial.shape)
 
 
@@ -77,9 +83,33 @@ def shift_states(states: Tensor, initial: Tensor) -> Tensor:
 def _run(gate: Tensor, offset: Tensor, initial: Tensor | None, reverse: bool) -> Tensor:
     """All states [B, T, ...]. In `reverse` it runs from the last step, and h_t = gate_(t+1) ⊙ h_(t+1) + offset_t;
     `initial` is then added to the last offset."""
+    if is_opaque():
+        found: Tensor = recurrence_op(gate, offset, initial, reverse)
+        return found
     states = torch.empty_like(offset, memory_format=torch.contiguous_format)
     _fill(states, gate[:, 1:] if reverse else gate, offset, initial, reverse)
     return states
+
+
+@torch.library.custom_op("modgraph::recurrence", mutates_args=())
+def recurrence_op(gate: Tensor, offset: Tensor, initial: Tensor | None, reverse: bool) -> Tensor:
+    """All states, as one op of a compiled graph."""
+    return _run(gate, offset, initial, reverse)
+
+
+@recurrence_op.register_fake
+def _(gate: Tensor, offset: Tensor, initial: Tensor | None, reverse: bool) -> Tensor:
+    return torch.empty_like(offset, memory_format=torch.contiguous_format)
+
+
+def _multiply_states(x: Tensor, states: Tensor, initial: Tensor) -> Tensor:
+    """Multiply x by the state before each step, without a copy of the states."""
+    if is_opaque():
+        return x * shift_states(states, initial)
+    found = torch.empty_like(x)
+    torch.mul(x[:, :1], initial.unsqueeze(1), out=found[:, :1])
+    torch.mul(x[:, 1:], states[:, :-1], out=found[:, 1:])
+    return found
 
 
 def _fill(states: Tensor, gate: Tensor, offset: Tensor, initial: Tensor | None, reverse: bool) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 
 import torch
@@ -68,7 +67,7 @@ class MatrixRun:
     mask: Tensor | None
     lead: Sequence[int]
 
-    @cached_property
+    @property
     def outer(self) -> list[int]:
         """The places of the axes of independent matrices."""
         inside = (self.matrix.key, *self.matrix.rows)

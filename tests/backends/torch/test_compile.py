@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch._inductor.config
 from torch import Tensor, nn
+from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.testing import CompileCounterWithBackend
 
 import modgraph
@@ -200,3 +201,33 @@ def test_every_spec_learns_the_same_where_gradients_are_traced(name: str, loweri
 def test_kernels_compute_the_same(name: str) -> None:
     with torch._inductor.config.patch(OPTIONS["inductor"]):
         assert compare(small(name), "inductor", seeds=2, atol=1e-5) == 1
+
+
+def test_linear_recurrences_are_ops_of_the_graph_however_many_steps() -> None:
+    model = modgraph.loads("""model m() { input x: float[time, 6]
+      scan x as v with h: float[6], s: float[head=2, 3, 3] {
+        q, k, u = v -> linear(18) -> unmerge([2, 9], into=["head", ""]) -> split(3)
+        h = (v -> sigmoid) * h + v
+        s = (k -> sigmoid -> new_axis(at=-2)) * s + (u -> new_axis(at=-1)) * (k -> new_axis(at=-2))
+        yield h
+        yield (s, q) -> contract
+      } as hs, reads
+      output hs output reads }""").build()
+    nodes = []
+    for steps in (48, 96):
+
+        def keep(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+            nodes.append(len(graph.graph.nodes))
+            return graph
+
+        torch._dynamo.reset()
+        compiled = torch.compile(model, backend=aot_autograd(fw_compiler=keep, bw_compiler=keep), fullgraph=True)
+        x = torch.randn(2, steps, 6)
+        found = []
+        for function in (model, compiled):
+            outputs = function(x)
+            grads = torch.autograd.grad(outputs["reads"].square().sum() + outputs["hs"].sum(), [*model.parameters()])
+            found.append([*outputs.values(), *grads])
+        for ours, theirs in zip(*found, strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+    assert nodes[:2] == nodes[2:], "steps are unrolled"

@@ -21,7 +21,7 @@ from modgraph.backends.errors import NoSource
 from modgraph.backends.torch import labelled
 from modgraph.diagnostics import ModgraphError
 
-FALSE = ("torch.compiler.is_exporting()", "_process.shard is not None")  # in files of their own
+FALSE = ("torch.compiler.is_exporting()", "is_opaque()", "_process.shard is not None")  # in files of their own
 Place = tuple[str, str]  # the module of a definition, and its name in that module
 Meaning = ast.stmt | Place | str  # a definition, a re-export's place, or an import line
 
@@ -59,6 +59,10 @@ class _Specialised(ast.NodeTransformer):
                 return ast.Constant(False)
             case ast.BoolOp(ast.And(), [ast.Constant(False), *_]):
                 return ast.Constant(False)
+            case ast.BoolOp(ast.Or(), [ast.Constant(False), other]) | ast.BoolOp(
+                ast.Or(), [other, ast.Constant(False)]
+            ):
+                return other
             case ast.If(ast.Constant(False), orelse=[]):
                 return None
             case other:
