@@ -13,6 +13,7 @@ from modgraph.nn.scan import scan
 CHUNK = 32  # steps that are computed together where the number of steps is unknown
 WIDE = 4_096  # numbers of a step that take as long as a call
 SHORT = 16  # steps that run one after another
+LEVELS = 5  # of pairs: products of more gates may overflow where the states do not
 
 
 def run_recurrence(gate: Tensor | float, offset: Tensor, initial: Tensor) -> tuple[Tensor, Tensor]:
@@ -112,13 +113,15 @@ def _multiply_states(x: Tensor, states: Tensor, initial: Tensor) -> Tensor:
     return found
 
 
-def _fill(states: Tensor, gate: Tensor, offset: Tensor, initial: Tensor | None, reverse: bool) -> None:
+def _fill(
+    states: Tensor, gate: Tensor, offset: Tensor, initial: Tensor | None, reverse: bool, levels: int = LEVELS
+) -> None:
     """Fill in the states. Every other one is a recurrence over pairs of steps, and gives the one after it.
 
     Pairs need fewer calls and more arithmetic, so wide states run step by step.
     """
     T = offset.shape[1]
-    if T < SHORT or offset.numel() > WIDE * T:
+    if T < SHORT or offset.numel() > WIDE * T or not levels:
         _fill_steps(states, gate, offset, initial, reverse)
         return
     p, end = T % 2, T - 1
@@ -131,7 +134,8 @@ def _fill(states: Tensor, gate: Tensor, offset: Tensor, initial: Tensor | None, 
     pairs = torch.addcmul(offset[:, late], gate[:, late], offset[:, early], out=states[:, late])
     if reverse and initial is not None:
         pairs[:, -1].addcmul_(gate[:, -1], initial)
-    _fill(states[:, late], gate[:, own] * gate[:, before], pairs, None if reverse else initial, reverse)
+    of_pairs = gate[:, own] * gate[:, before]
+    _fill(states[:, late], of_pairs, pairs, None if reverse else initial, reverse, levels - 1)
     _fill_steps(states[:, first : first + 1], gate[:, :1], offset[:, first : first + 1], initial, reverse)
     torch.addcmul(offset[:, others], gate[:, others_own], states[:, known], out=states[:, others])
 
