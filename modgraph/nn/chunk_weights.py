@@ -6,6 +6,7 @@ Legend: L steps of a chunk, K columns; … all axes before. No cumulative produc
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import torch
@@ -22,7 +23,7 @@ class Weights(NamedTuple):
     """With D[t, j] = Π g_i for j < i ≤ t, where 0 is the beginning of the chunk, and t − 1 in place of t for a query
     that reads before its step."""
 
-    starts: list[Tensor]  # of each query, q_t D[t, 0]: […, L, K]
+    from_start: list[Tensor]  # of each query, q_t D[t, 0]: […, L, K]
     pairs: list[list[Tensor]]  # of each query and key, Σ_k q_t D[t, j] z_j, 0 for later j: […, L, L]
     ends: list[Tensor]  # of each key, z_j D[L, j]: […, L, K]
     whole: Tensor  # D[L, 0]: […, 1 or K]
@@ -34,10 +35,10 @@ def weigh(gate: Tensor, keys: Sequence[Tensor], queries: Queries) -> Weights:
         return _weigh_by_products(gate, keys, queries)
     before = [each for _, each in queries]
     start = accumulate(gate)
-    starts = [q * (F.pad(start[..., :-1, :], (0, 0, 1, 0), value=1.0) if each else start) for q, each in queries]
+    from_start = [q * (F.pad(start[..., :-1, :], (0, 0, 1, 0), value=1.0) if each else start) for q, each in queries]
     found = [_weigh_key(gate, z, [q for q, _ in queries], before) for z in keys]
     pairs = [[each[at] for each in found] for at in range(len(queries))]
-    return Weights(starts, pairs, [each[-1] for each in found], start[..., -1, :])
+    return Weights(from_start, pairs, [each[-1] for each in found], start[..., -1, :])
 
 
 def _weigh_by_products(gate: Tensor, keys: Sequence[Tensor], queries: Queries) -> Weights:
@@ -48,9 +49,9 @@ def _weigh_by_products(gate: Tensor, keys: Sequence[Tensor], queries: Queries) -
             return q @ z.mT * products.squeeze(-3)
         return (q.mT.unsqueeze(-1) * z.mT.unsqueeze(-2) * products).sum(-3)
 
-    starts = [q * (start[..., :-1] if each else start[..., 1:]).mT for q, each in queries]
+    from_start = [q * (start[..., :-1] if each else start[..., 1:]).mT for q, each in queries]
     pairs = [[pair(q, z, before if each else after) for z in keys] for q, each in queries]
-    return Weights(starts, pairs, [z * end.mT for z in keys], start[..., -1])
+    return Weights(from_start, pairs, [z * end.mT for z in keys], start[..., -1])
 
 
 def accumulate(gate: Tensor) -> Tensor:
@@ -61,7 +62,8 @@ def accumulate(gate: Tensor) -> Tensor:
 
 def _weigh_key(gate: Tensor, z: Tensor, queries: Sequence[Tensor], before: Sequence[bool]) -> Sequence[Tensor]:
     lead = torch.broadcast_shapes(*(x.shape[:-2] for x in (gate, z, *queries)))  # type: ignore[no-untyped-call]
-    flat = [x.expand(*lead, *x.shape[-2:]).flatten(0, -3) for x in (gate, z, *queries)]
+    dtype = reduce(torch.promote_types, (x.dtype for x in (gate, z, *queries)))
+    flat = [x.to(dtype).expand(*lead, *x.shape[-2:]).flatten(0, -3) for x in (gate, z, *queries)]
     found = WeighKey.apply(before, *flat)  # type: ignore[no-untyped-call]
     return [x.unflatten(0, lead) for x in found]
 
@@ -92,19 +94,19 @@ def _read_key(before: list[bool], gate: Tensor, z: Tensor, queries: list[Tensor]
     if is_opaque():
         found: list[Tensor] = read_key_op(before, gate, z, queries)
         return found
-    gates, held = gate.transpose(0, 1).contiguous(), z.transpose(0, 1).clone(memory_format=torch.contiguous_format)
-    pairs = [z.new_zeros(len(z), len(held), len(held)) for _ in queries]
+    gates, decayed = gate.transpose(0, 1).contiguous(), z.transpose(0, 1).clone(memory_format=torch.contiguous_format)
+    pairs = [z.new_zeros(len(z), len(decayed), len(decayed)) for _ in queries]
 
     def read(step: int, count: int, is_before: bool) -> None:
         for pair, q, each in zip(pairs, queries, before, strict=True):
             if each is is_before:
-                pair[:, step : step + 1, :count] = q[:, step : step + 1] @ held[:count].permute(1, 2, 0)
+                pair[:, step : step + 1, :count] = q[:, step : step + 1] @ decayed[:count].permute(1, 2, 0)
 
     for step, gate in enumerate(gates):
         read(step, step, True)
-        held[:step] *= gate
+        decayed[:step] *= gate
         read(step, step + 1, False)
-    return [*pairs, held.transpose(0, 1).contiguous()]
+    return [*pairs, decayed.transpose(0, 1).contiguous()]
 
 
 def _read_key_gradients(
@@ -115,26 +117,26 @@ def _read_key_gradients(
         found: list[Tensor] = read_key_gradients_op(before, gate, z, queries, grads)
         return found
     gates, keys, (*of_pairs, of_end) = gate.transpose(0, 1).contiguous(), z.transpose(0, 1), grads
-    helds = [keys[:1]]  # the keys after each step
+    all_decayed = [keys[:1]]  # the keys after each step
     for step in range(1, len(keys)):
-        helds.append(torch.cat([helds[-1] * gates[step], keys[step : step + 1]]))
-    of_held = of_end.transpose(0, 1).clone(memory_format=torch.contiguous_format)
+        all_decayed.append(torch.cat([all_decayed[-1] * gates[step], keys[step : step + 1]]))
+    of_decayed = of_end.transpose(0, 1).clone(memory_format=torch.contiguous_format)
     of_gate, of_queries = torch.zeros_like(gates), [q.new_zeros(q.shape) for q in queries]
 
-    def add(step: int, held: Tensor, is_before: bool) -> None:
+    def add(step: int, decayed: Tensor, is_before: bool) -> None:
         for of_pair, of_q, q, each in zip(of_pairs, of_queries, queries, before, strict=True):
             if each is is_before:
-                weights = of_pair[:, step : step + 1, : len(held)]
-                of_q[:, step : step + 1] = weights @ held.transpose(0, 1)
-                of_held[: len(held)].addcmul_(weights.permute(2, 0, 1), q[:, step])
+                weights = of_pair[:, step : step + 1, : len(decayed)]
+                of_q[:, step : step + 1] = weights @ decayed.transpose(0, 1)
+                of_decayed[: len(decayed)].addcmul_(weights.permute(2, 0, 1), q[:, step])
 
     for step in reversed(range(len(keys))):
-        add(step, helds.pop(), False)
+        add(step, all_decayed.pop(), False)
         if step:
-            of_gate[step] = (of_held[:step] * helds[-1]).sum(0)
-            of_held[:step] *= gates[step]
-            add(step, helds[-1], True)
-    return [of_gate.transpose(0, 1).contiguous(), of_held.transpose(0, 1).contiguous(), *of_queries]
+            of_gate[step] = (of_decayed[:step] * all_decayed[-1]).sum(0)
+            of_decayed[:step] *= gates[step]
+            add(step, all_decayed[-1], True)
+    return [of_gate.transpose(0, 1).contiguous(), of_decayed.transpose(0, 1).contiguous(), *of_queries]
 
 
 @torch.library.custom_op("modgraph::read_key", mutates_args=())

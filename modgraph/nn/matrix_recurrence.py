@@ -8,7 +8,6 @@ NeurIPS 2024).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import torch
@@ -51,23 +50,23 @@ def run_matrix_recurrence(
     w, z = [split(u) for u, _ in outer], [split(z) for _, z in outer]
     asked = [(split(q), before) for q, before in queries]
     asked = asked if product is None else [(split(product[0]), True), *asked]
-    starts, pairs, ends, whole = weigh(split(gate, 1.0), z, asked)
+    from_start, pairs, ends, whole = weigh(split(gate, 1.0), z, asked)
     of_state = None  # w[0] is itself plus of_state Sᵀ, with the state S at the beginning of the chunk
     whole = whole.unsqueeze(-2)
     if product is not None:
         c = split(product[1])
         known = sum_all([w[0], *(c * (pair @ u) for pair, u in zip(pairs[0][1:], w[1:], strict=True))])
-        of_state, w[0] = solve_unit_lower(c * pairs[0][0], [c * starts[0], known])
+        of_state, w[0] = solve_unit_lower(c * pairs[0][0], [c * from_start[0], known])
         whole = whole * torch.eye(z[0].shape[-1], dtype=gate.dtype, device=gate.device) + of_state.mT @ ends[0]
     added = sum_all([u.mT @ end for u, end in zip(w, ends, strict=True)])
     entering, last = run_chunks(whole, added, initial, is_product=product is not None)
     if of_state is not None:
         w[0] = w[0] + of_state @ entering.mT
     if product is not None and not reads:
-        starts, pairs = starts[1:], pairs[1:]
+        from_start, pairs = from_start[1:], pairs[1:]
     found = [
         join(sum_all([start @ entering.mT, *(pair @ u for pair, u in zip(own, w, strict=True))]))
-        for start, own in zip(starts, pairs, strict=True)
+        for start, own in zip(from_start, pairs, strict=True)
     ]
     read = found.pop(0) if len(found) > len(queries) else None
     return found, last, read
@@ -100,9 +99,10 @@ def solve_unit_lower(lower: Tensor, columns: Sequence[Tensor]) -> list[Tensor]:
     if torch.compiler.is_exporting():
         inverse = _invert(lower)
         return [inverse @ each for each in columns]
-    solve = partial(torch.linalg.solve_triangular, -lower, upper=False, unitriangular=True)
-    found = solve(torch.cat([*columns], -1))
-    return [*found.split([each.shape[-1] for each in columns], -1)]
+    dtype = torch.promote_types(lower.dtype, torch.float32)  # there is no solver of half precision
+    given = torch.cat([each.to(dtype) for each in columns], -1)
+    found = torch.linalg.solve_triangular(-lower.to(dtype), given, upper=False, unitriangular=True).to(lower.dtype)
+    return [*torch.split(found, [each.shape[-1] for each in columns], -1)]
 
 
 def _invert(lower: Tensor) -> Tensor:

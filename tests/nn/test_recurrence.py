@@ -71,10 +71,10 @@ def test_a_recurrence_is_differentiated_twice(monkeypatch: pytest.MonkeyPatch) -
     assert torch.autograd.gradgradcheck(chunk_weights.multiply_up, (sample_gates(2, 4),))
 
     def weigh(*given: Tensor) -> tuple[Tensor, ...]:
-        starts, (pairs, others), ends, whole = chunk_weights.weigh(
+        from_start, (pairs, others), ends, whole = chunk_weights.weigh(
             given[0], [given[1]], [(given[2], False), (given[3], True)]
         )
-        return *starts, *pairs, *others, *ends, whole
+        return *from_start, *pairs, *others, *ends, whole
 
     assert torch.autograd.gradgradcheck(weigh, tuple(sample_gates(1, 3, 2) for _ in range(4)))
 

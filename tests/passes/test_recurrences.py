@@ -163,6 +163,25 @@ def test_sequences_without_steps_give_empty_results() -> None:
     assert model(torch.zeros(2, 0, WIDTH), torch.zeros(2, WIDTH)).shape == (2, 0, 2, 3)
 
 
+@pytest.mark.parametrize(
+    "body", [ELEMENTWISE["start"], MATRICES["gates of keys"], DELTA["gated"], ELEMENTWISE["mixed"]]
+)
+def test_steps_in_half_precision_compute_and_learn_about_the_same(body: str) -> None:
+    program, found = make_program(body), []
+    model = program.build(seed=0)
+    shapes = {name: [3, *(axis.size or 40 for axis in type_.shape)] for name, type_ in program.ir.input_types.items()}
+    given = [
+        torch.randn(shape, generator=torch.Generator().manual_seed(0)) for shape in shapes.values() if shape != [3]
+    ]
+    for half in (False, True):
+        leaves = [each.clone().requires_grad_() for each in given]
+        with torch.autocast("cpu", torch.bfloat16, enabled=half):
+            y = model(*leaves)
+        found.append([y.float(), *torch.autograd.grad(y.float().square().sum(), leaves[:1])])
+    for half, whole in zip(*found, strict=True):
+        assert (half - whole).norm() < 0.1 * whole.norm()
+
+
 def test_a_bundle_keeps_scans_of_wide_states_and_says_so() -> None:
     program = modgraph.loads("""model m() { input x: float[time, 129]
       scan x as v with h: float[129], s: float[129] { h = (v -> sigmoid) * h + v s = s + h yield h } as y output y }""")
