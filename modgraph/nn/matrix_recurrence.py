@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from modgraph.nn.chunk_weights import weigh
-from modgraph.nn.recurrence import CHUNK, count_chunks, is_traced, run_recurrence, shift_states, split_chunks
+from modgraph.nn.recurrence import CHUNK, count_chunks, is_opaque, is_traced, run_recurrence, shift_states, split_chunks
 from modgraph.nn.scan import scan
 
 ONE_GATE, MANY_GATES = 32, 16  # steps of a chunk: with one gate for all columns, and with one for each
@@ -81,17 +81,67 @@ def sum_all(values: Sequence[Tensor]) -> Tensor:
 
 def run_chunks(whole: Tensor, added: Tensor, initial: Tensor, is_product: bool) -> tuple[Tensor, Tensor]:
     """Run S' = S ∘ whole + added over chunks [B, C, …, V, K]: the state before each chunk, and the last one."""
-    if not is_product and not is_traced():
-        states, last = run_recurrence(whole, added, initial)
-        return shift_states(states, initial), last
+    if is_traced():
 
-    def step(slices: Any, states: Any) -> Any:
-        gate, more = slices
-        following = (states[0] @ gate if is_product else states[0] * gate) + more
-        return [following], [states[0], following]
+        def step(slices: Any, states: Any) -> Any:
+            gate, more = slices
+            following = (states[0] @ gate if is_product else states[0] * gate) + more
+            return [following], [states[0], following]
 
-    entering, ends = scan(step, [whole, added], [initial])
-    return entering, ends[:, -1]
+        entering, ends = scan(step, [whole, added], [initial])
+        return entering, ends[:, -1]
+    if is_product:
+        states = multiply_chunks(whole, added, initial)
+        return states[:, :-1], states[:, -1]
+    states, last = run_recurrence(whole, added, initial)
+    return shift_states(states, initial), last
+
+
+def multiply_chunks(factor: Tensor, added: Tensor, initial: Tensor) -> Tensor:
+    """Run S' = S factor + added over chunks: S before each chunk, and the last one, [B, 1 + C, …, V, K]."""
+    dtype = torch.promote_types(torch.promote_types(factor.dtype, added.dtype), initial.dtype)
+    added = added.to(dtype).expand(-1, -1, *initial.shape[1:])
+    factor = factor.to(dtype).expand(*added.shape[:-2], -1, -1)
+    found: Tensor = MultiplyChunks.apply(factor, added, initial.to(dtype))  # type: ignore[no-untyped-call]
+    return found
+
+
+class MultiplyChunks(torch.autograd.Function):
+    """The products, whose gradient is the same backward in time."""
+
+    @staticmethod
+    def forward(ctx: Any, factor: Tensor, added: Tensor, initial: Tensor) -> Tensor:
+        states = _multiply_chunks(factor, added, initial)
+        ctx.save_for_backward(factor, states)
+        return states
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        factor, states = ctx.saved_tensors
+        (grad,) = grads
+        reverse = multiply_chunks(factor.mT.flip(1), grad[:, :-1].flip(1), grad[:, -1]).flip(1)
+        return states[:, :-1].mT @ reverse[:, 1:], reverse[:, 1:], reverse[:, 0]
+
+
+def _multiply_chunks(factor: Tensor, added: Tensor, initial: Tensor) -> Tensor:
+    if is_opaque():
+        found: Tensor = multiply_chunks_op(factor, added, initial)
+        return found
+    states = [initial]
+    for own, more in zip(factor.unbind(1), added.unbind(1), strict=True):
+        states.append(states[-1] @ own + more)
+    return torch.stack(states, 1)
+
+
+@torch.library.custom_op("modgraph::multiply_chunks", mutates_args=())
+def multiply_chunks_op(factor: Tensor, added: Tensor, initial: Tensor) -> Tensor:
+    """The products, as one op of a compiled graph."""
+    return _multiply_chunks(factor, added, initial)
+
+
+@multiply_chunks_op.register_fake
+def _(factor: Tensor, added: Tensor, initial: Tensor) -> Tensor:
+    return added.new_empty(len(added), added.shape[1] + 1, *added.shape[2:])
 
 
 def solve_unit_lower(lower: Tensor, columns: Sequence[Tensor]) -> list[Tensor]:

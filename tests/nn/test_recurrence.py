@@ -68,6 +68,8 @@ def test_a_recurrence_is_differentiated_twice(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(recurrence, "WIDE", 10**9)
     given = sample_gates(1, 5, 1, 2), sample(1, 5, 2, 2), sample(1, 2, 2)
     assert torch.autograd.gradgradcheck(run_recurrence, given)
+    matrices = sample(1, 3, 1, 2, 2), sample(1, 3, 2, 3, 2), sample(1, 2, 3, 2)
+    assert torch.autograd.gradgradcheck(matrix_recurrence.multiply_chunks, matrices)
     assert torch.autograd.gradgradcheck(chunk_weights.multiply_up, (sample_gates(2, 4),))
 
     def weigh(*given: Tensor) -> tuple[Tensor, ...]:
