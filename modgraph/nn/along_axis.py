@@ -128,8 +128,7 @@ class Contract(nn.Module):
         if not self.aligned and self.free == (1, 1) and outer[0] == outer[1]:
             left, right = _last(left, self.over[0]), _last(right, self.over[1])
             return (right @ left.reshape(left.shape[-2:]).mT).mT if _is_one(left, outer[0]) else left @ right.mT
-        is_plain = not torch.compiler.is_exporting() and not torch.is_autocast_enabled(left.device.type)
-        if self.matrix is not None and outer[0] == outer[1] and is_plain:
+        if self.matrix is not None and outer[0] == outer[1] and not torch.compiler.is_exporting():
             matrix, vector = (left, right)[:: 1 - 2 * self.matrix]
             if matrix.shape[:-2] == vector.shape[:-1]:
                 return multiply_vectors(_last(matrix, self.over[self.matrix]), vector)
@@ -161,8 +160,8 @@ class _MultiplyVectors(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
-        matrix, vector = ctx.saved_tensors
-        (grad,) = grads
+        dtype = torch.promote_types(*(each.dtype for each in ctx.saved_tensors))  # autocast is for the forward pass
+        matrix, vector, grad = (each.to(dtype) for each in (*ctx.saved_tensors, *grads))
         return grad.unsqueeze(-1) * vector.unsqueeze(-2), (grad.unsqueeze(-2) @ matrix).squeeze(-2)
 
 
