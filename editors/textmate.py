@@ -15,7 +15,7 @@ from modgraph.syntax import keywords
 from modgraph.vocabulary import list_router_names
 
 PLACE = Path(__file__).parent / "vscode/syntaxes/modgraph.tmLanguage.json"
-CONTROL = set("if else for in repeat scan as with yield when where and or not by over".split())
+CONTROL = set("if else for in repeat scan as with until yield when where and or not by over".split())
 CONSTANTS = {"true", "false"}
 TYPES = {"float", "token", "class"}
 

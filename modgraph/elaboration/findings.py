@@ -80,7 +80,7 @@ def find_needed(ends: set[Result], graph: Graph) -> list[Needed]:
     stacked: dict[str, set[Result]] = {scan.name: set() for scan in graph.nodes_of(ScanNode)}
     for result in whole.results:
         if isinstance(scan := graph[result.node], ScanNode):
-            stacked[scan.name] |= {scan.stacked[result.index], *scan.following}
+            stacked[scan.name] |= {scan.stacked[result.index], *scan.steering}
     inside = (find_needed(stacked[scan.name], scan.region.graph) for scan in graph.nodes_of(ScanNode))
     return [whole, *(each for parts in inside for each in parts)]
 

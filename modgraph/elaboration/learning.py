@@ -75,7 +75,7 @@ class Reach:
         if isinstance(node, RouteNode) and isinstance(self.graph.declaration_of(node), TokenChoice):
             return [inputs[slot] for slot in {0: ("tokens", "weights"), 1: ("weights",)}.get(result.index, ())]
         if isinstance(node, ScanNode):
-            inside = Reach(node.region.graph, [node.stacked[result.index], *node.following])
+            inside = Reach(node.region.graph, [node.stacked[result.index], *node.steering])
             self.nodes |= inside.nodes
             self.stops += inside.stops
         return inputs.values()
@@ -195,7 +195,7 @@ def _find_compared(graph: Graph) -> set[Result]:
         elif isinstance(node, ScanNode):
             inside = _find_compared(node.region.graph)
             stacked = enumerate(node.stacked)
-            found.update(Result(node.name, index) for index, each in stacked if inside & {each, *node.following})
+            found.update(Result(node.name, index) for index, each in stacked if inside & {each, *node.steering})
     return found
 
 

@@ -23,6 +23,7 @@ from modgraph.elaboration.loops import poison_declared
 from modgraph.elaboration.nodes import add_node, capture
 from modgraph.elaboration.scope import Naming, Scope, join
 from modgraph.elaboration.typing import elaborate_type
+from modgraph.elaboration.until import elaborate_condition, elaborate_sequence, find_mixing_op, start_at_zero
 from modgraph.ir import Graph, InputNode, PoolNode, Region, Result, ScanNode, weights_of
 from modgraph.syntax import ast
 from modgraph.types import find_repeated
@@ -90,11 +91,7 @@ def is_bound_outside(name: str, elaborator: Elaborator) -> bool:
 def _elaborate_steps(statement: ast.Scan, elaborator: Elaborator) -> list[Any] | None:
     """Return the values of the names after `as`; None after a reported mistake."""
     names, span = elaborator.scope.next_binding(statement.names[0]), statement.sequence.span
-    sequence = elaborator.with_naming(names).evaluate_tensor(statement.sequence, "the operand of a scan")
-    if isinstance(sequence, Tensor):
-        sequence = replace(sequence, span=span)
-        if not sequence.type.shape or sequence.type.per == "batch":
-            sequence = elaborator.report(errors.NoTimeAxis(span=span, found=str(sequence.type)))
+    sequence = elaborate_sequence(statement.sequence, elaborator.with_naming(names))
     scope = Scope(names.owner, names.node, elaborator.scope, frozen=elaborator.scope.frozen)
     scan, graph = ScanBody(elaborator, elaborator.context.call), Graph(names.node)
     inside = replace(elaborator, graph=graph, scope=scope, call=None, scan=scan, naming=Naming("", "", scope))
@@ -105,26 +102,53 @@ def _elaborate_steps(statement: ast.Scan, elaborator: Elaborator) -> list[Any] |
         graph.add(elaborator.context.named[name])
         step = Tensor(Result(name), type_, span)
     scope.declare(statement.variable, step)
-    states = [_declare_state(carry, names, inside) for carry in statement.carries]
+    starts = [_elaborate_start(carry, inside) for carry in statement.carries]
+    known = [start for start in starts if isinstance(start, Tensor)]
+    carries = zip(statement.carries, starts, strict=True)
+    states = [_declare_state(carry, start, known, names, inside) for carry, start in carries]
     inside.elaborate(statement.body)
     elaborator.scope.end([*scope.ended, *scope.names], "scan")
     for name in statement.body.declared:  # modules, pools and routers exist once and stay visible outside
         if name in scope.names and name not in elaborator.scope.names:
             elaborator.scope.declare(name, scope.names[name])
-    known = [state for state in states if state is not None]
-    following = [each for state in known if (each := _find_next(state, inside)) is not None]
+    sound = [state for state in states if state is not None]
+    following = [each for state in sound if (each := _find_next(state, inside)) is not None]
     if not _has_named_yields(statement, inside) or isinstance(sequence, Poison) or len(following) < len(states):
         return None
-    return _finish(names, statement, sequence, known, following, inside)
+    steering = [*following, *_end(names, statement, sound, inside)]
+    if len(steering) < len(following) + (statement.until is not None):
+        return None
+    return _finish(names, statement, sequence, sound, steering, inside)
 
 
-def _declare_state(carry: ast.Carry, names: Naming, inside: Elaborator) -> State | None:
-    """Declare a state in the body; None after a reported mistake."""
+def _end(names: Naming, statement: ast.Scan, states: list[State], inside: Elaborator) -> list[Result]:
+    """The value of a loop's condition, if it has one and no mistake was reported."""
+    if statement.until is None:
+        return []
+    assert inside.scan is not None
+    changing = [join(names.node, statement.variable), *(value.result.node for _, value, _ in states)]
+    held = [*((f'state "{carry.name}"', value) for carry, value, _ in states)]
+    held += [(f'"{name}"', each) for name, each in zip(statement.names, inside.scan.yields, strict=True)]
+    found = elaborate_condition(statement.until, changing, held, inside)
+    return [] if found is None else [found]
+
+
+def _elaborate_start(carry: ast.Carry, inside: Elaborator) -> Tensor | Poison | None:
+    """Elaborate the initial value of a state, outside the scan; None if it starts at zero."""
+    assert inside.scan is not None
+    if carry.start is None:
+        return None
+    before = inside.scan.outer.with_naming(inside.scope.next_binding(f"{carry.name}.init"))
+    return before.evaluate_tensor(carry.start, "the start of a state")
+
+
+def _declare_state(
+    carry: ast.Carry, start: Tensor | Poison | None, known: list[Tensor], names: Naming, inside: Elaborator
+) -> State | None:
+    """Declare a state in the body; None after a reported mistake. `known` are the starts of all states."""
     assert inside.scan is not None
     outer = inside.scan.outer
     type_ = elaborate_type(carry.type, outer)
-    before = outer.with_naming(inside.scope.next_binding(f"{carry.name}.init"))
-    start = None if carry.start is None else before.evaluate_tensor(carry.start, "the start of a state")
     if carry.name in inside.scope.names:
         outer.report(errors.DuplicateName(span=carry.span, name=carry.name))
         return None
@@ -132,14 +156,18 @@ def _declare_state(carry: ast.Carry, names: Naming, inside: Elaborator) -> State
     if isinstance(type_, Poison) or isinstance(start, Poison):
         return None
     facts: Any = {"name": carry.name, "declared": str(type_)}
-    if type_.dtype != "float" or type_.padded:
-        advice = "make it float, each axis a number or a pool: float[8]"
-        outer.report(
-            errors.StateType(
-                span=carry.type.span, found="a scan carries float of fixed lengths", way_out=advice, **facts
-            )
-        )
+    if type_.dtype != "float":
+        advice = "make it float: float[8]"
+        outer.report(errors.StateType(span=carry.type.span, found="a scan carries float", way_out=advice, **facts))
         return None
+    if start is None and type_.padded:
+        before = outer.with_naming(inside.scope.next_binding(f"{carry.name}.init"))
+        start = start_at_zero(type_, known, carry.span, before)
+        if start is None:
+            found = f"nothing tells how long {type_.padded[0]} is"
+            advice = f"start it as a value with that axis: {carry.name}: {carry.type.span.text} = x"
+            outer.report(errors.StateType(span=carry.type.span, found=found, way_out=advice, **facts))
+            return None
     if start is not None and not start.type.meets(type_):
         outer.report(errors.StateType(span=carry.type.span, found=f"it starts as {start.type}", **facts))
         return None
@@ -194,7 +222,7 @@ def _finish(
     statement: ast.Scan,
     sequence: Tensor,
     states: list[State],
-    following: list[Result],
+    steering: list[Result],
     inside: Elaborator,
 ) -> list[Any] | None:
     """Add the node of a finished scan and return the values of its names."""
@@ -206,10 +234,15 @@ def _finish(
     captured = sorted((name, result) for result, name in inside.scan.captures.items())
     carried = [value.result.node for _, value, _ in states]
     variable = join(names.node, statement.variable)
-    region = Region(graph, (variable, *carried, *(name for name, _ in captured)), (*following, *stacked))
-    types = tuple(step.with_shape((axis, *step.shape)) for step in map(graph.type_of, stacked))
+    region = Region(graph, (variable, *carried, *(name for name, _ in captured)), (*steering, *stacked))
+    held = 0 if statement.until is None else len(yields)
+    steps = [*map(graph.type_of, stacked)]
+    types = (*steps[:held], *(step.with_shape((axis, *step.shape)) for step in steps[held:]))
     reason = ""
-    if any(find_repeated(type_.shape) for type_ in types):
+    if held and (mixing := find_mixing_op(graph)):
+        reason = f"{mixing} depends on other examples, also on those that have ended"
+        way_out = "use layer_norm or group_norm in it, or loop without until"
+    elif any(find_repeated(type_.shape) for type_ in types):
         reason = f'the value of a step already has the axis "{axis.name}" of the steps'
         way_out = "reduce it over that axis first"
     elif axis.is_padded and (pool := next((each for each in graph.nodes_of(PoolNode) if each.over_batch), None)):
@@ -218,7 +251,7 @@ def _finish(
     if reason:
         outer.report(errors.DoesNotFit(span=span, who="a scan", reason=reason, way_out=way_out))
         return None
-    node = ScanNode(name=names.node, types=types, span=span, region=region, carried=len(carried))
+    node = ScanNode(name=names.node, types=types, span=span, region=region, carried=len(carried), held=held)
     initial = {value.result.node: start for _, value, start in states if start is not None}
     inputs = {variable: sequence.result, **initial, **dict(captured)}
     if node.name in outer.graph:

@@ -179,7 +179,8 @@ def _macs_of(graph: Graph, lengths: Mapping[str, int], results: tuple[Result, ..
             case RouteNode():
                 yield from _route_macs(graph, node, lengths)
             case ScanNode():
-                steps = product(fix_lengths(node.types[0], lengths).shape[:1])
+                sequence = graph.type_of(graph.inputs(node.name)[node.variable])
+                steps = product(fix_lengths(sequence, lengths).shape[:1])
                 inside = _macs_of(node.region.graph, lengths, node.region.results)
                 yield from ((name, cost * steps) for name, cost in inside)
 

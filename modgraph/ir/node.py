@@ -10,7 +10,7 @@ from modgraph.declare import Initial, Record, Weight
 from modgraph.diagnostics import Span
 from modgraph.ops import Op
 from modgraph.routers import Router, RouterFacts, RouterText
-from modgraph.types import Axis, TensorType
+from modgraph.types import Axis, Shape, TensorType
 
 if TYPE_CHECKING:
     from modgraph.ir.graph import Graph
@@ -233,10 +233,15 @@ class ScanNode(Node, kind="scan"):
     the scan has the name of the argument; a state without an operand starts at zero. Weights have absolute names, so
     the region may use pools, routers and modules of the surrounding graph. From the length of an example on, states
     stay and results are zero. With the `lowering` "recurrence" all steps are computed at once, else one after another.
+
+    If the first `held` results are held, the scan ends by a value: the region gives `going` before the results. Its
+    entries, one for each example or token, go on while it is not zero. From then on their states stay, held results
+    are those of their last step, and stacked ones are zero. When none goes on, no further step is computed.
     """
 
     region: Region
     carried: int = 0
+    held: int = 0
     lowering: str = ""
 
     @property
@@ -260,9 +265,24 @@ class ScanNode(Node, kind="scan"):
         return self.region.results[: self.carried]
 
     @property
+    def going(self) -> Result | None:
+        """The value that is zero for entries that end with a step, if the scan ends by a value."""
+        return self.region.results[self.carried] if self.held else None
+
+    @property
+    def steering(self) -> tuple[Result, ...]:
+        """The results of a step that change later steps."""
+        return self.region.results[: self.carried + bool(self.held)]
+
+    @property
     def stacked(self) -> tuple[Result, ...]:
-        """The results of a step that the scan stacks."""
-        return self.region.results[self.carried :]
+        """The results of a step that the scan gives: stacked, but for the first `held`."""
+        return self.region.results[self.carried + bool(self.held) :]
+
+    @property
+    def steps(self) -> Shape:
+        """The axis of steps that stacked results have in front; none without such results."""
+        return self.types[self.held].shape[:1] if self.held < len(self.types) else ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from modgraph.declare import CHOICES, DISTRIBUTION, Record, Role, Signature, record_as
 from modgraph.ir.node import DecisionNode, Node, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode
 from modgraph.routers import Lowering, PoolFacts, PoolTypes, Router, RouterFacts
-from modgraph.types import Axis, Misfit, Shape, TensorType
+from modgraph.types import Axis, Misfit, Shape, TensorType, shapes_meet
 
 if TYPE_CHECKING:
     from modgraph.ir.graph import Graph
@@ -43,15 +43,22 @@ def with_regions(node: Node, regions: tuple[Region, ...]) -> Node:
 
 
 def infer_scan_types(scan: ScanNode, time: Axis) -> tuple[TensorType, ...]:
-    """Infer the types of a scan's results over a time axis. Raises `Misfit` if a state's next value changes its
-    type."""
+    """Infer the types of a scan's results over a time axis. Raises `Misfit` if a state's next value changes its type,
+    or if a state or a held result lacks an axis of the entries that end by themselves."""
     region = scan.region
     for state, following in zip(scan.states, scan.following, strict=True):
         before, after = region.graph[state].types[0], region.graph.type_of(following)
         if not before.meets(after):
             raise Misfit(f'state "{state}" is {before}, and its next value would be {after}')
-    steps = map(region.graph.type_of, scan.stacked)
-    return tuple(step.with_shape((time, *step.shape)) for step in steps)
+    steps = [*map(region.graph.type_of, scan.stacked)]
+    if scan.going is not None:
+        axes = region.graph.type_of(scan.going).shape
+        for each in (*map(Result, scan.states), *scan.stacked[: scan.held]):
+            type_ = region.graph.type_of(each)
+            if not shapes_meet(type_.shape[: len(axes)], axes):
+                raise Misfit(f"{each} is {type_}, and does not begin with the axes of what ends by itself")
+    stacked = (step.with_shape((time, *step.shape)) for step in steps[scan.held :])
+    return (*steps[: scan.held], *stacked)
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,7 @@ class Part:
     def steps(self) -> Shape:
         """The axes of steps that results of this part have outside, the outermost scan's first."""
         around = () if self.outer is None else self.outer.steps
-        return around if self.scan is None else (*around, *self.scan.types[0].shape[:1])
+        return around if self.scan is None else (*around, *self.scan.steps)
 
     @property
     def outermost(self) -> ScanNode | None:

@@ -59,10 +59,13 @@ def narrow_scan(scan: ScanNode, live: Set[Result]) -> tuple[ScanNode, tuple[int,
     Returns the scan, and the old places of the results that it keeps.
     """
     graph = scan.region.graph
+    if not any(Result(scan.name, index) in live for index in range(scan.held)):
+        live = {*live, *[Result(scan.name)][: scan.held]}  # a scan that ends by a value holds one
     wanted = [result for index, result in enumerate(scan.stacked) if Result(scan.name, index) in live]
+    ends = () if scan.going is None else (scan.going,)
     following: dict[str, Result] = {}
     while True:
-        needed = find_dependencies(graph, (*wanted, *following.values())).nodes
+        needed = find_dependencies(graph, (*wanted, *ends, *following.values())).nodes
         found = {state: next_ for state, next_ in zip(scan.states, scan.following, strict=True) if state in needed}
         if found == following:
             break
@@ -70,14 +73,15 @@ def narrow_scan(scan: ScanNode, live: Set[Result]) -> tuple[ScanNode, tuple[int,
     decisions = (each for each in graph.decisions() if (each.part.outermost or each.node).name in needed)
     records = {result for each in decisions for result in each.results.values()}
     kept = tuple(index for index, result in enumerate(scan.stacked) if result in {*wanted, *records})
-    results = (*following.values(), *(scan.stacked[index] for index in kept))
+    results = (*following.values(), *ends, *(scan.stacked[index] for index in kept))
     needed |= {scan.variable}
     region = prune_region(
         Region(graph, scan.region.arguments, results),
         lambda node, part: node if part.graph is not graph or node.name in needed else None,
     )
     types = tuple(scan.types[index] for index in kept)
-    return replace(scan, types=types, region=region, carried=len(following)), kept
+    held = sum(index < scan.held for index in kept)
+    return replace(scan, types=types, region=region, carried=len(following), held=held), kept
 
 
 ENDS = InputNode | TargetNode | OutputNode | LossNode | DecisionNode | GrowthNode

@@ -66,6 +66,7 @@ PARTS = {
     "by": "y = x -> expert by agree",
     "over": "y = values by gates over time",
     **dict.fromkeys(("as", "with"), EXAMPLES["SCAN"]),
+    "until": "scan 0..4 as n with h: float[8] = x { h = h -> linear(8) yield h } until (h -> max) > 1 as y",
     "from": DEFINITIONS["IMPORT"],
 }
 CLOSING = {"LPAR": ")", "LSQB": "]"}

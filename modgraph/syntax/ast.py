@@ -313,6 +313,7 @@ class Scan(Statement):
     variable: str
     carries: tuple[Carry, ...]
     body: Body
+    until: Expression | None
     names: tuple[str, ...]
 
 

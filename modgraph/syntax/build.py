@@ -141,6 +141,7 @@ class Builder:
         variable=3,
         carries=lambda them: select_trees(them, ast.Carry),
         body=lambda them: select_trees(them, ast.Body)[0],
+        until=lambda them: next(iter(select_trees(them, ast.Expression)[1:]), None),
         names=lambda them: words(them)[1:],
     )
     carry = node(ast.Carry, name=0, type=2, start=4)

@@ -34,7 +34,7 @@ class PlacedToken(str):
 
 
 SOFT = frozenset(
-    "CONSTANT MOVED NEXT OVER RECORD REQUIRE STATE WEIGHT WHERE".split()
+    "CONSTANT MOVED NEXT OVER RECORD REQUIRE STATE UNTIL WEIGHT WHERE".split()
 )  # names wherever the grammar allows one
 
 

@@ -5,6 +5,7 @@ from modgraph.types.axis import (
     Axis,
     Shape,
     TensorType,
+    count_shared_axes,
     find_repeated,
     floats,
     format_shape,

@@ -83,6 +83,14 @@ def shapes_meet(left: Shape, right: Shape) -> bool:
     return len(left) == len(right) and all(map(may_meet, left, right))
 
 
+def count_shared_axes(left: Shape, right: Shape) -> int:
+    """Count the first axes that two shapes share."""
+    return next(
+        (at for at, pair in enumerate(zip(left, right, strict=False)) if not may_meet(*pair)),
+        min(len(left), len(right)),
+    )
+
+
 def meet_shapes(left: Shape, right: Shape) -> Shape:
     return tuple(map(meet_axes, left, right))
 

@@ -13,7 +13,7 @@ from modgraph.backends.torch.construct import Namespace, build_expert, build_sha
 from modgraph.backends.torch.instance import Instance, class_of
 from modgraph.backends.torch.plan import CallSteps, Steps, steps_of
 from modgraph.backends.torch.recurrences import CompiledRecurrence
-from modgraph.backends.torch.regions import CompiledPool, CompiledScan, Expert
+from modgraph.backends.torch.regions import CompiledLoop, CompiledPool, CompiledScan, Expert
 from modgraph.backends.torch.run import CompiledRoute, Step
 from modgraph.ir import RECURRENCE, Body, Call, DecisionNode, Graph, GrowthNode, LossNode, Part, body_of
 from modgraph.ir.node import Node, OpNode, PoolNode, Result, RouteNode, ScanNode
@@ -184,7 +184,7 @@ class Nodes:
     def _scan(self, graph: Graph, node: ScanNode) -> CompiledScan:
         region = Part(node.region.graph, node)
         steps = self._steps(region, self.bodies[node.name], node.region.results)
-        made = CompiledRecurrence if node.lowering == RECURRENCE else CompiledScan
+        made = CompiledRecurrence if node.lowering == RECURRENCE else CompiledLoop if node.held else CompiledScan
         return made(node, steps, list(graph.inputs(node.name)), self.model)
 
 

@@ -15,9 +15,10 @@ from modgraph.backends.torch.plan import Steps, all_steps, plan_for, steps_of
 from modgraph.backends.torch.run import Context, Plan, Step, stack_once
 from modgraph.declare import sizes
 from modgraph.ir import OpNode, PoolNode, Region, RouteNode, ScanNode
-from modgraph.nn import Pool, scan
+from modgraph.nn import Pool, loop, scan
 from modgraph.nn.grouped import GroupedFunction, SortedRows, group_modules, stack_modules
 from modgraph.nn.pool import IndexedFunction
+from modgraph.types import count_shared_axes
 
 
 class Expert(Namespace):
@@ -131,7 +132,7 @@ class CompiledScan:
         self.slots = [*slots]
         self.states = node.states
         self.stacked: Sequence[int] = range(len(node.stacked))
-        self.shapes = {state: sizes(node.region.graph[state].types[0].shape) for state in node.states}
+        self.shapes = {state: node.region.graph[state].types[0].shape for state in node.states}
         self.model = model
         self.over_batch = any(step.takes_active for step in all_steps(steps))
         self.plan = plan_for(steps, node.region.results, arguments=self.arguments)
@@ -152,9 +153,11 @@ class CompiledScan:
         It lacks states that these do not depend on, and values that only training reads.
         """
         following = dict(zip(self.node.states, self.node.following, strict=True))
+        ends = self.node.steering[self.node.carried :]
         stacked, states = sorted(read), tuple[str, ...]()
         while True:
-            wanted = (*(following[state] for state in states), *(self.node.stacked[index] for index in stacked))
+            results = (self.node.stacked[index] for index in stacked)
+            wanted = (*(following[state] for state in states), *ends, *results)
             reads = {result.node for result in plan_for(self.steps, wanted, training=False).arguments}
             found = tuple(state for state in self.node.states if state in reads)
             if found == states:
@@ -196,12 +199,32 @@ class CompiledScan:
             found = plan.run((x, *states, *captured), Context(dict(zip(forced, taken, strict=True)), now))
             return found[: len(states)], found[len(states) :]
 
-        results = scan(step, (sequence, *forced.values(), *active), states, length)
+        results = self._run(step, (sequence, *forced.values(), *active), states, length)
         found = dict(zip(self.stacked, results, strict=True))
         return tuple(found.get(index) for index in range(len(self.node.stacked)))
+
+    def _run(self, step: Any, sequences: Sequence[Tensor], states: Sequence[Tensor], length: Tensor | None) -> Any:
+        return scan(step, sequences, states, length)
 
     def _zeros(self, sequence: Tensor, state: str) -> Tensor:
         """The initial state: zeros in the dtype of the sequence, or of the model's weights if that holds ids."""
         floats = (each.dtype for each in (sequence, *self.model.parameters()) if each.is_floating_point())
         dtype = next(floats, torch.get_default_dtype())
-        return torch.zeros(sequence.shape[0], *self.shapes[state], dtype=dtype, device=sequence.device)
+        return torch.zeros(sequence.shape[0], *sizes(self.shapes[state]), dtype=dtype, device=sequence.device)
+
+
+class CompiledLoop(CompiledScan):
+    """Runs a region until nothing goes on, or along a whole sequence."""
+
+    def _run(self, step: Any, sequences: Sequence[Tensor], states: Sequence[Tensor], length: Tensor | None) -> Any:
+        graph, held = self.node.region.graph, self.node.held
+        assert self.node.going is not None
+        axes = graph.type_of(self.node.going).shape
+        stacked = [graph.type_of(self.node.stacked[index]).shape for index in self.stacked if index >= held]
+        shared = [count_shared_axes(axes, shape) for shape in stacked]
+
+        def round_(slices: Sequence[Tensor], states: Sequence[Tensor]) -> tuple[Any, Tensor, Any]:
+            following, (going, *results) = step(slices, states)
+            return following, going, results
+
+        return loop(round_, sequences, states, shared, length)

@@ -140,7 +140,9 @@ def _find_unrolled_axes(graph: Graph) -> Iterator[str]:
         for node in part.graph:
             is_scan = isinstance(node, ScanNode) and not node.lowering
             if is_scan or (isinstance(node, OpNode) and isinstance(node.op, Recurrent)):
-                axis = node.types[0].shape[0 if isinstance(node, ScanNode) else -2]
+                inputs = part.graph.inputs(node.name)
+                of_steps = inputs[node.variable] if isinstance(node, ScanNode) else Result(node.name)
+                axis = part.graph.type_of(of_steps).shape[0 if is_scan else -2]
                 yield from [axis.lengths] if axis.is_padded else []
 
 

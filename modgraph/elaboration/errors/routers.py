@@ -140,16 +140,29 @@ class NotAState(Diagnostic, code="MG234"):
     example = "model m() { input x: float[5, 4] t = x -> mean scan x as v { t = t + v yield t } as y output y }"
 
 
+class BadCondition(Diagnostic, code="MG235"):
+    """A loop ends where its condition is not zero: for a whole example, or along axes of tokens, which the condition
+    has. There all states and yields keep their values, so each begins with these axes. A condition that nothing in the
+    loop changes would end it after one round or never."""
+
+    message = "the condition of until {problem}"
+    example = """model m() { input x: float[5, 4]
+      scan 0..8 as n with h: float[5, 4] = x, t: float { h = h -> linear(4) t = t + 1 yield h }
+      until (h -> mean) > 1 as y output y }"""
+    way_out = ""
+
+
 class NoTimeAxis(Diagnostic, code="MG310"):
-    """A scan runs over the first axis of a value, one step for each place."""
+    """A scan runs over the first axis of a value, one step for each place, or over a range of rounds."""
 
     message = "a scan needs a value with an axis, not {found}"
     example = "model m() { input x: float scan x as v { yield v } as y output y }"
-    way_out = "scan a value with an axis, such as float[time, 8]"
+    way_out = "scan a value with an axis, such as float[time, 8], or a range: scan 0..8 as n"
 
 
 class StateType(Diagnostic, code="MG311"):
-    """A state of a scan has one type, float with fixed lengths, at the start and after each step."""
+    """A state of a scan has one type, float, at the start and after each step. An axis of any length is as long as that
+    of a start or an input."""
 
     message = 'state "{name}" is {declared}, but {found}'
     example = HEAD + "scan x as v with h: float[3] { h = (h, v) -> concat yield h } as y output y }"

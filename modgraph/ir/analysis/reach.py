@@ -69,6 +69,7 @@ def paths_from_targets(graph: Graph) -> dict[str, list[str]]:
         match node:
             case ScanNode():
                 yield node.name, node.stacked[result.index]
+                yield from [(node.name, node.going)] if node.going is not None else []
             case InputNode() if part.scan is not None:
                 around = "" if part.outer is None or part.outer.scan is None else part.outer.scan.name
                 outside = parts[around].graph.inputs(here)

@@ -105,7 +105,8 @@ class BodyLines:
             case kinds.RouteNode():
                 return f"route{uses}{self._slots(node)}{facts}"
             case kinds.ScanNode():
-                return f"scan carrying {node.carried}{facts}{self._slots(node)}{self._regions((node.region,))}"
+                held = f" holding {node.held}" if node.held else ""
+                return f"scan carrying {node.carried}{held}{facts}{self._slots(node)}{self._regions((node.region,))}"
             case kinds.OutputNode():
                 return f"output {node.label}{operands}"
             case CallNode():

@@ -48,6 +48,8 @@ def verify_scan(graph: Graph, scan: ScanNode, verify_node: Check) -> None:
         verify_node(part, node)
     most = min(len(region.arguments) - 1, len(region.results) - 1)
     ask(scan.carried <= most, f"its region can carry {max(most, 0)} at most", name, "carried")
+    most = max(len(region.results) - scan.carried - 1, 0)
+    ask(scan.held <= most, f"its region can hold {most} at most", name, "held")
     types = {slot: graph.type_of(result) for slot, result in graph.inputs(name).items()}
     sequence = types.get(scan.variable)
     if sequence is None or not sequence.shape or sequence.per == "batch":
@@ -62,8 +64,12 @@ def verify_scan(graph: Graph, scan: ScanNode, verify_node: Check) -> None:
         ask(flows.meets(type_), f"{argument} is {type_} inside, and {flows} flows in", name, "region")
     for state in scan.states:
         (type_,) = region.graph[state].types
-        sound = type_.dtype == "float" and not type_.padded and type_.per == "example"
-        ask(sound, f"{type_} cannot be carried: a state is float, each axis with a number", state, "types")
+        sound = type_.dtype == "float" and type_.per == "example" and (state in in_order or not type_.padded)
+        ask(sound, f"{type_} cannot be carried: a state is float, and one of any length has a start", state, "types")
+    if scan.going is not None:
+        type_ = region.graph.type_of(scan.going)
+        sound = type_.dtype == "float" and type_.per == "example"
+        ask(sound, f"{type_} cannot end a scan: that is float of each example", name, "held")
     try:
         follow = infer_scan_types(scan, sequence.shape[0])
     except Misfit as misfit:

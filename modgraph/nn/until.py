@@ -1,0 +1,143 @@
+"""A loop that ends by a value: one step function applied until nothing goes on. B is the batch axis, T that of steps.
+
+C are the axes of the entries that go on or end by themselves, such as tokens; without any, an example is one entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._guards import detect_fake_mode
+from torch._higher_order_ops.while_loop import while_loop_op
+from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
+
+from modgraph.nn.scan import Outside, Replaced, Tensors
+
+Step = Callable[[Tensors, Tensors], tuple[Tensors, Tensor, Tensors]]
+
+
+def loop(step: Step, sequences: Tensors, states: Tensors, shared: Sequence[int], length: Tensor | None = None) -> Any:
+    """Apply a step along sequences [B, T, ...] until no entry goes on, or to their end.
+
+    The step takes slices [B, ...] and states [B, C, ...]. It returns the next states, a value [B, C] that is zero for
+    entries that end, and results: first those that are held, [B, C, ...], then those that are stacked, [B, ...]; each
+    of these has the first `shared` axes of C. From its end on, or from an example's `length` [B], an entry's states
+    stay as they are. Returns held results of the last step of each entry, zero without one, and stacked ones
+    [B, T, ...], zero from its end on.
+    """
+    steps = sequences[0].shape[1]
+    if torch.compiler.is_exporting():
+        return _export(step, sequences, states, shared, length)
+    if steps == 0:
+        ones = [each.new_zeros(each.shape[0], 1, *each.shape[2:]) for each in sequences]
+        found = loop(step, ones, states, shared, ones[0].new_zeros(len(ones[0]), dtype=torch.int64))
+        held = len(found) - len(shared)
+        return [*found[:held], *(each[:, :0] for each in found[held:])]
+    going: Tensor | None = None
+    held_now: Tensors = []
+    stacked: list[Tensors] = []
+    for time, slices in enumerate(zip(*(each.unbind(1) for each in sequences), strict=True)):
+        if going is not None and not torch.compiler.is_compiling() and bool((~going).all()):
+            break
+        states, going, held_now, now = run_round(step, slices, states, shared, going, held_now, _before(time, length))
+        stacked.append(now)
+    rest = steps - len(stacked)
+    columns = [torch.stack(list(each), dim=1) for each in zip(*stacked, strict=True)]
+    return [*held_now, *(torch.cat([x, x.new_zeros(len(x), rest, *x.shape[2:])], dim=1) for x in columns)]
+
+
+def run_round(
+    step: Step,
+    slices: Tensors,
+    states: Tensors,
+    shared: Sequence[int],
+    going: Tensor | None,
+    held: Tensors,
+    there: Tensor | None,
+) -> tuple[Tensors, Tensor, Tensors, Tensors]:
+    """Run one step for the entries `going` [B, C] of the examples that are `there` [B]; None is all.
+
+    Returns the states, which entries go on, the held results, and the stacked ones of this step.
+    """
+    following, goes_on, results = step(slices, states)
+    goes_on = goes_on != 0
+    active = going
+    if there is not None:
+        there = _fit(there, goes_on)
+        active = there.expand_as(goes_on) if active is None else active & there
+    first = len(results) - len(shared)
+    now, stacked = results[:first], results[first:]
+    if active is None:
+        return following, goes_on, now, stacked
+    held = held or [torch.zeros_like(each) for each in now]
+    kept = [torch.where(_fit(active, new), new, old) for new, old in zip(following, states, strict=True)]
+    held = [torch.where(_fit(active, new), new, old) for new, old in zip(now, held, strict=True)]
+    zeroed = [x.masked_fill(~_fit(active, x, axes), 0) for x, axes in zip(stacked, shared, strict=True)]
+    return kept, active & goes_on, held, zeroed
+
+
+def _before(time: int | Tensor, length: Tensor | None) -> Tensor | None:
+    """The examples that have a step."""
+    return None if length is None else time < length
+
+
+def _fit(mask: Tensor, x: Tensor, shared: int | None = None) -> Tensor:
+    """Fit a mask [B, C] to x [B, ...], which has the first `shared` axes of C, or all."""
+    if shared is not None and shared < mask.dim() - 1:
+        mask = mask.flatten(1 + shared).any(-1)
+    return mask[(..., *[None] * (x.dim() - mask.dim()))]
+
+
+def _export(step: Step, sequences: Tensors, states: Tensors, shared: Sequence[int], length: Tensor | None) -> Any:
+    """Trace the loop as one node, since a traced loop would keep the number of rounds of its example.
+
+    That node needs every captured tensor as an operand, and operands and results that share no memory.
+    """
+    steps = sequences[0].shape[1]
+    given = [*sequences, *states, *([] if length is None else [length])]
+    fake: Any = detect_fake_mode(given)
+    with (
+        disable_proxy_modes_tracing(),
+        fake.shape_env.ignore_fresh_unbacked_symbols(),
+        Outside(given) as outside,
+    ):
+        _, example, results = step([each[:, 0] for each in sequences], states)
+    first = len(results) - len(shared)
+    like = sequences[0]
+    going = _zeros(like, example, torch.bool).logical_not()
+    held = [_zeros(like, each, each.dtype) for each in results[:first]]
+    stacked = [_zeros(like, each, each.dtype, steps) for each in results[first:]]
+    time = torch.zeros((), dtype=torch.int64, device=like.device)
+    carried = [time, going, *(each.clone(memory_format=torch.contiguous_format) for each in states), *held, *stacked]
+    own = len(carried)
+
+    def goes_on(*given: Tensor) -> Tensor:
+        return (given[0] < given[own].shape[1]) & given[1].any()
+
+    def run(*given: Tensor) -> tuple[Tensor, ...]:
+        time, going, *rest = given[:own]
+        along, taken = given[own : own + len(sequences)], given[own + len(sequences) :]
+        there = None if length is None else taken[0]
+        with Replaced(outside.tensors, taken[length is not None :]):
+            slices = [each.index_select(1, time.reshape(1)).squeeze(1) for each in along]
+            before, columns = rest[: len(states)], rest[len(states) + first :]
+            held = rest[len(states) : len(states) + first]
+            now = run_round(step, slices, before, shared, going, held, _before(time, there))
+            places = torch.arange(given[own].shape[1], device=time.device) == time
+            filled = [
+                torch.where(places.reshape(1, -1, *[1] * (new.dim() - 1)), new.unsqueeze(1), old)
+                for new, old in zip(now[3], columns, strict=True)
+            ]
+            return tuple(each.clone() for each in (time + 1, now[1], *now[0], *now[2], *filled))
+
+    further = (*sequences, *([] if length is None else [length]), *outside.tensors)
+    found = while_loop_op(goes_on, run, tuple(carried), further)
+    return list(found[2 + len(states) :])
+
+
+def _zeros(like: Tensor, of: Tensor, dtype: torch.dtype, *steps: int) -> Tensor:
+    """Zeros in the shape of a result of a step, with an axis of steps behind the batch axis."""
+    return torch.zeros(like.shape[0], *steps, *of.shape[1:], dtype=dtype, device=like.device)
