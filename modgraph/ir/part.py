@@ -77,7 +77,7 @@ class Part:
         """Find the outermost result for a result of a region; each scan around it has one that stacks it."""
         if self.scan is None:
             return inside
-        found = Result(self.scan.name, self.scan.stacked.index(inside))
+        found = Result(self.scan.name, self.scan.stacked.index(inside, self.scan.held))
         return found if self.outer is None else self.outer.outside(found)
 
     @property

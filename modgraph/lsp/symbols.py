@@ -241,9 +241,9 @@ class _Names:
                 yield name, Kind.AXIS, name_of(tree, name)
             case ast.Loop(name=name) if name:
                 yield name, Kind.ROUNDS, name_of(tree, name, True)
-            case ast.Scan(names=names, body=body):
+            case ast.Scan(names=names, body=body, until=until):
                 for name in names:
-                    yield name, Kind.VALUE, self.place.find(name, body.span.end, tree.span.end)
+                    yield name, Kind.VALUE, self.place.find(name, (until or body).span.end, tree.span.end)
 
     def _keys(self, tree: ast.Tree) -> Iterator[tuple[str, Kind, Span | None, Span]]:
         """What a loop or a scan binds for its own body, and the extent of the loop or scan."""
@@ -252,8 +252,8 @@ class _Names:
                 first = self.place.find(tree.name, tree.span.start + 1, domain.span.start) if tree.name else None
                 start = first.end if first is not None else tree.span.start
                 yield name, Kind.KEY, self.place.find(name, start, domain.span.start), tree.span
-            case ast.Scan(variable=name, carries=carries, sequence=sequence, body=body):
-                inside = Span(tree.span.source, sequence.span.end, body.span.end)
+            case ast.Scan(variable=name, carries=carries, sequence=sequence, body=body, until=until):
+                inside = Span(tree.span.source, sequence.span.end, (until or body).span.end)
                 yield name, Kind.VALUE, self.place.find(name, sequence.span.end, body.span.start), inside
                 for carry in carries:
                     yield carry.name, Kind.VALUE, self.place.name_of(carry, carry.name), inside

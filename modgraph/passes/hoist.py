@@ -20,13 +20,14 @@ from modgraph.ir import (
     rewrite_graph,
 )
 from modgraph.ir.node import InputNode, Node, OpNode, Result, RouteNode, ScanNode
+from modgraph.ops.array import Constant
 from modgraph.passes.infrastructure import Pass
 from modgraph.routers import GATHERED
 
 
 @dataclass(frozen=True)
 class Hoist(Pass):
-    """Move ops out of a scan if they read only values from outside, or results of such ops.
+    """Move ops out of a scan if they read only values from outside, or results of such ops; constants too.
 
     A scan keeps arguments that nothing reads any more: the order of the nodes that compute them is the order of noise.
     """
@@ -42,7 +43,8 @@ def find_invariant_ops(scan: ScanNode) -> dict[str, OpNode]:
     graph, found = scan.region.graph, dict[str, OpNode]()
     for node in graph.nodes_of(OpNode):
         read = {each.node for each in (*graph.inputs(node.name).values(), *graph.lengths(node.name).values())}
-        if read and read <= {*scan.captured, *found} and is_function(node, graph):
+        is_outside = bool(read) and read <= {*scan.captured, *found} and is_function(node, graph)
+        if is_outside or is_constant(node):  # its operand gives only the batch size
             found[node.name] = node
     return found
 
@@ -74,8 +76,16 @@ def _hoist(node: Node, part: Part) -> Change:
 
     inputs = part.graph.inputs(node.name)
     outside = {Result(slot): result for slot, result in inputs.items()}
-    ops = [(op, _redirect(old.inputs(name), outside)) for name, op in hoisted.items()]
+    ops = []
+    for name, op in hoisted.items():
+        read = old.inputs(name)
+        ops.append((op, dict.fromkeys(read, inputs[node.variable]) if is_constant(op) else _redirect(read, outside)))
     return Built((*ops, (scan, {**inputs, **taken})))
+
+
+def is_constant(node: OpNode) -> bool:
+    """Whether a node is an array of constant numbers."""
+    return isinstance(node.op, Constant)
 
 
 def _redirect(edges: Mapping[str, Result], now: Mapping[Result, Result]) -> dict[str, Result]:

@@ -151,12 +151,13 @@ def _records(nodes: list[Record], values: Values) -> Iterator[tuple[str, Value]]
 
 def _scan_records(scan: Record) -> Iterator[tuple[str, int]]:
     """The records of the routes in a scan, and in scans in its steps, and which of its results each is."""
-    inside, stacked = scan["region"]["nodes"], scan["region"]["results"][scan["carried"] :]
+    inside, held = scan["region"]["nodes"], scan.get("held", 0)
+    results = scan["region"]["results"][scan["carried"] + (held > 0) :]
     for node in inside:
         if node["kind"] == "scan":
-            yield from ((name, stacked.index([node["name"], index])) for name, index in _scan_records(node))
+            yield from ((name, results.index([node["name"], index], held)) for name, index in _scan_records(node))
         if node["kind"] in ("route", "decision"):
-            yield from ((name, stacked.index(result)) for name, result in _results(node, inside))
+            yield from ((name, results.index(result, held)) for name, result in _results(node, inside))
 
 
 def _results(route: Record, nodes: list[Record]) -> Iterator[tuple[str, list[Any]]]:

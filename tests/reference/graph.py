@@ -131,6 +131,8 @@ def _applied(pool: Record, frame: Frame, module: int, messages: list[Array], exa
 def _scan(node: Record, operands: list[Value], frame: Frame, known: Mapping[str, Record]) -> list[Value]:
     """A region run for each step, with the examples that have it; their states stay from their end on."""
     region, carried = node["region"], node["carried"]
+    if node.get("held"):
+        return _loop(node, operands, frame)
     given = {slot: operand for (slot, *_), operand in zip(node["inputs"], operands, strict=True)}
     sequence, states = region["arguments"][0], region["arguments"][1 : 1 + carried]
     types = {each["name"]: Type.read(each["types"][0]) for each in region["nodes"] if each["types"]}
@@ -152,6 +154,48 @@ def _scan(node: Record, operands: list[Value], frame: Frame, known: Mapping[str,
                 all_steps[at].append(result.of(place))
     gives = list(map(Type.read, node["types"]))
     return [Value(type_, tuple(_stacked(each, type_, frame))) for type_, each in zip(gives, stacked, strict=True)]
+
+
+def _loop(node: Record, operands: list[Value], frame: Frame) -> list[Value]:
+    """A region run for each step while an entry of an example goes on; the others keep states and held results."""
+    region, carried, held = node["region"], node["carried"], node["held"]
+    given = {slot: operand for (slot, *_), operand in zip(node["inputs"], operands, strict=True)}
+    sequence, states = region["arguments"][0], region["arguments"][1 : 1 + carried]
+    types = {each["name"]: Type.read(each["types"][0]) for each in region["nodes"] if each["types"]}
+    gives, everyone = list(map(Type.read, node["types"])), range(len(frame.lengths))
+    now = {name: [_start(given.get(name), types[name], frame, at) for at in everyone] for name in states}
+    found = [[np.zeros(type_.shape(own)) for own in frame.lengths] for type_ in gives]
+    steps, going = [len(given[sequence].of(at)) for at in everyone], {at: np.array(True) for at in everyone}
+    for time in range(max(steps, default=0)):
+        there = [at for at in everyone if time < steps[at] and going[at].any()]
+        if not there:
+            break
+        values = {name: [each.only(there)] for name, each in given.items()}
+        values[sequence] = [Value(types[sequence], tuple(given[sequence].of(at)[time] for at in there))]
+        values |= {name: [Value(types[name], tuple(now[name][at] for at in there))] for name in states}
+        computed = compute(region["nodes"], values, frame.step(time, there, [*types]))
+        results = [computed[source][index] for source, index in region["results"]]
+        for place, at in enumerate(there):
+            goes_on = results[carried].of(place) != 0
+            active = np.broadcast_to(going[at], goes_on.shape)
+            for name, following in zip(states, results[:carried], strict=True):
+                now[name][at] = _chosen(active, following.of(place), now[name][at])
+            for index, result in enumerate(results[carried + 1 :]):
+                new, column = result.of(place), found[index][at]
+                if index < held:
+                    found[index][at] = _chosen(active, new, column)
+                else:
+                    column[time] = _chosen(active, new, np.zeros_like(new))
+            going[at] = active & goes_on
+    return [Value(type_, tuple(each)) for type_, each in zip(gives, found, strict=True)]
+
+
+def _chosen(active: Array, new: Array, old: Array) -> Array:
+    """New numbers where an entry goes on; a result without some of its axes goes on where any of them does."""
+    pairs = enumerate(zip(active.shape, new.shape, strict=False))
+    axes = next((at for at, (n, m) in pairs if n != m), min(active.ndim, new.ndim))
+    mask = active.any(axis=tuple(range(axes, active.ndim)))
+    return np.where(np.reshape(mask, (*np.shape(mask), *[1] * (new.ndim - axes))), new, old)
 
 
 def _start(given: Value | None, type_: Type, frame: Frame, at: int) -> Array:

@@ -86,6 +86,23 @@ IN_SCANS = [
 ]
 SCAN = """model m() {{ input x: float[time, 8] pool p[3] = linear(8) pool other[p] = linear(8)
   scan x as v with h: float[p, 8] {{ {} }} as a output a output b = a -> last }}"""
+UNTIL = [  # loops that end by a value
+    """scan 0..5 as n with h: float[time, 8] = x, total: float[time], all: float[time, 8] {
+      h = h + (h -> p by ((h -> linear(p) -> softmax) * (h -> linear(p) -> top_k(1)))) q = h -> linear(1) -> sigmoid
+      total = total + (q -> sum(axis=-1)) all = all + (n + 1) * (1 - total) * h yield (all, total, n * h)
+    } until total > 0.9 as y, t, last output t output last""",
+    """scan 0..6 as n with h: float[time, 8] = x, rounds: float { h = (h -> attention(2)) -> rms_norm
+      rounds = rounds + (h -> mean -> abs -> sum(axis=-1)) yield (h, rounds) } until rounds > 0.7 as y, r output r""",
+    """scan x as v with h: float[8] { h = (v, h) -> concat -> linear(8) -> tanh
+      yield (h, v) } until (h -> mean(axis=-1)) > 0.1 as y, word output word""",
+    """router r = noisy_top_k(1, noise=false) scan x as v with s: float[8] {
+      scan 0..4 as n with h: float[8] = s, total: float { h = tanh(v + (n == 0) * (h -> p by r))
+        total = total + (h -> max(axis=-1) -> sigmoid) yield (h, total) } until total >= 1.2 as q, t
+      s = q yield (s, t) } as y, all output all output gates = r.gates""",
+    """scan 2..5 as n with h: float[p, 8] { h = h + (x -> mean(axis="time") -> p) * (0.4 * n)
+      g = h -> sum(axis=-1) -> softmax yield h } until (h -> max(axis=-1)) > 1.0 as y""",
+    "scan 0..3 as n with h: float[time, 8] = x { h = h -> linear(8) -> tanh yield h -> mean } as y",
+]
 ROUTERS = [
     'agreement(2, bias=true, update="normalised", residual=true)',
     "agreement(0)",
@@ -167,6 +184,7 @@ PROGRAMS = [
     *(f"model m() {{ {HEAD} y = {use} output y }}" for use in (*ATTENTION, *AMONG, *TURNED, *ROUTES, *AXES)),
     *(f"model m() {{ {HEAD} input pairs: float[time, key=time] {use} output y }}" for use in TWICE),
     *map(SCAN.format, IN_SCANS),
+    *(f"model m() {{ {HEAD} {each} output y }}" for each in UNTIL),
     *map(ROUTED.format, ROUTERS),
     *map(LOST.format, LOSSES),
     *MIXED,

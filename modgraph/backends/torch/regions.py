@@ -199,11 +199,11 @@ class CompiledScan:
             found = plan.run((x, *states, *captured), Context(dict(zip(forced, taken, strict=True)), now))
             return found[: len(states)], found[len(states) :]
 
-        results = self._run(step, (sequence, *forced.values(), *active), states, length)
+        results = self._go(step, (sequence, *forced.values(), *active), states, length)
         found = dict(zip(self.stacked, results, strict=True))
         return tuple(found.get(index) for index in range(len(self.node.stacked)))
 
-    def _run(self, step: Any, sequences: Sequence[Tensor], states: Sequence[Tensor], length: Tensor | None) -> Any:
+    def _go(self, step: Any, sequences: Sequence[Tensor], states: Sequence[Tensor], length: Tensor | None) -> Any:
         return scan(step, sequences, states, length)
 
     def _zeros(self, sequence: Tensor, state: str) -> Tensor:
@@ -216,7 +216,7 @@ class CompiledScan:
 class CompiledLoop(CompiledScan):
     """Runs a region until nothing goes on, or along a whole sequence."""
 
-    def _run(self, step: Any, sequences: Sequence[Tensor], states: Sequence[Tensor], length: Tensor | None) -> Any:
+    def _go(self, step: Any, sequences: Sequence[Tensor], states: Sequence[Tensor], length: Tensor | None) -> Any:
         graph, held = self.node.region.graph, self.node.held
         assert self.node.going is not None
         axes = graph.type_of(self.node.going).shape

@@ -177,7 +177,8 @@ class _Builder:
             children.append(child)
         states = ", ".join(strip_path(node.name, state) for state in node.states)
         cost = sum((child.cost for child in children), Cost())
-        return replace(box, detail=f"carries {states}" if states else "", children=tuple(children), cost=cost)
+        words = [f"carries {states}"] * bool(states) + ["ends by a value"] * bool(node.held)
+        return replace(box, detail=", ".join(words), children=tuple(children), cost=cost)
 
     def rows(self, owner: str) -> tuple[Row, ...]:
         named = ((each.name.removeprefix(f"{owner}."), each) for each in self.weights.get(owner, ()))

@@ -8,7 +8,7 @@ from itertools import count, product
 from math import prod
 
 from modgraph.declare import Signature
-from modgraph.declare.indexing import Indexing, Inner, Place, Reading, Use
+from modgraph.declare.indexing import Indexing, Inner, Place, Reading, Use, place_at
 from modgraph.ir.analysis.bands import BandFinder, Bands, Piece
 from modgraph.ir.analysis.lattice import (
     EVERYTHING,
@@ -29,7 +29,7 @@ from modgraph.ir.part import Region
 from modgraph.ops.choice import TopK
 from modgraph.ops.ids import OneHot
 from modgraph.ops.situation import Draw
-from modgraph.types import TensorType
+from modgraph.types import Axis, TensorType, count_shared_axes
 
 Sources = Mapping[str, Reach]  # the reaches of a node's operands, by slot
 MOST_LIMITS = 16  # ways in which known zeros limit inner indices
@@ -161,8 +161,13 @@ class Transfer:
 
     def _read_scan(self, node: ScanNode, sources: Sources) -> tuple[Reach, ...]:
         inside, reaches = self._run_steps(node, sources)
-        stacked = ((reaches.get(each, {}), inside.graph.type_of(each)) for each in node.stacked)
-        return tuple(_stack(reach, _name_step(node), type_) for reach, type_ in stacked)
+        step, steps = _name_step(node), self.graph.type_of(self.graph.inputs(node.name)[node.variable]).shape[0]
+        found = []
+        for at, each in enumerate(node.stacked):
+            type_, ends = inside.graph.type_of(each), sum_before(_read_ends(node, reaches, each), step)
+            reach = join([reaches.get(each, {}), ends])
+            found.append(_forget_step(reach, step, steps) if at < node.held else _stack(reach, step, type_))
+        return tuple(found)
 
     def _run_steps(self, node: ScanNode, sources: Sources) -> tuple[Transfer, dict[Result, Reach]]:
         """Run a step until its states reach a fixed point; a step's index has a name inside."""
@@ -176,8 +181,9 @@ class Transfer:
             seeds = {Result(slot): reach for slot, reach in {**given, **states}.items() if reach}
             reaches = inside.run(seeds)
             after = {
-                state: join([states[state], sum_before(reaches.get(following, {}), step)])
+                state: join([states[state], *(sum_before(each, step) for each in read)])
                 for state, following in zip(node.states, node.following, strict=True)
+                for read in ([reaches.get(following, {}), _read_ends(node, reaches, following)],)
             }
             if after == states:
                 return inside, reaches
@@ -254,6 +260,28 @@ def _from_name(index: Index, result: int, name: str) -> Index:
 def _name_step(node: ScanNode) -> str:
     """The name of the index of a scan's step inside."""
     return f"step of {node.name}"
+
+
+def _read_ends(node: ScanNode, reaches: Mapping[Result, Reach], result: Result) -> Reach:
+    """What an entry of a result of a step reads of the value that ends the scan for it."""
+    if node.going is None:
+        return {}
+    shape, axes = (node.region.graph.type_of(each).shape for each in (result, node.going))
+    shared = count_shared_axes(axes, shape)
+    places = [place_at(at - len(shape)) for at in range(shared)]
+    places += [Place((), 0, None if axis.size is None else axis.size - 1) for axis in axes[shared:]]
+    return follow(reaches.get(node.going, {}), places, {})
+
+
+def _forget_step(reach: Reach, step: str, steps: Axis) -> Reach:
+    """The reach of a value of any one step."""
+    found = []
+    for terms, interval in reach.items():
+        factor = dict(terms).get(step, 0)
+        if factor:
+            interval = interval.add(Interval(0, None if steps.size is None else steps.size - 1), factor)
+        found.append({terms - {(step, factor)}: interval})
+    return join(found)
 
 
 def _stack(reach: Reach, step: str, type_: TensorType) -> Reach:
