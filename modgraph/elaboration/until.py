@@ -43,9 +43,9 @@ def _number_rounds(rounds: range, span: Span, elaborator: Elaborator) -> Tensor 
             return elaborator.report(errors.Arithmetic(span=span, problem="a scan of no rounds", way_out=way_out))
         return elaborator.report(errors.TooLarge(span=span, what="too many rounds of a scan", limit=MOST_ROUNDS))
     if like is None:
-        facts = {"reason": "there is no input yet", "way_out": "write it after the inputs"}
+        facts: Any = {"reason": "there is no input yet", "way_out": "write it after the inputs"}
         return elaborator.report(errors.DoesNotFit(span=span, who="a scan", **facts))
-    op = Constant(sizes=(len(rounds),), numbers=tuple(map(float, rounds)))
+    op = Constant(sizes=(len(rounds),), names=(), numbers=tuple(map(float, rounds)), ids=None)
     found: Tensor | Poison = apply_op(OpUse(op), (like,), span, elaborator)
     return found
 
@@ -61,7 +61,8 @@ def start_at_zero(type_: TensorType, known: Sequence[Tensor], span: Span, elabor
     likes = [*known, *_list_inputs(elaborator)]
     fixed = [axis for axis in type_.shape if not axis.is_padded]
     names = tuple(axis.name for axis in fixed)
-    zeros = Constant(sizes=tuple(axis.size or 0 for axis in fixed), names=names if any(names) else ())
+    named = names if any(names) else ()
+    zeros = Constant(sizes=tuple(axis.size or 0 for axis in fixed), names=named, numbers=(0.0,), ids=None)
     found: Any = None
     for at, axis in enumerate(type_.shape):
         if axis.is_padded:
@@ -123,5 +124,5 @@ def _find_problem(
     for name, each in held:
         if not shapes_meet(axes, each.type.shape[: len(axes)]):
             reason = f"is {value.type}, and {name} is {each.type}, which does not begin with its axes"
-            return reason, f"give {name} the axes of the condition first, or reduce these: until (total -> min) > 0.99"
+            return reason, f"give {name} the axes of the condition first, or reduce these: until (total -> min(axis=-1)) > 0.99"
     return None

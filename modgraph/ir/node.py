@@ -10,7 +10,7 @@ from modgraph.declare import Initial, Record, Weight
 from modgraph.diagnostics import Span
 from modgraph.ops import Op
 from modgraph.routers import Router, RouterFacts, RouterText
-from modgraph.types import Axis, Shape, TensorType
+from modgraph.types import Axis, Shape, TensorType, count_shared_axes
 
 if TYPE_CHECKING:
     from modgraph.ir.graph import Graph
@@ -278,6 +278,11 @@ class ScanNode(Node, kind="scan"):
     def stacked(self) -> tuple[Result, ...]:
         """The results of a step that the scan gives: stacked, but for the first `held`."""
         return self.region.results[self.carried + bool(self.held) :]
+
+    def count_own_axes(self, result: Result) -> int:
+        """Count the first axes of a result of a step that are those of the entries that end by themselves."""
+        assert self.going is not None
+        return count_shared_axes(*(self.region.graph.type_of(each).shape for each in (self.going, result)))
 
     @property
     def steps(self) -> Shape:

@@ -16,10 +16,10 @@ from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 
 from modgraph.nn.scan import Outside, Replaced, Tensors
 
-Step = Callable[[Tensors, Tensors], tuple[Tensors, Tensor, Tensors]]
+Round = Callable[[Tensors, Tensors], tuple[Tensors, Tensor, Tensors]]
 
 
-def loop(step: Step, sequences: Tensors, states: Tensors, shared: Sequence[int], length: Tensor | None = None) -> Any:
+def loop(step: Round, sequences: Tensors, states: Tensors, shared: Sequence[int], length: Tensor | None = None) -> Any:
     """Apply a step along sequences [B, T, ...] until no entry goes on, or to their end.
 
     The step takes slices [B, ...] and states [B, C, ...]. It returns the next states, a value [B, C] that is zero for
@@ -29,6 +29,7 @@ def loop(step: Step, sequences: Tensors, states: Tensors, shared: Sequence[int],
     [B, T, ...], zero from its end on.
     """
     steps = sequences[0].shape[1]
+    length = None if length is None else length.to(sequences[0].device)
     if torch.compiler.is_exporting():
         return _export(step, sequences, states, shared, length)
     if steps == 0:
@@ -50,7 +51,7 @@ def loop(step: Step, sequences: Tensors, states: Tensors, shared: Sequence[int],
 
 
 def run_round(
-    step: Step,
+    step: Round,
     slices: Tensors,
     states: Tensors,
     shared: Sequence[int],
@@ -91,7 +92,7 @@ def _fit(mask: Tensor, x: Tensor, shared: int | None = None) -> Tensor:
     return mask[(..., *[None] * (x.dim() - mask.dim()))]
 
 
-def _export(step: Step, sequences: Tensors, states: Tensors, shared: Sequence[int], length: Tensor | None) -> Any:
+def _export(step: Round, sequences: Tensors, states: Tensors, shared: Sequence[int], length: Tensor | None) -> Any:
     """Trace the loop as one node, since a traced loop would keep the number of rounds of its example.
 
     That node needs every captured tensor as an operand, and operands and results that share no memory.
@@ -134,7 +135,7 @@ def _export(step: Step, sequences: Tensors, states: Tensors, shared: Sequence[in
             return tuple(each.clone() for each in (time + 1, now[1], *now[0], *now[2], *filled))
 
     further = (*sequences, *([] if length is None else [length]), *outside.tensors)
-    found = while_loop_op(goes_on, run, tuple(carried), further)
+    found: Any = while_loop_op(goes_on, run, tuple(carried), further)  # type: ignore[arg-type]
     return list(found[2 + len(states) :])
 
 

@@ -19,7 +19,7 @@ from modgraph.ir import (
     prune_region,
     rewrite_graph,
 )
-from modgraph.ir.node import InputNode, Node, OpNode, Result, RouteNode, ScanNode
+from modgraph.ir.node import InputNode, Inputs, Node, OpNode, Result, RouteNode, ScanNode
 from modgraph.ops.array import Constant
 from modgraph.passes.infrastructure import Pass
 from modgraph.routers import GATHERED
@@ -76,10 +76,11 @@ def _hoist(node: Node, part: Part) -> Change:
 
     inputs = part.graph.inputs(node.name)
     outside = {Result(slot): result for slot, result in inputs.items()}
-    ops = []
+    sequence = inputs[node.variable]  # gives constants the batch size
+    ops: list[tuple[Node, Inputs]] = []
     for name, op in hoisted.items():
-        read = old.inputs(name)
-        ops.append((op, dict.fromkeys(read, inputs[node.variable]) if is_constant(op) else _redirect(read, outside)))
+        edges = old.inputs(name)
+        ops.append((op, dict.fromkeys(edges, sequence) if is_constant(op) else _redirect(edges, outside)))
     return Built((*ops, (scan, {**inputs, **taken})))
 
 

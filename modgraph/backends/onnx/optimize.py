@@ -7,6 +7,7 @@ become h.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import onnx_ir
@@ -29,15 +30,77 @@ def optimize(model: onnx_ir.Model) -> None:
 
 
 def trim(model: onnx_ir.Model) -> None:
-    """Remove nodes, weights and results of scans that no output needs."""
+    """Remove nodes, weights, and results of scans and loops that no output needs."""
     common.RemoveUnusedNodesPass()(model)
-    for node in list(model.graph):
-        if node.op_type == "Scan":
-            _trim_scan(model.graph, node)
+    _trim_graph(model.graph)
     common.RemoveUnusedNodesPass()(model)
 
 
-def _trim_scan(graph: onnx_ir.Graph, node: onnx_ir.Node) -> None:
+def _trim_graph(graph: onnx_ir.Graph) -> None:
+    """Trim the scans and loops of a graph, and those in their bodies."""
+    for node in list(graph):
+        if node.op_type in ("Scan", "Loop"):
+            node = _trim_scan(graph, node) if node.op_type == "Scan" else _trim_loop(graph, node)
+            body = node.attributes["body"].as_graph()
+            common.RemoveUnusedNodesPass()(onnx_ir.Model(body, ir_version=10))
+            _trim_graph(body)
+
+
+def _trim_loop(graph: onnx_ir.Graph, node: onnx_ir.Node) -> onnx_ir.Node:
+    """Trim a loop: drop what it carries that neither another carried value nor anything outside reads."""
+    body = node.attributes["body"].as_graph()
+    count = len(node.outputs)
+    dead = {at for at, value in enumerate(node.outputs) if not value.uses() and value not in graph.outputs}
+    while True:
+        needed = _list_needed([value for at, value in enumerate(body.outputs, -1) if at not in dead])
+        found = {at for at in dead if body.inputs[at + 2] not in needed}
+        if found == dead:
+            break
+        dead = found
+    kept = [at for at in range(count) if at not in dead]
+    body.outputs[:] = [body.outputs[0], *(body.outputs[at + 1] for at in kept)]
+    common.RemoveUnusedNodesPass()(onnx_ir.Model(body, ir_version=10))
+    body.inputs[:] = [*body.inputs[:2], *(body.inputs[at + 2] for at in kept)]
+    inputs = [*node.inputs[:2], *(node.inputs[at + 2] for at in kept)]
+    return _replace(graph, node, onnx_ir.node("Loop", inputs, num_outputs=len(kept)), kept, node.attributes.values())
+
+
+def _list_needed(values: list[onnx_ir.Value]) -> set[onnx_ir.Value]:
+    """The values that some depend on."""
+    found, pending = set[onnx_ir.Value](), [*values]
+    while pending:
+        value = pending.pop()
+        if value not in found:
+            found.add(value)
+            node = value.producer()
+            if node is not None:
+                read = [*node.inputs, *(each for inner in _list_inner(node) for each in inner.inputs)]
+                pending += [each for each in read if each is not None]
+    return found
+
+
+def _list_inner(node: onnx_ir.Node) -> list[onnx_ir.Node]:
+    """The nodes of the graphs in a node."""
+    graphs = [each.as_graph() for each in node.attributes.values() if each.type == onnx_ir.AttributeType.GRAPH]
+    return [inner for graph in graphs for inner in graph.all_nodes()]
+
+
+def _replace(
+    graph: onnx_ir.Graph, node: onnx_ir.Node, trimmed: onnx_ir.Node, kept: list[int], attributes: Iterable[onnx_ir.Attr]
+) -> onnx_ir.Node:
+    """Put a node with fewer outputs in the place of another."""
+    for attribute in attributes:
+        trimmed.attributes[attribute.name] = attribute
+    graph.insert_before(node, trimmed)
+    for at, value in zip(kept, trimmed.outputs, strict=True):
+        old = node.outputs[at]
+        value.name, value.type, value.shape = old.name, old.type, old.shape
+        onnx_ir.convenience.replace_all_uses_with(old, value, replace_graph_outputs=True)
+    graph.remove(node, safe=True)
+    return trimmed
+
+
+def _trim_scan(graph: onnx_ir.Graph, node: onnx_ir.Node) -> onnx_ir.Node:
     """Trim a scan. It has one stacked result for each output of its body after the states."""
     states = len(node.inputs) - node.attributes["num_scan_inputs"].as_int()
     kept = [at for at, value in enumerate(node.outputs) if at < states or value.uses() or value in graph.outputs]
@@ -46,15 +109,8 @@ def _trim_scan(graph: onnx_ir.Graph, node: onnx_ir.Node) -> None:
     directions = [0] * (len(kept) - states)
     given = [value for name, value in node.attributes.items() if name != "scan_output_directions"]
     trimmed = onnx_ir.node("Scan", node.inputs, num_outputs=len(kept))
-    for attribute in (*given, onnx_ir.AttrInt64s("scan_output_directions", directions)):
-        trimmed.attributes[attribute.name] = attribute
-    graph.insert_before(node, trimmed)
-    for at, value in zip(kept, trimmed.outputs, strict=True):
-        old = node.outputs[at]
-        value.name, value.type, value.shape = old.name, old.type, old.shape
-        onnx_ir.convenience.replace_all_uses_with(old, value)
-        graph.outputs[:] = [value if each is old else each for each in graph.outputs]
-    graph.remove(node, safe=True)
+    outputs = onnx_ir.AttrInt64s("scan_output_directions", directions)
+    return _replace(graph, node, trimmed, kept, [*given, outputs])
 
 
 class AtItsEnd:

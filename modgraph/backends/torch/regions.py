@@ -18,7 +18,6 @@ from modgraph.ir import OpNode, PoolNode, Region, RouteNode, ScanNode
 from modgraph.nn import Pool, loop, scan
 from modgraph.nn.grouped import GroupedFunction, SortedRows, group_modules, stack_modules
 from modgraph.nn.pool import IndexedFunction
-from modgraph.types import count_shared_axes
 
 
 class Expert(Namespace):
@@ -217,11 +216,8 @@ class CompiledLoop(CompiledScan):
     """Runs a region until nothing goes on, or along a whole sequence."""
 
     def _go(self, step: Any, sequences: Sequence[Tensor], states: Sequence[Tensor], length: Tensor | None) -> Any:
-        graph, held = self.node.region.graph, self.node.held
-        assert self.node.going is not None
-        axes = graph.type_of(self.node.going).shape
-        stacked = [graph.type_of(self.node.stacked[index]).shape for index in self.stacked if index >= held]
-        shared = [count_shared_axes(axes, shape) for shape in stacked]
+        stacked = (self.node.stacked[index] for index in self.stacked if index >= self.node.held)
+        shared = [*map(self.node.count_own_axes, stacked)]
 
         def round_(slices: Sequence[Tensor], states: Sequence[Tensor]) -> tuple[Any, Tensor, Any]:
             following, (going, *results) = step(slices, states)

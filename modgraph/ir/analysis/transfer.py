@@ -29,7 +29,7 @@ from modgraph.ir.part import Region
 from modgraph.ops.choice import TopK
 from modgraph.ops.ids import OneHot
 from modgraph.ops.situation import Draw
-from modgraph.types import Axis, TensorType, count_shared_axes
+from modgraph.types import Axis, TensorType
 
 Sources = Mapping[str, Reach]  # the reaches of a node's operands, by slot
 MOST_LIMITS = 16  # ways in which known zeros limit inner indices
@@ -267,7 +267,7 @@ def _read_ends(node: ScanNode, reaches: Mapping[Result, Reach], result: Result) 
     if node.going is None:
         return {}
     shape, axes = (node.region.graph.type_of(each).shape for each in (result, node.going))
-    shared = count_shared_axes(axes, shape)
+    shared = node.count_own_axes(result)
     places = [place_at(at - len(shape)) for at in range(shared)]
     places += [Place((), 0, None if axis.size is None else axis.size - 1) for axis in axes[shared:]]
     return follow(reaches.get(node.going, {}), places, {})

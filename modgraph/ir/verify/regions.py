@@ -81,7 +81,12 @@ def verify_scan(graph: Graph, scan: ScanNode, verify_node: Check) -> None:
         except NotAffine as reason:
             raise InvalidGraph(f"its steps run one after another: {reason}", name, "lowering") from reason
     for decision in region.graph.decisions():
-        ask({*decision.results.values()} <= {*scan.stacked[scan.held :]}, f"it lacks what {decision.name} records", name, "region")
+        ask(
+            {*decision.results.values()} <= {*scan.stacked[scan.held :]},
+            f"it lacks what {decision.name} records",
+            name,
+            "region",
+        )
 
 
 def _verify_region(region: Region, holder: str, field: str) -> None:

@@ -19,7 +19,7 @@ from modgraph.backends.torch.source.writer import Writer
 from modgraph.declare import sizes
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Body, OpNode, Result, RouteNode, ScanNode
-from modgraph.nn import scan
+from modgraph.nn import loop, scan
 
 Values = Sequence[Sequence[Result]]  # in each round
 
@@ -239,7 +239,7 @@ def _write_scan(writer: Writer, node: ScanNode) -> None:
     kept = results if layout.is_chance(node) else [each for each in results if lines.left[each]]
     program = layout.programs[node.name]
     assert isinstance(program, ScanNode)
-    wanted = (*node.following, *(node.stacked[each.index] for each in kept))
+    wanted = (*node.steering, *(node.stacked[each.index] for each in kept))
     inner = Layout(node.region.graph, program.region.graph, wanted, node)
     step = Writer(writer.file, inner, writer.tree, writer.root)
     step.lines.taken, step.helpers, step.borrowed = lines.taken, writer.helpers, writer.borrowed
@@ -253,11 +253,12 @@ def _write_scan(writer: Writer, node: ScanNode) -> None:
     learns = any(not each.buffer for each in step.tree.find_weights_below(step.root).values())
     weight = "next(self.parameters()).dtype" if learns or not step.root else "torch.get_default_dtype()"
     dtype = f"{x}.dtype" if step.graph.type_of(Result(node.variable)).dtype == "float" else weight
-    shapes = {state: ", ".join(map(str, sizes(step.graph.type_of(Result(state)).shape))) for state in node.states}
-    initial = [
-        given.pop(state, f"torch.zeros(len({x}), {shape}, dtype={dtype}, device={x}.device)")
-        for state, shape in shapes.items()
-    ]
+    initial = []
+    for state in node.states:
+        if state not in given:
+            shape = (f"len({x})", *map(str, sizes(step.graph.type_of(Result(state)).shape)))
+            given[state] = f"torch.zeros({', '.join(shape)}, dtype={dtype}, device={x}.device)"
+        initial.append(given.pop(state))
     step.lines.values |= {Result(slot): name(said) for slot, said in given.items()}
     function, now, before = map(step.lines.fresh_name, ("step", "now", "before"))
     takes = [step.lines.fresh_name(each.rpartition(".")[2]) for each in (node.variable, *node.states)]
@@ -269,11 +270,15 @@ def _write_scan(writer: Writer, node: ScanNode) -> None:
     for each in wanted:
         value, same = step.value(each), each.node in inner.invariant
         found.append(ast.unparse(expand(value, name(takes[0]), rank, inside=False) if same else value.said))
-    count = len(node.states)
+    count, ends = len(node.states), len(node.steering)
+    gives = [f"[{', '.join(found[:count])}]", *found[count:ends], f"[{', '.join(found[ends:])}]"]
     lines.line("")
     with lines.indent(f"def {function}({now}, {before}):"):
         lines.line(f"({takes[0]},), [{', '.join(takes[1:])}] = {now}, {before}")
         lines.lines += step.lines.lines
-        lines.line(f"return [{', '.join(found[:count])}], [{', '.join(found[count:])}]")
+        lines.line(f"return {', '.join(gives)}")
     lines.line("")
-    lines.set_all(kept, name(f"{writer.vendored.name_of(scan)}({function}, [{x}], [{', '.join(initial)}]{length})"))
+    run = writer.vendored.name_of(loop if node.held else scan)
+    stacked = (node.stacked[each.index] for each in kept if each.index >= node.held)
+    shared = f", {[*map(node.count_own_axes, stacked)]}" if node.held else ""
+    lines.set_all(kept, name(f"{run}({function}, [{x}], [{', '.join(initial)}]{shared}{length})"))
