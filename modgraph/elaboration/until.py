@@ -124,5 +124,8 @@ def _find_problem(
     for name, each in held:
         if not shapes_meet(axes, each.type.shape[: len(axes)]):
             reason = f"is {value.type}, and {name} is {each.type}, which does not begin with its axes"
-            return reason, f"give {name} the axes of the condition first, or reduce these: until (total -> min(axis=-1)) > 0.99"
+            return (
+                reason,
+                f"give {name} the axes of the condition first, or reduce these: until (total -> min(axis=-1)) > 0.99",
+            )
     return None

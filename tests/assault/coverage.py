@@ -22,6 +22,7 @@ CONSTRUCTS = {
     "an earlier round": r"\[i - 1\]",
     "scan": r"\bscan ",
     "scan from a value": r"scan .*\] = \w+",
+    "scan that ends by a value": r"} until ",
     "scan with two states": r"with \w+: float\[[^]]*\][^{,]*, \w+: float",
     "route in a scan": r"(?m)^    \w+ = \w+ -> \w+ by \w+$",
     "block": r"(?m)^block ",

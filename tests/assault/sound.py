@@ -262,6 +262,23 @@ class _Model:
         if not routed:
             self.values[third] = floats(axis, width)
 
+    def _loop(self) -> None:
+        source, type_ = self._value(lambda type_: bool(type_.shape) and type_.shape[-1].size is not None)
+        if not type_.shape or type_.shape[-1].size is None:
+            return
+        own, count = self.rng.randint(0, len(type_.shape) - 1), len(type_.shape)
+        entries, h, t = floats(*type_.shape[:own]), self.name("h"), self.name("t")
+        state = f"{h}: {written_type(type_)} = {source}, {t}: {written_type(entries)}"
+        self.line(f"scan 0..{self.rng.randint(1, 4)} as n with {state} {{")
+        self.depth += 1
+        self.line(f"{h} = {h} + ({h} -> linear({type_.shape[-1].size}) -> tanh)")
+        self.line(f"{t} = {t} + 0.3 * ({h} * {h}{' -> mean(axis=-1)' * (count - own)})")
+        self.line(f"yield ({h}, {t} - n)")
+        self.depth -= 1
+        names = self.name("a"), self.name("a")
+        self.line(f"}} until {t} > {self.rng.choice((0.0, 0.4, 9.0))} as {', '.join(names)}")
+        self.values |= {names[0]: type_, names[1]: entries}
+
     # ------------------------------------------------------------ ends
 
     def _ends(self) -> None:
@@ -321,5 +338,5 @@ class _Model:
 
 STATEMENTS = (
     *(_Model._chain, _Model._chain, _Model._combine, _Model._residual, _Model._module, _Model._route, _Model._route),
-    *(_Model._repeat, _Model._branch, _Model._block, _Model._scan),
+    *(_Model._repeat, _Model._branch, _Model._block, _Model._scan, _Model._loop),
 )

@@ -37,6 +37,14 @@ LAYERS = (
     "{y} = {x} -> layer_norm -> linear(8) -> gelu",
     "scan {x} as v{n} with h{n}: float[8] {{ h{n} = (h{n} + v{n}) -> linear(8) -> tanh yield h{n} }} as {y}",
     "m{n} = {x} -> mean scan {x} as v{n} with h{n}: float[8] {{ h{n} = h{n} + v{n} * m{n} yield h{n} }} as {y}",
+    "scan 0..3 as r{n} with h{n}: float[{axis}, 8] = {x}, t{n}: float[{axis}] {{ h{n} = h{n} -> linear(8) -> tanh "
+    "t{n} = t{n} + (h{n} -> max(axis=-1)) yield h{n} }} until t{n} > 0.8 as {y}",
+    "scan 0..4 as r{n} with h{n}: float[{axis}, 8] = {x}, t{n}: float {{ h{n} = h{n} -> linear(8) -> tanh "
+    "t{n} = t{n} + (h{n} -> mean -> max(axis=-1)) yield h{n} }} until t{n} > 0.5 as {y}",
+    "scan 0..4 as r{n} with h{n}: float[{axis}, 8] = {x}, t{n}: float[{axis}] {{ h{n} = h{n} -> lstm(8) "
+    "t{n} = t{n} + (h{n} -> max(axis=-1)) yield h{n} }} until t{n} > 0.5 as {y}",
+    "scan {x} as v{n} with h{n}: float[8] {{ h{n} = h{n} + v{n} yield h{n} }} until (h{n} -> max(axis=-1)) > 2 as g{n} "
+    "{y} = {x} + g{n}",
     "m{n} = {x} -> batch_mean {y} = ({x} - m{n}, {x}) -> training_or_inference",
     POOL + "{y} = {x} -> p{n} by (g{n} * (g{n} -> top_k))",
     POOL + "{y} = {x} -> p{n} by (g{n} * (g{n} -> top_k(2, axis=-2)))",
@@ -81,6 +89,7 @@ def models(draw: st.DrawFn) -> str:
         lines, x = [*lines, 'x0 = x -> rename(["-2", "time"])'], "x0"
     for n, kind in enumerate(kinds, start=1):
         names = {"x": x, "y": f"y{n}", "n": n, "sum": f'contract(axis="key{n}")'}
+        names |= {"axis": f"time={SIZE}" if fixed else "time"}
         names |= {"a": draw(NUMBERS), "c": draw(st.integers(1, 4))}
         plain = fixed and kind in FIXED
         lines += [f'z{n} = {x} -> rename(time="")'] * plain

@@ -31,6 +31,13 @@ TRICKY = {
     "y = x * ((c, c) -> within_capacity(0.6))",
     "a captured sequence": "input x: float[time, 4, 8] m = x -> cumulative_sum(axis=-3) "
     "scan x as v with h: float[8] { h = h + (v -> mean) + (m -> select(0, axis=-3) -> mean) yield h } as y",
+    "a loop that all tokens end": "input x: float[6, 8] scan 0..4 as n with h: float[6, 8] = x, t: float[6] { "
+    "h = h + (h -> linear(8)) t = t + (h -> mean(axis=-1)) yield h } until (t - (t -> mean(axis=-1))) > 0 as y",
+    "a loop in steps of a scan": "input x: float[6, 8] scan x as v with s: float[8] { "
+    "scan 0..4 as n with h: float[8] = s, t: float { h = h + v -> tanh t = t + (h -> max(axis=-1)) yield h } "
+    "until t > 0.7 as r s = r yield s } as y",
+    "a sequence that is read until a word": "input x: float[6, 8] scan x as v with s: float[8] { s = s + v -> tanh "
+    "yield s } until (v -> max(axis=-1)) > 1.5 as last y = x + last",
     "a state that grows": "input x: float[6, 8] scan x as v with h: float[4, 8] { "
     "o, k = h -> split([1, 3], axis=-2) h = (k, v -> new_axis(1)) -> concat(axis=-2) yield h } as y",
     "a state that mirrors": "input x: float[6, 6, 4] scan x as v with h: float[6, 6] { "

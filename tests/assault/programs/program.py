@@ -13,7 +13,7 @@ from tests.assault.programs.layers import attended, on_images, on_sequences
 from tests.assault.programs.loops import a_block, a_branch, a_repeat, rounds
 from tests.assault.programs.names import Names
 from tests.assault.programs.routes import a_capacity, a_route, by_weights
-from tests.assault.programs.scans import a_scan, shared_in_scan
+from tests.assault.programs.scans import a_loop, a_scan, shared_in_scan
 from tests.assault.programs.text import Tree
 from tests.assault.programs.values import (
     a_chain,
@@ -42,7 +42,20 @@ STATEMENTS = (
     ),
     *(on_images, on_sequences, on_sequences),
     *(an_array, an_array, derived, used, a_rule, remembered, a_route, a_route, by_weights, by_weights, a_capacity),
-    *(a_repeat, a_repeat, rounds, a_branch, a_block, a_scan, a_scan, a_scan, shared_in_scan, a_route, by_weights),
+    *(
+        a_repeat,
+        a_repeat,
+        rounds,
+        a_branch,
+        a_block,
+        a_scan,
+        a_scan,
+        a_scan,
+        shared_in_scan,
+        a_loop,
+        a_route,
+        by_weights,
+    ),
 )
 ODD = (0.0, 0.0, 0.0, 0.4)  # how often names mean something else in Python or torch, by turns
 

@@ -88,3 +88,26 @@ def shared_in_scan(writer: Writer) -> None:
         writer.line(f"{h} = 0.5 * {h} + 0.5 * (u + {h} -> {pool.name})")
         writer.line(f"yield {h} -> mean(axis={pool.name})")
     writer.values[result] = floats(type_.shape[0], Axis(size))
+
+
+def a_loop(writer: Writer) -> None:
+    """Rounds that end by a value of each example, or of each entry along the first axes."""
+    found = writer.value(lambda type_: plain(type_) and type_.dtype == "float")
+    if found is None or writer.in_scan:
+        return
+    source, type_ = found
+    rng, names = writer.rng, writer.names
+    own = rng.randint(0, len(type_.shape) - 1)
+    axes = [written_axis(each) for each in type_.shape]
+    h, n, t, first, second = (names.fresh(stem) for stem in ("h", "n", "t", "ended", "rounds"))
+    total = f"float[{', '.join(axes[:own])}]" if own else "float"
+    head = f"scan 0..{rng.randint(1, 5)} as {n} with {h}: float[{', '.join(axes)}] = {source}, {t}: {total} {{"
+    with writer.nested(head, f"}} until {t} > {rng.choice((0.0, 0.7, 1.6))} as {first}, {second}", scan=True):
+        writer.values[h] = type_
+        for _ in range(rng.randint(0, 1)):
+            rng.choice(INSIDE)(writer)
+        writer.line(f"{h} = 0.5 * {h} + ({h} -> linear({width(type_)}) -> tanh)")
+        reduced = f"({h} * {h}" + " -> mean(axis=-1)" * (len(axes) - own) + ")"
+        writer.line(f"{t} = {t} + {reduced} + 0.1 * {n}")
+        writer.line(f"yield ({h}, {t})")
+    writer.values |= {first: type_, second: floats(*type_.shape[:own])}
