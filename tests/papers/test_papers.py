@@ -16,7 +16,7 @@ from torch import Tensor
 import modgraph
 from modgraph.backends.torch import Model
 from modgraph.types import TensorType
-from tests.papers import papers_of_attention, papers_of_deepseek, papers_of_ids, papers_of_recurrences
+from tests.papers import papers_of_attention, papers_of_deepseek, papers_of_ids, papers_of_loops, papers_of_recurrences
 
 HOME = Path(__file__).parent
 Weights = Mapping[str, Tensor]
@@ -148,6 +148,7 @@ PAPERS = (
     *papers_of_ids.PAPERS,
     *papers_of_deepseek.PAPERS,
     *papers_of_recurrences.PAPERS,
+    *papers_of_loops.PAPERS,
     deepseek_moe,
     hierarchical_mixture,
     mechanisms,
