@@ -157,7 +157,7 @@ def _declare_state(
         return None
     facts: Any = {"name": carry.name, "declared": str(type_)}
     if type_.dtype != "float":
-        advice = "make it float: float[8]"
+        advice = "make it float, each axis a number, a pool or that of a value: float[8]"
         outer.report(errors.StateType(span=carry.type.span, found="a scan carries float", way_out=advice, **facts))
         return None
     if start is None and type_.padded:

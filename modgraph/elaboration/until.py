@@ -19,6 +19,7 @@ from modgraph.syntax import ast
 from modgraph.types import TensorType, shapes_meet
 
 MOST_ROUNDS = 4096
+STEPS = "scan a value with an axis, such as float[time, 8], or a range: scan 0..8 as n"
 
 
 def elaborate_sequence(expression: ast.Expression, elaborator: Elaborator) -> Tensor | Poison:
@@ -27,11 +28,10 @@ def elaborate_sequence(expression: ast.Expression, elaborator: Elaborator) -> Te
     if isinstance(value, range):
         return _number_rounds(value, span, elaborator)
     if not isinstance(value, Tensor | Poison):
-        return elaborator.report(
-            errors.NotValue(**elaborator.locate(expression), what="the operand of a scan", found=describe(value))
-        )
+        facts: Any = {"what": "the operand of a scan", "found": describe(value), "way_out": STEPS}
+        return elaborator.report(errors.NotValue(**elaborator.locate(expression), **facts))
     if isinstance(value, Tensor) and (not value.type.shape or value.type.per == "batch"):
-        return elaborator.report(errors.NoTimeAxis(span=span, found=str(value.type)))
+        return elaborator.report(errors.NoTimeAxis(span=span, found=str(value.type), way_out=STEPS))
     return value if isinstance(value, Poison) else Tensor(value.result, value.type, span)
 
 

@@ -27,7 +27,7 @@ from modgraph.routers import GATHERED
 
 @dataclass(frozen=True)
 class Hoist(Pass):
-    """Move ops out of a scan if they read only values from outside, or results of such ops; constants too.
+    """Move ops out of a scan if they read only values from outside, or results of such ops; constant arrays too.
 
     A scan keeps arguments that nothing reads any more: the order of the nodes that compute them is the order of noise.
     """
@@ -85,8 +85,8 @@ def _hoist(node: Node, part: Part) -> Change:
 
 
 def is_constant(node: OpNode) -> bool:
-    """Whether a node is an array of constant numbers."""
-    return isinstance(node.op, Constant)
+    """Whether a node is an array of several constant numbers, which torch cannot export in the step of a scan."""
+    return isinstance(node.op, Constant) and len(node.op.numbers) > 1
 
 
 def _redirect(edges: Mapping[str, Result], now: Mapping[Result, Result]) -> dict[str, Result]:

@@ -42,6 +42,7 @@ EXAMPLES = {
     "MOVED": "moved blocks.0.old -> blocks.0.new",
     "NAME": "y = x -> relu",
 }
+LOOP = "scan 0..4 as n with h: float[8] = x { h = h -> linear(8) yield h } until (h -> max(axis=-1)) > 1 as y"
 DEFINITIONS = {
     "MODEL": "model m(width=8) { input x: float[4] output x }",
     "BLOCK": "block b(width=8) { input x: float[4] output x }",
@@ -54,7 +55,8 @@ FOREIGN_WORDS = {
     **dict.fromkeys(("let", "var", "val", "const", "auto"), EXAMPLES["NAME"]),
     **dict.fromkeys(("return", "print"), EXAMPLES["OUTPUT"]),
     **dict.fromkeys(("def", "fn", "func", "function", "class", "lambda"), DEFINITIONS["BLOCK"]),
-    **dict.fromkeys(("while", "loop", "foreach"), EXAMPLES["REPEAT"]),
+    **dict.fromkeys(("loop", "foreach"), EXAMPLES["REPEAT"]),
+    "while": LOOP,
     **dict.fromkeys(("elif", "elseif", "elsif"), "if n > 1 { x = x -> relu } else if n > 0 { x = x -> tanh }"),
     **dict.fromkeys(("from", "include", "use", "using"), DEFINITIONS["IMPORT"]),
 }
@@ -66,7 +68,7 @@ PARTS = {
     "by": "y = x -> expert by agree",
     "over": "y = values by gates over time",
     **dict.fromkeys(("as", "with"), EXAMPLES["SCAN"]),
-    "until": "scan 0..4 as n with h: float[8] = x { h = h -> linear(8) yield h } until (h -> max) > 1 as y",
+    "until": LOOP,
     "from": DEFINITIONS["IMPORT"],
 }
 CLOSING = {"LPAR": ")", "LSQB": "]"}
@@ -172,6 +174,8 @@ def _advise_on_words(mistake: Mistake) -> Iterator[str]:
     word = str(mistake.token if top else mistake.before[-1])
     if word in FOREIGN_WORDS:
         yield f'"{word}" is no word of the language: {FOREIGN_WORDS[word]}'
+    if word == "until":
+        yield f"until follows the body of a scan: {LOOP}"
     keyword = closest(word, [each.lower() for each in (DEFINITION_KEYWORDS if top else STATEMENT_KEYWORDS)])
     if keyword is not None and (top or mistake.kind in ("NAME", "INTEGER", "LBRACE")):
         yield f'did you mean "{keyword}"? {(DEFINITIONS | EXAMPLES)[keyword.upper()]}'

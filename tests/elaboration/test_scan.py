@@ -125,7 +125,7 @@ MISTAKES = {
     "scan x as v { c = c + v yield c } as s output s": "MG234",
     "for k in 0..2 { t[k] = c -> relu } scan x as v { t[0] = v yield v } as s output s": "MG234",
     "scan x as v with h: token[5] { yield v } as s output s": "MG311",
-    "scan x as v with h: float[time] { yield v } as s output s": "MG311",
+    "scan x as v with h: float[other] { yield v } as s output s": "MG311",
     "scan x as v with h: float[3] = c { yield v } as s output s": "MG311",
     "scan x as v with h: float[4] { h = 3 yield v } as s output s": "MG214",
     "scan x as v with h: float[4], h: float[4] { h = h + v yield h } as s output s": "MG208",

@@ -39,7 +39,11 @@ TRIED = [
     ("for k in 0..2 { s[k] = v -> linear(2) } output y = s", 'the family "s"', "s[0], or take it whole: s -> concat"),
     ("for k in 0..2 { output s[k] = v } output s[1] = v -> linear(3)", '"s.1" is declared twice', "output NAME"),
     ("y = x -> softmax(axis=tme)", 'unknown axis "tme"', "axes are: time"),
-    ("scan x as s with h: float[q, 4] { h = h + s yield h } as y", "carries float", "a number or a pool"),
+    (
+        "scan x as s with h: float[q, 4] { h = h + s yield h } as y",
+        "nothing tells how long q is",
+        "start it as a value",
+    ),
     ("grow p[-1]", "the number must be whole", "as in: grow p[1]"),
     ("scan v as s { yield s yield s } as y", 'each step yields 2 values, but 1 name follows "as"', "one name"),
 ]

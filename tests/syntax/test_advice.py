@@ -18,7 +18,7 @@ def diagnose(text: str) -> list[Diagnostic]:
     return report.list_diagnostics()
 
 
-@pytest.mark.parametrize("code", [*EXAMPLES.values(), FOREIGN_WORDS["elif"]])
+@pytest.mark.parametrize("code", [*EXAMPLES.values(), FOREIGN_WORDS["elif"], FOREIGN_WORDS["while"]])
 def test_the_layout_of_a_statement_is_one(code: str) -> None:
     assert diagnose(f"{BEFORE} {code} }}") == []
 
@@ -53,7 +53,10 @@ MEANT = {
     "y = .5 * x": "write 0.5",
     "let y = x": '"let"',
     "return x": "output y",
-    "while true { x = x -> relu }": "repeat layer[i] in 0..4",
+    "while true { x = x -> relu }": "until (h -> max(axis=-1)) > 1 as y",
+    "loop true { x = x -> relu }": "repeat layer[i] in 0..4",
+    "repeat l[i] in 0..4 { x = x -> relu } until x > 1": "until follows the body of a scan",
+    "scan 0..4 as n { yield n } until n > 2 output x": "as y",
     "if true { } elif false { }": "else if",
     "inptu y: float[4]": "input x: float[4]",
     "y = if true { z = x } else { z = x }": "write if as a statement",

@@ -148,7 +148,7 @@ class BadCondition(Diagnostic, code="MG235"):
     message = "the condition of until {problem}"
     example = """model m() { input x: float[5, 4]
       scan 0..8 as n with h: float[5, 4] = x, t: float { h = h -> linear(4) t = t + 1 yield h }
-      until (h -> mean) > 1 as y output y }"""
+      until (h -> mean(axis=-1)) > 1 as y output y }"""
     way_out = ""
 
 
@@ -157,7 +157,7 @@ class NoTimeAxis(Diagnostic, code="MG310"):
 
     message = "a scan needs a value with an axis, not {found}"
     example = "model m() { input x: float scan x as v { yield v } as y output y }"
-    way_out = "scan a value with an axis, such as float[time, 8], or a range: scan 0..8 as n"
+    way_out = "scan a value with an axis, such as float[time, 8]"
 
 
 class StateType(Diagnostic, code="MG311"):
