@@ -11,7 +11,7 @@ from modgraph_runtime.files import format_bytes
 from modgraph.declare import format_value
 from modgraph.diagnostics import list_names
 from modgraph.inspect.cost import Cost, Memory, find_unbounded
-from modgraph.ir import Graph, PoolNode, RouterNode
+from modgraph.ir import Graph, PoolNode, RouterNode, ScanNode
 from modgraph.ir.program.outline import number_definitions
 
 
@@ -138,12 +138,13 @@ def count_lines(cost: Cost, graph: Graph | None = None) -> list[str]:
 
 
 def note_upper_bound(graph: Graph) -> list[str]:
-    """A line for a model whose active MACs are an upper bound, or none."""
-    pools = find_unbounded(graph)
-    if not pools:
-        return []
+    """Lines for a model whose MACs, or active MACs, are an upper bound, or none."""
+    pools, scans = find_unbounded(graph), [each for part in graph.parts() for each in part.graph.nodes_of(ScanNode)]
     bound = f"active MACs are an upper bound: gates of {list_names(pools)} choose by value"
-    return [f"{bound}; `modgraph trace` counts what is chosen on data"]
+    lines = [f"{bound}; `modgraph trace` counts what is chosen on data"] * bool(pools)
+    ending = [scan.name for scan in scans if scan.held]
+    bound = f"MACs are an upper bound: the rounds of {list_names(ending)} end by a value, and all are counted"
+    return [*lines, *[bound] * bool(ending)]
 
 
 def _walk_labels(parts: Sequence[Part], depth: int = 0) -> Iterator[tuple[str, Part]]:
