@@ -131,7 +131,7 @@ def test_its_source_agrees_at_other_lengths(paper: Any, monkeypatch: pytest.Monk
             torch.testing.assert_close(found[label][there], value[there], rtol=1e-10, atol=1e-10)
 
 
-@each_paper
+@pytest.mark.parametrize("paper", [PAPERS[0], *(pytest.param(each, marks=pytest.mark.slow) for each in PAPERS[1:])])
 def test_its_bundle_agrees_at_lengths_and_batches_that_nobody_traced(paper: Any, tmp_path: Path) -> None:
     model, _ = built_to_vary(paper.__name__)
     modgraph.export(model.float(), tmp_path / "model.onnx")
