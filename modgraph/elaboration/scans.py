@@ -102,9 +102,9 @@ def _elaborate_steps(statement: ast.Scan, elaborator: Elaborator) -> list[Any] |
         graph.add(elaborator.context.named[name])
         step = Tensor(Result(name), type_, span)
     scope.declare(statement.variable, step)
-    starts = [_elaborate_start(carry, inside) for carry in statement.carries]
-    known = [start for start in starts if isinstance(start, Tensor)]
-    carries = zip(statement.carries, starts, strict=True)
+    initial = [_elaborate_start(carry, inside) for carry in statement.carries]
+    known = [start for start in initial if isinstance(start, Tensor)]
+    carries = zip(statement.carries, initial, strict=True)
     states = [_declare_state(carry, start, known, names, inside) for carry, start in carries]
     inside.elaborate(statement.body)
     elaborator.scope.end([*scope.ended, *scope.names], "scan")
@@ -127,9 +127,9 @@ def _end(names: Naming, statement: ast.Scan, states: list[State], inside: Elabor
         return []
     assert inside.scan is not None
     changing = [join(names.node, statement.variable), *(value.result.node for _, value, _ in states)]
-    held = [*((f'state "{carry.name}"', value) for carry, value, _ in states)]
-    held += [(f'"{name}"', each) for name, each in zip(statement.names, inside.scan.yields, strict=True)]
-    found = elaborate_condition(statement.until, changing, held, inside)
+    final = [*((f'state "{carry.name}"', value) for carry, value, _ in states)]
+    final += [(f'"{name}"', each) for name, each in zip(statement.names, inside.scan.yields, strict=True)]
+    found = elaborate_condition(statement.until, changing, final, inside)
     return [] if found is None else [found]
 
 
@@ -235,11 +235,11 @@ def _finish(
     carried = [value.result.node for _, value, _ in states]
     variable = join(names.node, statement.variable)
     region = Region(graph, (variable, *carried, *(name for name, _ in captured)), (*steering, *stacked))
-    held = 0 if statement.until is None else len(yields)
+    final = 0 if statement.until is None else len(yields)
     steps = [*map(graph.type_of, stacked)]
-    types = (*steps[:held], *(step.with_shape((axis, *step.shape)) for step in steps[held:]))
+    types = (*steps[:final], *(step.with_shape((axis, *step.shape)) for step in steps[final:]))
     reason = ""
-    if held and (mixing := find_mixing_op(graph)):
+    if final and (mixing := find_mixing_op(graph)):
         reason = f"{mixing} depends on other examples, also on those that have ended"
         way_out = "use layer_norm or group_norm in it, or loop without until"
     elif any(find_repeated(type_.shape) for type_ in types):
@@ -251,7 +251,7 @@ def _finish(
     if reason:
         outer.report(errors.DoesNotFit(span=span, who="a scan", reason=reason, way_out=way_out))
         return None
-    node = ScanNode(name=names.node, types=types, span=span, region=region, carried=len(carried), held=held)
+    node = ScanNode(name=names.node, types=types, span=span, region=region, carried=len(carried), final=final)
     initial = {value.result.node: start for _, value, start in states if start is not None}
     inputs = {variable: sequence.result, **initial, **dict(captured)}
     if node.name in outer.graph:

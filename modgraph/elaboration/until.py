@@ -77,18 +77,18 @@ def start_at_zero(type_: TensorType, known: Sequence[Tensor], span: Span, elabor
 
 
 def elaborate_condition(
-    condition: ast.Expression, changing: Sequence[str], held: Sequence[tuple[str, Tensor]], inside: Elaborator
+    condition: ast.Expression, changing: Sequence[str], final: Sequence[tuple[str, Tensor]], inside: Elaborator
 ) -> Result | None:
     """Elaborate the condition of a loop to the value that is zero for entries that end with a round.
 
-    `changing` are the arguments of the region that change from round to round, `held` what keeps its last value, by
+    `changing` are the arguments of the region that change from round to round, `final` what keeps its last value, by
     name. Returns None after a reported mistake. Padding ends with the first round.
     """
     at = inside.with_naming(inside.scope.next_binding("until"))
     value = at.evaluate_tensor(condition, "the condition of until")
     if isinstance(value, Poison):
         return None
-    problem = _find_problem(value, changing, held, inside)
+    problem = _find_problem(value, changing, final, inside)
     if problem is not None:
         inside.report(errors.BadCondition(span=condition.span, problem=problem[0], way_out=problem[1]))
         return None
@@ -111,7 +111,7 @@ def find_mixing_op(graph: Graph) -> str:
 
 
 def _find_problem(
-    value: Tensor, changing: Sequence[str], held: Sequence[tuple[str, Tensor]], inside: Elaborator
+    value: Tensor, changing: Sequence[str], final: Sequence[tuple[str, Tensor]], inside: Elaborator
 ) -> tuple[str, str] | None:
     """What is wrong with a condition, and the way out."""
     if value.type.dtype != "float":
@@ -121,7 +121,7 @@ def _find_problem(
     if not {*changing} & inside.graph.ancestors([value.result.node]):
         return "is the same in every round", "read a state, the step or what the body computes: until total > 0.99"
     axes = value.type.shape
-    for name, each in held:
+    for name, each in final:
         if not shapes_meet(axes, each.type.shape[: len(axes)]):
             reason = f"is {value.type}, and {name} is {each.type}, which does not begin with its axes"
             return (

@@ -142,7 +142,7 @@ def note_upper_bound(graph: Graph) -> list[str]:
     pools, scans = find_unbounded(graph), [each for part in graph.parts() for each in part.graph.nodes_of(ScanNode)]
     bound = f"active MACs are an upper bound: gates of {list_names(pools)} choose by value"
     lines = [f"{bound}; `modgraph trace` counts what is chosen on data"] * bool(pools)
-    ending = [scan.name for scan in scans if scan.held]
+    ending = [scan.name for scan in scans if scan.final]
     bound = f"MACs are an upper bound: the rounds of {list_names(ending)} end by a value, and all are counted"
     return [*lines, *[bound] * bool(ending)]
 

@@ -234,14 +234,14 @@ class ScanNode(Node, kind="scan"):
     the region may use pools, routers and modules of the surrounding graph. From the length of an example on, states
     stay and results are zero. With the `lowering` "recurrence" all steps are computed at once, else one after another.
 
-    If the first `held` results are held, the scan ends by a value: the region gives `going` before the results. Its
-    entries, one for each example or token, go on while it is not zero. From then on their states stay, held results
+    If the first `final` results are final, the scan ends by a value: the region gives `going` before the results. Its
+    entries, one for each example or token, go on while it is not zero. From then on their states stay, final results
     are those of their last step, and stacked ones are zero. When none goes on, no further step is computed.
     """
 
     region: Region
     carried: int = 0
-    held: int = 0
+    final: int = 0
     lowering: str = ""
 
     @property
@@ -267,17 +267,17 @@ class ScanNode(Node, kind="scan"):
     @property
     def going(self) -> Result | None:
         """The value that is zero for entries that end with a step, if the scan ends by a value."""
-        return self.region.results[self.carried] if self.held else None
+        return self.region.results[self.carried] if self.final else None
 
     @property
     def steering(self) -> tuple[Result, ...]:
         """The results of a step that change later steps."""
-        return self.region.results[: self.carried + bool(self.held)]
+        return self.region.results[: self.carried + bool(self.final)]
 
     @property
     def stacked(self) -> tuple[Result, ...]:
-        """The results of a step that the scan gives: stacked, but for the first `held`."""
-        return self.region.results[self.carried + bool(self.held) :]
+        """The results of a step that the scan gives: stacked, but for the first `final`."""
+        return self.region.results[self.carried + bool(self.final) :]
 
     def count_own_axes(self, result: Result) -> int:
         """Count the first axes of a result of a step that are those of the entries that end by themselves."""
@@ -287,7 +287,7 @@ class ScanNode(Node, kind="scan"):
     @property
     def steps(self) -> Shape:
         """The axis of steps that stacked results have in front; none without such results."""
-        return self.types[self.held].shape[:1] if self.held < len(self.types) else ()
+        return self.types[self.final].shape[:1] if self.final < len(self.types) else ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,7 +44,7 @@ def with_regions(node: Node, regions: tuple[Region, ...]) -> Node:
 
 def infer_scan_types(scan: ScanNode, time: Axis) -> tuple[TensorType, ...]:
     """Infer the types of a scan's results over a time axis. Raises `Misfit` if a state's next value changes its type,
-    or if a state or a held result lacks an axis of the entries that end by themselves."""
+    or if a state or a final result lacks an axis of the entries that end by themselves."""
     region = scan.region
     for state, following in zip(scan.states, scan.following, strict=True):
         before, after = region.graph[state].types[0], region.graph.type_of(following)
@@ -53,12 +53,12 @@ def infer_scan_types(scan: ScanNode, time: Axis) -> tuple[TensorType, ...]:
     steps = [*map(region.graph.type_of, scan.stacked)]
     if scan.going is not None:
         axes = region.graph.type_of(scan.going).shape
-        for each in (*map(Result, scan.states), *scan.stacked[: scan.held]):
+        for each in (*map(Result, scan.states), *scan.stacked[: scan.final]):
             type_ = region.graph.type_of(each)
             if not shapes_meet(type_.shape[: len(axes)], axes):
                 raise Misfit(f"{each} is {type_}, and does not begin with the axes of what ends by itself")
-    stacked = (step.with_shape((time, *step.shape)) for step in steps[scan.held :])
-    return (*steps[: scan.held], *stacked)
+    stacked = (step.with_shape((time, *step.shape)) for step in steps[scan.final :])
+    return (*steps[: scan.final], *stacked)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Part:
         """Find the outermost result for a result of a region; each scan around it has one that stacks it."""
         if self.scan is None:
             return inside
-        found = Result(self.scan.name, self.scan.stacked.index(inside, self.scan.held))
+        found = Result(self.scan.name, self.scan.stacked.index(inside, self.scan.final))
         return found if self.outer is None else self.outer.outside(found)
 
     @property

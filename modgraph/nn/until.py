@@ -23,9 +23,9 @@ def loop(step: Round, sequences: Tensors, states: Tensors, shared: Sequence[int]
     """Apply a step along sequences [B, T, ...] until no entry goes on, or to their end.
 
     The step takes slices [B, ...] and states [B, C, ...]. It returns the next states, a value [B, C] that is zero for
-    entries that end, and results: first those that are held, [B, C, ...], then those that are stacked, [B, ...]; each
+    entries that end, and results: first those that are final, [B, C, ...], then those that are stacked, [B, ...]; each
     of these has the first `shared` axes of C. From its end on, or from an example's `length` [B], an entry's states
-    stay as they are. Returns held results of the last step of each entry, zero without one, and stacked ones
+    stay as they are. Returns final results of the last step of each entry, zero without one, and stacked ones
     [B, T, ...], zero from its end on.
     """
     steps = sequences[0].shape[1]
@@ -35,19 +35,19 @@ def loop(step: Round, sequences: Tensors, states: Tensors, shared: Sequence[int]
     if steps == 0:
         ones = [each.new_zeros(each.shape[0], 1, *each.shape[2:]) for each in sequences]
         found = loop(step, ones, states, shared, ones[0].new_zeros(len(ones[0]), dtype=torch.int64))
-        held = len(found) - len(shared)
-        return [*found[:held], *(each[:, :0] for each in found[held:])]
+        first = len(found) - len(shared)
+        return [*found[:first], *(each[:, :0] for each in found[first:])]
     going: Tensor | None = None
-    held_now: Tensors = []
+    final: Tensors = []
     stacked: list[Tensors] = []
     for time, slices in enumerate(zip(*(each.unbind(1) for each in sequences), strict=True)):
         if going is not None and not torch.compiler.is_compiling() and bool((~going).all()):
             break
-        states, going, held_now, now = run_round(step, slices, states, shared, going, held_now, _before(time, length))
+        states, going, final, now = run_round(step, slices, states, shared, going, final, _find_reached(time, length))
         stacked.append(now)
     rest = steps - len(stacked)
     columns = [torch.stack(list(each), dim=1) for each in zip(*stacked, strict=True)]
-    return [*held_now, *(torch.cat([x, x.new_zeros(len(x), rest, *x.shape[2:])], dim=1) for x in columns)]
+    return [*final, *(torch.cat([x, x.new_zeros(len(x), rest, *x.shape[2:])], dim=1) for x in columns)]
 
 
 def run_round(
@@ -56,12 +56,12 @@ def run_round(
     states: Tensors,
     shared: Sequence[int],
     going: Tensor | None,
-    held: Tensors,
+    final: Tensors,
     there: Tensor | None,
 ) -> tuple[Tensors, Tensor, Tensors, Tensors]:
     """Run one step for the entries `going` [B, C] of the examples that are `there` [B]; None is all.
 
-    Returns the states, which entries go on, the held results, and the stacked ones of this step.
+    Returns the states, which entries go on, the final results, and the stacked ones of this step.
     """
     following, goes_on, results = step(slices, states)
     goes_on = goes_on != 0
@@ -73,14 +73,14 @@ def run_round(
     now, stacked = results[:first], results[first:]
     if active is None:
         return following, goes_on, now, stacked
-    held = held or [torch.zeros_like(each) for each in now]
+    final = final or [torch.zeros_like(each) for each in now]
     kept = [torch.where(_fit(active, new), new, old) for new, old in zip(following, states, strict=True)]
-    held = [torch.where(_fit(active, new), new, old) for new, old in zip(now, held, strict=True)]
+    final = [torch.where(_fit(active, new), new, old) for new, old in zip(now, final, strict=True)]
     zeroed = [x.masked_fill(~_fit(active, x, axes), 0) for x, axes in zip(stacked, shared, strict=True)]
-    return kept, active & goes_on, held, zeroed
+    return kept, active & goes_on, final, zeroed
 
 
-def _before(time: int | Tensor, length: Tensor | None) -> Tensor | None:
+def _find_reached(time: int | Tensor, length: Tensor | None) -> Tensor | None:
     """The examples that have a step."""
     return None if length is None else time < length
 
@@ -109,10 +109,10 @@ def _export(step: Round, sequences: Tensors, states: Tensors, shared: Sequence[i
     first = len(results) - len(shared)
     like = sequences[0]
     going = _zeros(like, example, torch.bool).logical_not()
-    held = [_zeros(like, each, each.dtype) for each in results[:first]]
+    final = [_zeros(like, each, each.dtype) for each in results[:first]]
     stacked = [_zeros(like, each, each.dtype, steps) for each in results[first:]]
     time = torch.zeros((), dtype=torch.int64, device=like.device)
-    carried = [time, going, *(each.clone(memory_format=torch.contiguous_format) for each in states), *held, *stacked]
+    carried = [time, going, *(each.clone(memory_format=torch.contiguous_format) for each in states), *final, *stacked]
     own = len(carried)
 
     def goes_on(*given: Tensor) -> Tensor:
@@ -125,8 +125,8 @@ def _export(step: Round, sequences: Tensors, states: Tensors, shared: Sequence[i
         with Replaced(outside.tensors, taken[length is not None :]):
             slices = [each.index_select(1, time.reshape(1)).squeeze(1) for each in along]
             before, columns = rest[: len(states)], rest[len(states) + first :]
-            held = rest[len(states) : len(states) + first]
-            now = run_round(step, slices, before, shared, going, held, _before(time, there))
+            final = rest[len(states) : len(states) + first]
+            now = run_round(step, slices, before, shared, going, final, _find_reached(time, there))
             places = torch.arange(given[own].shape[1], device=time.device) == time
             filled = [
                 torch.where(places.reshape(1, -1, *[1] * (new.dim() - 1)), new.unsqueeze(1), old)

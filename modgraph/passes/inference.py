@@ -59,8 +59,8 @@ def narrow_scan(scan: ScanNode, live: Set[Result]) -> tuple[ScanNode, tuple[int,
     Returns the scan, and the old places of the results that it keeps.
     """
     graph = scan.region.graph
-    if not any(Result(scan.name, index) in live for index in range(scan.held)):
-        live = {*live, *[Result(scan.name)][: scan.held]}  # a scan that ends by a value holds one
+    if not any(Result(scan.name, index) in live for index in range(scan.final)):
+        live = {*live, *[Result(scan.name)][: scan.final]}  # a scan that ends by a value holds one
     wanted = [result for index, result in enumerate(scan.stacked) if Result(scan.name, index) in live]
     ends = () if scan.going is None else (scan.going,)
     following: dict[str, Result] = {}
@@ -80,8 +80,8 @@ def narrow_scan(scan: ScanNode, live: Set[Result]) -> tuple[ScanNode, tuple[int,
         lambda node, part: node if part.graph is not graph or node.name in needed else None,
     )
     types = tuple(scan.types[index] for index in kept)
-    held = sum(index < scan.held for index in kept)
-    return replace(scan, types=types, region=region, carried=len(following), held=held), kept
+    final = sum(index < scan.final for index in kept)
+    return replace(scan, types=types, region=region, carried=len(following), final=final), kept
 
 
 ENDS = InputNode | TargetNode | OutputNode | LossNode | DecisionNode | GrowthNode

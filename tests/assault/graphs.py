@@ -211,7 +211,7 @@ def _lies(node: Any, key: Any, value: Any) -> list[Any]:
             return [[], [["more", 0]], [*value, value[0]]]
         case "carried" | "grown" | "size" if node["kind"] in ("scan", "pool"):
             return [value + 1, -1] if key == "carried" else [0]
-        case "held":
+        case "final":
             return [value + 1, 0]
         case "is":
             return ["embedding", "no_such_op"]

@@ -30,7 +30,7 @@ def scan_of(graph: Graph) -> ScanNode:
 def test_it_is_a_scan_over_the_numbers_of_its_rounds_that_holds_what_it_yields() -> None:
     graph = graph_of(HALTING)
     scan = scan_of(graph)
-    assert (scan.carried, scan.held, scan.lowering) == (2, 2, "")
+    assert (scan.carried, scan.final, scan.lowering) == (2, 2, "")
     assert [str(type_) for type_ in scan.types] == ["float[time, 4]", "float[time]"]
     assert str(graph.type_of(graph.inputs("y")["y.n"])) == "float[8]"
     assert str(graph.type_of(graph.inputs("y")["y.total"])) == "float[time]"
@@ -42,7 +42,7 @@ def test_it_is_a_scan_over_the_numbers_of_its_rounds_that_holds_what_it_yields()
 def test_inference_keeps_what_ends_the_loop_though_nothing_else_reads_it() -> None:
     graph = apply_passes(graph_of(HALTING.replace("h, n + total", "n * h, h")), INFERENCE)
     scan = scan_of(graph)
-    assert (scan.states, scan.held, len(scan.types)) == (("y.h", "y.total"), 1, 1)
+    assert (scan.states, scan.final, len(scan.types)) == (("y.h", "y.total"), 1, 1)
 
 
 def test_weights_of_the_rounds_are_a_sequence_too() -> None:

@@ -42,7 +42,7 @@ def adaptive_computation(w: Weights, x: Tensor, most: int = 5) -> dict[str, Tens
 def universal_transformer(w: Weights, words: Tensor, most: int = 6) -> dict[str, Tensor]:
     """Dehghani et al., 2019, appendix C, a word at a time; one that has halted keeps its state."""
     h = [*w["z.h.init.embedding.weight"][words]]
-    means, total = [torch.zeros_like(each) for each in h], [h[0].new_zeros(()) for _ in h]
+    mixtures, total = [torch.zeros_like(each) for each in h], [h[0].new_zeros(()) for _ in h]
     counts, remainders, going = [0] * len(h), [h[0].new_zeros(()) for _ in h], [True] * len(h)
     for v in w["place"][:most]:
         rows = torch.stack([each + v for each in h])
@@ -52,10 +52,10 @@ def universal_transformer(w: Weights, words: Tensor, most: int = 6) -> dict[str,
             going[at] = bool(total[at] + p <= 0.99)
             share = p if going[at] else share
             remainders[at] = remainders[at] if going[at] else share
-            h[at], means[at] = after[at], share * after[at] + (1 - share) * means[at]
+            h[at], mixtures[at] = after[at], share * after[at] + (1 - share) * mixtures[at]
             total[at], counts[at] = total[at] + share, counts[at] + 1
     ponder = torch.stack([count + rest for count, rest in zip(counts, remainders, strict=True)])
-    return {"logits": mapped(w, "logits.linear", torch.stack(means)), "ponder": ponder}
+    return {"logits": mapped(w, "logits.linear", torch.stack(mixtures)), "ponder": ponder}
 
 
 def layer(w: Weights, name: str, x: Tensor) -> Tensor:

@@ -151,13 +151,13 @@ def _records(nodes: list[Record], values: Values) -> Iterator[tuple[str, Value]]
 
 def _scan_records(scan: Record) -> Iterator[tuple[str, int]]:
     """The records of the routes in a scan, and in scans in its steps, and which of its results each is."""
-    inside, held = scan["region"]["nodes"], scan.get("held", 0)
-    results = scan["region"]["results"][scan["carried"] + (held > 0) :]
+    inside, final = scan["region"]["nodes"], scan.get("final", 0)
+    results = scan["region"]["results"][scan["carried"] + (final > 0) :]
     for node in inside:
         if node["kind"] == "scan":
-            yield from ((name, results.index([node["name"], index], held)) for name, index in _scan_records(node))
+            yield from ((name, results.index([node["name"], index], final)) for name, index in _scan_records(node))
         if node["kind"] in ("route", "decision"):
-            yield from ((name, results.index(result, held)) for name, result in _results(node, inside))
+            yield from ((name, results.index(result, final)) for name, result in _results(node, inside))
 
 
 def _results(route: Record, nodes: list[Record]) -> Iterator[tuple[str, list[Any]]]:

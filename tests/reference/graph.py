@@ -131,7 +131,7 @@ def _applied(pool: Record, frame: Frame, module: int, messages: list[Array], exa
 def _scan(node: Record, operands: list[Value], frame: Frame, known: Mapping[str, Record]) -> list[Value]:
     """A region run for each step, with the examples that have it; their states stay from their end on."""
     region, carried = node["region"], node["carried"]
-    if node.get("held"):
+    if node.get("final"):
         return _loop(node, operands, frame)
     given = {slot: operand for (slot, *_), operand in zip(node["inputs"], operands, strict=True)}
     sequence, states = region["arguments"][0], region["arguments"][1 : 1 + carried]
@@ -157,8 +157,8 @@ def _scan(node: Record, operands: list[Value], frame: Frame, known: Mapping[str,
 
 
 def _loop(node: Record, operands: list[Value], frame: Frame) -> list[Value]:
-    """A region run for each step while an entry of an example goes on; the others keep states and held results."""
-    region, carried, held = node["region"], node["carried"], node["held"]
+    """A region run for each step while an entry of an example goes on; the others keep states and final results."""
+    region, carried, final = node["region"], node["carried"], node["final"]
     given = {slot: operand for (slot, *_), operand in zip(node["inputs"], operands, strict=True)}
     sequence, states = region["arguments"][0], region["arguments"][1 : 1 + carried]
     types = {each["name"]: Type.read(each["types"][0]) for each in region["nodes"] if each["types"]}
@@ -179,18 +179,18 @@ def _loop(node: Record, operands: list[Value], frame: Frame) -> list[Value]:
             goes_on = results[carried].of(place) != 0
             active = np.broadcast_to(going[at], goes_on.shape)
             for name, following in zip(states, results[:carried], strict=True):
-                now[name][at] = _chosen(active, following.of(place), now[name][at])
+                now[name][at] = _select(active, following.of(place), now[name][at])
             for index, result in enumerate(results[carried + 1 :]):
                 new, column = result.of(place), found[index][at]
-                if index < held:
-                    found[index][at] = _chosen(active, new, column)
+                if index < final:
+                    found[index][at] = _select(active, new, column)
                 else:
-                    column[time] = _chosen(active, new, np.zeros_like(new))
+                    column[time] = _select(active, new, np.zeros_like(new))
             going[at] = active & goes_on
     return [Value(type_, tuple(each)) for type_, each in zip(gives, found, strict=True)]
 
 
-def _chosen(active: Array, new: Array, old: Array) -> Array:
+def _select(active: Array, new: Array, old: Array) -> Array:
     """New numbers where an entry goes on; a result without some of its axes goes on where any of them does."""
     pairs = enumerate(zip(active.shape, new.shape, strict=False))
     axes = next((at for at, (n, m) in pairs if n != m), min(active.ndim, new.ndim))

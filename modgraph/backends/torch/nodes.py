@@ -184,7 +184,7 @@ class Nodes:
     def _scan(self, graph: Graph, node: ScanNode) -> CompiledScan:
         region = Part(node.region.graph, node)
         steps = self._steps(region, self.bodies[node.name], node.region.results)
-        made = CompiledRecurrence if node.lowering == RECURRENCE else CompiledLoop if node.held else CompiledScan
+        made = CompiledRecurrence if node.lowering == RECURRENCE else CompiledLoop if node.final else CompiledScan
         return made(node, steps, list(graph.inputs(node.name)), self.model)
 
 

@@ -216,7 +216,7 @@ class CompiledLoop(CompiledScan):
     """Runs a region until nothing goes on, or along a whole sequence."""
 
     def _go(self, step: Any, sequences: Sequence[Tensor], states: Sequence[Tensor], length: Tensor | None) -> Any:
-        stacked = (self.node.stacked[index] for index in self.stacked if index >= self.node.held)
+        stacked = (self.node.stacked[index] for index in self.stacked if index >= self.node.final)
         shared = [*map(self.node.count_own_axes, stacked)]
 
         def round_(slices: Sequence[Tensor], states: Sequence[Tensor]) -> tuple[Any, Tensor, Any]:

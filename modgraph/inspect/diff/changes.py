@@ -128,7 +128,7 @@ def facts_of(graph: Graph, name: str, shared: int) -> Facts:
     elif declared is not None:
         facts["is"] = declared.name
     facts |= {key: value for key in PLAIN if (value := getattr(node, key, None))}
-    facts |= {"carried": node.carried, "held": node.held} if isinstance(node, ScanNode) else {}
+    facts |= {"carried": node.carried, "final": node.final} if isinstance(node, ScanNode) else {}
     facts |= {f"types.{at}": type_ for at, type_ in enumerate(node.types)}
     if isinstance(declared, Declaration):
         facts |= {f"settings.{key}": getattr(declared, key) for key in declared.settings()}

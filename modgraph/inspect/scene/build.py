@@ -177,7 +177,7 @@ class _Builder:
             children.append(child)
         states = ", ".join(strip_path(node.name, state) for state in node.states)
         cost = sum((child.cost for child in children), Cost())
-        words = [f"carries {states}"] * bool(states) + ["ends by a value"] * bool(node.held)
+        words = [f"carries {states}"] * bool(states) + ["ends by a value"] * bool(node.final)
         return replace(box, detail=", ".join(words), children=tuple(children), cost=cost)
 
     def rows(self, owner: str) -> tuple[Row, ...]:

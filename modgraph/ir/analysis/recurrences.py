@@ -89,7 +89,7 @@ class Recurrences:
 def find_recurrences(scan: ScanNode) -> Recurrences:
     """Find the linear recurrences of a scan. Raises `NotAffine` if the steps must run one after another."""
     graph = scan.region.graph
-    if scan.held:
+    if scan.final:
         raise NotAffine("it ends by a value")
     if padded := [state for state in scan.states if graph[state].types[0].padded]:
         raise NotAffine(f"state {_short(padded[0])} has an axis of any length")

@@ -166,7 +166,7 @@ class Transfer:
         for at, each in enumerate(node.stacked):
             type_, ends = inside.graph.type_of(each), sum_before(_read_ends(node, reaches, each), step)
             reach = join([reaches.get(each, {}), ends])
-            found.append(_forget_step(reach, step, steps) if at < node.held else _stack(reach, step, type_))
+            found.append(_forget_step(reach, step, steps) if at < node.final else _stack(reach, step, type_))
         return tuple(found)
 
     def _run_steps(self, node: ScanNode, sources: Sources) -> tuple[Transfer, dict[Result, Reach]]:

@@ -76,7 +76,7 @@ FIELDS: Mapping[str, tuple[Field, ...]] = {  # by the kind of node
     "route": (Field("lowering", readers.name_of, None), ONCE, LABEL),
     "scan": (
         Field("carried", readers.whole_of(0, readers.MOST_PLACES)),
-        Field("held", readers.whole_of(0, readers.MOST_PLACES), 0),
+        Field("final", readers.whole_of(0, readers.MOST_PLACES), 0),
         Field("lowering", readers.one_of("", RECURRENCE), ""),
     ),
     "output": (Field("label", readers.relative_name_of),),

@@ -105,8 +105,8 @@ class BodyLines:
             case kinds.RouteNode():
                 return f"route{uses}{self._slots(node)}{facts}"
             case kinds.ScanNode():
-                held = f" holding {node.held}" if node.held else ""
-                return f"scan carrying {node.carried}{held}{facts}{self._slots(node)}{self._regions((node.region,))}"
+                final = f" final {node.final}" if node.final else ""
+                return f"scan carrying {node.carried}{final}{facts}{self._slots(node)}{self._regions((node.region,))}"
             case kinds.OutputNode():
                 return f"output {node.label}{operands}"
             case CallNode():

@@ -49,7 +49,7 @@ def verify_scan(graph: Graph, scan: ScanNode, verify_node: Check) -> None:
     most = min(len(region.arguments) - 1, len(region.results) - 1)
     ask(scan.carried <= most, f"its region can carry {max(most, 0)} at most", name, "carried")
     most = max(len(region.results) - scan.carried - 1, 0)
-    ask(scan.held <= most, f"its region can hold {most} at most", name, "held")
+    ask(scan.final <= most, f"its region can hold {most} at most", name, "final")
     types = {slot: graph.type_of(result) for slot, result in graph.inputs(name).items()}
     sequence = types.get(scan.variable)
     if sequence is None or not sequence.shape or sequence.per == "batch":
@@ -69,7 +69,7 @@ def verify_scan(graph: Graph, scan: ScanNode, verify_node: Check) -> None:
     if scan.going is not None:
         type_ = region.graph.type_of(scan.going)
         sound = type_.dtype == "float" and type_.per == "example"
-        ask(sound, f"{type_} cannot end a scan: that is float of each example", name, "held")
+        ask(sound, f"{type_} cannot end a scan: that is float of each example", name, "final")
     try:
         follow = infer_scan_types(scan, sequence.shape[0])
     except Misfit as misfit:
@@ -82,7 +82,7 @@ def verify_scan(graph: Graph, scan: ScanNode, verify_node: Check) -> None:
             raise InvalidGraph(f"its steps run one after another: {reason}", name, "lowering") from reason
     for decision in region.graph.decisions():
         ask(
-            {*decision.results.values()} <= {*scan.stacked[scan.held :]},
+            {*decision.results.values()} <= {*scan.stacked[scan.final :]},
             f"it lacks what {decision.name} records",
             name,
             "region",

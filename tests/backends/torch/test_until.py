@@ -92,8 +92,8 @@ def step(slices: Any, states: Any) -> tuple[list[Tensor], Tensor, list[Tensor]]:
 
 def test_results_without_the_entries_axes_stay_while_any_entry_goes_on() -> None:
     x = torch.tensor([[1.0, 9.0], [1.0, 1.0], [1.0, 1.0], [1.0, 1.0]]).unsqueeze(0)
-    held, stacked = loop(step, [x], [torch.zeros(1, 2)], [0])
-    assert held.tolist() == [[2, 0]]
+    final, stacked = loop(step, [x], [torch.zeros(1, 2)], [0])
+    assert final.tolist() == [[2, 0]]
     assert stacked.tolist() == [[10, 2, 2, 0]]
 
 

@@ -278,7 +278,7 @@ def _write_scan(writer: Writer, node: ScanNode) -> None:
         lines.lines += step.lines.lines
         lines.line(f"return {', '.join(gives)}")
     lines.line("")
-    run = writer.vendored.name_of(loop if node.held else scan)
-    stacked = (node.stacked[each.index] for each in kept if each.index >= node.held)
-    shared = f", {[*map(node.count_own_axes, stacked)]}" if node.held else ""
+    run = writer.vendored.name_of(loop if node.final else scan)
+    stacked = (node.stacked[each.index] for each in kept if each.index >= node.final)
+    shared = f", {[*map(node.count_own_axes, stacked)]}" if node.final else ""
     lines.set_all(kept, name(f"{run}({function}, [{x}], [{', '.join(initial)}]{shared}{length})"))
