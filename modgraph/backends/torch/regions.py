@@ -18,6 +18,8 @@ from modgraph.ir import OpNode, PoolNode, Region, RouteNode, ScanNode
 from modgraph.nn import Pool, loop, scan
 from modgraph.nn.grouped import GroupedFunction, SortedRows, group_modules, stack_modules
 from modgraph.nn.pool import IndexedFunction
+from modgraph.nn.scan import Step as ScanStep
+from modgraph.nn.until import Round, take_rows
 
 
 class Expert(Namespace):
@@ -192,18 +194,29 @@ class CompiledScan:
             reached = mask.reshape(-1, 1).expand(*sequence.shape[:2])
             active = [reached & active[0] if active else reached]
 
-        def step(slices: Sequence[Tensor], states: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-            x, *taken = slices
-            now = taken.pop() if active else None
-            found = plan.run((x, *states, *captured), Context(dict(zip(forced, taken, strict=True)), now))
-            return found[: len(states)], found[len(states) :]
+        def step_of(captured: Sequence[Any]) -> ScanStep:
+            def step(slices: Sequence[Tensor], states: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+                x, *taken = slices
+                now = taken.pop() if active else None
+                found = plan.run((x, *states, *captured), Context(dict(zip(forced, taken, strict=True)), now))
+                return found[: len(states)], found[len(states) :]
 
-        results = self._go(step, (sequence, *forced.values(), *active), states, length)
+            return step
+
+        results = self._go(step_of, captured, (sequence, *forced.values(), *active), states, length)
         found = dict(zip(self.stacked, results, strict=True))
         return tuple(found.get(index) for index in range(len(self.node.stacked)))
 
-    def _go(self, step: Any, sequences: Sequence[Tensor], states: Sequence[Tensor], length: Tensor | None) -> Any:
-        return scan(step, sequences, states, length)
+    def _go(
+        self,
+        step_of: Callable[[Sequence[Any]], ScanStep],
+        captured: Sequence[Any],
+        sequences: Sequence[Tensor],
+        states: Sequence[Tensor],
+        length: Tensor | None,
+    ) -> list[Tensor]:
+        """Run all steps. `step_of` makes the function of a step with some captured values."""
+        return scan(step_of(captured), sequences, states, length)
 
     def _zeros(self, sequence: Tensor, state: str) -> Tensor:
         """The initial state: zeros in the dtype of the sequence, or of the model's weights if that holds ids."""
@@ -215,12 +228,31 @@ class CompiledScan:
 class CompiledLoop(CompiledScan):
     """Runs a region until nothing goes on, or along a whole sequence."""
 
-    def _go(self, step: Any, sequences: Sequence[Tensor], states: Sequence[Tensor], length: Tensor | None) -> Any:
+    def _go(
+        self,
+        step_of: Callable[[Sequence[Any]], ScanStep],
+        captured: Sequence[Any],
+        sequences: Sequence[Tensor],
+        states: Sequence[Tensor],
+        length: Tensor | None,
+    ) -> list[Tensor]:
+        types = [self.node.region.graph[slot].types[0] for slot in self.captured]
         stacked = (self.node.stacked[index] for index in self.stacked if index >= self.node.final)
         shared = [*map(self.node.count_own_axes, stacked)]
 
-        def round_(slices: Sequence[Tensor], states: Sequence[Tensor]) -> tuple[Any, Tensor, Any]:
-            following, (going, *results) = step(slices, states)
-            return following, going, results
+        def narrow(rows: Tensor) -> Round:
+            pairs = zip(types, captured, strict=True)
+            own = [x if x is None or type_.per == "batch" else take_rows(x, rows) for type_, x in pairs]
+            return as_round(step_of(own))
 
-        return loop(round_, sequences, states, shared, length)
+        return loop(as_round(step_of(captured)), sequences, states, shared, length, narrow)
+
+
+def as_round(step: ScanStep) -> Round:
+    """The function of a step that gives the value which ends entries by itself."""
+
+    def run(slices: Sequence[Tensor], states: Sequence[Tensor]) -> tuple[Any, Tensor, Any]:
+        following, (going, *results) = step(slices, states)
+        return following, going, results
+
+    return run
