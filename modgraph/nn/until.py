@@ -45,7 +45,8 @@ def loop(
         found = loop(step, ones, states, shared, ones[0].new_zeros(len(ones[0]), dtype=torch.int64))
         first = len(found) - len(shared)
         return [*found[:first], *(each[:, :0] for each in found[first:])]
-    entries, stacked = Entries(states), list[Tensors]()
+    entries = Entries(states)
+    stacked: list[Tensors] = []
     for time, slices in enumerate(zip(*(each.unbind(1) for each in sequences), strict=True)):
         there, rows = _find_reached(time, length), entries.find_rows()
         if rows is not None and len(rows) == 0:

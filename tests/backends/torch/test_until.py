@@ -116,3 +116,10 @@ def test_the_memory_of_training_counts_all_rounds() -> None:
     sizes = [modgraph.loads(ROUTED.replace("0..5", f"0..{most}")).ir for most in (2, 12)]
     small, large = (memory_of(graph, TrainingStep(batch=2), {"time": 6}).activations for graph in sizes)
     assert large > 4 * small, (small, large)
+
+
+def test_torch_compiles_a_loop_as_one_graph_of_all_rounds() -> None:
+    torch.manual_seed(0)
+    model, x = randomised(ROUTED), torch.randn(2, 3, 4, dtype=torch.float64)
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x), model(x), rtol=0, atol=1e-12)
