@@ -118,6 +118,7 @@ def test_the_memory_of_training_counts_all_rounds() -> None:
     assert large > 4 * small, (small, large)
 
 
+@pytest.mark.slow
 def test_torch_compiles_a_loop_as_one_graph_of_all_rounds() -> None:
     torch.manual_seed(0)
     model, x = randomised(ROUTED), torch.randn(2, 3, 4, dtype=torch.float64)
