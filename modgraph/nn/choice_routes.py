@@ -136,7 +136,7 @@ def slices_op(x: Tensor, counts: Tensor, parts: int) -> list[Tensor]:
 
 
 @slices_op.register_fake
-def _(x: Tensor, counts: Tensor, parts: int) -> list[Tensor]:
+def make_fake_parts(x: Tensor, counts: Tensor, parts: int) -> list[Tensor]:
     sizes = [torch.library.get_ctx().new_dynamic_size() for _ in range(parts)]
     return [x.new_empty(size, *x.shape[1:]) for size in sizes]
 

@@ -123,7 +123,8 @@ def gru_op(x: Tensor, weights: list[Tensor], states: list[Tensor]) -> Tensor:
 
 @lstm_op.register_fake
 @gru_op.register_fake
-def _(x: Tensor, weights: list[Tensor], states: list[Tensor]) -> Tensor:
+def make_fake(x: Tensor, weights: list[Tensor], states: list[Tensor]) -> Tensor:
+    """The shape of an op's result. It is not called `_`, or a file with a `for _ in` would register the ops again."""
     return x.new_empty(*x.shape[:-1], weights[1].shape[1])
 
 

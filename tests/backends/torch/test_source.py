@@ -339,3 +339,10 @@ def test_a_function_that_python_would_mangle_in_a_class() -> None:
 def test_a_frozen_pool_that_was_grown() -> None:
     text = "model m() { input x: float[2, 6] frozen { pool p[2] = linear(2) } grow p[2] y = x -> p output y }"
     check(modgraph.loads(text).build(seed=1))
+
+
+@pytest.mark.parametrize("op", ["gru", "lstm"])
+def test_a_file_registers_no_operator_with_torch(op: str) -> None:
+    """As it would take those of modgraph along when it is forgotten."""
+    source = write_source(modgraph.loads(f"model m() {{ input x: float[5, 2] y = x -> {op}(4) output y }}").build())
+    assert "torch.library" not in source
