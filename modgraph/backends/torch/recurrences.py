@@ -130,7 +130,7 @@ class CompiledRecurrence(CompiledScan):
 
     def _segment(self, B: int, T: int) -> int:
         """The steps of a segment: all if they are few."""
-        width = B * max([count_numbers(each, sizes(self.shapes[each.state])) for each in self.found.each], default=1)
+        width = B * max([count_numbers(each, self.shapes[each.state]) for each in self.found.each], default=1)
         return T if width * T <= SEGMENT else min(T, max(SHORTEST, SEGMENT // width // SHORTEST * SHORTEST))
 
     def _run(self, values: Values, states: dict[str, Tensor], mask: Tensor | None) -> list[Tensor]:

@@ -133,7 +133,8 @@ class CompiledScan:
         self.slots = [*slots]
         self.states = node.states
         self.stacked: Sequence[int] = range(len(node.stacked))
-        self.shapes = {state: node.region.graph[state].types[0].shape for state in node.states}
+        types = {state: node.region.graph[state].types[0] for state in node.states}
+        self.shapes = {state: sizes(type_.shape) for state, type_ in types.items() if not type_.padded}
         self.model = model
         self.over_batch = any(step.takes_active for step in all_steps(steps))
         self.plan = plan_for(steps, node.region.results, arguments=self.arguments)
@@ -222,7 +223,7 @@ class CompiledScan:
         """The initial state: zeros in the dtype of the sequence, or of the model's weights if that holds ids."""
         floats = (each.dtype for each in (sequence, *self.model.parameters()) if each.is_floating_point())
         dtype = next(floats, torch.get_default_dtype())
-        return torch.zeros(sequence.shape[0], *sizes(self.shapes[state]), dtype=dtype, device=sequence.device)
+        return torch.zeros(sequence.shape[0], *self.shapes[state], dtype=dtype, device=sequence.device)
 
 
 class CompiledLoop(CompiledScan):
