@@ -87,8 +87,9 @@ class CompiledRecurrence(CompiledScan):
         widest = max((prod(self.shapes[each.state]) for each in self.found.each), default=0)
         for node in graph:
             read = {each.node for each in graph.inputs(node.name).values()}
-            size = sum(prod(sizes(type_.shape)) for type_ in node.types)
-            if read and read <= found and size * NARROW <= widest:
+            if not (read and read <= found) or any(type_.padded for type_ in node.types):
+                continue
+            if sum(prod(sizes(type_.shape)) for type_ in node.types) * NARROW <= widest:
                 found.add(node.name)
                 yield node.name
 
