@@ -84,9 +84,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """What libraries do anew for each export, or between two calls, and need not."""
+    """What libraries do anew for each export, for absent devices, or between two calls, and need not."""
     if "slow" in item.keywords:
         faulthandler.cancel_dump_traceback_later()
+    torch = sys.modules.get("torch")
+    if torch is not None and not torch.accelerator.is_available():
+        torch.manual_seed = torch.default_generator.manual_seed
     exporting, table = sys.modules.get("torch._export.utils"), "_collect_all_valid_cia_ops_for_namespace"
     if exporting is not None and not hasattr(getattr(exporting, table), "cache_info"):
         setattr(exporting, table, functools.cache(getattr(exporting, table)))

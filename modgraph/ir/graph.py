@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from modgraph.declare import Signature
+from modgraph.frozen import replace_fields
 from modgraph.ir import node as kinds
 from modgraph.ir.node import Inputs, Node, Result
 from modgraph.ir.part import Decision, Part, bind_route
@@ -65,11 +65,19 @@ class Graph:
             self.length_inputs[node.types[0].of] = node.name
         return node
 
-    def add_typed(self, node: Node, inputs: Inputs, uses: Uses | None = None) -> None:
-        """Add a node; infer the types of an op or a route from its operands. Raises `Misfit` if they do not fit."""
+    def add_typed(self, node: Node, inputs: Inputs, uses: Uses | None = None, known: Signature | None = None) -> None:
+        """Add a node; infer the types of an op or a route from its operands. Raises `Misfit` if they do not fit.
+
+        `known` is the signature of an op elsewhere, which holds here too for operands of the same types.
+        """
         self.add(node, inputs, uses)
         if isinstance(node, kinds.OpNode | kinds.RouteNode):
-            self.replace(replace(node, types=self.signature(node).results))
+            same = known is not None and isinstance(node, kinds.OpNode) and known.declaration is node.op
+            if known is not None and same and known.operands == tuple(map(self.type_of, inputs.values())):
+                self._signatures[node.name] = known
+            types = self.signature(node).results
+            if node.types != types:
+                self.replace(replace_fields(node, types=types))
 
     def replace(self, node: Node) -> None:
         """Replace the node of the same name and kind, while the graph is built."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from modgraph.diagnostics import Span
+from modgraph.frozen import replace_fields
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import DecisionNode, InputNode, Inputs, Node, OpNode, PoolNode, Result, ScanNode
 from modgraph.ir.part import Part, Region, infer_scan_types
@@ -88,7 +89,8 @@ class _Copy:
             case Built(nodes, uses, moved):
                 uses = {node.name: self.part.graph.uses(node.name), **uses}
                 for each, read in nodes:
-                    self.graph.add_typed(replace(each, within=node.within), self._all_now(read), uses.get(each.name))
+                    placed = replace_fields(each, within=node.within)
+                    self.graph.add_typed(placed, self._all_now(read), uses.get(each.name))
                 self.moved |= moved
             case Node() as changed:
                 self._add(changed, node)
@@ -102,24 +104,27 @@ class _Copy:
             inputs = {slot: inputs[slot] for slot in node.slots}
         if isinstance(node, OpNode) and isinstance(before, OpNode) and node.op != before.op:
             inputs = {slot: result for slot, result in inputs.items() if slot in node.op.slots_of(len(inputs))}
-        node = replace(self._with_regions(node, inputs), within=before.within)
-        self.graph.add_typed(node, inputs, graph.uses(before.name))
+        node = self._with_regions(node, inputs)
+        if node.within is not before.within:
+            node = replace_fields(node, within=before.within)
+        known = graph.signature(before) if isinstance(before, OpNode) else None
+        self.graph.add_typed(node, inputs, graph.uses(before.name), known)
 
     def _with_regions(self, node: Node, inputs: Inputs) -> Node:
         match node:
             case PoolNode():
                 place = f"{self.part.place}{node.name}"
                 parts = [Part(each.graph, place=f"{place}/{at}/") for at, each in enumerate(node.regions)]
-                return replace(node, regions=tuple(map(self._inside, parts, node.regions)))
+                return replace_fields(node, regions=tuple(map(self._inside, parts, node.regions)))
             case ScanNode():
                 types = {slot: self.graph.type_of(result) for slot, result in inputs.items()}
                 sequence = types[node.variable]
                 types[node.variable] = sequence.with_shape(sequence.shape[1:])
                 region = self._inside(Part(node.region.graph, node, self.part.place, self.part), node.region, types)
-                changed = replace(node, region=region)
-                return replace(changed, types=infer_scan_types(changed, sequence.shape[0]))
+                changed = replace_fields(node, region=region)
+                return replace_fields(changed, types=infer_scan_types(changed, sequence.shape[0]))
             case InputNode():
-                return replace(node, types=(self.arguments.get(node.name, node.types[0]),))
+                return replace_fields(node, types=(self.arguments.get(node.name, node.types[0]),))
             case _:
                 return node
 

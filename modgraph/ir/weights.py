@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from modgraph.declare import Initial, Signature, sizes
+from modgraph.frozen import replace_fields
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import Node, OpNode, PoolNode, RouteNode, ScanNode
 from modgraph.types import Shape
@@ -87,11 +88,13 @@ def _pool_weights(pool: PoolNode) -> Iterator[GraphWeight]:
 
     def place_in_pool(key: object, weight: GraphWeight, **others: Any) -> GraphWeight:
         owner = f"{pool.name}.{key}"
-        return replace(weight, name=f"{owner}.{weight.name}", owner=owner, **others)
+        return replace_fields(weight, name=f"{owner}.{weight.name}", owner=owner, **others)
 
     regions = [
         [
-            replace(weight, place=f"{pool.name}/{at}/{weight.place}", shared=weight.shared and isinstance(node, OpNode))
+            replace_fields(
+                weight, place=f"{pool.name}/{at}/{weight.place}", shared=weight.shared and isinstance(node, OpNode)
+            )
             for node in region.graph
             for weight in list_node_weights(region.graph, node)
         ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -26,6 +27,17 @@ def constant(values: Sequence[float], dtype: torch.dtype, device: torch.device) 
     if device.type != "cuda" or torch.compiler.is_compiling():  # a compiled graph stores them as constants
         return torch.tensor(values, dtype=dtype, device=device)
     return to_device(torch.tensor(values, dtype=dtype), device)
+
+
+def seed_draws(seed: int) -> None:
+    """Seed the default generators. Without an accelerator, `torch.manual_seed` formats a stack for each kind that might
+    be there, which takes longer than a small training step."""
+    (torch.manual_seed if _has_accelerator() else torch.default_generator.manual_seed)(seed)
+
+
+@cache
+def _has_accelerator() -> bool:
+    return torch.accelerator.is_available()
 
 
 @dataclass(frozen=True)

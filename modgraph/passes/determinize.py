@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
+from modgraph.frozen import replace_fields
 from modgraph.ir import (
     Change,
     DecisionNode,
@@ -67,14 +68,14 @@ def deterministic() -> Rule:
                         return other  # unless that lacks axes of the sum
                 return node
             case OpNode():
-                return replace(node, op=node.op.deterministic())
+                return replace_fields(node, op=node.op.deterministic())
             case RouterNode(router=Router() as router):
-                return replace(node, router=router.deterministic())
+                return replace_fields(node, router=router.deterministic())
             case DecisionNode():
-                return replace(node, rounds=1)
+                return replace_fields(node, rounds=1)
             case RouteNode() if node.lowering is not None:
                 router = graph.declaration_of(node)
-                return node if router.deterministic() == router else replace(node, lowering=None)
+                return node if router.deterministic() == router else replace_fields(node, lowering=None)
             case _:
                 return node
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
+from modgraph.frozen import replace_fields
 from modgraph.ir import (
     Built,
     Change,
@@ -53,7 +54,7 @@ def _hoist(node: Node, part: Part) -> Change:
     if not isinstance(node, ScanNode):
         return node
     if node.region.graph.nodes_of(ScanNode):  # what leaves an inner scan may leave this one too
-        node = replace(node, region=prune_region(node.region, _hoist))
+        node = replace_fields(node, region=prune_region(node.region, _hoist))
     if not (hoisted := find_invariant_ops(node)):
         return node
     old, graph = node.region.graph, Graph(node.region.graph.name, node.region.graph.parameters)
@@ -72,7 +73,7 @@ def _hoist(node: Node, part: Part) -> Change:
         graph.add(each, _redirect(old.inputs(each.name), arguments), old.uses(each.name))
     results = tuple(arguments.get(each, each) for each in node.region.results)
     taken = {inside.node: result for result, inside in arguments.items()}
-    scan = replace(node, region=Region(graph, (*node.region.arguments, *taken), results))
+    scan = replace_fields(node, region=Region(graph, (*node.region.arguments, *taken), results))
 
     inputs = part.graph.inputs(node.name)
     outside = {Result(slot): result for slot, result in inputs.items()}
@@ -116,7 +117,7 @@ def mark_once() -> Rule:
         if id(part.graph) not in invariant:
             invariant[id(part.graph)] = batch_invariant(part.graph)
         if isinstance(node, RouteNode) and node.lowering == GATHERED and part.scan is not None:
-            return replace(node, once="scan")
-        return replace(node, once="batch" if node.name in invariant[id(part.graph)] else "")
+            return replace_fields(node, once="scan")
+        return replace_fields(node, once="batch" if node.name in invariant[id(part.graph)] else "")
 
     return rule

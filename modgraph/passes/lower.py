@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from modgraph.diagnostics import list_names
+from modgraph.frozen import replace_fields
 from modgraph.ir import RECURRENCE, Graph, Node, Part, RouteNode, ScanNode, rewrite_graph
 from modgraph.passes.infrastructure import Pass
 from modgraph.passes.scans import STEPS
@@ -47,7 +48,7 @@ class Lower(Pass):
                 raise NoSuchLowering(self.lowering, offered)
 
         def rule(node: Node, part: Part) -> Node:
-            return replace(node, lowering=self.choice(part, node).name) if isinstance(node, RouteNode) else node
+            return replace_fields(node, lowering=self.choice(part, node).name) if isinstance(node, RouteNode) else node
 
         return rewrite_graph(graph, rule)
 
@@ -79,5 +80,5 @@ def choices(graph: Graph) -> dict[str, Lowering]:
         lowering, shared = Lower(route.lowering).choice(part, route), len(split_routes(route, part.graph))
         is_shared = shared > 1 and lowering.name == "dense"
         reason = f"; the messages are computed once for {shared} routes" if is_shared else ""
-        found[path] = replace(lowering, reason=lowering.reason + reason)
+        found[path] = replace_fields(lowering, reason=lowering.reason + reason)
     return found

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import ClassVar
 
+from modgraph.frozen import replace_fields
 from modgraph.ir import Call, Graph, Node, OpNode, PoolNode, Result, RouteNode, is_function
 from modgraph.passes.infrastructure import Moved, Pass
 
@@ -29,7 +30,7 @@ class Merge(Pass):
         found = Graph(graph.name, graph.parameters)
         for name in order:
             inputs = {slot: moved.get(each, each) for slot, each in graph.inputs(name).items()}
-            node = replace(graph[name], within=within.get(name, graph[name].within))
+            node = replace_fields(graph[name], within=within.get(name, graph[name].within))
             found.add(node, inputs, graph.uses(name))
         return Moved(found, moved)
 

@@ -23,7 +23,7 @@ from modgraph.ir import Graph
 from modgraph.log import log
 from modgraph.metrics.accumulators import Accumulators
 from modgraph.metrics.metrics import evaluate, metrics_of
-from modgraph.nn.device import Transfer, to_device
+from modgraph.nn.device import Transfer, seed_draws, to_device
 from modgraph.store.checkpoint import Checkpoint, read_newest_checkpoint, write_checkpoint
 from modgraph.store.checkpoint_record import tidy
 from modgraph.store.journal import LOGS, cut_logs, seal_logs
@@ -265,7 +265,7 @@ class Engine:
             each.move(state.model, *place)
         state.learner.prepare(state.model, step)
         state.model.train()
-        torch.manual_seed(make_generator(seed, "noise", step).initial_seed())
+        seed_draws(make_generator(seed, "noise", step).initial_seed())
         full = self.train.optimizer.arguments()["lr"] if self.phase.lr is None else self.phase.lr
         for group in state.optimizer.param_groups:
             group["lr"] = full * self.train.schedule.share(*place)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
 
 from modgraph.backends.torch.run import Padding, Plan, Step
+from modgraph.frozen import replace_fields
 from modgraph.ir import (
     Graph,
     OpNode,
@@ -55,27 +56,27 @@ def _step(graph: Graph, node: Computed, compute: Callable[..., Any], once: Set[s
     step = Step(node.name, compute, operands)
     if isinstance(node, ScanNode):
         draws = (draw for part in node.region.graph.parts() for draw in free_draws(part.graph))
-        step = replace(step, forced_inside=tuple(make_forced_key(draw.name) for draw in draws))
+        step = replace_fields(step, forced_inside=tuple(make_forced_key(draw.name) for draw in draws))
         active = getattr(compute, "over_batch", False)
-        return replace(step, length=next(iter(lengths.values()), None), takes_active=active)
+        return replace_fields(step, length=next(iter(lengths.values()), None), takes_active=active)
     op = node.op if isinstance(node, OpNode) else None
     if node.name in once:
         if op is not None and op.is_array:
             return step
         first = next(iter(graph.inputs(node.name).values()))
-        return replace(step, operands=(first, *operands), compute=Once(compute, len(graph.type_of(first).shape)))
+        return replace_fields(step, operands=(first, *operands), compute=Once(compute, len(graph.type_of(first).shape)))
     if op is not None and op.outside_training and len(operands) > 1:
-        step = replace(step, evaluated=(operands[[*graph.inputs(node.name)].index(op.outside_training)],))
-    step = replace(step, forced=make_forced_key(node.name) if is_free_draw(node, graph) else "")
+        step = replace_fields(step, evaluated=(operands[[*graph.inputs(node.name)].index(op.outside_training)],))
+    step = replace_fields(step, forced=make_forced_key(node.name) if is_free_draw(node, graph) else "")
     if op is not None and op.over_batch:
-        step = replace(step, takes_active=True, each=op.masks_each)
+        step = replace_fields(step, takes_active=True, each=op.masks_each)
     if not lengths:
         computes_nothing = isinstance(op, Rename | MaskPadding) or (isinstance(op, Flatten) and op.axes == 1)
-        return replace(step, same=operands) if computes_nothing else step
+        return replace_fields(step, same=operands) if computes_nothing else step
     signature = graph.signature(node)
     padded = [tuple((at + 1, lengths[axis]) for at, axis in each.items()) for each in signature.padding()]
     paddings = (Padding(", ".join(f"{axis} {length}" for axis, length in each), each) for each in padded)
-    return replace(step, padding=tuple(paddings), each=signature.declaration.masks_each)
+    return replace_fields(step, padding=tuple(paddings), each=signature.declaration.masks_each)
 
 
 def _operands(graph: Graph, node: Computed, once: Set[str]) -> tuple[Result, ...]:
@@ -188,10 +189,7 @@ class _Liveness:
         arguments = arguments if given is None else given
         numbers = {result: at for at, result in enumerate((*arguments, *made))}
         with_numbers = tuple(
-            replace(
-                step.with_numbers(numbers),
-                results=tuple(range(len(results)) if step.inner else (each.index for each in results)),
-            )
+            step.with_numbers(numbers, tuple(range(len(results)) if step.inner else (each.index for each in results)))
             for step, results in live
         )
         found = tuple(numbers[result] for result in ends)
@@ -208,12 +206,12 @@ class _Liveness:
             compute, places = step.compute.specialise(  # type: ignore[attr-defined]
                 self.read[step.node]
             )
-            step = replace(step, compute=compute, operands=tuple(step.operands[place] for place in places))
-        step = replace(step, operands=tuple(map(self.source, step.operands)))
+            step = replace_fields(step, compute=compute, operands=tuple(step.operands[place] for place in places))
+        step = replace_fields(step, operands=tuple(map(self.source, step.operands)))
         self.add_read(*step.operands, *step.lengths)
         self.lengths.update(step.lengths)
         if isinstance(step.compute, Once):
             self.for_one.update(step.operands)
         if not isinstance(step.compute, Parameter) or 0 in self.read[step.node]:
             return step
-        return step if Result(step.node, 1) in self.for_one else replace(step, compute=step.compute.bare)
+        return step if Result(step.node, 1) in self.for_one else replace_fields(step, compute=step.compute.bare)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from torch import Tensor
 
+from modgraph.frozen import replace_fields
 from modgraph.ir import Result
 from modgraph.nn import valid_along
 from modgraph.nn.padding import both
@@ -88,15 +89,16 @@ class Step(Generic[V]):
         found = [length for each in self.padding for _, length in each.lengths]
         return list(dict.fromkeys([*found, *([] if self.length is None else [self.length])]))
 
-    def with_numbers(self, numbers: Mapping[V, int]) -> Step[int]:
-        """The step with numbers in place of results."""
+    def with_numbers(self, numbers: Mapping[V, int], results: tuple[int, ...]) -> Step[int]:
+        """The step with numbers in place of results, of which others read those at the places `results`."""
         changes: Any = {
+            "results": results,
             "operands": tuple(numbers[each] for each in self.operands),
             "padding": tuple(each.with_numbers(numbers.__getitem__) for each in self.padding),
             "length": None if self.length is None else numbers[self.length],
             "plain": not (self.padding or self.length or self.forced or self.forced_inside or self.takes_active),
         }
-        step: Step[Any] = replace(self, **changes)
+        step: Step[Any] = replace_fields(self, **changes)
         return step
 
 
@@ -159,8 +161,8 @@ class Plan:
             found = step.compute if step.inner is not None else compute(step)
             inner = None if step.inner is None else step.inner.with_computes(compute)
             same = found is step.compute and inner is None
-            steps.append(step if same else replace(step, compute=found, inner=inner))
-        return replace(self, steps=tuple(steps))
+            steps.append(step if same else replace_fields(step, compute=found, inner=inner))
+        return replace_fields(self, steps=tuple(steps))
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,4 +199,6 @@ class CompiledRoute:
 def stack_once(step: Step[int]) -> Callable[..., Any]:
     """The function of a step that runs many times with the same weights: stacks those of a `once` route now."""
     route = step.compute
-    return replace(route, pool=route.pool.stack_weights()) if isinstance(route, CompiledRoute) and route.once else route
+    if not (isinstance(route, CompiledRoute) and route.once):
+        return route
+    return replace_fields(route, pool=route.pool.stack_weights())

@@ -22,6 +22,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Decision, Graph, Result, find_draw, make_forced_key, with_missing_labels
 from modgraph.metrics.metrics import move_to_model
 from modgraph.nn import DRAW, whole_batch_sum
+from modgraph.nn.device import seed_draws
 from modgraph.passes.likelihoods import with_likelihoods
 from modgraph.training.algorithms.algorithm import EM, Learner, Setup, Tensors
 from modgraph.training.errors import LabelsAreMissing, NoDistribution, NoLikelihood, NothingSampled
@@ -203,7 +204,7 @@ class ViterbiEM(Learner):
         """Run the E-step number `at`, all candidates of a batch in one pass."""
         model.eval()
         indices = self._indices(at)
-        torch.manual_seed(make_generator(self.setup.seed, "expectation", at).initial_seed())
+        seed_draws(make_generator(self.setup.seed, "expectation", at).initial_seed())
         rows = 1 + self.settings.samples  # the kept decision comes first: on a tie argmax takes it
         once = batch_of(self.setup.data, indices.numpy())
         batch = {name: array.repeat(rows, *[1] * (array.dim() - 1)) for name, array in once.items()}

@@ -33,6 +33,7 @@ from modgraph.declare import format_value
 from modgraph.declare.errors import describe_failure
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, Result, list_padding, outline, weights_of
+from modgraph.nn.device import seed_draws
 from modgraph.nn.padding import has_labels, repeat_last, valid
 from modgraph.version import VERSION
 
@@ -225,11 +226,11 @@ def verify_source(model: Model, batch: Mapping[str, Tensor], path: Path | None =
             with _reporting():
                 exec(compile(source, MODULE, "exec"), vars(module))  # generated text that quotes all text of the spec
             for given in (batch, inputs):
-                torch.manual_seed(0)
+                seed_draws(0)
                 losses = model.graph.target_types.keys() <= given.keys()
                 computed = model.compute(given, losses=losses, moves=False)
                 expected = {f"output {name}": each for name, each in computed.outputs.items()} | computed.losses
-                torch.manual_seed(0)
+                seed_draws(0)
                 with _reporting():
                     found = _run(vars(module), model, given)
                 problems += _differences(expected, {name: each for name, each in found.items() if name in expected})
