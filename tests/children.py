@@ -7,11 +7,16 @@ ever.
 from __future__ import annotations
 
 import os
+import runpy
 import signal
+import subprocess
 import sys
 import time
+import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any
 
 CLOSED = -1
 BROKEN_OFF = 99  # the exit code of work that ended in an exception
@@ -76,3 +81,43 @@ def output_of_child(work: Callable[[], int]) -> tuple[int, str]:
     finally:
         os.close(reader)
         os.close(writer)
+
+
+class Forked(subprocess.Popen[Any]):
+    """`python -m MODULE WORDS`, forked: what the module imports is there already."""
+
+    def _execute_child(self, args: Sequence[str], *others: Any) -> None:
+        streams, is_leader = others[9:15], others[20]
+        self.pid = os.fork()
+        if not self.pid:
+            if is_leader:
+                os.setsid()
+            for descriptor, end in enumerate((streams[0], streams[3], streams[5])):
+                os.dup2(end, descriptor)
+            os._exit(_run_module(args))
+        self._child_created = True
+        self._close_pipe_fds(*streams)  # type: ignore[attr-defined]
+
+
+def _run_module(command: Sequence[str]) -> int:
+    """The exit code of a module that runs on the standard streams, and with no other file of this process."""
+    os.closerange(3, 1 << 12)
+    sys.stdin, sys.stdout, sys.stderr = (os.fdopen(at, mode, encoding="utf-8") for at, mode in enumerate("rww"))
+    module, *words = command[command.index("-m") + 1 :]
+    sys.argv = [module, *words]
+    code: Any = 0
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the module has been imported, perhaps
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        code = end.code
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    if isinstance(code, str):
+        print(code, file=sys.stderr)
+    with suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return code if isinstance(code, int) else int(code is not None)

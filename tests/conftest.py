@@ -7,10 +7,12 @@ import functools
 import gc
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +22,8 @@ from tqdm import tqdm
 
 from modgraph.ir import Graph, verify
 from modgraph.passes import Pass
+from modgraph.study import workers
+from tests.children import Forked
 from tests.passes.ensured import ensures
 
 if TYPE_CHECKING:
@@ -112,6 +116,16 @@ def bars_share_nothing() -> None:
     thread, which may have it as they are forked."""
     tqdm.monitor_interval = 0
     tqdm.set_lock(threading.RLock())
+
+
+@pytest.fixture(autouse=True, scope="session")
+def processes_are_forked() -> Iterator[None]:
+    """Sweeps of this process train in forks of it, where torch is imported. Nobody waits for a disk either: what tests
+    end are processes, never the machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workers, "subprocess", SimpleNamespace(Popen=Forked, PIPE=subprocess.PIPE))
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
 
 
 def _at_rest(make: Callable[[], Any]) -> Any:

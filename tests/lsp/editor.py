@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
+
+from tests.children import Forked
 
 
 class Editor:
@@ -31,7 +35,9 @@ class Editor:
             self.arrived.set()
 
     async def start(self) -> types.InitializeResult:
-        await self.client.start_io(sys.executable, "-m", "modgraph", "lsp")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(subprocess, "Popen", Forked)
+            await self.client.start_io(sys.executable, "-m", "modgraph", "lsp")
         return await self.client.initialize_async(
             types.InitializeParams(capabilities=types.ClientCapabilities(), root_uri=self.path.parent.as_uri())
         )

@@ -45,11 +45,14 @@ def test_a_point_is_an_ordinary_run(swept: Path) -> None:
     assert files_of(single) == files_of(swept / "hidden=4,lr=0.01"), "bit for bit, logs and records too"
 
 
-def test_lists_of_a_sweep_file_reach_the_trainings(once: Path, tmp_path: Path) -> None:
+def test_lists_of_a_sweep_file_reach_the_trainings(
+    once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Printed
+) -> None:
     file = tmp_path / "lists.yaml"
     label = "train.labels: {label: {weights: [1, 2, 3]}}"
     file.write_text(f"spec: tiny.mod\nset: {{{label}, train.best: [train.accuracy]}}\n")
-    code, out, err = end(start_sweep(once, str(file), "--out", str(tmp_path / "s")))
+    monkeypatch.chdir(once)
+    code, (out, err) = main(["sweep", str(file), "--out", str(tmp_path / "s")]), capsys.readouterr()
     assert (code, read_counts(out)["finished"]) == (0, 1), err
     [files] = runs_in(tmp_path / "s").values()
     assert b"- 3.0" in files["recipe.yaml"], "the weights of the classes"
