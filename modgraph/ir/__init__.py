@@ -65,7 +65,16 @@ from modgraph.ir.program.flatten import flatten
 from modgraph.ir.program.outline import outline
 from modgraph.ir.program.program import CallNode, Definition
 from modgraph.ir.program.relative import OUTSIDE, name_in_call, rename, rename_axes
-from modgraph.ir.rewrite import Built, Change, Rule, build_op, prune_region, rewrite_graph, rewrite_with_moves
+from modgraph.ir.rewrite import (
+    Built,
+    Change,
+    Rule,
+    build_op,
+    copy_graph,
+    prune_region,
+    rewrite_graph,
+    rewrite_with_moves,
+)
 from modgraph.ir.stored.fields import MOST_MODULES
 from modgraph.ir.stored.nodes import flat_to_json, node_with_edges
 from modgraph.ir.stored.program import NotReadBack, from_json, to_json, to_verified_json

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from operator import is_
 
 from modgraph.diagnostics import Span
-from modgraph.frozen import replace_fields
+from modgraph.frozen import change_fields, replace_fields
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import DecisionNode, InputNode, Inputs, Node, OpNode, PoolNode, Result, ScanNode
 from modgraph.ir.part import Part, Region, infer_scan_types
@@ -37,23 +38,25 @@ Change = Node | Built | Result | None
 Rule = Callable[[Node, Part], Change]
 
 
-def keep_node(node: Node, part: Part) -> Change:
-    return node
+def copy_graph(graph: Graph) -> Graph:
+    """A copy of a graph, to which nodes can be added."""
+    return _Copy(Part(graph), lambda node, part: node).graph
 
 
-def rewrite_graph(graph: Graph, rule: Rule = keep_node) -> Graph:
-    """Copy a graph, and replace each node by what a rule returns: a node, nodes, a result, or None if nothing reads it.
+def rewrite_graph(graph: Graph, rule: Rule) -> Graph:
+    """Replace each node by what a rule returns: a node, nodes, a result, or None if nothing reads it.
 
     The rule takes a node and the part of the old graph that contains it; then it runs on the regions of the node that
-    it returned. Types are inferred anew. Raises `Misfit` if they do not fit any more.
+    it returned. Types are inferred anew. Returns the graph itself if the rule leaves every node as it is. Raises
+    `Misfit` if types do not fit any more.
     """
-    return _Copy(Part(graph), rule).graph
+    return rewrite_with_moves(graph, rule)[0]
 
 
 def rewrite_with_moves(graph: Graph, rule: Rule) -> tuple[Graph, Mapping[Result, Result]]:
-    """Like `rewrite_graph`; also maps results of the graph to those of the copy that replace them."""
+    """Like `rewrite_graph`; also maps results of the graph to those that replace them."""
     copy = _Copy(Part(graph), rule)
-    return copy.graph, copy.moved
+    return copy.graph if copy.differs else graph, copy.moved
 
 
 def prune_region(region: Region, rule: Rule) -> Region:
@@ -62,12 +65,13 @@ def prune_region(region: Region, rule: Rule) -> Region:
 
 
 class _Copy:
-    """A copy of one graph; `moved` maps results of the old graph to those of the copy."""
+    """A copy of one graph, which may differ; `moved` maps results of the old graph to those of the copy."""
 
     def __init__(self, part: Part, rule: Rule, arguments: Mapping[str, TensorType] | None = None) -> None:
         self.part, self.rule, self.arguments = part, rule, arguments or {}
         self.graph = Graph(part.graph.name, part.graph.parameters)
         self.moved: dict[Result, Result] = {}
+        self.differs = False
         for node in part.graph:
             self._take(node)
 
@@ -78,12 +82,16 @@ class _Copy:
         return {slot: self.now(result) for slot, result in results.items()}
 
     def region(self, region: Region) -> Region:
-        """The new region for the old one, whose graph this copies."""
+        """The new region for the old one, whose graph this copies; the old one if nothing differs."""
+        if not self.differs:
+            return region
         arguments = tuple(name for name in region.arguments if name in self.graph)
         return Region(self.graph, arguments, tuple(map(self.now, region.results)))
 
     def _take(self, node: Node) -> None:
-        match self.rule(node, self.part):
+        found = self.rule(node, self.part)
+        self.differs |= found is not node
+        match found:
             case Result() as source:
                 self.moved[Result(node.name)] = self.now(source)
             case Built(nodes, uses, moved):
@@ -109,22 +117,24 @@ class _Copy:
             node = replace_fields(node, within=before.within)
         known = graph.signature(before) if isinstance(before, OpNode) else None
         self.graph.add_typed(node, inputs, graph.uses(before.name), known)
+        self.differs |= self.graph[node.name] is not before
 
     def _with_regions(self, node: Node, inputs: Inputs) -> Node:
         match node:
             case PoolNode():
                 place = f"{self.part.place}{node.name}"
                 parts = [Part(each.graph, place=f"{place}/{at}/") for at, each in enumerate(node.regions)]
-                return replace_fields(node, regions=tuple(map(self._inside, parts, node.regions)))
+                regions = tuple(map(self._inside, parts, node.regions))
+                return node if all(map(is_, regions, node.regions)) else replace_fields(node, regions=regions)
             case ScanNode():
                 types = {slot: self.graph.type_of(result) for slot, result in inputs.items()}
                 sequence = types[node.variable]
                 types[node.variable] = sequence.with_shape(sequence.shape[1:])
                 region = self._inside(Part(node.region.graph, node, self.part.place, self.part), node.region, types)
-                changed = replace_fields(node, region=region)
-                return replace_fields(changed, types=infer_scan_types(changed, sequence.shape[0]))
+                changed = node if region is node.region else replace_fields(node, region=region)
+                return change_fields(changed, types=infer_scan_types(changed, sequence.shape[0]))
             case InputNode():
-                return replace_fields(node, types=(self.arguments.get(node.name, node.types[0]),))
+                return change_fields(node, types=(self.arguments.get(node.name, node.types[0]),))
             case _:
                 return node
 

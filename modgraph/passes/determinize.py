@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from modgraph.frozen import replace_fields
+from modgraph.frozen import change_fields
 from modgraph.ir import (
     Change,
     DecisionNode,
@@ -68,14 +68,14 @@ def deterministic() -> Rule:
                         return other  # unless that lacks axes of the sum
                 return node
             case OpNode():
-                return replace_fields(node, op=node.op.deterministic())
+                return change_fields(node, op=node.op.deterministic())
             case RouterNode(router=Router() as router):
-                return replace_fields(node, router=router.deterministic())
+                return change_fields(node, router=router.deterministic())
             case DecisionNode():
-                return replace_fields(node, rounds=1)
+                return change_fields(node, rounds=1)
             case RouteNode() if node.lowering is not None:
                 router = graph.declaration_of(node)
-                return node if router.deterministic() == router else replace_fields(node, lowering=None)
+                return node if router.deterministic() == router else change_fields(node, lowering=None)
             case _:
                 return node
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from modgraph.frozen import replace_fields
+from modgraph.frozen import change_fields, replace_fields
 from modgraph.ir import (
     Built,
     Change,
@@ -117,7 +117,7 @@ def mark_once() -> Rule:
         if id(part.graph) not in invariant:
             invariant[id(part.graph)] = batch_invariant(part.graph)
         if isinstance(node, RouteNode) and node.lowering == GATHERED and part.scan is not None:
-            return replace_fields(node, once="scan")
-        return replace_fields(node, once="batch" if node.name in invariant[id(part.graph)] else "")
+            return change_fields(node, once="scan")
+        return change_fields(node, once="batch" if node.name in invariant[id(part.graph)] else "")
 
     return rule

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modgraph.ir import Graph, OpNode, Result, rewrite_graph
+from modgraph.ir import Graph, OpNode, Result, copy_graph
 
 
 def with_likelihoods(graph: Graph) -> tuple[Graph, dict[str, Result]]:
     """The graph with −log p(y|x, a) summed over an example's positions, by the loss whose mean it is."""
-    copy, found = rewrite_graph(graph), dict[str, Result]()
+    copy, found = copy_graph(graph), dict[str, Result]()
     for loss, result in graph.losses.items():
         node = graph[result.node]
         if isinstance(node, OpNode) and node.op.likelihood:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from modgraph.diagnostics import list_names
-from modgraph.frozen import replace_fields
+from modgraph.frozen import change_fields, replace_fields
 from modgraph.ir import RECURRENCE, Graph, Node, Part, RouteNode, ScanNode, rewrite_graph
 from modgraph.passes.infrastructure import Pass
 from modgraph.passes.scans import STEPS
@@ -48,7 +48,7 @@ class Lower(Pass):
                 raise NoSuchLowering(self.lowering, offered)
 
         def rule(node: Node, part: Part) -> Node:
-            return replace_fields(node, lowering=self.choice(part, node).name) if isinstance(node, RouteNode) else node
+            return change_fields(node, lowering=self.choice(part, node).name) if isinstance(node, RouteNode) else node
 
         return rewrite_graph(graph, rule)
 

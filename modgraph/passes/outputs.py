@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from modgraph.declare import Role
-from modgraph.ir import Built, Change, Decision, Graph, Part, find_dependencies, rewrite_graph
+from modgraph.ir import Built, Change, Decision, Graph, Part, copy_graph, find_dependencies, rewrite_graph
 from modgraph.ir.node import DecisionNode, InputNode, Node, OpNode, OutputNode, Result
 from modgraph.ops.array import State
 from modgraph.passes.inference import InferenceOnly
@@ -83,7 +83,7 @@ class NoveltyAsOutputs(Pass):
     name: ClassVar[str] = "novelty_as_outputs"
 
     def __call__(self, graph: Graph) -> Graph:
-        found = rewrite_graph(graph)
+        found = copy_graph(graph)
         for label, result in novelties(graph).items():
             if label not in graph.outputs:
                 found.add(OutputNode(name=f"output.{label}", label=label), {"x": result})

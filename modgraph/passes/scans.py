@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from modgraph.declare import product
-from modgraph.frozen import replace_fields
+from modgraph.frozen import change_fields
 from modgraph.ir import (
     RECURRENCE,
     Change,
@@ -46,7 +46,7 @@ class LowerScans(Pass):
         """The rewrite rule."""
         if not isinstance(node, ScanNode):
             return node
-        return replace_fields(node, lowering="" if self.lowering == STEPS else explain_scan(node, self.exportable)[0])
+        return change_fields(node, lowering="" if self.lowering == STEPS else explain_scan(node, self.exportable)[0])
 
 
 def explain_scan(scan: ScanNode, exportable: bool = False) -> tuple[str, str]:
