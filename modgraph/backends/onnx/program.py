@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-import torch._dynamo.config as capture_config
 from torch import fx
 from torch.export import ExportedProgram
 from torch.fx import config as fx_config
@@ -22,7 +21,6 @@ from torch.onnx._internal.fx.passes import type_promotion
 
 aten = torch.ops.aten
 sizes: Any = _config
-settings: Any = capture_config
 Said = tuple[Any, tuple[Any, ...], dict[str, Any]]  # an operator and its arguments
 
 
@@ -35,8 +33,7 @@ def program_of(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], shapes:
     before = fx_config.do_not_emit_stack_traces
     fx_config.do_not_emit_stack_traces = True  # they take a tenth of the time
     try:
-        with settings.patch(fake_tensor_cache_enabled=False):  # types with symbols are found faster than looked up
-            captured = TorchExportNonStrictStrategy()(model, inputs, {}, dynamic_shapes=shapes)
+        captured = TorchExportNonStrictStrategy()(model, inputs, {}, dynamic_shapes=shapes)
     finally:
         fx_config.do_not_emit_stack_traces = before
     program = captured.exported_program
