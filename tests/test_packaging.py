@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -12,8 +13,10 @@ from pathlib import Path
 import lark
 import modgraph_web
 import pytest
+from setuptools import build_meta
 
 import modgraph
+from tests.children import output_of_child
 
 CHECKOUT = Path(__file__).parents[1]
 PROJECTS = ("grammar", "export/runtime", "export/web", ".")  # folders that hold a pyproject.toml
@@ -78,10 +81,16 @@ for words in sys.argv[1:]:
 
 def _build(kind: str, source: Path, folder: Path) -> Path:
     """The path of what setuptools builds of a project: a wheel, an sdist, or the wheel of an editable install."""
-    code = f"from setuptools import build_meta; print(build_meta.build_{kind}({str(folder)!r}))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=source, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return folder / done.stdout.splitlines()[-1]
+
+    def build() -> int:
+        os.chdir(source)
+        sys.argv = ["setup.py"]
+        print(getattr(build_meta, f"build_{kind}")(str(folder)), flush=True)
+        return 0
+
+    code, printed = output_of_child(build)
+    assert code == 0, printed
+    return folder / printed.splitlines()[-1]
 
 
 def test_modgraph_needs_its_sibling_packages_in_their_present_versions() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from modgraph.declare import Signature
@@ -21,7 +22,21 @@ if TYPE_CHECKING:
     from modgraph.ir.part import Region
 
 N = TypeVar("N", bound=Node)
+T = TypeVar("T")
 Uses = Mapping[str, str]
+
+
+def computed_once(function: Callable[[Graph], T]) -> Callable[[Graph], T]:
+    """Decorate a function of a graph: it runs once for each, and again after a node was added."""
+
+    @wraps(function)
+    def known(graph: Graph) -> T:
+        if function not in graph._derived:
+            graph._derived[function] = function(graph)
+        found: T = graph._derived[function]
+        return found
+
+    return known
 
 
 class _Sources(NamedTuple):
@@ -46,6 +61,7 @@ class Graph:
         self._users: dict[str, dict[str, None]] = {}
         self._kinds: dict[type[Node], dict[str, Any]] = {}
         self._signatures: dict[str, Signature] = {}
+        self._derived: dict[Callable[[Graph], Any], Any] = {}
         self.length_inputs: dict[str, str] = {}  # the inputs with lengths, by the name of the axis
 
     # ------------------------------------------------------------ building
@@ -53,6 +69,7 @@ class Graph:
     def add(self, node: N, inputs: Inputs | None = None, uses: Uses | None = None) -> N:
         """Add a node with the results that flow into its slots, and the pool and router that it uses."""
         assert node.name not in self._nodes, f"two nodes are called {node.name}"
+        self._derived.clear()
         inputs, uses = dict(inputs or {}), dict(uses or {})
         for source in (*[result.node for result in inputs.values()], *uses.values()):
             assert source in self._nodes or source in uses.values(), f"{node.name} reads {source}, which is not there"
@@ -82,6 +99,7 @@ class Graph:
     def replace(self, node: Node) -> None:
         """Replace the node of the same name and kind, while the graph is built."""
         assert type(node) is type(self._nodes[node.name]), f"{node.name} is of another kind"
+        self._derived.clear()
         self._nodes[node.name] = self._kinds[type(node)][node.name] = node
 
     # ------------------------------------------------------------ reading
@@ -247,6 +265,7 @@ class Graph:
 
         return list(networkx.lexicographical_topological_sort(self.to_networkx(), key))
 
+    @computed_once
     def hash(self) -> str:
         """A digest of the content (64 hexadecimal digits), equal for equal graphs whatever the spec's layout."""
         text = json.dumps(self._content(), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
@@ -259,7 +278,9 @@ class Graph:
         return nodes_to_json(self)
 
     def __eq__(self, other: object) -> bool:
-        return self._content() == other._content() if isinstance(other, Graph) else NotImplemented
+        if not isinstance(other, Graph):
+            return NotImplemented
+        return self is other or self._content() == other._content()
 
     def __hash__(self) -> int:
         return hash(self.hash())

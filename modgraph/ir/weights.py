@@ -9,7 +9,7 @@ from typing import Any
 
 from modgraph.declare import Initial, Signature, sizes
 from modgraph.frozen import replace_fields
-from modgraph.ir.graph import Graph
+from modgraph.ir.graph import Graph, computed_once
 from modgraph.ir.node import Node, OpNode, PoolNode, RouteNode, ScanNode
 from modgraph.types import Shape
 
@@ -46,11 +46,16 @@ class GraphWeight:
 
 def weights_of(graph: Graph) -> list[GraphWeight]:
     """List every weight and buffer once, in the order of the graph."""
+    return [*_collect_weights(graph)]
+
+
+@computed_once
+def _collect_weights(graph: Graph) -> tuple[GraphWeight, ...]:
     found: dict[str, GraphWeight] = {}
     for node in graph:
         for weight in list_node_weights(graph, node):
             found.setdefault(weight.name, weight)
-    return list(found.values())
+    return tuple(found.values())
 
 
 def list_node_weights(graph: Graph, node: Node) -> Iterator[GraphWeight]:

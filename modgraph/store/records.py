@@ -17,8 +17,10 @@ def json_text(value: Any, **layout: Any) -> str:
 
 
 def seal(record: Mapping[str, Any]) -> bytes:
-    """Return a record as JSON with a digest of its content. Raises `ValueError` for infinity."""
-    return (json.dumps({**record, DIGEST: _digest(record)}, indent=2, allow_nan=False) + "\n").encode()
+    """Return a record as JSON, a line for each key, with a digest of its content. Raises `ValueError` for infinity."""
+    values = {**record, DIGEST: _digest(record)}.items()
+    lines = [f"  {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in values]
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
 
 
 def unseal(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,17 +30,20 @@ def mark_best(column: Column, cells: Cells) -> Cells:
 
 def test_column(column: Column, cells: Cells, layout: TableLayout, against: int | None) -> Cells:
     """Test the cells of a column against the best one, or against that of a given row; those that are not
-    significantly worse than the best are close to it."""
+    significantly worse than the best are close to it. Of several that are best, none is tested, and one of most runs is
+    the base, the same whatever the order of rows."""
     if column.larger_is_better is None or not layout.test or not can_test():
         return cells
-    best = next((at for at, cell in enumerate(cells) if cell.is_best), None)
+    several = (at for at, cell in enumerate(cells) if cell.is_best)
+    best = max(several, key=lambda at: (cells[at].count, sorted(cells[at].values)), default=None)
     base = best if against is None else against
     if base is None:
         return cells
     found = []
     for at, cell in enumerate(cells):
-        p = None if at == base else compute_p(cell.values, cells[base].values)
-        is_close = against is None and p is not None and p >= LEVEL and not cell.is_best
+        is_base = cell.is_best if against is None else at == base
+        p = None if is_base else compute_p(cell.values, cells[base].values)
+        is_close = against is None and p is not None and p >= LEVEL
         found.append(replace(cell, p=p, is_close=is_close))
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from dataclasses import replace
@@ -17,6 +18,7 @@ from modgraph.tables.facts import RunFacts
 from modgraph.tables.group import make_list, make_table
 from modgraph.tables.keys import choose_keys, find_differences, shorten_keys, split_by
 from modgraph.tables.layout import make_layout
+from modgraph.tables.significance import compute_p
 from modgraph.tables.table import Table
 from tests.tables.runs_for_tables import make_seeds
 
@@ -254,3 +256,15 @@ def test_the_order_of_runs_does_not_matter(some: list[tuple[dict[str, Any], floa
     known = [replace(run, settings={"a": None, "b": None, "train.c": None, **run.settings}) for run in runs]
     again = [replace(run, settings={"a": None, "b": None, "train.c": None, **run.settings}) for run in shuffled]
     assert summarise(make_table(known, layout)) == summarise(make_table(again, layout))
+
+
+def test_equal_means_are_tested_against_one_row_whatever_the_order_of_runs() -> None:
+    runs = as_runs(
+        [({"a": 1}, 1.0), ({"a": 2}, 1.0), ({"a": 1}, math.nextafter(1, 0)), ({"a": 3}, 0.5), ({"a": 3}, 0.6)]
+    )
+    layout = make_layout(rows=["a"], columns="test.accuracy")
+    for each in (runs, runs[::-1]):
+        cells = {row.values: row.cells[0] for row in make_table(each, layout)}
+        assert [cells[(a,)].is_best for a in (1, 2, 3)] == [True, True, False]
+        assert [cells[(a,)].p for a in (1, 2)] == [None, None], "what is best is not tested"
+        assert cells[(3,)].p == compute_p((0.5, 0.6), (1.0, math.nextafter(1, 0))), "the base is that of two runs"

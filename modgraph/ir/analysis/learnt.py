@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from modgraph.ir.graph import Graph
+from modgraph.ir.graph import Graph, computed_once
 from modgraph.ir.node import LossNode, Node, OpNode, PoolNode, Result, ScanNode, TargetNode
 from modgraph.ir.part import Part
 from modgraph.ir.rewrite import rewrite_graph
@@ -104,7 +104,8 @@ class ModuleAxis:
         return max((*(pool.grown for pool in self.pools), *(target.grown for target in self.targets)))
 
 
-def find_module_axes(graph: Graph) -> dict[str, ModuleAxis]:
+@computed_once
+def find_module_axes(graph: Graph) -> Mapping[str, ModuleAxis]:
     """The growable axis of each weight that has one, by name, in scans and pools too."""
     along: dict[str, ModuleAxis] = {}
     for pool in graph.pools().values():
